@@ -21,8 +21,8 @@ type column struct {
 	Priority int32  `json:"priority"`
 }
 
-// columns returns the columns of kubectl get winst, without NAME.
-func columns(t *testing.T) []column {
+// kubectlColumns returns the columns of kubectl get winst, without NAME.
+func kubectlColumns(t *testing.T) []column {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("crd/windowsmachineconfig.openshift.io_windowsinstances.yaml")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestTheTableOfInstancesShowsWhichNodesWork(t *testing.T) {
 	}
 	var names []string
 	cells := map[string]string{}
-	for _, c := range columns(t) {
+	for _, c := range kubectlColumns(t) {
 		if c.Priority > 0 {
 			continue // only with -o wide
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// operator returns the manifest for the installation of the operator.
-func operator(t *testing.T) appsv1.Deployment {
+// operatorDeployment returns the manifest for the installation of the operator.
+func operatorDeployment(t *testing.T) appsv1.Deployment {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("deployment.yaml")
 	if err != nil {
@@ -28,16 +28,16 @@ func operator(t *testing.T) appsv1.Deployment {
 
 //
 func TestTheOperatorIsScheduledOnLinuxNodesOnly(t *testing.T) {
-	if got := operator(t).Spec.Template.Spec.NodeSelector[corev1.LabelOSStable]; got != "linux" {
+	if got := operatorDeployment(t).Spec.Template.Spec.NodeSelector[corev1.LabelOSStable]; got != "linux" {
 		t.Errorf("the node selector asks for %q", got)
 	}
 }
 
-// environment returns the variables with a value in the manifest of the operator.
-func environment(t *testing.T) map[string]string {
+// deploymentVariables returns the variables with a value in the manifest of the operator.
+func deploymentVariables(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}
-	for _, variable := range operator(t).Spec.Template.Spec.Containers[0].Env {
+	for _, variable := range operatorDeployment(t).Spec.Template.Spec.Containers[0].Env {
 		if variable.ValueFrom == nil {
 			values[variable.Name] = variable.Value
 		}
@@ -46,7 +46,7 @@ func environment(t *testing.T) map[string]string {
 }
 
 func TestTheManifestShowsTheDefaultsOfTheCode(t *testing.T) {
-	values := environment(t)
+	values := deploymentVariables(t)
 	t.Run("the pause image", func(t *testing.T) {
 		image := values["RELATED_IMAGE_WINDOWS_PAUSE"]
 		if image != nodespec.DefaultPauseImage {

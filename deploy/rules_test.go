@@ -48,14 +48,14 @@ var clusterWideWrites = map[string]string{
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io: delete": "the bindings of the operator's own policies, by name",
 }
 
-// named lists the writes above that must be limited to object names.
-var named = []string{
+// nameLimitedWrites lists the writes above that must be limited to object names.
+var nameLimitedWrites = []string{
 	"secrets: create", "secrets: patch", "configmaps: create", "configmaps: patch", "configmaps: delete", "signers.certificates.k8s.io: approve",
 	"clusterroles.rbac.authorization.k8s.io: delete", "clusterrolebindings.rbac.authorization.k8s.io: delete",
 }
 
-// roles returns all ClusterRoles and Roles for the operator itself.
-func roles(t *testing.T) []rbacv1.ClusterRole {
+// readRoles returns all ClusterRoles and Roles for the operator itself.
+func readRoles(t *testing.T) []rbacv1.ClusterRole {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("rbac/role.yaml")
 	if err != nil {
@@ -96,7 +96,7 @@ type rule struct {
 
 func (r rule) String() string { return r.resource + ": " + r.verb }
 
-func split(roles []rbacv1.ClusterRole) (rules []rule) {
+func splitRoles(roles []rbacv1.ClusterRole) (rules []rule) {
 	for _, role := range roles {
 		for _, r := range role.Rules {
 			for _, group := range r.APIGroups {
@@ -115,7 +115,7 @@ func split(roles []rbacv1.ClusterRole) (rules []rule) {
 }
 
 func TestTheOperatorsRightsAreSmall(t *testing.T) {
-	rules := split(roles(t))
+	rules := splitRoles(readRoles(t))
 	if len(rules) < 50 {
 		t.Fatalf("there are only %d rules", len(rules))
 	}
@@ -136,7 +136,7 @@ func TestTheOperatorsRightsAreSmall(t *testing.T) {
 			if clusterWideWrites[r.String()] == "" {
 				t.Errorf("%s has none: make it a Role's, or say why that will not do", r)
 			}
-			if slices.Contains(named, r.String()) && len(r.names) == 0 {
+			if slices.Contains(nameLimitedWrites, r.String()) && len(r.names) == 0 {
 				t.Errorf("%s is of any name", r)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
-	text := section(t, "linux-settings.md", "## Every setting")
+	text := readSection(t, "linux-settings.md", "## Every setting")
 	rows := tableRows(t, text, "| setting | where it is set | on Windows nodes | how, or why not |")
 	if len(rows) < 40 {
 		t.Fatalf("there are only %d rows", len(rows))
@@ -23,7 +23,7 @@ func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
 			t.Errorf("no effect is known of %q", row)
 			continue
 		}
-		for _, name := range coded(row[1]) {
+		for _, name := range codeTexts(row[1]) {
 			kind, _, _ := strings.Cut(name, " ")
 			kind, _, _ = strings.Cut(kind, ".")
 			kinds = append(kinds, kind)
@@ -31,7 +31,7 @@ func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
 		if row[3] == "" {
 			t.Errorf("%s: the reason or the place is missing", row[0])
 		}
-		for _, file := range coded(row[3]) {
+		for _, file := range codeTexts(row[3]) {
 			if !strings.HasPrefix(file, "internal/") {
 				continue
 			}
@@ -42,11 +42,11 @@ func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
 			if row[2] != "reported" {
 				continue
 			}
-			if reporting = append(reporting, filepath.Base(file)); !strings.Contains(string(content), "n.add(") {
+			if reporting = append(reporting, filepath.Base(file)); !strings.Contains(string(content), "n.addNotice(") {
 				t.Errorf("%s: %s reports nothing", row[0], file)
 			}
 		}
-		if row[2] == "reported" && !slices.ContainsFunc(coded(row[3]), func(s string) bool { return strings.HasPrefix(s, "internal/cluster/") }) {
+		if row[2] == "reported" && !slices.ContainsFunc(codeTexts(row[3]), func(s string) bool { return strings.HasPrefix(s, "internal/cluster/") }) {
 			t.Errorf("%s is reported, and the table does not say where", row[0])
 		}
 	}
@@ -64,7 +64,7 @@ func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name := filepath.Base(file); strings.Contains(string(content), "n.add(") && !slices.Contains(reporting, name) {
+		if name := filepath.Base(file); strings.Contains(string(content), "n.addNotice(") && !slices.Contains(reporting, name) {
 			t.Errorf("%s reports settings of which no row is reported", file)
 		}
 	}

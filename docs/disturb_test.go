@@ -30,7 +30,7 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 		c.Proxy = nodespec.Proxy{HTTPS: "http://proxy.example.com:3128"}
 	},
 	"certificate authorities that all nodes trust": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		c.TrustedCAs = []string{authority(t)}
+		c.TrustedCAs = []string{newAuthorityPEM(t)}
 	},
 	"credentials for registries": func(_ *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
 		c.Registries.Credentials = []nodespec.Credential{{Registry: "registry.example.com", Auth: "dXNlcjpwYXNzd29yZA=="}}
@@ -48,14 +48,14 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 		}
 	},
 	"certificate authorities of registries": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		c.Registries.Hosts = []nodespec.Registry{{Host: "quay.io", Endpoint: nodespec.Endpoint{CA: authority(t)}}}
+		c.Registries.Hosts = []nodespec.Registry{{Host: "quay.io", Endpoint: nodespec.Endpoint{CA: newAuthorityPEM(t)}}}
 	},
 	"kubelet": func(_ *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) { c.Kubelet.Settings = `{"maxPods":200}` },
 	"certificate authority of the kubelets' clients": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		c.KubeletClientCA = authority(t)
+		c.KubeletClientCA = newAuthorityPEM(t)
 	},
 	"certificate authority of the API server": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		c.APIServerCA = authority(t)
+		c.APIServerCA = newAuthorityPEM(t)
 	},
 	"rotation of logs": func(_ *testing.T, _ *nodespec.Cluster, in *nodespec.Inputs) {
 		in.LogSettings = nodespec.LogSettings{FileSize: "20Mi", FileAge: time.Hour}
@@ -68,15 +68,15 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 		c.Network.VXLANPort = &port
 	},
 	"certificate of the exporters": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		c.MetricsServing = nodespec.ServingCertificate{Certificate: authority(t), Key: "another key"}
+		c.MetricsServing = nodespec.ServingCertificate{Certificate: newAuthorityPEM(t), Key: "another key"}
 	},
 	"certificate authorities of the exporters' clients": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		c.MetricsServing.ClientCA = authority(t)
+		c.MetricsServing.ClientCA = newAuthorityPEM(t)
 	},
 }
 
 func TestWhatDisturbsPodsIsDocumented(t *testing.T) {
-	before, spec := settled(t, inputs(t))
+	before, spec := matchingFacts(t, newInputs(t))
 	if steps := plan.Make(before, spec).Steps; len(steps) > 0 {
 		t.Fatalf("the host is not what it should be: %s, %s", steps[0].Name, steps[0].Reason)
 	}
@@ -87,10 +87,10 @@ func TestWhatDisturbsPodsIsDocumented(t *testing.T) {
 	}
 	for setting, change := range settingChanges {
 		t.Run(setting, func(t *testing.T) {
-			in := inputs(t)
+			in := newInputs(t)
 			change(t, &in.Cluster, &in)
-			p := plan.Make(before, makeSpec(t, in))
-			disturbs := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.DisturbsPods })
+			p := plan.Make(before, newNodeSpec(t, in))
+			disturbs := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.DisruptsPods })
 			if len(p.Steps) == 0 {
 				t.Fatal("it changes nothing")
 			}
@@ -110,7 +110,7 @@ func TestWhatDisturbsPodsIsDocumented(t *testing.T) {
 	}
 }
 
-func inputs(t *testing.T) nodespec.Inputs {
+func newInputs(t *testing.T) nodespec.Inputs {
 	t.Helper()
 	logs, err := nodespec.ParseLogSettings("", "", "")
 	if err != nil {
@@ -127,7 +127,7 @@ func inputs(t *testing.T) nodespec.Inputs {
 	} {
 		c := nodespec.Component{Name: component, Version: "v1.0.0"}
 		for _, file := range files {
-			c.Files = append(c.Files, program(file))
+			c.Files = append(c.Files, newPayloadFile(file))
 		}
 		payload = append(payload, c)
 	}
@@ -142,16 +142,16 @@ func inputs(t *testing.T) nodespec.Inputs {
 			MetricsServing: nodespec.ServingCertificate{Certificate: "exporter", Key: "key"},
 		},
 		Instance: nodespec.Instance{Name: "win-a", NodeName: "win-a", HostName: "win-a", NodeIP: "10.1.42.1"},
-		Payload:  payload, Agent: program("wicd.exe"), OperatorVersion: "12.0.0", PodSubnet: podSubnet, LogSettings: logs,
+		Payload:  payload, Agent: newPayloadFile("wicd.exe"), OperatorVersion: "12.0.0", PodSubnet: podSubnet, LogSettings: logs,
 	}
 }
 
-func program(name string) nodespec.PayloadFile {
+func newPayloadFile(name string) nodespec.PayloadFile {
 	sum := sha256.Sum256([]byte(name))
 	return nodespec.PayloadFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(name))}
 }
 
-func makeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
+func newNodeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	t.Helper()
 	spec, err := nodespec.Make(in)
 	if err != nil {
@@ -160,10 +160,10 @@ func makeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled returns the facts of a host that matches the spec.
-func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
+// matchingFacts returns the facts of a host that matches the spec.
+func matchingFacts(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 	t.Helper()
-	spec := makeSpec(t, in)
+	spec := newNodeSpec(t, in)
 	facts := plan.Facts{
 		Time: now, System: host.SystemInfo{HostName: spec.HostName}, Payload: map[string]string{},
 		Features: map[string]host.FeatureState{},
@@ -171,10 +171,10 @@ func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 		Networks: []host.HNSNetwork{{Name: spec.Network.HNSNetwork, Type: "Overlay", Subnet: podSubnet}},
 		Endpoints: []host.HNSEndpoint{{Name: spec.Network.SourceVIPEndpoint, Network: spec.Network.HNSNetwork,
 			Address: sourceVIP, Attached: true}},
-		Identity: signed(spec.Identity), Identities: map[string]plan.IdentityFacts{}, EventSource: true,
+		Identity: newIdentityFacts(spec.Identity), Identities: map[string]plan.IdentityFacts{}, EventSource: true,
 	}
 	for _, identity := range spec.Identities {
-		facts.Identities[identity.Name] = signed(identity)
+		facts.Identities[identity.Name] = newIdentityFacts(identity)
 	}
 	for _, feature := range spec.Features {
 		facts.Features[feature] = host.FeatureEnabled
@@ -188,11 +188,11 @@ func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 		facts.Services[service.Name] = host.Service{ServiceConfig: service.ServiceConfig, State: host.ServiceRunning,
 			RunningCommandLine: service.CommandLine}
 	}
-	putFiles(facts, resolved)
+	addFiles(facts, resolved)
 	return facts, spec
 }
 
-func putFiles(facts plan.Facts, spec nodespec.NodeSpec) {
+func addFiles(facts plan.Facts, spec nodespec.NodeSpec) {
 	for _, directory := range spec.Directories {
 		facts.Files[directory.Path] = plan.FileFact{Directory: true, Access: directory.Access}
 	}
@@ -213,15 +213,15 @@ func putFiles(facts plan.Facts, spec nodespec.NodeSpec) {
 	}
 }
 
-func signed(identity nodespec.Identity) plan.IdentityFacts {
+func newIdentityFacts(identity nodespec.Identity) plan.IdentityFacts {
 	return plan.IdentityFacts{Current: &plan.CertificateFacts{
 		CommonName: identity.CommonName, Organization: []string{identity.Organization}, NotBefore: now.Add(-time.Hour),
 		NotAfter: now.Add(time.Hour),
 	}}
 }
 
-// authority returns the PEM certificate of an authority.
-func authority(t *testing.T) string {
+// newAuthorityPEM returns the PEM certificate of an authority.
+func newAuthorityPEM(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

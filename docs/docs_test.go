@@ -27,11 +27,11 @@ type constant struct {
 	value ast.Expr
 }
 
-// constants returns the package-level constants with matching names in the files of a pattern, without tests.
-func constants(t *testing.T, files, names string) []constant {
+// findConstants returns the package-level constants with matching names in the files of a pattern, without tests.
+func findConstants(t *testing.T, files, names string) []constant {
 	t.Helper()
 	var found []constant
-	for _, file := range parse(t, files) {
+	for _, file := range parseFiles(t, files) {
 		for _, declaration := range file.Decls {
 			group, ok := declaration.(*ast.GenDecl)
 			if !ok || group.Tok != token.CONST {
@@ -51,8 +51,8 @@ func constants(t *testing.T, files, names string) []constant {
 	return found
 }
 
-// parse returns the files of a pattern, with their comments and without tests.
-func parse(t *testing.T, pattern string) []*ast.File {
+// parseFiles returns the files of a pattern, with their comments and without tests.
+func parseFiles(t *testing.T, pattern string) []*ast.File {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", pattern))
 	if err != nil || len(paths) == 0 {
@@ -95,7 +95,7 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 		{"internal/verb/verb.go", "^Reason"},
 		{"internal/nodespec/reporting.go", "^Configuration"},
 	} {
-		for _, c := range constants(t, source.files, source.names) {
+		for _, c := range findConstants(t, source.files, source.names) {
 			name, err := strconv.Unquote(c.value.(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
@@ -116,13 +116,13 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 func TestReasonsAreConstants(t *testing.T) {
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go",
 		"internal/policy/*.go", "internal/policy/*/*.go"} {
-		for _, file := range parse(t, pattern) {
+		for _, file := range parseFiles(t, pattern) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				literal, ok := node.(*ast.CompositeLit)
 				if !ok {
 					return true
 				}
-				if name := typeName(literal.Type); name != "Obstacle" && name != "Decision" {
+				if name := typeName(literal.Type); name != "Result" && name != "Decision" {
 					return true
 				}
 				for _, element := range literal.Elts {
@@ -155,23 +155,26 @@ func typeName(expression ast.Expr) string {
 func TestLimitsAreDocumented(t *testing.T) {
 	rows := firstCells(t, "conditions.md")
 	var limits []constant
-	limits = append(limits, constants(t, "internal/remote/limits.go", "^Default")...)
-	limits = append(limits, constants(t, "internal/agent/timeouts/limits.go", "^[A-Z]")...)
+	limits = append(limits, findConstants(t, "internal/remote/limits.go", "^Default")...)
+	limits = append(limits, findConstants(t, "internal/agent/timeouts/limits.go", "^[A-Z]")...)
+	documented := "^(userDataTimeout|rebootTimeout|bootIDTimeout|signTimeout|registrationTimeout|kubeletPortTimeout|dnsTimeout|dnsRecheckInterval|" +
+		"podSubnetTimeout|readyTimeout|notReadyGracePeriod|HostRecheckInterval|dialTimeout|lateNodeTimeout|drainAttemptTimeout|maxVersionAge|" +
+		"reconcileTimeout|shutdownTimeout|maxEnqueued|gatePollInterval|gateIdleInterval)$|RetryDelay$"
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go"} {
-		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$|^(patience|recent|tellAfter|mostWoken|gatePoll|gateRest)$")...)
+		limits = append(limits, findConstants(t, pattern, documented)...)
 	}
 	for _, pattern := range []string{"internal/policy/nodename/*.go", "internal/policy/support/*.go"} {
-		limits = append(limits, constants(t, pattern, "Limit$")...)
+		limits = append(limits, findConstants(t, pattern, "^(claimTTL|maxClockSkew|maxSkewWithoutAdvice)$")...)
 	}
-	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
-	limits = append(limits, constants(t, "internal/controller/orphan/controller.go", "^Grace$")...)
-	limits = append(limits, constants(t, "internal/controller/clusterconfig/absence.go", "^absenceGracePeriod$")...)
-	limits = append(limits, constants(t, "internal/controller/source/byoh/removals.go", "^Default(Absence|Removal)$")...)
-	limits = append(limits, constants(t, "internal/operator/unread.go", "^DefaultReadLimit$")...)
+	limits = append(limits, findConstants(t, "internal/controller/nodecondition/controller.go", "^HeartbeatTimeout$")...)
+	limits = append(limits, findConstants(t, "internal/controller/orphan/controller.go", "^GracePeriod$")...)
+	limits = append(limits, findConstants(t, "internal/controller/clusterconfig/absence.go", "^absenceGracePeriod$")...)
+	limits = append(limits, findConstants(t, "internal/controller/source/byoh/removals.go", "^Default(Absence|Removal)$")...)
+	limits = append(limits, findConstants(t, "internal/operator/unread.go", "^DefaultReadTimeout$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {
 		inCode[limit.name] = true
-		if row, want := rows[limit.name], "| "+written(t, limit.value)+" |"; !strings.Contains(row, want) {
+		if row, want := rows[limit.name], "| "+formatConstant(t, limit.value)+" |"; !strings.Contains(row, want) {
 			t.Errorf("docs/conditions.md must have a row for %s with %q, it has %q", limit.name, want, row)
 		}
 	}
@@ -205,13 +208,13 @@ func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
 	}
 }
 
-// written returns a number or a duration in the format of the guide: "10 s".
-func written(t *testing.T, value ast.Expr) string {
+// formatConstant returns a number or a duration in the format of the guide: "10 s".
+func formatConstant(t *testing.T, value ast.Expr) string {
 	t.Helper()
 	if number, ok := value.(*ast.BasicLit); ok {
 		return number.Value
 	}
-	duration := evaluate(t, value)
+	duration := evaluateDuration(t, value)
 	switch {
 	case duration%time.Minute == 0:
 		return fmt.Sprintf("%d min", duration/time.Minute)
@@ -221,8 +224,8 @@ func written(t *testing.T, value ast.Expr) string {
 	return fmt.Sprintf("%d ms", duration/time.Millisecond)
 }
 
-// evaluate supports expressions like time.Minute and 10 * time.Second.
-func evaluate(t *testing.T, value ast.Expr) time.Duration {
+// evaluateDuration supports expressions like time.Minute and 10 * time.Second.
+func evaluateDuration(t *testing.T, value ast.Expr) time.Duration {
 	t.Helper()
 	switch v := value.(type) {
 	case *ast.BasicLit:
@@ -232,7 +235,7 @@ func evaluate(t *testing.T, value ast.Expr) time.Duration {
 		}
 		return time.Duration(number)
 	case *ast.BinaryExpr:
-		return evaluate(t, v.X) * evaluate(t, v.Y)
+		return evaluateDuration(t, v.X) * evaluateDuration(t, v.Y)
 	case *ast.SelectorExpr:
 		if unit, ok := units[v.Sel.Name]; ok {
 			return unit

@@ -20,28 +20,28 @@ type emission struct {
 	reasons          []string
 }
 
-// computed contains the functions without a constant reason, with the possible reasons. The reasons of conditions
+// computedReasons contains the functions without a constant reason, with the possible reasons. The reasons of conditions
 // have a separate test, so docs/events.md lists no reasons for status.StoppedEvent.
-func computed() map[string][]string {
+func computedReasons() map[string][]string {
 	return map[string][]string{
-		"status.StoppedEvent":  nil,
-		"machine.leftAlone":    {"MachineDeleting", "MachineFailed", "MachineIgnored"},
-		"clusterconfig.report": {"ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
-		"csr.tell":             {"ServingCertificateRefused", "ClientCertificateRefused"},
-		"monitoring.report":    {"ObjectConflict"},
-		"recorder.Eventf":      nil, // forwards events
-		"recorder.Emit":        nil,
+		"status.StoppedEvent":         nil,
+		"machine.hostUnmanaged":       {"MachineDeleting", "MachineFailed", "MachineIgnored"},
+		"clusterconfig.reportSupport": {"ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
+		"csr.reportPending":           {"ServingCertificateRefused", "ClientCertificateRefused"},
+		"monitoring.reportState":      {"ObjectConflict"},
+		"recorder.Eventf":             nil, // forwards events
+		"recorder.Emit":               nil,
 	}
 }
 
-// emissions returns every position below internal that emits an event, by recorder's constructors or by Eventf.
-func emissions(t *testing.T) (found []emission) {
+// findEmissions returns every position below internal that emits an event, by recorder's constructors or by Eventf.
+func findEmissions(t *testing.T) (found []emission) {
 	t.Helper()
 	known, all := map[string]string{}, map[string][]*ast.File{}
 	err := filepath.WalkDir("../internal", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			if matches, _ := filepath.Glob(filepath.Join(path, "*.go")); len(matches) > 0 {
-				all[path] = parse(t, filepath.Join(strings.TrimPrefix(path, "../"), "*.go"))
+				all[path] = parseFiles(t, filepath.Join(strings.TrimPrefix(path, "../"), "*.go"))
 			}
 		}
 		return err
@@ -49,17 +49,17 @@ func emissions(t *testing.T) (found []emission) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all["../api/v1alpha1"] = parse(t, "api/v1alpha1/*.go")
+	all["../api/v1alpha1"] = parseFiles(t, "api/v1alpha1/*.go")
 	for _, files := range all {
 		for _, file := range files {
-			noteConstants(file, known)
+			recordConstants(file, known)
 		}
 	}
 	for _, files := range all {
 		for _, file := range files {
 			for _, declaration := range file.Decls {
 				if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
-					found = append(found, madeIn(t, file.Name.Name, function, known)...)
+					found = append(found, emissionsIn(t, file.Name.Name, function, known)...)
 				}
 			}
 		}
@@ -67,8 +67,8 @@ func emissions(t *testing.T) (found []emission) {
 	return found
 }
 
-// noteConstants records the texts of a file's constants by name, with and without the package name.
-func noteConstants(file *ast.File, known map[string]string) {
+// recordConstants records the texts of a file's constants by name, with and without the package name.
+func recordConstants(file *ast.File, known map[string]string) {
 	for _, declaration := range file.Decls {
 		group, ok := declaration.(*ast.GenDecl)
 		if !ok || group.Tok != token.CONST {
@@ -89,8 +89,8 @@ func noteConstants(file *ast.File, known map[string]string) {
 	}
 }
 
-// madeIn returns the events that a function emits.
-func madeIn(t *testing.T, room string, function *ast.FuncDecl, known map[string]string) (found []emission) {
+// emissionsIn returns the events that a function emits.
+func emissionsIn(t *testing.T, room string, function *ast.FuncDecl, known map[string]string) (found []emission) {
 	t.Helper()
 	ast.Inspect(function, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
@@ -140,7 +140,7 @@ func reasonsOf(t *testing.T, where, room string, reason ast.Expr, known map[stri
 			return []string{text}
 		}
 	}
-	reasons, ok := computed()[where]
+	reasons, ok := computedReasons()[where]
 	if !ok {
 		t.Errorf("%s computes the reason of an event: make it a constant, or list what it can be in this test", where)
 	}
@@ -152,7 +152,7 @@ var eventRow = regexp.MustCompile("(?m)^\\| (`[A-Z][A-Za-z]+`(?:, `[A-Z][A-Za-z]
 func TestEveryEventIsDocumented(t *testing.T) {
 	documented := map[string]string{}
 	for _, row := range eventRow.FindAllStringSubmatch(readText(t, "events.md"), -1) {
-		for _, reason := range coded(row[1]) {
+		for _, reason := range codeTexts(row[1]) {
 			if documented[reason] != "" {
 				t.Errorf("docs/events.md has %s twice", reason)
 			}
@@ -160,7 +160,7 @@ func TestEveryEventIsDocumented(t *testing.T) {
 		}
 	}
 	made := map[string]bool{}
-	for _, e := range emissions(t) {
+	for _, e := range findEmissions(t) {
 		for _, reason := range e.reasons {
 			made[reason] = true
 			types := documented[reason]

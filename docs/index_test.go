@@ -16,7 +16,7 @@ var documentLink = regexp.MustCompile(`\]\(((?:\.\./)?[A-Za-z0-9/-]+\.md)\)`)
 // R-215
 func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
 	var guides []string
-	for item := range strings.Lines(section(t, "README.md", "## Guides")) {
+	for item := range strings.Lines(readSection(t, "README.md", "## Guides")) {
 		if regexp.MustCompile(`^\d\. `).MatchString(item) {
 			guides = append(guides, documentLink.FindStringSubmatch(item)[1])
 		}
@@ -27,7 +27,7 @@ func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
 	}
 	listed := map[string]int{}
 	for _, heading := range []string{"## Guides", "## Reference", "## For developers"} {
-		for _, link := range documentLink.FindAllStringSubmatch(section(t, "README.md", heading), -1) {
+		for _, link := range documentLink.FindAllStringSubmatch(readSection(t, "README.md", heading), -1) {
 			listed[link[1]]++
 		}
 	}
@@ -82,7 +82,7 @@ func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
 // guidesOfUsers returns the documents in docs/, without the index.
 func guidesOfUsers(t *testing.T) (names []string) {
 	t.Helper()
-	for _, name := range guides(t) {
+	for _, name := range guidePaths(t) {
 		if !strings.Contains(name, "/") && name != "README.md" {
 			names = append(names, name)
 		}
@@ -99,7 +99,7 @@ func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
 	reasons := firstCells(t, "conditions.md")
 	for _, head := range []string{"| STATUS | look at | do |", "| STATUS | do |"} {
 		for _, row := range tableRows(t, text, head) {
-			for _, status := range coded(row[0]) {
+			for _, status := range codeTexts(row[0]) {
 				if reasons[status] == "" {
 					t.Errorf("docs/troubleshooting.md has the status %s, which docs/conditions.md does not explain", status)
 				}
@@ -115,7 +115,7 @@ func TestAdministratorsFindEveryDeviationOnOnePage(t *testing.T) {
 		told[row[1]] = row[0]
 	}
 	decided := map[string]string{}
-	for _, row := range tableRows(t, section(t, "requirements.md", "## Deviations"),
+	for _, row := range tableRows(t, readSection(t, "requirements.md", "## Deviations"),
 		"| ID | requirement | what the operator does | why | pinned by | shown in the lab only |") {
 		decided[row[0]] = row[1]
 	}
@@ -137,12 +137,12 @@ func TestThePagesOfTheKindsHaveExamplesThatAreRight(t *testing.T) {
 		"windowsinstance.md": &v1alpha1.WindowsInstance{}, "windowsdisruptionpolicy.md": &v1alpha1.WindowsDisruptionPolicy{},
 	} {
 		t.Run(page, func(t *testing.T) {
-			example := strings.ReplaceAll(section(t, page, "## Example"), "\n    ", "\n")
+			example := strings.ReplaceAll(readSection(t, page, "## Example"), "\n    ", "\n")
 			if err := yaml.UnmarshalStrict([]byte(example), object); err != nil {
 				t.Error(err)
 			}
 			for _, heading := range []string{"## Fields", "## Waiting", "## Debugging"} {
-				if section(t, page, heading) == "" {
+				if readSection(t, page, heading) == "" {
 					t.Errorf("there is nothing below %s", heading)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// guides returns all documents for users.
-func guides(t *testing.T) []string {
+// guidePaths returns all documents for users.
+func guidePaths(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("*.md")
 	if err != nil || len(paths) < 10 {
@@ -31,8 +31,8 @@ func readText(t *testing.T, path string) string {
 	return string(data)
 }
 
-// anchors returns the link targets of a document's headings.
-func anchors(t *testing.T, path string) map[string]bool {
+// headingAnchors returns the link targets of a document's headings.
+func headingAnchors(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(readText(t, path), -1) {
@@ -44,7 +44,7 @@ func anchors(t *testing.T, path string) map[string]bool {
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, guide := range guides(t) {
+	for _, guide := range guidePaths(t) {
 		for _, match := range link.FindAllStringSubmatch(readText(t, guide), -1) {
 			if strings.Contains(match[1], "://") {
 				continue
@@ -58,7 +58,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: the link %s: %v", guide, match[1], err)
 				continue
 			}
-			if anchor != "" && !anchors(t, target)[anchor] {
+			if anchor != "" && !headingAnchors(t, target)[anchor] {
 				t.Errorf("%s: %s has no heading for the link %s", guide, target, match[1])
 			}
 		}
@@ -68,7 +68,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func TestExamplesThatAGuideNamesAreThere(t *testing.T) {
 	name := regexp.MustCompile(`examples/([a-z0-9-]+\.(?:yaml|xml))`)
 	named := map[string]bool{}
-	for _, guide := range guides(t) {
+	for _, guide := range guidePaths(t) {
 		text := readText(t, guide)
 		for _, match := range name.FindAllStringSubmatch(text, -1) {
 			named[match[1]] = true

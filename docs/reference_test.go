@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// compare fails for each name that is only in the code or only in the document.
-func compare(t *testing.T, what string, inCode, documented []string) {
+// compareNames fails for each name that is only in the code or only in the document.
+func compareNames(t *testing.T, what string, inCode, documented []string) {
 	t.Helper()
 	if len(inCode) == 0 {
 		t.Fatalf("no %s was found in the code", what)
@@ -29,15 +29,15 @@ func compare(t *testing.T, what string, inCode, documented []string) {
 	}
 }
 
-// namesGiven returns the texts that calls of methods with these names have as an argument.
-func namesGiven(t *testing.T, file string, position int, methods ...string) (names []string) {
+// argumentNames returns the texts that calls of methods with these names have as an argument.
+func argumentNames(t *testing.T, file string, position int, methods ...string) (names []string) {
 	t.Helper()
 	known := map[string]string{}
-	files := parse(t, file)
+	files := parseFiles(t, file)
 	for _, f := range files {
-		noteConstants(f, known)
-		for _, other := range parse(t, "internal/controller/operatorcondition/*.go") {
-			noteConstants(other, known)
+		recordConstants(f, known)
+		for _, other := range parseFiles(t, "internal/controller/operatorcondition/*.go") {
+			recordConstants(other, known)
 		}
 		ast.Inspect(f, func(node ast.Node) bool {
 			call, ok := node.(*ast.CallExpr)
@@ -66,59 +66,59 @@ func namesGiven(t *testing.T, file string, position int, methods ...string) (nam
 }
 
 func TestTheOperatorsFlagsAndVariablesAreDocumented(t *testing.T) {
-	text := section(t, "reference.md", "## The operator")
+	text := readSection(t, "reference.md", "## The operator")
 	var flags, variables []string
 	for _, row := range tableRows(t, text, "| flag | default | meaning |") {
-		flags = append(flags, strings.TrimPrefix(coded(row[0])[0], "--"))
+		flags = append(flags, strings.TrimPrefix(codeTexts(row[0])[0], "--"))
 	}
-	compare(t, "flag", append(namesGiven(t, "cmd/wmco/main.go", 1, "StringVar", "BoolVar"), "kubeconfig"), flags)
+	compareNames(t, "flag", append(argumentNames(t, "cmd/wmco/main.go", 1, "StringVar", "BoolVar"), "kubeconfig"), flags)
 	for _, row := range tableRows(t, text, "| variable | default | meaning |") {
-		variables = append(variables, coded(row[0])[0])
+		variables = append(variables, codeTexts(row[0])[0])
 	}
-	compare(t, "variable", namesGiven(t, "cmd/wmco/main.go", 0, "Getenv", "LookupEnv"), variables)
+	compareNames(t, "variable", argumentNames(t, "cmd/wmco/main.go", 0, "Getenv", "LookupEnv"), variables)
 }
 
 func TestTheAgentsVerbsAndFlagsAreDocumented(t *testing.T) {
 	inCode := map[string][]string{"version": nil}
-	for _, c := range constants(t, "internal/verb/verb.go", "^(Facts|Inspect|Collect|Plan|Apply|Verify|Remove|Rollback|Commit|Patch|Reboot|Renew|Service)$") {
+	for _, c := range findConstants(t, "internal/verb/verb.go", "^(Facts|Inspect|Collect|Plan|Apply|Verify|Remove|Rollback|Commit|Patch|Reboot|Renew|Service)$") {
 		name, _ := strconv.Unquote(c.value.(*ast.BasicLit).Value)
 		inCode[name] = nil
 	}
 	documented := map[string]bool{}
 	var flags []string
-	for _, row := range tableRows(t, section(t, "reference.md", "## The agent"), "| verb | flags | what it does |") {
-		documented[coded(row[0])[0]] = true
-		for _, flag := range coded(row[1]) {
+	for _, row := range tableRows(t, readSection(t, "reference.md", "## The agent"), "| verb | flags | what it does |") {
+		documented[codeTexts(row[0])[0]] = true
+		for _, flag := range codeTexts(row[1]) {
 			flags = append(flags, strings.TrimPrefix(flag, "--"))
 		}
 	}
-	compare(t, "verb", slices.Sorted(maps.Keys(inCode)), slices.Sorted(maps.Keys(documented)))
-	compare(t, "flag of the agent", append(namesGiven(t, "internal/agent/flags.go", 1, "StringVar"),
-		namesGiven(t, "internal/agent/flags.go", 0, "Func")...), flags)
+	compareNames(t, "verb", slices.Sorted(maps.Keys(inCode)), slices.Sorted(maps.Keys(documented)))
+	compareNames(t, "flag of the agent", append(argumentNames(t, "internal/agent/flags.go", 1, "StringVar"),
+		argumentNames(t, "internal/agent/flags.go", 0, "Func")...), flags)
 }
 
 func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
 	var inCode, documented []string
-	for _, c := range constants(t, "api/v1alpha1/names.go", "^(Label|Annotation|Taint)") {
+	for _, c := range findConstants(t, "api/v1alpha1/names.go", "^(Label|Annotation|Taint)") {
 		name, err := strconv.Unquote(c.value.(*ast.BasicLit).Value)
 		if err != nil {
 			t.Fatal(err)
 		}
 		inCode = append(inCode, name)
 	}
-	for _, row := range tableRows(t, section(t, "reference.md", "## Labels, annotations and taints"),
+	for _, row := range tableRows(t, readSection(t, "reference.md", "## Labels, annotations and taints"),
 		"| name | on | who sets it | meaning |") {
-		for _, name := range coded(row[0]) {
+		for _, name := range codeTexts(row[0]) {
 			documented = append(documented, strings.Replace(name, "…", "windowsmachineconfig.openshift.io", 1))
 		}
 	}
-	compare(t, "label or annotation", inCode, documented)
+	compareNames(t, "label or annotation", inCode, documented)
 }
 
 // Each field of the API has a comment, and docs/api.md contains it. `make generate` writes that document.
 func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 	fields := 0
-	for _, file := range parse(t, "api/v1alpha1/[a-y]*.go") {
+	for _, file := range parseFiles(t, "api/v1alpha1/[a-y]*.go") {
 		ast.Inspect(file, func(node ast.Node) bool {
 			declared, ok := node.(*ast.TypeSpec)
 			if !ok {
@@ -135,7 +135,7 @@ func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 					continue
 				}
 				fields++
-				says := described(field)
+				says := formatComment(field)
 				if !strings.HasPrefix(says, name+" ") {
 					t.Errorf("%s.%s: its comment must begin with %q, so that the definition describes it: %q", declared.Name.Name,
 						field.Names[0], name, says)
@@ -156,7 +156,7 @@ func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 func apiRows(t *testing.T, kind string) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|.*$").FindAllStringSubmatch(section(t, "api.md",
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|.*$").FindAllStringSubmatch(readSection(t, "api.md",
 		"## "+kind), -1) {
 		rows[row[1]] = row[0]
 	}
@@ -173,8 +173,8 @@ func jsonName(field *ast.Field) string {
 	return name
 }
 
-// described returns the comment of a field in one line, without markers.
-func described(field *ast.Field) string {
+// formatComment returns the comment of a field in one line, without markers.
+func formatComment(field *ast.Field) string {
 	var words []string
 	if field.Doc != nil {
 		for line := range strings.Lines(field.Doc.Text()) {

@@ -38,8 +38,8 @@ func testsIn(t *testing.T, path string) []string {
 	return names
 }
 
-// shown returns the tests that a document cites as evidence, by file.
-func shown(t *testing.T, document string) map[string][]string {
+// citedTests returns the tests that a document cites as evidence, by file.
+func citedTests(t *testing.T, document string) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
 	for _, match := range regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(readText(t,
@@ -51,7 +51,7 @@ func shown(t *testing.T, document string) map[string][]string {
 
 func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
 	for _, document := range []string{securityGuide, "escaped-bugs.md"} {
-		tests := shown(t, document)
+		tests := citedTests(t, document)
 		if len(tests) < 5 {
 			t.Fatalf("%s names tests in %d files", document, len(tests))
 		}
@@ -67,7 +67,7 @@ func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
 }
 
 func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
-	tests := shown(t, securityGuide)
+	tests := citedTests(t, securityGuide)
 	paths, err := filepath.Glob("../test/security/*_test.go")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
@@ -81,8 +81,8 @@ func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
 	}
 }
 
-// resources returns the resources that the operator has permissions for, with the verbs.
-func resources(t *testing.T) map[string][]string {
+// verbsByResource returns the resources that the operator has permissions for, with the verbs.
+func verbsByResource(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	for document := range strings.SplitSeq(readText(t, "../deploy/rbac/role.yaml"), "\n---\n") {
@@ -110,7 +110,7 @@ func TestEveryRightOfTheOperatorIsInTheSecurityGuide(t *testing.T) {
 			rows[name] = append(rows[name], strings.Split(row[2], ", ")...)
 		}
 	}
-	rights := resources(t)
+	rights := verbsByResource(t)
 	for resource, verbs := range rights {
 		for _, verb := range verbs {
 			if !slices.Contains(rows[resource], verb) {

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// section returns the text below a heading, without its subsections.
-func section(t *testing.T, path, heading string) string {
+// readSection returns the text below a heading, without its subsections.
+func readSection(t *testing.T, path, heading string) string {
 	t.Helper()
 	_, text, found := strings.Cut(readText(t, path), "\n"+heading+"\n")
 	if !found {
@@ -47,8 +47,8 @@ func tableRows(t *testing.T, text, head string) [][]string {
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// coded returns the texts in code font.
-func coded(text string) []string {
+// codeTexts returns the texts in code font.
+func codeTexts(text string) []string {
 	var texts []string
 	for _, match := range code.FindAllStringSubmatch(text, -1) {
 		texts = append(texts, match[1])
@@ -58,8 +58,8 @@ func coded(text string) []string {
 
 func TestFollowedFieldsOfTheKubeletAreDocumented(t *testing.T) {
 	var documented []string
-	for _, row := range tableRows(t, section(t, "settings.md", "## Kubelet"), "| followed | fields |") {
-		documented = append(documented, coded(row[1])...)
+	for _, row := range tableRows(t, readSection(t, "settings.md", "## Kubelet"), "| followed | fields |") {
+		documented = append(documented, codeTexts(row[1])...)
 	}
 	slices.Sort(documented)
 	followed := nodespec.FollowedKubeletFields()
@@ -79,10 +79,10 @@ func TestFollowedFieldsOfTheKubeletAreDocumented(t *testing.T) {
 }
 
 func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
-	rows := tableRows(t, section(t, "settings.md", "## Logs"), "| variable | default | meaning |")
+	rows := tableRows(t, readSection(t, "settings.md", "## Logs"), "| variable | default | meaning |")
 	values := map[string]string{}
 	for _, row := range rows {
-		if variable, value := coded(row[0]), coded(row[1]); len(value) == 1 {
+		if variable, value := codeTexts(row[0]), codeTexts(row[1]); len(value) == 1 {
 			values[variable[0]] = value[0]
 		}
 	}
@@ -103,7 +103,7 @@ func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
 // The lifted limits of earlier guides link to the description of the lifting.
 func TestLiftedLimitsAreNamed(t *testing.T) {
 	limits := map[string]string{}
-	for _, row := range tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
+	for _, row := range tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
 		limits[row[0]] = row[len(row)-1]
 	}
 	for limit, heading := range map[string]string{"L-01": "settings.md#proxy", "L-02": "registries.md#pull-secret",
@@ -126,12 +126,12 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 		{"### Hybrid networking", "settings.md", []string{"The **type** of the network is chosen when the cluster is installed", "cannot be changed",
 			"**before a Windows node joins**"}},
 		{"## Pull secret", "registries.md", []string{"Public images need nothing", "is already on the node", "`imagePullPolicy: IfNotPresent`"}}, // R-128
-		{"## Storage", "settings.md", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                            // R-106
+		{"## Storage", "settings.md", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                          // R-106
 		{"### A disconnected cluster", "registries.md", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE",
 			"`relatedImages`"}},
 	} {
 		t.Run(test.heading, func(t *testing.T) {
-			text := section(t, test.page, test.heading)
+			text := readSection(t, test.page, test.heading)
 			for _, part := range test.texts {
 				if !strings.Contains(text, part) {
 					t.Errorf("docs/%s does not say: %s", test.page, part)
@@ -154,9 +154,9 @@ func TestTheGuideToWorkloadsSays(t *testing.T) {
 
 func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
 	rows := map[string][]string{}
-	for _, row := range tableRows(t, section(t, "settings.md", "## Services and their rights"),
+	for _, row := range tableRows(t, readSection(t, "settings.md", "## Services and their rights"),
 		"| service | user | group | may |") {
-		for _, service := range coded(row[0]) {
+		for _, service := range codeTexts(row[0]) {
 			rows[service] = row[1:]
 		}
 	}
@@ -176,7 +176,7 @@ func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
 
 // R-124, R-125
 func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
-	spec := makeSpec(t, inputs(t))
+	spec := newNodeSpec(t, newInputs(t))
 	i := slices.IndexFunc(spec.Files, func(f nodespec.File) bool {
 		return strings.HasSuffix(f.Path, `\containerd_conf.toml`)
 	})
@@ -193,8 +193,8 @@ func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
 }
 
 func TestEventsOfTheClusterAreDocumented(t *testing.T) {
-	support := section(t, "support.md", "## How faults are reported")
-	for _, c := range constants(t, "internal/controller/clusterconfig/*.go", "^reason") {
+	support := readSection(t, "support.md", "## How faults are reported")
+	for _, c := range findConstants(t, "internal/controller/clusterconfig/*.go", "^reason") {
 		if name := c.value.(*ast.BasicLit).Value; !strings.Contains(support, "`"+strings.Trim(name, `"`)+"`") {
 			t.Errorf("docs/support.md does not name the event %s", name)
 		}

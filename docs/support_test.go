@@ -14,7 +14,7 @@ func TestNoLimitIsLeftOut(t *testing.T) {
 		"requirements.md"), -1) {
 		states[row[1]] = row[2]
 	}
-	guide := tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |")
+	guide := tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of earlier guides | now |")
 	for i, row := range guide {
 		if want := fmt.Sprintf("L-%02d", i+1); row[0] != want {
 			t.Fatalf("docs/support.md has %s in the place of %s", row[0], want)
@@ -31,7 +31,7 @@ func TestNoLimitIsLeftOut(t *testing.T) {
 
 //
 func TestTheGuideSaysSinceWhichReleaseAPlatformIsThere(t *testing.T) {
-	_, platforms, _ := strings.Cut(section(t, "support.md", "### In words"), "\nPlatforms were added")
+	_, platforms, _ := strings.Cut(readSection(t, "support.md", "### In words"), "\nPlatforms were added")
 	words := strings.Join(strings.Fields(platforms), " ")
 	for _, part := range []string{
 		"AWS and Azure 1.0 (OpenShift 4.6)", "vSphere 2.0 (4.7)", "hosts that you bring 3.1 (4.8)", "Google Cloud 7.0 (4.12)",

@@ -14,9 +14,9 @@ import (
 // The tables list the metrics and alerts of the operator, and the queries of other products with a result for
 // Windows nodes. The tests of lab/prometheus evaluate the expressions of these queries.
 func TestGeneratedTablesOfMonitoring(t *testing.T) {
-	keep(t, "metrics.md", expressionTable(readExpressions(t, "../lab/prometheus/testdata/expressions.yaml")),
+	syncDocument(t, "metrics.md", expressionTable(readExpressions(t, "../lab/prometheus/testdata/expressions.yaml")),
 		metricTable(metric.Catalog()))
-	keep(t, "monitoring.md", alertTable(monitoring.Alerts()))
+	syncDocument(t, "monitoring.md", alertTable(monitoring.Alerts()))
 }
 
 // expression is a query of the console or of a dashboard about a node, evaluated by a test of lab/prometheus.
@@ -70,8 +70,8 @@ func metricTable(all []metric.Definition) string {
 // labelCell describes the values of a label and their bound.
 func labelCell(label metric.Label) string {
 	values := strings.ReplaceAll(label.Values, "conditions.md", "[conditions.md](conditions.md)")
-	if label.AtMost > 4 {
-		values += fmt.Sprintf(", at most %d", label.AtMost)
+	if label.MaxValues > 4 {
+		values += fmt.Sprintf(", at most %d", label.MaxValues)
 	}
 	return "`" + label.Name + "`: " + values
 }
@@ -91,7 +91,7 @@ func alertTable(all []monitoring.Alert) string {
 
 func TestARowSaysWhatBoundsALabel(t *testing.T) {
 	got := metricTable([]metric.Definition{{Name: "wmco_a_total", Type: metric.TypeCounter, Help: "All.", Labels: []metric.Label{
-		{Name: "reason", Values: "reasons of conditions.md", AtMost: 128}, {Name: "node", Values: "one for each node"}}}})
+		{Name: "reason", Values: "reasons of conditions.md", MaxValues: 128}, {Name: "node", Values: "one for each node"}}}})
 	want := "| `wmco_a_total` | counter | `reason`: reasons of [conditions.md](conditions.md), at most 128<br>`node`: one for each node | All. |\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("got %s", got)

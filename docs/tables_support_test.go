@@ -12,28 +12,28 @@ import (
 
 // The document contains the operator's criteria.
 func TestGeneratedTablesOfWhatIsSupported(t *testing.T) {
-	keep(t, "support.md", supportTables(support.Platforms(), support.WindowsReleases(), support.ReleaseLines()))
+	syncDocument(t, "support.md", supportTables(support.Platforms(), support.WindowsReleases(), support.ReleaseLines()))
 }
 
 // supportTables returns the tables for docs/support.md.
 func supportTables(platforms []support.Platform, releases []support.WindowsRelease, lines []support.ReleaseLine) string {
 	return strings.Join([]string{
-		"### The cluster's version\n\n" + versions(lines),
-		"### Windows by platform\n\n" + windows(platforms, releases),
+		"### The cluster's version\n\n" + versionTable(lines),
+		"### Windows by platform\n\n" + windowsTable(platforms, releases),
 		"### Networks and Machines by platform\n\n" + platformRules(platforms),
-		"### Windows by VXLAN port\n\n" + ports(releases),
+		"### Windows by VXLAN port\n\n" + portTable(releases),
 	}, "\n")
 }
 
-func versions(lines []support.ReleaseLine) string {
+func versionTable(lines []support.ReleaseLine) string {
 	t := newTable("operator", "OpenShift", "Kubernetes")
 	for _, l := range lines {
-		t.row(fmt.Sprintf("%d.x", l.Operator), l.LeastCluster+" and later of "+l.Cluster, l.Kubernetes)
+		t.addRow(fmt.Sprintf("%d.x", l.Operator), l.MinCluster+" and later of "+l.Cluster, l.Kubernetes)
 	}
-	return t.String() + "\nNo release of the operator serves a cluster below OpenShift " + support.ClusterFloor + ".\n"
+	return t.String() + "\nNo release of the operator serves a cluster below OpenShift " + support.MinClusterVersion + ".\n"
 }
 
-func windows(platforms []support.Platform, releases []support.WindowsRelease) string {
+func windowsTable(platforms []support.Platform, releases []support.WindowsRelease) string {
 	head := []string{"platform", "`Infrastructure` says"}
 	for _, r := range releases {
 		head = append(head, r.Name)
@@ -42,24 +42,24 @@ func windows(platforms []support.Platform, releases []support.WindowsRelease) st
 	for _, p := range platforms {
 		cells := []string{p.Title, "`" + p.Name + "`"}
 		for _, r := range releases {
-			cells = append(cells, answer(slices.Contains(p.Windows, r.Name), builds(r)))
+			cells = append(cells, textOrNo(slices.Contains(p.Windows, r.Name), formatBuild(r)))
 		}
-		t.row(cells...)
+		t.addRow(cells...)
 	}
 	return t.String()
 }
 
-func builds(r support.WindowsRelease) string {
-	if r.LeastRevision == 0 {
+func formatBuild(r support.WindowsRelease) string {
+	if r.MinRevision == 0 {
 		return r.Version + ", any update"
 	}
-	return fmt.Sprintf("%s.%d or later", r.Version, r.LeastRevision)
+	return fmt.Sprintf("%s.%d or later", r.Version, r.MinRevision)
 }
 
 func platformRules(platforms []support.Platform) string {
 	t := newTable("platform", "custom VXLAN port", "hosts you bring", "Machines", "longest Machine name")
 	for _, p := range platforms {
-		longest := cmp.Or(p.MachineNameLimit, -1)
+		longest := cmp.Or(p.MaxMachineNameLength, -1)
 		limit := fmt.Sprintf("%d characters, so %d for a MachineSet", longest, longest-support.MachineSuffix)
 		if longest < 0 {
 			limit = "any"
@@ -71,20 +71,20 @@ func platformRules(platforms []support.Platform) string {
 		if p.CustomVXLANPort {
 			port = "**required**"
 		}
-		t.row(p.Title, port, "yes", answer(p.Machines, "yes"), limit)
+		t.addRow(p.Title, port, "yes", textOrNo(p.Machines, "yes"), limit)
 	}
 	return t.String()
 }
 
-func ports(releases []support.WindowsRelease) string {
+func portTable(releases []support.WindowsRelease) string {
 	t := newTable("Windows", "usual port (4789)", "custom port")
 	for _, r := range releases {
-		t.row(r.Name, "yes", answer(r.CustomVXLANPort, "yes"))
+		t.addRow(r.Name, "yes", textOrNo(r.CustomVXLANPort, "yes"))
 	}
 	return t.String()
 }
 
-func answer(is bool, yes string) string {
+func textOrNo(is bool, yes string) string {
 	if is {
 		return yes
 	}
@@ -94,15 +94,15 @@ func answer(is bool, yes string) string {
 func TestTablesOfWhatIsSupported(t *testing.T) {
 	got := supportTables(
 		[]support.Platform{
-			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MachineNameLimit: 15,
+			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MaxMachineNameLength: 15,
 				CustomVXLANPort: true},
 			{Name: "None", Title: "no platform", Windows: []string{"Windows A", "Windows B"}},
 			{Name: "Other", Title: "Another", Machines: true},
 		},
 		[]support.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2",
-			LeastRevision: 7, CustomVXLANPort: true}},
-		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3",
-			LeastKubernetes: "1.36.2"}},
+			MinRevision: 7, CustomVXLANPort: true}},
+		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3",
+			MinKubernetes: "1.36.2"}},
 	)
 	for _, want := range []string{
 		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",

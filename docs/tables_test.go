@@ -16,18 +16,18 @@ const (
 	end   = "<!-- end of what go test ./docs -update writes -->"
 )
 
-// keep compares the generated parts of a document with these texts, in order, or writes them.
-func keep(t *testing.T, document string, texts ...string) {
+// syncDocument compares the generated parts of a document with these texts, in order, or writes them.
+func syncDocument(t *testing.T, document string, texts ...string) {
 	t.Helper()
-	fresh, err := rewrite(readText(t, document), texts...)
+	fresh, err := replaceGenerated(readText(t, document), texts...)
 	if err != nil {
 		t.Fatalf("%s: %v", document, err)
 	}
-	keepFile(t, document, fresh)
+	syncFile(t, document, fresh)
 }
 
-// keepFile compares a file with the expected content, or writes it.
-func keepFile(t *testing.T, path, fresh string) {
+// syncFile compares a file with the expected content, or writes it.
+func syncFile(t *testing.T, path, fresh string) {
 	t.Helper()
 	if readText(t, path) == fresh {
 		return
@@ -40,8 +40,8 @@ func keepFile(t *testing.T, path, fresh string) {
 	}
 }
 
-// rewrite returns the document with the texts between the markers. All other bytes are preserved.
-func rewrite(document string, texts ...string) (string, error) {
+// replaceGenerated returns the document with the texts between the markers. All other bytes are preserved.
+func replaceGenerated(document string, texts ...string) (string, error) {
 	fresh, wanted := "", len(texts)
 	for len(texts) > 0 {
 		before, rest, found := strings.Cut(document, begin)
@@ -60,7 +60,7 @@ func rewrite(document string, texts ...string) (string, error) {
 func TestADocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 	const before = "a\n" + begin + "\nold\n" + end + "\nb\n" + begin + "\n" + end + "\nc\n"
 	const after = "a\n" + begin + "\n\n1\n" + end + "\nb\n" + begin + "\n\n2\n" + end + "\nc\n"
-	if got, err := rewrite(before, "1", "2"); err != nil || got != after {
+	if got, err := replaceGenerated(before, "1", "2"); err != nil || got != after {
 		t.Errorf("got %q, error %v", got, err)
 	}
 	for name, document := range map[string]string{
@@ -69,7 +69,7 @@ func TestADocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 		"with an end first": end + begin,
 	} {
 		t.Run("one "+name+" is refused", func(t *testing.T) {
-			if got, err := rewrite(document, "1", "2"); err == nil {
+			if got, err := replaceGenerated(document, "1", "2"); err == nil {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -81,9 +81,9 @@ type markdown struct{ strings.Builder }
 
 func newTable(head ...string) *markdown {
 	m := &markdown{}
-	m.row(head...)
+	m.addRow(head...)
 	m.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
 	return m
 }
 
-func (m *markdown) row(cells ...string) { m.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+func (m *markdown) addRow(cells ...string) { m.WriteString("| " + strings.Join(cells, " | ") + " |\n") }

@@ -30,7 +30,7 @@ func TestGeneratedTablesOfWhatWasVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(t, "verified/results.md", verifiedTables(behaviors, columns)+answerTable(answers, columns))
+	syncDocument(t, "verified/results.md", verifiedTables(behaviors, columns)+answerTable(answers, columns))
 }
 
 // column contains the results of one environment.
@@ -71,16 +71,16 @@ func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	return columns, nil
 }
 
-// possible returns the standings that the suite produces in an environment. A failure is listed only for a real
+// possibleStatuses returns the standings that the suite produces in an environment. A failure is listed only for a real
 // Windows. Elsewhere, a failure is a mistake of this repository, which must be fixed and not documented.
-func possible(where hosttest.Environment) []hosttest.Standing {
+func possibleStatuses(where hosttest.Environment) []hosttest.Status {
 	switch where {
 	case hosttest.Fake:
-		return []hosttest.Standing{hosttest.Simulated}
+		return []hosttest.Status{hosttest.Simulated}
 	case hosttest.Wine:
-		return []hosttest.Standing{hosttest.Proven, hosttest.StandIn, hosttest.FakeOnly, hosttest.Differs, hosttest.NotRun}
+		return []hosttest.Status{hosttest.Verified, hosttest.Emulated, hosttest.FakeOnly, hosttest.Differs, hosttest.NotRun}
 	}
-	return []hosttest.Standing{hosttest.Proven, hosttest.NotRun, hosttest.Failed}
+	return []hosttest.Status{hosttest.Verified, hosttest.NotRun, hosttest.Failed}
 }
 
 // checkReport reports results that the current suite would not write.
@@ -98,7 +98,7 @@ func checkReport(report hosttest.Report, where hosttest.Environment, behaviors [
 		case !known[result.ID()]:
 			wrong = append(wrong, fmt.Errorf("the suite no longer has the behavior %q, or has it twice: run the suite again",
 				result.ID()))
-		case !slices.Contains(possible(where), result.Result):
+		case !slices.Contains(possibleStatuses(where), result.Result):
 			wrong = append(wrong, fmt.Errorf("the result of %q is %q: such a result cannot be committed", result.ID(), result.Result))
 		case strings.ContainsAny(result.Reason, "|\n"):
 			wrong = append(wrong, fmt.Errorf("the reason given for %q does not fit into a table cell", result.ID()))
@@ -139,7 +139,7 @@ func readAnswers(files fs.FS, columns []column) (map[string]map[string]question.
 func answerTable(answers map[string]map[string]question.Document, columns []column) string {
 	var b strings.Builder
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.environment != hosttest.Windows })
-	b.WriteString("\n### What the witness answers\n\n| | assumed | relied on by |" + titles(columns) + "\n|---|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	b.WriteString("\n### What the witness answers\n\n| | assumed | relied on by |" + formatTitles(columns) + "\n|---|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
 	for _, q := range question.All() {
 		fmt.Fprintf(&b, "| %s | %s | `%s` |", q.ID, q.Assumes, q.Relies.File)
 		for _, c := range columns {
@@ -157,31 +157,31 @@ func answerTable(answers map[string]map[string]question.Document, columns []colu
 // verifiedTables returns the tables for docs/verified/results.md.
 func verifiedTables(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
-	b.WriteString(where(columns))
-	b.WriteString("\n### By operation\n\n| operation |" + titles(columns) + "\n|---|" + strings.Repeat("---|",
+	b.WriteString(formatEnvironments(columns))
+	b.WriteString("\n### By operation\n\n| operation |" + formatTitles(columns) + "\n|---|" + strings.Repeat("---|",
 		len(columns)) + "\n")
-	for _, operation := range operations(behaviors) {
+	for _, operation := range sortedOperations(behaviors) {
 		fmt.Fprintf(&b, "| `%s` |", operation)
 		for _, c := range columns {
-			fmt.Fprintf(&b, " %s |", count(operation, behaviors, c))
+			fmt.Fprintf(&b, " %s |", formatCounts(operation, behaviors, c))
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(reasons(behaviors, columns))
-	b.WriteString("\n### Every behavior\n\n| operation | behavior |" + titles(columns) + "\n|---|---|" +
+	b.WriteString(formatReasons(behaviors, columns))
+	b.WriteString("\n### Every behavior\n\n| operation | behavior |" + formatTitles(columns) + "\n|---|---|" +
 		strings.Repeat("---|", len(columns)) + "\n")
 	for _, behavior := range behaviors {
 		fmt.Fprintf(&b, "| `%s` | %s |", behavior.Operation, behavior.Sentence)
 		for _, c := range columns {
-			fmt.Fprintf(&b, " %s |", c.of(behavior))
+			fmt.Fprintf(&b, " %s |", c.statusOf(behavior))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-// where describes the environments of the suite's runs.
-func where(columns []column) string {
+// formatEnvironments describes the environments of the suite's runs.
+func formatEnvironments(columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
 		machine := "**not yet run there**"
@@ -193,7 +193,7 @@ func where(columns []column) string {
 	return b.String()
 }
 
-func titles(columns []column) string {
+func formatTitles(columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
 		fmt.Fprintf(&b, " %s |", c.title)
@@ -201,16 +201,16 @@ func titles(columns []column) string {
 	return b.String()
 }
 
-// of returns the standing of one behavior.
-func (c column) of(b hosttest.Behavior) hosttest.Standing {
+// statusOf returns the standing of one behavior.
+func (c column) statusOf(b hosttest.Behavior) hosttest.Status {
 	if !c.ran {
 		return hosttest.NotRun
 	}
 	return c.report.Of(b.ID()).Result
 }
 
-// operations returns the operations of a host, without duplicates and in order.
-func operations(behaviors []hosttest.Behavior) []string {
+// sortedOperations returns the operations of a host, without duplicates and in order.
+func sortedOperations(behaviors []hosttest.Behavior) []string {
 	var known []string
 	for _, operation := range hosttest.Operations() {
 		if slices.ContainsFunc(behaviors, func(b hosttest.Behavior) bool { return b.Operation == operation }) {
@@ -220,17 +220,17 @@ func operations(behaviors []hosttest.Behavior) []string {
 	return known
 }
 
-// count returns, for example, "3 proven, 1 fake only".
-func count(operation string, behaviors []hosttest.Behavior, c column) string {
-	counts := map[hosttest.Standing]int{}
+// formatCounts returns, for example, "3 proven, 1 fake only".
+func formatCounts(operation string, behaviors []hosttest.Behavior, c column) string {
+	counts := map[hosttest.Status]int{}
 	for _, b := range behaviors {
 		if b.Operation == operation {
-			counts[c.of(b)]++
+			counts[c.statusOf(b)]++
 		}
 	}
 	var parts []string
-	for _, standing := range []hosttest.Standing{
-		hosttest.Simulated, hosttest.Proven, hosttest.StandIn, hosttest.Differs, hosttest.FakeOnly,
+	for _, standing := range []hosttest.Status{
+		hosttest.Simulated, hosttest.Verified, hosttest.Emulated, hosttest.Differs, hosttest.FakeOnly,
 		hosttest.Failed, hosttest.NotRun,
 	} {
 		if counts[standing] > 0 {
@@ -240,12 +240,12 @@ func count(operation string, behaviors []hosttest.Behavior, c column) string {
 	return strings.Join(parts, ", ")
 }
 
-// reasons lists the behaviors that the environment itself did not show, with the reason.
-func reasons(behaviors []hosttest.Behavior, columns []column) string {
+// formatReasons lists the behaviors that the environment itself did not show, with the reason.
+func formatReasons(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
 		type cause struct {
-			standing hosttest.Standing
+			standing hosttest.Status
 			reason   string
 		}
 		var order []cause
@@ -274,7 +274,7 @@ func reasons(behaviors []hosttest.Behavior, columns []column) string {
 	return b.String()
 }
 
-func examples() []hosttest.Behavior {
+func exampleBehaviors() []hosttest.Behavior {
 	return []hosttest.Behavior{
 		{Operation: "Files.Write", Sentence: "a write replaces"},
 		{Operation: "Files.Write", Sentence: "a write is exclusive"},
@@ -282,20 +282,20 @@ func examples() []hosttest.Behavior {
 	}
 }
 
-func report(where hosttest.Environment, results ...hosttest.Result) hosttest.Report {
+func newReport(where hosttest.Environment, results ...hosttest.Result) hosttest.Report {
 	return hosttest.Report{Environment: where, System: "Windows Server 2022", Results: results}
 }
 
 func TestTablesOfWhatWasVerified(t *testing.T) {
 	columns := []column{
-		{environment: hosttest.Wine, title: "Wine", ran: true, report: report(hosttest.Wine,
-			hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: hosttest.Proven},
+		{environment: hosttest.Wine, title: "Wine", ran: true, report: newReport(hosttest.Wine,
+			hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: hosttest.Verified},
 			hosttest.Result{Operation: "Tree.Symlink", Behavior: "a link is followed", Result: hosttest.FakeOnly,
 				Reason: "Wine has no links"},
 		)},
 		{environment: hosttest.Windows, title: "Windows"},
 	}
-	got := verifiedTables(examples(), columns)
+	got := verifiedTables(exampleBehaviors(), columns)
 	for _, want := range []string{
 		"- Wine: run on a machine that says it is Windows Server 2022\n- Windows: **not yet run there**\n",
 		"| `Files.Write` | 1 proven, 1 not run | 2 not run |\n",
@@ -311,7 +311,7 @@ func TestTablesOfWhatWasVerified(t *testing.T) {
 }
 
 func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
-	of := func(standing hosttest.Standing) hosttest.Result {
+	of := func(standing hosttest.Status) hosttest.Result {
 		return hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: standing}
 	}
 	for name, test := range map[string]struct {
@@ -319,25 +319,25 @@ func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
 		where  hosttest.Environment
 		want   string
 	}{
-		"in memory nothing is proven": {report(hosttest.Fake, of(hosttest.Proven)), hosttest.Fake,
+		"in memory nothing is proven": {newReport(hosttest.Fake, of(hosttest.Verified)), hosttest.Fake,
 			"cannot be committed"},
-		"under Wine nothing is simulated": {report(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine,
+		"under Wine nothing is simulated": {newReport(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine,
 			"cannot be committed"},
-		"a failure under Wine is to be mended": {report(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine,
+		"a failure under Wine is to be mended": {newReport(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine,
 			"cannot be committed"},
-		"a real Windows has no stand-in": {report(hosttest.Windows, of(hosttest.StandIn)), hosttest.Windows,
+		"a real Windows has no stand-in": {newReport(hosttest.Windows, of(hosttest.Emulated)), hosttest.Windows,
 			"cannot be committed"},
-		"a failure on Windows is listed": {report(hosttest.Windows, of(hosttest.Failed)),
+		"a failure on Windows is listed": {newReport(hosttest.Windows, of(hosttest.Failed)),
 			hosttest.Windows, ""},
-		"the results of Wine are not results of Windows": {report(hosttest.Wine, of(hosttest.Proven)),
+		"the results of Wine are not results of Windows": {newReport(hosttest.Wine, of(hosttest.Verified)),
 			hosttest.Windows, `come from "wine"`},
-		"a behavior has one result": {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)),
+		"a behavior has one result": {newReport(hosttest.Wine, of(hosttest.Verified), of(hosttest.Verified)),
 			hosttest.Wine, "twice"},
-		"a behavior that the suite dropped is noticed": {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write",
-			Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "no longer has"},
+		"a behavior that the suite dropped is noticed": {newReport(hosttest.Wine, hosttest.Result{Operation: "Files.Write",
+			Behavior: "x", Result: hosttest.Verified}), hosttest.Wine, "no longer has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkReport(test.report, test.where, examples())
+			err := checkReport(test.report, test.where, exampleBehaviors())
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

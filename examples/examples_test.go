@@ -47,11 +47,11 @@ var placeholders = []string{
 
 //
 func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
-	c := admin(t)
+	c := newStrictClient(t)
 	if err := c.Create(t.Context(), read(t, "wmco-namespace.yaml")); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
-	define(t, c)
+	installCRDs(t, c)
 	names, err := fs.Glob(examples.Files, "*.yaml")
 	if err != nil || len(names) < 15 {
 		t.Fatalf("%v, %v", names, err)
@@ -59,7 +59,7 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			object := read(t, name)
-			if namespaced(t, c, object) && object.GetNamespace() == "" {
+			if isNamespaced(t, c, object) && object.GetNamespace() == "" {
 				object.SetNamespace("default")
 			}
 			err := c.Create(t.Context(), object, client.DryRunAll)

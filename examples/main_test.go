@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m))
 }
 
-// admin returns a client that requests strict validation of fields.
-func admin(t *testing.T) client.Client {
+// newStrictClient returns a client that requests strict validation of fields.
+func newStrictClient(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.New(lab.Cluster(t).Config, client.Options{})
 	if err != nil {
@@ -57,8 +57,8 @@ func read(t *testing.T, name string) *unstructured.Unstructured {
 	return object
 }
 
-// create creates an object, and deletes it after the test.
-func create(t *testing.T, c client.Client, object client.Object) {
+// createObject creates an object, and deletes it after the test.
+func createObject(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func create(t *testing.T, c client.Client, object client.Object) {
 	})
 }
 
-// define installs the operator's own kinds on the API server.
-func define(t *testing.T, c client.Client) {
+// installCRDs installs the operator's own kinds on the API server.
+func installCRDs(t *testing.T, c client.Client) {
 	t.Helper()
 	names, err := fs.Glob(deploy.Files, "crd/*.yaml")
 	if err != nil || len(names) == 0 {
@@ -89,7 +89,7 @@ func define(t *testing.T, c client.Client) {
 		if err := c.Create(t.Context(), definition); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+" is served", func(ctx context.Context) (bool, error) {
+		waitUntil(t, name+" is served", func(ctx context.Context) (bool, error) {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
 				return false, err
 			}
@@ -109,15 +109,15 @@ func define(t *testing.T, c client.Client) {
 	}
 }
 
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
+// waitUntil waits until the condition holds.
+func waitUntil(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
 
-func namespaced(t *testing.T, c client.Client, object client.Object) bool {
+func isNamespaced(t *testing.T, c client.Client, object client.Object) bool {
 	t.Helper()
 	is, err := c.IsObjectNamespaced(object)
 	if meta.IsNoMatchError(err) {

@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// typed returns an example as a typed object. The type must have all fields of the example.
-func typed[T any](t *testing.T, name string) T {
+// readTyped returns an example as a typed object. The type must have all fields of the example.
+func readTyped[T any](t *testing.T, name string) T {
 	t.Helper()
 	var object T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(read(t, name).Object,
@@ -27,10 +27,10 @@ func typed[T any](t *testing.T, name string) T {
 
 func TestWindowsNodesFollowTheMirrors(t *testing.T) {
 	sources := map[string][]configv1.ImageMirror{}
-	for _, m := range typed[configv1.ImageTagMirrorSet](t, "image-tag-mirror-set.yaml").Spec.ImageTagMirrors {
+	for _, m := range readTyped[configv1.ImageTagMirrorSet](t, "image-tag-mirror-set.yaml").Spec.ImageTagMirrors {
 		sources[m.Source] = append(sources[m.Source], m.Mirrors...)
 	}
-	for _, m := range typed[configv1.ImageDigestMirrorSet](t, "image-digest-mirror-set.yaml").Spec.ImageDigestMirrors {
+	for _, m := range readTyped[configv1.ImageDigestMirrorSet](t, "image-digest-mirror-set.yaml").Spec.ImageDigestMirrors {
 		sources[m.Source] = append(sources[m.Source], m.Mirrors...)
 	}
 	if len(sources) < 2 {
@@ -49,7 +49,7 @@ func TestWindowsNodesFollowTheMirrors(t *testing.T) {
 }
 
 func TestWindowsNodesFollowTheKubeletConfig(t *testing.T) {
-	raw := typed[machineconfigv1.KubeletConfig](t, "kubelet-config.yaml").Spec.KubeletConfig.Raw
+	raw := readTyped[machineconfigv1.KubeletConfig](t, "kubelet-config.yaml").Spec.KubeletConfig.Raw
 	if err := yaml.UnmarshalStrict(raw, &kubeletconfigv1beta1.KubeletConfiguration{}); err != nil {
 		t.Error(err)
 	}
@@ -58,7 +58,7 @@ func TestWindowsNodesFollowTheKubeletConfig(t *testing.T) {
 		t.Fatal(fields, err)
 	}
 	for field := range fields {
-		if !nodespec.FollowsKubeletField(field) {
+		if !nodespec.IsFollowedKubeletField(field) {
 			t.Errorf("Windows nodes do not follow %s", field)
 		}
 	}

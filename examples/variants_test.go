@@ -17,9 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// isMade checks that the generator creates exactly this MachineSet, that the type of the provider spec has all
+// checkGenerated checks that the generator creates exactly this MachineSet, that the type of the provider spec has all
 // fields, and that the API server accepts the MachineSet.
-func isMade(t *testing.T, want *unstructured.Unstructured, o machineset.Options, worker string, spec any) {
+func checkGenerated(t *testing.T, want *unstructured.Unstructured, o machineset.Options, worker string, spec any) {
 	t.Helper()
 	o.InfrastructureName, o.Replicas, o.Worker = "lab-x7k2p", 1, &runtime.RawExtension{Raw: []byte(worker)}
 	set, err := machineset.Generate(o)
@@ -42,7 +42,7 @@ func isMade(t *testing.T, want *unstructured.Unstructured, o machineset.Options,
 	if err := decoder.Decode(spec); err != nil {
 		t.Errorf("the Machine API does not know all fields: %v", err)
 	}
-	if err := admin(t).Create(t.Context(), made, client.DryRunAll); err != nil {
+	if err := newStrictClient(t).Create(t.Context(), made, client.DryRunAll); err != nil {
 		t.Errorf("the API server does not take it: %v", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestTheVSphereExampleWithoutAResourcePool(t *testing.T) {
 	}
 	unstructured.RemoveNestedField(example.Object, append(workspace, "resourcePool")...)
 	var spec machinev1beta1.VSphereMachineProviderSpec
-	isMade(t, example, machineset.Options{Platform: configv1.VSpherePlatformType, Version: "2022",
+	checkGenerated(t, example, machineset.Options{Platform: configv1.VSpherePlatformType, Version: "2022",
 		Image: "/dc1/vm/templates/windows-2022"},
 		`{"network":{"devices":[{"networkName":"segment-1"}]},"workspace":{"datacenter":"dc1","datastore":"ds1","folder":"/dc1/vm/lab-x7k2p","server":"192.0.2.1"}}`,
 		&spec)
@@ -81,7 +81,7 @@ func TestTheAzureExampleForWindowsServer2022(t *testing.T) {
 	const capacity = "capacity.cluster-autoscaler.kubernetes.io/labels"
 	annotations[capacity] = strings.Replace(annotations[capacity], "10.0.17763", "10.0.20348", 1)
 	example.SetAnnotations(annotations)
-	isMade(t, example, machineset.Options{Platform: configv1.AzurePlatformType, Version: "2022"},
+	checkGenerated(t, example, machineset.Options{Platform: configv1.AzurePlatformType, Version: "2022"},
 		`{"location":"centralus","zone":"1"}`,
 		&machinev1beta1.AzureMachineProviderSpec{})
 }

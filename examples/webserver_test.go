@@ -25,8 +25,8 @@ func webServerCommand(t *testing.T) []string {
 	return []string{"powershell.exe", "-command", string(text[:len(text)-1])}
 }
 
-// decode converts an example to a typed object. The type must have all fields of the example.
-func decode[T any](t *testing.T, object *unstructured.Unstructured) T {
+// decodeObject converts an example to a typed object. The type must have all fields of the example.
+func decodeObject[T any](t *testing.T, object *unstructured.Unstructured) T {
 	t.Helper()
 	var typed T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
@@ -60,7 +60,7 @@ func TestTheWebServerIsTheGuides(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, decode[appsv1.Deployment](t, read(t, "win-webserver.yaml"))); diff != "" {
+	if diff := cmp.Diff(want, decodeObject[appsv1.Deployment](t, read(t, "win-webserver.yaml"))); diff != "" {
 		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
 	}
 }
@@ -86,7 +86,7 @@ func TestTheRuntimeClassesAreTheGuides(t *testing.T) {
 					},
 				},
 			}
-			if diff := cmp.Diff(want, decode[nodev1.RuntimeClass](t, read(t, example))); diff != "" {
+			if diff := cmp.Diff(want, decodeObject[nodev1.RuntimeClass](t, read(t, example))); diff != "" {
 				t.Errorf("the guides have (-), and the example (+):\n%s", diff)
 			}
 		})
@@ -95,7 +95,7 @@ func TestTheRuntimeClassesAreTheGuides(t *testing.T) {
 
 //
 func TestTheWebServerOfTheOlderGuidesRunsTheSame(t *testing.T) {
-	deployment := decode[appsv1.Deployment](t, read(t, "win-webserver-tolerations.yaml"))
+	deployment := decodeObject[appsv1.Deployment](t, read(t, "win-webserver-tolerations.yaml"))
 	spec := deployment.Spec.Template.Spec
 	if diff := cmp.Diff(webServerCommand(t), spec.Containers[0].Command); diff != "" {
 		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
@@ -123,7 +123,7 @@ func TestTheServiceIsALoadBalancer(t *testing.T) {
 			Selector: map[string]string{"app": "win-webserver"}, Type: "LoadBalancer",
 		},
 	}
-	if diff := cmp.Diff(want, decode[corev1.Service](t, read(t, "win-webserver-service.yaml"))); diff != "" {
+	if diff := cmp.Diff(want, decodeObject[corev1.Service](t, read(t, "win-webserver-service.yaml"))); diff != "" {
 		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
 	}
 }

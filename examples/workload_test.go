@@ -24,8 +24,8 @@ const (
 	nodeLinux = "linux"
 )
 
-// makeNodes creates the nodes and keeps them Ready until the end of the test.
-func makeNodes(t *testing.T, c client.Client) {
+// createNodes creates the nodes and keeps them Ready until the end of the test.
+func createNodes(t *testing.T, c client.Client) {
 	t.Helper()
 	windows := []corev1.Taint{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}}
 	var nodes []*corev1.Node
@@ -47,7 +47,7 @@ func makeNodes(t *testing.T, c client.Client) {
 		if n.build != "" {
 			node.Labels[corev1.LabelWindowsBuild] = n.build
 		}
-		create(t, c, node)
+		createObject(t, c, node)
 		nodes = append(nodes, node)
 	}
 	stopped := make(chan struct{})
@@ -59,7 +59,7 @@ func makeNodes(t *testing.T, c client.Client) {
 		defer heartbeat.Stop()
 		for ctx.Err() == nil {
 			for _, node := range nodes {
-				if err := beat(ctx, c, node); err != nil && ctx.Err() == nil {
+				if err := reportNodeReady(ctx, c, node); err != nil && ctx.Err() == nil {
 					t.Errorf("node %s: %v", node.Name, err)
 				}
 			}
@@ -71,8 +71,8 @@ func makeNodes(t *testing.T, c client.Client) {
 	}()
 }
 
-// beat reports the status of a node as the kubelet does.
-func beat(ctx context.Context, c client.Client, node *corev1.Node) error {
+// reportNodeReady reports the status of a node as the kubelet does.
+func reportNodeReady(ctx context.Context, c client.Client, node *corev1.Node) error {
 	before := node.DeepCopy()
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
@@ -92,26 +92,26 @@ func apply(t *testing.T, c client.Client, namespace, name string) {
 	t.Helper()
 	object := read(t, name)
 	object.SetNamespace(namespace)
-	create(t, c, object)
+	createObject(t, c, object)
 }
 
 // podOf waits until the pod of the web server is scheduled.
 func podOf(t *testing.T, c client.Client, namespace string) corev1.Pod {
 	t.Helper()
 	pods := &corev1.PodList{}
-	eventually(t, "the web server's pod gets a node", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the web server's pod gets a node", func(ctx context.Context) (bool, error) {
 		err := c.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "win-webserver"})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName != "", err
 	})
 	return pods.Items[0]
 }
 
-// makePod creates a pod once the namespace has a service account, and returns the response of the API server.
-func makePod(t *testing.T, c client.Client, namespace, name string, spec corev1.PodSpec) (*corev1.Pod, error) {
+// createPod creates a pod once the namespace has a service account, and returns the response of the API server.
+func createPod(t *testing.T, c client.Client, namespace, name string, spec corev1.PodSpec) (*corev1.Pod, error) {
 	t.Helper()
 	spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/none"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
-	eventually(t, "the namespace is set up", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the namespace is set up", func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
@@ -119,10 +119,10 @@ func makePod(t *testing.T, c client.Client, namespace, name string, spec corev1.
 }
 
 func TestWorkloads(t *testing.T) {
-	c := admin(t)
-	makeNodes(t, c)
-	create(t, c, read(t, "runtime-class.yaml"))
-	create(t, c, read(t, "runtime-class-2022.yaml"))
+	c := newStrictClient(t)
+	createNodes(t, c)
+	createObject(t, c, read(t, "runtime-class.yaml"))
+	createObject(t, c, read(t, "runtime-class-2022.yaml"))
 
 	//
 	t.Run("a RuntimeClass places the web server, by what admission merges into its pod", func(t *testing.T) {
@@ -137,16 +137,16 @@ func TestWorkloads(t *testing.T) {
 				t.Errorf("it does not tolerate %s: %v", value, pod.Spec.Tolerations)
 			}
 		}
-		endpoints(t, c, namespace, pod)
+		checkEndpoints(t, c, namespace, pod)
 	})
 	//
 	t.Run("that of Windows Server 2022 places a pod there", func(t *testing.T) {
 		class := "windows2022"
-		pod, err := makePod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod", corev1.PodSpec{RuntimeClassName: &class})
+		pod, err := createPod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod", corev1.PodSpec{RuntimeClassName: &class})
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the pod gets the node", func(ctx context.Context) (bool, error) {
+		waitUntil(t, "the pod gets the node", func(ctx context.Context) (bool, error) {
 			err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 			return err == nil && pod.Spec.NodeName == node2022, err
 		})
@@ -154,7 +154,7 @@ func TestWorkloads(t *testing.T) {
 	//
 	t.Run("a pod whose node selector contradicts its RuntimeClass is refused", func(t *testing.T) {
 		class := "windows2019"
-		_, err := makePod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod",
+		_, err := createPod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod",
 			corev1.PodSpec{RuntimeClassName: &class, NodeSelector: map[string]string{corev1.LabelWindowsBuild: "10.0.20348"}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "conflict") {
 			t.Errorf("the API server says: %v", err)
@@ -170,14 +170,14 @@ func TestWorkloads(t *testing.T) {
 	})
 	//
 	t.Run("so does the node selector by the old label", func(t *testing.T) {
-		pod, err := makePod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod", corev1.PodSpec{
+		pod, err := createPod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod", corev1.PodSpec{
 			NodeSelector: map[string]string{"beta.kubernetes.io/os": "windows"},
 			Tolerations:  []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the pod gets a node", func(ctx context.Context) (bool, error) {
+		waitUntil(t, "the pod gets a node", func(ctx context.Context) (bool, error) {
 			err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 			return err == nil && pod.Spec.NodeName != "", err
 		})
@@ -187,11 +187,11 @@ func TestWorkloads(t *testing.T) {
 	})
 	//
 	t.Run("without a toleration a pod waits", func(t *testing.T) {
-		pod, err := makePod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod", corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}})
+		pod, err := createPod(t, c, clustertest.Namespace(t, lab.Cluster(t)), "pod", corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the scheduler says that no node will do", func(ctx context.Context) (bool, error) {
+		waitUntil(t, "the scheduler says that no node will do", func(ctx context.Context) (bool, error) {
 			err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 			return err == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 				return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, "taint")
@@ -200,9 +200,9 @@ func TestWorkloads(t *testing.T) {
 	})
 }
 
-// endpoints checks that the Service selects the pod once the pod runs. The test sets the pod's status instead of a
+// checkEndpoints checks that the Service selects the pod once the pod runs. The test sets the pod's status instead of a
 // kubelet.
-func endpoints(t *testing.T, c client.Client, namespace string, pod corev1.Pod) {
+func checkEndpoints(t *testing.T, c client.Client, namespace string, pod corev1.Pod) {
 	t.Helper()
 	apply(t, c, namespace, "win-webserver-service.yaml")
 	before := pod.DeepCopy()
@@ -213,7 +213,7 @@ func endpoints(t *testing.T, c client.Client, namespace string, pod corev1.Pod) 
 	if err := c.Status().Patch(t.Context(), &pod, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Service finds the pod", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the Service finds the pod", func(ctx context.Context) (bool, error) {
 		slices := &discoveryv1.EndpointSliceList{}
 		if err := c.List(ctx, slices, client.InNamespace(namespace),
 			client.MatchingLabels{discoveryv1.LabelServiceName: "win-webserver"}); err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// versions returns the required version of each module in a go.mod.
-func versions(t *testing.T, dir string) map[string]string {
+// requiredVersions returns the required version of each module in a go.mod.
+func requiredVersions(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	path := filepath.Join("..", dir, "go.mod")
 	data, err := os.ReadFile(path)
@@ -31,8 +31,8 @@ func versions(t *testing.T, dir string) map[string]string {
 	return required
 }
 
-// ofThePrograms returns the modules that are compiled into the operator and the lab.
-func ofThePrograms(t *testing.T) map[string]bool {
+// programModules returns the modules that are compiled into the operator and the lab.
+func programModules(t *testing.T) map[string]bool {
 	t.Helper()
 	command := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/wmco", "./lab/demo")
 	command.Dir = ".."
@@ -51,9 +51,9 @@ func ofThePrograms(t *testing.T) map[string]bool {
 // another version of any dependency, Go compiles the dependent packages again. A first build would take minutes
 // longer.
 func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
-	root, compiled := versions(t, "."), ofThePrograms(t)
+	root, compiled := requiredVersions(t, "."), programModules(t)
 	for _, dir := range []string{"lab/controlplane", "hack/bundle/validate"} {
-		for module, version := range versions(t, dir) {
+		for module, version := range requiredVersions(t, dir) {
 			if want := root[module]; compiled[module] && version != want {
 				t.Errorf("%s/go.mod requires %s %s, and go.mod requires %s: go -C %s mod edit -require=%s@%s, then go mod tidy",
 					dir, module, version, want, dir, module, want)
@@ -66,9 +66,9 @@ func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
 // of these programs.
 func TestTheLabsKubernetesIsTheOneOfTheNodes(t *testing.T) {
 	const module = "k8s.io/kubernetes"
-	want := versions(t, "lab/controlplane")[module]
+	want := requiredVersions(t, "lab/controlplane")[module]
 	for _, dir := range []string{"payload/kubelet", "payload/kube-proxy"} {
-		if got := versions(t, dir)[module]; got != want {
+		if got := requiredVersions(t, dir)[module]; got != want {
 			t.Errorf("%s is built from %s %s, and lab/controlplane has %s", dir, module, got, want)
 		}
 	}

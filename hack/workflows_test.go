@@ -21,8 +21,8 @@ type workflow struct {
 	}
 }
 
-// workflows returns all workflows by path.
-func workflows(t *testing.T) map[string]workflow {
+// readWorkflows returns all workflows by path.
+func readWorkflows(t *testing.T) map[string]workflow {
 	t.Helper()
 	files, err := filepath.Glob("../.github/workflows/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -47,7 +47,7 @@ func workflows(t *testing.T) map[string]workflow {
 func TestActionsArePinnedByCommit(t *testing.T) {
 	pinned := regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40}$`)
 	commits := map[string]string{}
-	for file, w := range workflows(t) {
+	for file, w := range readWorkflows(t) {
 		for _, job := range w.Jobs {
 			for _, step := range job.Steps {
 				if step.Uses == "" {
@@ -70,7 +70,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 func TestTheStepsOfWorkflows(t *testing.T) {
 	script := regexp.MustCompile(`(?m)^\.[\w\\/.-]+`)
 	packages := regexp.MustCompile(`\./((?:cmd|internal|test)/[\w/]+)`)
-	for file, w := range workflows(t) {
+	for file, w := range readWorkflows(t) {
 		for name, job := range w.Jobs {
 			for _, step := range job.Steps {
 				found := script.FindAllString(step.Run, -1)

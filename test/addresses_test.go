@@ -35,7 +35,7 @@ func init() {
 
 // D-4, L-22
 func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil ||
 		questions.Load() == 0 {
 		t.Fatalf("a reverse look-up would not be noticed: %v, %v", names, err)
@@ -43,7 +43,7 @@ func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 	before := questions.Load()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if asked := questions.Load() - before; asked > 0 {
 		t.Errorf("name servers were asked %d times", asked)
 	}
@@ -51,16 +51,16 @@ func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 
 //
 func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	// A second host keeps the operator busy, so that a retry for the first host would be observed.
 	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
 		t.Fatal(err)
 	}
 	list(t, r)
-	ready(t, r, "instance-2")
+	waitUntilReady(t, r, "instance-2")
 
 	journal := r.Host("instance-1").Machine().Journal()
 	times := map[string]int{}
@@ -82,11 +82,11 @@ func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
 	}
 }
 
-// heartbeat waits until the lease of a node has been renewed once more.
-func heartbeat(t *testing.T, r *rig.Rig, name string) {
+// waitForHeartbeat waits until the lease of a node has been renewed once more.
+func waitForHeartbeat(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	since := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "a heartbeat of "+name, &coordinationv1.Lease{},
 		func(ctx context.Context, reader reader) (bool, error) {
@@ -101,22 +101,22 @@ func heartbeat(t *testing.T, r *rig.Rig, name string) {
 
 //
 func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	first := run(t, r)
 	list(t, r)
-	ready(t, r)
-	uid := node(t, r, "instance-1").UID
+	waitUntilReady(t, r)
+	uid := getNode(t, r, "instance-1").UID
 
 	if err := r.MoveHost(t.Context(), h, rig.Address(77)); err != nil {
 		t.Fatal(err)
 	}
-	heartbeat(t, r, "instance-1")
-	if got := node(t, r, "instance-1").UID; got != uid {
+	waitForHeartbeat(t, r, "instance-1")
+	if got := getNode(t, r, "instance-1").UID; got != uid {
 		t.Errorf("the node was made anew: %s, before %s", got, uid)
 	}
-	ready(t, r)
+	waitUntilReady(t, r)
 
 	t.Run("and its node gets the new address, when the operator looks the name up", func(t *testing.T) {
 		// The operator resolves names at its start and every ten minutes.
@@ -124,10 +124,10 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, r)
-		hasAddress(t, r, "instance-1", rig.Address(77))
-		takesPods(t, r, "instance-1") // the kubelet has restarted, after a drain
-		ready(t, r)
-		if got := node(t, r, "instance-1").UID; got != uid {
+		waitForAddress(t, r, "instance-1", rig.Address(77))
+		waitUntilSchedulable(t, r, "instance-1") // the kubelet has restarted, after a drain
+		waitUntilReady(t, r)
+		if got := getNode(t, r, "instance-1").UID; got != uid {
 			t.Errorf("the node was made anew: %s, before %s", got, uid)
 		}
 	})
@@ -135,17 +135,17 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 		if err := r.DeleteInstances(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gone(t, r, "instance-1")
+		waitUntilDeleted(t, r, "instance-1")
 		if diff := cmp.Diff(before, h.Machine().Snapshot()); diff != "" {
 			t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 		}
 	})
 }
 
-// takesPods waits until a node is schedulable.
-func takesPods(t *testing.T, r *rig.Rig, name string) {
+// waitUntilSchedulable waits until a node is schedulable.
+func waitUntilSchedulable(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{}, func(ctx context.Context, reader reader) (bool,
 		error) {
@@ -158,10 +158,10 @@ func takesPods(t *testing.T, r *rig.Rig, name string) {
 	}
 }
 
-// hasAddress waits until a Node has an internal address.
-func hasAddress(t *testing.T, r *rig.Rig, name, address string) {
+// waitForAddress waits until a Node has an internal address.
+func waitForAddress(t *testing.T, r *rig.Rig, name, address string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "Node "+name+" to have the address "+address, &corev1.Node{},
 		func(ctx context.Context, reader reader) (bool, error) {
@@ -180,7 +180,7 @@ func hasAddress(t *testing.T, r *rig.Rig, name, address string) {
 func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 	const name = "instance-1.example.com"
 	network := winhost.NewNetwork()
-	r := installed(t, rig.Options{Network: network, Hosts: []rig.HostOptions{{DNSName: name}}})
+	r := newInstalledRig(t, rig.Options{Network: network, Hosts: []rig.HostOptions{{DNSName: name}}})
 	inPodNetwork, silent := "10.132.0.2", rig.Address(90)
 	for _, address := range []string{inPodNetwork, silent} {
 		listener, err := network.Listen(address, 22)
@@ -193,7 +193,7 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 	network.SetName(name, inPodNetwork, silent, r.Host("instance-1").Options.Address)
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if instance, err := r.Instance(t.Context(), "instance-1"); err != nil {
 		t.Fatal(err)
 	} else if at := instance.Status.Host.LastReachedAddress; at != r.Host("instance-1").Options.Address {
@@ -204,12 +204,12 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 // the next change of any kind must not assign another address to a node in service, and another serving
 // certificate to its kubelet.
 func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{MoreAddresses: []string{rig.Address(91)}}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{MoreAddresses: []string{rig.Address(91)}}}})
 	h := r.Host("instance-1")
 	first := run(t, r)
 	list(t, r)
-	ready(t, r)
-	before := node(t, r, "instance-1").Status.Addresses
+	waitUntilReady(t, r)
+	before := getNode(t, r, "instance-1").Status.Addresses
 
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	digest, reported := instance.Status.SpecDigest, instance.Status.Host.Addresses
 	err = r.WaitFor(ctx, "the node to have the changed setting", instance, func(ctx context.Context, reader reader) (bool, error) {
@@ -237,22 +237,22 @@ func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r)
+	waitUntilReady(t, r)
 	if slices.Equal(reported, instance.Status.Host.Addresses) {
 		t.Fatalf("the host reports %v: the order has not changed", reported)
 	}
-	if diff := cmp.Diff(before, node(t, r, "instance-1").Status.Addresses); diff != "" {
+	if diff := cmp.Diff(before, getNode(t, r, "instance-1").Status.Addresses); diff != "" {
 		t.Errorf("the node has other addresses (-before +after):\n%s", diff)
 	}
 }
 
 //
 func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{}}})
 	h := r.Host("instance-1")
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	old, err := r.Instance(t.Context(), "instance-1")
 	if err != nil {
 		t.Fatal(err)
@@ -262,8 +262,8 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	list(t, r) // the new address replaces the previous one
-	ready(t, r)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	waitUntilReady(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err = r.WaitFor(ctx, "the old instance to be gone", old, func(ctx context.Context, reader reader) (bool, error) {
 		var list v1alpha1.WindowsInstanceList
@@ -273,7 +273,7 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node(t, r, "instance-1")
+	n := getNode(t, r, "instance-1")
 	if n.Spec.Unschedulable {
 		t.Error("the node takes no pods")
 	}
@@ -286,7 +286,7 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 
 //
 func TestANameThatDoesNotResolveIsNamed(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	network := r.Network()
 	network.SetName("instance-1.example.com")
 	run(t, r)
@@ -296,5 +296,5 @@ func TestANameThatDoesNotResolveIsNamed(t *testing.T) {
 		t.Errorf("the status does not name it:\n%s", said)
 	}
 	network.SetName("instance-1.example.com", r.Host("instance-1").Options.Address)
-	ready(t, r)
+	waitUntilReady(t, r)
 }

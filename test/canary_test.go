@@ -25,13 +25,13 @@ type logbook struct {
 	text bytes.Buffer
 }
 
-func (b *logbook) add(prefix, arguments string) {
+func (b *logbook) addLine(prefix, arguments string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.WriteString(prefix + " " + arguments + "\n")
 }
 
-func (b *logbook) all() []byte {
+func (b *logbook) readAll() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bytes.Clone(b.text.Bytes())
@@ -41,27 +41,27 @@ func (b *logbook) all() []byte {
 const everything = 10
 
 func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
-	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
-	pump(t, clock, tenfold)
-	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(3), Clock: clock})
+	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
+	pumpClock(t, clock, tenfoldStep)
+	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(3), Clock: clock})
 	r.Host("instance-2").Inject(winhost.RejectKey, winhost.Parameters{})
 	mend := r.Host("instance-3").Inject(winhost.ServiceFailsToStart, winhost.ServiceFailsToStart.Example())
 	damaged := damagedKey(r.PrivateKey())
-	must(t, r.SetKey(t.Context(), damaged))
+	requireNoError(t, r.SetKey(t.Context(), damaged))
 
 	log := &logbook{}
 	_, err := r.RunOperator(func(c *operator.Config) {
-		c.Debug, c.Logger = true, funcr.New(log.add, funcr.Options{Verbosity: everything})
+		c.Debug, c.Logger = true, funcr.New(log.addLine, funcr.Options{Verbosity: everything})
 	})
-	must(t, err)
+	requireNoError(t, err)
 	list(t, r)
 	waitForReason(t, r, "instance-1", v1alpha1.ReasonPrivateKeyInvalid)
-	must(t, r.CreateKey(t.Context()))
-	ready(t, r, "instance-1")
+	requireNoError(t, r.CreateKey(t.Context()))
+	waitUntilReady(t, r, "instance-1")
 	waitForReason(t, r, "instance-2", "AuthenticationFailed")
 	waitForReason(t, r, "instance-3", "ServiceFailed")
 	mend()
-	ready(t, r, "instance-3")
+	waitUntilReady(t, r, "instance-3")
 
 	kept := canary.Secrets{}
 	kept.AddKey("the SSH private key", r.PrivateKey())
@@ -70,7 +70,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 		addKubeletKeys(t, kept, r.Host(name))
 	}
 	look := func(t *testing.T) {
-		expectNone(t, kept, "the operator's log", log.all())
+		expectNone(t, kept, "the operator's log", log.readAll())
 		expectNoneInCluster(t, kept, r)
 		for _, h := range r.Hosts() {
 			expectNoneOnHost(t, kept, h)
@@ -78,10 +78,10 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	}
 	t.Run("while nodes run and hosts fail", look)
 	list(t, r, "instance-2", "instance-3")
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	t.Run("after a removal", look)
 	t.Run("and this would have been noticed", func(t *testing.T) {
-		if text := string(log.all()); !strings.Contains(text, "AuthenticationFailed") ||
+		if text := string(log.readAll()); !strings.Contains(text, "AuthenticationFailed") ||
 			!strings.Contains(text, `"level"=1`) {
 			t.Error("the log tells nothing")
 		}
@@ -111,15 +111,15 @@ func expectNone(t *testing.T, kept canary.Secrets, where string, text []byte) {
 func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	entries, err := h.Machine().Drive().ReadDir(pki)
-	must(t, err)
+	requireNoError(t, err)
 	for _, entry := range entries {
 		if entry.Directory {
 			continue
 		}
 		data, err := h.Machine().Drive().ReadFile(entry.Path)
-		must(t, err)
+		requireNoError(t, err)
 		if bytes.Contains(data, []byte("-----BEGIN EC PRIVATE KEY")) {
-			must(t, kept.AddPair("the key in "+entry.Name+" of "+h.Options.Name, data))
+			requireNoError(t, kept.AddPair("the key in "+entry.Name+" of "+h.Options.Name, data))
 		}
 	}
 }
@@ -128,7 +128,7 @@ func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
 func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 	t.Helper()
 	objects, err := kept.InCluster(t.Context(), r.Config)
-	must(t, err)
+	requireNoError(t, err)
 	seen := map[string]int{}
 	for _, object := range objects {
 		if object.Kind == "Secret" && object.Name == "cloud-private-key" {
@@ -145,7 +145,7 @@ func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 		}
 	}
 	audit, err := os.ReadFile(r.Cluster().AuditLog)
-	must(t, err)
+	requireNoError(t, err)
 	expectNone(t, kept, "the audit log", audit)
 }
 
@@ -155,13 +155,13 @@ func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	files := h.Machine().Snapshot().Files
 	for path, file := range files {
 		if file.Directory || file.LinkTarget != "" || strings.HasPrefix(path, pki) &&
-			private(path, func(p string) host.Access {
+			isAdministratorsOnly(path, func(p string) host.Access {
 				return files[p].Access
 			}) {
 			continue
 		}
 		content, err := h.Machine().Drive().ReadFile(path)
-		must(t, err)
+		requireNoError(t, err)
 		expectNone(t, kept, path+" of "+h.Options.Name, content)
 	}
 	for _, entry := range h.Machine().Journal().Entries(nil) {
@@ -169,9 +169,9 @@ func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	}
 }
 
-// private reports whether access to a path is limited to administrators, by the path itself or by a parent
+// isAdministratorsOnly reports whether access to a path is limited to administrators, by the path itself or by a parent
 // directory.
-func private(path string, access func(string) host.Access) bool {
+func isAdministratorsOnly(path string, access func(string) host.Access) bool {
 	for {
 		if access(path) == host.AccessAdministrators {
 			return true

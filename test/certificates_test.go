@@ -32,7 +32,7 @@ const (
 	currentCertificate = pki + `\kubelet-client-current.pem`
 )
 
-func nodeReady(n *corev1.Node) bool {
+func isNodeReady(n *corev1.Node) bool {
 	for _, condition := range n.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			return condition.Status == corev1.ConditionTrue
@@ -41,10 +41,10 @@ func nodeReady(n *corev1.Node) bool {
 	return false
 }
 
-// lost sets the Ready condition of a node to Unknown, as the node lifecycle controller does for a silent kubelet.
-func lost(t *testing.T, r *rig.Rig, name string) {
+// markNodeLost sets the Ready condition of a node to Unknown, as the node lifecycle controller does for a silent kubelet.
+func markNodeLost(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
-	n := node(t, r, name)
+	n := getNode(t, r, name)
 	before := n.DeepCopy()
 	for i := range n.Status.Conditions {
 		if condition := &n.Status.Conditions[i]; condition.Type == corev1.NodeReady {
@@ -53,14 +53,14 @@ func lost(t *testing.T, r *rig.Rig, name string) {
 			condition.LastTransitionTime = metav1.Now()
 		}
 	}
-	must(t, r.Client.Status().Patch(t.Context(), n, client.MergeFrom(before)))
+	requireNoError(t, r.Client.Status().Patch(t.Context(), n, client.MergeFrom(before)))
 }
 
 // expiredPair returns a node certificate that expired yesterday, with its key.
 func expiredPair(t *testing.T, name string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	requireNoError(t, err)
 	yesterday := time.Now().Add(-24 * time.Hour)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: yesterday.Add(-24 * time.Hour), NotAfter: yesterday,
@@ -68,9 +68,9 @@ func expiredPair(t *testing.T, name string) []byte {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
+	requireNoError(t, err)
 	encoded, err := x509.MarshalECPrivateKey(key)
-	must(t, err)
+	requireNoError(t, err)
 	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})...)
 }
@@ -81,71 +81,71 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 		words string
 	}{
 		"it was deleted": {func(t *testing.T, h *rig.Host) {
-			must(t, h.Machine().Drive().Remove(currentCertificate))
+			requireNoError(t, h.Machine().Drive().Remove(currentCertificate))
 		}, "no longer on the host"},
 		"it has expired while the host was off": {func(t *testing.T, h *rig.Host) {
 			drive := h.Machine().Drive()
-			must(t, drive.WriteFile(pki+`\kubelet-client-expired.pem`, expiredPair(t, h.Options.Name)))
-			must(t, drive.Symlink(pki+`\kubelet-client-expired.pem`, currentCertificate))
-			must(t, h.Machine().Host().Services.Start(t.Context(), "kubelet"))
+			requireNoError(t, drive.WriteFile(pki+`\kubelet-client-expired.pem`, expiredPair(t, h.Options.Name)))
+			requireNoError(t, drive.Symlink(pki+`\kubelet-client-expired.pem`, currentCertificate))
+			requireNoError(t, h.Machine().Host().Services.Start(t.Context(), "kubelet"))
 		}, "was valid until"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The operator inspects a host if its node has not been Ready for two minutes.
-			r := installed(t, rig.Options{Cluster: besides(t), Hosts: rig.Hosts(1), Clock: rigtest.FastClock(t)})
+			r := newInstalledRig(t, rig.Options{Cluster: parallelCluster(t), Hosts: rig.Hosts(1), Clock: rigtest.FastClock(t)})
 			run(t, r)
 			list(t, r)
-			ready(t, r)
+			waitUntilReady(t, r)
 			h := r.Host("instance-1")
 			before, err := h.Machine().Drive().ReadFile(currentCertificate)
-			must(t, err)
-			uid := node(t, r, "instance-1").UID
-			must(t, h.Machine().Host().Services.Stop(t.Context(), "kubelet"))
+			requireNoError(t, err)
+			uid := getNode(t, r, "instance-1").UID
+			requireNoError(t, h.Machine().Host().Services.Stop(t.Context(), "kubelet"))
 			c.lose(t, h)
 
-			said := follow(t, r)
-			lost(t, r, "instance-1")
-			restored(t, r, "instance-1")
+			said := collectConditions(t, r)
+			markNodeLost(t, r, "instance-1")
+			waitUntilRestored(t, r, "instance-1")
 			after, err := h.Machine().Drive().ReadFile(currentCertificate)
 			if err != nil || bytes.Equal(before, after) {
 				t.Errorf("the host has no new certificate (%v)", err)
 			}
-			if got := node(t, r, "instance-1").UID; got != uid {
+			if got := getNode(t, r, "instance-1").UID; got != uid {
 				t.Errorf("the node was made anew: %s, before %s", got, uid)
 			}
 			if !said(v1alpha1.ConditionJoined, v1alpha1.ReasonCertificateExpired, c.words) {
 				t.Errorf("the status did not say that the certificate %q", c.words)
 			}
-			if !eventSeen(t, r, v1alpha1.ReasonCertificateExpired, c.words) {
+			if !waitForEvent(t, r, v1alpha1.ReasonCertificateExpired, c.words) {
 				t.Errorf("no event says that the certificate %q", c.words)
 			}
 		})
 	}
 }
 
-// restored waits until a lost node and its instance are Ready again.
-func restored(t *testing.T, r *rig.Rig, name string) {
+// waitUntilRestored waits until a lost node and its instance are Ready again.
+func waitUntilRestored(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "Node "+name+" to be Ready", &corev1.Node{},
 		func(ctx context.Context, reader reader) (bool, error) {
 			n := &corev1.Node{}
 			err := reader.Get(ctx, keyOf("", name), n)
-			return err == nil && nodeReady(n), err
+			return err == nil && isNodeReady(n), err
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r, name)
+	waitUntilReady(t, r, name)
 }
 
-// follow collects the status conditions of all instances from now on. The returned function ends the collection and
+// collectConditions collects the status conditions of all instances from now on. The returned function ends the collection and
 // reports whether a condition was false with the reason and a message containing the words.
-func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
+func collectConditions(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(watching.Stop)
 	collected := make(chan []metav1Condition, 1)
 	go func() {
@@ -173,18 +173,18 @@ func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string
 func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, groups, names, addresses []string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	requireNoError(t, err)
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName,
 		Organization: []string{"system:nodes"}}, DNSNames: names}
 	for _, address := range addresses {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(address))
 	}
 	request, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	must(t, err)
+	requireNoError(t, err)
 	config := rest.CopyConfig(r.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	clientset, err := kubernetes.NewForConfig(config)
-	must(t, err)
+	requireNoError(t, err)
 	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -194,15 +194,15 @@ func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, gro
 				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 			},
 		}, metav1.CreateOptions{})
-	must(t, err)
+	requireNoError(t, err)
 }
 
 // R-130, R-132
 func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	address := r.Host("instance-1").Options.Address
 	nodes := []string{"system:nodes"}
 	servingRequest(t, r, "of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, []string{"worker-0"},
@@ -217,7 +217,7 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 		[]string{"instance-1"}, []string{address})
 
 	// The approver has already seen the earlier requests when this request is signed.
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "the node's own request to be signed", &certificatesv1.CertificateSigningRequest{},
 		func(ctx context.Context, reader reader) (bool, error) {
@@ -229,14 +229,14 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"for-another-name", "for-another-address"} {
-		if !eventSeen(t, r, "ServingCertificateRefused", name) {
+		if !waitForEvent(t, r, "ServingCertificateRefused", name) {
 			t.Errorf("no event tells of %s", name)
 		}
 	}
 	for _, name := range []string{"of-a-linux-node", "in-the-name-of-the-windows-node", "for-another-name",
 		"for-another-address"} {
 		request := &certificatesv1.CertificateSigningRequest{}
-		must(t, r.Client.Get(t.Context(), keyOf("", name), request))
+		requireNoError(t, r.Client.Get(t.Context(), keyOf("", name), request))
 		if len(request.Status.Conditions) > 0 {
 			t.Errorf("request %s was decided: %+v", name, request.Status.Conditions)
 		}

@@ -7,9 +7,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// pump advances a clock by a step at each tick of the real clock, until the test ends. In a busy process, ticks are
+// pumpClock advances a clock by a step at each tick of the real clock, until the test ends. In a busy process, ticks are
 // late and the pumped clock slows down, so a busy process causes no timeouts.
-func pump(t *testing.T, clock *clocktesting.FakeClock, step time.Duration) {
+func pumpClock(t *testing.T, clock *clocktesting.FakeClock, step time.Duration) {
 	t.Helper()
 	pumpBy(t, clock, func() time.Duration { return step })
 }
@@ -20,21 +20,21 @@ func pumpAtRest(t *testing.T, clock *clocktesting.FakeClock, busy func() bool) {
 	t.Helper()
 	pumpBy(t, clock, func() time.Duration {
 		if busy() {
-			return pumpTick
+			return pumpInterval
 		}
-		return tenfold
+		return tenfoldStep
 	})
 }
 
-// pumpTick is the time between two steps.
-const pumpTick = 5 * time.Millisecond
+// pumpInterval is the time between two steps.
+const pumpInterval = 5 * time.Millisecond
 
 func pumpBy(t *testing.T, clock *clocktesting.FakeClock, step func() time.Duration) {
 	t.Helper()
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		ticker := time.NewTicker(pumpTick)
+		ticker := time.NewTicker(pumpInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -51,5 +51,5 @@ func pumpBy(t *testing.T, clock *clocktesting.FakeClock, step func() time.Durati
 	})
 }
 
-// tenfold is the step of a clock that runs about ten times as fast as the real clock.
-const tenfold = 50 * time.Millisecond
+// tenfoldStep is the step of a clock that runs about ten times as fast as the real clock.
+const tenfoldStep = 50 * time.Millisecond

@@ -26,10 +26,10 @@ func kubeletStarts(h *rig.Host) int {
 // The kubelet registered the deleted Node and registers no other Node before it restarts. The next instance of the
 // host must restart it.
 func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	operator := run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	h := r.Host("instance-1")
 	// The operator waits five minutes for a kubelet that has just started.
 	const soon = 2 * time.Minute
@@ -37,16 +37,16 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 	deleteBoth := func(t *testing.T) (registered *corev1.Node) {
 		t.Helper()
 		// Creation times have a resolution of one second: the kubelet must have started in an earlier second.
-		eventually(t, "the kubelet is older than the next instance", func(context.Context) (bool, error) {
+		waitUntil(t, "the kubelet is older than the next instance", func(context.Context) (bool, error) {
 			return slices.ContainsFunc(h.Machine().RunningProcesses(), func(p host.Process) bool {
 				return strings.HasSuffix(p.Path, `\kubelet.exe`) && p.Started.Before(time.Now().Truncate(time.Second))
 			}), nil
 		})
 		instance, err := r.Instance(t.Context(), "instance-1")
-		must(t, err)
-		registered = node(t, r, "instance-1")
+		requireNoError(t, err)
+		registered = getNode(t, r, "instance-1")
 		for _, object := range []client.Object{registered, instance} {
-			must(t, r.Client.Delete(t.Context(), object))
+			requireNoError(t, r.Client.Delete(t.Context(), object))
 		}
 		return registered
 	}
@@ -57,7 +57,7 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
 		misleading := ""
-		must(t, r.WaitForInstance(ctx, h, "to be Ready with another Node", func(instance *v1alpha1.WindowsInstance) bool {
+		requireNoError(t, r.WaitForInstance(ctx, h, "to be Ready with another Node", func(instance *v1alpha1.WindowsInstance) bool {
 			if instance == nil {
 				return false
 			}
@@ -69,7 +69,7 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 		if misleading != "" {
 			t.Errorf("before the kubelet was started again, the next action was: %s", misleading)
 		}
-		if n := node(t, r, "instance-1"); n.UID == deleted.UID || !nodeReady(n) || n.Annotations[v1alpha1.AnnotationVersion] == "" {
+		if n := getNode(t, r, "instance-1"); n.UID == deleted.UID || !isNodeReady(n) || n.Annotations[v1alpha1.AnnotationVersion] == "" {
 			t.Errorf("the Node is %s, before %s: %+v %+v", n.UID, deleted.UID, n.Annotations, n.Status.Conditions)
 		}
 	}
@@ -88,7 +88,7 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 		if n := kubeletStarts(h) - starts; n != 1 {
 			t.Errorf("the kubelet was started %d times, want 1", n)
 		}
-		if !eventSeen(t, r, "NodeRegistrationTimedOut", "Node instance-1 does not exist, although the kubelet has run for") {
+		if !waitForEvent(t, r, "NodeRegistrationTimedOut", "Node instance-1 does not exist, although the kubelet has run for") {
 			t.Error("no event reports why the kubelet was restarted")
 		}
 	})

@@ -25,17 +25,17 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	defer cancel()
 	outputFile := filepath.Join(t.TempDir(), "demo.log")
 	output, err := os.Create(outputFile)
-	must(t, err)
+	requireNoError(t, err)
 	defer output.Close()
 	demo := exec.CommandContext(ctx, "../build/lab", "demo", "--hosts", "1", "--machines", "0", "--operator-log", filepath.Join(t.TempDir(), "operator.log"))
 	demo.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	demo.Stdout, demo.Stderr = output, output
-	must(t, demo.Start())
+	requireNoError(t, demo.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- demo.Wait() }()
 	printed := func() string {
 		data, err := os.ReadFile(outputFile)
-		must(t, err)
+		requireNoError(t, err)
 		return string(data)
 	}
 	named := regexp.MustCompile(`export KUBECONFIG=(\S+)`)
@@ -65,7 +65,7 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	windows("is in no list", "diagnose", "10.9.0.2", "--username", "Administrator")
 	windows("files of 1 host", "gather", "--file", filepath.Join(t.TempDir(), "gathered.tar.gz"))
 
-	must(t, demo.Process.Signal(os.Interrupt))
+	requireNoError(t, demo.Process.Signal(os.Interrupt))
 	if err := <-ended; err != nil {
 		t.Errorf("the demo ended with %v:\n%s", err, printed())
 	}

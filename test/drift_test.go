@@ -24,16 +24,16 @@ import (
 
 // R-092
 func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
-	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
-	pump(t, clock, 4*tenfold)
-	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
+	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
+	pumpClock(t, clock, 4*tenfoldStep)
+	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	machine := r.Host("instance-1").Machine()
 	windows := machine.Host()
 	connections := machine.Journal().Count(fake.KindConnection)
-	uid := node(t, r, "instance-1").UID
+	uid := getNode(t, r, "instance-1").UID
 
 	const configFile = `C:\k\kubelet.conf`
 	content, err := machine.Drive().ReadFile(configFile)
@@ -42,16 +42,16 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 	}
 	repaired := func(t *testing.T, step string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
-		must(t, r.WaitFor(ctx, "the event about "+step, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		requireNoError(t, r.WaitFor(ctx, "the event about "+step, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 			var list eventsv1.EventList
 			err := reader.List(ctx, &list, client.InNamespace(r.Namespace()))
 			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 				return e.Reason == "DriftRepaired" && strings.Contains(e.Note, step+" (")
 			}), err
 		}))
-		must(t, r.WaitFor(ctx, "the host to match its spec again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		requireNoError(t, r.WaitFor(ctx, "the host to match its spec again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 			n := &corev1.Node{}
 			err := reader.Get(ctx, types.NamespacedName{Name: "instance-1"}, n)
 			condition := nodecondition.Of(n)
@@ -65,10 +65,10 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 		alter func(t *testing.T) (mended func() bool)
 	}{
 		"a service that was stopped, with those that depend on it": {"StartService containerd", func(t *testing.T) func() bool {
-			must(t, windows.Services.Stop(t.Context(), "containerd"))
+			requireNoError(t, windows.Services.Stop(t.Context(), "containerd"))
 			return func() bool {
 				for _, name := range []string{"containerd", "kubelet", "hybrid-overlay-node", "kube-proxy"} {
-					if service(t, windows, name).State != host.ServiceRunning {
+					if findService(t, windows, name).State != host.ServiceRunning {
 						return false
 					}
 				}
@@ -76,28 +76,28 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			}
 		}},
 		"a command line that was changed": {"ConfigureService windows_exporter", func(t *testing.T) func() bool {
-			before := service(t, windows, "windows_exporter")
+			before := findService(t, windows, "windows_exporter")
 			altered := before.ServiceConfig
 			altered.CommandLine += " --collectors.enabled cpu"
-			must(t, windows.Services.Configure(t.Context(), altered))
+			requireNoError(t, windows.Services.Configure(t.Context(), altered))
 			return func() bool {
-				now := service(t, windows, "windows_exporter")
+				now := findService(t, windows, "windows_exporter")
 				return now.CommandLine == before.CommandLine && now.RunningCommandLine == before.CommandLine && now.State == host.ServiceRunning
 			}
 		}},
 		"a configuration file that was deleted": {"WriteFile " + configFile, func(t *testing.T) func() bool {
-			must(t, machine.Drive().Remove(configFile))
+			requireNoError(t, machine.Drive().Remove(configFile))
 			return func() bool {
 				now, err := machine.Drive().ReadFile(configFile)
-				return err == nil && bytes.Equal(now, content) && service(t, windows, "kubelet").State == host.ServiceRunning
+				return err == nil && bytes.Equal(now, content) && findService(t, windows, "kubelet").State == host.ServiceRunning
 			}
 		}},
 		"a service that was deleted": {"StartService csi-proxy", func(t *testing.T) func() bool {
-			before := service(t, windows, "csi-proxy")
-			must(t, windows.Services.Stop(t.Context(), "csi-proxy"))
-			must(t, windows.Services.Delete(t.Context(), "csi-proxy"))
+			before := findService(t, windows, "csi-proxy")
+			requireNoError(t, windows.Services.Stop(t.Context(), "csi-proxy"))
+			requireNoError(t, windows.Services.Delete(t.Context(), "csi-proxy"))
 			return func() bool {
-				now := service(t, windows, "csi-proxy")
+				now := findService(t, windows, "csi-proxy")
 				return now.CommandLine == before.CommandLine && now.State == host.ServiceRunning
 			}
 		}},
@@ -105,13 +105,13 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 		t.Run(name+" is put back, and reported", func(t *testing.T) {
 			began := clock.Now()
 			mended := drift.alter(t)
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
 			if err := machine.WaitFor(ctx, func(*fake.Machine) bool { return mended() }); err != nil {
 				t.Fatal(err)
 			}
 			// The full check runs once a minute, and the agent repairs drift immediately.
-			if took := clock.Since(began); took > timeouts.DriftCheck+timeouts.LimitServiceStart {
+			if took := clock.Since(began); took > timeouts.DriftCheckInterval+timeouts.ServiceStartTimeout {
 				t.Errorf("it took %s", took)
 			}
 			repaired(t, drift.step)
@@ -119,50 +119,50 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 	}
 	// R-118
 	t.Run("kube-proxy that dies again and again is started by Windows each time, also while the agent is away", func(t *testing.T) {
-		must(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
+		requireNoError(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
 		for range 4 {
-			before, began := service(t, windows, nodespec.ServiceKubeProxy), clock.Now()
-			must(t, machine.CrashService(nodespec.ServiceKubeProxy, 255))
+			before, began := findService(t, windows, nodespec.ServiceKubeProxy), clock.Now()
+			requireNoError(t, machine.CrashService(nodespec.ServiceKubeProxy, 255))
 			runs := func(*fake.Machine) bool {
-				now := service(t, windows, nodespec.ServiceKubeProxy)
+				now := findService(t, windows, nodespec.ServiceKubeProxy)
 				return now.State == host.ServiceRunning && now.PID != before.PID && now.CommandLine == before.CommandLine
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			must(t, machine.WaitFor(ctx, runs))
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+			requireNoError(t, machine.WaitFor(ctx, runs))
 			cancel()
 			if took := clock.Since(began); took < 10*time.Second {
 				t.Errorf("it took %s: that was not the service manager, which waits for its delay", took)
 			}
 		}
-		if service(t, windows, nodespec.ServiceAgent).State == host.ServiceRunning {
+		if findService(t, windows, nodespec.ServiceAgent).State == host.ServiceRunning {
 			t.Error("the agent was there")
 		}
-		must(t, windows.Services.Start(t.Context(), nodespec.ServiceAgent))
+		requireNoError(t, windows.Services.Start(t.Context(), nodespec.ServiceAgent))
 	})
 	t.Run("without the operator, and the node is the same and Ready", func(t *testing.T) {
 		if n := machine.Journal().Count(fake.KindConnection); n != connections {
 			t.Errorf("%d connections were made", n-connections)
 		}
-		heartbeat(t, r, "instance-1")
-		ready(t, r)
-		if n := node(t, r, "instance-1"); n.UID != uid || !nodeReady(n) {
+		waitForHeartbeat(t, r, "instance-1")
+		waitUntilReady(t, r)
+		if n := getNode(t, r, "instance-1"); n.UID != uid || !isNodeReady(n) {
 			t.Errorf("the node is %+v", n.Status.Conditions)
 		}
 	})
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// service returns a service of a host, or the zero value if the service does not exist.
-func service(t *testing.T, windows host.Host, name string) host.Service {
+// findService returns a service of a host, or the zero value if the service does not exist.
+func findService(t *testing.T, windows host.Host, name string) host.Service {
 	t.Helper()
 	found, err := windows.Services.Query(context.WithoutCancel(t.Context()), name)
-	must(t, err)
+	requireNoError(t, err)
 	if len(found) == 0 {
 		return host.Service{}
 	}
@@ -171,41 +171,41 @@ func service(t *testing.T, windows host.Host, name string) host.Service {
 
 // R-086, R-092
 func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
-	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
-	pump(t, clock, 4*tenfold)
-	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
+	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
+	pumpClock(t, clock, 4*tenfoldStep)
+	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	machine := r.Host("instance-1").Machine()
-	windows, uid := machine.Host(), node(t, r, "instance-1").UID
-	intended := service(t, windows, nodespec.ServiceAgent).CommandLine
+	windows, uid := machine.Host(), getNode(t, r, "instance-1").UID
+	intended := findService(t, windows, nodespec.ServiceAgent).CommandLine
 	for name, change := range map[string]func(t *testing.T){
-		"a stopped agent": func(t *testing.T) { must(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent)) },
+		"a stopped agent": func(t *testing.T) { requireNoError(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent)) },
 		"a deleted agent": func(t *testing.T) {
-			must(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
-			must(t, windows.Services.Delete(t.Context(), nodespec.ServiceAgent))
+			requireNoError(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
+			requireNoError(t, windows.Services.Delete(t.Context(), nodespec.ServiceAgent))
 		},
 	} {
 		t.Run(name+" runs again within half an hour, after few connections and without a drain", func(t *testing.T) {
 			waitForConfiguration(t, r, "instance-1", corev1.ConditionTrue, "")
 			connections, began := machine.Journal().Count(fake.KindConnection), clock.Now()
 			change(t)
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
-			must(t, machine.WaitFor(ctx, func(*fake.Machine) bool {
-				now := service(t, windows, nodespec.ServiceAgent)
+			requireNoError(t, machine.WaitFor(ctx, func(*fake.Machine) bool {
+				now := findService(t, windows, nodespec.ServiceAgent)
 				return now.State == host.ServiceRunning && now.CommandLine == intended
 			}))
-			if took := clock.Since(began); took > 2*nodecondition.Silence {
+			if took := clock.Since(began); took > 2*nodecondition.HeartbeatTimeout {
 				t.Errorf("it took %s", took)
 			}
 			waitForConfiguration(t, r, "instance-1", corev1.ConditionTrue, "")
-			ready(t, r)
+			waitUntilReady(t, r)
 			if n := machine.Journal().Count(fake.KindConnection) - connections; n == 0 || n > 3 {
 				t.Errorf("%d connections were made", n)
 			}
-			if n := node(t, r, "instance-1"); n.UID != uid || !nodeReady(n) || n.Spec.Unschedulable {
+			if n := getNode(t, r, "instance-1"); n.UID != uid || !isNodeReady(n) || n.Spec.Unschedulable {
 				t.Errorf("the node is %+v", n)
 			}
 		})

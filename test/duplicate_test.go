@@ -19,17 +19,17 @@ import (
 // An entry may be deleted after the operator has pinned the host key and before it has read the identity of the
 // host. R-082, R-064
 func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	operator := run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	entries := r.Entries()
 	second := r.Host("instance-1").Options.Address
 	entries[second] = "username=Administrator"
 	if err := r.SetInstances(t.Context(), entries); err != nil {
 		t.Fatal(err)
 	}
-	if !eventuallySummary(t, r, second, v1alpha1.ReasonDuplicateHost) {
+	if !waitForSummary(t, r, second, v1alpha1.ReasonDuplicateHost) {
 		t.Fatal("the second address is not reported")
 	}
 	if err := operator.Stop(); err != nil {
@@ -44,14 +44,14 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 	if err := r.Client.Status().Patch(t.Context(), early, client.MergeFrom(duplicate)); err != nil {
 		t.Fatal(err)
 	}
-	before, uid := r.Host("instance-1").Machine().Snapshot(), node(t, r, "instance-1").UID
+	before, uid := r.Host("instance-1").Machine().Snapshot(), getNode(t, r, "instance-1").UID
 
 	list(t, r)
 	run(t, r)
-	if !eventSeen(t, r, "HostShared", "instance-1") {
+	if !waitForEvent(t, r, "HostShared", "instance-1") {
 		t.Error("no event says that the host stays")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "the second instance to be gone", duplicate,
 		func(ctx context.Context, reader reader) (bool, error) {
@@ -61,8 +61,8 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r)
-	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
+	waitUntilReady(t, r)
+	if got := getNode(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
 		t.Errorf("the node was touched: %+v", got.Spec)
 	}
 	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
@@ -72,29 +72,29 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 
 // Each entry is marked for removal separately, and the removal starts immediately. R-064, R-082
 func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"},
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"},
 		{DNSName: "instance-2.example.com"}}})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	twice := r.Entries()
 	for _, h := range r.Hosts() {
 		twice[h.Options.Address] = "username=Administrator"
 	}
-	must(t, r.SetInstances(t.Context(), twice))
+	requireNoError(t, r.SetInstances(t.Context(), twice))
 	for _, h := range r.Hosts() {
-		if !eventuallySummary(t, r, h.Options.Address, v1alpha1.ReasonDuplicateHost) {
+		if !waitForSummary(t, r, h.Options.Address, v1alpha1.ReasonDuplicateHost) {
 			t.Fatalf("the second address of %s is not reported", h.Options.Name)
 		}
 	}
-	must(t, r.DeleteInstances(t.Context()))
-	eventually(t, "the instances are gone", func(ctx context.Context) (bool, error) {
+	requireNoError(t, r.DeleteInstances(t.Context()))
+	waitUntil(t, "the instances are gone", func(ctx context.Context) (bool, error) {
 		var instances v1alpha1.WindowsInstanceList
 		err := r.Client.List(ctx, &instances)
 		return len(instances.Items) == 0, err
 	})
 	for _, h := range r.Hosts() {
-		nothingLeft(t, r, h.Options.Name)
+		checkNothingLeft(t, r, h.Options.Name)
 		for path := range h.Machine().Snapshot().Files {
 			if strings.HasPrefix(path, `C:\k\`) {
 				t.Errorf("%s is left on %s", path, h.Options.Name)
@@ -102,33 +102,33 @@ func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing
 		}
 	}
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 }
 
 // oc replace --force deletes and recreates the ConfigMap. The operator runs with the same grace period as in a
 // cluster.
 // R-064, R-066
 func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
-	if _, err := r.RunOperator(func(c *operator.Config) { c.Patience = byoh.Patience{} }); err != nil {
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	if _, err := r.RunOperator(func(c *operator.Config) { c.RemovalDelays = byoh.RemovalDelays{} }); err != nil {
 		t.Fatal(err)
 	}
 	list(t, r)
-	ready(t, r)
-	uid := node(t, r, "instance-1").UID
-	must(t, r.DeleteInstances(t.Context()))
+	waitUntilReady(t, r)
+	uid := getNode(t, r, "instance-1").UID
+	requireNoError(t, r.DeleteInstances(t.Context()))
 	entries := r.Entries()
 	entries["10.9.0.200"] = "user=core" // shows that the list was read again
-	must(t, r.SetInstances(t.Context(), entries))
-	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
+	requireNoError(t, r.SetInstances(t.Context(), entries))
+	if !waitForEvent(t, r, "InvalidEntry", "10.9.0.200") {
 		t.Fatal("the list was not read again")
 	}
-	ready(t, r)
-	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
+	waitUntilReady(t, r)
+	if got := getNode(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
 		t.Errorf("the node was touched: %+v", got.Spec)
 	}
 	var instances v1alpha1.WindowsInstanceList
-	must(t, r.Client.List(t.Context(), &instances))
+	requireNoError(t, r.Client.List(t.Context(), &instances))
 	for _, instance := range instances.Items {
 		if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 			t.Errorf("%s is to be %s", instance.Name, instance.Spec.DesiredState)

@@ -27,16 +27,16 @@ var (
 
 const (
 	editsOfOrder = 8
-	// longestPause is the maximum pause between two edits. It is shorter than a host needs to join or to be
+	// maxPause is the maximum pause between two edits. It is shorter than a host needs to join or to be
 	// restored.
-	longestPause = 2500 * time.Millisecond
+	maxPause = 2500 * time.Millisecond
 )
 
 // An administrator edits the list at random. Hosts are listed under up to three keys, the complete list or
 // instances are deleted, and the operator is killed. In the end, each listed host is exactly one node, and nothing
 // remains of the unlisted hosts.
 func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{
 		{DNSName: rig.DNSName(1)}, {DNSName: rig.DNSName(2)}}})
 	a := &administrator{t: t, r: r, operator: run(t, r)}
 	for order := range *orders {
@@ -44,11 +44,11 @@ func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
 		a.random = rand.New(rand.NewPCG(number, 0))
 		a.done = []string{fmt.Sprintf("order %d", number)}
 		for range editsOfOrder {
-			a.edit()
-			a.pause()
+			a.performEdit()
+			a.sleepRandomly()
 		}
-		a.lists(a.draw())
-		a.judge()
+		a.writeEntries(a.drawEntries())
+		a.waitUntilConsistent()
 	}
 }
 
@@ -62,36 +62,36 @@ type administrator struct {
 	done     []string
 }
 
-func (a *administrator) pause() { time.Sleep(rand.N(longestPause)) }
+func (a *administrator) sleepRandomly() { time.Sleep(rand.N(maxPause)) }
 
-// edit performs a random action of an administrator or of the cluster.
-func (a *administrator) edit() {
+// performEdit performs a random action of an administrator or of the cluster.
+func (a *administrator) performEdit() {
 	a.t.Helper()
 	switch n := a.random.IntN(10); {
 	case n < 7:
-		a.lists(a.draw())
+		a.writeEntries(a.drawEntries())
 	case n < 8:
-		a.note("the operator is killed")
+		a.recordEdit("the operator is killed")
 		a.operator.Kill()
 		a.operator = run(a.t, a.r)
 	default:
-		instances := a.instances()
+		instances := a.listInstances()
 		if len(instances) == 0 {
 			return
 		}
 		instance := instances[a.random.IntN(len(instances))]
-		a.deletes(instance)
+		a.deleteInstance(instance)
 	}
 }
 
-// deletes deletes an instance. It waits until the instance is recreated and the operator has connected to the host,
+// deleteInstance deletes an instance. It waits until the instance is recreated and the operator has connected to the host,
 // because only the instance knows the host. A host that was being removed is listed again, as docs/nodes.md
 // requires.
-func (a *administrator) deletes(instance v1alpha1.WindowsInstance) {
+func (a *administrator) deleteInstance(instance v1alpha1.WindowsInstance) {
 	a.t.Helper()
 	key := instance.Spec.Source.ConfigMapKey
-	a.note("instance " + key + " is deleted")
-	must(a.t, client.IgnoreNotFound(a.r.Client.Delete(a.t.Context(), &instance)))
+	a.recordEdit("instance " + key + " is deleted")
+	requireNoError(a.t, client.IgnoreNotFound(a.r.Client.Delete(a.t.Context(), &instance)))
 	if _, listed := a.entries[key]; !listed {
 		entries := maps.Clone(a.entries)
 		for _, h := range a.r.Hosts() {
@@ -99,17 +99,17 @@ func (a *administrator) deletes(instance v1alpha1.WindowsInstance) {
 				_, entries[key] = h.Entry()
 			}
 		}
-		a.lists(entries)
+		a.writeEntries(entries)
 	}
-	eventually(a.t, "the instance is made again, and the operator connects", func(context.Context) (bool, error) {
-		return slices.ContainsFunc(a.instances(), func(other v1alpha1.WindowsInstance) bool {
+	waitUntil(a.t, "the instance is made again, and the operator connects", func(context.Context) (bool, error) {
+		return slices.ContainsFunc(a.listInstances(), func(other v1alpha1.WindowsInstance) bool {
 			return other.Spec.Source.ConfigMapKey == key && other.UID != instance.UID && other.Status.HostKey != nil
 		}), nil
 	})
 }
 
-// draw returns a random list. An empty list means that the ConfigMap is deleted.
-func (a *administrator) draw() map[string]string {
+// drawEntries returns a random list. An empty list means that the ConfigMap is deleted.
+func (a *administrator) drawEntries() map[string]string {
 	entries := map[string]string{}
 	if a.random.IntN(4) == 0 {
 		return entries
@@ -130,37 +130,37 @@ func keysOf(h *rig.Host) []string {
 	return []string{h.Options.DNSName, h.Options.Address, strings.ToUpper(h.Options.DNSName)}
 }
 
-func (a *administrator) lists(entries map[string]string) {
+func (a *administrator) writeEntries(entries map[string]string) {
 	a.t.Helper()
-	a.note(fmt.Sprintf("listed are %q", slices.Sorted(maps.Keys(entries))))
+	a.recordEdit(fmt.Sprintf("listed are %q", slices.Sorted(maps.Keys(entries))))
 	a.entries = entries
 	if len(entries) == 0 {
-		must(a.t, client.IgnoreNotFound(a.r.DeleteInstances(a.t.Context())))
+		requireNoError(a.t, client.IgnoreNotFound(a.r.DeleteInstances(a.t.Context())))
 		return
 	}
-	must(a.t, a.r.SetInstances(a.t.Context(), entries))
+	requireNoError(a.t, a.r.SetInstances(a.t.Context(), entries))
 }
 
-func (a *administrator) note(what string) {
+func (a *administrator) recordEdit(what string) {
 	a.done = append(a.done, time.Now().Format("04:05.000 ")+what)
 }
 
-func (a *administrator) instances() []v1alpha1.WindowsInstance {
+func (a *administrator) listInstances() []v1alpha1.WindowsInstance {
 	a.t.Helper()
 	var list v1alpha1.WindowsInstanceList
-	must(a.t, a.r.Client.List(a.t.Context(), &list))
+	requireNoError(a.t, a.r.Client.List(a.t.Context(), &list))
 	return list.Items
 }
 
-// judge waits until the cluster and the hosts match the list.
-func (a *administrator) judge() {
+// waitUntilConsistent waits until the cluster and the hosts match the list.
+func (a *administrator) waitUntilConsistent() {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), limit)
+	ctx, cancel := context.WithTimeout(a.t.Context(), waitTimeout)
 	defer cancel()
 	var faults []string
 	err := a.r.WaitFor(ctx, "hosts to be what the list says", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, _ client.Reader) (bool, error) {
-			found, err := a.faults(ctx)
+			found, err := a.findFaults(ctx)
 			if err == nil {
 				faults = found
 			}
@@ -171,8 +171,8 @@ func (a *administrator) judge() {
 	}
 }
 
-// faults returns the differences between the list on the API server and the cluster with its hosts.
-func (a *administrator) faults(ctx context.Context) ([]string, error) {
+// findFaults returns the differences between the list on the API server and the cluster with its hosts.
+func (a *administrator) findFaults(ctx context.Context) ([]string, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := a.r.Client.List(ctx, &list); err != nil {
 		return nil, err

@@ -36,19 +36,19 @@ type faultCase struct {
 	words             string        // in the condition's message
 	next              string        // next action in the status, of the operator or the administrator
 	step              fake.Kind     // journal entry that starts the limited step; the first contact when empty
-	limit             time.Duration // documented limit, from the start of that step
+	timeout           time.Duration // documented limit, from the start of that step
 	heals             bool          // without intervention
 }
 
-func (c faultCase) name() string {
+func (c faultCase) hostName() string {
 	if c.host != "" {
 		return c.host
 	}
 	return string(c.fault)
 }
 
-// put injects the fault into the host.
-func (c faultCase) put(h *rig.Host) (mend func()) {
+// injectFault injects the fault into the host.
+func (c faultCase) injectFault(h *rig.Host) (mend func()) {
 	if c.inject != nil {
 		return c.inject(h)
 	}
@@ -70,41 +70,41 @@ func withTheRestart(fault winhost.Fault) func(*rig.Host) func() {
 
 const (
 	connects  = "connects to"
-	tellsWhen = "The operator retries at"
+	retriesAt = "The operator retries at"
 )
 
 // faultCases returns the cases, with limits given by the constants that document them.
 func faultCases(agentBytes int64) []faultCase {
 	return []faultCase{
 		{fault: winhost.SlowBoot, parameters: &winhost.Parameters{Duration: 90 * time.Second}, step: fake.KindReboot,
-			limit:     remote.DefaultRebootLimit,
+			timeout:   remote.DefaultRebootTimeout,
 			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, words: "restarts",
 			next: "at most 15 minutes", heals: true},
-		{fault: winhost.RefuseConnection, limit: remote.DefaultDialLimit,
-			condition: v1alpha1.ConditionReachable, reason: "Unreachable", words: "refused", next: tellsWhen},
-		{fault: winhost.HangBeforeBanner, step: fake.KindConnection, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
-			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited 1m0s", next: tellsWhen},
-		{fault: winhost.HangAfterAuth, step: winhost.KindLogin, limit: remote.DefaultHandshakeLimit, meanwhile: "the step Inspect",
-			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited", next: tellsWhen},
-		{fault: winhost.RejectKey, limit: remote.DefaultHandshakeLimit,
+		{fault: winhost.RefuseConnection, timeout: remote.DefaultDialTimeout,
+			condition: v1alpha1.ConditionReachable, reason: "Unreachable", words: "refused", next: retriesAt},
+		{fault: winhost.HangBeforeBanner, step: fake.KindConnection, timeout: remote.DefaultHandshakeTimeout, meanwhile: connects,
+			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited 1m0s", next: retriesAt},
+		{fault: winhost.HangAfterAuth, step: winhost.KindLogin, timeout: remote.DefaultHandshakeTimeout, meanwhile: "the step Inspect",
+			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited", next: retriesAt},
+		{fault: winhost.RejectKey, timeout: remote.DefaultHandshakeTimeout,
 			condition: v1alpha1.ConditionReachable, reason: "AuthenticationFailed", words: "cloud-private-key",
 			next: "authorized_keys"},
 		{fault: winhost.ChangedHostKey, inject: withTheRestart(winhost.ChangedHostKey), step: fake.KindConnection,
-			limit:     remote.DefaultHandshakeLimit,
+			timeout:   remote.DefaultHandshakeTimeout,
 			condition: v1alpha1.ConditionReachable, reason: "HostKeyChanged", words: "host key",
 			next: v1alpha1.AnnotationAcceptHostKey},
-		{fault: winhost.DiskFull, host: "disk-full-for-the-agent", step: fake.KindSFTP, limit: remote.DefaultSFTPStallLimit,
+		{fault: winhost.DiskFull, host: "disk-full-for-the-agent", step: fake.KindSFTP, timeout: remote.DefaultSFTPStallTimeout,
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
 			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "drive C: has no space for", next: "Free space"},
-		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
+		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, timeout: remote.DefaultSFTPStallTimeout,
 			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 512<<10}, // the agent is stored twice: uploaded, and installed
-			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},
-		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: timeouts.LimitServiceStart,
-			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},
-		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
+			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: retriesAt},
+		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, timeout: timeouts.ServiceStartTimeout,
+			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: retriesAt},
+		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, timeout: remote.DefaultHelloTimeout,
 			condition: v1alpha1.ConditionReachable, reason: "ShellUnsupported", words: "neither cmd.exe nor PowerShell",
 			next: "DefaultShell"},
-		{fault: winhost.AgentBlocked, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
+		{fault: winhost.AgentBlocked, step: winhost.KindCommand, timeout: remote.DefaultHelloTimeout,
 			condition: v1alpha1.ConditionReachable, reason: "AgentBlocked", words: "wicd.exe is blocked", next: "AppLocker"},
 		{fault: winhost.SlowLink, parameters: &winhost.Parameters{Latency: 300 * time.Millisecond, BytesPerSecond: 2 << 20},
 			meanwhile: connects},
@@ -124,49 +124,49 @@ func faultCases(agentBytes int64) []faultCase {
 // L-20
 func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 	built, err := os.Stat(agentPath)
-	must(t, err)
+	requireNoError(t, err)
 	cases := faultCases(built.Size())
 	for _, fault := range winhost.AllFaults() {
 		if !slices.ContainsFunc(cases, func(c faultCase) bool { return c.fault == fault }) {
 			t.Errorf("no case for the fault %s", fault)
 		}
 	}
-	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
+	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	hosts := []rig.HostOptions{{Name: "healthy"}}
 	for _, c := range cases {
-		hosts = append(hosts, rig.HostOptions{Name: c.name()})
+		hosts = append(hosts, rig.HostOptions{Name: c.hostName()})
 	}
-	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: hosts, Clock: clock})
+	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: hosts, Clock: clock})
 	mend := map[string]func(){}
 	for _, c := range cases {
-		mend[c.name()] = c.put(r.Host(c.name()))
+		mend[c.hostName()] = c.injectFault(r.Host(c.hostName()))
 	}
 	run(t, r)
 	list(t, r)
 
 	for _, c := range cases {
 		if c.meanwhile != "" {
-			contacted(t, r, c.name())
+			waitForConnection(t, r, c.hostName())
 		}
 	}
 	clock.Step(time.Second) // the status names the slow step
 	for _, c := range cases {
 		if c.meanwhile != "" {
-			t.Run(c.name()+" says what is waited for", func(t *testing.T) { saysNext(t, r, c.name(), c.meanwhile) })
+			t.Run(c.hostName()+" says what is waited for", func(t *testing.T) { waitForNextAction(t, r, c.hostName(), c.meanwhile) })
 		}
 	}
 	began := clock.Now()
 	pumpAtRest(t, clock, virtualtime.Programs(r.Cluster().PID()))
 	for _, c := range cases {
 		if c.reason != "" {
-			t.Run(c.name()+" is named in time", func(t *testing.T) { c.named(t, r, began) })
+			t.Run(c.hostName()+" is named in time", func(t *testing.T) { c.checkReported(t, r, began) })
 		}
 	}
 	t.Run("hosts without a fault, and those that only lose time, become Ready", func(t *testing.T) {
-		ready(t, r, "healthy")
+		waitUntilReady(t, r, "healthy")
 		for _, c := range cases {
 			if c.reason == "" || c.heals {
-				ready(t, r, c.name())
+				waitUntilReady(t, r, c.hostName())
 			}
 		}
 		if attempts := r.Host("healthy").Machine().Journal().Count(fake.KindConnection); attempts > 2 {
@@ -174,26 +174,26 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 		}
 	})
 	for _, c := range cases {
-		mend[c.name()]()
+		mend[c.hostName()]()
 	}
 	for _, c := range cases {
-		t.Run(c.name()+" becomes Ready when it is mended", func(t *testing.T) { ready(t, r, c.name()) })
+		t.Run(c.hostName()+" becomes Ready when it is mended", func(t *testing.T) { waitUntilReady(t, r, c.hostName()) })
 	}
 }
 
-// contacted waits until the operator connects to a host.
-func contacted(t *testing.T, r *rig.Rig, name string) {
+// waitForConnection waits until the operator connects to a host.
+func waitForConnection(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	journal := r.Host(name).Machine().Journal()
-	must(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+	requireNoError(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
 		return journal.Count(fake.KindConnection) > 0, nil
 	}))
 }
 
-// saysNext waits until the next action in the status of a host contains the text.
-func saysNext(t *testing.T, r *rig.Rig, name, text string) {
+// waitForNextAction waits until the next action in the status of a host contains the text.
+func waitForNextAction(t *testing.T, r *rig.Rig, name, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitForInstance(ctx, r.Host(name), "to say: "+text, func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && strings.Contains(i.Status.NextAction, text)
@@ -203,12 +203,12 @@ func saysNext(t *testing.T, r *rig.Rig, name, text string) {
 	}
 }
 
-// named waits for the reason and checks when and with which message the reason was reported.
-func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+// checkReported waits for the reason and checks when and with which message the reason was reported.
+func (c faultCase) checkReported(t *testing.T, r *rig.Rig, began time.Time) {
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	var instance *v1alpha1.WindowsInstance
-	err := r.WaitForInstance(ctx, r.Host(c.name()), "to say "+c.reason, func(i *v1alpha1.WindowsInstance) bool {
+	err := r.WaitForInstance(ctx, r.Host(c.hostName()), "to say "+c.reason, func(i *v1alpha1.WindowsInstance) bool {
 		instance = i
 		return i != nil && i.Status.Summary == c.reason
 	})
@@ -231,14 +231,14 @@ func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 	// machine is slow. Without a limit, the report would take minutes.
 	const slack = 20 * time.Second
 	told := condition.LastTransitionTime.Time
-	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool {
+	for _, entry := range r.Host(c.hostName()).Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == c.step
 	}) {
 		if entry.Time.Before(told.Add(time.Second)) {
 			began = entry.Time
 		}
 	}
-	if took := told.Sub(began); took > c.limit+slack {
-		t.Errorf("it was told %s after the step began; the limit is %s", took, c.limit)
+	if took := told.Sub(began); took > c.timeout+slack {
+		t.Errorf("it was told %s after the step began; the limit is %s", took, c.timeout)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // server was started manually, the SSH rule applies to private networks, and the address is static. R-065
 func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	system := fake.WindowsServer2025()
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{
 		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSSleeps: true},
 		{Address: rig.Address(2)},
 	}})
@@ -25,9 +25,9 @@ func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	before := machine.Snapshot()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	list(t, r, "instance-2")
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
@@ -39,7 +39,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 	policy := fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
 	}}
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{GroupPolicy: policy}, {Address: rig.Address(2)}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{GroupPolicy: policy}, {Address: rig.Address(2)}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	run(t, r)
@@ -50,12 +50,12 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 	if err := r.WaitForInstance(t.Context(), h, "be refused for its group policy", refused); err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r, "instance-2")
-	if !h.Machine().Admits(22) {
+	waitUntilReady(t, r, "instance-2")
+	if !h.Machine().IsPortAllowed(22) {
 		t.Error("the host is cut off")
 	}
 	list(t, r, "instance-2")
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, h.Machine().Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
@@ -65,11 +65,11 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 	system := fake.WindowsServer2022()
 	system.Revision = 2600
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{System: &system}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{System: &system}}})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	waitUntilReady(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	instance, err := r.Instance(ctx, "instance-1")
 	if err != nil {
@@ -88,10 +88,10 @@ func TestAHostWithAProxyOfItsOwnBecomesANode(t *testing.T) {
 	const nobody = "http://127.0.0.1:1"
 	named := asOpenShift
 	named.APIIntURL = "" // No client uses a proxy for a local address: the cluster has the API server's real name.
-	r := installed(t, rig.Options{Cluster: besidesAs(t, named), Hosts: []rig.HostOptions{{
+	r := newInstalledRig(t, rig.Options{Cluster: parallelClusterWith(t, named), Hosts: []rig.HostOptions{{
 		Environment: map[string]string{"http_proxy": nobody, "Https_Proxy": nobody},
 	}}})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 }

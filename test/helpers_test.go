@@ -20,8 +20,8 @@ type (
 	reader          = client.Reader
 )
 
-// told returns the interactions between operator and host, one per line.
-func told(journal *fake.Journal) string {
+// formatJournal returns the interactions between operator and host, one per line.
+func formatJournal(journal *fake.Journal) string {
 	var b strings.Builder
 	for _, e := range journal.Entries(nil) {
 		switch e.Kind {
@@ -33,8 +33,8 @@ func told(journal *fake.Journal) string {
 	return b.String()
 }
 
-// annotate sets one annotation, as kubectl annotate does.
-func annotate(t *testing.T, r *rig.Rig, object client.Object, name, value string) {
+// setAnnotation sets one annotation, as kubectl annotate does.
+func setAnnotation(t *testing.T, r *rig.Rig, object client.Object, name, value string) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
@@ -43,10 +43,10 @@ func annotate(t *testing.T, r *rig.Rig, object client.Object, name, value string
 	}
 }
 
-// eventuallySummary waits until the instance of an address has the summary.
-func eventuallySummary(t *testing.T, r *rig.Rig, address, summary string) bool {
+// waitForSummary waits until the instance of an address has the summary.
+func waitForSummary(t *testing.T, r *rig.Rig, address, summary string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, address+" to say "+summary, &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {

@@ -16,7 +16,7 @@ import (
 func TestHostsWithAWrongClock(t *testing.T) {
 	hosts := rig.Hosts(2)
 	hosts[0].ClockOffset, hosts[1].ClockOffset = 365*24*time.Hour, 3*time.Minute
-	r := installed(t, rig.Options{Hosts: hosts})
+	r := newInstalledRig(t, rig.Options{Hosts: hosts})
 	run(t, r)
 	list(t, r)
 	yearAhead, littleAhead := r.Hosts()[0], r.Hosts()[1]

@@ -19,7 +19,7 @@ import (
 // waitForReason waits until a condition of the host's instance has the reason.
 func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1alpha1.WindowsInstance {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	var found *v1alpha1.WindowsInstance
 	err := r.WaitForInstance(ctx, r.Host(name), "to say "+strings.Join(reasons, " or "),
@@ -35,11 +35,11 @@ func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1
 	return found
 }
 
-// eventSeen reports whether an event with the reason has a note that contains the text.
-func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
+// waitForEvent reports whether an event with the reason has a note that contains the text.
+func waitForEvent(t *testing.T, r *rig.Rig, reason, text string) bool {
 	t.Helper()
 	seen := false
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader reader) (bool, error) {
 		var list eventsv1.EventList
@@ -58,10 +58,10 @@ func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
 }
 
 func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	operator := run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := operator.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +78,8 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(said, v1alpha1.AnnotationAcceptHostKey+"=")
 	fingerprint, _, _ := strings.Cut(rest, " ")
-	annotate(t, r, instance, v1alpha1.AnnotationAcceptHostKey, strings.TrimRight(fingerprint, "`.\n"))
-	gone(t, r, "instance-1")
+	setAnnotation(t, r, instance, v1alpha1.AnnotationAcceptHostKey, strings.TrimRight(fingerprint, "`.\n"))
+	waitUntilDeleted(t, r, "instance-1")
 }
 
 // R-013, R-021, R-027
@@ -101,26 +101,26 @@ func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
 			t.Errorf("the status does not name %s:\n%s", name, rig.Explain(instance))
 		}
 	}
-	if !eventSeen(t, r, "PrivateKeyInvalid", "private-key.pem") {
+	if !waitForEvent(t, r, "PrivateKeyInvalid", "private-key.pem") {
 		t.Error("no event names the key")
 	}
 	if err := r.CreateKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r)
+	waitUntilReady(t, r)
 }
 
 // R-062
 func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
 	entries := r.Entries()
 	entries["10.9.0.200"] = "user=core"
 	if err := r.SetInstances(t.Context(), entries); err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r)
-	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
+	waitUntilReady(t, r)
+	if !waitForEvent(t, r, "InvalidEntry", "10.9.0.200") {
 		t.Error("no event names the malformed key")
 	}
 	awaitFault := func(fault string) {
@@ -147,19 +147,19 @@ func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 
 // R-082
 func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	entries := r.Entries()
 	entries[r.Host("instance-1").Options.Address] = "username=Administrator"
 	if err := r.SetInstances(t.Context(), entries); err != nil {
 		t.Fatal(err)
 	}
-	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, v1alpha1.ReasonDuplicateHost) {
+	if !waitForSummary(t, r, r.Host("instance-1").Options.Address, v1alpha1.ReasonDuplicateHost) {
 		t.Error("the second address is not reported")
 	}
-	ready(t, r)
+	waitUntilReady(t, r)
 	var nodes corev1.NodeList
 	if err := r.Client.List(t.Context(), &nodes); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
 
 // R-072
 func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "WIN_Host"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{Name: "WIN_Host"}}})
 	run(t, r)
 	list(t, r)
 	instance := waitForReason(t, r, "WIN_Host", v1alpha1.ReasonHostNameInvalid)
@@ -181,7 +181,7 @@ func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
 	journal := r.Host("WIN_Host").Machine().Journal()
 	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) +
 		journal.Count(fake.KindHostName); got > 0 {
-		t.Errorf("the host was changed: %s", told(journal))
+		t.Errorf("the host was changed: %s", formatJournal(journal))
 	}
 	var nodes corev1.NodeList
 	if err := r.Client.List(t.Context(), &nodes); err != nil {

@@ -27,14 +27,14 @@ func keyOf(namespace, name string) types.NamespacedName {
 
 //
 func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 
 	for _, h := range r.Hosts() {
 		name := h.Options.Name
-		n := node(t, r, name)
+		n := getNode(t, r, name)
 		t.Run("node "+name+" carries the names that administrators know", func(t *testing.T) {
 			for label, want := range map[string]string{
 				"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "", "windowsmachineconfig.openshift.io/byoh": "true",
@@ -64,7 +64,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 			journal := h.Machine().Journal()
 			defer func() {
 				if t.Failed() {
-					t.Logf("the host's journal: %s", told(journal))
+					t.Logf("the host's journal: %s", formatJournal(journal))
 				}
 			}()
 			if got := journal.Count(fake.KindConnection); got > 2 {
@@ -89,7 +89,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 
 	t.Run("every certificate request of the nodes was approved, and for nobody but them", func(t *testing.T) {
 		// A kubelet requests a serving certificate once its node exists, possibly after the node is Ready.
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
 		var requests certificatesv1.CertificateSigningRequestList
 		undecided := func(request certificatesv1.CertificateSigningRequest) bool {
@@ -119,14 +119,14 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 
 //
 func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
 	run(t, r)
 	list(t, r, "instance-1")
-	ready(t, r, "instance-1")
+	waitUntilReady(t, r, "instance-1")
 	before := r.Host("instance-1").Machine().Journal().Count(fake.KindExec)
 
 	list(t, r)
-	ready(t, r, "instance-2")
+	waitUntilReady(t, r, "instance-2")
 	if after := r.Host("instance-1").Machine().Journal().Count(fake.KindExec); after != before {
 		t.Errorf("the first host saw %d execs because of the second", after-before)
 	}
@@ -134,16 +134,16 @@ func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
 
 //
 func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	first := run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	journal := r.Host("instance-1").Machine().Journal()
 	before := len(journal.Entries(nil))
-	uid, status := node(t, r, "instance-1").UID, resourceVersion(t, r, "instance-1")
+	uid, status := getNode(t, r, "instance-1").UID, resourceVersion(t, r, "instance-1")
 
 	// The second host shows that the restarted operator has reconciled all instances.
 	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
@@ -151,11 +151,11 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	}
 	run(t, r)
 	list(t, r)
-	ready(t, r, "instance-2")
-	if touched := slices.DeleteFunc(journal.Entries(nil)[before:], rigtest.OfTheHost); len(touched) > 0 {
+	waitUntilReady(t, r, "instance-2")
+	if touched := slices.DeleteFunc(journal.Entries(nil)[before:], rigtest.IsHostActivity); len(touched) > 0 {
 		t.Errorf("the operator touched a healthy host: %+v", touched)
 	}
-	if got := node(t, r, "instance-1").UID; got != uid {
+	if got := getNode(t, r, "instance-1").UID; got != uid {
 		t.Errorf("the node was made anew: %s, before %s", got, uid)
 	}
 	if got := resourceVersion(t, r, "instance-1"); got != status {
@@ -192,7 +192,7 @@ func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
 	t.Cleanup(func() { _ = r.Client.Delete(context.Background(), foreign) }) // the control plane is shared
 
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(t.Context(), &instances); err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
 
 //
 func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	_, err := r.RunOperator(func(c *operator.Config) {
 		dial := c.Dial
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -218,22 +218,22 @@ func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	list(t, r)
-	ready(t, r)
-	if !eventSeen(t, r, "KubeletPortUnreachable", "10250") {
+	waitUntilReady(t, r)
+	if !waitForEvent(t, r, "KubeletPortUnreachable", "10250") {
 		t.Error("no event names the closed port")
 	}
 }
 
 func TestADeletedNodeComesBack(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
-	before := node(t, r, "instance-1")
+	waitUntilReady(t, r)
+	before := getNode(t, r, "instance-1")
 	if err := r.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "the node to come back and take pods", &corev1.Node{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -245,7 +245,7 @@ func TestADeletedNodeComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready(t, r)
+	waitUntilReady(t, r)
 }
 
 // Files that a host loses over a restart are sent again.
@@ -255,12 +255,12 @@ func TestAHostThatLosesThingsOverItsRestartIsSentThemAgain(t *testing.T) {
 		"the agent's files": nodespec.AgentRoot,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+			r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 			machine := r.Host("instance-1").Machine()
 			machine.OnBoot(func() { _ = machine.Drive().RemoveAll(lost) })
 			run(t, r)
 			list(t, r)
-			ready(t, r)
+			waitUntilReady(t, r)
 			if got := machine.Journal().Count(fake.KindReboot); got != 1 {
 				t.Errorf("%d reboots, want 1", got)
 			}

@@ -39,8 +39,8 @@ var (
 	specs        = regexp.MustCompile(`spec-([0-9a-f]{12})`)
 )
 
-// general removes the parts of a text that differ between hosts and runs.
-func general(text string) string {
+// normalizeText removes the parts of a text that differ between hosts and runs.
+func normalizeText(text string) string {
 	text = varying.ReplaceAllStringFunc(text, func(found string) string {
 		return strings.TrimRight(found, "0123456789abcdef-.") + "…"
 	})
@@ -48,8 +48,8 @@ func general(text string) string {
 	return certificates.ReplaceAllString(digests.ReplaceAllString(text, "…"), "$1…")
 }
 
-// stage returns a prefix with the number of restarts, because the same steps run again after a restart.
-func stage(machine *fake.Machine) string {
+// restartPrefix returns a prefix with the number of restarts, because the same steps run again after a restart.
+func restartPrefix(machine *fake.Machine) string {
 	if restarts := machine.Journal().Count(fake.KindReboot); restarts > 0 {
 		return fmt.Sprintf("after restart %d, ", restarts)
 	}
@@ -61,7 +61,7 @@ func agentBoundary(machine *fake.Machine, o fake.Operation) string {
 	if o.Process.Service != "" || !strings.HasSuffix(o.Process.Path, "wicd.exe") || !changing[o.Interface+"."+o.Method] {
 		return ""
 	}
-	return general(fmt.Sprintf("%sagent: %s, before %s", stage(machine), o.Process.Args[0], o))
+	return normalizeText(fmt.Sprintf("%sagent: %s, before %s", restartPrefix(machine), o.Process.Args[0], o))
 }
 
 // hostWatch follows the actions of the host's SSH server.
@@ -73,19 +73,19 @@ type hostWatch struct {
 	specs []string
 }
 
-// reset skips the actions for previous operators.
-func (w *hostWatch) reset() {
+// skipActions skips the actions for previous operators.
+func (w *hostWatch) skipActions() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = len(w.host.Machine().Journal().Entries(nil))
 }
 
-// news returns the boundaries since the last call, from the actions of the SSH server for the operator.
-func (w *hostWatch) news() []string {
+// newBoundaries returns the boundaries since the last call, from the actions of the SSH server for the operator.
+func (w *hostWatch) newBoundaries() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	journal := w.host.Machine().Journal()
-	index, before := 0, stage(w.host.Machine())
+	index, before := 0, restartPrefix(w.host.Machine())
 	entries := journal.Entries(func(e fake.Entry) bool {
 		index++
 		return index > w.seen && e.PID == 0
@@ -97,7 +97,7 @@ func (w *hostWatch) news() []string {
 		case fake.KindWrite, fake.KindFile, winhost.KindCommand:
 			// Other paths belong to services, as does the certificate that the hybrid overlay keeps.
 			if strings.Contains(e.Detail, nodespec.Root) && !strings.Contains(e.Detail, `\ovnkube-client-`) {
-				labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
+				labels = append(labels, before+"on the wire: "+normalizeText(w.numberSpecs(e.Detail)))
 			}
 		case fake.KindConnection, fake.KindSFTP:
 			labels = append(labels, before+"on the wire: "+string(e.Kind))
@@ -105,14 +105,14 @@ func (w *hostWatch) news() []string {
 			labels = append(labels, before+"on the wire: login")
 		}
 	}
-	for _, upload := range uploads(w.host.Machine().Drive()) {
-		labels = append(labels, before+"on the wire: began "+general(w.numberSpecs(upload)))
+	for _, upload := range incompleteUploads(w.host.Machine().Drive()) {
+		labels = append(labels, before+"on the wire: began "+normalizeText(w.numberSpecs(upload)))
 	}
 	return labels
 }
 
-// uploads returns the incomplete uploads.
-func uploads(drive *fake.Drive) []string {
+// incompleteUploads returns the incomplete uploads.
+func incompleteUploads(drive *fake.Drive) []string {
 	folders, err := drive.ReadDir(nodespec.AgentRoot)
 	if err != nil {
 		return nil // does not exist
@@ -158,14 +158,14 @@ func apiBoundaries(request *http.Request, gate bool) []string {
 		return []string{what}
 	}
 	var labels []string
-	for _, part := range patched(request) {
+	for _, part := range patchedParts(request) {
 		labels = append(labels, what+" "+part)
 	}
 	return labels
 }
 
-// patched returns the parts of an object that a patch sets, limited to the parts that each configuration must set.
-func patched(request *http.Request) []string {
+// patchedParts returns the parts of an object that a patch sets, limited to the parts that each configuration must set.
+func patchedParts(request *http.Request) []string {
 	if request.GetBody == nil {
 		return []string{""}
 	}

@@ -9,9 +9,9 @@ import (
 
 // Speed of the clock for operators and hosts, so that retries after seconds cost no real time.
 const (
-	tick     = 50 * time.Millisecond
-	fastStep = 500 * time.Millisecond
-	slowStep = 100 * time.Millisecond
+	tickInterval = 50 * time.Millisecond
+	fastStep     = 500 * time.Millisecond
+	slowStep     = 100 * time.Millisecond
 )
 
 // fastClock returns a clock that runs until the test ends, at a lower speed while slow returns true.
@@ -20,7 +20,7 @@ func fastClock(t *testing.T, slow func() bool) *clocktesting.FakeClock {
 	ended, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		ticker := time.NewTicker(tick)
+		ticker := time.NewTicker(tickInterval)
 		defer ticker.Stop()
 		for {
 			select {

@@ -39,63 +39,65 @@ type dayTwo struct {
 // the end, each node is in service, no slot is held for it, and each host was restarted as often as requested.
 //
 func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
-	controlPlane := besides(t)
+	controlPlane := parallelCluster(t)
 	k := newReaper(t)
 	k.gate = true
 	first, next, bad := threeReleases(t)
-	r := installed(t, rig.Options{
-		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied),
+	r := newInstalledRig(t, rig.Options{
+		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.hasWaiting),
 		PayloadDir: first.PayloadDirectory, Version: first.Version,
 	})
-	t.Cleanup(k.end)
+	t.Cleanup(k.releaseHosts)
 	d := &dayTwo{reaper: k, next: next, ended: map[string]string{}}
-	d.done = d.inService
+	d.done = d.awaitInService
 	for _, h := range r.Hosts() {
-		k.attach(r, h)
+		k.attachHost(r, h)
 		d.names = append(d.names, h.Options.Name)
 	}
 	reference := d.names[0]
 	d.names, d.spare = d.names[1:9], d.names[9:]
 
-	d.allAtOnce()
+	d.allowAllDisruptions()
 	k.start()
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := k.life.operator.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	d.pause(true, d.names...)
-	d.pause(true, d.spare...)
+	d.setPaused(true, d.names...)
+	d.setPaused(true, d.spare...)
 	k.release = &next
-	upgrade := k.learn(func() { d.await(reference) })
-	maps.DeleteFunc(upgrade, func(label string, _ bool) bool { return ofCertificates(label) })
-	d.kills("upgrade", upgrade, 80, 0, func(names ...string) {
-		d.pause(false, names...)
+	upgrade := k.learnBoundaries(func() { d.awaitDone(reference) })
+	maps.DeleteFunc(upgrade, func(label string, _ bool) bool { return isCertificateBoundary(label) })
+	d.killDuring("upgrade", upgrade, 80, 0, func(names ...string) {
+		d.setPaused(false, names...)
 	}, d.names, d.spare[:1], d.spare[1:])
-	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
+	restart := k.learnBoundaries(func() { d.requestRestart(reference); d.awaitDone(reference) })
 	// After a boot, the agent's service starts the node without the operator. The remaining work of the operator's
 	// command varies.
 	maps.DeleteFunc(restart, func(label string, _ bool) bool {
-		return ofCertificates(label) || strings.Contains(label, "agent: apply")
+		return isCertificateBoundary(label) || strings.Contains(label, "agent: apply")
 	})
-	d.kills("restart", restart, 15, 1, d.askForRestart, d.names, d.names, d.names)
+	d.killDuring("restart", restart, 15, 1, d.requestRestart, d.names, d.names, d.names)
 
 	// The upgrade stops at a failed node, so only this node fails.
-	d.pause(true, d.names...)
-	d.pause(true, d.spare...)
+	d.setPaused(true, d.names...)
+	d.setPaused(true, d.spare...)
 	k.release = &bad
-	d.done = d.inServiceAsBefore
-	rollBack := k.learn(func() { d.await(reference) })
+	d.done = d.awaitRolledBack
+	rollBack := k.learnBoundaries(func() { d.awaitDone(reference) })
 	maps.DeleteFunc(rollBack, func(label string, _ bool) bool {
 		return !strings.Contains(label, "rollback") && !strings.Contains(label, "failedChange")
 	})
 	failing := []string{reference}
-	d.kills("way back", rollBack, 12, 0, d.retry, failing, failing, failing)
+	d.killDuring("way back", rollBack, 12, 0, d.requestRetry, failing, failing, failing)
 }
 
-// ofCertificates reports whether a boundary belongs to the renewal of a certificate, which falls into an upgrade or a
+// isCertificateBoundary reports whether a boundary belongs to the renewal of a certificate, which falls into an upgrade or a
 // restart by chance: the clock is fast. The installation has these boundaries every time.
-func ofCertificates(label string) bool { return strings.Contains(label, "certificatesigningrequests") }
+func isCertificateBoundary(label string) bool {
+	return strings.Contains(label, "certificatesigningrequests")
+}
 
 // threeReleases returns a release of the operator, the next release with different programs, and a bad release with
 // a kubelet that exits right after its start.
@@ -121,9 +123,9 @@ func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	return first, next, bad
 }
 
-// allAtOnce creates a disruption policy that admits all nodes and does not time out while a node waits at a
+// allowAllDisruptions creates a disruption policy that admits all nodes and does not time out while a node waits at a
 // boundary.
-func (k *reaper) allAtOnce() {
+func (k *reaper) allowAllDisruptions() {
 	k.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(),
 		Name: v1alpha1.DisruptionPolicyName}}
@@ -135,8 +137,8 @@ func (k *reaper) allAtOnce() {
 	}
 }
 
-// pause pauses or resumes the instances of hosts.
-func (d *dayTwo) pause(paused bool, names ...string) {
+// setPaused pauses or resumes the instances of hosts.
+func (d *dayTwo) setPaused(paused bool, names ...string) {
 	d.Helper()
 	for _, name := range names {
 		instance, err := d.rig.Instance(d.Context(), name)
@@ -151,11 +153,11 @@ func (d *dayTwo) pause(paused bool, names ...string) {
 	}
 }
 
-func (d *dayTwo) askForRestart(names ...string) {
+func (d *dayTwo) requestRestart(names ...string) {
 	d.Helper()
 	for _, name := range names {
 		d.ended[name] = d.rig.Host(name).Machine().BootID()
-		before := node(d.T, d.rig, name)
+		before := getNode(d.T, d.rig, name)
 		after := before.DeepCopy()
 		after.Annotations[v1alpha1.AnnotationRebootRequired] = "patches"
 		if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(before)); err != nil {
@@ -164,15 +166,15 @@ func (d *dayTwo) askForRestart(names ...string) {
 	}
 }
 
-// kills runs an operation under kills and checks that at least atLeast boundaries were visited. It continues with
+// killDuring runs an operation under kills and checks that at least atLeast boundaries were visited. It continues with
 // the next group of hosts while boundaries are unused, because all hosts were past them when an operator was killed
 // elsewhere. The operation must restart each host exactly restarts times.
-func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string),
+func (d *dayTwo) killDuring(what string, table boundaries, atLeast, restarts int, begin func(names ...string),
 	groups ...[]string) {
 	d.Helper()
 	for _, names := range groups {
-		d.killsAmong(what, table, restarts, begin, names)
-		if len(table.left()) == 0 {
+		d.killDuringGroup(what, table, restarts, begin, names)
+		if len(table.unusedBoundaries()) == 0 {
 			break
 		}
 	}
@@ -184,16 +186,16 @@ func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, beg
 		})
 		atLeast -= 6
 	}
-	d.visited(what, table, atLeast)
+	d.checkVisited(what, table, atLeast)
 }
 
-func (d *dayTwo) killsAmong(what string, table boundaries, restarts int, begin func(names ...string), names []string) {
+func (d *dayTwo) killDuringGroup(what string, table boundaries, restarts int, begin func(names ...string), names []string) {
 	d.Helper()
 	before := map[string]int{}
 	for _, name := range names {
 		before[name] = d.rig.Host(name).Machine().Journal().Count(fake.KindReboot)
 	}
-	d.use(table, false)
+	d.setBoundaries(table, false)
 	d.start()
 	begin(names...)
 	d.runUntil(table, func(ctx context.Context) error { return d.done(ctx, names...) })
@@ -207,18 +209,18 @@ func (d *dayTwo) killsAmong(what string, table boundaries, restarts int, begin f
 	}
 }
 
-// await waits for done without kills.
-func (d *dayTwo) await(names ...string) {
+// awaitDone waits for done without kills.
+func (d *dayTwo) awaitDone(names ...string) {
 	d.Helper()
-	ctx, cancel := context.WithTimeout(d.Context(), limit)
+	ctx, cancel := context.WithTimeout(d.Context(), waitTimeout)
 	defer cancel()
 	if err := d.done(ctx, names...); err != nil {
 		d.Fatal(err)
 	}
 }
 
-// retry requests a retry of the failed change of a host.
-func (d *dayTwo) retry(names ...string) {
+// requestRetry requests a retry of the failed change of a host.
+func (d *dayTwo) requestRetry(names ...string) {
 	d.Helper()
 	name := names[0]
 	instance, err := d.rig.Instance(d.Context(), name)
@@ -233,8 +235,8 @@ func (d *dayTwo) retry(names ...string) {
 	}
 }
 
-// inServiceAsBefore waits until the node is rolled back after its change has failed (again).
-func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
+// awaitRolledBack waits until the node is rolled back after its change has failed (again).
+func (d *dayTwo) awaitRolledBack(ctx context.Context, names ...string) error {
 	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
 		failed := i.Status.FailedChange
 		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) &&
@@ -243,12 +245,12 @@ func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	if err != nil {
 		return err
 	}
-	return d.takePods(ctx, names...)
+	return d.awaitSchedulable(ctx, names...)
 }
 
-// inService waits until nodes of the next release are schedulable, with no pending request, held slot or recorded
+// awaitInService waits until nodes of the next release are schedulable, with no pending request, held slot or recorded
 // failure.
-func (d *dayTwo) inService(ctx context.Context, names ...string) error {
+func (d *dayTwo) awaitInService(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
 		err := d.rig.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
@@ -259,11 +261,11 @@ func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 			return err
 		}
 	}
-	return d.takePods(ctx, names...)
+	return d.awaitSchedulable(ctx, names...)
 }
 
-// takePods waits until nodes with the desired release are schedulable and hold no slot.
-func (d *dayTwo) takePods(ctx context.Context, names ...string) error {
+// awaitSchedulable waits until nodes with the desired release are schedulable and hold no slot.
+func (d *dayTwo) awaitSchedulable(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
 		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{},

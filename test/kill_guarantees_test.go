@@ -24,8 +24,8 @@ type sightings struct {
 	seen map[string]map[string]bool
 }
 
-// observe records the identities in the API until the test ends.
-func observe(t *testing.T, r *rig.Rig) *sightings {
+// observeIdentities records the identities in the API until the test ends.
+func observeIdentities(t *testing.T, r *rig.Rig) *sightings {
 	s := &sightings{seen: map[string]map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -38,30 +38,30 @@ func observe(t *testing.T, r *rig.Rig) *sightings {
 		}
 		group.Go(func() {
 			for event := range watch.ResultChan() {
-				s.note(event.Object)
+				s.recordObject(event.Object)
 			}
 		})
 	}
 	return s
 }
 
-func (s *sightings) note(object any) {
+func (s *sightings) recordObject(object any) {
 	switch o := object.(type) {
 	case *corev1.Node:
-		s.add("Node "+o.Name, string(o.UID))
+		s.addIdentity("Node "+o.Name, string(o.UID))
 	case *certificatesv1.CertificateSigningRequest:
 		if o.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && strings.HasPrefix(o.Name, "wmco-") {
-			s.add("client certificate request of "+o.Name[:strings.LastIndexByte(o.Name, '-')], string(o.UID))
+			s.addIdentity("client certificate request of "+o.Name[:strings.LastIndexByte(o.Name, '-')], string(o.UID))
 		}
 	case *v1alpha1.WindowsInstance:
-		s.add("instance "+o.Name, string(o.UID))
+		s.addIdentity("instance "+o.Name, string(o.UID))
 		if o.Status.HostKey != nil {
-			s.add("host key of "+o.Name, o.Status.HostKey.Fingerprint)
+			s.addIdentity("host key of "+o.Name, o.Status.HostKey.Fingerprint)
 		}
 	}
 }
 
-func (s *sightings) add(whose, identity string) {
+func (s *sightings) addIdentity(whose, identity string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[whose] == nil {
@@ -70,8 +70,8 @@ func (s *sightings) add(whose, identity string) {
 	s.seen[whose][identity] = true
 }
 
-// unique checks that no identity was created twice.
-func (s *sightings) unique(t *testing.T, atLeast int) {
+// checkUnique checks that no identity was created twice.
+func (s *sightings) checkUnique(t *testing.T, atLeast int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +88,9 @@ func (s *sightings) unique(t *testing.T, atLeast int) {
 // testEndpoint is created and removed by each verification, however often that runs.
 const testEndpoint = "wmco-check"
 
-// once counts the journal entries of a host that must be as many as on an undisturbed host: restarts, keys,
+// countOnceSteps counts the journal entries of a host that must be as many as on an undisturbed host: restarts, keys,
 // services configured and started.
-func once(h *rig.Host) map[string]int {
+func countOnceSteps(h *rig.Host) map[string]int {
 	counts := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
 		switch {
@@ -126,10 +126,10 @@ func sentTwice(h *rig.Host) []string {
 	return slices.Sorted(maps.Keys(arrived))
 }
 
-// configuredOnce checks that a host configured under kills did not repeat a step that must run once.
-func configuredOnce(t *testing.T, undisturbed map[string]int, h *rig.Host) {
+// checkConfiguredOnce checks that a host configured under kills did not repeat a step that must run once.
+func checkConfiguredOnce(t *testing.T, undisturbed map[string]int, h *rig.Host) {
 	t.Helper()
-	counts := once(h)
+	counts := countOnceSteps(h)
 	for what := range maps.Keys(counts) {
 		if undisturbed[what] == 0 {
 			t.Errorf("host %s: %q was done, on no other host", h.Options.Name, what)

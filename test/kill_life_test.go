@@ -13,13 +13,13 @@ import (
 
 // life is the lifetime of one operator process.
 type life struct {
-	over     chan struct{} // closed at the kill; later actions of the operator have no effect
+	killed   chan struct{} // closed at the kill; later actions of the operator have no effect
 	operator *rig.Operator
 }
 
-func (l *life) ended() bool {
+func (l *life) hasEnded() bool {
 	select {
-	case <-l.over:
+	case <-l.killed:
 		return true
 	default:
 		return false
@@ -28,7 +28,7 @@ func (l *life) ended() bool {
 
 // start starts the next operator.
 func (k *reaper) start() {
-	l := &life{over: make(chan struct{})}
+	l := &life{killed: make(chan struct{})}
 	o, err := k.rig.RunOperator(func(c *operator.Config) {
 		if k.release != nil {
 			rig.WithRelease(*k.release)(c)
@@ -37,7 +37,7 @@ func (k *reaper) start() {
 		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortalAPI{k, l, next} })
 		dial := c.Dial
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if l.ended() {
+			if l.hasEnded() {
 				return nil, errStruck
 			}
 			watch := k.watchOf(address)
@@ -67,7 +67,7 @@ func (k *reaper) watchOf(address string) *hostWatch {
 	k.mu.Lock()
 	w := k.watches[ip]
 	k.mu.Unlock()
-	w.reset()
+	w.skipActions()
 	return w
 }
 
@@ -81,14 +81,14 @@ type mortalAPI struct {
 // RoundTrip implements http.RoundTripper. The operator is killed after a change was made and before it reads the
 // response.
 func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
-	if a.life.ended() {
+	if a.life.hasEnded() {
 		return nil, errStruck
 	}
 	response, err := a.next.RoundTrip(request)
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
 		return response, err
 	}
-	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request, a.gate)...) || a.life.ended() {
+	if !a.agentsOnly && a.waitAtBoundary(a.life, request.URL.Path, apiBoundaries(request, a.gate)...) || a.life.hasEnded() {
 		_ = response.Body.Close() // the body is not used
 		return nil, errStruck
 	}
@@ -106,10 +106,10 @@ type mortalConn struct {
 // Read implements net.Conn. The operator is killed after an action of the host and before it reads the result.
 func (c *mortalConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.life.ended() {
+	if c.life.hasEnded() {
 		return 0, errStruck
 	}
-	if c.watch != nil && !c.reaper.agentsOnly && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
+	if c.watch != nil && !c.reaper.agentsOnly && c.reaper.waitAtBoundary(c.life, c.watch.host.Options.Name, c.watch.newBoundaries()...) {
 		return 0, errStruck
 	}
 	return n, err
@@ -117,7 +117,7 @@ func (c *mortalConn) Read(b []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *mortalConn) Write(b []byte) (int, error) {
-	if c.life.ended() {
+	if c.life.hasEnded() {
 		return 0, errStruck
 	}
 	return c.Conn.Write(b)

@@ -30,7 +30,7 @@ type reaper struct {
 	table    boundaries
 	learning bool // boundaries are entered into the table, without kills
 	life     *life
-	standing map[string]bool // hosts and requests that wait at a boundary
+	waiting  map[string]bool // hosts and requests that wait at a boundary
 	arrived  chan struct{}
 	lives    int
 }
@@ -38,8 +38,8 @@ type reaper struct {
 // boundaries maps the name of each boundary to true if an operator or an agent was killed there.
 type boundaries map[string]bool
 
-// left returns the unused boundaries. No operator may run meanwhile.
-func (b boundaries) left() []string {
+// unusedBoundaries returns the unused boundaries. No operator may run meanwhile.
+func (b boundaries) unusedBoundaries() []string {
 	var labels []string
 	for label, used := range b {
 		if !used {
@@ -51,17 +51,17 @@ func (b boundaries) left() []string {
 }
 
 func newReaper(t *testing.T) *reaper {
-	return &reaper{T: t, standing: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
+	return &reaper{T: t, waiting: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
 }
 
-// attach makes the agent of a host wait at boundaries. If agent commands end with their session, the kill hits
+// attachHost makes the agent of a host wait at boundaries. If agent commands end with their session, the kill hits
 // exactly at the boundary. Otherwise the agent continues alone.
-func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
+func (k *reaper) attachHost(r *rig.Rig, h *rig.Host) {
 	k.rig = r
 	k.mu.Lock()
 	k.watches[h.Options.Address] = &hostWatch{host: h}
 	k.mu.Unlock()
-	if survives(h) {
+	if hasSurvivingAgent(h) {
 		h.Inject(winhost.VerbSurvivesSession, winhost.Parameters{})
 	}
 	h.Machine().OnOperation(func(o fake.Operation) error {
@@ -71,10 +71,10 @@ func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
 			return nil
 		case k.agentsOnly:
 			return k.killAgent(o, h.Options.Name, label)
-		case !k.stand(nil, h.Options.Name, label) || survives(h):
+		case !k.waitAtBoundary(nil, h.Options.Name, label) || hasSurvivingAgent(h):
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(k.Context(), limit)
+		ctx, cancel := context.WithTimeout(k.Context(), waitTimeout)
 		defer cancel()
 		if err := h.Machine().WaitFor(ctx, func(*fake.Machine) bool { return !o.Process.Alive() }); err != nil {
 			k.Errorf("%s: the verb did not die with its session: %v", label, err)
@@ -103,14 +103,14 @@ func (k *reaper) killAgent(o fake.Operation, who, label string) error {
 	return errStruck
 }
 
-// survives reports whether agent commands of the host survive the end of their session, as on some hosts.
-func survives(h *rig.Host) bool {
+// hasSurvivingAgent reports whether agent commands of the host survive the end of their session, as on some hosts.
+func hasSurvivingAgent(h *rig.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
 }
 
-// stand waits at the first unused boundary until the operator is killed. If all boundaries are used, it returns
+// waitAtBoundary waits at the first unused boundary until the operator is killed. If all boundaries are used, it returns
 // false at once. A nil life means the current life.
-func (k *reaper) stand(l *life, who string, labels ...string) bool {
+func (k *reaper) waitAtBoundary(l *life, who string, labels ...string) bool {
 	k.mu.Lock()
 	if l == nil {
 		l = k.life
@@ -121,7 +121,7 @@ func (k *reaper) stand(l *life, who string, labels ...string) bool {
 		if k.learning && !known {
 			k.table[label] = false
 		}
-		if !k.learning && known && !used && l != nil && !l.ended() {
+		if !k.learning && known && !used && l != nil && !l.hasEnded() {
 			k.table[label], fresh = true, true
 			k.Logf("life %d: %s at %s", k.lives, who, label)
 		}
@@ -130,19 +130,19 @@ func (k *reaper) stand(l *life, who string, labels ...string) bool {
 		k.mu.Unlock()
 		return false
 	}
-	k.standing[who] = true
+	k.waiting[who] = true
 	k.mu.Unlock()
 	select {
 	case k.arrived <- struct{}{}:
 	default:
 	}
-	<-l.over
+	<-l.killed
 	return true
 }
 
-// quiet is the time without a new arrival at a boundary before the operator is killed, if not all busy hosts wait
+// quietPeriod is the time without a new arrival at a boundary before the operator is killed, if not all busy hosts wait
 // at a boundary.
-const quiet = 2 * time.Second
+const quietPeriod = 2 * time.Second
 
 // run kills operators whenever a host waits at a boundary, until done is closed.
 func (k *reaper) run(done <-chan struct{}) {
@@ -152,23 +152,23 @@ func (k *reaper) run(done <-chan struct{}) {
 			return
 		case <-k.arrived:
 		}
-		timer := time.NewTimer(quiet)
-		for waiting := true; waiting && !k.allStand(); {
+		timer := time.NewTimer(quietPeriod)
+		for waiting := true; waiting && !k.isEveryHostWaiting(); {
 			select {
 			case <-k.arrived:
-				timer.Reset(quiet)
+				timer.Reset(quietPeriod)
 			case <-timer.C:
 				waiting = false
 			}
 		}
 		timer.Stop()
-		k.strike()
+		k.killOperator()
 		k.start()
 	}
 }
 
-// allStand reports whether all busy hosts wait at a boundary.
-func (k *reaper) allStand() bool {
+// isEveryHostWaiting reports whether all busy hosts wait at a boundary.
+func (k *reaper) isEveryHostWaiting() bool {
 	var instances v1alpha1.WindowsInstanceList
 	if err := k.rig.Client.List(k.Context(), &instances); err != nil {
 		return false
@@ -181,51 +181,51 @@ func (k *reaper) allStand() bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return working > 0 && len(k.standing) >= working
+	return working > 0 && len(k.waiting) >= working
 }
 
-// strike kills the operator.
-func (k *reaper) strike() {
+// killOperator kills the operator.
+func (k *reaper) killOperator() {
 	k.mu.Lock()
 	l := k.life
-	k.standing = map[string]bool{}
-	close(l.over)
+	k.waiting = map[string]bool{}
+	close(l.killed)
 	k.mu.Unlock()
 	go l.operator.Kill() // the rest of the operator has no effect and is not awaited
 }
 
-// end releases all waiting hosts.
-func (k *reaper) end() {
+// releaseHosts releases all waiting hosts.
+func (k *reaper) releaseHosts() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.life != nil && !k.life.ended() {
-		close(k.life.over)
+	if k.life != nil && !k.life.hasEnded() {
+		close(k.life.killed)
 	}
 }
 
-// occupied reports whether a host or a request waits at a boundary and must not exceed a limit there.
-func (k *reaper) occupied() bool {
+// hasWaiting reports whether a host or a request waits at a boundary and must not exceed a limit there.
+func (k *reaper) hasWaiting() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.standing) > 0
+	return len(k.waiting) > 0
 }
 
-// learn returns the boundaries that an undisturbed operator reaches during the work.
-func (k *reaper) learn(work func()) boundaries {
+// learnBoundaries returns the boundaries that an undisturbed operator reaches during the work.
+func (k *reaper) learnBoundaries(work func()) boundaries {
 	k.Helper()
 	table := boundaries{}
-	k.use(table, true)
+	k.setBoundaries(table, true)
 	k.start()
 	work()
 	if err := k.life.operator.Stop(); err != nil {
 		k.Fatal(err)
 	}
-	k.use(nil, false)
+	k.setBoundaries(nil, false)
 	return table
 }
 
-// use sets the boundaries to kill at or to learn.
-func (k *reaper) use(table boundaries, learning bool) {
+// setBoundaries sets the boundaries to kill at or to learn.
+func (k *reaper) setBoundaries(table boundaries, learning bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.table, k.learning = table, learning
@@ -234,8 +234,8 @@ func (k *reaper) use(table boundaries, learning bool) {
 // runUntil kills operators at boundaries until the work is done.
 func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 	k.Helper()
-	k.use(table, false)
-	ctx, cancel := context.WithTimeout(k.Context(), killLimit)
+	k.setBoundaries(table, false)
+	ctx, cancel := context.WithTimeout(k.Context(), killTimeout)
 	defer cancel()
 	done := make(chan struct{})
 	var err error
@@ -246,9 +246,9 @@ func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 	began := time.Now()
 	k.run(done)
 	k.Logf("after %s", time.Since(began).Round(time.Second))
-	k.use(nil, false)
-	if k.occupied() { // by a host that had finished before the kill
-		k.strike()
+	k.setBoundaries(nil, false)
+	if k.hasWaiting() { // by a host that had finished before the kill
+		k.killOperator()
 		k.start()
 	}
 	if err != nil {
@@ -256,13 +256,13 @@ func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 	}
 }
 
-// visited checks that the table has at least atLeast boundaries and that each was used for a kill.
-func (k *reaper) visited(what string, table boundaries, atLeast int) {
+// checkVisited checks that the table has at least atLeast boundaries and that each was used for a kill.
+func (k *reaper) checkVisited(what string, table boundaries, atLeast int) {
 	k.Helper()
 	if len(table) < atLeast {
 		k.Errorf("only %d boundaries of the %s are known, want %d", len(table), what, atLeast)
 	}
-	for _, label := range table.left() {
+	for _, label := range table.unusedBoundaries() {
 		k.Errorf("nobody was killed at: %s", label)
 	}
 	k.Logf("%s: %d boundaries; %d operators so far", what, len(table), k.lives)

@@ -12,55 +12,55 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// killLimit is the maximum time until all hosts are through their kills.
-const killLimit = 10 * time.Minute
+// killTimeout is the maximum time until all hosts are through their kills.
+const killTimeout = 10 * time.Minute
 
-// fewest contains the minimum numbers of boundaries. With fewer boundaries, the test no longer detects them.
-type fewest struct{ configuration, removal int }
+// minBoundaries contains the minimum numbers of boundaries. With fewer boundaries, the test no longer detects them.
+type minBoundaries struct{ configuration, removal int }
 
 // The operator is killed at every boundary between two steps of a first configuration and of a removal, and then
 // replaced.
 func TestAnOperatorKilledAtAnyStepIsReplacedWithoutHarm(t *testing.T) {
-	killedAtAnyStep(t, besides(t), newReaper(t), 10, fewest{configuration: 130, removal: 40})
+	testKillAtAnyStep(t, parallelCluster(t), newReaper(t), 10, minBoundaries{configuration: 130, removal: 40})
 }
 
 // The agent is killed before each of its changes during a first configuration and a removal, and the operator runs
 // it again.
 func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
-	controlPlane := besides(t)
+	controlPlane := parallelCluster(t)
 	k := newReaper(t)
 	k.agentsOnly = true
-	killedAtAnyStep(t, controlPlane, k, 14, fewest{configuration: 90, removal: 25})
+	testKillAtAnyStep(t, controlPlane, k, 14, minBoundaries{configuration: 90, removal: 25})
 }
 
-// killedAtAnyStep configures and restores hosts under kills. Each host becomes Ready, no step that must run once is
+// testKillAtAnyStep configures and restores hosts under kills. Each host becomes Ready, no step that must run once is
 // repeated, and in the end each host is restored to its original state.
-func killedAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hosts int, atLeast fewest) {
-	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.occupied)})
-	t.Cleanup(k.end)
+func testKillAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hosts int, atLeast minBoundaries) {
+	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.hasWaiting)})
+	t.Cleanup(k.releaseHosts)
 	for _, h := range r.Hosts() {
-		k.attach(r, h)
+		k.attachHost(r, h)
 	}
-	k.allAtOnce() // otherwise hosts are restored one after the other
+	k.allowAllDisruptions() // otherwise hosts are restored one after the other
 	reference, group := r.Hosts()[0], r.Hosts()[1:]
 	c := &killCycle{reaper: k}
-	c.configuration = k.learn(func() {
+	c.configuration = k.learnBoundaries(func() {
 		list(t, r, reference.Options.Name)
-		ready(t, r, reference.Options.Name)
+		waitUntilReady(t, r, reference.Options.Name)
 	})
-	c.undisturbed = once(reference)
-	c.removal = k.learn(func() {
+	c.undisruptedSteps = countOnceSteps(reference)
+	c.removal = k.learnBoundaries(func() {
 		if err := r.DeleteInstances(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gone(t, r, reference.Options.Name)
+		waitUntilDeleted(t, r, reference.Options.Name)
 	})
-	seen := observe(t, r)
+	seen := observeIdentities(t, r)
 
 	k.start()
 	c.run(group)
-	for range spares {
-		if len(c.configuration.left())+len(c.removal.left()) == 0 {
+	for range maxSpares {
+		if len(c.configuration.unusedBoundaries())+len(c.removal.unusedBoundaries()) == 0 {
 			break
 		}
 		// Every host was past a boundary when an operator was killed elsewhere: add another host.
@@ -68,22 +68,22 @@ func killedAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hos
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.attach(r, h)
+		k.attachHost(r, h)
 		c.run([]*rig.Host{h})
 	}
-	k.visited("configuration", c.configuration, atLeast.configuration)
-	k.visited("removal", c.removal, atLeast.removal)
-	seen.unique(t, 4*hosts)
+	k.checkVisited("configuration", c.configuration, atLeast.configuration)
+	k.checkVisited("removal", c.removal, atLeast.removal)
+	seen.checkUnique(t, 4*hosts)
 }
 
-// spares is the maximum number of additional hosts if boundaries are left after the first hosts.
-const spares = 4
+// maxSpares is the maximum number of additional hosts if boundaries are left after the first hosts.
+const maxSpares = 4
 
 // killCycle configures and restores hosts under kills.
 type killCycle struct {
 	*reaper
 	configuration, removal boundaries
-	undisturbed            map[string]int // see once
+	undisruptedSteps       map[string]int // see once
 }
 
 // run configures hosts and restores them.
@@ -102,7 +102,7 @@ func (c *killCycle) run(hosts []*rig.Host) {
 	list(c.T, c.rig, names...)
 	c.runUntil(c.configuration, func(ctx context.Context) error { return c.rig.WaitReady(ctx, names...) })
 	for _, h := range hosts {
-		configuredOnce(c.T, c.undisturbed, h)
+		checkConfiguredOnce(c.T, c.undisruptedSteps, h)
 	}
 
 	if err := c.rig.DeleteInstances(c.Context()); err != nil {
@@ -123,7 +123,7 @@ func (c *killCycle) run(hosts []*rig.Host) {
 		if restarts := h.Machine().Journal().Count(fake.KindReboot); restarts != 2 {
 			c.Errorf("host %s was restarted %d times, want once to join and once to leave", h.Options.Name, restarts)
 		}
-		nothingLeft(c.T, c.rig, h.Options.Name)
+		checkNothingLeft(c.T, c.rig, h.Options.Name)
 	}
 }
 

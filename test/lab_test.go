@@ -42,27 +42,27 @@ func TestMain(m *testing.M) {
 	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-const limit = rigtest.Patience
+const waitTimeout = rigtest.WaitTimeout
 
-// besides runs a test in parallel with other callers and returns a control plane that the test owns until its end.
+// parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its end.
 // Tests that create a clock call besides first, because the call may wait.
-func besides(t *testing.T) *cluster.Cluster {
+func parallelCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
-	return alone(t)
+	return exclusiveCluster(t)
 }
 
-// alone is like besides, for a test that must not run in parallel with others. Such a test reads metrics, which all
+// exclusiveCluster is like besides, for a test that must not run in parallel with others. Such a test reads metrics, which all
 // operators of a process share, or counts requests, which increase in a busy process.
-func alone(t *testing.T) *cluster.Cluster {
+func exclusiveCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	taken := <-controlPlanes
 	t.Cleanup(func() { controlPlanes <- taken })
 	return taken.Cluster(t)
 }
 
-// besidesAs is like besides, with a control plane that has other options and ends with the test.
-func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
+// parallelClusterWith is like besides, with a control plane that has other options and ends with the test.
+func parallelClusterWith(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
 	c, err := cluster.Start(t.Context(), options)
@@ -81,7 +81,7 @@ func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
 func start(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	if options.Cluster == nil {
-		options.Cluster = besides(t)
+		options.Cluster = parallelCluster(t)
 	}
 	if options.PayloadDir == "" {
 		options.PayloadDir = files.Directory(t)
@@ -89,8 +89,8 @@ func start(t *testing.T, options rig.Options) *rig.Rig {
 	return rigtest.Boot(t, options)
 }
 
-// installed boots a lab and installs the operator with its key, without running the operator.
-func installed(t *testing.T, options rig.Options) *rig.Rig {
+// newInstalledRig boots a lab and installs the operator with its key, without running the operator.
+func newInstalledRig(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	r := start(t, options)
 	rigtest.Install(t, r)
@@ -115,17 +115,17 @@ func list(t *testing.T, r *rig.Rig, names ...string) {
 	}
 }
 
-// ready waits until hosts are Ready, or all hosts when none is named.
-func ready(t *testing.T, r *rig.Rig, names ...string) {
+// waitUntilReady waits until hosts are Ready, or all hosts when none is named.
+func waitUntilReady(t *testing.T, r *rig.Rig, names ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	if err := r.WaitReady(ctx, names...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func node(t *testing.T, r *rig.Rig, name string) *corev1.Node {
+func getNode(t *testing.T, r *rig.Rig, name string) *corev1.Node {
 	t.Helper()
 	n := &corev1.Node{}
 	if err := r.Client.Get(t.Context(), keyOf("", name), n); err != nil {

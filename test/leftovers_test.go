@@ -27,20 +27,20 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	config := rest.CopyConfig(r.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // of deprecated kinds
 	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
-	must(t, err)
+	requireNoError(t, err)
 	all := map[string]string{}
 	for _, group := range kinds {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
-		must(t, err)
+		requireNoError(t, err)
 		for _, kind := range group.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || kind.Kind == "Event" {
 				continue
 			}
 			objects, err := dynamic.NewForConfigOrDie(config).Resource(version.WithResource(kind.Name)).List(t.Context(),
 				metav1.ListOptions{})
-			must(t, err)
+			requireNoError(t, err)
 			for _, object := range objects.Items {
-				all[fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())] = history(&object)
+				all[fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())] = formatHistory(&object)
 				for _, finalizer := range object.GetFinalizers() {
 					if strings.Contains(finalizer, "windows") {
 						t.Errorf("%s %s has finalizer %s", object.GetKind(), object.GetName(), finalizer)
@@ -52,8 +52,8 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	return all
 }
 
-// history returns the creation time of an object, and the writer and time of each write.
-func history(object *unstructured.Unstructured) string {
+// formatHistory returns the creation time of an object, and the writer and time of each write.
+func formatHistory(object *unstructured.Unstructured) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "made at %s", object.GetCreationTimestamp().Format(time.TimeOnly))
 	for _, entry := range object.GetManagedFields() {
@@ -71,7 +71,7 @@ func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading stri
 	t.Helper()
 	rows := tableOf(t, "../docs/uninstall.md", heading)
 	var differences []string
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(time.Second) {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); time.Sleep(time.Second) {
 		if differences = differencesLeft(rows, before, objectsOf(t, r)); len(differences) == 0 {
 			return
 		}
@@ -112,7 +112,7 @@ func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []s
 func tableOf(t *testing.T, path, heading string) []*regexp.Regexp {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	requireNoError(t, err)
 	_, section, found := strings.Cut(string(data), "# "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n#")
 	cells := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (?:`([^`]*)`)? *\\| `([^`]+)` \\|").FindAllStringSubmatch(section,

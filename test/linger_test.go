@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// lingering returns the agent commands that a host received between each accepted restart and the boot after it.
-func lingering(journal *fake.Journal) (told [][]string) {
+// commandsDuringRestart returns the agent commands that a host received between each accepted restart and the boot after it.
+func commandsDuringRestart(journal *fake.Journal) (told [][]string) {
 	waits := false
 	for _, e := range journal.Entries(nil) {
 		words := strings.Fields(e.Detail)
@@ -34,25 +34,25 @@ func lingering(journal *fake.Journal) (told [][]string) {
 // after accepting a restart, Windows and its SSH server continue for a while.
 func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) {
 	// This is long enough for an inspection, even on a machine that is busy with other tests.
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
 	journal := r.Host("instance-1").Machine().Journal()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	instance, err := r.Instance(t.Context(), "instance-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	onlyLookedAt := func(t *testing.T, restarts int) {
 		t.Helper()
-		verbs := lingering(journal)
+		verbs := commandsDuringRestart(journal)
 		if len(verbs) != restarts {
 			t.Fatalf("%d restarts, want %d", len(verbs), restarts)
 		}
 		if last := verbs[restarts-1]; len(last) == 0 || slices.ContainsFunc(last, func(verb string) bool {
 			return verb != "facts"
 		}) {
-			t.Errorf("before the host went down it was told to %q, want looks alone; its journal: %s", last, told(journal))
+			t.Errorf("before the host went down it was told to %q, want looks alone; its journal: %s", last, formatJournal(journal))
 		}
 		var events eventsv1.EventList
 		if err := r.Client.List(t.Context(), &events); err != nil {
@@ -85,7 +85,7 @@ func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) 
 		if err := r.DeleteInstances(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gone(t, r, "instance-1")
+		waitUntilDeleted(t, r, "instance-1")
 		onlyLookedAt(t, 2)
 	})
 }

@@ -33,21 +33,21 @@ func followSlices(t *testing.T, r *rig.Rig) *scraped {
 	t.Helper()
 	watched, err := r.Client.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(r.Namespace()),
 		client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name})
-	must(t, err)
+	requireNoError(t, err)
 	s, done := &scraped{slices: map[string][]string{}}, make(chan struct{})
 	t.Cleanup(func() { watched.Stop(); <-done })
 	go func() {
 		defer close(done)
 		for event := range watched.ResultChan() {
 			if slice, ok := event.Object.(*discoveryv1.EndpointSlice); ok {
-				s.take(event.Type, slice)
+				s.recordSlice(event.Type, slice)
 			}
 		}
 	}()
 	return s
 }
 
-func (s *scraped) take(change watch.EventType, slice *discoveryv1.EndpointSlice) {
+func (s *scraped) recordSlice(change watch.EventType, slice *discoveryv1.EndpointSlice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slices[slice.Name] = nil
@@ -56,11 +56,11 @@ func (s *scraped) take(change watch.EventType, slice *discoveryv1.EndpointSlice)
 			s.slices[slice.Name] = append(s.slices[slice.Name], *endpoint.NodeName)
 		}
 	}
-	s.seen = append(s.seen, s.now())
+	s.seen = append(s.seen, s.currentNodes())
 }
 
-// now returns the listed nodes. The caller holds the lock.
-func (s *scraped) now() string {
+// currentNodes returns the listed nodes. The caller holds the lock.
+func (s *scraped) currentNodes() string {
 	var nodes []string
 	for _, names := range s.slices {
 		nodes = append(nodes, names...)
@@ -69,43 +69,43 @@ func (s *scraped) now() string {
 	return strings.Join(nodes, " ")
 }
 
-// since returns the states after a moment, and the new moment.
-func (s *scraped) since(moment int) ([]string, int) {
+// statesSince returns the states after a moment, and the new moment.
+func (s *scraped) statesSince(moment int) ([]string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen[moment:]), len(s.seen)
 }
 
-// becomes waits until the listed nodes are the given nodes.
-func (s *scraped) becomes(t *testing.T, r *rig.Rig, nodes string) {
+// waitForNodes waits until the listed nodes are the given nodes.
+func (s *scraped) waitForNodes(t *testing.T, r *rig.Rig, nodes string) {
 	t.Helper()
-	awaited(t, r, "the nodes that are scraped to be ["+nodes+"]", &corev1.Node{},
+	awaitCondition(t, r, "the nodes that are scraped to be ["+nodes+"]", &corev1.Node{},
 		func(context.Context, client.Reader) (bool, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.now() == nodes, nil
+			return s.currentNodes() == nodes, nil
 		})
 }
 
 // R-087, R-135, R-137, R-143, R-159, R-167
 func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2), ServiceCA: true})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2), ServiceCA: true})
 	o := run(t, r)
 	seen := followSlices(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	const both = "instance-1 instance-2"
-	seen.becomes(t, r, both)
+	seen.waitForNodes(t, r, both)
 	t.Run("a ServiceMonitor tells it to scrape them, and another one the operator", func(t *testing.T) {
 		for _, name := range []string{monitoring.Name, v1alpha1.OperatorName} {
 			monitor := &unstructured.Unstructured{}
 			monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
-			must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), name), monitor))
+			requireNoError(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), name), monitor))
 		}
 	})
 	t.Run("they serve HTTPS, with the certificate that the service CA makes for the Service, to clients that the cluster knows", func(t *testing.T) {
 		for _, h := range r.Hosts() {
-			awaited(t, r, h.Options.Name+" to serve HTTPS", &v1alpha1.WindowsInstance{},
+			awaitCondition(t, r, h.Options.Name+" to serve HTTPS", &v1alpha1.WindowsInstance{},
 				func(ctx context.Context, _ client.Reader) (bool, error) {
 					certificate, missing := h.Machine().Drive().ReadFile(`C:\var\lib\kubelet\pki\kubelet-client-current.pem`)
 					status, _, err := h.Machine().Host().Probes.HTTPGet(ctx, "https://127.0.0.1:9182/metrics", certificate)
@@ -113,30 +113,30 @@ func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
 				})
 		}
 	})
-	_, moment := seen.since(0)
+	_, moment := seen.statesSince(0)
 
-	must(t, o.Stop())
+	requireNoError(t, o.Stop())
 	_, err := r.RunOperator(func(c *operator.Config) { c.Version = "1.1.0-lab" })
-	must(t, err)
-	awaited(t, r, "nodes of the next version", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	requireNoError(t, err)
+	awaitCondition(t, r, "nodes of the next version", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var nodes corev1.NodeList
 		err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
 		return len(nodes.Items) == 2 && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool {
 			return n.Annotations[v1alpha1.AnnotationVersion] != "1.1.0-lab"
 		}), err
 	})
-	ready(t, r)
+	waitUntilReady(t, r)
 	t.Run("a restart and an upgrade of the operator take none away", func(t *testing.T) {
-		states, _ := seen.since(moment)
+		states, _ := seen.statesSince(moment)
 		if slices.ContainsFunc(states, func(state string) bool { return state != both }) {
 			t.Errorf("there were %q", states)
 		}
 	})
 	list(t, r, "instance-2")
-	gone(t, r, "instance-1")
-	seen.becomes(t, r, "instance-2")
+	waitUntilDeleted(t, r, "instance-1")
+	seen.waitForNodes(t, r, "instance-2")
 	t.Run("none was ever there that was no node", func(t *testing.T) {
-		states, _ := seen.since(0)
+		states, _ := seen.statesSince(0)
 		for _, state := range states {
 			if !slices.Contains([]string{"", "instance-1", "instance-2", both}, state) {
 				t.Errorf("%q", state)

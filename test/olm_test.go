@@ -40,14 +40,14 @@ const (
 func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 	t.Helper()
 	bundle, err := olm.Read(bundleManifests)
-	must(t, err)
+	requireNoError(t, err)
 	catalog, err := olm.ReadCatalog(catalogFile)
-	must(t, err)
+	requireNoError(t, err)
 	definitions, err := olm.Definitions()
-	must(t, err)
-	must(t, r.ApplyObjects(t.Context(), definitions))
+	requireNoError(t, err)
+	requireNoError(t, r.ApplyObjects(t.Context(), definitions))
 	player, err := olm.NewPlayer(r.Cluster().Config)
-	must(t, err)
+	requireNoError(t, err)
 	player.Images[catalogImage], player.Bundles[bundle.Version.Name] = catalog, bundle
 	player.Install = func(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceAccount" }) {
@@ -57,48 +57,48 @@ func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	must(t, v1alpha1.AddToScheme(scheme))
+	requireNoError(t, v1alpha1.AddToScheme(scheme))
 	typed, err := client.New(r.Cluster().Config, client.Options{Scheme: scheme})
-	must(t, err)
+	requireNoError(t, err)
 	m := &lifecycleManager{T: t, rig: r, bundle: bundle, player: player, client: typed}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: marketplace}}
-	must(t, client.IgnoreAlreadyExists(r.Client.Create(t.Context(), namespace)))
-	m.catalogSource("redhat-operators", catalogImage)
+	requireNoError(t, client.IgnoreAlreadyExists(r.Client.Create(t.Context(), namespace)))
+	m.createCatalogSource("redhat-operators", catalogImage)
 	return m
 }
 
-// catalogSource creates a CatalogSource with the image of a catalog.
-func (m *lifecycleManager) catalogSource(name, image string) {
+// createCatalogSource creates a CatalogSource with the image of a catalog.
+func (m *lifecycleManager) createCatalogSource(name, image string) {
 	m.Helper()
-	must(m.T, m.client.Create(m.Context(), &v1alpha1.CatalogSource{
+	requireNoError(m.T, m.client.Create(m.Context(), &v1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: marketplace, Name: name},
 		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: image},
 	}))
 }
 
-// subscribe creates the objects of the guide for a namespace, each modified by change.
-func (m *lifecycleManager) subscribe(namespace string, change func(*unstructured.Unstructured)) {
+// createSubscription creates the objects of the guide for a namespace, each modified by change.
+func (m *lifecycleManager) createSubscription(namespace string, change func(*unstructured.Unstructured)) {
 	m.Helper()
 	for _, name := range []string{"wmco-namespace.yaml", "wmco-og.yaml", "wmco-sub.yaml"} {
 		object, err := rig.Example(name)
-		must(m.T, err)
+		requireNoError(m.T, err)
 		if object.GetKind() == "Namespace" {
 			object.SetName(namespace)
 		} else {
 			object.SetNamespace(namespace)
 		}
 		if object.GetKind() == "OperatorGroup" {
-			must(m.T, unstructured.SetNestedStringSlice(object.Object, []string{namespace}, "spec", "targetNamespaces"))
+			requireNoError(m.T, unstructured.SetNestedStringSlice(object.Object, []string{namespace}, "spec", "targetNamespaces"))
 		}
 		change(object)
-		must(m.T, m.rig.Apply(m.Context(), object))
+		requireNoError(m.T, m.rig.Apply(m.Context(), object))
 	}
 }
 
-// until runs OLM until the condition holds.
-func (m *lifecycleManager) until(namespace, what string, holds func(ctx context.Context) (bool, error)) {
+// syncUntil runs OLM until the condition holds.
+func (m *lifecycleManager) syncUntil(namespace, what string, holds func(ctx context.Context) (bool, error)) {
 	m.Helper()
-	eventually(m.T, what, func(ctx context.Context) (bool, error) {
+	waitUntil(m.T, what, func(ctx context.Context) (bool, error) {
 		if err := m.player.Sync(ctx, namespace); err != nil {
 			return false, err
 		}
@@ -106,8 +106,8 @@ func (m *lifecycleManager) until(namespace, what string, holds func(ctx context.
 	})
 }
 
-// phase returns phase and reason of a release, or "" if the release does not exist.
-func (m *lifecycleManager) phase(ctx context.Context, namespace, name string) (string, error) {
+// releasePhase returns phase and reason of a release, or "" if the release does not exist.
+func (m *lifecycleManager) releasePhase(ctx context.Context, namespace, name string) (string, error) {
 	csv := &v1alpha1.ClusterServiceVersion{}
 	err := m.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, csv)
 	if err != nil {
@@ -116,44 +116,44 @@ func (m *lifecycleManager) phase(ctx context.Context, namespace, name string) (s
 	return string(csv.Status.Phase) + " " + string(csv.Status.Reason), nil
 }
 
-// becomes runs OLM until a release has a phase.
-func (m *lifecycleManager) becomes(namespace, release, phase string) {
+// waitForPhase runs OLM until a release has a phase.
+func (m *lifecycleManager) waitForPhase(namespace, release, phase string) {
 	m.Helper()
-	m.until(namespace, release+" is "+phase, func(ctx context.Context) (bool, error) {
-		got, err := m.phase(ctx, namespace, release)
+	m.syncUntil(namespace, release+" is "+phase, func(ctx context.Context) (bool, error) {
+		got, err := m.releasePhase(ctx, namespace, release)
 		return got == phase, err
 	})
 }
 
 const succeeded = "Succeeded InstallSucceeded"
 
-// install subscribes to the operator according to the guide, and runs OLM.
-func (m *lifecycleManager) install(namespace string) {
+// installOperator subscribes to the operator according to the guide, and runs OLM.
+func (m *lifecycleManager) installOperator(namespace string) {
 	m.Helper()
 	ctx := m.Context()
-	m.subscribe(namespace, func(*unstructured.Unstructured) {})
-	m.becomes(namespace, m.bundle.Version.Name, succeeded)
+	m.createSubscription(namespace, func(*unstructured.Unstructured) {})
+	m.waitForPhase(namespace, m.bundle.Version.Name, succeeded)
 	// No node of the lab runs the pod. Its creation and recreation are enough.
-	deployment := m.deployment(namespace)
-	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
+	deployment := m.operatorDeployment(namespace)
+	requireNoError(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
 		[]byte(`{"spec":{"replicas":1}}`))))
-	eventually(m.T, "the operator's pod is made", func(ctx context.Context) (bool, error) {
+	waitUntil(m.T, "the operator's pod is made", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := m.rig.Client.List(ctx, &pods, client.InNamespace(namespace))
 		return len(pods.Items) > 0, err
 	})
-	must(m.T, m.rig.CreateKey(ctx))
+	requireNoError(m.T, m.rig.CreateKey(ctx))
 }
 
-// objects returns the objects that OLM creates for the ClusterServiceVersion.
-func (m *lifecycleManager) objects(namespace string) []*unstructured.Unstructured {
+// bundleObjects returns the objects that OLM creates for the ClusterServiceVersion.
+func (m *lifecycleManager) bundleObjects(namespace string) []*unstructured.Unstructured {
 	m.Helper()
 	objects, err := m.bundle.Objects(namespace)
-	must(m.T, err)
+	requireNoError(m.T, err)
 	return objects
 }
 
-func (m *lifecycleManager) deployment(namespace string) *unstructured.Unstructured {
+func (m *lifecycleManager) operatorDeployment(namespace string) *unstructured.Unstructured {
 	deployment := &unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	deployment.SetNamespace(namespace)
@@ -165,23 +165,23 @@ func (m *lifecycleManager) deployment(namespace string) *unstructured.Unstructur
 func (m *lifecycleManager) run() *rig.Operator {
 	m.Helper()
 	o, err := m.rig.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.bundle.Version.Name })
-	must(m.T, err)
+	requireNoError(m.T, err)
 	return o
 }
 
-// uninstall deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage
+// uninstallOperator deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage
 // collector and OLM delete the other objects, and the operator ends.
-func (m *lifecycleManager) uninstall(namespace string, running *rig.Operator) {
+func (m *lifecycleManager) uninstallOperator(namespace string, running *rig.Operator) {
 	m.Helper()
 	ctx := m.Context()
 	subscription, err := rig.Example("wmco-sub.yaml")
-	must(m.T, err)
+	requireNoError(m.T, err)
 	subscription.SetNamespace(namespace)
-	must(m.T, m.rig.Client.Delete(ctx, subscription))
+	requireNoError(m.T, m.rig.Client.Delete(ctx, subscription))
 	csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.bundle.Version.Name}}
-	must(m.T, m.client.Delete(ctx, csv))
-	for _, object := range m.objects(namespace) {
-		m.until(namespace, object.GetKind()+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
+	requireNoError(m.T, m.client.Delete(ctx, csv))
+	for _, object := range m.bundleObjects(namespace) {
+		m.syncUntil(namespace, object.GetKind()+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
 			err := m.rig.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		})

@@ -20,18 +20,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// gone waits until the instance of a host no longer exists.
-func gone(t *testing.T, r *rig.Rig, name string) {
+// waitUntilDeleted waits until the instance of a host no longer exists.
+func waitUntilDeleted(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	if err := r.WaitGone(ctx, name); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// nothingLeft checks that no object of a node is left in the cluster.
-func nothingLeft(t *testing.T, r *rig.Rig, name string) {
+// checkNothingLeft checks that no object of a node is left in the cluster.
+func checkNothingLeft(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	if err := r.Client.Get(t.Context(), keyOf("", name), &corev1.Node{}); !apierrors.IsNotFound(err) {
 		t.Errorf("Node %s is still there (%v)", name, err)
@@ -50,12 +50,12 @@ func nothingLeft(t *testing.T, r *rig.Rig, name string) {
 
 // R-064, R-065, R-067, R-167
 func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	for _, log := range []string{`kube-proxy\kube-proxy.log`, `hybrid-overlay\hybrid-overlay.log`, `kubelet\kubelet.log`,
 		`containerd\containerd.log`, `wicd\windows-instance-config-daemon.exe.INFO`, `csi-proxy\csi-proxy.log`} {
 		if _, err := machine.Drive().Stat(`C:\var\log\` + log); err != nil {
@@ -64,20 +64,20 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 	}
 
 	list(t, r, "instance-2")
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
-	nothingLeft(t, r, "instance-1")
+	checkNothingLeft(t, r, "instance-1")
 	if instance, err := r.Instance(t.Context(), "instance-2"); err != nil || !rig.IsReady(instance) {
 		t.Errorf("the other host is no longer Ready (%v)", err)
 	}
 
 	t.Run("and the events of the previous operator are about the ConfigMap", func(t *testing.T) {
 		for _, reason := range []string{"InstanceSetup", "InstanceTeardown"} {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
-			must(t, r.WaitFor(ctx, "the event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			requireNoError(t, r.WaitFor(ctx, "the event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 				var list eventsv1.EventList
 				err := reader.List(ctx, &list, client.InNamespace(r.Namespace()))
 				return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -89,43 +89,43 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 	})
 	t.Run("and it can become a node again", func(t *testing.T) {
 		list(t, r)
-		ready(t, r, "instance-1")
+		waitUntilReady(t, r, "instance-1")
 	})
 }
 
 // R-066
 func TestADeletedConfigMapRemovesEveryHost(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
 	before := map[string]fake.Snapshot{}
 	for _, h := range r.Hosts() {
 		before[h.Options.Name] = h.Machine().Snapshot()
 	}
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range r.Hosts() {
-		gone(t, r, h.Options.Name)
+		waitUntilDeleted(t, r, h.Options.Name)
 		if diff := cmp.Diff(before[h.Options.Name], h.Machine().Snapshot()); diff != "" {
 			t.Errorf("host %s is not as it was (-before +after):\n%s", h.Options.Name, diff)
 		}
-		nothingLeft(t, r, h.Options.Name)
+		checkNothingLeft(t, r, h.Options.Name)
 	}
 }
 
 // R-169
 func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	r.Host("instance-1").Machine().PowerOff()
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitForInstance(ctx, r.Host("instance-1"), "to say how to go on without the host",
 		func(i *v1alpha1.WindowsInstance) bool {
@@ -134,7 +134,7 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node(t, r, "instance-1") // kept until an administrator decides
+	getNode(t, r, "instance-1") // kept until an administrator decides
 
 	instance, err := r.Instance(t.Context(), "instance-1")
 	if err != nil {
@@ -145,28 +145,28 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 	if err := r.Client.Patch(t.Context(), instance, patch); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, r, "instance-1")
-	nothingLeft(t, r, "instance-1")
-	if !eventSeen(t, r, "HostNotCleanedUp", "Containers feature") {
+	waitUntilDeleted(t, r, "instance-1")
+	checkNothingLeft(t, r, "instance-1")
+	if !waitForEvent(t, r, "HostNotCleanedUp", "Containers feature") {
 		t.Error("no event says what was left behind")
 	}
 }
 
 // R-032
 func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	mend := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	waitForReason(t, r, "instance-1", "AuthenticationFailed")
-	node(t, r, "instance-1")
+	getNode(t, r, "instance-1")
 	mend()
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
@@ -175,11 +175,11 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 // An administrator has changed the user of an entry by mistake and then removed the entry. The host is reachable
 // again once it is listed with the correct user, as the instance reports.
 func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	address, _ := r.Host("instance-1").Entry()
 	if err := r.SetInstances(t.Context(), map[string]string{address: "username=nobody"}); err != nil {
 		t.Fatal(err)
@@ -187,14 +187,14 @@ func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	saysNext(t, r, "instance-1", "If the removed entry had a wrong user, add it again with the right one")
-	node(t, r, "instance-1")
+	waitForNextAction(t, r, "instance-1", "If the removed entry had a wrong user, add it again with the right one")
+	getNode(t, r, "instance-1")
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
@@ -203,18 +203,18 @@ func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 // The key was changed while the host was a node, and no administrator has added the new key to the host. The
 // operator adds the key and leaves it there, because the list of keys belongs to the administrator. L-23
 func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()
 	first := run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := errors.Join(first.Stop(), r.RotateKey(t.Context(), true), r.DeleteInstances(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	run(t, r)
-	gone(t, r, "instance-1")
-	nothingLeft(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
+	checkNothingLeft(t, r, "instance-1")
 	after := machine.Snapshot()
 	const authorizedKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 	if after.Files[authorizedKeys].Size <= before.Files[authorizedKeys].Size {
@@ -229,25 +229,25 @@ func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
 
 // R-082, R-064
 func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	entries := r.Entries()
 	second := r.Host("instance-1").Options.Address
 	entries[second] = "username=Administrator"
 	if err := r.SetInstances(t.Context(), entries); err != nil {
 		t.Fatal(err)
 	}
-	if !eventuallySummary(t, r, second, v1alpha1.ReasonDuplicateHost) {
+	if !waitForSummary(t, r, second, v1alpha1.ReasonDuplicateHost) {
 		t.Fatal("the second address is not reported")
 	}
-	uid := node(t, r, "instance-1").UID
+	uid := getNode(t, r, "instance-1").UID
 	list(t, r)
-	if !eventSeen(t, r, "HostShared", "instance-1") {
+	if !waitForEvent(t, r, "HostShared", "instance-1") {
 		t.Error("no event says that the host stays")
 	}
-	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
+	if got := getNode(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
 		t.Errorf("the node was touched: %+v", got.Spec)
 	}
 	if reboots := r.Host("instance-1").Machine().Journal().Count(fake.KindReboot); reboots != 1 {
@@ -257,7 +257,7 @@ func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
 
 // The operator must not remove a directory that existed before, or its contents. R-064
 func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
 	if err := machine.Drive().MkdirAll(`C:\k`); err != nil {
 		t.Fatal(err)
@@ -268,11 +268,11 @@ func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 	before := machine.Snapshot()
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
@@ -281,11 +281,11 @@ func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 // A client deletes the instance of a host during its removal. No list contains the host any more, so the instance
 // is not recreated and the node stays unschedulable. Then the host is listed again. R-067
 func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
 	list(t, r)
-	ready(t, r)
-	uid := node(t, r, "instance-1").UID
+	waitUntilReady(t, r)
+	uid := getNode(t, r, "instance-1").UID
 	mend := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
@@ -294,14 +294,14 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 	if err := r.Client.Delete(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, r, "instance-1")
-	if n := node(t, r, "instance-1"); !n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationCordoned] == "" {
+	waitUntilDeleted(t, r, "instance-1")
+	if n := getNode(t, r, "instance-1"); !n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationCordoned] == "" {
 		t.Errorf("the node was not drained: %+v", n.Spec)
 	}
 	mend()
 	list(t, r)
-	ready(t, r)
-	n := node(t, r, "instance-1")
+	waitUntilReady(t, r)
+	n := getNode(t, r, "instance-1")
 	if _, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]; cordoned || n.Spec.Unschedulable || n.UID != uid {
 		t.Errorf("the node is %s, annotations %v, %+v", n.UID, n.Annotations, n.Spec)
 	}
@@ -310,14 +310,14 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 // An instance was deleted while its host was being restored. The next instance of the host, under another key of
 // the list, was removed before it had found the Node. R-067
 func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: rig.DNSName(1)}}})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: rig.DNSName(1)}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	_, value := h.Entry()
 	await := func(key, what string, is func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 		t.Helper()
 		var found *v1alpha1.WindowsInstance
-		eventually(t, "the instance of "+key+" "+what, func(ctx context.Context) (bool, error) {
+		waitUntil(t, "the instance of "+key+" "+what, func(ctx context.Context) (bool, error) {
 			var list v1alpha1.WindowsInstanceList
 			err := r.Client.List(ctx, &list)
 			found = nil
@@ -332,20 +332,20 @@ func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T)
 	}
 	blocked := func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == "AgentBlocked" }
 	run(t, r)
-	must(t, r.SetInstances(t.Context(), map[string]string{h.Options.Address: value}))
+	requireNoError(t, r.SetInstances(t.Context(), map[string]string{h.Options.Address: value}))
 	await(h.Options.Address, "to be Ready", func(i *v1alpha1.WindowsInstance) bool { return i != nil && rig.IsReady(i) })
 
 	mend := h.Inject(winhost.AgentBlocked, winhost.Parameters{})
-	must(t, r.DeleteInstances(t.Context()))
+	requireNoError(t, r.DeleteInstances(t.Context()))
 	removed := await(h.Options.Address, "to be stopped in its removal", func(i *v1alpha1.WindowsInstance) bool {
 		return blocked(i) && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 	})
-	must(t, r.Client.Delete(t.Context(), removed))
-	must(t, r.SetInstances(t.Context(), map[string]string{h.Options.DNSName: value}))
+	requireNoError(t, r.Client.Delete(t.Context(), removed))
+	requireNoError(t, r.SetInstances(t.Context(), map[string]string{h.Options.DNSName: value}))
 	if next := await(h.Options.DNSName, "to be stopped before it knows its Node", blocked); next.Status.NodeRef != nil {
 		t.Fatalf("it knows its Node: %+v", next.Status.NodeRef)
 	}
-	must(t, r.DeleteInstances(t.Context()))
+	requireNoError(t, r.DeleteInstances(t.Context()))
 	mend()
 	await(h.Options.DNSName, "to be gone", func(i *v1alpha1.WindowsInstance) bool { return i == nil })
 	if err := r.Client.Get(t.Context(), keyOf("", h.Options.Name), &corev1.Node{}); !apierrors.IsNotFound(err) {

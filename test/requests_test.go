@@ -26,24 +26,24 @@ import (
 // the certificate requests and approvals, the owner of the Node, its activation, and four events. Up to four more
 // writes cover all hosts that join at about the same time.
 const (
-	mostReads  = 35
-	mostWrites = 20
+	maxReads  = 35
+	maxWrites = 20
 	// A conflict costs another write and two reads before it, as over the Node, which the kubelet writes as well.
 	conflictReads = 2
 	// Concurrent work shares one read of the fleet, so a longer join reads the fleet twice. Each read costs this
 	// number of requests, including one list of MachineSets.
-	mostLooks = 2
-	look      = 8
+	maxFleetReads        = 2
+	requestsPerFleetRead = 8
 	// On a busy machine, slow steps cause a progress write at most once per interval, and possibly another read of
 	// the fleet.
-	progress = 5 * time.Second
+	progressInterval = 5 * time.Second
 )
 
 func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
-	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Cluster: exclusiveCluster(t), Hosts: rig.Hosts(1)})
 	run(t, r)
 	const quiet = 3 * time.Second
-	rigtest.Silent(t, r, quiet, nil)
+	rigtest.RequireSilence(t, r, quiet, nil)
 	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
 	if err != nil {
 		t.Fatal(err)
@@ -51,18 +51,18 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	requests := audit.CountRequests(log, audit.ServiceAccount(r.Namespace(), "windows-machine-config-operator"))
 	begin := time.Now()
 	list(t, r)
-	ready(t, r)
-	slow := int(time.Since(begin) / progress)
-	rigtest.Silent(t, r, quiet, nil)
+	waitUntilReady(t, r)
+	slow := int(time.Since(begin) / progressInterval)
+	rigtest.RequireSilence(t, r, quiet, nil)
 	if err := requests.Update(); err != nil {
 		t.Fatal(err)
 	}
 	looks := requests.Kinds["list machinesets"]
-	if looks < 1 || looks > mostLooks+slow {
+	if looks < 1 || looks > maxFleetReads+slow {
 		t.Errorf("the fleet was read %d times: %s", looks, requests)
 	}
-	reads := mostReads + look*(looks-1) + conflictReads*requests.Conflicts
-	writes := mostWrites + slow + requests.Conflicts
+	reads := maxReads + requestsPerFleetRead*(looks-1) + conflictReads*requests.Conflicts
+	writes := maxWrites + slow + requests.Conflicts
 	t.Logf("a join costs %s, with %d conflicts", requests, requests.Conflicts)
 	if requests.Reads > reads || requests.Writes > writes {
 		t.Errorf("more than %d reads or %d writes: %s", reads, writes, requests)
@@ -73,16 +73,16 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 // reconciles each instance, contacts no host and writes nothing. R-056
 func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	const hosts, quiet = 2, 3 * time.Second
-	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(hosts)})
+	r := newInstalledRig(t, rig.Options{Cluster: exclusiveCluster(t), Hosts: rig.Hosts(hosts)})
 	connections := &openConnections{all: map[net.Conn]bool{}}
-	if _, err := r.RunOperator(func(c *operator.Config) { c.RESTConfig.Dial = connections.dialer(c.RESTConfig.Dial) }); err != nil {
+	if _, err := r.RunOperator(func(c *operator.Config) { c.RESTConfig.Dial = connections.wrapDialer(c.RESTConfig.Dial) }); err != nil {
 		t.Fatal(err)
 	}
 	list(t, r)
-	ready(t, r)
-	rigtest.Silent(t, r, quiet, nil)
+	waitUntilReady(t, r)
+	rigtest.RequireSilence(t, r, quiet, nil)
 
-	heard, err := r.Listen()
+	heard, err := r.MonitorActivity()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 		before[h] = len(h.Machine().Journal().Entries(nil))
 	}
 	reconciles := instanceReconciles(t)
-	if connections.cut() == 0 {
+	if connections.closeAll() == 0 {
 		t.Fatal("the operator had no connection to the API server")
 	}
 	var instances v1alpha1.WindowsInstanceList
@@ -107,21 +107,21 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 		touched = append(touched, &instances.Items[i])
 	}
 	for _, object := range touched {
-		annotate(t, r, object, "lab.example.com/touched", "yes")
+		setAnnotation(t, r, object, "lab.example.com/touched", "yes")
 	}
-	for deadline := time.Now().Add(limit); instanceReconciles(t) < reconciles+hosts; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); instanceReconciles(t) < reconciles+hosts; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the operator did not look at %d instances again", hosts)
 		}
 	}
-	rigtest.Silent(t, r, quiet, nil)
+	rigtest.RequireSilence(t, r, quiet, nil)
 
-	requests, sessions, err := heard.Heard()
+	requests, sessions, err := heard.NextActivity()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, request := range requests {
-		if request.Writes() {
+		if request.IsWrite() {
 			t.Errorf("the operator wrote: %s %s", request.Verb, request.URI)
 		}
 	}
@@ -129,7 +129,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 		t.Errorf("hosts were contacted %d times", sessions)
 	}
 	for h, n := range before {
-		if entries := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[n:], rigtest.OfTheHost); len(entries) > 0 {
+		if entries := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[n:], rigtest.IsHostActivity); len(entries) > 0 {
 			t.Errorf("the operator touched %s: %+v", h.Options.Name, entries)
 		}
 	}
@@ -162,7 +162,7 @@ type openConnections struct {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (o *openConnections) dialer(dial dialer) dialer {
+func (o *openConnections) wrapDialer(dial dialer) dialer {
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
@@ -177,8 +177,8 @@ func (o *openConnections) dialer(dial dialer) dialer {
 	}
 }
 
-// cut closes all connections, like a load balancer that restarts, and returns the number of open connections.
-func (o *openConnections) cut() (n int) {
+// closeAll closes all connections, like a load balancer that restarts, and returns the number of open connections.
+func (o *openConnections) closeAll() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for conn := range o.all {

@@ -16,7 +16,7 @@ import (
 
 // R-104, R-105
 func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
 	mend := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
 	pod := windowsPod("default")
 	if err := r.Client.Create(t.Context(), pod); err != nil {
@@ -29,18 +29,18 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	})
 	run(t, r)
 	list(t, r)
-	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, "ServiceFailed") {
+	if !waitForSummary(t, r, r.Host("instance-1").Options.Address, "ServiceFailed") {
 		t.Fatal("the fault is not reported")
 	}
 
-	n := node(t, r, "instance-1")
+	n := getNode(t, r, "instance-1")
 	if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady }) {
 		t.Errorf("the node's taints are %+v", n.Spec.Taints)
 	}
 	if version, there := n.Annotations[v1alpha1.AnnotationVersion]; there {
 		t.Errorf("a node whose set-up has failed says that it is of version %q", version)
 	}
-	podIs(t, r, pod, "not to be scheduled", func(p *corev1.Pod) bool {
+	waitForPod(t, r, pod, "not to be scheduled", func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
 				c.Reason == corev1.PodReasonUnschedulable
@@ -48,24 +48,24 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	})
 
 	mend()
-	ready(t, r)
-	podIs(t, r, pod, "to run", func(p *corev1.Pod) bool {
+	waitUntilReady(t, r)
+	waitForPod(t, r, pod, "to run", func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "instance-1" && p.Status.Phase == corev1.PodRunning
 	})
 	// R-103
 	t.Run("and its taint for Windows comes back when somebody takes it away", func(t *testing.T) {
 		untaint := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
-		if err := r.Client.Patch(t.Context(), node(t, r, "instance-1"), untaint); err != nil {
+		if err := r.Client.Patch(t.Context(), getNode(t, r, "instance-1"), untaint); err != nil {
 			t.Fatal(err)
 		}
-		isTainted(t, r, "instance-1")
+		waitForTaint(t, r, "instance-1")
 	})
 }
 
-// isTainted waits until a Node has the taint that excludes Linux pods.
-func isTainted(t *testing.T, r *rig.Rig, name string) {
+// waitForTaint waits until a Node has the taint that excludes Linux pods.
+func waitForTaint(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "Node "+name+" to have its taint", &corev1.Node{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -92,10 +92,10 @@ func windowsPod(namespace string) *corev1.Pod {
 	}
 }
 
-// podIs waits until a pod meets the condition.
-func podIs(t *testing.T, r *rig.Rig, pod *corev1.Pod, what string, condition func(*corev1.Pod) bool) {
+// waitForPod waits until a pod meets the condition.
+func waitForPod(t *testing.T, r *rig.Rig, pod *corev1.Pod, what string, condition func(*corev1.Pod) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "the pod "+what, &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		p := &corev1.Pod{}

@@ -26,8 +26,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// written returns the resource version of an object. Versions of all kinds are comparable on the API server.
-func written(t *testing.T, object client.Object) uint64 {
+// numericVersion returns the resource version of an object. Versions of all kinds are comparable on the API server.
+func numericVersion(t *testing.T, object client.Object) uint64 {
 	t.Helper()
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -36,8 +36,8 @@ func written(t *testing.T, object client.Object) uint64 {
 	return version
 }
 
-// watched records the changes of a kind from now on. The returned function ends the watch and returns the changes.
-func watched(t *testing.T, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (end func() []watch.Event) {
+// recordChanges records the changes of a kind from now on. The returned function ends the watch and returns the changes.
+func recordChanges(t *testing.T, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (end func() []watch.Event) {
 	t.Helper()
 	if err := c.List(t.Context(), list, options...); err != nil {
 		t.Fatal(err)
@@ -65,37 +65,37 @@ func watched(t *testing.T, c client.WithWatch, list client.ObjectList, options .
 // span is the time from the write that cordoned a node to the write that deleted it.
 type span struct{ from, to uint64 }
 
-func restarts(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindReboot) }
+func restartCount(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindReboot) }
 
 // A host restarts to remove the Containers feature, and its Node stays Ready meanwhile: the API server detects a
 // missing kubelet only after 40 s.
 func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
-	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(2)}) // operators of a process share metrics
+	r := newInstalledRig(t, rig.Options{Cluster: exclusiveCluster(t), Hosts: rig.Hosts(2)}) // operators of a process share metrics
 	scheme := runtime.NewScheme()
-	must(t, operatorcondition.AddToScheme(scheme))
+	requireNoError(t, operatorcondition.AddToScheme(scheme))
 	olm, err := client.NewWithWatch(r.Cluster().Config, client.Options{Scheme: scheme})
-	must(t, err)
+	requireNoError(t, err)
 	condition := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "wmco.v1"}}
-	must(t, olm.Create(t.Context(), condition))
-	t.Cleanup(func() { must(t, olm.Delete(context.WithoutCancel(t.Context()), condition)) })
+	requireNoError(t, olm.Create(t.Context(), condition))
+	t.Cleanup(func() { requireNoError(t, olm.Delete(context.WithoutCancel(t.Context()), condition)) })
 	_, err = r.RunOperator(func(c *operator.Config) { c.OperatorCondition = condition.Name })
-	must(t, err)
+	requireNoError(t, err)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 
 	started := testutil.ToFloat64(metric.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval)))
 	before, uids := map[string]int{}, map[string]types.UID{}
 	for _, h := range r.Hosts() {
 		instance, err := r.Instance(t.Context(), h.Options.Name)
-		must(t, err)
-		before[h.NodeName()], uids[h.NodeName()] = restarts(h), instance.UID
+		requireNoError(t, err)
+		before[h.NodeName()], uids[h.NodeName()] = restartCount(h), instance.UID
 	}
-	nodes := watched(t, r.Client, &corev1.NodeList{})
-	conditions := watched(t, olm, &operatorsv2.OperatorConditionList{}, client.InNamespace(r.Namespace()))
-	must(t, r.DeleteInstances(t.Context()))
+	nodes := recordChanges(t, r.Client, &corev1.NodeList{})
+	conditions := recordChanges(t, olm, &operatorsv2.OperatorConditionList{}, client.InNamespace(r.Namespace()))
+	requireNoError(t, r.DeleteInstances(t.Context()))
 	for _, h := range r.Hosts() {
-		gone(t, r, h.Options.Name)
-		if got := restarts(h) - before[h.NodeName()]; got != 1 {
+		waitUntilDeleted(t, r, h.Options.Name)
+		if got := restartCount(h) - before[h.NodeName()]; got != 1 {
 			t.Errorf("host %s has restarted %d times: this test is about one restart", h.Options.Name, got)
 		}
 	}
@@ -128,9 +128,9 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 		_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
 		switch {
 		case e.Type == watch.Deleted && began[node.Name] > 0:
-			spans = append(spans, span{began[node.Name], written(t, node)})
+			spans = append(spans, span{began[node.Name], numericVersion(t, node)})
 		case cordoned && began[node.Name] == 0:
-			began[node.Name] = written(t, node)
+			began[node.Name] = numericVersion(t, node)
 		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return int(a.from) - int(b.from) })
@@ -141,7 +141,7 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 func startedFor(t *testing.T, r *rig.Rig, instance types.UID) (count int) {
 	t.Helper()
 	var events eventsv1.EventList
-	must(t, r.Client.List(t.Context(), &events, client.InNamespace(r.Namespace())))
+	requireNoError(t, r.Client.List(t.Context(), &events, client.InNamespace(r.Namespace())))
 	for _, e := range events.Items {
 		if e.Reason != "DisruptionStarted" || e.Regarding.UID != instance || !strings.Contains(e.Note, string(v1alpha1.CauseRemoval)) {
 			continue
@@ -162,12 +162,12 @@ func upgradeableOutside(t *testing.T, changes []watch.Event, spans []span) {
 		last := metav1.ConditionUnknown
 		for _, e := range changes {
 			object, ok := e.Object.(*operatorsv2.OperatorCondition)
-			if !ok || written(t, object) > s.to {
+			if !ok || numericVersion(t, object) > s.to {
 				continue
 			}
 			if found := meta.FindStatusCondition(object.Spec.Conditions, operatorsv2.Upgradeable); found != nil {
 				last = found.Status
-				if written(t, object) > s.from && last != metav1.ConditionFalse {
+				if numericVersion(t, object) > s.from && last != metav1.ConditionFalse {
 					t.Errorf("Upgradeable is %s while a node is taken out of the cluster: %s", last, found.Message)
 				}
 			}

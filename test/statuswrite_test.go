@@ -18,12 +18,12 @@ import (
 // The API server replaces the UID in a status patch of a custom resource before it checks the UID. Only the
 // resource version prevents a write to another instance of the same name.
 func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
-	r := installed(t, rig.Options{})
+	r := newInstalledRig(t, rig.Options{})
 	made := func() *v1alpha1.WindowsInstance {
 		t.Helper()
 		instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "made-twice"},
 			Spec: v1alpha1.WindowsInstanceSpec{Address: "10.9.0.200", Source: v1alpha1.Source{ConfigMapKey: "10.9.0.200"}}}
-		must(t, r.Client.Create(t.Context(), instance))
+		requireNoError(t, r.Client.Create(t.Context(), instance))
 		return instance
 	}
 	first := made()
@@ -35,21 +35,21 @@ func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
 	}
 	s := begin("first")
 	_, err := writer.Write(t.Context(), s)
-	must(t, err)
+	requireNoError(t, err)
 	late := begin("decided on an older version")
 	if _, err := writer.Write(t.Context(), late); !apierrors.IsConflict(err) {
 		t.Errorf("the write of an older decision returns %v", err)
 	}
 
-	must(t, r.Client.Delete(t.Context(), first))
+	requireNoError(t, r.Client.Delete(t.Context(), first))
 	second := made()
-	defer func() { must(t, r.Client.Delete(t.Context(), second)) }()
+	defer func() { requireNoError(t, r.Client.Delete(t.Context(), second)) }()
 	s.Instance.Status.HostKey.Key = "still the first"
 	if _, err := writer.Write(t.Context(), s); !apierrors.IsConflict(err) {
 		t.Errorf("the write returns %v", err)
 	}
 	got := &v1alpha1.WindowsInstance{}
-	must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(second), got))
+	requireNoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(second), got))
 	if got.UID != second.UID || got.ResourceVersion != second.ResourceVersion || got.Status.HostKey != nil {
 		t.Errorf("the second instance is %+v", got)
 	}

@@ -26,20 +26,20 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// approval sets the approval mode for InstallPlans of a Subscription.
-func approval(t *testing.T, value string) func(*unstructured.Unstructured) {
+// withApprovalMode sets the approval mode for InstallPlans of a Subscription.
+func withApprovalMode(t *testing.T, value string) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) {
 		if object.GetKind() == "Subscription" {
-			must(t, unstructured.SetNestedField(object.Object, value, "spec", "installPlanApproval"))
+			requireNoError(t, unstructured.SetNestedField(object.Object, value, "spec", "installPlanApproval"))
 		}
 	}
 }
 
-// waits runs OLM until an InstallPlan for a release waits for approval, and checks that nothing is installed.
-func (m *lifecycleManager) waits(namespace, release string) *v1alpha1.InstallPlan {
+// waitForApproval runs OLM until an InstallPlan for a release waits for approval, and checks that nothing is installed.
+func (m *lifecycleManager) waitForApproval(namespace, release string) *v1alpha1.InstallPlan {
 	m.Helper()
 	plan := &v1alpha1.InstallPlan{}
-	m.until(namespace, "the InstallPlan for "+release+" waits", func(ctx context.Context) (bool, error) {
+	m.syncUntil(namespace, "the InstallPlan for "+release+" waits", func(ctx context.Context) (bool, error) {
 		var plans v1alpha1.InstallPlanList
 		if err := m.client.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
 			return false, err
@@ -52,35 +52,35 @@ func (m *lifecycleManager) waits(namespace, release string) *v1alpha1.InstallPla
 		}
 		return i >= 0, nil
 	})
-	m.sync(namespace)
-	if phase, err := m.phase(m.Context(), namespace, release); err != nil || phase != "" {
+	m.syncOnce(namespace)
+	if phase, err := m.releasePhase(m.Context(), namespace, release); err != nil || phase != "" {
 		m.Errorf("before its approval %s is %s, error %v", release, phase, err)
 	}
 	return plan
 }
 
-// sync runs OLM once more.
-func (m *lifecycleManager) sync(namespace string) {
+// syncOnce runs OLM once more.
+func (m *lifecycleManager) syncOnce(namespace string) {
 	m.Helper()
-	must(m.T, m.player.Sync(m.Context(), namespace))
+	requireNoError(m.T, m.player.Sync(m.Context(), namespace))
 }
 
-func (m *lifecycleManager) approve(plan *v1alpha1.InstallPlan) {
+func (m *lifecycleManager) approvePlan(plan *v1alpha1.InstallPlan) {
 	m.Helper()
-	must(m.T, m.client.Patch(m.Context(), plan, client.RawPatch("application/merge-patch+json",
+	requireNoError(m.T, m.client.Patch(m.Context(), plan, client.RawPatch("application/merge-patch+json",
 		[]byte(`{"spec":{"approved":true}}`))))
 }
 
-// offer replaces the catalog by a catalog that contains only a later release.
-func (m *lifecycleManager) offer(version string) *olm.Bundle {
+// offerRelease replaces the catalog by a catalog that contains only a later release.
+func (m *lifecycleManager) offerRelease(version string) *olm.Bundle {
 	m.Helper()
 	next, err := m.bundle.As(version)
-	must(m.T, err)
+	requireNoError(m.T, err)
 	m.player.Bundles[next.Version.Name] = next
 	text, err := os.ReadFile(catalogFile)
-	must(m.T, err)
+	requireNoError(m.T, err)
 	m.player.Images[catalogImage], err = olm.ParseCatalog(bytes.ReplaceAll(text, []byte(m.bundle.Version.Spec.Version.String()), []byte(version)))
-	must(m.T, err)
+	requireNoError(m.T, err)
 	return next
 }
 
@@ -88,7 +88,7 @@ func (m *lifecycleManager) offer(version string) *olm.Bundle {
 func (m *lifecycleManager) conditionName(namespace string) string {
 	m.Helper()
 	deployment := &appsv1.Deployment{}
-	must(m.T, m.rig.Client.Get(m.Context(), client.ObjectKeyFromObject(m.deployment(namespace)), deployment))
+	requireNoError(m.T, m.rig.Client.Get(m.Context(), client.ObjectKeyFromObject(m.operatorDeployment(namespace)), deployment))
 	env := deployment.Spec.Template.Spec.Containers[0].Env
 	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == operatorcondition.NameVariable })
 	if i < 0 {
@@ -97,15 +97,15 @@ func (m *lifecycleManager) conditionName(namespace string) string {
 	return env[i].Value
 }
 
-// says reports through the OperatorCondition whether the operator may be replaced.
-func (m *lifecycleManager) says(namespace string, status metav1.ConditionStatus) {
+// setUpgradeable reports through the OperatorCondition whether the operator may be replaced.
+func (m *lifecycleManager) setUpgradeable(namespace string, status metav1.ConditionStatus) {
 	m.Helper()
 	scheme := runtime.NewScheme()
-	must(m.T, operatorcondition.AddToScheme(scheme))
+	requireNoError(m.T, operatorcondition.AddToScheme(scheme))
 	c, err := client.New(m.rig.Cluster().Config, client.Options{Scheme: scheme})
-	must(m.T, err)
+	requireNoError(m.T, err)
 	writer := operatorcondition.NewWriter(c, c, namespace, m.conditionName(namespace))
-	must(m.T, writer.Set(m.Context(), metav1.Condition{Type: operatorsv2.Upgradeable, Status: status,
+	requireNoError(m.T, writer.Set(m.Context(), metav1.Condition{Type: operatorsv2.Upgradeable, Status: status,
 		Reason: "Disrupting", Message: "a node is being changed"}))
 }
 
@@ -121,29 +121,29 @@ func TestSubscriptionsToTheOperator(t *testing.T) {
 
 	// R-006
 	t.Run("with approval Manual nothing is installed before somebody approves", func(t *testing.T) {
-		m := m.in(t)
-		m.subscribe(namespace, approval(t, "Manual"))
-		m.approve(m.waits(namespace, present))
-		m.becomes(namespace, present, succeeded)
+		m := m.forSubtest(t)
+		m.createSubscription(namespace, withApprovalMode(t, "Manual"))
+		m.approvePlan(m.waitForApproval(namespace, present))
+		m.waitForPhase(namespace, present, succeeded)
 	})
 	// R-010, R-011, D-6
 	t.Run("the columns of oc get csv are filled", func(t *testing.T) {
 		csv := &v1alpha1.ClusterServiceVersion{}
-		must(t, m.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: present}, csv))
+		requireNoError(t, m.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: present}, csv))
 		if csv.Name != "windows-machine-config-operator.v"+csv.Spec.Version.String() || csv.Spec.Replaces != "" ||
 			csv.Spec.DisplayName != "Windows Machine Config Operator" || csv.Status.Phase != "Succeeded" {
 			t.Errorf("got %s %q %s %q %s", csv.Name, csv.Spec.DisplayName, csv.Spec.Version, csv.Spec.Replaces, csv.Status.Phase)
 		}
 	})
-	next := m.offer("12.99.0").Version.Name
+	next := m.offerRelease("12.99.0").Version.Name
 	// R-144
 	t.Run("an upgrade waits for its approval too, and then for a node that is being changed", func(t *testing.T) {
-		m := m.in(t)
-		m.says(namespace, metav1.ConditionFalse)
-		m.approve(m.waits(namespace, next))
-		m.becomes(namespace, next, "Pending OperatorConditionNotUpgradeable")
-		m.sync(namespace)
-		if phase, err := m.phase(t.Context(), namespace, present); err != nil || phase != succeeded {
+		m := m.forSubtest(t)
+		m.setUpgradeable(namespace, metav1.ConditionFalse)
+		m.approvePlan(m.waitForApproval(namespace, next))
+		m.waitForPhase(namespace, next, "Pending OperatorConditionNotUpgradeable")
+		m.syncOnce(namespace)
+		if phase, err := m.releasePhase(t.Context(), namespace, present); err != nil || phase != succeeded {
 			t.Errorf("the present release is %s, error %v", phase, err)
 		}
 		if name := m.conditionName(namespace); name != present {
@@ -152,79 +152,79 @@ func TestSubscriptionsToTheOperator(t *testing.T) {
 	})
 	// R-144, R-010
 	t.Run("the new release replaces the present one, and takes its rights away", func(t *testing.T) {
-		m := m.in(t)
-		m.says(namespace, metav1.ConditionTrue)
-		m.becomes(namespace, next, succeeded)
-		m.becomes(namespace, present, "")
+		m := m.forSubtest(t)
+		m.setUpgradeable(namespace, metav1.ConditionTrue)
+		m.waitForPhase(namespace, next, succeeded)
+		m.waitForPhase(namespace, present, "")
 		if name := m.conditionName(namespace); name != next {
 			t.Errorf("the pod reports by %s", name)
 		}
-		for _, object := range m.objects(namespace) {
+		for _, object := range m.bundleObjects(namespace) {
 			if kind := object.GetKind(); kind == "ClusterRole" || kind == "ClusterRoleBinding" {
-				m.until(namespace, kind+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
+				m.syncUntil(namespace, kind+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
 					err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 					return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 				})
 			}
 		}
 		csv := &v1alpha1.ClusterServiceVersion{}
-		must(t, m.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: next}, csv))
+		requireNoError(t, m.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: next}, csv))
 		if csv.Spec.Replaces != present {
 			t.Errorf("it replaces %q", csv.Spec.Replaces)
 		}
 	})
 	// R-006, R-007
 	t.Run("with approval Automatic a catalog of one's own brings it, as soon as it is there", func(t *testing.T) {
-		m := m.in(t)
+		m := m.forSubtest(t)
 		const namespace = "windows-automatic"
-		m.subscribe(namespace, func(object *unstructured.Unstructured) {
-			approval(t, "Automatic")(object)
+		m.createSubscription(namespace, func(object *unstructured.Unstructured) {
+			withApprovalMode(t, "Automatic")(object)
 			if object.GetKind() == "Subscription" {
-				must(t, unstructured.SetNestedField(object.Object, "mirrored", "spec", "source"))
+				requireNoError(t, unstructured.SetNestedField(object.Object, "mirrored", "spec", "source"))
 			}
 		})
-		m.sync(namespace)
+		m.syncOnce(namespace)
 		var plans v1alpha1.InstallPlanList
 		if err := m.client.List(t.Context(), &plans, client.InNamespace(namespace)); err != nil || len(plans.Items) > 0 {
 			t.Errorf("without the catalog there is an InstallPlan %+v, error %v", plans.Items, err)
 		}
-		m.catalogSource("mirrored", catalogImage)
-		m.becomes(namespace, next, succeeded)
+		m.createCatalogSource("mirrored", catalogImage)
+		m.waitForPhase(namespace, next, succeeded)
 	})
 	// R-008, D-5
 	t.Run("for all namespaces, or another one, it is refused until the OperatorGroup is corrected", func(t *testing.T) {
 		for name, targets := range map[string][]string{"windows-all": nil, "windows-another": {"default"},
 			"windows-several": {"windows-several", "default"}} {
-			m := m.in(t)
-			m.subscribe(name, func(object *unstructured.Unstructured) {
+			m := m.forSubtest(t)
+			m.createSubscription(name, func(object *unstructured.Unstructured) {
 				if object.GetKind() == "OperatorGroup" {
 					unstructured.RemoveNestedField(object.Object, "spec", "targetNamespaces")
 					if targets != nil {
-						must(t, unstructured.SetNestedStringSlice(object.Object, targets, "spec", "targetNamespaces"))
+						requireNoError(t, unstructured.SetNestedStringSlice(object.Object, targets, "spec", "targetNamespaces"))
 					}
 				}
 			})
-			m.becomes(name, next, "Failed UnsupportedOperatorGroup")
-			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(m.deployment(name)), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+			m.waitForPhase(name, next, "Failed UnsupportedOperatorGroup")
+			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(m.operatorDeployment(name)), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 				t.Errorf("in %s there is a Deployment, or error %v", name, err)
 			}
-			m.subscribe(name, func(*unstructured.Unstructured) {})
-			m.becomes(name, next, succeeded)
+			m.createSubscription(name, func(*unstructured.Unstructured) {})
+			m.waitForPhase(name, next, succeeded)
 		}
 	})
 	// R-019
 	t.Run("the community's package is installed by a Subscription to its catalog", func(t *testing.T) {
-		m := m.in(t)
+		m := m.forSubtest(t)
 		const namespace, pkg = "windows-community", "community-windows-machine-config-operator"
 		release := m.addCommunity()
-		m.subscribe(namespace, func(object *unstructured.Unstructured) {
+		m.createSubscription(namespace, func(object *unstructured.Unstructured) {
 			if object.GetKind() == "Subscription" {
-				must(t, unstructured.SetNestedField(object.Object, "community-operators", "spec", "source"))
-				must(t, unstructured.SetNestedField(object.Object, pkg, "spec", "name"))
+				requireNoError(t, unstructured.SetNestedField(object.Object, "community-operators", "spec", "source"))
+				requireNoError(t, unstructured.SetNestedField(object.Object, pkg, "spec", "name"))
 			}
 		})
-		m.becomes(namespace, release, succeeded)
-		must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(m.deployment(namespace)), &appsv1.Deployment{}))
+		m.waitForPhase(namespace, release, succeeded)
+		requireNoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(m.operatorDeployment(namespace)), &appsv1.Deployment{}))
 	})
 }
 
@@ -240,17 +240,17 @@ func (m *lifecycleManager) addCommunity() string {
 		m.Fatalf("%v: %s", err, output)
 	}
 	bundle, err := olm.Read(filepath.Join(out, "bundle", "manifests"))
-	must(m.T, err)
+	requireNoError(m.T, err)
 	catalog, err := olm.ReadCatalog(filepath.Join(out, "catalog", "catalog.yaml"))
-	must(m.T, err)
+	requireNoError(m.T, err)
 	const image = "registry.example.com/community:v1"
 	m.player.Images[image], m.player.Bundles[bundle.Version.Name] = catalog, bundle
-	m.catalogSource("community-operators", image)
+	m.createCatalogSource("community-operators", image)
 	return bundle.Version.Name
 }
 
-// in returns the administrator for a subtest.
-func (m *lifecycleManager) in(t *testing.T) *lifecycleManager {
+// forSubtest returns the administrator for a subtest.
+func (m *lifecycleManager) forSubtest(t *testing.T) *lifecycleManager {
 	same := *m
 	same.T = t
 	return &same

@@ -19,13 +19,13 @@ import (
 
 // Two hosts that are listed by address swap their addresses, as reassigned DHCP leases do. R-077
 func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
 	hosts := []*rig.Host{r.Host("instance-1"), r.Host("instance-3")} // the other host is listed by its name
 	first, second := hosts[0].Options.Address, hosts[1].Options.Address
 	run(t, r)
 	list(t, r, "instance-1", "instance-3")
-	ready(t, r, "instance-1", "instance-3")
-	uids := []string{string(node(t, r, "instance-1").UID), string(node(t, r, "instance-3").UID)}
+	waitUntilReady(t, r, "instance-1", "instance-3")
+	uids := []string{string(getNode(t, r, "instance-1").UID), string(getNode(t, r, "instance-3").UID)}
 	swap := func() {
 		t.Helper()
 		swapAddresses(t, r, hosts[0], hosts[1])
@@ -34,7 +34,7 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 	for name, addresses := range map[string][2]string{"instance-1": {first, second}, "instance-3": {second, first}} {
 		t.Run(name+" says which address it has lost, and which one it has", func(t *testing.T) {
 			waitForConfiguration(t, r, name, corev1.ConditionFalse, "no longer has "+addresses[0]+" but "+addresses[1])
-			if !eventSeen(t, r, "DriftNotRepaired", "no longer has "+addresses[0]) {
+			if !waitForEvent(t, r, "DriftNotRepaired", "no longer has "+addresses[0]) {
 				t.Error("no event says so")
 			}
 		})
@@ -43,11 +43,11 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 		swap()
 		for i, name := range []string{"instance-1", "instance-3"} {
 			waitForConfiguration(t, r, name, corev1.ConditionTrue, "")
-			if got := string(node(t, r, name).UID); got != uids[i] {
+			if got := string(getNode(t, r, name).UID); got != uids[i] {
 				t.Errorf("Node %s was made anew: %s, before %s", name, got, uids[i])
 			}
 		}
-		ready(t, r, "instance-1", "instance-3")
+		waitUntilReady(t, r, "instance-1", "instance-3")
 	})
 }
 
@@ -55,40 +55,40 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 func swapAddresses(t *testing.T, r *rig.Rig, a, b *rig.Host) {
 	t.Helper()
 	first, second := a.Options.Address, b.Options.Address
-	must(t, r.MoveHost(t.Context(), a, rig.Address(77)))
-	must(t, r.MoveHost(t.Context(), b, first))
-	must(t, r.MoveHost(t.Context(), a, second))
+	requireNoError(t, r.MoveHost(t.Context(), a, rig.Address(77)))
+	requireNoError(t, r.MoveHost(t.Context(), b, first))
+	requireNoError(t, r.MoveHost(t.Context(), a, second))
 }
 
 //
 func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
 	own, other := r.Host("instance-1"), r.Host("instance-3")
 	before := own.Machine().Snapshot()
 	run(t, r)
 	list(t, r, "instance-1", "instance-3")
-	ready(t, r, "instance-1", "instance-3")
+	waitUntilReady(t, r, "instance-1", "instance-3")
 	address := own.Options.Address
 	ownInstance, err := r.Instance(t.Context(), "instance-1")
-	must(t, err)
+	requireNoError(t, err)
 	otherInstance, err := r.Instance(t.Context(), "instance-3")
-	must(t, err)
-	uid := node(t, r, "instance-3").UID
+	requireNoError(t, err)
+	uid := getNode(t, r, "instance-3").UID
 
 	swapAddresses(t, r, own, other)
-	annotate(t, r, ownInstance, v1alpha1.AnnotationAcceptHostKey, otherInstance.Status.HostKey.Fingerprint)
-	annotate(t, r, otherInstance, v1alpha1.AnnotationAcceptHostKey, ownInstance.Status.HostKey.Fingerprint)
+	setAnnotation(t, r, ownInstance, v1alpha1.AnnotationAcceptHostKey, otherInstance.Status.HostKey.Fingerprint)
+	setAnnotation(t, r, otherInstance, v1alpha1.AnnotationAcceptHostKey, ownInstance.Status.HostKey.Fingerprint)
 	list(t, r, "instance-1") // the new address: the previous entry is removed
-	if !eventuallySummary(t, r, address, "HostKeyChanged") {
+	if !waitForSummary(t, r, address, "HostKeyChanged") {
 		t.Fatal("the host of another node was reached")
 	}
-	must(t, r.Client.Get(t.Context(), keyOf(ownInstance.Namespace, ownInstance.Name), ownInstance))
+	requireNoError(t, r.Client.Get(t.Context(), keyOf(ownInstance.Namespace, ownInstance.Name), ownInstance))
 	reachable := meta.FindStatusCondition(ownInstance.Status.Conditions, v1alpha1.ConditionReachable)
 	if wanted := "of WindowsInstance " + otherInstance.Name; !strings.Contains(reachable.Message, wanted) ||
 		!strings.Contains(ownInstance.Status.NextAction, "Give the hosts their addresses back") {
 		t.Errorf("the message lacks %q: %s %s", wanted, reachable.Message, ownInstance.Status.NextAction)
 	}
-	if n := node(t, r, "instance-3"); n.UID != uid || n.Spec.Unschedulable {
+	if n := getNode(t, r, "instance-3"); n.UID != uid || n.Spec.Unschedulable {
 		t.Errorf("the other node was disturbed: %+v", n.Spec)
 	}
 	for _, command := range other.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
@@ -96,17 +96,17 @@ func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
 			t.Errorf("the other host was restored: %s", command.Detail)
 		}
 	}
-	node(t, r, "instance-1")
+	getNode(t, r, "instance-1")
 
 	swapAddresses(t, r, own, other)
 	list(t, r, "instance-3")
-	gone(t, r, "instance-1")
+	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, own.Machine().Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
-	nothingLeft(t, r, "instance-1")
-	ready(t, r, "instance-3")
-	if node(t, r, "instance-3").UID != uid {
+	checkNothingLeft(t, r, "instance-1")
+	waitUntilReady(t, r, "instance-3")
+	if getNode(t, r, "instance-3").UID != uid {
 		t.Error("the other node was registered again")
 	}
 }
@@ -115,7 +115,7 @@ func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
 func waitForConfiguration(t *testing.T, r *rig.Rig, name string, status corev1.ConditionStatus, text string) {
 	t.Helper()
 	var found corev1.NodeCondition
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	err := r.WaitFor(ctx, "Node "+name+" to have "+nodespec.ConditionConfiguration+" "+string(status), &corev1.Node{},
 		func(ctx context.Context, reader reader) (bool, error) {

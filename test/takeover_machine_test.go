@@ -15,15 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// olderMachines creates a MachineSet with one Machine per given kind. Each Machine is a node of a legacy operator
+// newLegacyMachines creates a MachineSet with one Machine per given kind. Each Machine is a node of a legacy operator
 // of that kind, with the name that the cloud assigns. No operator may run.
-func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind) (machines []string,
+func newLegacyMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.LegacyKind) (machines []string,
 	nodes map[string]*corev1.Node) {
 	t.Helper()
-	must(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), rig.MachineSetOptions{}))
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	requireNoError(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), rig.MachineSetOptions{}))
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	must(t, r.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
+	requireNoError(t, r.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
 		machines = nil
 		for i := range found {
 			machines = append(machines, found[i].Name)
@@ -33,14 +33,14 @@ func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind)
 	nodes = map[string]*corev1.Node{}
 	for i, machine := range machines {
 		h, err := r.WaitMachineHost(ctx, machine)
-		must(t, err)
-		must(t, h.Machine().WaitFor(ctx, (*fake.Machine).Running))
-		nodes[machine], err = r.SeedOlderHost(t.Context(), h, rig.OlderOptions{
+		requireNoError(t, err)
+		requireNoError(t, h.Machine().WaitFor(ctx, (*fake.Machine).IsRunning))
+		nodes[machine], err = r.SeedLegacyHost(t.Context(), h, rig.LegacyOptions{
 			Kind: kinds[i], NodeName: rig.MachineDNSName("AWS", h.Machine().Addresses()[0]),
 		})
-		must(t, err)
+		requireNoError(t, err)
 	}
-	must(t, r.WaitForMachines(ctx, set, "to be Running", func(found []machinev1.Machine) bool {
+	requireNoError(t, r.WaitForMachines(ctx, set, "to be Running", func(found []machinev1.Machine) bool {
 		for i := range found {
 			if phase := found[i].Status.Phase; phase == nil || *phase != machinev1.PhaseRunning {
 				return false
@@ -51,24 +51,24 @@ func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind)
 	return machines, nodes
 }
 
-// beforeMachines returns a cluster with user data and an installed operator that does not run.
-func beforeMachines(t *testing.T) *rig.Rig {
+// newLegacyCluster returns a cluster with user data and an installed operator that does not run.
+func newLegacyCluster(t *testing.T) *rig.Rig {
 	t.Helper()
 	r := ownCluster(t, 0)
 	_, err := r.InstallOperator(t.Context(), "")
-	must(t, err)
-	must(t, r.CreateKey(t.Context()))
+	requireNoError(t, err)
+	requireNoError(t, r.CreateKey(t.Context()))
 	o := run(t, r)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	must(t, r.WaitUserData(ctx))
-	must(t, o.Stop())
-	must(t, r.SeedOlderCluster(t.Context(), ""))
+	requireNoError(t, r.WaitUserData(ctx))
+	requireNoError(t, o.Stop())
+	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 	return r
 }
 
-// pause pauses or resumes all disruptions of nodes in service.
-func pause(t *testing.T, r *rig.Rig, paused bool) {
+// pauseDisruptions pauses or resumes all disruptions of nodes in service.
+func pauseDisruptions(t *testing.T, r *rig.Rig, paused bool) {
 	t.Helper()
 	policy := &v1alpha1.WindowsDisruptionPolicy{}
 	policy.Namespace, policy.Name = r.Namespace(), "cluster" // the operator creates a missing policy
@@ -76,17 +76,17 @@ func pause(t *testing.T, r *rig.Rig, paused bool) {
 		policy.Spec.Paused = paused
 		return nil
 	})
-	must(t, err)
+	requireNoError(t, err)
 }
 
 // a Machine of version 6 is included.
 func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
-	r := beforeMachines(t)
-	machines, nodes := olderMachines(t, r, machineSet, rig.OlderContainerd, rig.OlderBootstrapper)
+	r := newLegacyCluster(t)
+	machines, nodes := newLegacyMachines(t, r, machineSet, rig.LegacyContainerd, rig.LegacyBootstrapper)
 	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(availability.Stop)
-	pause(t, r, true)
+	pauseDisruptions(t, r, true)
 	hosts := map[string]*rig.Host{}
 	connections := map[string]int{}
 	for _, machine := range machines {
@@ -97,38 +97,38 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 	for _, machine := range machines {
 		t.Run("the instance of "+machine+" has the Node as it is, while its turn does not come", func(t *testing.T) {
 			was := nodes[machine]
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
-			must(t, r.WaitForMachineInstance(ctx, machine, "to await its replacement", func(i *v1alpha1.WindowsInstance) bool {
+			requireNoError(t, r.WaitForMachineInstance(ctx, machine, "to await its replacement", func(i *v1alpha1.WindowsInstance) bool {
 				return i != nil && i.Status.Summary == v1alpha1.ReasonReplacementPending
 			}))
 			instance, err := r.MachineInstance(t.Context(), machine)
-			must(t, err)
+			requireNoError(t, err)
 			if ref := instance.Status.NodeRef; ref == nil || ref.Name != was.Name || ref.UID != string(was.UID) || !ref.Confirmed {
 				t.Errorf("it has Node %+v", ref)
 			}
 			if instance.Status.Version != was.Annotations[v1alpha1.AnnotationVersion] || !meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady) {
 				t.Errorf("version %s, conditions %v", instance.Status.Version, instance.Status.Conditions)
 			}
-			if now := node(t, r, was.Name); now.Annotations[v1alpha1.AnnotationInstance] != machine || now.Spec.Unschedulable {
+			if now := getNode(t, r, was.Name); now.Annotations[v1alpha1.AnnotationInstance] != machine || now.Spec.Unschedulable {
 				t.Errorf("the Node has %v", now.Annotations)
 			}
-			if !eventSeen(t, r, "NodeAdopted", was.Name) {
+			if !waitForEvent(t, r, "NodeAdopted", was.Name) {
 				t.Error("nobody was told")
 			}
 		})
 	}
 
-	pause(t, r, false)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*limit)
+	pauseDisruptions(t, r, false)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*waitTimeout)
 	defer cancel()
 	for _, machine := range machines {
-		must(t, r.WaitMachineGone(ctx, machine, nodes[machine].Name))
+		requireNoError(t, r.WaitMachineGone(ctx, machine, nodes[machine].Name))
 	}
 	replaced, err := r.WaitMachinesReady(ctx, machineSet, 2)
-	must(t, err)
+	requireNoError(t, err)
 	report, err := availability.Report(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 
 	t.Run("one at a time, and with the gate's leave", func(t *testing.T) {
 		if report.MaxUnavailable > 1 || report.MaxDisruptions > 1 || len(report.Ungated) > 0 {
@@ -139,44 +139,44 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 		for machine, h := range hosts {
 			journal := h.Machine().Journal()
 			if n := journal.Count(fake.KindConnection) + journal.Count(winhost.KindLogin); n != connections[machine] {
-				t.Errorf("%s: %d connections%s", machine, n-connections[machine], told(journal))
+				t.Errorf("%s: %d connections%s", machine, n-connections[machine], formatJournal(journal))
 			}
 		}
 	})
 	t.Run("the new ones have this version", func(t *testing.T) {
 		for _, machine := range replaced {
 			instance, err := r.MachineInstance(t.Context(), machine)
-			must(t, err)
+			requireNoError(t, err)
 			if instance.Status.Version != "1.0.0-lab" {
 				t.Errorf("%s has version %s", machine, instance.Status.Version)
 			}
 		}
 	})
-	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { clean(t, r, rig.OlderContainerd.Version()) })
+	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version()) })
 }
 
 // The node keeps the name assigned by the Machine API, which is not the host name.
 // D-1
 func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
-	r := beforeMachines(t)
-	machines, nodes := olderMachines(t, r, machineSet, rig.OlderContainerd)
+	r := newLegacyCluster(t)
+	machines, nodes := newLegacyMachines(t, r, machineSet, rig.LegacyContainerd)
 	set := &machinev1.MachineSet{}
-	must(t, r.Client.Get(t.Context(), keyOf(v1alpha1.MachineNamespace, machineSet), set))
-	annotate(t, r, set, v1alpha1.AnnotationUpgradeStrategy, string(v1alpha1.UpgradeInPlace))
+	requireNoError(t, r.Client.Get(t.Context(), keyOf(v1alpha1.MachineNamespace, machineSet), set))
+	setAnnotation(t, r, set, v1alpha1.AnnotationUpgradeStrategy, string(v1alpha1.UpgradeInPlace))
 	run(t, r)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*waitTimeout)
 	defer cancel()
-	must(t, r.WaitForMachineInstance(ctx, machines[0], "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
+	requireNoError(t, r.WaitForMachineInstance(ctx, machines[0], "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Status.SpecDigest != "" && meta.IsStatusConditionTrue(i.Status.Conditions,
 			v1alpha1.ConditionUpToDate)
 	}))
-	now, was := node(t, r, nodes[machines[0]].Name), nodes[machines[0]]
+	now, was := getNode(t, r, nodes[machines[0]].Name), nodes[machines[0]]
 	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != machines[0] ||
-		now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" || !nodeReady(now) {
+		now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" || !isNodeReady(now) {
 		t.Errorf("the Node has %v", now.Annotations)
 	}
 	if machine := r.MachineHost(machines[0]); machine == nil {
 		t.Error("its virtual machine is gone")
 	}
-	clean(t, r, rig.OlderContainerd.Version())
+	waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version())
 }

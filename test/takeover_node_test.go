@@ -20,27 +20,27 @@ import (
 )
 
 // seedHost configures a host as a legacy operator does.
-func seedHost(t *testing.T, r *rig.Rig, name string, options rig.OlderOptions) *corev1.Node {
+func seedHost(t *testing.T, r *rig.Rig, name string, options rig.LegacyOptions) *corev1.Node {
 	t.Helper()
-	n, err := r.SeedOlderHost(t.Context(), r.Host(name), options)
-	must(t, err)
+	n, err := r.SeedLegacyHost(t.Context(), r.Host(name), options)
+	requireNoError(t, err)
 	return n
 }
 
-// awaited waits until the condition holds, checked after each change of the watched kind.
-func awaited(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context,
+// awaitCondition waits until the condition holds, checked after each change of the watched kind.
+func awaitCondition(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	must(t, r.WaitFor(ctx, what, watched, condition))
+	requireNoError(t, r.WaitFor(ctx, what, watched, condition))
 }
 
-// clean waits until nothing of the legacy operator is left in the cluster.
-func clean(t *testing.T, r *rig.Rig, version string) {
+// waitForLegacyCleanup waits until nothing of the legacy operator is left in the cluster.
+func waitForLegacyCleanup(t *testing.T, r *rig.Rig, version string) {
 	t.Helper()
-	for _, object := range rig.OlderClusterObjects(r.Namespace(), version) {
-		awaited(t, r, "the end of "+object.GetName(), object, func(ctx context.Context, reader client.Reader) (bool, error) {
+	for _, object := range rig.LegacyClusterObjects(r.Namespace(), version) {
+		awaitCondition(t, r, "the end of "+object.GetName(), object, func(ctx context.Context, reader client.Reader) (bool, error) {
 			found, ok := object.DeepCopyObject().(client.Object)
 			if !ok {
 				t.Fatalf("%T is no object", object)
@@ -51,18 +51,18 @@ func clean(t *testing.T, r *rig.Rig, version string) {
 	}
 }
 
-// olderTraces contains credentials, programs and settings of the legacy operator that the node does not use. A host
+// legacyTraces contains credentials, programs and settings of the legacy operator that the node does not use. A host
 // must not have them any more.
-var olderTraces = []string{
+var legacyTraces = []string{
 	`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cloud.conf`, `C:\k\imported-certs.pem`,
 	`C:\k\windows-instance-config-daemon.exe`, `C:\k\wmcb.exe`, `C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`,
 	`C:\Temp\network-conf.ps1`, `C:\Temp\hns.psm1`, `C:\Temp\windows-defender-exclusion.ps1`,
 	`C:\Temp\wget-ignore-cert.ps1`,
 }
 
-// asNew compares an adopted host with a new host: same services, programs and variables, and no traces of the
+// checkLikeNewHost compares an adopted host with a new host: same services, programs and variables, and no traces of the
 // legacy operator.
-func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
+func checkLikeNewHost(t *testing.T, r *rig.Rig, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
 	alike := strings.NewReplacer(name, fresh, r.Host(name).Options.Address, r.Host(fresh).Options.Address)
@@ -82,7 +82,7 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 			t.Errorf("%s: service %s is left", name, service)
 		}
 	}
-	for _, path := range olderTraces {
+	for _, path := range legacyTraces {
 		if info, err := m.Host().Files.Stat(t.Context(), path); err == nil {
 			t.Errorf("%s: %s is left: %+v", name, path, info)
 		}
@@ -91,7 +91,7 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 		t.Errorf("%s: what is not the older operator's has gone: %v", name, err)
 	}
 	variables, err := m.Host().Environment.Get(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 	for _, variable := range []string{"HTTP_PROXY", "NO_PROXY"} {
 		if value, ok := variables[variable]; ok {
 			t.Errorf("%s: variable %s is left: %s", name, variable, value)
@@ -103,29 +103,29 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 // the legacy operator's remains. One of the hosts is of version 6.
 func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	const fresh = "instance-5"
-	r := installed(t, rig.Options{Hosts: rig.Hosts(5)})
-	version := rig.OlderContainerd.Version()
-	must(t, r.SeedOlderCluster(t.Context(), version))
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(5)})
+	version := rig.LegacyContainerd.Version()
+	requireNoError(t, r.SeedLegacyCluster(t.Context(), version))
 	before := map[string]*corev1.Node{
-		"instance-1": seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd, Pinned: true}),
-		"instance-2": seedHost(t, r, "instance-2", rig.OlderOptions{Kind: rig.OlderContainerd}),
-		"instance-3": seedHost(t, r, "instance-3", rig.OlderOptions{Kind: rig.OlderDocker}),
-		"instance-4": seedHost(t, r, "instance-4", rig.OlderOptions{Kind: rig.OlderBootstrapper}),
+		"instance-1": seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyContainerd, Pinned: true}),
+		"instance-2": seedHost(t, r, "instance-2", rig.LegacyOptions{Kind: rig.LegacyContainerd}),
+		"instance-3": seedHost(t, r, "instance-3", rig.LegacyOptions{Kind: rig.LegacyDocker}),
+		"instance-4": seedHost(t, r, "instance-4", rig.LegacyOptions{Kind: rig.LegacyBootstrapper}),
 	}
-	web := runOlderPod(t, r, "instance-1")
-	exporter := olderExporterService(r)
-	must(t, r.Client.Create(t.Context(), exporter))
+	web := runLegacyPod(t, r, "instance-1")
+	exporter := legacyExporterService(r)
+	requireNoError(t, r.Client.Create(t.Context(), exporter))
 	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(availability.Stop)
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 	for name := range before {
-		upToDate(t, r, name)
+		waitUntilUpToDate(t, r, name)
 	}
 	report, err := availability.Report(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 
 	t.Run("one at a time, and with the gate's leave", func(t *testing.T) {
 		if report.MaxUnavailable > 1 || report.MaxDisruptions > 1 || len(report.Ungated) > 0 {
@@ -133,17 +133,17 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 		}
 	})
 	t.Run("drained first", func(t *testing.T) {
-		if !eventSeen(t, r, "DrainStarted", "instance-1") {
+		if !waitForEvent(t, r, "DrainStarted", "instance-1") {
 			t.Error("the node was not drained")
 		}
-		awaited(t, r, "the pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		awaitCondition(t, r, "the pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 			err := reader.Get(ctx, client.ObjectKeyFromObject(web), &corev1.Pod{})
 			return err != nil, client.IgnoreNotFound(err)
 		})
 	})
 	for name, was := range before {
-		t.Run("the Node of "+name+" is the same, and is the instance's", func(t *testing.T) { takenOver(t, r, was) })
-		t.Run(name+" is as a new host", func(t *testing.T) { asNew(t, r, name, fresh) })
+		t.Run("the Node of "+name+" is the same, and is the instance's", func(t *testing.T) { checkAdopted(t, r, was) })
+		t.Run(name+" is as a new host", func(t *testing.T) { checkLikeNewHost(t, r, name, fresh) })
 		t.Run(name+" was not restarted", func(t *testing.T) {
 			if n := r.Host(name).Machine().Journal().Count(fake.KindReboot); n > 1 { // the seed restarts the host, too
 				t.Errorf("%d restarts", n)
@@ -151,17 +151,17 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 		})
 	}
 	// The objects by which Prometheus finds the exporters of the nodes stay, and each node serves its metrics.
-	t.Run("monitoring that was on is on", func(t *testing.T) { monitored(t, r, exporter, slices.Sorted(maps.Keys(before))) })
+	t.Run("monitoring that was on is on", func(t *testing.T) { checkMonitoring(t, r, exporter, slices.Sorted(maps.Keys(before))) })
 	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) {
-		clean(t, r, version)
-		if !eventSeen(t, r, "LegacyObjectDeleted", "Secret windows-instance-config-daemon") {
+		waitForLegacyCleanup(t, r, version)
+		if !waitForEvent(t, r, "LegacyObjectDeleted", "Secret windows-instance-config-daemon") {
 			t.Error("nobody was told")
 		}
 	})
 	t.Run("the host can be removed, and nothing of a node is left", func(t *testing.T) {
 		list(t, r, "instance-2", "instance-3", "instance-4", fresh)
-		gone(t, r, "instance-1")
-		nothingLeft(t, r, "instance-1")
+		waitUntilDeleted(t, r, "instance-1")
+		checkNothingLeft(t, r, "instance-1")
 		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"} {
 			if found, there := r.Host("instance-1").Machine().Service(service); there {
 				t.Errorf("service %s is left: %+v", service, found)
@@ -173,8 +173,8 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	})
 }
 
-// olderExporterService returns the Service by which the legacy operator had the exporters monitored.
-func olderExporterService(r *rig.Rig) *corev1.Service {
+// legacyExporterService returns the Service by which the legacy operator had the exporters monitored.
+func legacyExporterService(r *rig.Rig) *corev1.Service {
 	service := &corev1.Service{}
 	service.Namespace, service.Name = r.Namespace(), "windows-exporter"
 	service.Labels = map[string]string{"name": "windows-exporter"}
@@ -183,15 +183,15 @@ func olderExporterService(r *rig.Rig) *corev1.Service {
 	return service
 }
 
-// monitored checks that the objects needed for monitoring are complete.
-func monitored(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []string) {
+// checkMonitoring checks that the objects needed for monitoring are complete.
+func checkMonitoring(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []string) {
 	t.Helper()
 	namespace, service := &corev1.Namespace{}, &corev1.Service{}
-	must(t, r.Client.Get(t.Context(), client.ObjectKey{Name: r.Namespace()}, namespace))
+	requireNoError(t, r.Client.Get(t.Context(), client.ObjectKey{Name: r.Namespace()}, namespace))
 	if namespace.Labels["openshift.io/cluster-monitoring"] != "true" {
 		t.Errorf("the namespace has the labels %v", namespace.Labels)
 	}
-	must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(exporter), service))
+	requireNoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(exporter), service))
 	if service.UID != exporter.UID || service.Generation != exporter.Generation {
 		t.Error("the Service of the exporters is another one")
 	}
@@ -203,15 +203,15 @@ func monitored(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []strin
 	}
 }
 
-// takenOver checks an adopted Node.
-func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
+// checkAdopted checks an adopted Node.
+func checkAdopted(t *testing.T, r *rig.Rig, was *corev1.Node) {
 	t.Helper()
-	now := node(t, r, was.Name)
+	now := getNode(t, r, was.Name)
 	if now.UID != was.UID {
 		t.Errorf("Node %s is another one", was.Name)
 	}
 	instance, err := r.Instance(t.Context(), was.Name)
-	must(t, err)
+	requireNoError(t, err)
 	if now.Annotations[v1alpha1.AnnotationInstance] != instance.Name ||
 		now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" ||
 		now.Annotations[v1alpha1.AnnotationHostKey] != instance.Status.HostKey.Key || now.Spec.Unschedulable {
@@ -226,17 +226,17 @@ func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
 	if ref := instance.Status.NodeRef; ref == nil || ref.UID != string(was.UID) || !ref.Confirmed {
 		t.Errorf("the instance has Node %+v", ref)
 	}
-	if !eventSeen(t, r, "NodeAdopted", was.Name) {
+	if !waitForEvent(t, r, "NodeAdopted", was.Name) {
 		t.Errorf("nobody was told that Node %s was taken over", was.Name)
 	}
 }
 
-// upToDate waits until a host's instance is up to date with this version.
-func upToDate(t *testing.T, r *rig.Rig, name string) {
+// waitUntilUpToDate waits until a host's instance is up to date with this version.
+func waitUntilUpToDate(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	must(t, r.WaitForInstance(ctx, r.Host(name), "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
+	requireNoError(t, r.WaitForInstance(ctx, r.Host(name), "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Status.SpecDigest != "" && i.Status.Version == "1.0.0-lab" &&
 			slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool {
 				return c.Type == v1alpha1.ConditionUpToDate && c.Status == "True"
@@ -244,8 +244,8 @@ func upToDate(t *testing.T, r *rig.Rig, name string) {
 	}))
 }
 
-// runOlderPod runs a pod on a node, and waits until it runs.
-func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
+// runLegacyPod runs a pod on a node, and waits until it runs.
+func runLegacyPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 	t.Helper()
 	grace := int64(1)
 	pod := &corev1.Pod{}
@@ -255,16 +255,16 @@ func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 		Containers:  []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
 	}
-	awaited(t, r, "the namespace to have its service account", &corev1.ServiceAccount{},
+	awaitCondition(t, r, "the namespace to have its service account", &corev1.ServiceAccount{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			err := reader.Get(ctx, keyOf("default", "default"), &corev1.ServiceAccount{})
 			return err == nil, client.IgnoreNotFound(err)
 		})
-	must(t, r.Client.Create(t.Context(), pod))
+	requireNoError(t, r.Client.Create(t.Context(), pod))
 	t.Cleanup(func() {
 		_ = r.Client.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)) // mostly deleted
 	})
-	awaited(t, r, "the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	awaitCondition(t, r, "the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		found := &corev1.Pod{}
 		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		return err == nil && found.Status.Phase == corev1.PodRunning, client.IgnoreNotFound(err)
@@ -279,45 +279,45 @@ func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, rig.Options{Hosts: rig.Hosts(2)})
 			_, err := r.InstallOperator(t.Context(), namespace)
-			must(t, err)
-			must(t, r.CreateKey(t.Context()))
+			requireNoError(t, err)
+			requireNoError(t, r.CreateKey(t.Context()))
 			if namespace != "" {
-				must(t, r.SeedOlderCluster(t.Context(), ""))
+				requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 			}
-			was := seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd})
+			was := seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyContainerd})
 			run(t, r)
 			list(t, r)
-			ready(t, r)
-			upToDate(t, r, "instance-1")
-			takenOver(t, r, was)
-			asNew(t, r, "instance-1", "instance-2")
-			clean(t, r, rig.OlderContainerd.Version())
+			waitUntilReady(t, r)
+			waitUntilUpToDate(t, r, "instance-1")
+			checkAdopted(t, r, was)
+			checkLikeNewHost(t, r, "instance-1", "instance-2")
+			waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version())
 		})
 	}
 }
 
 // R-064, R-167: an entry is removed before the host has acquired a disruption slot.
 func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
-	must(t, r.SeedOlderCluster(t.Context(), ""))
-	kinds := map[string]rig.OlderKind{"instance-1": rig.OlderContainerd, "instance-2": rig.OlderDocker,
-		"instance-3": rig.OlderBootstrapper}
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
+	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
+	kinds := map[string]rig.LegacyKind{"instance-1": rig.LegacyContainerd, "instance-2": rig.LegacyDocker,
+		"instance-3": rig.LegacyBootstrapper}
 	for name, kind := range kinds {
-		seedHost(t, r, name, rig.OlderOptions{Kind: kind})
+		seedHost(t, r, name, rig.LegacyOptions{Kind: kind})
 	}
-	pause(t, r, true)
+	pauseDisruptions(t, r, true)
 	run(t, r)
 	list(t, r)
 	for name := range kinds {
 		waitForReason(t, r, name, v1alpha1.ReasonDisruptionsPaused)
-		if !eventSeen(t, r, "NodeAdopted", name) {
+		if !waitForEvent(t, r, "NodeAdopted", name) {
 			t.Errorf("Node %s was not taken over", name)
 		}
 	}
-	must(t, r.DeleteInstances(t.Context()))
+	requireNoError(t, r.DeleteInstances(t.Context()))
 	for name := range kinds {
-		gone(t, r, name)
-		nothingLeft(t, r, name)
+		waitUntilDeleted(t, r, name)
+		checkNothingLeft(t, r, name)
 		m := r.Host(name).Machine()
 		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter",
 			"csi-proxy", "windows-instance-config-daemon"} {
@@ -325,48 +325,48 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 				t.Errorf("%s: service %s is left: %+v", name, service, found)
 			}
 		}
-		for _, path := range slices.Concat(olderTraces, []string{`C:\k`, `C:\var\lib\kubelet`}) {
+		for _, path := range slices.Concat(legacyTraces, []string{`C:\k`, `C:\var\lib\kubelet`}) {
 			if info, err := m.Host().Files.Stat(t.Context(), path); err == nil {
 				t.Errorf("%s: %s is left: %+v", name, path, info)
 			}
 		}
 	}
-	clean(t, r, rig.OlderContainerd.Version())
+	waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version())
 	t.Run("and can become nodes again", func(t *testing.T) {
 		list(t, r)
-		ready(t, r)
+		waitUntilReady(t, r)
 	})
 }
 
 func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T) {
 	other := "AAAAC3NzaC1lZDI1NTE5AAAAIGVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWFi"
-	r := installed(t, rig.Options{Hosts: rig.Hosts(4)})
-	must(t, r.SeedOlderCluster(t.Context(), ""))
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(4)})
+	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 	seeded := map[string]*corev1.Node{}
 	for _, name := range []string{"instance-1", "instance-2", "instance-3"} {
-		seeded[name] = seedHost(t, r, name, rig.OlderOptions{Kind: rig.OlderContainerd})
+		seeded[name] = seedHost(t, r, name, rig.LegacyOptions{Kind: rig.LegacyContainerd})
 	}
 	for _, name := range []string{"instance-1", "instance-2"} { // by address, and by name
-		annotate(t, r, seeded[name], v1alpha1.AnnotationHostKey, other)
-		annotate(t, r, seeded[name], v1alpha1.AnnotationHostKeyType, "ssh-ed25519")
+		setAnnotation(t, r, seeded[name], v1alpha1.AnnotationHostKey, other)
+		setAnnotation(t, r, seeded[name], v1alpha1.AnnotationHostKeyType, "ssh-ed25519")
 	}
-	must(t, r.NoteOlderHostKeys(t.Context(), map[string]string{r.Host("instance-3").Options.Address: other}))
+	requireNoError(t, r.RecordLegacyHostKeys(t.Context(), map[string]string{r.Host("instance-3").Options.Address: other}))
 	before := map[string]fake.Snapshot{}
 	for name := range seeded {
 		before[name] = r.Host(name).Machine().Snapshot()
 	}
 	run(t, r)
 	list(t, r)
-	ready(t, r, "instance-4")
+	waitUntilReady(t, r, "instance-4")
 	for name, was := range seeded {
 		t.Run(name+" is stopped before anything is sent to it, and its node goes on", func(t *testing.T) {
 			instance := waitForReason(t, r, name, "HostKeyChanged")
 			if instance.Status.HostKey == nil || instance.Status.HostKey.Key != other {
 				t.Errorf("pinned is %+v", instance.Status.HostKey)
 			}
-			now := node(t, r, name)
+			now := getNode(t, r, name)
 			if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" ||
-				now.Spec.Unschedulable || !nodeReady(now) {
+				now.Spec.Unschedulable || !isNodeReady(now) {
 				t.Errorf("the Node has %v", now.Annotations)
 			}
 			journal := r.Host(name).Machine().Journal()
@@ -376,27 +376,27 @@ func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T)
 		})
 	}
 	t.Run("what hosts need stays in the cluster", func(t *testing.T) {
-		must(t, r.Client.Get(t.Context(), keyOf("", "windows-instance-config-daemon"), &rbacv1.ClusterRoleBinding{}))
-		must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), "windows-ssh-host-keys"), &corev1.ConfigMap{}))
+		requireNoError(t, r.Client.Get(t.Context(), keyOf("", "windows-instance-config-daemon"), &rbacv1.ClusterRoleBinding{}))
+		requireNoError(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), "windows-ssh-host-keys"), &corev1.ConfigMap{}))
 	})
 	t.Run("a key that an administrator accepts goes on", func(t *testing.T) {
 		key, err := r.Host("instance-1").HostKey()
-		must(t, err)
+		requireNoError(t, err)
 		instance, err := r.Instance(t.Context(), "instance-1")
-		must(t, err)
-		annotate(t, r, instance, v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
-		upToDate(t, r, "instance-1")
-		takenOver(t, r, seeded["instance-1"])
+		requireNoError(t, err)
+		setAnnotation(t, r, instance, v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
+		waitUntilUpToDate(t, r, "instance-1")
+		checkAdopted(t, r, seeded["instance-1"])
 	})
 }
 
 func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "instance-1"}}})
-	must(t, r.SeedOlderCluster(t.Context(), ""))
-	was := seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd, NodeName: "winhost-9"})
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{Name: "instance-1"}}})
+	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
+	was := seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyContainerd, NodeName: "winhost-9"})
 	impostor, err := r.AddHost(t.Context(), rig.HostOptions{Name: "WINHOST-9", Address: rig.Address(9),
 		Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled}})
-	must(t, err)
+	requireNoError(t, err)
 	services := impostor.Machine().Snapshot().Services
 	run(t, r)
 	list(t, r, "WINHOST-9")
@@ -404,8 +404,8 @@ func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
 	if instance.Status.NodeRef != nil {
 		t.Errorf("it has Node %+v", instance.Status.NodeRef)
 	}
-	now := node(t, r, "winhost-9")
-	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || !nodeReady(now) ||
+	now := getNode(t, r, "winhost-9")
+	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || !isNodeReady(now) ||
 		now.Spec.Unschedulable {
 		t.Errorf("the Node has %v", now.Annotations)
 	}

@@ -15,17 +15,17 @@ import (
 
 //
 func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{
+	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{
 		Name: "instance-1", Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled},
 	}, {Name: "instance-2"}}})
 	m := r.Host("instance-1").Machine()
-	seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderDocker, WithoutNode: true})
+	seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyDocker, WithoutNode: true})
 	docker, _ := m.Service("docker")
 	run(t, r)
 	list(t, r)
-	ready(t, r)
-	was := node(t, r, "instance-1")
-	fresh := node(t, r, "instance-2")
+	waitUntilReady(t, r)
+	was := getNode(t, r, "instance-1")
+	fresh := getNode(t, r, "instance-2")
 
 	t.Run("its node is as that of a new host", func(t *testing.T) {
 		for _, n := range []*corev1.Node{was, fresh} {
@@ -78,7 +78,7 @@ func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	})
 	t.Run("it can be removed, and nothing of a node is left", func(t *testing.T) {
 		list(t, r, "instance-2")
-		gone(t, r, "instance-1")
+		waitUntilDeleted(t, r, "instance-1")
 		for _, name := range []string{"kubelet", "hybrid-overlay-node", "kube-proxy"} {
 			if service, there := m.Service(name); there {
 				t.Errorf("service %s is left: %+v", name, service)

@@ -44,7 +44,7 @@ func ownCluster(t *testing.T, hosts int) *rig.Rig {
 		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
-	eventually(t, "the Linux workers that the cluster came with are Nodes", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the Linux workers that the cluster came with are Nodes", func(ctx context.Context) (bool, error) {
 		var sets machinev1.MachineSetList
 		var machines machinev1.MachineList
 		err := errors.Join(r.Client.List(ctx, &sets), r.Client.List(ctx, &machines))
@@ -62,9 +62,9 @@ func ownCluster(t *testing.T, hosts int) *rig.Rig {
 	return r
 }
 
-func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
+func waitUntil(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waitTimeout, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
@@ -75,41 +75,41 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)
 	before := objectsOf(t, r)
-	m.install(rig.Namespace)
+	m.installOperator(rig.Namespace)
 	running := m.run()
-	must(t, r.CreateMachineSet(t.Context(), machineSet, 1, rig.MachineSetOptions{}))
+	requireNoError(t, r.CreateMachineSet(t.Context(), machineSet, 1, rig.MachineSetOptions{}))
 	list(t, r)
-	allReady(t, r)
+	waitUntilAllReady(t, r)
 	pod := runPod(t, r, r.Hosts()[0].NodeName())
 
-	nodes := remember(t, r)
-	m.uninstall(rig.Namespace, running)
+	nodes := rememberFleet(t, r)
+	m.uninstallOperator(rig.Namespace, running)
 	since := map[string]time.Time{}
 	for name := range nodes {
-		since[name] = renewed(t, r, name)
+		since[name] = leaseRenewTime(t, r, name)
 	}
 	t.Run("the operator goes, with all its rights", func(t *testing.T) { // R-170, R-172
-		for _, object := range m.objects(rig.Namespace) {
+		for _, object := range m.bundleObjects(rig.Namespace) {
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 			}
 		}
 	})
-	t.Run("its pods are not made again", func(t *testing.T) { podsStayAway(t, r) }) // R-173
-	t.Run("its namespace goes, whatever is in it", func(t *testing.T) {             // R-174
+	t.Run("its pods are not made again", func(t *testing.T) { deleteAllPods(t, r) }) // R-173
+	t.Run("its namespace goes, whatever is in it", func(t *testing.T) {              // R-174
 		var instances v1alpha1.WindowsInstanceList
-		must(t, r.Client.List(t.Context(), &instances, client.InNamespace(rig.Namespace)))
+		requireNoError(t, r.Client.List(t.Context(), &instances, client.InNamespace(rig.Namespace)))
 		if len(instances.Items) != 3 {
 			t.Errorf("there are %d instances, want one for each node", len(instances.Items))
 		}
-		must(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, v1alpha1.DisruptionPolicyName), &v1alpha1.WindowsDisruptionPolicy{}))
-		must(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, "cloud-private-key"), &corev1.Secret{}))
+		requireNoError(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, v1alpha1.DisruptionPolicyName), &v1alpha1.WindowsDisruptionPolicy{}))
+		requireNoError(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, "cloud-private-key"), &corev1.Secret{}))
 		deleteNamespace(t, r, rig.Namespace)
 	})
 	t.Run("nodes, services and pods go on", func(t *testing.T) { // R-177
-		nodes.goOn(t, r, since)
+		nodes.checkContinuity(t, r, since)
 		now := &corev1.Pod{}
-		must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), now))
+		requireNoError(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), now))
 		if now.UID != pod.UID || now.Status.Phase != corev1.PodRunning {
 			t.Errorf("the pod is %s", now.Status.Phase)
 		}
@@ -123,13 +123,13 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		t.Run("installed again in namespace "+namespace+", it takes the nodes over as they are", func(t *testing.T) {
 			m := *m
 			m.T = t
-			m.install(namespace)
+			m.installOperator(namespace)
 			running = m.run()
 			list(t, r)
-			allReady(t, r)
-			nodes.areTheSame(t, r)
+			waitUntilAllReady(t, r)
+			nodes.checkUnchanged(t, r)
 			if namespace != rig.Namespace {
-				m.uninstall(namespace, running)
+				m.uninstallOperator(namespace, running)
 				deleteNamespace(t, r, namespace)
 			}
 		})
@@ -137,27 +137,27 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	t.Run("uninstalled after its hosts and Machines, it leaves nothing but what the guide lists", func(t *testing.T) { // R-171, R-176
 		m := *m
 		m.T = t
-		must(t, r.Client.Delete(t.Context(), pod))
+		requireNoError(t, r.Client.Delete(t.Context(), pod))
 		set := &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}
-		must(t, r.Client.Delete(t.Context(), set))
-		must(t, r.DeleteInstances(t.Context()))
-		gone(t, r, "instance-1")
-		gone(t, r, "instance-2")
-		eventually(t, "the Machines are gone", func(ctx context.Context) (bool, error) {
+		requireNoError(t, r.Client.Delete(t.Context(), set))
+		requireNoError(t, r.DeleteInstances(t.Context()))
+		waitUntilDeleted(t, r, "instance-1")
+		waitUntilDeleted(t, r, "instance-2")
+		waitUntil(t, "the Machines are gone", func(ctx context.Context) (bool, error) {
 			machines, err := r.Machines(ctx, machineSet)
 			var instances v1alpha1.WindowsInstanceList
 			err = errors.Join(err, r.Client.List(ctx, &instances))
 			return len(machines)+len(instances.Items) == 0, err
 		})
-		m.uninstall(rig.Namespace, running)
+		m.uninstallOperator(rig.Namespace, running)
 		deleteNamespace(t, r, rig.Namespace)
 		expectLeft(t, r, before, "After the nodes")
 	})
-	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) }) // R-158, L-18
+	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { checkOnlyAgentCommands(t, r) }) // R-158, L-18
 }
 
-// onlyVerbs checks that hosts received only agent commands, and therefore no command to update Windows.
-func onlyVerbs(t *testing.T, r *rig.Rig) {
+// checkOnlyAgentCommands checks that hosts received only agent commands, and therefore no command to update Windows.
+func checkOnlyAgentCommands(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	verb := regexp.MustCompile(`^C:\\(k|ProgramData\\ssh)\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|commit|reboot)( |$)`)
 	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
@@ -169,14 +169,14 @@ func onlyVerbs(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// allReady waits for the listed hosts and the Machines.
-func allReady(t *testing.T, r *rig.Rig) {
+// waitUntilAllReady waits for the listed hosts and the Machines.
+func waitUntilAllReady(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	ready(t, r)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	waitUntilReady(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := r.WaitMachinesReady(ctx, machineSet, 1)
-	must(t, err)
+	requireNoError(t, err)
 }
 
 // windowsHosts returns all hosts, by node name.
@@ -187,7 +187,7 @@ func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
 		hosts[h.NodeName()] = h
 	}
 	machines, err := r.Machines(t.Context(), machineSet)
-	must(t, err)
+	requireNoError(t, err)
 	for _, machine := range machines {
 		if machine.Status.NodeRef == nil {
 			t.Fatalf("Machine %s has no node", machine.Name)
@@ -197,22 +197,22 @@ func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
 	return hosts
 }
 
-// memory records the state of nodes and hosts.
-type memory map[string]rememberedNode
+// fleetState records the state of nodes and hosts.
+type fleetState map[string]nodeState
 
-type rememberedNode struct {
+type nodeState struct {
 	uid      types.UID
 	bootID   string
 	services map[string]int // process IDs
 	entries  int            // of the host's journal
 }
 
-func remember(t *testing.T, r *rig.Rig) memory {
+func rememberFleet(t *testing.T, r *rig.Rig) fleetState {
 	t.Helper()
-	m := memory{}
+	m := fleetState{}
 	for name, h := range windowsHosts(t, r) {
-		m[name] = rememberedNode{
-			uid: node(t, r, name).UID, bootID: h.Machine().BootID(), services: servicesOf(t, h),
+		m[name] = nodeState{
+			uid: getNode(t, r, name).UID, bootID: h.Machine().BootID(), services: servicesOf(t, h),
 			entries: len(h.Machine().Journal().Entries(nil)),
 		}
 	}
@@ -223,7 +223,7 @@ func remember(t *testing.T, r *rig.Rig) memory {
 func servicesOf(t *testing.T, h *rig.Host) map[string]int {
 	t.Helper()
 	services, err := h.Machine().Host().Services.Query(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 	running := map[string]int{}
 	for _, service := range services {
 		if service.State == host.ServiceRunning && strings.HasPrefix(service.Description, "OpenShift managed") {
@@ -236,27 +236,27 @@ func servicesOf(t *testing.T, h *rig.Host) map[string]int {
 	return running
 }
 
-func renewed(t *testing.T, r *rig.Rig, node string) time.Time {
+func leaseRenewTime(t *testing.T, r *rig.Rig, node string) time.Time {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	must(t, r.Client.Get(t.Context(), keyOf(corev1.NamespaceNodeLease, node), lease))
+	requireNoError(t, r.Client.Get(t.Context(), keyOf(corev1.NamespaceNodeLease, node), lease))
 	return lease.Spec.RenewTime.Time
 }
 
-// goOn waits until each node has renewed its lease several times since, and checks that the node is unchanged and
+// checkContinuity waits until each node has renewed its lease several times since, and checks that the node is unchanged and
 // Ready.
-func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
+func (m fleetState) checkContinuity(t *testing.T, r *rig.Rig, since map[string]time.Time) {
 	t.Helper()
 	const some = 20 * time.Second // a kubelet renews its lease every 10 s
 	for name := range m {
-		eventually(t, "node "+name+" renews its lease", func(context.Context) (bool, error) {
-			return renewed(t, r, name).Sub(since[name]) >= some, nil
+		waitUntil(t, "node "+name+" renews its lease", func(context.Context) (bool, error) {
+			return leaseRenewTime(t, r, name).Sub(since[name]) >= some, nil
 		})
-		if !isReady(node(t, r, name)) {
+		if !isReady(getNode(t, r, name)) {
 			t.Errorf("node %s is not Ready", name)
 		}
 	}
-	m.areTheSame(t, r)
+	m.checkUnchanged(t, r)
 	for name, h := range windowsHosts(t, r) {
 		touched := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[m[name].entries:], func(e fake.Entry) bool {
 			return !slices.Contains([]fake.Kind{fake.KindConnection, fake.KindExec, fake.KindService, fake.KindReboot}, e.Kind)
@@ -267,8 +267,8 @@ func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
 	}
 }
 
-// areTheSame checks that no node was recreated and no service or host restarted.
-func (m memory) areTheSame(t *testing.T, r *rig.Rig) {
+// checkUnchanged checks that no node was recreated and no service or host restarted.
+func (m fleetState) checkUnchanged(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	hosts := windowsHosts(t, r)
 	if got, want := slices.Sorted(maps.Keys(hosts)), slices.Sorted(maps.Keys(m)); !slices.Equal(got, want) {
@@ -276,7 +276,7 @@ func (m memory) areTheSame(t *testing.T, r *rig.Rig) {
 	}
 	for name, was := range m {
 		h := hosts[name]
-		if now := node(t, r, name); now.UID != was.uid || now.Spec.Unschedulable {
+		if now := getNode(t, r, name); now.UID != was.uid || now.Spec.Unschedulable {
 			t.Errorf("node %s is %s, unschedulable %t; it was %s", name, now.UID, now.Spec.Unschedulable, was.uid)
 		}
 		if now := servicesOf(t, h); !maps.Equal(now, was.services) {
@@ -305,20 +305,20 @@ func runPod(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
 			Containers:  []corev1.Container{{Name: "web", Image: "example.com/web"}},
 		},
 	}
-	must(t, r.Client.Create(t.Context(), pod))
-	eventually(t, "the pod runs", func(ctx context.Context) (bool, error) {
+	requireNoError(t, r.Client.Create(t.Context(), pod))
+	waitUntil(t, "the pod runs", func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return pod.Status.Phase == corev1.PodRunning, err
 	})
 	return pod
 }
 
-// podsStayAway deletes all pods of the operator's namespace as described in the guide, and waits until none is
+// deleteAllPods deletes all pods of the operator's namespace as described in the guide, and waits until none is
 // left.
-func podsStayAway(t *testing.T, r *rig.Rig) {
+func deleteAllPods(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	must(t, r.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(rig.Namespace)))
-	eventually(t, "there are no pods", func(ctx context.Context) (bool, error) {
+	requireNoError(t, r.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(rig.Namespace)))
+	waitUntil(t, "there are no pods", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := r.Client.List(ctx, &pods, client.InNamespace(rig.Namespace))
 		return len(pods.Items) == 0, err
@@ -326,7 +326,7 @@ func podsStayAway(t *testing.T, r *rig.Rig) {
 	for _, kind := range []string{"Deployment", "ReplicaSet", "DaemonSet", "StatefulSet"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind + "List"})
-		must(t, r.Client.List(t.Context(), list, client.InNamespace(rig.Namespace)))
+		requireNoError(t, r.Client.List(t.Context(), list, client.InNamespace(rig.Namespace)))
 		if len(list.Items) > 0 {
 			t.Errorf("%s %s would make pods again", kind, list.Items[0].GetName())
 		}
@@ -337,12 +337,12 @@ func podsStayAway(t *testing.T, r *rig.Rig) {
 func deleteNamespace(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	must(t, r.Client.Delete(t.Context(), namespace))
-	eventually(t, "namespace "+name+" is gone", func(ctx context.Context) (bool, error) {
+	requireNoError(t, r.Client.Delete(t.Context(), namespace))
+	waitUntil(t, "namespace "+name+" is gone", func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
-	eventually(t, "the admission policies are gone that belonged to it", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the admission policies are gone that belonged to it", func(ctx context.Context) (bool, error) {
 		var policies admissionv1.ValidatingAdmissionPolicyList
 		var bindings admissionv1.ValidatingAdmissionPolicyBindingList
 		ours := client.MatchingLabels{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}

@@ -16,20 +16,20 @@ import (
 // A list of Windows that fails midway must not be treated as complete. An object of the Host Networking Service
 // that vanishes during a call must not stop the operator.
 func TestHostsWhoseListsFailOrShrink(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
 	unreadable, shrinking := r.Host("instance-1").Machine(), r.Host("instance-2").Machine()
 	before := shrinking.Snapshot()
 	mend := unreadable.FailList(fake.AntivirusList, 1, fake.CodeAccessDenied)
 	run(t, r)
 	list(t, r)
-	ready(t, r)
+	waitUntilReady(t, r)
 
 	t.Run("exclusions that cannot be read are not set, and the status and an event have the reason", func(t *testing.T) {
 		if set := unreadable.Exclusions(); len(set) != 0 {
 			t.Errorf("the exclusions are %v", set)
 		}
 		instance, err := r.Instance(t.Context(), "instance-1")
-		must(t, err)
+		requireNoError(t, err)
 		ready := ""
 		for _, condition := range instance.Status.Conditions {
 			if condition.Type == "Ready" {
@@ -39,9 +39,9 @@ func TestHostsWhoseListsFailOrShrink(t *testing.T) {
 		if !strings.Contains(ready, "AntivirusExclusions") || !strings.Contains(ready, "0x80041003") {
 			t.Errorf("Ready has the message %q", ready)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
-		must(t, r.WaitFor(ctx, "the event about the exclusions", &eventsv1.Event{},
+		requireNoError(t, r.WaitFor(ctx, "the event about the exclusions", &eventsv1.Event{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var list eventsv1.EventList
 				err := reader.List(ctx, &list, client.InNamespace(r.Namespace()))
@@ -63,7 +63,7 @@ func TestHostsWhoseListsFailOrShrink(t *testing.T) {
 		shrinking.FailList(fake.AntivirusList, 0, fake.CodeInvalidClass)
 		vanished := shrinking.VanishHNS("OVNKubernetesHybridOverlayNetwork", true)
 		list(t, r, "instance-1")
-		gone(t, r, "instance-2")
+		waitUntilDeleted(t, r, "instance-2")
 		if !vanished() {
 			t.Error("no network has vanished")
 		}

@@ -28,9 +28,9 @@ func newGatherCommand() *cobra.Command {
 	return command
 }
 
-// arguments returns the arguments of the command: if the program is called gather, the subcommand is the first
+// commandArguments returns the arguments of the command: if the program is called gather, the subcommand is the first
 // argument.
-func arguments(process []string) []string {
+func commandArguments(process []string) []string {
 	if filepath.Base(process[0]) == gatherName {
 		return append([]string{gatherName}, process[1:]...)
 	}

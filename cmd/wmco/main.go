@@ -36,7 +36,7 @@ var version = "0.0.0-unversioned"
 
 func main() {
 	command := newCommand()
-	command.SetArgs(arguments(os.Args))
+	command.SetArgs(commandArguments(os.Args))
 	err := command.ExecuteContext(ctrl.SetupSignalHandler())
 	if status := inspection.ExitStatus(0); errors.As(err, &status) {
 		os.Exit(status.ExitStatus())
@@ -70,11 +70,11 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := complete(&c, legacyAlgorithms); err != nil {
+			if err := readEnvironment(&c, legacyAlgorithms); err != nil {
 				return err
 			}
 			startLog(&c)
-			if _, ignored := debugLogging(os.Getenv(argumentsVariable)); len(ignored) > 0 {
+			if _, ignored := parseDebugLogging(os.Getenv(argumentsVariable)); len(ignored) > 0 {
 				c.Logger.Info("arguments in the environment variable are ignored", "variable", argumentsVariable, "ignored", ignored)
 			}
 			return operator.Run(cmd.Context(), c)
@@ -108,7 +108,7 @@ func newCommand() *cobra.Command {
 	for _, inspecting := range inspection.Commands(func() (operator.Config, error) {
 		debug.SetMemoryLimit(inspectionMemory)
 		log.SetLogger(logr.Discard()) // the output belongs to the caller, and errors are returned
-		err := complete(&c, legacyAlgorithms)
+		err := readEnvironment(&c, legacyAlgorithms)
 		return c, err
 	}) {
 		// kubectl windows passes the flags of the operator in the same pod to these commands.
@@ -131,8 +131,8 @@ const (
 	argumentsVariable = "ARGS"
 )
 
-// debugLogging reports whether the value of ARGS requests debug logs, and returns the ignored arguments.
-func debugLogging(value string) (debug bool, ignored []string) {
+// parseDebugLogging reports whether the value of ARGS requests debug logs, and returns the ignored arguments.
+func parseDebugLogging(value string) (debug bool, ignored []string) {
 	for _, argument := range strings.Fields(value) {
 		name, setting, set := strings.Cut(strings.TrimLeft(argument, "-"), "=")
 		enabled, err := strconv.ParseBool(setting)
@@ -161,16 +161,16 @@ func pauseImage() (string, error) {
 	return image, nil
 }
 
-// cryptography returns the version of Go's FIPS 140-3 module in use; "off" without.
-func cryptography() string {
+// fipsVersion returns the version of Go's FIPS 140-3 module in use; "off" without.
+func fipsVersion() string {
 	if !fips140.Enabled() {
 		return "off"
 	}
 	return fips140.Version()
 }
 
-// complete reads the settings from the environment.
-func complete(c *operator.Config, legacyAlgorithms string) error {
+// readEnvironment reads the settings from the environment.
+func readEnvironment(c *operator.Config, legacyAlgorithms string) error {
 	var err error
 	if c.LegacyAlgorithms, err = remote.ParseLegacyAlgorithms(legacyAlgorithms); err != nil {
 		return fmt.Errorf("the flag --%s, or the environment variable %s: %w", legacyAlgorithmsFlag,
@@ -180,7 +180,7 @@ func complete(c *operator.Config, legacyAlgorithms string) error {
 	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
 		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the namespace that the operator is installed in, and only that one", c.Namespace)
 	}
-	if debug, _ := debugLogging(os.Getenv(argumentsVariable)); debug {
+	if debug, _ := parseDebugLogging(os.Getenv(argumentsVariable)); debug {
 		c.Debug = true
 	}
 	c.OperatorCondition = os.Getenv(operatorcondition.NameVariable)
@@ -205,5 +205,5 @@ func startLog(c *operator.Config) {
 	c.Logger = zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(c.Logger)
 	klog.SetLogger(c.Logger)
-	c.Logger.Info("starting the operator", "version", version, "fips140", cryptography())
+	c.Logger.Info("starting the operator", "version", version, "fips140", fipsVersion())
 }

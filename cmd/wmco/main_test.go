@@ -66,7 +66,7 @@ func TestTheVariableARGSRequestsDebugLogs(t *testing.T) {
 		"debugLogging":                   {ignored: []string{"debugLogging"}},
 		"--zap-level=9 --debugLogging x": {debug: true, ignored: []string{"--zap-level=9", "x"}},
 	} {
-		if debug, ignored := debugLogging(value); debug != want.debug || !slices.Equal(ignored, want.ignored) {
+		if debug, ignored := parseDebugLogging(value); debug != want.debug || !slices.Equal(ignored, want.ignored) {
 			t.Errorf("%q requests debug logs: %t, and %q are ignored", value, debug, ignored)
 		}
 	}
@@ -83,7 +83,7 @@ func TestTheConfigurationHasTheDebugLogsOfTheVariable(t *testing.T) {
 	for value, want := range map[string]bool{"--debugLogging": true, "": false} {
 		t.Setenv(argumentsVariable, value)
 		c := operator.Config{}
-		if err := complete(&c, ""); err != nil || c.Debug != want {
+		if err := readEnvironment(&c, ""); err != nil || c.Debug != want {
 			t.Errorf("with %q debug logs are %t, error %v", value, c.Debug, err)
 		}
 	}
@@ -98,12 +98,12 @@ func TestTheProgramThatIsCalledGatherGathers(t *testing.T) {
 			[]string{"--payload-dir=/gather"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := arguments(test.process); !slices.Equal(got, test.want) {
+			if got := commandArguments(test.process); !slices.Equal(got, test.want) {
 				t.Errorf("its arguments are %q", got)
 			}
 		})
 	}
-	command, _, err := newCommand().Find(arguments([]string{"/usr/bin/gather"}))
+	command, _, err := newCommand().Find(commandArguments([]string{"/usr/bin/gather"}))
 	if err != nil || command.Name() != "gather" {
 		t.Fatalf("it runs %s, error %v", command.Name(), err)
 	}

@@ -63,10 +63,10 @@ func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	if err := run(options{root: root, out: directory, version: makefileVersion(t), flavor: "redhat"}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	want := contents(t, directory)
+	want := readFiles(t, directory)
 	got := map[string]string{}
 	for _, folder := range []string{"bundle", "catalog"} {
-		for name, text := range contents(t, filepath.Join(root, "deploy", "olm", folder)) {
+		for name, text := range readFiles(t, filepath.Join(root, "deploy", "olm", folder)) {
 			got[folder+"/"+name] = text
 		}
 	}
@@ -75,8 +75,8 @@ func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	}
 }
 
-// contents returns the files of a directory.
-func contents(t *testing.T, directory string) map[string]string {
+// readFiles returns the files of a directory.
+func readFiles(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
@@ -134,7 +134,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range contents(t, filepath.Join(root, "deploy", "olm", "bundle", "manifests")) {
+		for name, text := range readFiles(t, filepath.Join(root, "deploy", "olm", "bundle", "manifests")) {
 			var object metav1.PartialObjectMetadata
 			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 				t.Fatal(err)
@@ -228,17 +228,17 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 // R-155
 func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	s := read(t)
-	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3",
-		LeastKubernetes: "1.36.2"}
+	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3",
+		MinKubernetes: "1.36.2"}
 	csv := csvOf(t, s)
 	if csv.Spec.MinKubeVersion != "1.36.2" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
 	}
-	if got := annotations(s)["com.redhat.openshift.versions"]; got != "=v5.0" {
+	if got := bundleAnnotations(s)["com.redhat.openshift.versions"]; got != "=v5.0" {
 		t.Errorf("it is in the catalogs of %s", got)
 	}
 	t.Run("and the cluster may go one minor version further, before the operator does", func(t *testing.T) {
-		if got := properties(s); !slices.Equal(got, []property{{"olm.maxOpenShiftVersion", "5.1"}}) {
+		if got := releaseProperties(s); !slices.Equal(got, []property{{"olm.maxOpenShiftVersion", "5.1"}}) {
 			t.Error(got)
 		}
 	})
@@ -257,18 +257,18 @@ func TestAListOfReleasesWithoutTheVersionAsItsLastReleaseIsRefused(t *testing.T)
 		version  string
 		says     string
 	}{
-		"another version": {[]release{final("12.0.0")}, "12.0.1", "add the new release there"},
+		"another version": {[]release{newFinalRelease("12.0.0")}, "12.0.1", "add the new release there"},
 		"no release":      {nil, "12.0.0", "names no release"},
 		"not a version":   {[]release{{Version: "twelve"}}, "twelve", `"twelve" is not a version`},
 		// R-002
-		"a pre-release": {[]release{final("12.0.0"), final("12.1.0-rc.1")}, "12.1.0-rc.1",
+		"a pre-release": {[]release{newFinalRelease("12.0.0"), newFinalRelease("12.1.0-rc.1")}, "12.1.0-rc.1",
 			"12.1.0-rc.1 is a pre-release: channel stable has final releases only"},
-		"in the wrong order": {[]release{final("12.0.1"), final("12.0.0")}, "12.0.0", "list the oldest first"},
+		"in the wrong order": {[]release{newFinalRelease("12.0.1"), newFinalRelease("12.0.0")}, "12.0.0", "list the oldest first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t)
 			s.releases.Releases = test.releases
-			if _, err := generate(s, options{version: test.version}); err == nil || !strings.Contains(err.Error(), test.says) {
+			if _, err := generateFiles(s, options{version: test.version}); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v", err)
 			}
 		})

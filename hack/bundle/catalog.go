@@ -55,27 +55,27 @@ type (
 // not support.
 const maxOpenShiftVersion = "olm.maxOpenShiftVersion"
 
-// properties returns the properties of the release that OLM does not read from the bundle.
-func properties(s *sources) []property {
+// releaseProperties returns the properties of the release that OLM does not read from the bundle.
+func releaseProperties(s *sources) []property {
 	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
 }
 
 // headEntry returns the channel entry of the newest release.
 func headEntry(f flavor, all releases) channelEntry {
-	head := all.head()
-	entry := channelEntry{Name: f.release(head.Version), SkipRange: head.skipRange()}
-	if replaced := all.replaced(); replaced != "" {
-		entry.Replaces = f.release(replaced)
+	head := all.headRelease()
+	entry := channelEntry{Name: f.releaseName(head.Version), SkipRange: head.skipRange()}
+	if replaced := all.replacedVersion(); replaced != "" {
+		entry.Replaces = f.releaseName(replaced)
 	}
 	for _, skipped := range head.Skips {
-		entry.Skips = append(entry.Skips, f.release(skipped))
+		entry.Skips = append(entry.Skips, f.releaseName(skipped))
 	}
 	return entry
 }
 
-// makeCatalog returns the catalog: the package, the channel, and the bundle of the newest release. Earlier releases
+// newCatalog returns the catalog: the package, the channel, and the bundle of the newest release. Earlier releases
 // are not in the catalog, because an entry needs a bundle, and the head replaces each of them directly.
-func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
+func newCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
 	objects := []any{
 		catalogPackage{
 			Schema: "olm.package", Name: s.flavor.packageName(), DefaultChannel: defaultChannel, Description: csv.Annotations["description"],
@@ -101,7 +101,7 @@ func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) 
 }
 
 func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) catalogBundle {
-	release := s.releases.head()
+	release := s.releases.headRelease()
 	image = cmp.Or(image, s.flavor.packageName()+"-bundle:v"+release.Version)
 	bundle := catalogBundle{
 		Schema: "olm.bundle", Package: s.flavor.packageName(), Name: csv.Name, Image: image,
@@ -122,6 +122,6 @@ func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) cat
 			"installModes": csv.Spec.InstallModes, "customResourceDefinitions": csv.Spec.CustomResourceDefinitions,
 		}},
 	)
-	bundle.Properties = append(bundle.Properties, properties(s)...)
+	bundle.Properties = append(bundle.Properties, releaseProperties(s)...)
 	return bundle
 }

@@ -11,7 +11,7 @@ import (
 // catalogObjects returns the objects of a catalog, by schema.
 func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 	t.Helper()
-	data, err := makeCatalog(s, csvOf(t, s), "")
+	data, err := newCatalog(s, csvOf(t, s), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 	if len(bundles) != 1 || bundles[0]["name"] != "windows-machine-config-operator.v"+makefileVersion(t) {
 		t.Errorf("bundles %v", bundles)
 	}
-	for name, value := range annotations(s) {
+	for name, value := range bundleAnnotations(s) {
 		if strings.Contains(name, ".channel") && value != "stable" {
 			t.Errorf("the bundle's %s is %s", name, value)
 		}
@@ -51,7 +51,7 @@ func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 
 func TestABundleImageThatIsNoReferenceIsRefused(t *testing.T) {
 	s := read(t)
-	_, err := generate(s, options{version: makefileVersion(t), bundleImage: "Registry/with a space"})
+	_, err := generateFiles(s, options{version: makefileVersion(t), bundleImage: "Registry/with a space"})
 	if err == nil || !strings.Contains(err.Error(), "BUNDLE_IMAGE=Registry/with a space is not the name of an image") {
 		t.Errorf("got %v", err)
 	}

@@ -23,16 +23,16 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // clusterServiceVersion returns the description of the current release from which OLM installs.
 func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVersion, error) {
 	csv := s.base.DeepCopy()
-	release := s.releases.head()
+	release := s.releases.headRelease()
 	parsed, err := semver.Parse(release.Version)
 	if err != nil {
 		return nil, err
 	}
-	csv.Name = s.flavor.release(release.Version)
+	csv.Name = s.flavor.releaseName(release.Version)
 	csv.Spec.Version = version.OperatorVersion{Version: parsed}
 	entry := headEntry(s.flavor, s.releases)
 	csv.Spec.Replaces, csv.Spec.Skips = entry.Replaces, entry.Skips
-	csv.Spec.MinKubeVersion = s.line.LeastKubernetes
+	csv.Spec.MinKubeVersion = s.line.MinKubernetes
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(s.icon), MediaType: "image/svg+xml"}}
 	strategy, err := installStrategy(s, image)
 	if err != nil {
@@ -44,10 +44,10 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	csv.Annotations["containerImage"] = container.Image
 	csv.Annotations["olm.skipRange"] = release.skipRange()
 	describeFeatures(csv)
-	if csv.Annotations["alm-examples"], err = indented(s.examples); err != nil {
+	if csv.Annotations["alm-examples"], err = encodeIndented(s.examples); err != nil {
 		return nil, err
 	}
-	return csv, s.flavor.describe(csv)
+	return csv, s.flavor.customizeCSV(csv)
 }
 
 // relatedImages returns the images that a mirror of the release must have: the operator's image, and the images in
@@ -114,40 +114,40 @@ func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, e
 	}, nil
 }
 
-// manifest returns the object without the fields that only a server writes.
-func manifest(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
+// manifestFromCSV returns the object without the fields that only a server writes.
+func manifestFromCSV(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {
 		return nil, err
 	}
 	delete(object, "status")
-	prune(object)
+	removeEmptyFields(object)
 	return object, nil
 }
 
-// prune removes empty fields: null, and the empty objects that Go types write instead.
-func prune(value any) {
+// removeEmptyFields removes empty fields: null, and the empty objects that Go types write instead.
+func removeEmptyFields(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, field := range v {
-			prune(field)
-			if nothing(key, field) {
+			removeEmptyFields(field)
+			if isEmptyField(key, field) {
 				delete(v, key)
 			}
 		}
 	case []any:
 		for _, element := range v {
-			prune(element)
+			removeEmptyFields(element)
 		}
 	}
 }
 
-func nothing(key string, field any) bool {
+func isEmptyField(key string, field any) bool {
 	object, ok := field.(map[string]any)
 	return field == nil || ok && len(object) == 0 && key != "emptyDir" // empty, but significant
 }
 
-func indented(value any) (string, error) {
+func encodeIndented(value any) (string, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetIndent("", "  ")

@@ -124,11 +124,11 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 //
 func TestAReleaseSaysWhichOneItReplaces(t *testing.T) {
 	s := read(t)
-	s.releases = releases{[]release{final("12.0.0")}}
+	s.releases = releases{[]release{newFinalRelease("12.0.0")}}
 	if first := csvOf(t, s); first.Spec.Replaces != "" || first.Name != "windows-machine-config-operator.v12.0.0" {
 		t.Errorf("the first one is %s and replaces %q", first.Name, first.Spec.Replaces)
 	}
-	s.releases = releases{[]release{final("12.0.0"), final("12.0.1")}}
+	s.releases = releases{[]release{newFinalRelease("12.0.0"), newFinalRelease("12.0.1")}}
 	second := csvOf(t, s)
 	if second.Spec.Replaces != "windows-machine-config-operator.v12.0.0" ||
 		second.Name != "windows-machine-config-operator.v12.0.1" || second.Spec.Version.String() != "12.0.1" {

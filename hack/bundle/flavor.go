@@ -21,8 +21,8 @@ type flavor struct {
 	note string
 }
 
-// flavors returns the flavors, keyed by the value of -flavor.
-func flavors() map[string]flavor {
+// flavorsByName returns the flavors, keyed by the value of -flavor.
+func flavorsByName() map[string]flavor {
 	return map[string]flavor{
 		// This is the name of the tile in the earlier guides.
 		"redhat": {subscriptions: []string{"Red Hat OpenShift support for Windows Containers"},
@@ -33,9 +33,9 @@ func flavors() map[string]flavor {
 }
 
 func parseFlavor(text string) (flavor, error) {
-	f, ok := flavors()[text]
+	f, ok := flavorsByName()[text]
 	if !ok {
-		return flavor{}, fmt.Errorf("FLAVOR=%s is not known: the flavors are %s", text, strings.Join(sortedKeys(flavors()), ", "))
+		return flavor{}, fmt.Errorf("FLAVOR=%s is not known: the flavors are %s", text, strings.Join(sortedKeys(flavorsByName()), ", "))
 	}
 	return f, nil
 }
@@ -43,11 +43,11 @@ func parseFlavor(text string) (flavor, error) {
 // packageName returns the name of the package in a catalog.
 func (f flavor) packageName() string { return f.prefix + packageName }
 
-// release returns the name of a release of the package.
-func (f flavor) release(version string) string { return f.packageName() + ".v" + version }
+// releaseName returns the name of a release of the package.
+func (f flavor) releaseName(version string) string { return f.packageName() + ".v" + version }
 
-// describe sets the fields of a ClusterServiceVersion that differ between flavors.
-func (f flavor) describe(csv *v1alpha1.ClusterServiceVersion) error {
+// customizeCSV sets the fields of a ClusterServiceVersion that differ between flavors.
+func (f flavor) customizeCSV(csv *v1alpha1.ClusterServiceVersion) error {
 	csv.Spec.DisplayName = f.title + csv.Spec.DisplayName
 	csv.Spec.Keywords = append(csv.Spec.Keywords, f.keywords...)
 	csv.Spec.Description = f.note + csv.Spec.Description

@@ -55,7 +55,7 @@ func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
 			strings.Contains(string(text), `"name":"windows-machine-config-operator.v`) {
 			t.Errorf("got %s", text)
 		}
-		if got := annotations(s)["operators.operatorframework.io.bundle.package.v1"]; got != "community-windows-machine-config-operator" {
+		if got := bundleAnnotations(s)["operators.operatorframework.io.bundle.package.v1"]; got != "community-windows-machine-config-operator" {
 			t.Errorf("the bundle is of package %s", got)
 		}
 	})
@@ -71,8 +71,8 @@ func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
 		if err := run(options{root: root, out: out, version: version, flavor: "community"}, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		if _, has := contents(t, filepath.Join(out, "bundle"))["manifests/community-windows-machine-config-operator.clusterserviceversion.yaml"]; !has {
-			t.Errorf("there are %v", sortedKeys(contents(t, out)))
+		if _, has := readFiles(t, filepath.Join(out, "bundle"))["manifests/community-windows-machine-config-operator.clusterserviceversion.yaml"]; !has {
+			t.Errorf("there are %v", sortedKeys(readFiles(t, out)))
 		}
 	})
 	t.Run("another flavor is refused", func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestTheOperatorIsDisconnectedIfEveryImageHasADigest(t *testing.T) {
 				pauseImage: test.pause}, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			text := contents(t, out)["bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml"]
+			text := readFiles(t, out)["bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml"]
 			if got := strings.Contains(text, disconnected+`: "true"`); got != (test.want == "true") {
 				t.Errorf("it is said to be: %v", got)
 			}

@@ -10,9 +10,9 @@ import (
 
 const generated = "# Written by hack/bundle; do not edit.\n"
 
-// generate returns all files, keyed by their path below deploy/olm.
-func generate(s *sources, o options) (map[string][]byte, error) {
-	if err := s.releases.check(o.version); err != nil {
+// generateFiles returns all files, keyed by their path below deploy/olm.
+func generateFiles(s *sources, o options) (map[string][]byte, error) {
+	if err := s.releases.checkUpgradePath(o.version); err != nil {
 		return nil, err
 	}
 	if o.pauseImage != "" {
@@ -31,22 +31,22 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := manifest(csv)
+	object, err := manifestFromCSV(csv)
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := makeCatalog(s, csv, o.bundleImage)
+	catalog, err := newCatalog(s, csv, o.bundleImage)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{
-		"bundle/bundle.Dockerfile": []byte(generated + dockerfile(annotations(s))),
+		"bundle/bundle.Dockerfile": []byte(generated + formatDockerfile(bundleAnnotations(s))),
 		"catalog/catalog.yaml":     catalog,
 	}
 	for name, object := range map[string]any{
 		"bundle/manifests/" + s.flavor.packageName() + ".clusterserviceversion.yaml": object,
-		"bundle/metadata/annotations.yaml":                                           map[string]any{"annotations": annotations(s)},
-		"bundle/metadata/properties.yaml":                                            map[string]any{"properties": properties(s)},
+		"bundle/metadata/annotations.yaml":                                           map[string]any{"annotations": bundleAnnotations(s)},
+		"bundle/metadata/properties.yaml":                                            map[string]any{"properties": releaseProperties(s)},
 	} {
 		data, err := yaml.Marshal(object)
 		if err != nil {
@@ -67,9 +67,9 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 	return files, nil
 }
 
-// annotations describe the content of the bundle. A catalog of OpenShift is for one minor version, which the last
+// bundleAnnotations describe the content of the bundle. A catalog of OpenShift is for one minor version, which the last
 // annotation names.
-func annotations(s *sources) map[string]string {
+func bundleAnnotations(s *sources) map[string]string {
 	const prefix = "operators.operatorframework.io.bundle."
 	return map[string]string{
 		prefix + "mediatype.v1":         "registry+v1",
@@ -82,8 +82,8 @@ func annotations(s *sources) map[string]string {
 	}
 }
 
-// dockerfile returns the Dockerfile of the bundle's image, with the bundle directory as context.
-func dockerfile(labels map[string]string) string {
+// formatDockerfile returns the Dockerfile of the bundle's image, with the bundle directory as context.
+func formatDockerfile(labels map[string]string) string {
 	var b strings.Builder
 	b.WriteString("FROM scratch\n")
 	for _, name := range sortedKeys(labels) {

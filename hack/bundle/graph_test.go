@@ -9,12 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/olm"
 )
 
-// offered returns the release that OLM offers to an installed release from the catalog, by the rules of lab/olm, or
+// offeredRelease returns the release that OLM offers to an installed release from the catalog, by the rules of lab/olm, or
 // "".
-func offered(t *testing.T, s sources, all releases, installed string) string {
+func offeredRelease(t *testing.T, s sources, all releases, installed string) string {
 	t.Helper()
 	s.releases = all
-	text, err := makeCatalog(&s, csvOf(t, &s), "")
+	text, err := newCatalog(&s, csvOf(t, &s), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,18 +22,18 @@ func offered(t *testing.T, s sources, all releases, installed string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := olm.Offered(catalog.Channel(packageName, ""), s.flavor.release(installed), semver.MustParse(installed))
+	next, err := olm.NextRelease(catalog.Channel(packageName, ""), s.flavor.releaseName(installed), semver.MustParse(installed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return next
 }
 
-// path returns the releases that OLM installs one after the other.
-func path(t *testing.T, s sources, all releases, installed string) []string {
+// upgradePath returns the releases that OLM installs one after the other.
+func upgradePath(t *testing.T, s sources, all releases, installed string) []string {
 	t.Helper()
 	var steps []string
-	for next := offered(t, s, all, installed); next != ""; next = offered(t, s, all, next[len(packageName)+2:]) {
+	for next := offeredRelease(t, s, all, installed); next != ""; next = offeredRelease(t, s, all, next[len(packageName)+2:]) {
 		if steps = append(steps, next); len(steps) > len(all.Releases) {
 			t.Fatalf("from %s it goes in circles: %v", installed, steps)
 		}
@@ -44,7 +44,7 @@ func path(t *testing.T, s sources, all releases, installed string) []string {
 func TestTheWaysThroughTheReleases(t *testing.T) {
 	s := read(t)
 	first := s.releases
-	next := releases{append(slices.Clone(first.Releases), final("12.0.1"), final("12.1.0"))}
+	next := releases{append(slices.Clone(first.Releases), newFinalRelease("12.0.1"), newFinalRelease("12.1.0"))}
 	withdrawn := releases{append(slices.Clone(first.Releases), release{Version: "12.0.2", Skips: []string{"12.0.1"}})}
 	const v = packageName + ".v"
 	for _, test := range []struct {
@@ -78,15 +78,15 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 		{"2.0.2, which had to be uninstalled for 3.0.0", first, "2.0.2", []string{v + "12.0.0"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := path(t, *s, test.releases, test.installed); !slices.Equal(got, test.want) {
+			if got := upgradePath(t, *s, test.releases, test.installed); !slices.Equal(got, test.want) {
 				t.Errorf("from %s OLM goes to %v, want %v", test.installed, got, test.want)
 			}
 		})
 	}
 }
 
-// final returns a release that skips no other release.
-func final(version string) release { return release{Version: version} }
+// newFinalRelease returns a release that skips no other release.
+func newFinalRelease(version string) release { return release{Version: version} }
 
 // A cluster is upgraded from one release with extended support to the next over the release in between, which
 // requires its own operator. Each operator release permits an upgrade of the cluster by one minor version.
@@ -94,8 +94,8 @@ func final(version string) release { return release{Version: version} }
 func TestFromOneExtendedReleaseToTheNext(t *testing.T) {
 	const v = packageName + ".v"
 	s := read(t)
-	all := releases{[]release{final("12.0.0"), final("12.0.5"), final("13.0.0"),
-		final("14.0.0")}}
+	all := releases{[]release{newFinalRelease("12.0.0"), newFinalRelease("12.0.5"), newFinalRelease("13.0.0"),
+		newFinalRelease("14.0.0")}}
 	for _, test := range []struct {
 		name      string
 		releases  releases
@@ -109,7 +109,7 @@ func TestFromOneExtendedReleaseToTheNext(t *testing.T) {
 			[]string{v + "14.0.0"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := path(t, *s, test.releases, test.installed); !slices.Equal(got, test.want) {
+			if got := upgradePath(t, *s, test.releases, test.installed); !slices.Equal(got, test.want) {
 				t.Errorf("from %s OLM goes to %v, want %v", test.installed, got, test.want)
 			}
 		})

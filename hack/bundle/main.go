@@ -55,7 +55,7 @@ func run(o options, out io.Writer) error {
 	if s.flavor, err = parseFlavor(o.flavor); err != nil {
 		return err
 	}
-	files, err := generate(s, o)
+	files, err := generateFiles(s, o)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func run(o options, out io.Writer) error {
 			return err
 		}
 	}
-	said := fmt.Sprintf("%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.release(s.releases.head().Version))
+	said := fmt.Sprintf("%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.releaseName(s.releases.headRelease().Version))
 	if o.image != "" && o.bundleImage == "" {
 		said += "The catalog names no real image of the bundle: set BUNDLE_IMAGE before you publish it.\n"
 	}

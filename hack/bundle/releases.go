@@ -31,18 +31,18 @@ type release struct {
 // including the legacy operator.
 func (r release) skipRange() string { return fmt.Sprintf(">=%s <%s", oldest, r.Version) }
 
-func (r releases) head() release { return r.Releases[len(r.Releases)-1] }
+func (r releases) headRelease() release { return r.Releases[len(r.Releases)-1] }
 
-// replaced returns the version that the head replaces, or "" for the first release.
-func (r releases) replaced() string {
+// replacedVersion returns the version that the head replaces, or "" for the first release.
+func (r releases) replacedVersion() string {
 	if len(r.Releases) < 2 {
 		return ""
 	}
 	return r.Releases[len(r.Releases)-2].Version
 }
 
-// check returns an error if the releases do not form a valid upgrade path.
-func (r releases) check(version string) error {
+// checkUpgradePath returns an error if the releases do not form a valid upgrade path.
+func (r releases) checkUpgradePath(version string) error {
 	if len(r.Releases) == 0 {
 		return errors.New("deploy/olm/releases.yaml names no release")
 	}
@@ -60,9 +60,9 @@ func (r releases) check(version string) error {
 			return fmt.Errorf("deploy/olm/releases.yaml: %s is a pre-release: channel %s has final releases only", parsed, defaultChannel)
 		}
 	}
-	if version != r.head().Version {
+	if version != r.headRelease().Version {
 		return fmt.Errorf("the version is %q, and the last one of deploy/olm/releases.yaml %s: add the new release there, or set VERSION in the Makefile",
-			version, r.head().Version)
+			version, r.headRelease().Version)
 	}
 	return nil
 }

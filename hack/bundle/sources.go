@@ -73,7 +73,7 @@ func (s *sources) readDeploy(directory string) error {
 		return fmt.Errorf("build deploy/: %w", err)
 	}
 	for _, r := range built.Resources() {
-		if err := s.take(r); err != nil {
+		if err := s.addObject(r); err != nil {
 			return fmt.Errorf("deploy/: %s %s: %w", r.GetKind(), r.GetName(), err)
 		}
 	}
@@ -83,10 +83,10 @@ func (s *sources) readDeploy(directory string) error {
 	return nil
 }
 
-// take stores the objects of a bundle. OLM itself creates the ServiceAccount and the operator's bindings, and the
+// addObject stores the objects of a bundle. OLM itself creates the ServiceAccount and the operator's bindings, and the
 // administrator creates the namespace. A ClusterServiceVersion grants permissions only to ServiceAccounts, so the
 // permissions of the nodes' programs are separate objects.
-func (s *sources) take(r *resource.Resource) error {
+func (s *sources) addObject(r *resource.Resource) error {
 	data, err := r.AsYAML()
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// greet is a program with the flag -to that prints a greeting and returns the failure.
-func greet(failure error) Program[string] {
+// newGreeter is a program with the flag -to that prints a greeting and returns the failure.
+func newGreeter(failure error) Program[string] {
 	return Program[string]{Name: "greet",
 		Parse: func(arguments []string) (string, error) {
 			flags := flag.NewFlagSet("greet", flag.ContinueOnError)
@@ -43,7 +43,7 @@ func TestAProgramEndsWithAStatusAndAtMostOneSentence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			status := greet(test.failure).run(t.Context(), test.arguments, &stdout, &stderr)
+			status := newGreeter(test.failure).run(t.Context(), test.arguments, &stdout, &stderr)
 			if status != test.status || stdout.String() != test.stdout || stderr.String() != test.stderr {
 				t.Errorf("got status %d, output %q, error %q", status, stdout.String(), stderr.String())
 			}

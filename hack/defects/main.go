@@ -53,7 +53,7 @@ func run(ctx context.Context, out io.Writer, root, pattern string, list bool) er
 	if err != nil {
 		return err
 	}
-	rows := table.matching(chosen)
+	rows := table.matchingRows(chosen)
 	if len(rows) == 0 {
 		return fmt.Errorf("no row matches %q", pattern)
 	}
@@ -73,25 +73,25 @@ func run(ctx context.Context, out io.Writer, root, pattern string, list bool) er
 	return ctx.Err()
 }
 
-// atOnce is the number of defects that are seeded at a time. A test mostly waits for the linker, which uses two
+// maxConcurrentDefects is the number of defects that are seeded at a time. A test mostly waits for the linker, which uses two
 // processors.
-const atOnce = 2
+const maxConcurrentDefects = 2
 
 // seedAll first runs all tests of the rows without a defect, and then seeds the defects.
 func seedAll(ctx context.Context, out io.Writer, s *seeder, rows []row) map[verdict]int {
 	baseline := map[string]testRun{}
 	for name, tests := range testsByPackage(rows) {
-		baseline[name] = s.test(ctx, s.root, name, tests, "")
+		baseline[name] = s.runTests(ctx, s.root, name, tests, "")
 	}
 	counts := map[verdict]int{}
 	var mutex sync.Mutex
 	var group sync.WaitGroup
 	turns := make(chan row)
-	for range atOnce {
+	for range maxConcurrentDefects {
 		group.Go(func() {
 			for r := range turns {
 				begin := time.Now()
-				verdict, why := s.seed(ctx, r, baseline[r.Package])
+				verdict, why := s.seedDefect(ctx, r, baseline[r.Package])
 				mutex.Lock()
 				counts[verdict]++
 				fmt.Fprintf(out, "%-8s %s (%s)%s, %.1fs\n", verdict, r.Defect, r.Breaks, why, time.Since(begin).Seconds())

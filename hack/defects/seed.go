@@ -17,37 +17,37 @@ type seeder struct {
 	root string
 	// tree is the directory of the real copies, which are created one after the other: Go's cache identifies
 	// packages by path.
-	tree string
-	mine sync.Mutex
+	tree     string
+	treeLock sync.Mutex
 }
 
 func newSeeder(root string) *seeder {
 	return &seeder{root: root, tree: filepath.Join(root, "build", "defects")}
 }
 
-// seed applies a defect, runs the tests that must fail, and returns the verdict. why is appended to the printed
+// seedDefect applies a defect, runs the tests that must fail, and returns the verdict. why is appended to the printed
 // line.
-func (s *seeder) seed(ctx context.Context, r row, baseline testRun) (v verdict, why string) {
+func (s *seeder) seedDefect(ctx context.Context, r row, baseline testRun) (v verdict, why string) {
 	if problem := baseline.mustPass(r.Fails); problem != "" {
 		return broken, ": without the defect, " + problem
 	}
-	content, err := r.defective(s.root)
+	content, err := r.contentWithDefect(s.root)
 	if err != nil {
 		return broken, ": " + err.Error()
 	}
-	apply := s.overlaid
+	apply := s.testInOverlay
 	if !strings.HasSuffix(r.File, ".go") {
-		apply = s.copied
+		apply = s.testInCopy
 	}
 	result, err := apply(ctx, r, content)
 	if err != nil {
 		return broken, ": " + err.Error()
 	}
-	return result.judge(r.Fails)
+	return result.computeVerdict(r.Fails)
 }
 
-// overlaid runs the tests with the defect in an overlay.
-func (s *seeder) overlaid(ctx context.Context, r row, content []byte) (result testRun, err error) {
+// testInOverlay runs the tests with the defect in an overlay.
+func (s *seeder) testInOverlay(ctx context.Context, r row, content []byte) (result testRun, err error) {
 	folder, err := os.MkdirTemp("", "defect")
 	if err != nil {
 		return testRun{}, err
@@ -62,13 +62,13 @@ func (s *seeder) overlaid(ctx context.Context, r row, content []byte) (result te
 	if err := errors.Join(os.WriteFile(file, content, 0o600), os.WriteFile(overlay, mapping, 0o600)); err != nil {
 		return testRun{}, err
 	}
-	return s.test(ctx, s.root, r.Package, r.Fails, overlay), nil
+	return s.runTests(ctx, s.root, r.Package, r.Fails, overlay), nil
 }
 
-// copied runs the tests in a copy of the tree that has the defect.
-func (s *seeder) copied(ctx context.Context, r row, content []byte) (result testRun, err error) {
-	s.mine.Lock()
-	defer s.mine.Unlock()
+// testInCopy runs the tests in a copy of the tree that has the defect.
+func (s *seeder) testInCopy(ctx context.Context, r row, content []byte) (result testRun, err error) {
+	s.treeLock.Lock()
+	defer s.treeLock.Unlock()
 	defer func() { err = errors.Join(err, os.RemoveAll(s.tree)) }()
 	if err := errors.Join(os.RemoveAll(s.tree), copyTree(s.root, s.tree)); err != nil {
 		return testRun{}, err
@@ -76,7 +76,7 @@ func (s *seeder) copied(ctx context.Context, r row, content []byte) (result test
 	if err := os.WriteFile(filepath.Join(s.tree, filepath.FromSlash(r.File)), content, 0o600); err != nil {
 		return testRun{}, err
 	}
-	return s.test(ctx, s.tree, r.Package, r.Fails, ""), nil
+	return s.runTests(ctx, s.tree, r.Package, r.Fails, ""), nil
 }
 
 // copyTree copies a checkout. Build results are not copied, but linked.

@@ -52,8 +52,8 @@ func readTable(folder string) (table, error) {
 	return all, nil
 }
 
-// matching returns the rows that match a pattern.
-func (t table) matching(pattern *regexp.Regexp) []row {
+// matchingRows returns the rows that match a pattern.
+func (t table) matchingRows(pattern *regexp.Regexp) []row {
 	return slices.DeleteFunc(slices.Clone(t), func(r row) bool {
 		fields := append([]string{r.Defect, r.Breaks, r.File, r.Package}, r.Fails...)
 		return !slices.ContainsFunc(fields, pattern.MatchString)
@@ -73,8 +73,8 @@ func testsByPackage(rows []row) map[string][]string {
 	return tests
 }
 
-// defective returns the content of the row's file with the defect.
-func (r row) defective(root string) ([]byte, error) {
+// contentWithDefect returns the content of the row's file with the defect.
+func (r row) contentWithDefect(root string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(r.File)))
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func TestEveryRowFitsTheCode(t *testing.T) {
 				t.Error("each row has a sentence of its own")
 			}
 			sentences[r.Defect] = true
-			if _, err := r.defective(repository); err != nil {
+			if _, err := r.contentWithDefect(repository); err != nil {
 				t.Error(err)
 			}
 			if _, read := tests[r.Package]; !read {
@@ -45,7 +45,7 @@ func TestEveryRowFitsTheCode(t *testing.T) {
 				t.Error("it names no test that must fail")
 			}
 			for _, name := range r.Fails {
-				if problem := tests[r.Package].lacks(name); problem != "" {
+				if problem := tests[r.Package].missingPart(name); problem != "" {
 					t.Errorf("%s: %s", r.Package, problem)
 				}
 			}
@@ -85,8 +85,8 @@ func readTests(t *testing.T, name string) packageTests {
 	return tests
 }
 
-// lacks returns the missing part of a test: its function, or the sentence of a subtest.
-func (p packageTests) lacks(test string) string {
+// missingPart returns the missing part of a test: its function, or the sentence of a subtest.
+func (p packageTests) missingPart(test string) string {
 	function, subtests, _ := strings.Cut(test, "/")
 	if !slices.Contains(p.functions, function) {
 		return fmt.Sprintf("there is no test %s", function)

@@ -28,26 +28,26 @@ const (
 type testRun struct {
 	// results maps tests to "pass", "fail" or "skip".
 	results map[string]string
-	// trouble is the reason why tests ended other than by their assertions, or "".
-	trouble string
+	// problem is the reason why tests ended other than by their assertions, or "".
+	problem string
 }
 
-// testLimit is the time limit for one package.
-const testLimit = 10 * time.Minute
+// testTimeout is the time limit for one package.
+const testTimeout = 10 * time.Minute
 
 // quickBuild contains flags for programs that run once, for a moment: compiler and linker need most of a row's
 // time.
 var quickBuild = []string{"-vet=off", "-gcflags=-N -l", "-ldflags=-s -w"}
 
-// test runs some tests of a package in a directory, with an overlay unless it is empty.
-func (s *seeder) test(ctx context.Context, directory, name string, tests []string, overlay string) testRun {
-	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)},
+// runTests runs some tests of a package in a directory, with an overlay unless it is empty.
+func (s *seeder) runTests(ctx context.Context, directory, name string, tests []string, overlay string) testRun {
+	arguments := append([]string{"test", "-json", "-timeout", testTimeout.String(), "-run", runPattern(tests)},
 		quickBuild...)
 	if overlay != "" {
 		arguments = append(arguments, "-overlay", overlay)
 	}
 	arguments = append(arguments, "./"+name)
-	if usesRapid(filepath.Join(directory, filepath.FromSlash(name))) {
+	if hasRapidTests(filepath.Join(directory, filepath.FromSlash(name))) {
 		arguments = append(arguments, "-rapid.nofailfile") // a failing input must not be replayed in later runs
 	}
 	command := exec.CommandContext(ctx, "go", arguments...)
@@ -59,8 +59,8 @@ func (s *seeder) test(ctx context.Context, directory, name string, tests []strin
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()
 	result := readEvents(stdout.Bytes())
-	if result.trouble == "" && len(result.results) == 0 && err != nil {
-		result.trouble = fmt.Sprintf("%v: %s", err, firstLine(stderr.String()))
+	if result.problem == "" && len(result.results) == 0 && err != nil {
+		result.problem = fmt.Sprintf("%v: %s", err, firstLine(stderr.String()))
 	}
 	return result
 }
@@ -81,7 +81,7 @@ func runPattern(tests []string) string {
 // testName returns the name that package testing writes for a test: a table names subtests by sentences.
 func testName(test string) string { return strings.ReplaceAll(test, " ", "_") }
 
-func usesRapid(folder string) bool {
+func hasRapidTests(folder string) bool {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	return err == nil && slices.ContainsFunc(files, func(file string) bool {
 		data, err := os.ReadFile(file)
@@ -109,9 +109,9 @@ func readEvents(output []byte) testRun {
 		case e.Action == "build-output" && build == "" && !strings.HasPrefix(e.Output, "#"):
 			build = firstLine(e.Output)
 		case e.FailedBuild != "":
-			run.trouble = "it does not compile: " + build
-		case e.Action == "output" && run.trouble == "" && panics.MatchString(e.Output):
-			run.trouble = "it ends with a " + firstLine(e.Output)
+			run.problem = "it does not compile: " + build
+		case e.Action == "output" && run.problem == "" && panics.MatchString(e.Output):
+			run.problem = "it ends with a " + firstLine(e.Output)
 		case e.Test != "" && slices.Contains([]string{"pass", "fail", "skip"}, e.Action):
 			run.results[e.Test] = e.Action
 		}
@@ -121,35 +121,35 @@ func readEvents(output []byte) testRun {
 
 // mustPass returns the problem of a run in which the tests must pass, or "".
 func (t testRun) mustPass(tests []string) string {
-	if t.trouble != "" {
-		return t.trouble
+	if t.problem != "" {
+		return t.problem
 	}
 	for _, test := range tests {
 		if result := t.results[testName(test)]; result != "pass" {
-			return test + said(result)
+			return test + describeResult(result)
 		}
 	}
 	return ""
 }
 
-// judge verifies that each of the tests has failed by its own assertion.
-func (t testRun) judge(tests []string) (v verdict, why string) {
-	if t.trouble != "" {
-		return broken, ": " + t.trouble
+// computeVerdict verifies that each of the tests has failed by its own assertion.
+func (t testRun) computeVerdict(tests []string) (v verdict, why string) {
+	if t.problem != "" {
+		return broken, ": " + t.problem
 	}
 	for _, test := range tests {
 		switch result := t.results[testName(test)]; result {
 		case "fail":
 		case "pass":
-			return survived, ": " + test + said(result)
+			return survived, ": " + test + describeResult(result)
 		default:
-			return broken, ": " + test + said(result)
+			return broken, ": " + test + describeResult(result)
 		}
 	}
 	return caught, ""
 }
 
-func said(result string) string {
+func describeResult(result string) string {
 	switch result {
 	case "pass":
 		return " passes"

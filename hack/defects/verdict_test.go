@@ -113,7 +113,7 @@ func TestRowsAreChosenByAnyOfTheirWords(t *testing.T) {
 		{Defect: "nothing", Breaks: "rule 5", File: "internal/plan/order.go", Fails: []string{"TestOrder"}},
 	}
 	for _, pattern := range []string{"host key", "rule 4", "policy/", "TestHostKey$"} {
-		if got := rows.matching(regexp.MustCompile(pattern)); len(got) != 1 || got[0].Breaks != "rule 4" {
+		if got := rows.matchingRows(regexp.MustCompile(pattern)); len(got) != 1 || got[0].Breaks != "rule 4" {
 			t.Errorf("%s: %v", pattern, got)
 		}
 	}

@@ -27,9 +27,9 @@ type artifact struct {
 	content  v1.Layer
 }
 
-// attach adds the SBOM to a layout as an artifact that refers to the image, so that registries list the SBOM among
+// attachSBOM adds the SBOM to a layout as an artifact that refers to the image, so that registries list the SBOM among
 // the image's referrers.
-func attach(path layout.Path, image v1.ImageIndex, sbom []byte) (v1.Hash, error) {
+func attachSBOM(path layout.Path, image v1.ImageIndex, sbom []byte) (v1.Hash, error) {
 	subject, err := partial.Descriptor(image)
 	if err != nil {
 		return v1.Hash{}, err

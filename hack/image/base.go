@@ -24,7 +24,7 @@ func openBase(ctx context.Context, source string) (base, error) {
 		return base{}, nil
 	}
 	b := base{source: source}
-	if !registry.IsFolder(source) {
+	if !registry.IsDirectory(source) {
 		b.name = source
 	}
 	var err error
@@ -34,12 +34,12 @@ func openBase(ctx context.Context, source string) (base, error) {
 	return b, nil
 }
 
-// scratch reports whether there is no base.
-func (b base) scratch() bool { return b.source == "" }
+// isScratch reports whether there is no base.
+func (b base) isScratch() bool { return b.source == "" }
 
-// on returns the base for a platform.
-func (b base) on(p v1.Platform) (v1.Image, error) {
-	if b.scratch() {
+// imageFor returns the base for a platform.
+func (b base) imageFor(p v1.Platform) (v1.Image, error) {
+	if b.isScratch() {
 		return empty.Image, nil
 	}
 	found, err := registry.For(b.images, p)
@@ -47,15 +47,15 @@ func (b base) on(p v1.Platform) (v1.Image, error) {
 		return nil, fmt.Errorf("the base image BASE=%s has %w", b.source, err)
 	}
 	if b.name == "" { // content from a registry is verified during the download
-		if err := intact(found.Image); err != nil {
+		if err := checkLayers(found.Image); err != nil {
 			return nil, fmt.Errorf("the base image BASE=%s: %w", b.source, err)
 		}
 	}
 	return found.Image, nil
 }
 
-// intact checks that all layers of an image in a directory exist and have their digests.
-func intact(image v1.Image) error {
+// checkLayers checks that all layers of an image in a directory exist and have their digests.
+func checkLayers(image v1.Image) error {
 	layers, err := image.Layers()
 	if err != nil {
 		return err

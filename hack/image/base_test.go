@@ -26,29 +26,29 @@ func someBase(t *testing.T, p v1.Platform) v1.Image {
 	var data bytes.Buffer
 	w := tar.NewWriter(&data)
 	content := "base of " + p.String()
-	must(t, w.WriteHeader(&tar.Header{Name: "etc/release", Mode: 0o644, Size: int64(len(content))}))
+	requireNoError(t, w.WriteHeader(&tar.Header{Name: "etc/release", Mode: 0o644, Size: int64(len(content))}))
 	_, err := w.Write([]byte(content))
-	must(t, err)
-	must(t, w.Close())
+	requireNoError(t, err)
+	requireNoError(t, w.Close())
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data.Bytes())), nil
 	})
-	must(t, err)
+	requireNoError(t, err)
 	image, err := mutate.AppendLayers(empty.Image, l)
-	must(t, err)
+	requireNoError(t, err)
 	config, err := image.ConfigFile()
-	must(t, err)
+	requireNoError(t, err)
 	config.OS, config.Architecture = p.OS, p.Architecture
 	config.Config = v1.Config{Cmd: []string{"/bin/bash"}, Env: []string{"PATH=/usr/sbin:/usr/bin"}, User: "root",
 		Labels: map[string]string{"architecture": p.Architecture, "version": "9.6"}}
 	image, err = mutate.ConfigFile(image, config)
-	must(t, err)
+	requireNoError(t, err)
 	return image
 }
 
 var amd64, arm64 = v1.Platform{OS: "linux", Architecture: "amd64"}, v1.Platform{OS: "linux", Architecture: "arm64"}
 
-func index(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
+func newBaseIndex(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
 	t.Helper()
 	all := v1.ImageIndex(empty.Index)
 	for _, p := range platforms {
@@ -59,10 +59,10 @@ func index(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
 
 // checkBuiltOn checks that an image consists of a base and the other layers, and includes the name of the base if
 // there is one.
-func checkBuiltOn(t *testing.T, m made, name string) {
+func checkBuiltOn(t *testing.T, m builtImage, name string) {
 	t.Helper()
 	for platform, image := range m.images {
-		entries := unpack(t, image)
+		entries := unpackImage(t, image)
 		if entries["etc/release"].content != "base of "+platform || entries["usr/bin/wmco"].content == "" ||
 			entries["payload/manifest.json"].content == "" {
 			t.Errorf("the image for %s has %d files", platform, len(entries))
@@ -71,14 +71,14 @@ func checkBuiltOn(t *testing.T, m made, name string) {
 			t.Error("the certificate authorities of the base are covered")
 		}
 		config, err := image.ConfigFile()
-		must(t, err)
+		requireNoError(t, err)
 		c := config.Config
 		if c.Labels["architecture"] == "" || c.Labels["version"] != testVersion || c.User != user || c.Cmd != nil ||
 			!slices.Equal(c.Env, []string{"PATH=/usr/sbin:/usr/bin"}) {
 			t.Errorf("the configuration is %+v", c)
 		}
 		manifest, err := image.Manifest()
-		must(t, err)
+		requireNoError(t, err)
 		for _, l := range manifest.Layers {
 			if strings.Contains(string(l.MediaType), "docker") {
 				t.Errorf("a layer of an OCI image is %s", l.MediaType)
@@ -98,31 +98,31 @@ func checkBuiltOn(t *testing.T, m made, name string) {
 
 func TestTheImageIsBuiltOnABase(t *testing.T) {
 	t.Run("in a folder", func(t *testing.T) {
-		o := inputs(t, parts{})
+		o := writeInputs(t, parts{})
 		o.base = filepath.Join(t.TempDir(), "base")
 		path, err := layout.Write(o.base, empty.Index)
-		must(t, err)
-		must(t, path.AppendIndex(index(t, amd64, arm64)))
-		checkBuiltOn(t, build(t, o), "")
+		requireNoError(t, err)
+		requireNoError(t, path.AppendIndex(newBaseIndex(t, amd64, arm64)))
+		checkBuiltOn(t, buildImage(t, o), "")
 	})
 	server := httptest.NewServer(registry.New(silent))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	t.Run("in a registry", func(t *testing.T) {
-		o := inputs(t, parts{})
+		o := writeInputs(t, parts{})
 		o.base = host + "/base:9"
 		tag, err := name.NewTag(o.base)
-		must(t, err)
-		must(t, remote.WriteIndex(tag, index(t, amd64, arm64)))
-		checkBuiltOn(t, build(t, o), o.base)
+		requireNoError(t, err)
+		requireNoError(t, remote.WriteIndex(tag, newBaseIndex(t, amd64, arm64)))
+		checkBuiltOn(t, buildImage(t, o), o.base)
 	})
 	t.Run("and one that is for one platform only serves that", func(t *testing.T) {
-		o := inputs(t, parts{})
+		o := writeInputs(t, parts{})
 		o.base = host + "/base:single"
 		o.operators = o.operators[:1]
 		tag, err := name.NewTag(o.base)
-		must(t, err)
-		must(t, remote.Write(tag, someBase(t, amd64)))
-		checkBuiltOn(t, build(t, o), o.base)
+		requireNoError(t, err)
+		requireNoError(t, remote.Write(tag, someBase(t, amd64)))
+		checkBuiltOn(t, buildImage(t, o), o.base)
 	})
 }

@@ -57,7 +57,7 @@ func writeBlob(folder string, l layer, modified time.Time, create func(string) (
 		return blob{}, err
 	}
 	compressed := &counter{to: target, hash: sha256.New()}
-	diffID, err := compress(compressed, l, modified)
+	diffID, err := writeCompressed(compressed, l, modified)
 	if err := errors.Join(err, target.Close()); err != nil {
 		return blob{}, fmt.Errorf("layer %s: %w", l, err)
 	}
@@ -66,8 +66,8 @@ func writeBlob(folder string, l layer, modified time.Time, create func(string) (
 	return b, os.Rename(temporary, b.path)
 }
 
-// compress writes a layer as a compressed archive, and returns the digest of the archive.
-func compress(w io.Writer, l layer, modified time.Time) (v1.Hash, error) {
+// writeCompressed writes a layer as a compressed archive, and returns the digest of the archive.
+func writeCompressed(w io.Writer, l layer, modified time.Time) (v1.Hash, error) {
 	level := gzip.DefaultCompression
 	if l.compressed {
 		level = gzip.NoCompression
@@ -77,16 +77,16 @@ func compress(w io.Writer, l layer, modified time.Time) (v1.Hash, error) {
 		return v1.Hash{}, err
 	}
 	sum := sha256.New()
-	if err := archive(io.MultiWriter(zip, sum), l.files, modified); err != nil {
+	if err := writeArchive(io.MultiWriter(zip, sum), l.files, modified); err != nil {
 		return v1.Hash{}, err
 	}
 	return sha256Hash(sum), zip.Close()
 }
 
-// archive writes files with their directories.
-func archive(w io.Writer, files []file, modified time.Time) error {
+// writeArchive writes files with their directories.
+func writeArchive(w io.Writer, files []file, modified time.Time) error {
 	t := tar.NewWriter(w)
-	for _, folder := range folders(files) {
+	for _, folder := range parentDirectories(files) {
 		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: 0o755, ModTime: modified,
 			Format: tar.FormatUSTAR}); err != nil {
 			return err
@@ -116,8 +116,8 @@ func archive(w io.Writer, files []file, modified time.Time) error {
 	return t.Close()
 }
 
-// folders returns the directories of the files, outer ones first.
-func folders(files []file) []string {
+// parentDirectories returns the directories of the files, outer ones first.
+func parentDirectories(files []file) []string {
 	seen := map[string]bool{}
 	for _, f := range files {
 		for folder := path.Dir(f.path); folder != "."; folder = path.Dir(folder) {

@@ -20,8 +20,8 @@ type budgets struct {
 	image int64
 }
 
-// released returns the budgets of docs/benchmarks.md.
-func released() *budgets { return &budgets{operator: 80_000_000, image: 160_000_000} }
+// releaseBudgets returns the budgets of docs/benchmarks.md.
+func releaseBudgets() *budgets { return &budgets{operator: 80_000_000, image: 160_000_000} }
 
 // external is the component that is built elsewhere.
 const external = "hybrid-overlay-node"
@@ -41,7 +41,7 @@ func (b *budgets) checkOperators(operators []operator) error {
 		info, err := os.Stat(o.file)
 		if err == nil && info.Size() > b.operator {
 			err = fmt.Errorf("the operator for %s has %s, and its budget is %s: find what has grown with `go tool nm -size -sort size %s`",
-				o.platform, megabytes(info.Size()), megabytes(b.operator), o.file)
+				o.platform, formatMegabytes(info.Size()), formatMegabytes(b.operator), o.file)
 		}
 		faults = append(faults, err)
 	}
@@ -60,7 +60,7 @@ func (b *budgets) checkImages(images []writtenImage) error {
 		}
 		if total > b.image {
 			faults = append(faults, fmt.Errorf("the image for %s has %s of compressed layers, and its budget is %s; they are: %s",
-				i.platform.String(), megabytes(total), megabytes(b.image), largestFirst(i.shares)))
+				i.platform.String(), formatMegabytes(total), formatMegabytes(b.image), largestFirst(i.shares)))
 		}
 	}
 	return errors.Join(faults...)
@@ -70,9 +70,9 @@ func largestFirst(shares []share) string {
 	sorted := slices.SortedFunc(slices.Values(shares), func(a, b share) int { return cmp.Compare(b.size, a.size) })
 	lines := make([]string, 0, len(sorted))
 	for _, s := range sorted {
-		lines = append(lines, s.what+" "+megabytes(s.size))
+		lines = append(lines, s.what+" "+formatMegabytes(s.size))
 	}
 	return strings.Join(lines, ", ")
 }
 
-func megabytes(size int64) string { return fmt.Sprintf("%.1f MB", float64(size)/1e6) }
+func formatMegabytes(size int64) string { return fmt.Sprintf("%.1f MB", float64(size)/1e6) }

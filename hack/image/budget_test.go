@@ -6,8 +6,8 @@ import (
 )
 
 func TestAnImageWithinItsBudgetsIsWritten(t *testing.T) {
-	o := inputs(t, parts{})
-	o.budgets = released()
+	o := writeInputs(t, parts{})
+	o.budgets = releaseBudgets()
 	if err := run(t.Context(), o, io.Discard); err != nil {
 		t.Error(err)
 	}
@@ -15,24 +15,24 @@ func TestAnImageWithinItsBudgetsIsWritten(t *testing.T) {
 
 // Components built elsewhere, the base, and patches may have any size.
 func TestTheImagesBudgetIsForWhatTheProjectBuilds(t *testing.T) {
-	with, without := budgeted(t, parts{}), budgeted(t, parts{absent: true})
+	with, without := usedBudget(t, parts{}), usedBudget(t, parts{absent: true})
 	if more := with - without; more > 100 || more < -100 {
 		t.Errorf("with %s the image has %d bytes more of its budget", external, more)
 	}
 }
 
-// budgeted returns the used part of an image's budget, in bytes.
-func budgeted(t *testing.T, with parts) (total int64) {
+// usedBudget returns the used part of an image's budget, in bytes.
+func usedBudget(t *testing.T, with parts) (total int64) {
 	t.Helper()
-	o := inputs(t, with)
+	o := writeInputs(t, with)
 	o.allowMissing = external
 	operators, err := readOperators(o.operators, o.version)
-	must(t, err)
+	requireNoError(t, err)
 	files, err := readPayload(o)
-	must(t, err)
+	requireNoError(t, err)
 	w := writer{layout: t.TempDir(), create: o.create, version: o.version}
 	result, err := w.write(operators, files, o.version)
-	must(t, err)
+	requireNoError(t, err)
 	for _, s := range result.images[0].shares {
 		total += s.size
 	}

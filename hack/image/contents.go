@@ -16,12 +16,12 @@ import (
 // certificatesModule is the module with the certificate authorities.
 const certificatesModule = "golang.org/x/crypto/x509roots/fallback"
 
-// describe returns the SBOM of the image with a digest.
-func (w writer) describe(operators []operator, p *payload.Payload, digest v1.Hash) ([]byte, error) {
+// newSBOM returns the SBOM of the image with a digest.
+func (w writer) newSBOM(operators []operator, p *payload.Payload, digest v1.Hash) ([]byte, error) {
 	image := sbom.Image{Name: imageName, Version: w.version, SHA256: digest.Hex, Created: w.created, Vendor: vendor,
 		License: licenses, Base: w.base.source}
-	if w.base.scratch() {
-		image.Modules = linked(certificatesModule)
+	if w.base.isScratch() {
+		image.Modules = linkedModules(certificatesModule)
 	}
 	for _, o := range operators {
 		sum, err := fileDigest(o.file)
@@ -47,8 +47,8 @@ func (w writer) describe(operators []operator, p *payload.Payload, digest v1.Has
 	return sbom.Document(image)
 }
 
-// linked returns a module that is linked into this program.
-func linked(path string) []*debug.Module {
+// linkedModules returns a module that is linked into this program.
+func linkedModules(path string) []*debug.Module {
 	own, ok := debug.ReadBuildInfo()
 	if !ok {
 		return nil

@@ -38,20 +38,20 @@ func creationTime(epoch string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// labels returns the labels that images of OpenShift operators have.
-func labels(version string) map[string]string {
+// imageLabels returns the labels that images of OpenShift operators have.
+func imageLabels(version string) map[string]string {
 	all := map[string]string{
 		"name": imageName, "version": version, "release": "1", "vendor": vendor, "summary": summary,
 		"description": description, "maintainer": vendor, "url": source, "com.redhat.component": imageName + "-container",
 		"io.k8s.display-name": displayName, "io.k8s.description": description,
 		"io.openshift.tags": "windows,machine,config,operator",
 	}
-	maps.Copy(all, annotations(version))
+	maps.Copy(all, imageAnnotations(version))
 	return all
 }
 
-// annotations returns the annotations that OCI defines.
-func annotations(version string) map[string]string {
+// imageAnnotations returns the annotations that OCI defines.
+func imageAnnotations(version string) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title": displayName, "org.opencontainers.image.description": description,
 		"org.opencontainers.image.version": version, "org.opencontainers.image.vendor": vendor,
@@ -60,14 +60,14 @@ func annotations(version string) map[string]string {
 	}
 }
 
-// configuration completes the configuration of an image with the command and the description.
-func configuration(layers *v1.ConfigFile, inherited *v1.ConfigFile, p v1.Platform, version string,
+// newImageConfig completes the configuration of an image with the command and the description.
+func newImageConfig(layers *v1.ConfigFile, inherited *v1.ConfigFile, p v1.Platform, version string,
 	created time.Time) *v1.ConfigFile {
 	c := layers.DeepCopy()
 	c.OS, c.Architecture, c.Variant, c.Created, c.Author = p.OS, p.Architecture, "", v1.Time{Time: created}, vendor
 	all := map[string]string{}
 	maps.Copy(all, inherited.Config.Labels)
-	maps.Copy(all, labels(version))
+	maps.Copy(all, imageLabels(version))
 	c.Config = v1.Config{
 		Env: inherited.Config.Env, Labels: all, User: user, WorkingDir: "/", Entrypoint: []string{"/" + operatorPath},
 	}

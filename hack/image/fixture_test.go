@@ -60,8 +60,8 @@ type parts struct {
 	absent         bool // hybrid-overlay-node
 }
 
-// inputs writes the inputs of an image into a new directory.
-func inputs(t *testing.T, with parts) options {
+// writeInputs writes the inputs of an image into a new directory.
+func writeInputs(t *testing.T, with parts) options {
 	t.Helper()
 	folder := t.TempDir()
 	programs, err := operators()
@@ -77,17 +77,17 @@ func inputs(t *testing.T, with parts) options {
 			t.Fatal(err)
 		}
 	}
-	write(t, o.agent, program("agent "+with.agent))
+	write(t, o.agent, newProgramText("agent "+with.agent))
 	build := payload.Build{Version: testVersion, Components: []payload.Source{
-		component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent "+with.agent)),
-		component("kubelet", "v1.36.3", "kubelet.exe", program("kubelet "+with.kubelet)),
+		newComponent(payload.ComponentAgent, testVersion, "wicd.exe", newProgramText("agent "+with.agent)),
+		newComponent("kubelet", "v1.36.3", "kubelet.exe", newProgramText("kubelet "+with.kubelet)),
 	}}
 	if with.absent {
 		build.Absent = []payload.Absent{{Name: "hybrid-overlay-node",
 			Reason: "list it in the file of `make payload EXTERNAL=file`"}}
 	} else {
-		build.Components = append(build.Components, component("hybrid-overlay-node", "v4.20.1",
-			"hybrid-overlay-node.exe", program("hybrid-overlay-node")))
+		build.Components = append(build.Components, newComponent("hybrid-overlay-node", "v4.20.1",
+			"hybrid-overlay-node.exe", newProgramText("hybrid-overlay-node")))
 	}
 	if _, err := payload.Write(o.payload, build); err != nil {
 		t.Fatal(err)
@@ -95,12 +95,12 @@ func inputs(t *testing.T, with parts) options {
 	return o
 }
 
-// program returns a text as large as a program, because the payload's format has a minimum size.
-func program(text string) string {
+// newProgramText returns a text as large as a program, because the payload's format has a minimum size.
+func newProgramText(text string) string {
 	return "MZ " + text + strings.Repeat(" This program cannot be run in DOS mode.", 50)
 }
 
-func component(name, version, file, content string) payload.Source {
+func newComponent(name, version, file, content string) payload.Source {
 	return payload.Source{
 		Component: payload.Component{Name: name, Version: version, Source: "example.org/" + name + "@" + version,
 			Required: true, Files: []payload.File{{Path: file}}},
@@ -117,16 +117,16 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// made is an image in its layout.
-type made struct {
+// builtImage is an image in its layout.
+type builtImage struct {
 	digest v1.Hash
 	root   v1.ImageIndex
 	images map[string]v1.Image // by platform
 	sbom   v1.Image
 }
 
-// build builds and reads the image.
-func build(t *testing.T, o options) made {
+// buildImage builds and reads the image.
+func buildImage(t *testing.T, o options) builtImage {
 	t.Helper()
 	if err := run(t.Context(), o, io.Discard); err != nil {
 		t.Fatal(err)
@@ -134,28 +134,28 @@ func build(t *testing.T, o options) made {
 	return read(t, o.output)
 }
 
-func read(t *testing.T, output string) made {
+func read(t *testing.T, output string) builtImage {
 	t.Helper()
 	path, err := layout.FromPath(output)
-	must(t, err)
-	m := made{images: map[string]v1.Image{}}
+	requireNoError(t, err)
+	m := builtImage{images: map[string]v1.Image{}}
 	m.root, err = path.ImageIndex()
-	must(t, err)
+	requireNoError(t, err)
 	manifest, err := m.root.IndexManifest()
-	must(t, err)
+	requireNoError(t, err)
 	if len(manifest.Manifests) != 2 || !manifest.Manifests[0].MediaType.IsIndex() {
 		t.Fatalf("the layout has %+v", manifest.Manifests)
 	}
 	m.digest = manifest.Manifests[0].Digest
 	index, err := m.root.ImageIndex(m.digest)
-	must(t, err)
+	requireNoError(t, err)
 	m.sbom, err = m.root.Image(manifest.Manifests[1].Digest)
-	must(t, err)
+	requireNoError(t, err)
 	inner, err := index.IndexManifest()
-	must(t, err)
+	requireNoError(t, err)
 	for _, d := range inner.Manifests {
 		m.images[d.Platform.String()], err = index.Image(d.Digest)
-		must(t, err)
+		requireNoError(t, err)
 	}
 	return m
 }
@@ -166,8 +166,8 @@ type entry struct {
 	content string
 }
 
-// unpack returns the file system of a container of the image, by path.
-func unpack(t *testing.T, image v1.Image) map[string]entry {
+// unpackImage returns the file system of a container of the image, by path.
+func unpackImage(t *testing.T, image v1.Image) map[string]entry {
 	t.Helper()
 	stream := mutate.Extract(image)
 	defer stream.Close()
@@ -177,9 +177,9 @@ func unpack(t *testing.T, image v1.Image) map[string]entry {
 		if errors.Is(err, io.EOF) {
 			return entries
 		}
-		must(t, err)
+		requireNoError(t, err)
 		content, err := io.ReadAll(reader)
-		must(t, err)
+		requireNoError(t, err)
 		entries[header.Name] = entry{*header, string(content)}
 	}
 }
@@ -188,14 +188,14 @@ func unpack(t *testing.T, image v1.Image) map[string]entry {
 func layersOf(t *testing.T, image v1.Image) (digests []string) {
 	t.Helper()
 	manifest, err := image.Manifest()
-	must(t, err)
+	requireNoError(t, err)
 	for _, l := range manifest.Layers {
 		digests = append(digests, l.Digest.String())
 	}
 	return digests
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

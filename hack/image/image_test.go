@@ -18,21 +18,21 @@ import (
 )
 
 func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
-	o := inputs(t, parts{})
-	m := build(t, o)
+	o := writeInputs(t, parts{})
+	m := buildImage(t, o)
 	if len(m.images) != 2 {
 		t.Fatalf("there are images for %d platforms", len(m.images))
 	}
 	for platform, image := range m.images {
-		entries := unpack(t, image)
+		entries := unpackImage(t, image)
 		t.Run("the program for "+platform+" is built for it", func(t *testing.T) {
 			programs, err := operators()
-			must(t, err)
+			requireNoError(t, err)
 			if e := entries["usr/bin/wmco"]; e.content != string(programs[platform]) || e.Mode != 0o755 {
 				t.Errorf("it has %d bytes and the mode %o", len(e.content), e.Mode)
 			}
 			config, err := image.ConfigFile()
-			must(t, err)
+			requireNoError(t, err)
 			if config.OS+"/"+config.Architecture != platform {
 				t.Errorf("the image says that it is for %s/%s", config.OS, config.Architecture)
 			}
@@ -56,8 +56,8 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 				}
 			}
 			p, err := payload.Load(filepath.Join(folder, "payload"))
-			must(t, err)
-			must(t, p.Verify())
+			requireNoError(t, err)
+			requireNoError(t, p.Verify())
 			if gaps := p.Gaps(); len(gaps) > 0 {
 				t.Errorf("it lacks %v", gaps)
 			}
@@ -81,11 +81,11 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 
 // skopeo of Debian 12 would otherwise copy the index only if the digest may change.
 func TestAnImageIsNoArtifact(t *testing.T) {
-	m := build(t, inputs(t, parts{}))
+	m := buildImage(t, writeInputs(t, parts{}))
 	index, err := m.root.ImageIndex(m.digest)
-	must(t, err)
+	requireNoError(t, err)
 	manifest, err := index.IndexManifest()
-	must(t, err)
+	requireNoError(t, err)
 	for _, d := range manifest.Manifests {
 		if d.ArtifactType != "" {
 			t.Errorf("the image for %s has the artifactType %s", d.Platform, d.ArtifactType)
@@ -94,9 +94,9 @@ func TestAnImageIsNoArtifact(t *testing.T) {
 }
 
 func TestTheImageSaysHowItIsRun(t *testing.T) {
-	image := build(t, inputs(t, parts{})).images["linux/amd64"]
+	image := buildImage(t, writeInputs(t, parts{})).images["linux/amd64"]
 	config, err := image.ConfigFile()
-	must(t, err)
+	requireNoError(t, err)
 	c := config.Config
 	if !slices.Equal(c.Entrypoint, []string{"/usr/bin/wmco"}) || c.Cmd != nil || c.WorkingDir != "/" {
 		t.Errorf("it starts %q %q in %s", c.Entrypoint, c.Cmd, c.WorkingDir)
@@ -121,14 +121,14 @@ func TestTheImageSaysHowItIsRun(t *testing.T) {
 	})
 	t.Run("and with the words of the catalog", func(t *testing.T) {
 		data, err := os.ReadFile("../../deploy/olm/base.yaml")
-		must(t, err)
+		requireNoError(t, err)
 		var base struct {
 			Spec struct {
 				DisplayName string
 				Provider    struct{ Name string }
 			}
 		}
-		must(t, yaml.Unmarshal(data, &base))
+		requireNoError(t, yaml.Unmarshal(data, &base))
 		if displayName != base.Spec.DisplayName || vendor != base.Spec.Provider.Name {
 			t.Errorf("the image is %q of %q, and the catalog has %+v", displayName, vendor, base.Spec)
 		}
@@ -136,31 +136,31 @@ func TestTheImageSaysHowItIsRun(t *testing.T) {
 }
 
 func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
-	first := inputs(t, parts{})
-	digest := build(t, first).digest
+	first := writeInputs(t, parts{})
+	digest := buildImage(t, first).digest
 	t.Run("in another folder, with files of another time", func(t *testing.T) {
-		second := inputs(t, parts{})
+		second := writeInputs(t, parts{})
 		day := time.Date(2020, 2, 2, 2, 2, 2, 0, time.UTC)
-		must(t, os.Chtimes(second.agent, day, day))
-		must(t, os.Chtimes(filepath.Join(second.payload, "manifest.json"), day, day))
+		requireNoError(t, os.Chtimes(second.agent, day, day))
+		requireNoError(t, os.Chtimes(filepath.Join(second.payload, "manifest.json"), day, day))
 		second.operators[0], second.operators[1] = second.operators[1], second.operators[0]
-		if got := build(t, second); got.digest != digest {
+		if got := buildImage(t, second); got.digest != digest {
 			t.Errorf("got %s, want %s", got.digest, digest)
 		}
 	})
 	t.Run("over an image that is there", func(t *testing.T) {
-		if got := build(t, first); got.digest != digest {
+		if got := buildImage(t, first); got.digest != digest {
 			t.Errorf("got %s, want %s", got.digest, digest)
 		}
 	})
 	t.Run("and everything in it has the time of SOURCE_DATE_EPOCH", func(t *testing.T) {
 		dated := first
 		dated.epoch = "1700000000"
-		m := build(t, dated)
+		m := buildImage(t, dated)
 		if m.digest == digest {
 			t.Error("it has the digest of another time")
 		}
-		for name, e := range unpack(t, m.images["linux/amd64"]) {
+		for name, e := range unpackImage(t, m.images["linux/amd64"]) {
 			if e.ModTime.Unix() != 1700000000 {
 				t.Errorf("%s is of %s", name, e.ModTime)
 			}
@@ -169,7 +169,7 @@ func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
 }
 
 func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
-	before := build(t, inputs(t, parts{}))
+	before := buildImage(t, writeInputs(t, parts{}))
 	old := layersOf(t, before.images["linux/amd64"])
 	t.Run("platforms share all layers but that of the program", func(t *testing.T) {
 		other := layersOf(t, before.images["linux/arm64"])
@@ -187,7 +187,7 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 		"another kubelet changes its own layer, the pack's and the manifest's": {parts{kubelet: "2"}, 1, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed := layersOf(t, build(t, inputs(t, test.change)).images["linux/amd64"])
+			changed := layersOf(t, buildImage(t, writeInputs(t, test.change)).images["linux/amd64"])
 			differ := 0
 			for i := range old {
 				if old[i] != changed[i] {
@@ -204,24 +204,24 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 func TestPatchesTravelWithTheImage(t *testing.T) {
 	kubelet := make([]byte, 50_000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(kubelet) // never fails; only a patch can compress this
-	old := inputs(t, parts{kubelet: string(kubelet)})
+	old := writeInputs(t, parts{kubelet: string(kubelet)})
 	earlier, err := payload.Load(old.payload)
-	must(t, err)
-	o := inputs(t, parts{})
+	requireNoError(t, err)
+	o := writeInputs(t, parts{})
 	p, err := payload.Write(o.payload, payload.Build{Version: testVersion,
 		Earlier: []*payload.Payload{earlier},
 		Components: []payload.Source{
-			component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent ")),
-			component("kubelet", "v1.36.4", "kubelet.exe", program("kubelet "+string(kubelet)+" changed")),
+			newComponent(payload.ComponentAgent, testVersion, "wicd.exe", newProgramText("agent ")),
+			newComponent("kubelet", "v1.36.4", "kubelet.exe", newProgramText("kubelet "+string(kubelet)+" changed")),
 		}})
-	must(t, err)
+	requireNoError(t, err)
 	stored, err := p.Parts()
-	must(t, err)
+	requireNoError(t, err)
 	if len(stored.Patches) != 1 {
 		t.Fatalf("there are %d patches", len(stored.Patches))
 	}
 	name := "payload/" + stored.Patches[0]
-	if _, ok := unpack(t, build(t, o).images["linux/amd64"])[name]; !ok {
+	if _, ok := unpackImage(t, buildImage(t, o).images["linux/amd64"])[name]; !ok {
 		t.Errorf("there is no %s", name)
 	}
 }

@@ -54,7 +54,7 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	}
 	var layers []layer
 	if withCertificates {
-		layers = append(layers, certificates())
+		layers = append(layers, certificateLayer())
 	}
 	add := func(l layer, names ...string) {
 		files, failure := filesIn(p.Directory(), names)
@@ -108,10 +108,10 @@ func fileAt(source, target string, mode int64) (file, error) {
 		content: func() (io.ReadCloser, error) { return os.Open(source) }}, nil
 }
 
-// certificates returns the certificate authorities that Mozilla trusts, from a Go module: the same on every
+// certificateLayer returns the certificate authorities that Mozilla trusts, from a Go module: the same on every
 // machine. Authorities that are trusted only for certificates issued before some date are excluded, because a file
 // cannot express this.
-func certificates() layer {
+func certificateLayer() layer {
 	var data bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {

@@ -47,7 +47,7 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.allowMissing, "allow-missing", "",
 		"`names` of components that the payload need not have, with spaces between")
 	flags.BoolFunc("within-budgets", "fail if operator or image are larger than releases may be", func(string) error {
-		o.budgets = released()
+		o.budgets = releaseBudgets()
 		return nil
 	})
 	err := command.ParseFlags(flags, arguments)
@@ -82,12 +82,12 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	staging, err := stage(o.output)
+	staging, err := newStaging(o.output)
 	if err != nil {
 		return err
 	}
-	defer staging.discard()
-	w := writer{layout: staging.layout(), create: o.create, created: created, version: o.version, base: base}
+	defer staging.deleteFiles()
+	w := writer{layout: staging.layoutPath(), create: o.create, created: created, version: o.version, base: base}
 	result, err := w.write(programs, files, cmp.Or(tag.TagStr(), o.version))
 	if err != nil {
 		return fmt.Errorf("write the image: %w", err)
@@ -95,14 +95,14 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err := o.budgets.checkImages(result.images); err != nil {
 		return err
 	}
-	if err := staging.commit(result.sbom); err != nil {
+	if err := staging.moveToOutput(result.sbom); err != nil {
 		return err
 	}
-	fmt.Fprint(log, result.text(o.output))
+	fmt.Fprint(log, result.formatSummary(o.output))
 	if o.image == "" {
 		return nil
 	}
-	if err := push(ctx, tag, o.output, result); err != nil {
+	if err := pushImage(ctx, tag, o.output, result); err != nil {
 		return fmt.Errorf("push %s: %w; the image stays in %s", o.image, err, o.output)
 	}
 	// The digest has no tag beside it: skopeo accepts no name with both.

@@ -58,7 +58,7 @@ func readOperators(operators []operator, version string) ([]operator, error) {
 	}
 	checked := slices.Clone(operators)
 	for i, o := range checked {
-		info, err := inspect(o)
+		info, err := inspectOperator(o)
 		if err != nil {
 			return nil, fmt.Errorf("the operator for %s: %w", o.platform, err)
 		}
@@ -68,7 +68,7 @@ func readOperators(operators []operator, version string) ([]operator, error) {
 	return checked, nil
 }
 
-func inspect(o operator) (*buildinfo.BuildInfo, error) {
+func inspectOperator(o operator) (*buildinfo.BuildInfo, error) {
 	file, err := os.Open(o.file)
 	if err != nil {
 		return nil, fmt.Errorf("%w: build it with `make build`", err)

@@ -23,8 +23,8 @@ func parseTag(image string) (name.Tag, error) {
 	return tag, nil
 }
 
-// push pushes the image for all platforms, and the SBOM that refers to it.
-func push(ctx context.Context, tag name.Tag, output string, w written) error {
+// pushImage pushes the image for all platforms, and the SBOM that refers to it.
+func pushImage(ctx context.Context, tag name.Tag, output string, w written) error {
 	path, err := layout.FromPath(output)
 	if err != nil {
 		return err

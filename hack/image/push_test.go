@@ -23,27 +23,27 @@ var silent = registry.Logger(log.New(io.Discard, "", 0))
 func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 	server := httptest.NewServer(registry.New(silent))
 	defer server.Close()
-	o := inputs(t, parts{})
+	o := writeInputs(t, parts{})
 	o.image = strings.TrimPrefix(server.URL, "http://") + "/team/wmco:dev"
 	var said bytes.Buffer
-	must(t, run(t.Context(), o, &said))
+	requireNoError(t, run(t.Context(), o, &said))
 	m := read(t, o.output)
 	tag, err := name.NewTag(o.image)
-	must(t, err)
+	requireNoError(t, err)
 	t.Run("the registry has it under its tag, for all platforms", func(t *testing.T) {
 		pushed, err := remote.Index(tag)
-		must(t, err)
+		requireNoError(t, err)
 		digest, err := pushed.Digest()
-		must(t, err)
+		requireNoError(t, err)
 		if digest != m.digest {
 			t.Errorf("pushed %s, and the layout has %s", digest, m.digest)
 		}
 		for platform, image := range m.images {
 			wanted, err := image.Digest()
-			must(t, err)
+			requireNoError(t, err)
 			got, err := remote.Image(tag.Context().Digest(wanted.String()))
-			must(t, err)
-			if unpack(t, got)["usr/bin/wmco"].content == "" {
+			requireNoError(t, err)
+			if unpackImage(t, got)["usr/bin/wmco"].content == "" {
 				t.Errorf("the one for %s has no operator", platform)
 			}
 		}
@@ -57,49 +57,49 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 	// This registry does not list referrers, so the client stores the list under a tag, as OCI defines.
 	t.Run("the SBOM is found from the image", func(t *testing.T) {
 		referrers, err := remote.Referrers(tag.Context().Digest(m.digest.String()))
-		must(t, err)
+		requireNoError(t, err)
 		list, err := referrers.IndexManifest()
-		must(t, err)
+		requireNoError(t, err)
 		if len(list.Manifests) != 1 || list.Manifests[0].ArtifactType != "application/spdx+json" {
 			t.Fatalf("the registry lists %+v", list.Manifests)
 		}
 		artifact, err := remote.Image(tag.Context().Digest(list.Manifests[0].Digest.String()))
-		must(t, err)
+		requireNoError(t, err)
 		beside, err := os.ReadFile(sbomPath(o.output))
-		must(t, err)
-		if got := only(t, artifact); !bytes.Equal(got, beside) {
+		requireNoError(t, err)
+		if got := readSingleFile(t, artifact); !bytes.Equal(got, beside) {
 			t.Errorf("it is another one than that beside the layout: %d and %d bytes", len(got), len(beside))
 		}
 	})
 }
 
-// only returns the only file of an artifact.
-func only(t *testing.T, artifact v1.Image) []byte {
+// readSingleFile returns the only file of an artifact.
+func readSingleFile(t *testing.T, artifact v1.Image) []byte {
 	t.Helper()
 	layers, err := artifact.Layers()
-	must(t, err)
+	requireNoError(t, err)
 	if len(layers) != 1 {
 		t.Fatalf("it has %d files", len(layers))
 	}
 	stream, err := layers[0].Uncompressed()
-	must(t, err)
+	requireNoError(t, err)
 	defer stream.Close()
 	var data bytes.Buffer
 	_, err = data.ReadFrom(stream)
-	must(t, err)
+	requireNoError(t, err)
 	return data.Bytes()
 }
 
 func TestTheSBOMNamesEverything(t *testing.T) {
-	m := build(t, inputs(t, parts{}))
+	m := buildImage(t, writeInputs(t, parts{}))
 	manifest, err := m.sbom.Manifest()
-	must(t, err)
+	requireNoError(t, err)
 	if manifest.Subject == nil || manifest.Subject.Digest != m.digest || manifest.ArtifactType != "application/spdx+json" {
 		t.Errorf("it refers to %+v as %s", manifest.Subject, manifest.ArtifactType)
 	}
-	document, err := json.Read(bytes.NewReader(only(t, m.sbom)))
-	must(t, err)
-	must(t, spdxlib.ValidateDocument(document))
+	document, err := json.Read(bytes.NewReader(readSingleFile(t, m.sbom)))
+	requireNoError(t, err)
+	requireNoError(t, spdxlib.ValidateDocument(document))
 	names := map[string]string{}
 	for _, p := range document.Packages {
 		names[p.PackageName] = p.PackageVersion
@@ -118,8 +118,8 @@ func TestTheSBOMNamesEverything(t *testing.T) {
 }
 
 func TestAPushThatFailsSaysWhereTheImageIs(t *testing.T) {
-	o := inputs(t, parts{})
-	o.image = nobody(t) + "/team/wmco:dev"
+	o := writeInputs(t, parts{})
+	o.image = unusedAddress(t) + "/team/wmco:dev"
 	err := run(t.Context(), o, &bytes.Buffer{})
 	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), o.output) {
 		t.Errorf("got error %v", err)

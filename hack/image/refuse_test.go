@@ -19,11 +19,11 @@ import (
 	"github.com/windows-machine-config/wmco/hack/command"
 )
 
-// nobody returns an address without a listener.
-func nobody(t *testing.T) string {
+// unusedAddress returns an address without a listener.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+	requireNoError(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -31,31 +31,31 @@ func nobody(t *testing.T) string {
 // fullDisk accepts a number of bytes, and then has no space.
 type fullDisk struct {
 	io.WriteCloser
-	left int
+	bytesLeft int
 }
 
 // Write implements io.Writer.
 func (d *fullDisk) Write(b []byte) (int, error) {
-	if d.left -= len(b); d.left < 0 {
+	if d.bytesLeft -= len(b); d.bytesLeft < 0 {
 		return 0, syscall.ENOSPC
 	}
 	return d.WriteCloser.Write(b)
 }
 
-func onFullDisk(path string) (io.WriteCloser, error) {
+func createOnFullDisk(path string) (io.WriteCloser, error) {
 	file, err := os.Create(path)
 	return &fullDisk{file, 100_000}, err
 }
 
-// damage changes the last byte of a stored file of the payload.
-func damage(t *testing.T, o *options) {
+// damagePayload changes the last byte of a stored file of the payload.
+func damagePayload(t *testing.T, o *options) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(o.payload, "store", "*"))
-	must(t, err)
+	requireNoError(t, err)
 	data, err := os.ReadFile(files[0])
-	must(t, err)
+	requireNoError(t, err)
 	data[len(data)-1] ^= 1
-	must(t, os.WriteFile(files[0], data, 0o644))
+	requireNoError(t, os.WriteFile(files[0], data, 0o644))
 }
 
 // layerOfBase sets a base in a directory, and returns the file of one of its layers.
@@ -63,12 +63,12 @@ func layerOfBase(t *testing.T, o *options) string {
 	t.Helper()
 	o.base = filepath.Join(t.TempDir(), "base")
 	path, err := layout.Write(o.base, empty.Index)
-	must(t, err)
-	must(t, path.AppendIndex(index(t, amd64, arm64)))
+	requireNoError(t, err)
+	requireNoError(t, path.AppendIndex(newBaseIndex(t, amd64, arm64)))
 	layers, err := someBase(t, amd64).Layers()
-	must(t, err)
+	requireNoError(t, err)
 	digest, err := layers[0].Digest()
-	must(t, err)
+	requireNoError(t, err)
 	return filepath.Join(o.base, "blobs", digest.Algorithm, digest.Hex)
 }
 
@@ -85,9 +85,9 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			want: []string{"hybrid-overlay-node", "EXTERNAL=", "ALLOW_MISSING=hybrid-overlay-node"}},
 		"leave to lack what is no component": {change: func(_ *testing.T, o *options) { o.allowMissing = "hybrid" },
 			want: []string{"ALLOW_MISSING names hybrid"}},
-		"a payload with another digest": {change: damage, want: []string{"damaged", "build the payload again"}},
+		"a payload with another digest": {change: damagePayload, want: []string{"damaged", "build the payload again"}},
 		"a payload without its files": {change: func(t *testing.T, o *options) {
-			must(t, os.RemoveAll(filepath.Join(o.payload, "store")))
+			requireNoError(t, os.RemoveAll(filepath.Join(o.payload, "store")))
 		}, want: []string{"kubelet.exe", "wicd.exe", "not in the store"}},
 		"a payload of another version": {change: func(_ *testing.T, o *options) { o.version = "13.0.0" },
 			want: []string{testVersion, "13.0.0", "make payload"}},
@@ -100,12 +100,12 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		}, want: []string{"linux/amd64", "EM_AARCH64"}},
 		"an operator that needs libraries": {change: func(t *testing.T, o *options) {
 			shell, err := exec.LookPath("bash") // any program with dependencies on libraries
-			must(t, err)
+			requireNoError(t, err)
 			o.operators = operatorFlag{{platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, file: shell}}
 		}, want: []string{"needs libraries", "CGO_ENABLED=0"}},
 		"a program that is not the operator": {change: func(t *testing.T, o *options) {
 			program, err := os.ReadFile(o.operators[0].file)
-			must(t, err)
+			requireNoError(t, err)
 			write(t, o.operators[0].file, strings.ReplaceAll(string(program), "/cmd/wmco", "/cmd/tool"))
 		}, want: []string{"cmd/wmco"}},
 		"a base that is no image": {change: func(t *testing.T, o *options) { o.base = t.TempDir() },
@@ -117,21 +117,21 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"a base with nothing in it": {change: func(t *testing.T, o *options) {
 			o.base = filepath.Join(t.TempDir(), "base")
 			_, err := layout.Write(o.base, empty.Index)
-			must(t, err)
+			requireNoError(t, err)
 		}, want: []string{"BASE=", "no image"}},
 		"a base without one of the platforms": {change: func(t *testing.T, o *options) {
 			o.base = filepath.Join(t.TempDir(), "base")
 			path, err := layout.Write(o.base, empty.Index)
-			must(t, err)
-			must(t, path.AppendIndex(index(t, amd64)))
+			requireNoError(t, err)
+			requireNoError(t, path.AppendIndex(newBaseIndex(t, amd64)))
 		}, want: []string{"no image for linux/arm64", "it has linux/amd64"}},
 		"a base without one of its layers": {change: func(t *testing.T, o *options) {
-			must(t, os.Remove(layerOfBase(t, o)))
+			requireNoError(t, os.Remove(layerOfBase(t, o)))
 		}, want: []string{"BASE=", "layer sha256:", "no such file"}},
 		"a base with a damaged layer": {change: func(t *testing.T, o *options) { write(t, layerOfBase(t, o), "damaged") },
 			want: []string{"BASE=", "is damaged", "copy the image again"}},
 		"a base in a registry that does not answer": {change: func(t *testing.T, o *options) {
-			o.base = nobody(t) + "/base:9"
+			o.base = unusedAddress(t) + "/base:9"
 		}, want: []string{"BASE=", "connection refused"}},
 		"an invalid name to push to": {change: func(_ *testing.T, o *options) {
 			o.image = "registry.example.com/Big Name"
@@ -142,11 +142,11 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			want: []string{"linux/amd64", "linux/arm64", "its budget is 0.0 MB", "go tool nm"}},
 		"an image over its budget": {change: func(_ *testing.T, o *options) { o.budgets = &budgets{operator: 1 << 40, image: 1} },
 			want: []string{"linux/amd64", "its budget is 0.0 MB", "they are: the operator", "component kubelet"}},
-		"a disk that is full": {change: func(_ *testing.T, o *options) { o.create = onFullDisk },
+		"a disk that is full": {change: func(_ *testing.T, o *options) { o.create = createOnFullDisk },
 			want: []string{"no space left on device", "layer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := inputs(t, test.with)
+			o := writeInputs(t, test.with)
 			test.change(t, &o)
 			err := run(t.Context(), o, io.Discard)
 			if err == nil {
@@ -169,9 +169,9 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 }
 
 func TestAFailureLeavesTheImageThatWasThere(t *testing.T) {
-	o := inputs(t, parts{})
-	before := build(t, o)
-	o.create, o.epoch = onFullDisk, "1700000000"
+	o := writeInputs(t, parts{})
+	before := buildImage(t, o)
+	o.create, o.epoch = createOnFullDisk, "1700000000"
 	if err := run(t.Context(), o, io.Discard); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("got error %v", err)
 	}
@@ -179,14 +179,14 @@ func TestAFailureLeavesTheImageThatWasThere(t *testing.T) {
 		t.Errorf("before it was %s, now it is %s", before.digest, after.digest)
 	}
 	left, err := os.ReadDir(filepath.Dir(o.output))
-	must(t, err)
+	requireNoError(t, err)
 	if len(left) != 2 {
 		t.Errorf("there are %v", left)
 	}
 }
 
 func TestAFolderWithSomethingElseIsNotReplaced(t *testing.T) {
-	o := inputs(t, parts{})
+	o := writeInputs(t, parts{})
 	write(t, filepath.Join(o.output, "notes"), "mine")
 	if err := run(t.Context(), o, io.Discard); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("got error %v", err)
@@ -197,9 +197,9 @@ func TestAFolderWithSomethingElseIsNotReplaced(t *testing.T) {
 }
 
 func TestWhatIsAllowedToBeMissingMayBeMissing(t *testing.T) {
-	o := inputs(t, parts{absent: true})
+	o := writeInputs(t, parts{absent: true})
 	o.allowMissing = "hybrid-overlay-node"
-	build(t, o)
+	buildImage(t, o)
 }
 
 func TestFlags(t *testing.T) {

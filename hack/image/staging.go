@@ -10,11 +10,11 @@ import (
 // staging is a directory next to the output that receives all files first: an incomplete image never exists under
 // the name of the output.
 type staging struct {
-	folder, output string
+	directory, output string
 }
 
-// stage creates the directory. It refuses an existing output other than an OCI layout.
-func stage(output string) (staging, error) {
+// newStaging creates the directory. It refuses an existing output other than an OCI layout.
+func newStaging(output string) (staging, error) {
 	output = filepath.Clean(output)
 	if entries, err := os.ReadDir(output); err == nil && len(entries) > 0 {
 		if _, err := os.Stat(filepath.Join(output, "oci-layout")); err != nil {
@@ -28,29 +28,29 @@ func stage(output string) (staging, error) {
 	if err != nil {
 		return staging{}, err
 	}
-	return staging{folder: folder, output: output}, nil
+	return staging{directory: folder, output: output}, nil
 }
 
-func (s staging) layout() string { return filepath.Join(s.folder, "new") }
+func (s staging) layoutPath() string { return filepath.Join(s.directory, "new") }
 
 // sbomPath returns the path of an image's SBOM.
 func sbomPath(output string) string { return filepath.Clean(output) + ".spdx.json" }
 
-// commit moves layout and SBOM to their final paths.
-func (s staging) commit(sbom []byte) error {
-	description := filepath.Join(s.folder, "sbom")
+// moveToOutput moves layout and SBOM to their final paths.
+func (s staging) moveToOutput(sbom []byte) error {
+	description := filepath.Join(s.directory, "sbom")
 	if err := os.WriteFile(description, sbom, 0o644); err != nil {
 		return err
 	}
-	err := os.Rename(s.output, filepath.Join(s.folder, "old"))
+	err := os.Rename(s.output, filepath.Join(s.directory, "old"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(s.layout(), s.output); err != nil {
+	if err := os.Rename(s.layoutPath(), s.output); err != nil {
 		return err
 	}
 	return os.Rename(description, sbomPath(s.output))
 }
 
-// discard deletes the staging directory with the incomplete image or the replaced image.
-func (s staging) discard() { _ = os.RemoveAll(s.folder) }
+// deleteFiles deletes the staging directory with the incomplete image or the replaced image.
+func (s staging) deleteFiles() { _ = os.RemoveAll(s.directory) }

@@ -47,10 +47,10 @@ type writtenImage struct {
 
 // write writes the images of all platforms, their index, and the SBOM that refers to the index.
 func (w writer) write(operators []operator, files *payload.Payload, tag string) (written, error) {
-	if err := os.MkdirAll(w.blobs(), 0o755); err != nil {
+	if err := os.MkdirAll(w.blobDirectory(), 0o755); err != nil {
 		return written{}, err
 	}
-	shared, err := sharedLayers(files, w.base.scratch())
+	shared, err := sharedLayers(files, w.base.isScratch())
 	if err != nil {
 		return written{}, err
 	}
@@ -61,7 +61,7 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 	var result written
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, o := range operators {
-		image, line, err := w.image(o, shared, sharedBlobs)
+		image, line, err := w.writeImage(o, shared, sharedBlobs)
 		if err != nil {
 			return written{}, err
 		}
@@ -69,14 +69,14 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 			Descriptor: v1.Descriptor{Platform: &o.platform}})
 		result.images = append(result.images, line)
 	}
-	index, ok := mutate.Annotations(index, annotations(w.version)).(v1.ImageIndex)
+	index, ok := mutate.Annotations(index, imageAnnotations(w.version)).(v1.ImageIndex)
 	if !ok {
 		return written{}, fmt.Errorf("the library returned no index")
 	}
 	if result.digest, err = index.Digest(); err != nil {
 		return written{}, err
 	}
-	if result.sbom, err = w.describe(operators, files, result.digest); err != nil {
+	if result.sbom, err = w.newSBOM(operators, files, result.digest); err != nil {
 		return written{}, fmt.Errorf("the SBOM: %w", err)
 	}
 	path, err := layout.Write(w.layout, empty.Index)
@@ -86,7 +86,7 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{referenceName: tag})); err != nil {
 		return written{}, err
 	}
-	result.sbomDigest, err = attach(path, index, result.sbom)
+	result.sbomDigest, err = attachSBOM(path, index, result.sbom)
 	return result, err
 }
 
@@ -97,12 +97,12 @@ type noArtifact struct{ v1.Image }
 // ArtifactType is called by the library.
 func (noArtifact) ArtifactType() (string, error) { return "", nil }
 
-func (w writer) blobs() string { return filepath.Join(w.layout, "blobs", "sha256") }
+func (w writer) blobDirectory() string { return filepath.Join(w.layout, "blobs", "sha256") }
 
 func (w writer) blobsOf(layers []layer) ([]blob, error) {
 	var blobs []blob
 	for _, l := range layers {
-		b, err := writeBlob(w.blobs(), l, w.created, w.create)
+		b, err := writeBlob(w.blobDirectory(), l, w.created, w.create)
 		if err != nil {
 			return nil, err
 		}
@@ -111,9 +111,9 @@ func (w writer) blobsOf(layers []layer) ([]blob, error) {
 	return blobs, nil
 }
 
-// image writes the image for one platform.
-func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image, writtenImage, error) {
-	from, err := w.base.on(o.platform)
+// writeImage writes the image for one platform.
+func (w writer) writeImage(o operator, shared []layer, sharedBlobs []blob) (v1.Image, writtenImage, error) {
+	from, err := w.base.imageFor(o.platform)
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
@@ -125,7 +125,7 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
-	inherited, adds, err := inherit(from)
+	inherited, adds, err := inheritBase(from)
 	if err != nil {
 		return nil, writtenImage{}, fmt.Errorf("the base image BASE=%s: %w", w.base.source, err)
 	}
@@ -153,23 +153,23 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
-	complete := configuration(layered, inherited, o.platform, w.version, w.created)
+	complete := newImageConfig(layered, inherited, o.platform, w.version, w.created)
 	if image, err = mutate.ConfigFile(image, complete); err != nil {
 		return nil, writtenImage{}, err
 	}
-	image, err = w.annotate(image, from)
+	image, err = w.annotateImage(image, from)
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
-	line, err := measure(image, o.platform)
+	line, err := measureImage(image, o.platform)
 	line.shares = shares
 	return image, line, err
 }
 
-// annotate adds the description of the image and the name of its base.
-func (w writer) annotate(image, from v1.Image) (v1.Image, error) {
-	all := annotations(w.version)
-	if !w.base.scratch() {
+// annotateImage adds the description of the image and the name of its base.
+func (w writer) annotateImage(image, from v1.Image) (v1.Image, error) {
+	all := imageAnnotations(w.version)
+	if !w.base.isScratch() {
 		digest, err := from.Digest()
 		if err != nil {
 			return nil, err
@@ -186,8 +186,8 @@ func (w writer) annotate(image, from v1.Image) (v1.Image, error) {
 	return annotated, nil
 }
 
-// inherit returns the configuration and the layers of the base, which precede the image's layers.
-func inherit(from v1.Image) (*v1.ConfigFile, []mutate.Addendum, error) {
+// inheritBase returns the configuration and the layers of the base, which precede the image's layers.
+func inheritBase(from v1.Image) (*v1.ConfigFile, []mutate.Addendum, error) {
 	config, err := from.ConfigFile()
 	if err != nil {
 		return nil, nil, err
@@ -219,7 +219,7 @@ func ociLayer(mediaType types.MediaType) types.MediaType {
 	return mediaType
 }
 
-func measure(image v1.Image, p v1.Platform) (writtenImage, error) {
+func measureImage(image v1.Image, p v1.Platform) (writtenImage, error) {
 	manifest, err := image.Manifest()
 	if err != nil {
 		return writtenImage{}, err
@@ -231,8 +231,8 @@ func measure(image v1.Image, p v1.Platform) (writtenImage, error) {
 	return line, nil
 }
 
-// text returns a summary of the written image for the user.
-func (r written) text(output string) string {
+// formatSummary returns a summary of the written image for the user.
+func (r written) formatSummary(output string) string {
 	var b strings.Builder
 	for _, i := range r.images {
 		fmt.Fprintf(&b, "%s: %d layers, %.1f MiB compressed\n", i.platform.String(), i.layers, float64(i.size)/(1<<20))

@@ -22,7 +22,7 @@ type tally struct {
 // tree maps directories to tallies. The tests of a directory have a separate tally.
 type tree map[string]*tally
 
-func (t tree) of(directory string) *tally {
+func (t tree) directoryTally(directory string) *tally {
 	if t[directory] == nil {
 		t[directory] = &tally{counts: map[string]int{}, sizes: map[source]int{}}
 	}
@@ -99,7 +99,7 @@ func countGo(all tree, name, path string) error {
 	if err != nil || ast.IsGenerated(file) {
 		return err
 	}
-	t := all.of(directoryOf(name))
+	t := all.directoryTally(directoryOf(name))
 	for _, group := range file.Comments {
 		text := quoted.ReplaceAllString(strings.Join(strings.Fields(group.Text()), " "), "q")
 		t.sizes[sourceComments] += len(strings.Fields(text))
@@ -171,7 +171,7 @@ func countMarkdown(all tree, name, path string) error {
 	if err != nil {
 		return err
 	}
-	t, words := all.of(directoryOf(name)), 0
+	t, words := all.directoryTally(directoryOf(name)), 0
 	for line := range strings.Lines(code.ReplaceAllString(string(data), "")) {
 		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(strings.TrimSpace(line), "|") {

@@ -33,8 +33,8 @@ func readLimits(path string) (limits, error) {
 	return l, nil
 }
 
-// allowance returns the count that a directory of that size may always have.
-func (c check) allowance(t *tally) int {
+// allowedCount returns the count that a directory of that size may always have.
+func (c check) allowedCount(t *tally) int {
 	return int(math.Ceil(c.final * float64(t.sizes[c.source]) / 10_000))
 }
 
@@ -44,7 +44,7 @@ func compareCounts(l limits, counts tree) []string {
 	for _, directory := range slices.Sorted(maps.Keys(counts)) {
 		t := counts[directory]
 		for _, c := range checks {
-			limit := max(l[directory][c.name], c.allowance(t))
+			limit := max(l[directory][c.name], c.allowedCount(t))
 			if count := t.counts[c.name]; count > limit {
 				failures = append(failures, fmt.Sprintf("%s: %q: %d, and at most %d are allowed", directory, c.name, count, limit))
 			}
@@ -64,7 +64,7 @@ func updateLimits(path string, old limits, counts tree) error {
 		}
 		for directory, t := range counts {
 			count := t.counts[c.name]
-			if count <= c.allowance(t) {
+			if count <= c.allowedCount(t) {
 				continue
 			}
 			now += count

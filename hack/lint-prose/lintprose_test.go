@@ -126,7 +126,7 @@ func TestSubjectsOfCommits(t *testing.T) {
 		`Revert "remote: a limit for each file operation"`:    false,
 		"Send the agent only when its digest differs":         true,
 		"remote:": true,
-		"remote: " + strings.Repeat("x", longestSubject): true,
+		"remote: " + strings.Repeat("x", maxSubjectLength): true,
 	} {
 		if fault := faultOf(subject); (fault != "") != faulty {
 			t.Errorf("%q: %q", subject, fault)

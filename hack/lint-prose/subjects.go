@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// before is the last commit before the rule for subjects applies.
-const before = "783d5142"
+// lastUncheckedCommit is the last commit before the rule for subjects applies.
+const lastUncheckedCommit = "783d5142"
 
-// longestSubject is the maximum length of a commit subject in characters: git and most pages show no more.
-const longestSubject = 72
+// maxSubjectLength is the maximum length of a commit subject in characters: git and most pages show no more.
+const maxSubjectLength = 72
 
 // area matches the beginning of a subject: one or more directories, packages or documents.
 var area = regexp.MustCompile(`^[a-z0-9][\w./-]*(, [a-z0-9][\w./-]*)*: \S`)
@@ -22,7 +22,7 @@ var area = regexp.MustCompile(`^[a-z0-9][\w./-]*(, [a-z0-9][\w./-]*)*: \S`)
 // checkSubjects returns the faults in the subjects of the commits since before, except merges. A tree without that
 // history has no faults.
 func checkSubjects(ctx context.Context) []string {
-	log := exec.CommandContext(ctx, "git", "log", "--no-merges", "--format=%h %s", before+"..HEAD")
+	log := exec.CommandContext(ctx, "git", "log", "--no-merges", "--format=%h %s", lastUncheckedCommit+"..HEAD")
 	output, err := log.Output()
 	if err != nil {
 		return nil // an archive without git, or a clone without that commit
@@ -40,8 +40,8 @@ func checkSubjects(ctx context.Context) []string {
 // faultOf returns the fault in the subject of a commit, or "".
 func faultOf(subject string) string {
 	switch {
-	case utf8.RuneCountInString(subject) > longestSubject:
-		return fmt.Sprintf("the subject has more than %d characters", longestSubject)
+	case utf8.RuneCountInString(subject) > maxSubjectLength:
+		return fmt.Sprintf("the subject has more than %d characters", maxSubjectLength)
 	case !area.MatchString(subject) && !strings.HasPrefix(subject, "Revert "):
 		return "the subject does not begin with its area, as in \"remote: send the agent only when its digest differs\""
 	}

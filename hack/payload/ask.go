@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// askTimeout is generous: a program that hangs under Wine never ends.
-const askTimeout = 30 * time.Second
+// programTimeout is generous: a program that hangs under Wine never ends.
+const programTimeout = 30 * time.Second
 
-// Asker runs Windows programs.
-type Asker interface {
-	// Ask runs a program and returns the output of stdout and stderr, or an error unless the program ends with
+// ProgramRunner runs Windows programs.
+type ProgramRunner interface {
+	// RunProgram runs a program and returns the output of stdout and stderr, or an error unless the program ends with
 	// status 0.
-	Ask(ctx context.Context, program string, arguments []string) (string, error)
+	RunProgram(ctx context.Context, program string, arguments []string) (string, error)
 }
 
 // wine runs programs by a command, hack/wine-run.
@@ -34,8 +34,8 @@ func newWine(ctx context.Context, command string) (*wine, error) {
 	return &wine{command: command}, nil
 }
 
-func (w *wine) Ask(ctx context.Context, program string, arguments []string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+func (w *wine) RunProgram(ctx context.Context, program string, arguments []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, programTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, w.command, append([]string{program}, arguments...)...)
 	command.WaitDelay = time.Second
@@ -43,62 +43,62 @@ func (w *wine) Ask(ctx context.Context, program string, arguments []string) (str
 	command.Stdout, command.Stderr = &out, &out
 	err := command.Run()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("no answer within %s", askTimeout)
+		err = fmt.Errorf("no answer within %s", programTimeout)
 	}
 	return strings.ReplaceAll(out.String(), "\r\n", "\n"), err
 }
 
-// Proof describes how the version of an executable was verified.
-type Proof struct {
-	// Way is a constant below.
-	Way string `json:"way"`
+// VersionCheck describes how the version of an executable was verified.
+type VersionCheck struct {
+	// Method is a constant below.
+	Method string `json:"way"`
 	// Detail is the answer, or the number of variables found.
 	Detail string `json:"detail"`
-	// NotAsked is the reason why the program was not run, or did not answer.
-	NotAsked string `json:"notAsked,omitempty"`
+	// NotRunReason is the reason why the program was not run, or did not answer.
+	NotRunReason string `json:"notAsked,omitempty"`
 }
 
 // Methods to verify a version, the best first.
 const (
-	wayAnswer    = "answer under Wine"
-	wayVariables = "linked into the executable"
-	wayBuildInfo = "build information only"
+	methodAnswer    = "answer under Wine"
+	methodVariables = "linked into the executable"
+	methodBuildInfo = "build information only"
 )
 
-// prove verifies that an executable reports the true version. A program that reports another version is an error
+// verifyVersion verifies that an executable reports the true version. A program that reports another version is an error
 // (OCPBUGS-7843). Variables are checked in any case, because the output may lack some of them.
-func prove(ctx context.Context, asker Asker, unavailable error, file string, e Executable, v Version) (Proof, error) {
+func verifyVersion(ctx context.Context, asker ProgramRunner, unavailable error, file string, e Executable, v Version) (VersionCheck, error) {
 	count, err := checkVariables(file, e, v)
 	if err != nil {
-		return Proof{}, err
+		return VersionCheck{}, err
 	}
-	proof := Proof{Way: wayVariables, Detail: fmt.Sprintf("%d of %d version variables", count, count)}
+	proof := VersionCheck{Method: methodVariables, Detail: fmt.Sprintf("%d of %d version variables", count, count)}
 	if count == 0 {
-		proof = Proof{Way: wayBuildInfo, Detail: "the program keeps no version"}
+		proof = VersionCheck{Method: methodBuildInfo, Detail: "the program keeps no version"}
 	}
 	switch {
 	case e.Question == nil:
-		proof.NotAsked = "it has no command that tells its version"
+		proof.NotRunReason = "it has no command that tells its version"
 		return proof, nil
 	case asker == nil:
-		proof.NotAsked = unavailable.Error()
+		proof.NotRunReason = unavailable.Error()
 		return proof, nil
 	}
-	want, err := fill(e.Question.Answer, v)
+	want, err := executeTemplate(e.Question.Answer, v)
 	if err != nil {
-		return Proof{}, fmt.Errorf("%s: %w", e.Output, err)
+		return VersionCheck{}, fmt.Errorf("%s: %w", e.Output, err)
 	}
-	answer, err := asker.Ask(ctx, file, e.Question.Arguments)
+	answer, err := asker.RunProgram(ctx, file, e.Question.Arguments)
 	if line, ok := lineWith(answer, want); ok {
-		return Proof{Way: wayAnswer, Detail: line}, nil
+		return VersionCheck{Method: methodAnswer, Detail: line}, nil
 	}
 	if err == nil && strings.TrimSpace(answer) != "" {
-		return Proof{}, fmt.Errorf("%s: asked for its version it says %q, and %q must be in it: are the variables in the table right?",
+		return VersionCheck{}, fmt.Errorf("%s: asked for its version it says %q, and %q must be in it: are the variables in the table right?",
 			e.Output, strings.TrimSpace(answer), want)
 	}
-	proof.NotAsked = "it does not start under Wine: no answer"
+	proof.NotRunReason = "it does not start under Wine: no answer"
 	if err != nil {
-		proof.NotAsked = fmt.Sprintf("it does not start under Wine: %v: %s", err, lastLine(answer))
+		proof.NotRunReason = fmt.Sprintf("it does not start under Wine: %v: %s", err, lastLine(answer))
 	}
 	return proof, nil
 }

@@ -14,48 +14,48 @@ func TestProve(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "tool.exe")
-	e := tool()
+	e := newTool()
 	writeFile(t, file, "MZ...xv2.4.2\x00...v2.4.2\x00...\tv2.4.2\x00@v2.4.2\x00")
 
 	t.Run("the right answer is the best proof", func(t *testing.T) {
-		proof, err := prove(t.Context(), oracle{answer: "hello\ntool version v2.4.2 of today\n"}, nil, file, e, v)
-		if err != nil || proof.Way != wayAnswer || proof.Detail != "tool version v2.4.2 of today" || proof.NotAsked != "" {
+		proof, err := verifyVersion(t.Context(), oracle{answer: "hello\ntool version v2.4.2 of today\n"}, nil, file, e, v)
+		if err != nil || proof.Method != methodAnswer || proof.Detail != "tool version v2.4.2 of today" || proof.NotRunReason != "" {
 			t.Errorf("got %+v, error %v", proof, err)
 		}
 	})
 	t.Run("a plugin that ends with an error after the right answer has answered", func(t *testing.T) {
-		proof, err := prove(t.Context(), oracle{answer: "tool version v2.4.2\n", err: errors.New("exit status 1")}, nil, file,
+		proof, err := verifyVersion(t.Context(), oracle{answer: "tool version v2.4.2\n", err: errors.New("exit status 1")}, nil, file,
 			e, v)
-		if err != nil || proof.Way != wayAnswer {
+		if err != nil || proof.Method != methodAnswer {
 			t.Errorf("got %+v, error %v", proof, err)
 		}
 	})
 	for _, answer := range []string{"tool version 2.4.2+unknown", "tool version v2.4.20", "tool version v2.4.2+dirty",
 		"tool version v2.4.2-rc.1", "tool version"} {
 		t.Run("the answer "+answer+" fails the build", func(t *testing.T) {
-			if proof, err := prove(t.Context(), oracle{answer: answer}, nil, file, e, v); err == nil ||
+			if proof, err := verifyVersion(t.Context(), oracle{answer: answer}, nil, file, e, v); err == nil ||
 				!strings.Contains(err.Error(), answer) {
 				t.Errorf("got %+v, error %v", proof, err)
 			}
 		})
 	}
 	t.Run("of a program that does not start, the executable is looked into, and the report says so", func(t *testing.T) {
-		proof, err := prove(t.Context(), oracle{answer: "booting\nmissing DLL\n", err: errors.New("exit status 3")}, nil,
+		proof, err := verifyVersion(t.Context(), oracle{answer: "booting\nmissing DLL\n", err: errors.New("exit status 3")}, nil,
 			file, e, v)
-		if err != nil || proof.Way != wayVariables || !strings.Contains(proof.NotAsked, "exit status 3: missing DLL") {
+		if err != nil || proof.Method != methodVariables || !strings.Contains(proof.NotRunReason, "exit status 3: missing DLL") {
 			t.Errorf("got %+v, error %v", proof, err)
 		}
 	})
 	t.Run("a program that says nothing at all was not asked", func(t *testing.T) {
-		proof, err := prove(t.Context(), oracle{}, nil, file, e, v)
-		if err != nil || proof.Way != wayVariables || proof.NotAsked == "" {
+		proof, err := verifyVersion(t.Context(), oracle{}, nil, file, e, v)
+		if err != nil || proof.Method != methodVariables || proof.NotRunReason == "" {
 			t.Errorf("got %+v, error %v", proof, err)
 		}
 	})
 	t.Run("the right answer does not hide that a variable was not set", func(t *testing.T) {
-		e := tool()
+		e := newTool()
 		e.Variables["example.org/tool/version.Third"] = "{{.Version}}"
-		if _, err := prove(t.Context(), oracle{answer: "tool version v2.4.2"}, nil, file, e, v); err == nil ||
+		if _, err := verifyVersion(t.Context(), oracle{answer: "tool version v2.4.2"}, nil, file, e, v); err == nil ||
 			!strings.Contains(err.Error(), "3 variables") {
 			t.Errorf("got error %v", err)
 		}
@@ -82,7 +82,7 @@ func TestWine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := w.Ask(t.Context(), "tool.exe", []string{"--version"}); err != nil ||
+		if answer, err := w.RunProgram(t.Context(), "tool.exe", []string{"--version"}); err != nil ||
 			answer != "out tool.exe --version\nerr\n" {
 			t.Errorf("got %q, error %v", answer, err)
 		}

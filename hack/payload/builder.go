@@ -19,21 +19,21 @@ type Builder struct {
 	Modules string // parent directory of the module directories
 	Bin     string // output directory for executables, with a directory per component
 	Cache   string // see Source
-	// Asker runs programs. If programs cannot be run, Asker is nil and NoAsker is the reason.
-	Asker   Asker
-	NoAsker error
-	Log     io.Writer
+	// Runner runs programs. If programs cannot be run, Asker is nil and NoRunnerReason is the reason.
+	Runner         ProgramRunner
+	NoRunnerReason error
+	Log            io.Writer
 }
 
 // Built is an executable that was built and checked.
 type Built struct {
 	Executable
-	File   string // path of the executable
-	From   Module
-	Go     string // the Go version of the build
-	Proof  Proof
-	Size   int64 // in bytes
-	SHA256 string
+	File         string // path of the executable
+	From         Module
+	Go           string // the Go version of the build
+	VersionCheck VersionCheck
+	Size         int64 // in bytes
+	SHA256       string
 }
 
 // Component builds and checks the executables of a component, one after the other: linking a large executable
@@ -45,7 +45,7 @@ func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
 	}
 	var list []Built
 	for _, e := range c.Executables {
-		built, err := b.executable(ctx, e, filepath.Join(folder, e.Output))
+		built, err := b.buildExecutable(ctx, e, filepath.Join(folder, e.Output))
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", c.Name, err)
 		}
@@ -54,7 +54,7 @@ func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
 	return list, nil
 }
 
-func (b Builder) executable(ctx context.Context, e Executable, output string) (Built, error) {
+func (b Builder) buildExecutable(ctx context.Context, e Executable, output string) (Built, error) {
 	source := Source{Directory: filepath.Join(b.Modules, e.Module), Cache: b.Cache}
 	module, err := source.ModuleOf(ctx, e.Package)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b Builder) executable(ctx context.Context, e Executable, output string) (B
 		return Built{}, err
 	}
 	fmt.Fprintf(b.Log, ", built in %s\n", time.Since(start).Round(time.Second))
-	sums, err := source.sums()
+	sums, err := source.readSums()
 	if err != nil {
 		return Built{}, err
 	}
@@ -75,11 +75,11 @@ func (b Builder) executable(ctx context.Context, e Executable, output string) (B
 	if err != nil {
 		return Built{}, err
 	}
-	proof, err := prove(ctx, b.Asker, b.NoAsker, output, e, module.Version)
+	proof, err := verifyVersion(ctx, b.Runner, b.NoRunnerReason, output, e, module.Version)
 	if err != nil {
 		return Built{}, err
 	}
-	built := Built{Executable: e, File: output, From: module, Go: goVersion, Proof: proof}
+	built := Built{Executable: e, File: output, From: module, Go: goVersion, VersionCheck: proof}
 	if built.SHA256, err = fileDigest(output); err != nil {
 		return Built{}, err
 	}
@@ -91,8 +91,8 @@ func (b Builder) executable(ctx context.Context, e Executable, output string) (B
 	return built, nil
 }
 
-// source returns the payload source of a component with executables.
-func (c Component) source(list []Built) payload.Source {
+// newSource returns the payload source of a component with executables.
+func (c Component) newSource(list []Built) payload.Source {
 	var origins []string
 	source := payload.Source{Component: payload.Component{
 		Name: c.Name, Version: list[0].From.Version.Version, Required: true, Platforms: c.Platforms,
@@ -107,8 +107,8 @@ func (c Component) source(list []Built) payload.Source {
 	return source
 }
 
-// source returns the payload source of an external component.
-func (e External) source(c Component) payload.Source {
+// newSource returns the payload source of an external component.
+func (e External) newSource(c Component) payload.Source {
 	source := payload.Source{Component: payload.Component{
 		Name: c.Name, Version: e.Version, Source: e.Source, Required: true, Platforms: c.Platforms,
 	}}

@@ -11,9 +11,9 @@ import (
 
 func TestBuilder(t *testing.T) {
 	f := newFixture(t)
-	builder := Builder{Modules: f.modules, Bin: filepath.Join(f.dir, "bin"), NoAsker: errors.New("no Wine here"), Log: io.Discard}
+	builder := Builder{Modules: f.modules, Bin: filepath.Join(f.dir, "bin"), NoRunnerReason: errors.New("no Wine here"), Log: io.Discard}
 	build := func(change func(*Executable)) (Built, error) {
-		e := tool()
+		e := newTool()
 		change(&e)
 		list, err := builder.Component(t.Context(), Component{Name: "tool", Executables: []Executable{e}})
 		if err != nil {
@@ -36,8 +36,8 @@ func TestBuilder(t *testing.T) {
 		if built.From.String() != "example.org/tool@v1.2.3" || built.From.Version.Number != "1.2.3" || built.From.Version.Major != "1" || built.From.Version.Minor != "2" {
 			t.Errorf("got %+v", built.From)
 		}
-		if built.Proof.Way != wayVariables || !strings.HasPrefix(built.Proof.Detail, "2 of 2") || built.Proof.NotAsked != "no Wine here" {
-			t.Errorf("got %+v", built.Proof)
+		if built.VersionCheck.Method != methodVariables || !strings.HasPrefix(built.VersionCheck.Detail, "2 of 2") || built.VersionCheck.NotRunReason != "no Wine here" {
+			t.Errorf("got %+v", built.VersionCheck)
 		}
 	})
 	t.Run("a variable that the program does not have is found out, though the linker says nothing", func(t *testing.T) { // R-126
@@ -53,8 +53,8 @@ func TestBuilder(t *testing.T) {
 	})
 	t.Run("a program that keeps no version is said to", func(t *testing.T) {
 		built, err := build(func(e *Executable) { e.Variables, e.Question = nil, nil })
-		if err != nil || built.Proof.Way != wayBuildInfo {
-			t.Errorf("got %+v, error %v", built.Proof, err)
+		if err != nil || built.VersionCheck.Method != methodBuildInfo {
+			t.Errorf("got %+v, error %v", built.VersionCheck, err)
 		}
 	})
 	t.Run("a package that is no program is refused", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestBuilder(t *testing.T) {
 		refused(t, "no module with a version", func(e *Executable) { e.Module, e.Package = "own", "example.org/own" })
 	})
 	t.Run("a replaced module is refused: its version would not be true", func(t *testing.T) { // R-126
-		f.module(t, "replaced", "v1.2.3")
+		f.createModule(t, "replaced", "v1.2.3")
 		path := filepath.Join(f.modules, "replaced", "go.mod")
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -80,7 +80,7 @@ func TestBuilder(t *testing.T) {
 		refused(t, "replaced by example.org/tool", func(e *Executable) { e.Module = "replaced" })
 	})
 	t.Run("a sum that is not the module's is refused", func(t *testing.T) {
-		f.module(t, "tampered", "v1.2.3")
+		f.createModule(t, "tampered", "v1.2.3")
 		path := filepath.Join(f.modules, "tampered", "go.sum")
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -96,7 +96,7 @@ func bothSums(t *testing.T, f fixture) string {
 	t.Helper()
 	sums := ""
 	for _, version := range []string{"v1.2.3", "v1.2.4"} {
-		f.module(t, "sums", version)
+		f.createModule(t, "sums", version)
 		data, err := os.ReadFile(filepath.Join(f.modules, "sums", "go.sum"))
 		if err != nil {
 			t.Fatal(err)
@@ -109,8 +109,8 @@ func bothSums(t *testing.T, f fixture) string {
 func TestCheckBuildInfo(t *testing.T) {
 	f := newFixture(t)
 	builder := Builder{Modules: f.modules, Bin: filepath.Join(f.dir, "bin"),
-		NoAsker: errors.New("no Wine"), Log: io.Discard}
-	list, err := builder.Component(t.Context(), Component{Name: "tool", Executables: []Executable{tool()}})
+		NoRunnerReason: errors.New("no Wine"), Log: io.Discard}
+	list, err := builder.Component(t.Context(), Component{Name: "tool", Executables: []Executable{newTool()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestCheckBuildInfo(t *testing.T) {
 		"of another package": {func(_ *Module, e *Executable) { e.Package = "example.org/tool/cmd" }, "package"},
 	} {
 		t.Run("an executable "+name+" is refused", func(t *testing.T) { // R-126
-			m, e := good, tool()
+			m, e := good, newTool()
 			test.change(&m, &e)
 			if _, err := checkBuildInfo(file, e, m, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v", err)
@@ -139,7 +139,7 @@ func TestCheckBuildInfo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := checkBuildInfo(own, tool(), good, nil); err == nil || !strings.Contains(err.Error(), `GOOS "linux"`) {
+		if _, err := checkBuildInfo(own, newTool(), good, nil); err == nil || !strings.Contains(err.Error(), `GOOS "linux"`) {
 			t.Errorf("got error %v", err)
 		}
 		if checkExecutable(own) == nil {

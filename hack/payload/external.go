@@ -45,7 +45,7 @@ func readExternals(file string, table Table) (map[string]External, error) {
 		return nil, fmt.Errorf("read the list of external components %s: %w", file, err)
 	}
 	for _, e := range list {
-		if err := e.check(filepath.Dir(file), table); err != nil {
+		if err := e.checkFiles(filepath.Dir(file), table); err != nil {
 			return nil, fmt.Errorf("external component %q in %s: %w", e.Component, file, err)
 		}
 		if _, twice := externals[e.Component]; twice {
@@ -70,8 +70,8 @@ func refuseMissing(components []Component, brought map[string]External, allowed 
 	return nil
 }
 
-// check also makes the file names absolute.
-func (e External) check(folder string, table Table) error {
+// checkFiles also makes the file names absolute.
+func (e External) checkFiles(folder string, table Table) error {
 	i := slices.IndexFunc(table.Components, func(c Component) bool { return c.Name == e.Component && c.External != "" })
 	if i < 0 {
 		return errors.New("the table has no external component of that name")

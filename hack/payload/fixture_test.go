@@ -45,9 +45,9 @@ func newFixture(t *testing.T) fixture {
 	t.Setenv("GOMODCACHE", filepath.Join(dir, "modcache"))
 	t.Cleanup(func() { makeWritable(t, filepath.Join(dir, "modcache")) })
 	for _, version := range []string{"v1.2.3", "v1.2.4"} {
-		f.publish(t, version)
+		f.publishVersion(t, version)
 	}
-	f.module(t, "tool", "v1.2.3")
+	f.createModule(t, "tool", "v1.2.3")
 	return f
 }
 
@@ -64,8 +64,8 @@ func makeWritable(t *testing.T, folder string) {
 	}
 }
 
-// publish adds a version of the tool to the proxy. Each version has a different text.
-func (f fixture) publish(t *testing.T, version string) {
+// publishVersion adds a version of the tool to the proxy. Each version has a different text.
+func (f fixture) publishVersion(t *testing.T, version string) {
 	t.Helper()
 	goMod := "module example.org/tool\n\ngo 1.26.0\n"
 	var archive bytes.Buffer
@@ -88,8 +88,8 @@ func (f fixture) publish(t *testing.T, version string) {
 	writeFile(t, at+".zip", archive.String())
 }
 
-// module creates a directory to build a version of the tool.
-func (f fixture) module(t *testing.T, name, version string) {
+// createModule creates a directory to build a version of the tool.
+func (f fixture) createModule(t *testing.T, name, version string) {
 	t.Helper()
 	folder := filepath.Join(f.modules, name)
 	writeFile(t, filepath.Join(folder, "go.mod"), "module example.org/payload/"+name+
@@ -102,11 +102,11 @@ func (f fixture) module(t *testing.T, name, version string) {
 	}
 }
 
-// agent builds a program with the agent's name.
-func (f fixture) agent(t *testing.T) string { return f.program(t, "wicd") }
+// buildAgent builds a program with the agent's name.
+func (f fixture) buildAgent(t *testing.T) string { return f.buildProgram(t, "wicd") }
 
-// program builds a program with another name next to the agent.
-func (f fixture) program(t *testing.T, name string) string {
+// buildProgram builds a program with another name next to the agent.
+func (f fixture) buildProgram(t *testing.T, name string) string {
 	t.Helper()
 	folder := filepath.Join(f.dir, "agent")
 	writeFile(t, filepath.Join(folder, "go.mod"), "module "+strings.TrimSuffix(agentPackage,
@@ -129,8 +129,8 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// tool returns the executable of the tool with the variables that it should have.
-func tool() Executable {
+// newTool returns the executable of the tool with the variables that it should have.
+func newTool() Executable {
 	return Executable{
 		Output: "tool.exe", Module: "tool", Package: "example.org/tool",
 		Variables: map[string]string{"example.org/tool/version.Version": "{{.Version}}",
@@ -145,4 +145,4 @@ type oracle struct {
 	err    error
 }
 
-func (o oracle) Ask(context.Context, string, []string) (string, error) { return o.answer, o.err }
+func (o oracle) RunProgram(context.Context, string, []string) (string, error) { return o.answer, o.err }

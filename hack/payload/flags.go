@@ -18,7 +18,7 @@ func compareFlags(ctx context.Context, b Builder, components []Component, extern
 			continue
 		}
 		for _, f := range e.Files {
-			how, err := knowsFlags(ctx, b, f.File, c.Flags)
+			how, err := checkProgramFlags(ctx, b, f.File, c.Flags)
 			if err != nil {
 				return fmt.Errorf("component %s: %s of version %s %w: this version of the operator needs another one", c.Name,
 					f.File, e.Version, err)
@@ -30,14 +30,14 @@ func compareFlags(ctx context.Context, b Builder, components []Component, extern
 	return nil
 }
 
-// knowsFlags checks the help of a program, if programs can be run. Otherwise it searches the executable for the
+// checkProgramFlags checks the help of a program, if programs can be run. Otherwise it searches the executable for the
 // names, because a program without the name does not have the flag.
-func knowsFlags(ctx context.Context, b Builder, file string, flags []string) (how string, err error) {
-	reason := b.NoAsker
-	if b.Asker != nil {
-		help, err := b.Asker.Ask(ctx, file, []string{"--help"})
+func checkProgramFlags(ctx context.Context, b Builder, file string, flags []string) (how string, err error) {
+	reason := b.NoRunnerReason
+	if b.Runner != nil {
+		help, err := b.Runner.RunProgram(ctx, file, []string{"--help"})
 		if strings.Contains(help, "--help") { // an answer, with any exit status
-			return "its help under Wine lists all flags that nodes give it", lacks(flags, func(name string) bool {
+			return "its help under Wine lists all flags that nodes give it", checkFlags(flags, func(name string) bool {
 				return regexp.MustCompile(`(^|[\s,])-{1,2}` + regexp.QuoteMeta(name) + `(\s|,|=|$)`).MatchString(help)
 			})
 		}
@@ -48,10 +48,10 @@ func knowsFlags(ctx context.Context, b Builder, file string, flags []string) (ho
 		return "", err
 	}
 	how = fmt.Sprintf("the names of all flags that nodes give it are in the executable; it was not asked for its help: %v", reason)
-	return how, lacks(flags, func(name string) bool { return bytes.Contains(content, []byte(name)) })
+	return how, checkFlags(flags, func(name string) bool { return bytes.Contains(content, []byte(name)) })
 }
 
-func lacks(flags []string, has func(name string) bool) error {
+func checkFlags(flags []string, has func(name string) bool) error {
 	var missing []string
 	for _, name := range flags {
 		if !has(name) {

@@ -34,15 +34,15 @@ func fromRelease(ctx context.Context, o options, table Table, externals map[stri
 				o.release)
 		}
 		fmt.Fprintf(log, "%s from release %s\n", c.Name, from.Version)
-		if externals[c.Name], err = take(ctx, from, c, filepath.Join(o.bin, c.Name)); err != nil {
+		if externals[c.Name], err = writeComponentFiles(ctx, from, c, filepath.Join(o.bin, c.Name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take writes the files of a component into a directory. The files get the final names after all checks.
-func take(ctx context.Context, from *release.Release, c Component, folder string) (External, error) {
+// writeComponentFiles writes the files of a component into a directory. The files get the final names after all checks.
+func writeComponentFiles(ctx context.Context, from *release.Release, c Component, folder string) (External, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return External{}, err
 	}
@@ -54,7 +54,7 @@ func take(ctx context.Context, from *release.Release, c Component, folder string
 	taken := External{Component: c.Name, Version: "v" + from.Version}
 	for _, name := range c.Files {
 		file := filepath.Join(unchecked, name)
-		origin, err := from.File(ctx, c.Release.Image, path.Join(c.Release.Folder, name), file)
+		origin, err := from.File(ctx, c.Release.Image, path.Join(c.Release.Directory, name), file)
 		if err == nil {
 			err = checkProgram(file, name, c.Release.Program)
 		}
@@ -86,9 +86,9 @@ func checkProgram(file, name, program string) error {
 	if err != nil {
 		return fmt.Errorf("%s is not a Go program, but %s is: %w", name, program, err)
 	}
-	if path.Base(info.Path) != program || setting(info, "GOOS") != "windows" || setting(info, "GOARCH") != "amd64" {
+	if path.Base(info.Path) != program || buildSetting(info, "GOOS") != "windows" || buildSetting(info, "GOARCH") != "amd64" {
 		return fmt.Errorf("%s is built from %s for %s/%s instead of from %s for windows/amd64", name, info.Path,
-			setting(info, "GOOS"), setting(info, "GOARCH"), program)
+			buildSetting(info, "GOOS"), buildSetting(info, "GOARCH"), program)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func newCluster(t *testing.T) cluster {
 	return cluster{strings.TrimPrefix(server.URL, "http://")}
 }
 
-func (c cluster) push(t *testing.T, repository string, image v1.Image) string {
+func (c cluster) pushImage(t *testing.T, repository string, image v1.Image) string {
 	t.Helper()
 	tag, err := name.NewTag(c.host + "/" + repository + ":4.20.1")
 	if err == nil {
@@ -46,15 +46,15 @@ func (c cluster) push(t *testing.T, repository string, image v1.Image) string {
 	return tag.Context().Digest(digest.String()).String()
 }
 
-// release publishes a release with a component that has a file, and returns the names of component and release.
-func (c cluster) release(t *testing.T, file string, content []byte) (component, release string) {
+// publishRelease publishes a release with a component that has a file, and returns the names of component and release.
+func (c cluster) publishRelease(t *testing.T, file string, content []byte) (component, release string) {
 	t.Helper()
-	component = c.push(t, "art-dev", releasetest.Image(t, "amd64", "",
+	component = c.pushImage(t, "art-dev", releasetest.Image(t, "amd64", "",
 		[]releasetest.Entry{releasetest.File("opt/tools/"+file, string(content))}))
-	return component, c.push(t, "release", releasetest.Release(t, "amd64", map[string]string{"the-tools": component}))
+	return component, c.pushImage(t, "release", releasetest.Release(t, "amd64", map[string]string{"the-tools": component}))
 }
 
-func program(t *testing.T, file string) []byte {
+func readProgram(t *testing.T, file string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func program(t *testing.T, file string) []byte {
 func TestAReleaseBringsExternalComponents(t *testing.T) {
 	f, o := testOptions(t)
 	o.allowMissing, o.components = "", "tool"
-	component, release := newCluster(t).release(t, "wicd.exe", program(t, o.agent))
+	component, release := newCluster(t).publishRelease(t, "wicd.exe", readProgram(t, o.agent))
 	o.release = release
 	if err := run(t.Context(), o, io.Discard); err != nil {
 		t.Fatal(err)
@@ -89,13 +89,13 @@ func TestAReleaseBringsExternalComponents(t *testing.T) {
 	})
 	t.Run("the report says how they came", func(t *testing.T) {
 		var report Report
-		if err := json.Unmarshal(program(t, filepath.Join(o.output, "report.json")), &report); err != nil {
+		if err := json.Unmarshal(readProgram(t, filepath.Join(o.output, "report.json")), &report); err != nil {
 			t.Fatal(err)
 		}
-		if last := report.Others[len(report.Others)-1]; !strings.Contains(last.How, component) {
-			t.Errorf("got %+v", report.Others)
+		if last := report.OtherFiles[len(report.OtherFiles)-1]; !strings.Contains(last.How, component) {
+			t.Errorf("got %+v", report.OtherFiles)
 		}
-		if text := string(program(t, filepath.Join(o.output, "report.txt"))); !strings.Contains(text, "taken from the release's image "+component) {
+		if text := string(readProgram(t, filepath.Join(o.output, "report.txt"))); !strings.Contains(text, "taken from the release's image "+component) {
 			t.Errorf("got %s", text)
 		}
 	})
@@ -129,16 +129,16 @@ func TestProgramsOfAReleaseAreChecked(t *testing.T) {
 		want    string
 	}{
 		"a text":                    {"wicd.exe", []byte("no program"), "not a Windows program"},
-		"a program for Linux":       {"wicd.exe", program(t, os.Args[0]), "not a Windows program"},
-		"another program":           {"wicd.exe", program(t, f.program(t, "another")), "another for windows/amd64 instead of from wicd"},
-		"a file with another name":  {"wicd-v2.exe", program(t, o.agent), "no file /opt/tools/wicd.exe"},
-		"a program without origin":  {"wicd.exe", withoutBuildInfo(program(t, o.agent)), "not a Go program"},
-		"half of the right program": {"wicd.exe", program(t, o.agent)[:4096], "wicd.exe"},
+		"a program for Linux":       {"wicd.exe", readProgram(t, os.Args[0]), "not a Windows program"},
+		"another program":           {"wicd.exe", readProgram(t, f.buildProgram(t, "another")), "another for windows/amd64 instead of from wicd"},
+		"a file with another name":  {"wicd-v2.exe", readProgram(t, o.agent), "no file /opt/tools/wicd.exe"},
+		"a program without origin":  {"wicd.exe", withoutBuildInfo(readProgram(t, o.agent)), "not a Go program"},
+		"half of the right program": {"wicd.exe", readProgram(t, o.agent)[:4096], "wicd.exe"},
 	} {
 		t.Run(name+" is refused before anything is built, and not left behind", func(t *testing.T) {
 			o := o
 			o.bin = filepath.Join(t.TempDir(), "bin")
-			_, o.release = c.release(t, test.file, test.content)
+			_, o.release = c.publishRelease(t, test.file, test.content)
 			var log bytes.Buffer
 			err := run(t.Context(), o, &log)
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "EXTERNAL=") {

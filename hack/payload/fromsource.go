@@ -56,10 +56,10 @@ func buildSource(ctx context.Context, o options, c Component) (External, error) 
 	}
 	defer os.RemoveAll(scratch)
 	tree := filepath.Join(scratch, "tree")
-	if err := sourcetree.Copy(o.source, c.InSource.Folder, tree); err != nil {
+	if err := sourcetree.Copy(o.source, c.InSource.Directory, tree); err != nil {
 		return External{}, err
 	}
-	sum, err := pinned(tree, o.sourceSum)
+	sum, err := checkPinnedSum(tree, o.sourceSum)
 	if err != nil {
 		return External{}, err
 	}
@@ -82,9 +82,9 @@ func buildSource(ctx context.Context, o options, c Component) (External, error) 
 		how:   "built with " + version + " from the source tree with the sum " + sum}, os.Rename(unchecked, file)
 }
 
-// pinned returns the sum of a source tree, computed like the sums of modules in Go's checksum database. It returns
+// checkPinnedSum returns the sum of a source tree, computed like the sums of modules in Go's checksum database. It returns
 // an error unless the sum equals want.
-func pinned(tree, want string) (string, error) {
+func checkPinnedSum(tree, want string) (string, error) {
 	sum, err := dirhash.HashDir(tree, "source", dirhash.Hash1)
 	switch {
 	case err != nil:
@@ -142,7 +142,7 @@ func checkSource(file, module string, c Component) (string, error) {
 		return "", fmt.Errorf("%s is built from %s instead of from %s", c.Files[0], info.Path, want)
 	}
 	for name, want := range map[string]string{"CGO_ENABLED": "0", "-trimpath": "true"} {
-		if got := setting(info, name); got != want {
+		if got := buildSetting(info, name); got != want {
 			return "", fmt.Errorf("%s is built with %s=%s instead of %s", c.Files[0], name, got, want)
 		}
 	}

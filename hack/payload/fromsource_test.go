@@ -74,8 +74,8 @@ func sumIn(t *testing.T, refusal error) string {
 	return sum
 }
 
-// archived writes files as a compressed archive, below a directory.
-func archived(t *testing.T, below string, files map[string]string) string {
+// writeSourceArchive writes files as a compressed archive, below a directory.
+func writeSourceArchive(t *testing.T, below string, files map[string]string) string {
 	t.Helper()
 	var data bytes.Buffer
 	compressed := gzip.NewWriter(&data)
@@ -128,7 +128,7 @@ func TestAComponentIsBuiltFromItsSources(t *testing.T) {
 	})
 	t.Run("an archive of the same sources gives the same bytes, by the same sum", func(t *testing.T) {
 		from := o
-		from.source, from.output, from.bin = archived(t, "overlay-4f2c1d/", overlaySources), t.TempDir(), t.TempDir()
+		from.source, from.output, from.bin = writeSourceArchive(t, "overlay-4f2c1d/", overlaySources), t.TempDir(), t.TempDir()
 		if other := overlayOf(t, from); other.Files[0].SHA256 != c.Files[0].SHA256 {
 			t.Errorf("it is %+v, and from the checkout %+v", other, c)
 		}
@@ -171,20 +171,20 @@ func TestBadSourcesAreRefusedInOneSentence(t *testing.T) {
 			writeFile(t, o.source, "no archive")
 		}, "no tar file"},
 		"in an archive that is cut off": {func(t *testing.T, o *options) {
-			o.source = archived(t, "", overlaySources)
+			o.source = writeSourceArchive(t, "", overlaySources)
 			if err := os.Truncate(o.source, 200); err != nil {
 				t.Fatal(err)
 			}
 		}, "unexpected EOF"},
 		"in an archive that writes outside of its folder": {func(t *testing.T, o *options) {
-			o.source = archived(t, "", map[string]string{"controller/../../../escaped": "x"})
+			o.source = writeSourceArchive(t, "", map[string]string{"controller/../../../escaped": "x"})
 		}, "escapes"},
 		"without a flag that nodes give": {func(t *testing.T, o *options) {
 			writeFile(t, o.table, strings.Replace(overlayTable, "windows-service", "as-a-service, windows-service", 1))
 		}, "does not have the flags --as-a-service"},
 		"beside a list that has the same": {func(t *testing.T, o *options) {
 			file := filepath.Join(t.TempDir(), "overlay-node.exe")
-			writeFile(t, file, string(program(t, o.agent)))
+			writeFile(t, file, string(readProgram(t, o.agent)))
 			sum, err := fileDigest(file)
 			if err != nil {
 				t.Fatal(err)
@@ -216,7 +216,7 @@ func TestFlagsAreComparedWithTheHelpOfAProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "overlay-node.exe")
 	writeFile(t, file, "MZ node windows-service cert-dir")
 	for name, test := range map[string]struct {
-		asker   Asker
+		asker   ProgramRunner
 		flags   []string
 		missing string // "" for none
 		how     string
@@ -232,7 +232,7 @@ func TestFlagsAreComparedWithTheHelpOfAProgram(t *testing.T) {
 		"there is no Wine, and the executable lacks one": {nil, []string{"node", "loglevel"}, "--loglevel", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			how, err := knowsFlags(t.Context(), Builder{Asker: test.asker, NoAsker: errors.New("no Wine here")}, file, test.flags)
+			how, err := checkProgramFlags(t.Context(), Builder{Runner: test.asker, NoRunnerReason: errors.New("no Wine here")}, file, test.flags)
 			if (err != nil) != (test.missing != "") || err != nil && !strings.Contains(err.Error(), test.missing) {
 				t.Fatalf("got error %v", err)
 			}

@@ -32,7 +32,7 @@ func checkBuildInfo(file string, e Executable, m Module, sums map[string]string)
 	expect("sum", info.Main.Sum, m.Sum)
 	for name, want := range map[string]string{"GOOS": "windows", "GOARCH": "amd64", "CGO_ENABLED": "0",
 		"-trimpath": "true"} {
-		expect(name, setting(info, name), want)
+		expect(name, buildSetting(info, name), want)
 	}
 	for _, dependency := range info.Deps {
 		module := dependency.Path + "@" + dependency.Version
@@ -45,7 +45,7 @@ func checkBuildInfo(file string, e Executable, m Module, sums map[string]string)
 	return info.GoVersion, errors.Join(faults...)
 }
 
-func setting(info *debug.BuildInfo, name string) string {
+func buildSetting(info *debug.BuildInfo, name string) string {
 	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == name })
 	if i < 0 {
 		return ""

@@ -88,7 +88,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if names := strings.Fields(o.executables); len(names) > 0 {
 		return buildExecutables(ctx, newBuilder(ctx, o, log), wanted, names)
 	}
-	externals, err := bring(ctx, o, table, log)
+	externals, err := collectExternals(ctx, o, table, log)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 		external, brought := externals[c.Name]
 		switch {
 		case brought:
-			build.Components = append(build.Components, external.source(c))
+			build.Components = append(build.Components, external.newSource(c))
 		case c.External != "" || !slices.ContainsFunc(wanted, func(w Component) bool { return w.Name == c.Name }):
 			build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Reason: c.reasonOfAbsence()})
 		default:
@@ -125,14 +125,14 @@ func run(ctx context.Context, o options, log io.Writer) error {
 				return err
 			}
 			all = append(all, list...)
-			build.Components = append(build.Components, c.source(list))
+			build.Components = append(build.Components, c.newSource(list))
 		}
 	}
 	return write(o, build, all, externals, log)
 }
 
-// bring returns the components that are not built here: the listed components, and the components of a release.
-func bring(ctx context.Context, o options, table Table, log io.Writer) (map[string]External, error) {
+// collectExternals returns the components that are not built here: the listed components, and the components of a release.
+func collectExternals(ctx context.Context, o options, table Table, log io.Writer) (map[string]External, error) {
 	externals, err := readExternals(o.external, table)
 	if err != nil {
 		return nil, err
@@ -178,10 +178,10 @@ func newBuilder(ctx context.Context, o options, log io.Writer) Builder {
 	builder := Builder{Modules: o.modules, Bin: o.bin, Log: log}
 	asker, err := newWine(ctx, o.wine)
 	if err != nil {
-		builder.NoAsker = err
+		builder.NoRunnerReason = err
 		fmt.Fprintf(log, "executables are not asked for their version: %v\n", err)
 	} else {
-		builder.Asker = asker
+		builder.Runner = asker
 	}
 	return builder
 }
@@ -193,7 +193,7 @@ const windowBytes = 128 << 20
 func loadEarlier(o options) ([]*payload.Payload, error) {
 	var list []*payload.Payload
 	for _, folder := range strings.Fields(o.previous) {
-		if same(folder, o.output) {
+		if isSameDirectory(folder, o.output) {
 			return nil, fmt.Errorf("the earlier payload in %s would be overwritten by this one: copy it to another folder first",
 				folder)
 		}
@@ -206,7 +206,7 @@ func loadEarlier(o options) ([]*payload.Payload, error) {
 	return list, nil
 }
 
-func same(a, b string) bool {
+func isSameDirectory(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
@@ -229,7 +229,7 @@ func write(o options, build payload.Build, all []Built, externals map[string]Ext
 	if err := report.write(o.output); err != nil {
 		return err
 	}
-	fmt.Fprint(log, report.text())
+	fmt.Fprint(log, report.formatReport())
 	fmt.Fprintf(log, "manifest, store and report are in %s\n", filepath.Clean(o.output))
 	return nil
 }

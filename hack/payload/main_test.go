@@ -42,7 +42,7 @@ func testOptions(t *testing.T) (fixture, options) {
 	writeFile(t, filepath.Join(f.dir, "components.yaml"), testTable)
 	return f, options{
 		table: filepath.Join(f.dir, "components.yaml"), modules: f.modules, output: filepath.Join(f.dir, "payload"),
-		bin: filepath.Join(f.dir, "bin"), agent: f.agent(t), version: "10.0.0", scratch: filepath.Join(f.dir, "scratch"),
+		bin: filepath.Join(f.dir, "bin"), agent: f.buildAgent(t), version: "10.0.0", scratch: filepath.Join(f.dir, "scratch"),
 		allowMissing: "brought",
 	}
 }
@@ -110,7 +110,7 @@ func TestBuildAPayload(t *testing.T) {
 		if err := json.Unmarshal(data, &report); err != nil {
 			t.Fatal(err)
 		}
-		if len(report.Executables) != 2 || report.Executables[0].Proof.Way != wayVariables || !strings.HasPrefix(report.Executables[0].Sum, "h1:") {
+		if len(report.Executables) != 2 || report.Executables[0].VersionCheck.Method != methodVariables || !strings.HasPrefix(report.Executables[0].Sum, "h1:") {
 			t.Errorf("got %+v", report.Executables)
 		}
 		if report.RawBytes == 0 || report.WireBytes == 0 || report.WireBytes >= report.RawBytes {
@@ -132,7 +132,7 @@ func TestBuildAPayload(t *testing.T) {
 		if err := os.CopyFS(previous, os.DirFS(o.output)); err != nil {
 			t.Fatal(err)
 		}
-		f.module(t, "tool", "v1.2.4")
+		f.createModule(t, "tool", "v1.2.4")
 		p, log := build(t, func(o *options) { o.previous = previous })
 		now, _ := p.Manifest().Component("tool")
 		before, _ := first.Manifest().Component("tool")
@@ -202,7 +202,7 @@ func TestReproducible(t *testing.T) {
 		a, b := filepath.Join(f.dir, "a"), filepath.Join(f.dir, "b")
 		writeFile(t, a, "same")
 		writeFile(t, b, "sane")
-		if equal, err := equalFiles(a, b); equal || err != nil {
+		if equal, err := isSameContent(a, b); equal || err != nil {
 			t.Errorf("equal %v, error %v", equal, err)
 		}
 	})

@@ -36,8 +36,8 @@ type Source struct {
 	Cache string
 }
 
-// environment excludes all settings of the machine that could change the result of a build.
-func (s Source) environment() []string {
+// buildEnvironment excludes all settings of the machine that could change the result of a build.
+func (s Source) buildEnvironment() []string {
 	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
 		"GOFLAGS=-mod=readonly",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
@@ -50,7 +50,7 @@ func (s Source) environment() []string {
 // goCommand runs the go command in the directory.
 func (s Source) goCommand(ctx context.Context, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", arguments...)
-	command.Dir, command.Env = s.Directory, s.environment()
+	command.Dir, command.Env = s.Directory, s.buildEnvironment()
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
@@ -88,7 +88,7 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	if module.Version, err = parseVersion(listed.Module.Version); err != nil {
 		return Module{}, fmt.Errorf("module %s: %w", module.Path, err)
 	}
-	sums, err := s.sums()
+	sums, err := s.readSums()
 	if err != nil {
 		return Module{}, err
 	}
@@ -98,8 +98,8 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	return module, nil
 }
 
-// sums returns the h1 sums of go.sum by module@version, without the sums of bare go.mod files.
-func (s Source) sums() (map[string]string, error) {
+// readSums returns the h1 sums of go.sum by module@version, without the sums of bare go.mod files.
+func (s Source) readSums() (map[string]string, error) {
 	data, err := os.ReadFile(filepath.Join(s.Directory, "go.sum"))
 	if err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ import (
 type Report struct {
 	Go          string `json:"go"` // Go version of the builds: another version gives other bytes
 	Executables []Line `json:"executables"`
-	// Others contains the agent, which is built with the operator, and external components.
-	Others  []Line           `json:"others"`
-	Absent  []payload.Absent `json:"absent,omitempty"`
-	Patches []PatchLine      `json:"patches,omitempty"`
+	// OtherFiles contains the agent, which is built with the operator, and external components.
+	OtherFiles []Line           `json:"others"`
+	Absent     []payload.Absent `json:"absent,omitempty"`
+	Patches    []PatchLine      `json:"patches,omitempty"`
 	// Sizes in bytes: of all files, including the agent; in the store; and of the transfer to a host without any
 	// files.
 	RawBytes  int64 `json:"rawBytes"`
@@ -30,16 +30,16 @@ type Report struct {
 
 // Line is one file.
 type Line struct {
-	Component string `json:"component"`
-	File      string `json:"file"`
-	Module    string `json:"module,omitempty"`
-	Sum       string `json:"sum,omitempty"` // of the module
-	Go        string `json:"go,omitempty"`  // Go version of the build: another version gives other bytes
-	Version   string `json:"version"`
-	Size      int64  `json:"size"`
-	SHA256    string `json:"sha256"`
-	Proof     *Proof `json:"proof,omitempty"`
-	How       string `json:"how,omitempty"` // how an external component was obtained
+	Component    string        `json:"component"`
+	File         string        `json:"file"`
+	Module       string        `json:"module,omitempty"`
+	Sum          string        `json:"sum,omitempty"` // of the module
+	Go           string        `json:"go,omitempty"`  // Go version of the build: another version gives other bytes
+	Version      string        `json:"version"`
+	Size         int64         `json:"size"`
+	SHA256       string        `json:"sha256"`
+	VersionCheck *VersionCheck `json:"proof,omitempty"`
+	How          string        `json:"how,omitempty"` // how an external component was obtained
 }
 
 // PatchLine is one patch.
@@ -65,7 +65,7 @@ func newReport(p *payload.Payload, all []Built, build payload.Build, externals m
 			i := slices.IndexFunc(all, func(b Built) bool { return b.Output == f.Path })
 			if i < 0 {
 				line.Module, line.How = c.Source, externals[c.Name].how
-				report.Others = append(report.Others, line)
+				report.OtherFiles = append(report.OtherFiles, line)
 				continue
 			}
 			built := all[i]
@@ -73,8 +73,8 @@ func newReport(p *payload.Payload, all []Built, build payload.Build, externals m
 				return Report{}, fmt.Errorf("%s has changed since it was checked: run the build again, and only once at a time",
 					f.Path)
 			}
-			line.Module, line.Sum, line.Version, line.Proof = built.From.Path, built.From.Sum,
-				built.From.Version.Version, &built.Proof
+			line.Module, line.Sum, line.Version, line.VersionCheck = built.From.Path, built.From.Sum,
+				built.From.Version.Version, &built.VersionCheck
 			line.Go = built.Go
 			report.Executables = append(report.Executables, line)
 		}
@@ -99,14 +99,14 @@ func patchLine(m payload.Manifest, patch payload.Patch) PatchLine {
 	for _, c := range m.Components {
 		for _, f := range c.Files {
 			if f.SHA256 == patch.To {
-				line.File, line.Percent = f.Path, percent(patch.Size, f.Size)
+				line.File, line.Percent = f.Path, percentOf(patch.Size, f.Size)
 			}
 		}
 	}
 	return line
 }
 
-func percent(part, whole int64) float64 {
+func percentOf(part, whole int64) float64 {
 	if whole == 0 {
 		return 0
 	}
@@ -121,20 +121,20 @@ func (r Report) write(folder string) error {
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(folder, "report.json"), append(data, '\n'), 0o644),
-		os.WriteFile(filepath.Join(folder, "report.txt"), []byte(r.text()), 0o644))
+		os.WriteFile(filepath.Join(folder, "report.txt"), []byte(r.formatReport()), 0o644))
 }
 
 const mib = 1 << 20
 
-func (r Report) text() string {
+func (r Report) formatReport() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "FILE\tVERSION\tMODULE\tGO\tMiB\tHOW THE VERSION WAS SHOWN")
 	for _, line := range r.Executables {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%s: %s\n", line.File, line.Version, line.Module, line.Go,
-			float64(line.Size)/mib, line.Proof.Way, line.Proof.Detail)
+			float64(line.Size)/mib, line.VersionCheck.Method, line.VersionCheck.Detail)
 	}
-	for _, line := range r.Others {
+	for _, line := range r.OtherFiles {
 		how := line.How
 		if line.Component == payload.ComponentAgent {
 			how = "built with the operator"
@@ -144,8 +144,8 @@ func (r Report) text() string {
 	table.Flush()
 	b.WriteString("\nThe build information of each executable was compared with go.sum: its own module and all others in it.\n")
 	for _, line := range r.Executables {
-		if line.Proof.NotAsked != "" {
-			fmt.Fprintf(&b, "%s was not asked for its version: %s.\n", line.File, line.Proof.NotAsked)
+		if line.VersionCheck.NotRunReason != "" {
+			fmt.Fprintf(&b, "%s was not asked for its version: %s.\n", line.File, line.VersionCheck.NotRunReason)
 		}
 	}
 	for _, absent := range r.Absent {
@@ -156,7 +156,7 @@ func (r Report) text() string {
 			patch.From, float64(patch.Size)/mib, patch.Percent)
 	}
 	fmt.Fprintf(&b, "\n%d files, %.1f MiB; in the store %.1f MiB; on the wire to a host that has none of it %.1f MiB, %.1f %%.\n",
-		len(r.Executables)+len(r.Others), float64(r.RawBytes)/mib, float64(r.Stored)/mib, float64(r.WireBytes)/mib,
-		percent(r.WireBytes, r.RawBytes))
+		len(r.Executables)+len(r.OtherFiles), float64(r.RawBytes)/mib, float64(r.Stored)/mib, float64(r.WireBytes)/mib,
+		percentOf(r.WireBytes, r.RawBytes))
 	return b.String()
 }

@@ -32,7 +32,7 @@ func compareBuilds(ctx context.Context, o options, components []Component, log i
 	for _, c := range components {
 		var lists [][]Built
 		for _, b := range builders {
-			b.Log, b.NoAsker = log, errors.New("this build is only compared")
+			b.Log, b.NoRunnerReason = log, errors.New("this build is only compared")
 			if err := copyModules(o.modules, b.Modules, c); err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func compareBuilds(ctx context.Context, o options, components []Component, log i
 			lists = append(lists, list)
 		}
 		for i, first := range lists[0] {
-			equal, err := equalFiles(first.File, lists[1][i].File)
+			equal, err := isSameContent(first.File, lists[1][i].File)
 			switch {
 			case err != nil:
 				return err
@@ -79,7 +79,7 @@ func copyModules(from, to string, c Component) error {
 	return nil
 }
 
-func equalFiles(a, b string) (bool, error) {
+func isSameContent(a, b string) (bool, error) {
 	contentA, err := os.ReadFile(a)
 	if err != nil {
 		return false, err

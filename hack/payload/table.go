@@ -38,16 +38,16 @@ type Component struct {
 
 // InRelease is the location of a component's files in an OpenShift release.
 type InRelease struct {
-	Image  string `json:"image"`  // the component's tag in the release's image-references
-	Folder string `json:"folder"` // directory in the image
+	Image     string `json:"image"`  // the component's tag in the release's image-references
+	Directory string `json:"folder"` // directory in the image
 	// Program is the last path element of the files' main package.
 	Program string `json:"program"`
 }
 
 // InSource is the location of a component's program in a source tree.
 type InSource struct {
-	Folder  string `json:"folder"`  // directory of its Go module
-	Package string `json:"package"` // the main package, relative to that directory
+	Directory string `json:"folder"`  // directory of its Go module
+	Package   string `json:"package"` // the main package, relative to that directory
 }
 
 // Executable is a program with its build settings.
@@ -98,11 +98,11 @@ func (t Table) validate() error {
 		if (c.External != "") != (len(c.Files) > 0) {
 			faults = append(faults, fmt.Errorf("component %s: an external component, and no other, names its files", c.Name))
 		}
-		if r := c.Release; r != nil && (c.External == "" || r.Image == "" || r.Folder == "" || r.Program == "") {
+		if r := c.Release; r != nil && (c.External == "" || r.Image == "" || r.Directory == "" || r.Program == "") {
 			faults = append(faults, fmt.Errorf("component %s: release needs image, folder and program, of an external component",
 				c.Name))
 		}
-		if s := c.InSource; s != nil && (len(c.Files) != 1 || s.Folder == "" || s.Package == "") {
+		if s := c.InSource; s != nil && (len(c.Files) != 1 || s.Directory == "" || s.Package == "") {
 			faults = append(faults, fmt.Errorf("component %s: source needs folder and package, of an external component with one file",
 				c.Name))
 		}
@@ -139,7 +139,7 @@ func (e Executable) validate() error {
 func (t Table) Select(names []string) ([]Component, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(t.Components, func(c Component) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("there is no component %q: the components are %s", name, strings.Join(t.names(), ", "))
+			return nil, fmt.Errorf("there is no component %q: the components are %s", name, strings.Join(t.componentNames(), ", "))
 		}
 	}
 	if len(names) == 0 {
@@ -154,7 +154,7 @@ func (t Table) Select(names []string) ([]Component, error) {
 	return kept, nil
 }
 
-func (t Table) names() []string {
+func (t Table) componentNames() []string {
 	names := make([]string, len(t.Components))
 	for i, c := range t.Components {
 		names[i] = c.Name
@@ -166,7 +166,7 @@ func (t Table) names() []string {
 func (e Executable) linkVariables(v Version) (map[string]string, error) {
 	values := map[string]string{}
 	for name, text := range e.Variables {
-		value, err := fill(text, v)
+		value, err := executeTemplate(text, v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: variable %s: %w", e.Output, name, err)
 		}
@@ -178,8 +178,8 @@ func (e Executable) linkVariables(v Version) (map[string]string, error) {
 	return values, nil
 }
 
-// fill executes a template with a version.
-func fill(text string, v Version) (string, error) {
+// executeTemplate executes a template with a version.
+func executeTemplate(text string, v Version) (string, error) {
 	parsed, err := template.New("").Parse(text)
 	if err != nil {
 		return "", err

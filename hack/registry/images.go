@@ -30,7 +30,7 @@ func Open(ctx context.Context, source string) ([]Image, error) {
 	var images []Image
 	var err error
 	switch {
-	case IsFolder(source):
+	case IsDirectory(source):
 		images, err = InLayout(source)
 	case strings.HasPrefix(source, "/"), strings.HasPrefix(source, "."): // No image name starts like this.
 		err = errors.New("there is no such folder")
@@ -43,8 +43,8 @@ func Open(ctx context.Context, source string) ([]Image, error) {
 	return images, err
 }
 
-// IsFolder reports whether a source is a directory and not the name of an image.
-func IsFolder(source string) bool {
+// IsDirectory reports whether a source is a directory and not the name of an image.
+func IsDirectory(source string) bool {
 	_, missing := os.Stat(source)
 	return missing == nil
 }
@@ -88,7 +88,7 @@ func InRegistry(ctx context.Context, source string) ([]Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		return described(v1.Descriptor{Digest: found.Digest}, image)
+		return imageWithPlatform(v1.Descriptor{Digest: found.Digest}, image)
 	}
 	return nil, fmt.Errorf("it is not an image: its media type is %s", found.MediaType)
 }
@@ -119,7 +119,7 @@ func imagesOf(index v1.ImageIndex) ([]Image, error) {
 			if err != nil {
 				return nil, err
 			}
-			if more, err = described(d, image); err != nil {
+			if more, err = imageWithPlatform(d, image); err != nil {
 				return nil, err
 			}
 		}
@@ -128,9 +128,9 @@ func imagesOf(index v1.ImageIndex) ([]Image, error) {
 	return found, nil
 }
 
-// described returns an image with its platform, from the configuration if the descriptor has none. For a manifest
+// imageWithPlatform returns an image with its platform, from the configuration if the descriptor has none. For a manifest
 // that is not an image, such as an SBOM, the result is empty.
-func described(d v1.Descriptor, image v1.Image) ([]Image, error) {
+func imageWithPlatform(d v1.Descriptor, image v1.Image) ([]Image, error) {
 	manifest, err := image.Manifest()
 	if err != nil {
 		return nil, err

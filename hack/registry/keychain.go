@@ -21,7 +21,7 @@ const authFile = "REGISTRY_AUTH_FILE"
 // Keychain returns the registry credentials that podman, skopeo, oc and docker have stored: from the file in
 // REGISTRY_AUTH_FILE, else docker's, else podman's. As for podman, the explicit file takes precedence.
 func Keychain() (authn.Keychain, error) {
-	stored := authn.NewMultiKeychain(authn.DefaultKeychain, podmans())
+	stored := authn.NewMultiKeychain(authn.DefaultKeychain, podmanKeychain())
 	path := os.Getenv(authFile)
 	if path == "" {
 		return stored, nil
@@ -32,9 +32,9 @@ func Keychain() (authn.Keychain, error) {
 	return authn.NewMultiKeychain(loginFile(path), stored), nil
 }
 
-// podmans returns the files of podman login. authn.DefaultKeychain reads these only on a computer without any
+// podmanKeychain returns the files of podman login. authn.DefaultKeychain reads these only on a computer without any
 // docker configuration.
-func podmans() authn.Keychain {
+func podmanKeychain() authn.Keychain {
 	home, _ := os.UserHomeDir() // otherwise there is no such file
 	var files []authn.Keychain
 	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))} {
@@ -69,7 +69,7 @@ func (f loginFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	for scope := target.String(); scope != ""; scope = parent(scope) {
+	for scope := target.String(); scope != ""; scope = parentScope(scope) {
 		found, err := content.GetAuthConfig(scope)
 		if err != nil {
 			return nil, fmt.Errorf("credentials for %s: %w", scope, err)
@@ -83,8 +83,8 @@ func (f loginFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	return authn.Anonymous, nil
 }
 
-// parent returns the parent of a scope in a registry, or "" for a registry.
-func parent(scope string) string {
+// parentScope returns the parent of a scope in a registry, or "" for a registry.
+func parentScope(scope string) string {
 	i := strings.LastIndex(scope, "/")
 	return scope[:max(i, 0)]
 }

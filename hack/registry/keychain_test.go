@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// login returns a file of credentials with one user for a scope of a registry.
-func login(scope, user string) string {
+// newAuthFile returns a file of credentials with one user for a scope of a registry.
+func newAuthFile(scope, user string) string {
 	return `{"auths":{"` + scope + `":{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":secret")) + `"}}}`
 }
 
@@ -19,13 +19,13 @@ func TestWhoseCredentialsAreUsed(t *testing.T) {
 	const other = `{"auths":{"other.example.com":{"auth":"bzpv"}}}`
 	host := "registry.example.com"
 	for what, c := range map[string]struct{ named, docker, podman, want string }{
-		"of the file that is named, although docker has some":  {login(host, "named"), login(host, "docker"), login(host, "podman"), "named"},
-		"of the file that is named, for a part of a registry":  {login(host+"/windows", "named"), login(host, "docker"), "", "named"},
-		"of docker, where the file that is named has none":     {other, login(host, "docker"), "", "docker"},
-		"of docker, where podman has some too":                 {"", login(host, "docker"), login(host, "podman"), "docker"},
-		"of docker, although podman's file is broken":          {"", login(host, "docker"), "no JSON", "docker"},
-		"of podman, although docker has a configuration":       {"", other, login(host, "podman"), "podman"},
-		"of podman, where docker has none":                     {"", "", login(host, "podman"), "podman"},
+		"of the file that is named, although docker has some":  {newAuthFile(host, "named"), newAuthFile(host, "docker"), newAuthFile(host, "podman"), "named"},
+		"of the file that is named, for a part of a registry":  {newAuthFile(host+"/windows", "named"), newAuthFile(host, "docker"), "", "named"},
+		"of docker, where the file that is named has none":     {other, newAuthFile(host, "docker"), "", "docker"},
+		"of docker, where podman has some too":                 {"", newAuthFile(host, "docker"), newAuthFile(host, "podman"), "docker"},
+		"of docker, although podman's file is broken":          {"", newAuthFile(host, "docker"), "no JSON", "docker"},
+		"of podman, although docker has a configuration":       {"", other, newAuthFile(host, "podman"), "podman"},
+		"of podman, where docker has none":                     {"", "", newAuthFile(host, "podman"), "podman"},
 		"nobody's, where nobody has logged in to the registry": {other, other, other, ""},
 		"nobody's, where nobody has logged in":                 {"", "", "", ""},
 	} {

@@ -81,7 +81,7 @@ func write(o options, log io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if err := o.assemble(folder); err != nil {
+	if err := o.assembleFiles(folder); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Chmod(folder, 0o755), os.Rename(folder, target)); err != nil {
@@ -91,12 +91,12 @@ func write(o options, log io.Writer) error {
 	return nil
 }
 
-// assemble writes all files into a directory.
-func (o options) assemble(folder string) error {
+// assembleFiles writes all files into a directory.
+func (o options) assembleFiles(folder string) error {
 	for name, source := range map[string]string{
 		"image.oci.tar": o.image, "payload.tar": o.payload, "bundle.tar": filepath.Join(o.bundle, "bundle"),
 	} {
-		if err := pack(source, filepath.Join(folder, name)); err != nil {
+		if err := packDirectory(source, filepath.Join(folder, name)); err != nil {
 			return err
 		}
 	}

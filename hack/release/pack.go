@@ -22,8 +22,8 @@ const (
 	provenanceFile = "provenance.intoto.json"
 )
 
-// pack writes a directory as a reproducible archive: files are ordered by name, without times and owners.
-func pack(folder, archive string) error {
+// packDirectory writes a directory as a reproducible archive: files are ordered by name, without times and owners.
+func packDirectory(folder, archive string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return fmt.Errorf("pack %s: %w: `make release` builds it", folder, err)
 	}
@@ -40,7 +40,7 @@ func pack(folder, archive string) error {
 		if err != nil {
 			return err
 		}
-		return add(w, path, filepath.ToSlash(name))
+		return addFile(w, path, filepath.ToSlash(name))
 	})
 	if err := errors.Join(err, w.Close(), file.Close()); err != nil {
 		return fmt.Errorf("pack %s: %w", folder, err)
@@ -48,7 +48,7 @@ func pack(folder, archive string) error {
 	return nil
 }
 
-func add(w *tar.Writer, path, name string) error {
+func addFile(w *tar.Writer, path, name string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func add(w *tar.Writer, path, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode(info), Size: info.Size(),
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: fileMode(info), Size: info.Size(),
 		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func add(w *tar.Writer, path, name string) error {
 	return err
 }
 
-// mode reduces a file's mode to whether it is executable, because the other bits depend on the machine.
-func mode(info fs.FileInfo) int64 {
+// fileMode reduces a file's mode to whether it is executable, because the other bits depend on the machine.
+func fileMode(info fs.FileInfo) int64 {
 	if info.Mode()&0o100 != 0 {
 		return 0o755
 	}

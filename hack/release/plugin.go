@@ -21,31 +21,31 @@ var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "a
 
 type platform struct{ os, arch string }
 
-// program returns the name of the plugin's program.
-func (p platform) program() string {
+// programName returns the name of the plugin's program.
+func (p platform) programName() string {
 	if p.os == "windows" {
 		return "kubectl-windows.exe"
 	}
 	return "kubectl-windows"
 }
 
-// archive returns the name of the archive with the program.
-func (p platform) archive() string { return "kubectl-windows-" + p.os + "-" + p.arch + ".tar.gz" }
+// archiveName returns the name of the archive with the program.
+func (p platform) archiveName() string { return "kubectl-windows-" + p.os + "-" + p.arch + ".tar.gz" }
 
 // writePlugins packs the plugin for each platform, with the license, and writes the manifest for krew.
 func (o options) writePlugins(folder string) error {
 	var sums []sum
 	for _, p := range platforms {
-		archive := filepath.Join(folder, p.archive())
-		files := map[string]string{p.program(): filepath.Join(o.plugin, p.os+"-"+p.arch, p.program()), "LICENSE": o.license}
-		if err := compress(archive, files, "LICENSE", p.program()); err != nil {
+		archive := filepath.Join(folder, p.archiveName())
+		files := map[string]string{p.programName(): filepath.Join(o.plugin, p.os+"-"+p.arch, p.programName()), "LICENSE": o.license}
+		if err := writeArchive(archive, files, "LICENSE", p.programName()); err != nil {
 			return fmt.Errorf("%w: `make release` builds it", err)
 		}
 		digest, err := digestOf(archive)
 		if err != nil {
 			return err
 		}
-		sums = append(sums, sum{p.archive(), digest})
+		sums = append(sums, sum{p.archiveName(), digest})
 	}
 	manifest, err := yaml.Marshal(krewManifest(o.version, sums))
 	if err != nil {
@@ -54,8 +54,8 @@ func (o options) writePlugins(folder string) error {
 	return os.WriteFile(filepath.Join(folder, krewFile), manifest, 0o644)
 }
 
-// compress writes files into an archive, under these names and in this order.
-func compress(archive string, files map[string]string, names ...string) error {
+// writeArchive writes files into an archive, under these names and in this order.
+func writeArchive(archive string, files map[string]string, names ...string) error {
 	file, err := os.Create(archive)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func compress(archive string, files map[string]string, names ...string) error {
 	compressed := gzip.NewWriter(file)
 	w := tar.NewWriter(compressed)
 	for _, name := range names {
-		if err = add(w, files[name], name); err != nil {
+		if err = addFile(w, files[name], name); err != nil {
 			break
 		}
 	}
@@ -78,8 +78,8 @@ func krewManifest(version string, sums []sum) map[string]any {
 			"selector": map[string]any{"matchLabels": map[string]any{"os": p.os, "arch": p.arch}},
 			"uri":      fmt.Sprintf("%s/releases/download/v%s/%s", repository, version, sums[n].name),
 			"sha256":   sums[n].sha256,
-			"bin":      p.program(),
-			"files":    []any{map[string]any{"from": p.program(), "to": "."}, map[string]any{"from": "LICENSE", "to": "."}},
+			"bin":      p.programName(),
+			"files":    []any{map[string]any{"from": p.programName(), "to": "."}, map[string]any{"from": "LICENSE", "to": "."}},
 		})
 	}
 	return map[string]any{

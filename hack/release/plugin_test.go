@@ -43,9 +43,9 @@ type krewPlugin struct {
 }
 
 func TestKrewInstallsThePluginOfEachPlatform(t *testing.T) {
-	files := released(t, built(t))
+	files := createRelease(t, writeBuildResults(t))
 	var manifest krewPlugin
-	must(t, yaml.UnmarshalStrict([]byte(files[krewFile]), &manifest))
+	requireNoError(t, yaml.UnmarshalStrict([]byte(files[krewFile]), &manifest))
 	if manifest.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || manifest.Kind != "Plugin" ||
 		manifest.Metadata.Name != "windows" || manifest.Spec.Version != "v12.1.0" {
 		t.Errorf("it is %s %s %s in version %s", manifest.APIVersion, manifest.Kind, manifest.Metadata.Name, manifest.Spec.Version)
@@ -63,15 +63,15 @@ func TestKrewInstallsThePluginOfEachPlatform(t *testing.T) {
 		}
 		found := map[string]string{}
 		compressed, err := gzip.NewReader(strings.NewReader(archive))
-		must(t, err)
+		requireNoError(t, err)
 		for reader := tar.NewReader(compressed); ; {
 			header, err := reader.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			must(t, err)
+			requireNoError(t, err)
 			content, err := io.ReadAll(reader)
-			must(t, err)
+			requireNoError(t, err)
 			found[header.Name] = string(content)
 			if header.Name == p.Bin && header.Mode != 0o755 {
 				t.Errorf("%s: the program cannot be run: %o", name, header.Mode)

@@ -23,16 +23,16 @@ const (
 	commit  = "0123456789abcdef0123456789abcdef01234567"
 )
 
-// built writes small replacements for the build results of `make release`.
-func built(t *testing.T) options {
+// writeBuildResults writes small replacements for the build results of `make release`.
+func writeBuildResults(t *testing.T) options {
 	t.Helper()
 	folder := t.TempDir()
 	o := options{version: version, commit: commit, name: "registry.example.com/wmco:v12.1.0", changelog: filepath.Join(folder, "CHANGELOG.md"),
 		image: filepath.Join(folder, "image"), payload: filepath.Join(folder, "payload"), bundle: filepath.Join(folder, "olm"),
 		plugin: filepath.Join(folder, "plugin"), license: filepath.Join(folder, "LICENSE"), output: filepath.Join(folder, "release")}
 	path, err := layout.Write(o.image, empty.Index)
-	must(t, err)
-	must(t, path.AppendIndex(mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: empty.Image})))
+	requireNoError(t, err)
+	requireNoError(t, path.AppendIndex(mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: empty.Image})))
 	for name, text := range map[string]string{
 		o.changelog:            "# Changelog\n\n## 12.1.0 (2026-12-01)\n\n### Added\n\n- All.\n\n## 12.0.0\n\n- First.\n",
 		o.image + ".spdx.json": "{}",
@@ -41,44 +41,44 @@ func built(t *testing.T) options {
 		filepath.Join(o.bundle, "bundle", "csv.yaml"):      "kind: ClusterServiceVersion",
 		filepath.Join(o.bundle, "catalog", "catalog.yaml"): "schema: olm.package",
 	} {
-		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		must(t, os.WriteFile(name, []byte(text), 0o600))
+		requireNoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		requireNoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	must(t, os.WriteFile(o.license, []byte("Apache"), 0o600))
+	requireNoError(t, os.WriteFile(o.license, []byte("Apache"), 0o600))
 	for _, p := range platforms {
-		program := filepath.Join(o.plugin, p.os+"-"+p.arch, p.program())
-		must(t, os.MkdirAll(filepath.Dir(program), 0o755))
-		must(t, os.WriteFile(program, []byte("for "+p.os+" on "+p.arch), 0o755))
+		program := filepath.Join(o.plugin, p.os+"-"+p.arch, p.programName())
+		requireNoError(t, os.MkdirAll(filepath.Dir(program), 0o755))
+		requireNoError(t, os.WriteFile(program, []byte("for "+p.os+" on "+p.arch), 0o755))
 	}
 	return o
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// released creates the release, and returns its files.
-func released(t *testing.T, o options) map[string]string {
+// createRelease creates the release, and returns its files.
+func createRelease(t *testing.T, o options) map[string]string {
 	t.Helper()
-	must(t, run(t.Context(), o, io.Discard))
+	requireNoError(t, run(t.Context(), o, io.Discard))
 	folder := filepath.Join(o.output, o.version)
 	entries, err := os.ReadDir(folder)
-	must(t, err)
+	requireNoError(t, err)
 	files := map[string]string{}
 	for _, entry := range entries {
 		data, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		must(t, err)
+		requireNoError(t, err)
 		files[entry.Name()] = string(data)
 	}
 	return files
 }
 
 func TestARelease(t *testing.T) {
-	o := built(t)
-	files := released(t, o)
+	o := writeBuildResults(t)
+	files := createRelease(t, o)
 	t.Run("has all that is published", func(t *testing.T) {
 		for _, name := range []string{"image.oci.tar", "payload.tar", "bundle.tar", "catalog.yaml", "sbom.spdx.json",
 			"SHA256SUMS", "provenance.intoto.json"} {
@@ -92,7 +92,7 @@ func TestARelease(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			must(t, err)
+			requireNoError(t, err)
 			names = append(names, header.Name)
 		}
 		if got := strings.Join(names, " "); got != "manifest.json store/a.zst" {
@@ -108,12 +108,12 @@ func TestARelease(t *testing.T) {
 	})
 	t.Run("says of each file and of the image where it comes from", func(t *testing.T) {
 		var s statement
-		must(t, json.Unmarshal([]byte(files["provenance.intoto.json"]), &s))
+		requireNoError(t, json.Unmarshal([]byte(files["provenance.intoto.json"]), &s))
 		if s.Type != "https://in-toto.io/Statement/v1" || s.PredicateType != "https://slsa.dev/provenance/v1" || len(s.Subject) != 6+1+len(platforms) {
 			t.Errorf("it is a %s of %s with %d subjects", s.Type, s.PredicateType, len(s.Subject))
 		}
 		digest, err := imageDigest(o.image)
-		must(t, err)
+		requireNoError(t, err)
 		if s.Subject[0].Digest["sha256"] != digest || s.Subject[1].Name != "bundle.tar" {
 			t.Errorf("subjects %+v", s.Subject)
 		}
@@ -123,9 +123,9 @@ func TestARelease(t *testing.T) {
 		}
 	})
 	t.Run("is the same when it is made again elsewhere", func(t *testing.T) {
-		again := built(t)
-		must(t, os.Chtimes(filepath.Join(again.payload, "manifest.json"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
-		for name, text := range released(t, again) {
+		again := writeBuildResults(t)
+		requireNoError(t, os.Chtimes(filepath.Join(again.payload, "manifest.json"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
+		for name, text := range createRelease(t, again) {
 			if text != files[name] {
 				t.Errorf("%s differs", name)
 			}
@@ -140,9 +140,9 @@ func TestARelease(t *testing.T) {
 		o := o
 		o.reference = true
 		var printed bytes.Buffer
-		must(t, run(t.Context(), o, &printed))
+		requireNoError(t, run(t.Context(), o, &printed))
 		digest, err := imageDigest(o.image)
-		must(t, err)
+		requireNoError(t, err)
 		if got := printed.String(); got != "registry.example.com/wmco@sha256:"+digest+"\n" {
 			t.Errorf("it is %s", got)
 		}
@@ -158,18 +158,18 @@ func TestAReleaseIsRefusedInOneSentence(t *testing.T) {
 		"without an entry":               {func(_ *testing.T, o *options) { o.version = "12.2.0" }, "no entry for 12.2.0"},
 		"whose version begins another's": {func(_ *testing.T, o *options) { o.version = "12.1.0-rc.1" }, "no entry for 12.1.0-rc.1"},
 		"with an entry that says nothing": {func(t *testing.T, o *options) {
-			must(t, os.WriteFile(o.changelog, []byte("## 12.1.0\n\n## 12.0.0\n\n- First.\n"), 0o600))
+			requireNoError(t, os.WriteFile(o.changelog, []byte("## 12.1.0\n\n## 12.0.0\n\n- First.\n"), 0o600))
 		}, "says nothing"},
 		"without a place for its image": {func(_ *testing.T, o *options) { o.name = "" }, "IMAGE= is no name with a tag"},
 		"without a payload":             {func(_ *testing.T, o *options) { o.payload = "none/payload" }, "none/payload"},
-		"without an image":              {func(t *testing.T, o *options) { must(t, os.RemoveAll(o.image)) }, "image"},
+		"without an image":              {func(t *testing.T, o *options) { requireNoError(t, os.RemoveAll(o.image)) }, "image"},
 		"without the plugin of a platform": {func(t *testing.T, o *options) {
-			must(t, os.RemoveAll(filepath.Join(o.plugin, "darwin-arm64")))
+			requireNoError(t, os.RemoveAll(filepath.Join(o.plugin, "darwin-arm64")))
 		}, "make release"},
-		"without an SBOM": {func(t *testing.T, o *options) { must(t, os.Remove(o.image+".spdx.json")) }, "make release"},
+		"without an SBOM": {func(t *testing.T, o *options) { requireNoError(t, os.Remove(o.image+".spdx.json")) }, "make release"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := built(t)
+			o := writeBuildResults(t)
 			test.change(t, &o)
 			err := run(t.Context(), o, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), test.want) {

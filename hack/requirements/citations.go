@@ -30,9 +30,9 @@ func (p proof) String() string { return p.file + ": " + p.test }
 var realComponents = []string{"lab/controlplane/kubelet/", "lab/controlplane/kubeproxy/", "lab/prometheus/",
 	"lab/wine/components/"}
 
-// inLab reports whether a test verifies only the lab, including the simulated machine. Such a test proves nothing
+// isInLab reports whether a test verifies only the lab, including the simulated machine. Such a test proves nothing
 // about the product.
-func (p proof) inLab() bool {
+func (p proof) isInLab() bool {
 	if slices.ContainsFunc(realComponents, func(folder string) bool { return strings.HasPrefix(p.file, folder) }) {
 		return false
 	}
@@ -58,7 +58,7 @@ func findCitations(root fs.FS) (map[string][]proof, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && isLeftOut(name, entry.Name()):
+		case entry.IsDir() && isExcluded(name, entry.Name()):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -73,7 +73,7 @@ func findCitations(root fs.FS) (map[string][]proof, error) {
 	return found, errors.Join(append(faults, err)...)
 }
 
-func isLeftOut(name, base string) bool {
+func isExcluded(name, base string) bool {
 	if name == "." {
 		return false
 	}
@@ -102,7 +102,7 @@ func addFile(found map[string][]proof, root fs.FS, name string) error {
 		switch {
 		case identRange.MatchString(textOf(group)):
 			fault = "a range hides what is cited: name each identifier"
-		case !runsInCI(name, source):
+		case !isRunInCI(name, source):
 			fault = "no command of .ci/run builds this file, so it proves nothing"
 		case test == "":
 			fault = ids[0] + " is cited outside of a test"
@@ -190,9 +190,9 @@ func textOf(group *ast.CommentGroup) string {
 // testedOnWine lists the directories with Windows tests that test/contract runs under Wine.
 var testedOnWine = []string{"api/", "cmd/", "internal/"}
 
-// runsInCI reports whether a command of .ci/run builds a test file: for this machine, or for Windows if its tests
+// isRunInCI reports whether a command of .ci/run builds a test file: for this machine, or for Windows if its tests
 // run under Wine. None of these commands sets a build tag.
-func runsInCI(name string, source []byte) bool {
+func isRunInCI(name string, source []byte) bool {
 	onWine := slices.ContainsFunc(testedOnWine, func(folder string) bool { return strings.HasPrefix(name, folder) })
 	return isBuilt(name, source, "linux") || onWine && isBuilt(name, source, "windows")
 }

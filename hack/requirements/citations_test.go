@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// found returns the citations of one test file.
-func found(t *testing.T, name, source string) map[string][]proof {
+// citationsIn returns the citations of one test file.
+func citationsIn(t *testing.T, name, source string) map[string][]proof {
 	t.Helper()
 	citations, err := findCitations(fstest.MapFS{name: {Data: []byte(source)}})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestACitationCountsForTheTestOrSubtestThatItStandsAt(t *testing.T) {
 			}`, "TestA/a row"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := found(t, "x/a_test.go", "package a\n"+test.source)
+			got := citationsIn(t, "x/a_test.go", "package a\n"+test.source)
 			if want := map[string][]proof{"R-001": {{"x/a_test.go", test.want}}}; !reflect.DeepEqual(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
@@ -222,7 +222,7 @@ func TestAFileThatIsNotGoIsNamed(t *testing.T) {
 }
 
 func TestATestThatCitesTwiceIsNamedOnce(t *testing.T) {
-	got := found(t, "a_test.go",
+	got := citationsIn(t, "a_test.go",
 		"package a\n\n// R-002, R-001, D-1, L-01: R-001 again.\nfunc TestB() {}\n\n// R-001\nfunc TestA() {}\n")
 	a, b := proof{"a_test.go", "TestA"}, proof{"a_test.go", "TestB"}
 	if want := map[string][]proof{"R-001": {a, b}, "R-002": {b}, "D-1": {b}, "L-01": {b}}; !reflect.DeepEqual(got, want) {

@@ -18,8 +18,8 @@ type row struct {
 	tests []string // the tests in the document
 }
 
-// remark returns the last cell before the generated ones.
-func (r row) remark() string { return r.cells[len(r.cells)-1] }
+// remarkCell returns the last cell before the generated ones.
+func (r row) remarkCell() string { return r.cells[len(r.cells)-1] }
 
 // change is a row for which the tests differ from the document.
 type change struct {
@@ -38,10 +38,10 @@ func (c change) String() string {
 	return text
 }
 
-// rewrite returns the document with the two last columns according to the citations, and the changed rows. It
+// updateDocument returns the document with the two last columns according to the citations, and the changed rows. It
 // preserves every other byte, and fails on a broken row, on a violated rule, and on a citation of an identifier
 // without a row.
-func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes []change, err error) {
+func updateDocument(document []byte, found map[string][]proof) (fresh []byte, changes []change, err error) {
 	rows := map[string]row{}
 	var faults []error
 	lines := strings.Split(string(document), "\n")
@@ -49,7 +49,7 @@ func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes [
 		if !rowStart.MatchString(line) {
 			continue
 		}
-		r, err := parse(line)
+		r, err := parseRow(line)
 		if _, twice := rows[r.id]; err == nil && twice {
 			err = fmt.Errorf("%s is listed twice", r.id)
 		}
@@ -58,18 +58,18 @@ func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes [
 			continue
 		}
 		rows[r.id] = r
-		if lines[i] = r.line(found[r.id]); lines[i] != line {
-			changes = append(changes, r.compare(found[r.id]))
+		if lines[i] = r.formatLine(found[r.id]); lines[i] != line {
+			changes = append(changes, r.compareTests(found[r.id]))
 		}
 	}
-	faults = append(faults, unknown(rows, found), check(rows, found))
+	faults = append(faults, checkKnownIDs(rows, found), checkRows(rows, found))
 	return []byte(strings.Join(lines, "\n")), changes, errors.Join(faults...)
 }
 
-// parse parses the line of a row.
-func parse(line string) (row, error) {
+// parseRow parses the line of a row.
+func parseRow(line string) (row, error) {
 	id := rowStart.FindStringSubmatch(line)[1]
-	cells := split(line)
+	cells := splitCells(line)
 	last := len(cells) - 2
 	if last < 3 || slices.Contains(cells[:last-1], "") {
 		return row{id: id}, fmt.Errorf("%s needs a sentence, a remark (which may be empty), and two cells for tests", id)
@@ -83,8 +83,8 @@ func parse(line string) (row, error) {
 	return r, nil
 }
 
-// split returns the cells of a table line. A bar after a backslash is text.
-func split(line string) []string {
+// splitCells returns the cells of a table line. A bar after a backslash is text.
+func splitCells(line string) []string {
 	const bar = "\x00"
 	cells := strings.Split(strings.ReplaceAll(line, `\|`, bar), "|")
 	cells = cells[1 : len(cells)-1]
@@ -94,24 +94,24 @@ func split(line string) []string {
 	return cells
 }
 
-// line returns the line of the row with the tests that prove it.
-func (r row) line(proofs []proof) string {
-	product := slices.DeleteFunc(slices.Clone(proofs), proof.inLab)
-	lab := slices.DeleteFunc(slices.Clone(proofs), func(p proof) bool { return !p.inLab() })
-	cells := append(slices.Clone(r.cells), strings.Join(texts(product), "<br>"), strings.Join(texts(lab), "<br>"))
+// formatLine returns the line of the row with the tests that prove it.
+func (r row) formatLine(proofs []proof) string {
+	product := slices.DeleteFunc(slices.Clone(proofs), proof.isInLab)
+	lab := slices.DeleteFunc(slices.Clone(proofs), func(p proof) bool { return !p.isInLab() })
+	cells := append(slices.Clone(r.cells), strings.Join(formatTests(product), "<br>"), strings.Join(formatTests(lab), "<br>"))
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// texts returns tests in the format of a table cell.
-func texts(proofs []proof) (tests []string) {
+// formatTests returns tests in the format of a table cell.
+func formatTests(proofs []proof) (tests []string) {
 	for _, p := range proofs {
 		tests = append(tests, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(p.String()))
 	}
 	return tests
 }
 
-func (r row) compare(proofs []proof) change {
-	now := texts(proofs)
+func (r row) compareTests(proofs []proof) change {
+	now := formatTests(proofs)
 	without := func(all, some []string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(test string) bool { return slices.Contains(some, test) })
 	}

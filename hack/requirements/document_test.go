@@ -36,7 +36,7 @@ var (
 )
 
 func TestTheColumnsSayWhatTheTestsCite(t *testing.T) {
-	fresh, changes, err := rewrite([]byte(example), orderly)
+	fresh, changes, err := updateDocument([]byte(example), orderly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestTheColumnsSayWhatTheTestsCite(t *testing.T) {
 	if len(changes) != 4 {
 		t.Errorf("changes %v", changes)
 	}
-	again, changes, err := rewrite(fresh, orderly)
+	again, changes, err := updateDocument(fresh, orderly)
 	if err != nil || len(changes) > 0 || string(again) != want {
 		t.Errorf("a second run gave %v, %v and:\n%s", err, changes, again)
 	}
@@ -61,17 +61,17 @@ func TestTheColumnsSayWhatTheTestsCite(t *testing.T) {
 func TestADeviationIsAReason(t *testing.T) {
 	proofs := maps.Clone(orderly)
 	delete(proofs, "R-003")
-	if _, _, err := rewrite([]byte(example), proofs); err != nil {
+	if _, _, err := updateDocument([]byte(example), proofs); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAMovedCitationIsToldByBothItsTests(t *testing.T) {
-	document, _, err := rewrite([]byte(example), orderly)
+	document, _, err := updateDocument([]byte(example), orderly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, changes, err := rewrite(document, map[string][]proof{"R-001": {inLab, testB}, "R-002": {testA}, "R-003": {testA},
+	_, changes, err := updateDocument(document, map[string][]proof{"R-001": {inLab, testB}, "R-002": {testA}, "R-003": {testA},
 		"L-01": {testA}, "D-1": {testB}})
 	if err != nil || len(changes) != 2 {
 		t.Fatalf("%v, %v", changes, err)
@@ -126,7 +126,7 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 			"line 13: R-004 needs a sentence"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := rewrite([]byte(strings.Replace(example, test.old, test.new, 1)), test.found)
+			_, _, err := updateDocument([]byte(strings.Replace(example, test.old, test.new, 1)), test.found)
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want an error with %q", err, test.says)
 			}
@@ -202,7 +202,7 @@ func TestATestThatAsksARealProgramIsNotOfTheLab(t *testing.T) {
 		"lab/controlplane/kubelet/config_test.go": false, "lab/wine/components/cni_test.go": false,
 		"test/join_test.go": false,
 	} {
-		if got := (proof{file, "TestA"}).inLab(); got != want {
+		if got := (proof{file, "TestA"}).isInLab(); got != want {
 			t.Errorf("%s is of the lab: %t", file, got)
 		}
 	}

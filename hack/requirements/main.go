@@ -44,7 +44,7 @@ func run(root string, check bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fresh, changes, err := rewrite(old, found)
+	fresh, changes, err := updateDocument(old, found)
 	for _, c := range changes {
 		fmt.Fprintln(out, c)
 	}

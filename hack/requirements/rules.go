@@ -17,12 +17,12 @@ const notProven = "not proven yet:"
 // states lists the states of a limit.
 var states = []string{"kept", "lifted", "lifted in part"}
 
-// check applies the rules to all rows.
-func check(rows map[string]row, found map[string][]proof) error {
+// checkRows applies the rules to all rows.
+func checkRows(rows map[string]row, found map[string][]proof) error {
 	var faults []error
 	for _, id := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[id]
-		proven := slices.ContainsFunc(found[id], func(p proof) bool { return !p.inLab() })
+		proven := slices.ContainsFunc(found[id], func(p proof) bool { return !p.isInLab() })
 		if id[0] == 'D' {
 			faults = append(faults, r.checkDeviation(proven, rows))
 		} else {
@@ -38,9 +38,9 @@ func check(rows map[string]row, found map[string][]proof) error {
 // checkProof reports a row that has neither a test of the product nor a reason for the missing test.
 func (r row) checkProof(proven bool) error {
 	switch {
-	case proven && strings.Contains(r.remark(), notProven):
+	case proven && strings.Contains(r.remarkCell(), notProven):
 		return fmt.Errorf("%s has a test now: remove the remark that begins with %q", r.id, notProven)
-	case !proven && r.remark() == "": // the text of the remark is checked elsewhere
+	case !proven && r.remarkCell() == "": // the text of the remark is checked elsewhere
 		return fmt.Errorf("%s has no test of the product and no reason why not", r.id)
 	}
 	return nil
@@ -48,11 +48,11 @@ func (r row) checkProof(proven bool) error {
 
 // checkRemark reports a part of the remark that is neither a reason for a missing test nor a deviation.
 func (r row) checkRemark(rows map[string]row) error {
-	for _, part := range r.remarks() {
+	for _, part := range r.remarkParts() {
 		deviation, _, _ := strings.Cut(part, ":")
 		_, listed := rows[deviation]
 		switch {
-		case startsWith(part, reasons):
+		case hasAnyPrefix(part, reasons):
 		case !strings.HasPrefix(deviation, "D-") || !listed:
 			return fmt.Errorf("%s: %q begins neither with a deviation nor with one of the reasons %q", r.id, part, reasons)
 		case !slices.Contains(identifier.FindAllString(rows[deviation].cells[1], -1), r.id):
@@ -70,32 +70,32 @@ func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 			r.id)
 	}
 	for _, of := range identifier.FindAllString(r.cells[1], -1) {
-		if !slices.ContainsFunc(rows[of].remarks(), func(part string) bool { return strings.HasPrefix(part, r.id+":") }) {
+		if !slices.ContainsFunc(rows[of].remarkParts(), func(part string) bool { return strings.HasPrefix(part, r.id+":") }) {
 			return fmt.Errorf("%s deviates from %s, whose remark does not say so", r.id, of)
 		}
 	}
 	return nil
 }
 
-// remarks returns the parts of a row's remark.
-func (r row) remarks() []string {
-	if len(r.cells) == 0 || r.remark() == "" {
+// remarkParts returns the parts of a row's remark.
+func (r row) remarkParts() []string {
+	if len(r.cells) == 0 || r.remarkCell() == "" {
 		return nil
 	}
-	return strings.Split(r.remark(), "<br>")
+	return strings.Split(r.remarkCell(), "<br>")
 }
 
-func startsWith(text string, prefixes []string) bool {
+func hasAnyPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// unknown reports every citation of an identifier without a row.
-func unknown(rows map[string]row, found map[string][]proof) error {
+// checkKnownIDs reports every citation of an identifier without a row.
+func checkKnownIDs(rows map[string]row, found map[string][]proof) error {
 	var faults []error
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if _, listed := rows[id]; !listed {
 			faults = append(faults, fmt.Errorf("%s is in no table, but is cited by %s", id,
-				strings.Join(texts(found[id]), ", ")))
+				strings.Join(formatTests(found[id]), ", ")))
 		}
 	}
 	return errors.Join(faults...)

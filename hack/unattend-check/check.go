@@ -17,8 +17,8 @@ const (
 	namespace = "urn:schemas-microsoft-com:unattend"
 	// placeholder is the password in the sample.
 	placeholder = "MyPassword"
-	// nameLimit is the maximum length of a Windows computer name.
-	nameLimit = 15
+	// maxNameLength is the maximum length of a Windows computer name.
+	maxNameLength = 15
 )
 
 // answers contains the relevant parts of an answer file.
@@ -37,8 +37,8 @@ type answers struct {
 	} `xml:"settings"`
 }
 
-// check returns the faults of an answer file, or nothing for a usable file. It never repeats the password. R-196
-func check(data []byte) []string {
+// checkAnswerFile returns the faults of an answer file, or nothing for a usable file. It never repeats the password. R-196
+func checkAnswerFile(data []byte) []string {
 	if err := wellFormed(data); err != nil {
 		return []string{fmt.Sprintf("it is not well-formed XML: %v", err)}
 	}
@@ -85,8 +85,8 @@ func nameProblems(name string) []string {
 	if problems := validation.IsDNS1123Label(strings.ToLower(name)); len(problems) > 0 {
 		return []string{fmt.Sprintf("ComputerName %q cannot be the name of a node: %s", name, strings.Join(problems, "; "))}
 	}
-	if len(name) > nameLimit {
-		return []string{fmt.Sprintf("ComputerName %q has %d characters; Windows accepts at most %d", name, len(name), nameLimit)}
+	if len(name) > maxNameLength {
+		return []string{fmt.Sprintf("ComputerName %q has %d characters; Windows accepts at most %d", name, len(name), maxNameLength)}
 	}
 	return nil
 }
@@ -95,14 +95,14 @@ func passwordProblems(value string) []string {
 	switch value {
 	case "":
 		return []string{"the administrator's password is empty"}
-	case placeholder, encoded(placeholder):
+	case placeholder, encodePassword(placeholder):
 		return []string{"the administrator's password is still the sample password"}
 	}
 	return nil
 }
 
-// encoded returns a password in the format that Windows' tools write if PlainText is false.
-func encoded(password string) string {
+// encodePassword returns a password in the format that Windows' tools write if PlainText is false.
+func encodePassword(password string) string {
 	var data []byte
 	for _, unit := range utf16.Encode([]rune(password + "AdministratorPassword")) {
 		data = append(data, byte(unit), byte(unit>>8))

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/examples"
 )
 
-func sample(t *testing.T) string {
+func readSample(t *testing.T) string {
 	t.Helper()
 	data, err := examples.Files.ReadFile("unattend.xml")
 	if err != nil {
@@ -25,13 +25,13 @@ func sample(t *testing.T) string {
 //
 func TestCheck(t *testing.T) {
 	// used is the sample with a valid password.
-	used := strings.Replace(sample(t), "<Value>MyPassword<", "<Value>vE7-long-and-own<", 1)
+	used := strings.Replace(readSample(t), "<Value>MyPassword<", "<Value>vE7-long-and-own<", 1)
 	for sentence, test := range map[string]struct {
 		file string
 		want []string
 	}{
 		"the sample with a password of its own": {used, nil},
-		"the sample as it is":                   {sample(t), []string{"still the sample password"}},
+		"the sample as it is":                   {readSample(t), []string{"still the sample password"}},
 		"the sample's password, encoded": {strings.Replace(used, "vE7-long-and-own",
 			"TQB5AFAAYQBzAHMAdwBvAHIAZABBAGQAbQBpAG4AaQBzAHQAcgBhAHQAbwByAFAAYQBzAHMAdwBvAHIAZAA=", 1),
 			[]string{"still the sample password"}},
@@ -54,12 +54,12 @@ func TestCheck(t *testing.T) {
 		"another kind of file": {"<a/>", []string{"not an answer file"}},
 		"no XML":               {"unattend: yes", []string{"not an answer file"}},
 		"everything at once": {strings.NewReplacer(">winhost<", ">win host<", "<Enabled>false<",
-			"<Enabled>true<").Replace(sample(t)), []string{"AutoLogon", "still the sample password", "ComputerName"}},
+			"<Enabled>true<").Replace(readSample(t)), []string{"AutoLogon", "still the sample password", "ComputerName"}},
 		"an AutoLogon that is neither true nor false": {strings.Replace(used, "<Enabled>false<", "<Enabled>no<", 1),
 			[]string{"AutoLogon must be false"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := check([]byte(test.file))
+			got := checkAnswerFile([]byte(test.file))
 			if len(got) != len(test.want) {
 				t.Fatalf("it says: %q", got)
 			}
@@ -95,7 +95,7 @@ func TestTheSampleHasTheValuesOfTheGuide(t *testing.T) {
 		},
 	}
 	got := map[string][]string{}
-	decoder := xml.NewDecoder(strings.NewReader(sample(t)))
+	decoder := xml.NewDecoder(strings.NewReader(readSample(t)))
 	element, pass := "", ""
 	for token, err := decoder.Token(); err == nil; token, err = decoder.Token() {
 		switch token := token.(type) {
@@ -134,12 +134,12 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	write(sample(t))
+	write(readSample(t))
 	if code := run([]string{file}, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(),
 		"still the sample password") {
 		t.Errorf("%d: %s", code, &stderr)
 	}
-	write(strings.Replace(sample(t), "<Value>MyPassword<", "<Value>own<", 1))
+	write(strings.Replace(readSample(t), "<Value>MyPassword<", "<Value>own<", 1))
 	if code := run([]string{file}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "no problems found") {
 		t.Errorf("%d: %s", code, &stdout)
 	}

@@ -22,7 +22,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "unattend-check:", err)
 		return 1
 	}
-	problems := check(data)
+	problems := checkAnswerFile(data)
 	for _, problem := range problems {
 		fmt.Fprintf(stderr, "%s: %s\n", args[0], problem)
 	}

@@ -28,8 +28,8 @@ func ownDatabase(t *testing.T) string {
 	return "file://" + path
 }
 
-// page returns a server that responds to every request with this page.
-func page(t *testing.T, status int, body string) string {
+// servePage returns a server that responds to every request with this page.
+func servePage(t *testing.T, status int, body string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -39,8 +39,8 @@ func page(t *testing.T, status int, body string) string {
 	return server.URL
 }
 
-// govulncheck builds the pinned program.
-func govulncheck(t *testing.T) string {
+// buildGovulncheck builds the pinned program.
+func buildGovulncheck(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "govulncheck")
 	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "golang.org/x/vuln/cmd/govulncheck")
@@ -52,8 +52,8 @@ func govulncheck(t *testing.T) string {
 	return program
 }
 
-// check runs the script, and returns the output and the result. Go's own database is unreachable.
-func check(t *testing.T, scanner, database string, programs ...string) (said string, passes bool) {
+// runCheck runs the script, and returns the output and the result. Go's own database is unreachable.
+func runCheck(t *testing.T, scanner, database string, programs ...string) (said string, passes bool) {
 	t.Helper()
 	script, err := filepath.Abs("check")
 	if err != nil {
@@ -67,9 +67,9 @@ func check(t *testing.T, scanner, database string, programs ...string) (said str
 }
 
 func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
-	scanner := govulncheck(t)
+	scanner := buildGovulncheck(t)
 	t.Run("and the check says what it calls", func(t *testing.T) {
-		said, passes := check(t, scanner, ownDatabase(t), vulnerable, sound)
+		said, passes := runCheck(t, scanner, ownDatabase(t), vulnerable, sound)
 		if passes {
 			t.Error("it passes")
 		}
@@ -80,31 +80,31 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 		}
 	})
 	t.Run("and one that does not call it passes", func(t *testing.T) {
-		if said, passes := check(t, scanner, ownDatabase(t), sound); !passes {
+		if said, passes := runCheck(t, scanner, ownDatabase(t), sound); !passes {
 			t.Errorf("it fails: %s", said)
 		}
 	})
 	t.Run("and what cannot be scanned fails, too", func(t *testing.T) {
-		if said, passes := check(t, scanner, ownDatabase(t), "linux:./not-there", sound); passes {
+		if said, passes := runCheck(t, scanner, ownDatabase(t), "linux:./not-there", sound); passes {
 			t.Errorf("it passes: %s", said)
 		}
 	})
 	// A skipped check is reported, and is not counted as passed.
 	t.Run("and without a database nothing is checked", func(t *testing.T) {
-		if said, passes := check(t, scanner, "", vulnerable); !passes || !strings.HasPrefix(said, "NOT CHECKED") ||
+		if said, passes := runCheck(t, scanner, "", vulnerable); !passes || !strings.HasPrefix(said, "NOT CHECKED") ||
 			!strings.Contains(said, "GOVULNDB") {
 			t.Errorf("passes: %t, and says %s", passes, said)
 		}
 	})
 	for name, database := range map[string]string{
-		"is not there":                   page(t, http.StatusNotFound, ""),
-		"is a page about something else": page(t, http.StatusOK, "<html>sign in</html>"),
-		"has no date":                    page(t, http.StatusOK, "{}"),
+		"is not there":                   servePage(t, http.StatusNotFound, ""),
+		"is a page about something else": servePage(t, http.StatusOK, "<html>sign in</html>"),
+		"has no date":                    servePage(t, http.StatusOK, "{}"),
 		"is an empty folder":             "file://" + filepath.ToSlash(t.TempDir()),
 		"is no URL that we know":         "ftp://example.com",
 	} {
 		t.Run("and fails with a named database that "+name, func(t *testing.T) {
-			if said, passes := check(t, scanner, database, sound); passes || !strings.Contains(said, database) {
+			if said, passes := runCheck(t, scanner, database, sound); passes || !strings.Contains(said, database) {
 				t.Errorf("passes: %t, and says %s", passes, said)
 			}
 		})
@@ -140,7 +140,7 @@ func TestACheckThatCannotRunFails(t *testing.T) {
 			if c.path != "" {
 				t.Setenv("PATH", c.path)
 			}
-			if said, passes := check(t, c.scanner, "", sound); passes || strings.Contains(said, "NOT CHECKED") || !strings.Contains(said, c.wanted) {
+			if said, passes := runCheck(t, c.scanner, "", sound); passes || strings.Contains(said, "NOT CHECKED") || !strings.Contains(said, c.wanted) {
 				t.Errorf("passes: %t, and says %s", passes, said)
 			}
 		})

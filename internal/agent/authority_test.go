@@ -37,7 +37,7 @@ var authorityKey = sync.OnceValue(func() *ecdsa.PrivateKey {
 	return key
 })
 
-func (r *rig) sign(request string) string {
+func (r *rig) signRequest(request string) string {
 	r.Helper()
 	block, _ := pem.Decode([]byte(request))
 	if block == nil {

@@ -18,8 +18,8 @@ import (
 func TestOnlyACheckThatFailsHasItsHint(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	r.configure()
-	spec := r.full()
+	r.configureHost()
+	spec := r.fullSpec()
 	spec.Checks = []nodespec.Check{
 		{Name: "AgentIsThere", Kind: nodespec.CheckFile, Target: nodespec.SpecPath, Advisory: true, Hint: "Look at the agent."},
 		{Name: "NothingIsThere", Kind: nodespec.CheckFile, Target: `C:\nothing`, Advisory: true, Hint: "Look at the disk."},
@@ -37,13 +37,13 @@ func TestOnlyACheckThatFailsHasItsHint(t *testing.T) {
 	}
 }
 
-// askedProbes records the client certificate of a request and answers 200.
-type askedProbes struct {
+// recordingProbes records the client certificate of a request and answers 200.
+type recordingProbes struct {
 	host.Probes
 	shown *[]byte
 }
 
-func (p askedProbes) HTTPGet(_ context.Context, _ string, client []byte) (int, string, error) {
+func (p recordingProbes) HTTPGet(_ context.Context, _ string, client []byte) (int, string, error) {
 	*p.shown = client
 	return 200, "", nil
 }
@@ -52,11 +52,11 @@ func (p askedProbes) HTTPGet(_ context.Context, _ string, client []byte) (int, s
 func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
 	t.Parallel()
 	const current = pki + `\kubelet-client-current.pem`
-	r := joined(t)
+	r := newConfiguredRig(t)
 	var shown []byte
-	r.bend(func(h *host.Host) { h.Probes = askedProbes{h.Probes, &shown} })
+	r.bendHost(func(h *host.Host) { h.Probes = recordingProbes{h.Probes, &shown} })
 	ask := func(check nodespec.Check) {
-		spec := r.full()
+		spec := r.fullSpec()
 		spec.Checks = []nodespec.Check{check}
 		r.must(r.Drive().WriteFile(nodespec.SpecPath, mustEncode(t, spec)))
 		if line, _ := r.run("verify"); len(line.Result.Checks) != 1 || !line.Result.Checks[0].Passed {
@@ -84,7 +84,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	t.Parallel()
 	programs := clocktesting.NewFakePassiveClock(time.Now().Add(-time.Hour))
 	r := newRig(t, func(o *fake.Options) { o.ProgramClock = programs }).start()
-	r.configure()
+	r.configureHost()
 	if line, _ := r.run("verify"); !line.Result.KubeletStarted.Equal(programs.Now()) {
 		t.Errorf("it began at %s, told is %s", programs.Now(), line.Result.KubeletStarted)
 	}
@@ -107,7 +107,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 func TestVerifyFailsWhereNobodyKnowsWhenTheKubeletBegan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	r.configure()
+	r.configureHost()
 	checked := false
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Process.Service != "" {

@@ -16,7 +16,7 @@ import (
 type serviceClock struct {
 	*clocktesting.FakeClock
 	mu     sync.Mutex
-	looks  *lookTicker // of the service that started last
+	ticker *pollTicker // of the service that started last
 	waits  bool
 	waited int // number of waits started
 }
@@ -28,13 +28,13 @@ func newServiceClock() *serviceClock {
 // NewTicker implements clock.WithTicker.
 func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	ticker := c.FakeClock.NewTicker(interval)
-	if interval != timeouts.DriftPoll {
+	if interval != timeouts.DriftPollInterval {
 		return ticker
 	}
-	looks := &lookTicker{Ticker: ticker, clock: c}
+	looks := &pollTicker{Ticker: ticker, clock: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looks, c.waits = looks, false
+	c.ticker, c.waits = looks, false
 	return looks
 }
 
@@ -45,8 +45,8 @@ func (c *serviceClock) isIdle() bool {
 	return c.waits
 }
 
-// looked returns the number of completed polls of all services.
-func (c *serviceClock) looked() int {
+// completedPolls returns the number of completed polls of all services.
+func (c *serviceClock) completedPolls() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waited
@@ -55,34 +55,34 @@ func (c *serviceClock) looked() int {
 // Step advances the clock. A waiting service must do its next poll if the poll is due.
 func (c *serviceClock) Step(d time.Duration) {
 	c.mu.Lock()
-	if d >= timeouts.DriftPoll {
+	if d >= timeouts.DriftPollInterval {
 		c.waits = false
 	}
 	c.mu.Unlock()
 	c.FakeClock.Step(d)
 }
 
-// lookTicker is the ticker of the poll loop, which requests the channel whenever it starts to wait.
-type lookTicker struct {
+// pollTicker is the ticker of the poll loop, which requests the channel whenever it starts to wait.
+type pollTicker struct {
 	clock.Ticker
 	clock *serviceClock
 }
 
-func (t *lookTicker) C() <-chan time.Time {
+func (t *pollTicker) C() <-chan time.Time {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
-	if t.clock.looks == t {
+	if t.clock.ticker == t {
 		t.clock.waits = true
 		t.clock.waited++
 	}
 	return t.Ticker.C()
 }
 
-func (t *lookTicker) Stop() {
+func (t *pollTicker) Stop() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
-	if t.clock.looks == t {
-		t.clock.looks, t.clock.waits = nil, false
+	if t.clock.ticker == t {
+		t.clock.ticker, t.clock.waits = nil, false
 	}
 	t.Ticker.Stop()
 }

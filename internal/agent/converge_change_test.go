@@ -12,17 +12,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// joined returns a configured host.
-func joined(t *testing.T) *rig {
+// newConfiguredRig returns a configured host.
+func newConfiguredRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t).start()
-	r.configure()
-	r.awaitSettled()
+	r.configureHost()
+	r.awaitServices()
 	return r
 }
 
-// applied applies a spec that needs no further input from the operator.
-func (r *rig) applied(spec nodespec.NodeSpec) []string {
+// mustApply applies a spec that needs no further input from the operator.
+func (r *rig) mustApply(spec nodespec.NodeSpec) []string {
 	r.Helper()
 	line, steps := r.apply(spec)
 	if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) != 0 {
@@ -33,9 +33,9 @@ func (r *rig) applied(spec nodespec.NodeSpec) []string {
 
 func TestNewReleaseOfOneComponent(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	r.versions = versions{"kubelet": "v2", "containerd": "v2"}
-	steps := r.applied(r.full())
+	steps := r.mustApply(r.fullSpec())
 	former := versions{}
 
 	t.Run("only it is installed", func(t *testing.T) {
@@ -59,19 +59,19 @@ func TestNewReleaseOfOneComponent(t *testing.T) {
 		}
 	})
 	t.Run("the former release goes, but not while a shim runs from it", func(t *testing.T) {
-		if _, err := r.Drive().Stat(former.release("kubelet").Directory); err == nil {
+		if _, err := r.Drive().Stat(former.releaseOf("kubelet").Directory); err == nil {
 			t.Error("kubelet v1 is still there")
 		}
-		if _, err := r.Drive().Stat(former.release("containerd").Directory); err != nil {
+		if _, err := r.Drive().Stat(former.releaseOf("containerd").Directory); err != nil {
 			t.Fatal("containerd v1 was taken away under its shim")
 		}
 		for _, process := range r.RunningProcesses() {
-			if strings.HasPrefix(process.Path, former.release("containerd").Directory) {
+			if strings.HasPrefix(process.Path, former.releaseOf("containerd").Directory) {
 				r.must(r.Host().Processes.Kill(r.ctx, process.PID))
 			}
 		}
-		steps := r.applied(r.full())
-		directory := former.release("containerd").Directory
+		steps := r.mustApply(r.fullSpec())
+		directory := former.releaseOf("containerd").Directory
 		want := []string{`RemoveExclusion ` + directory + `\shim.exe`, "RemovePath " + directory}
 		if !slices.Equal(steps, want) {
 			t.Errorf("got %q, want %q", steps, want)
@@ -79,28 +79,28 @@ func TestNewReleaseOfOneComponent(t *testing.T) {
 	})
 	t.Run("no trace of it is left in the ledger", func(t *testing.T) {
 		line, _ := r.run("facts")
-		if _, there := line.Result.Facts.Ledger.Paths[former.release("containerd").Directory]; there {
+		if _, there := line.Result.Facts.Ledger.Paths[former.releaseOf("containerd").Directory]; there {
 			t.Error("it is still there")
 		}
 	})
 	t.Run("removal still gives the host back", func(t *testing.T) {
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 }
 
 func TestFilesOfAnotherReleaseAreNotSentAgain(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	spec := r.full()
-	release := versions{}.release("kubelet")
+	r := newConfiguredRig(t)
+	spec := r.fullSpec()
+	release := versions{}.releaseOf("kubelet")
 	release.Component, release.Directory = "kubelet-debug", nodespec.ReleaseDirectory("kubelet-debug", "0123456789ab")
 	spec.Releases = append(spec.Releases, release)
-	if args := r.send(spec); len(args) != 2 {
+	if args := r.sendSpec(spec); len(args) != 2 {
 		t.Errorf("a payload was sent: %q", args)
 	}
-	r.applied(spec)
-	if data, _ := r.Drive().ReadFile(release.Path(release.Files[0])); sum(data) != release.Files[0].SHA256 {
+	r.mustApply(spec)
+	if data, _ := r.Drive().ReadFile(release.Path(release.Files[0])); hexDigest(data) != release.Files[0].SHA256 {
 		t.Error("it was not copied")
 	}
 }
@@ -108,18 +108,18 @@ func TestFilesOfAnotherReleaseAreNotSentAgain(t *testing.T) {
 // A changed line end alone is no change; a real change restarts the services that read the file, once. R-094
 func TestLineEndsAreNoChange(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	for _, path := range []string{`C:\k\cni\cni.conf`, `C:\k\kube-proxy.conf`} {
 		data, err := r.Drive().ReadFile(path)
 		r.must(err)
 		r.must(r.Drive().WriteFile(path, []byte(strings.ReplaceAll(string(data), "\n", "\r\n"))))
 	}
-	if steps := r.applied(r.full()); len(steps) != 0 {
+	if steps := r.mustApply(r.fullSpec()); len(steps) != 0 {
 		t.Errorf("got %q", steps)
 	}
 	r.must(r.Drive().WriteFile(`C:\k\kube-proxy.conf`, []byte("changed\n")))
 	want := []string{"StopService kube-proxy", `WriteFile C:\k\kube-proxy.conf`, "StartService kube-proxy"}
-	if steps := r.applied(r.full()); !slices.Equal(steps, want) {
+	if steps := r.mustApply(r.fullSpec()); !slices.Equal(steps, want) {
 		t.Errorf("got %q", steps)
 	}
 }
@@ -128,22 +128,22 @@ func TestLineEndsAreNoChange(t *testing.T) {
 func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	spec := func(r *rig) nodespec.NodeSpec {
-		spec := r.full()
+		spec := r.fullSpec()
 		spec.Files[0].Content = "kind: KubeletConfiguration\nmaxPods: 200\n"
 		return spec
 	}
-	reference := joined(t)
+	reference := newConfiguredRig(t)
 	whole := &killer{}
-	whole.watch(reference)
-	reference.applied(spec(reference))
-	for n := range boundaries(whole.seen) {
-		r := joined(t)
-		started := r.count(fake.KindService, "kubelet runs")
+	whole.registerHook(reference)
+	reference.mustApply(spec(reference))
+	for n := range killPoints(whole.seen) {
+		r := newConfiguredRig(t)
+		started := r.countEntries(fake.KindService, "kubelet runs")
 		k := &killer{n: n}
-		k.watch(r)
+		k.registerHook(r)
 		r.apply(spec(r))
-		r.applied(spec(r))
-		if now := r.count(fake.KindService, "kubelet runs"); now != started+1 {
+		r.mustApply(spec(r))
+		if now := r.countEntries(fake.KindService, "kubelet runs"); now != started+1 {
 			t.Errorf("killed before %s: kubelet was started %d times for the change", k.at, now-started)
 		}
 	}
@@ -151,12 +151,12 @@ func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
 
 func TestWhatTheSpecNoLongerNames(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, used).start()
-	r.configure()
-	spec := r.full()
+	r := newRig(t, withForeignObjects).start()
+	r.configureHost()
+	spec := r.fullSpec()
 	spec.Firewall, spec.Environment, spec.Links = nil, nil, spec.Links[1:]
 	spec.Files = spec.Files[1:]
-	r.applied(spec)
+	r.mustApply(spec)
 	if data, _ := r.Drive().ReadFile(`C:\k\kubelet.conf`); string(data) != "password: canary\r\n" {
 		t.Errorf("the file from before was not given back: %q", data)
 	}
@@ -165,12 +165,12 @@ func TestWhatTheSpecNoLongerNames(t *testing.T) {
 	if i := slices.IndexFunc(rules, func(rule host.FirewallRule) bool { return rule.Name == "ContainerLogsPort" }); i < 0 || rules[i].LocalPort != 9 {
 		t.Error("the firewall rule from before was not given back")
 	}
-	if steps := r.applied(spec); len(steps) != 0 {
+	if steps := r.mustApply(spec); len(steps) != 0 {
 		t.Errorf("again: %q", steps)
 	}
 	// A file created by another program is foreign.
 	r.must(r.Drive().WriteFile(`C:\k\win-overlay.exe`, []byte("theirs")))
-	if steps := r.applied(spec); len(steps) != 0 {
+	if steps := r.mustApply(spec); len(steps) != 0 {
 		t.Errorf("took what is not ours: %q", steps)
 	}
 }
@@ -179,12 +179,12 @@ func TestCertificate(t *testing.T) {
 	t.Parallel()
 	t.Run("one that the kubelet rotated is not overwritten", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.must(r.Drive().Rename(linkTarget(r), pki+`\kubelet-client-2030-01-01-00-00-00.pem`))
 		r.must(r.Drive().Symlink(pki+`\kubelet-client-2030-01-01-00-00-00.pem`, pki+`\kubelet-client-current.pem`))
-		spec := r.full()
+		spec := r.fullSpec()
 		spec.Identity.Certificate = "the one from the first join"
-		if steps := r.applied(spec); len(steps) != 0 {
+		if steps := r.mustApply(spec); len(steps) != 0 {
 			t.Errorf("got %q", steps)
 		}
 	})
@@ -199,16 +199,16 @@ func TestCertificate(t *testing.T) {
 			r.awaitBoot("")
 			line, _ = r.apply(spec)
 		}
-		spec.Identity.Certificate = r.sign(line.Result.Facts.Identity.Request)
+		spec.Identity.Certificate = r.signRequest(line.Result.Facts.Identity.Request)
 		if line, _ = r.apply(spec); !slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
 			t.Fatal("an expired certificate was taken")
 		}
 		r.validity = time.Hour
-		spec.Identity.Certificate = r.sign(line.Result.Facts.Identity.Request)
+		spec.Identity.Certificate = r.signRequest(line.Result.Facts.Identity.Request)
 		if line, _ = r.apply(spec); slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
 			t.Fatal("a good certificate was not taken")
 		}
-		r.soon("the pod network, which takes routes away", r.hasNetwork)
+		r.advanceUntil("the pod network, which takes routes away", r.hasNetwork)
 		r.apply(spec)
 		// With another node name, the certificate is for another identity.
 		spec.Identity.CommonName = "system:node:other"
@@ -216,7 +216,7 @@ func TestCertificate(t *testing.T) {
 		if !slices.Equal(steps, []string{"RequestCertificate system:node:other"}) {
 			t.Errorf("got %q", steps)
 		}
-		spec.Identity.Certificate = r.sign(line.Result.Facts.Identity.Request)
+		spec.Identity.Certificate = r.signRequest(line.Result.Facts.Identity.Request)
 		_, steps = r.apply(spec)
 		want := []string{
 			"StopService hybrid-overlay-node", "StopService kubelet", "InstallCertificate system:node:other",
@@ -231,7 +231,7 @@ func TestCertificate(t *testing.T) {
 		r := newRig(t).start()
 		spec := newSpec(nil)
 		line, _ := r.apply(spec)
-		earlier := r.sign(line.Result.Facts.Identity.Request)
+		earlier := r.signRequest(line.Result.Facts.Identity.Request)
 		r.awaitBoot("")
 		r.must(r.Drive().Remove(pki + `\kubelet-client-pending.pem`))
 		spec.Identity.Certificate = earlier
@@ -242,12 +242,12 @@ func TestCertificate(t *testing.T) {
 	})
 	t.Run("a plain file in the place of the link is replaced, for the kubelet could not rotate it", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		data, err := r.Drive().ReadFile(pki + `\kubelet-client-current.pem`)
 		r.must(err)
 		r.must(r.Drive().Remove(pki + `\kubelet-client-current.pem`))
 		r.must(r.Drive().WriteFile(pki+`\kubelet-client-current.pem`, data))
-		r.configure()
+		r.configureHost()
 		if linkTarget(r) == "" {
 			t.Error("it is still a file")
 		}
@@ -266,13 +266,13 @@ func TestRemovalLeavesWhatOthersHavePutIntoTheirFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.must(r.Drive().MkdirAll(`C:\var\log`))
-	r.configure()
-	r.awaitSettled()
+	r.configureHost()
+	r.awaitServices()
 	for _, path := range []string{`C:\var\www`, `C:\var\log\iis`, `C:\var\log\pods`} {
 		r.must(r.Drive().MkdirAll(path))
 		r.must(r.Drive().WriteFile(path+`\data`, []byte("data")))
 	}
-	r.remove()
+	r.removeNode()
 	for path, stays := range map[string]bool{
 		`C:\var\www\data`: true, `C:\var\log\iis\data`: true, `C:\var\log\pods`: false, `C:\var\log\kubelet`: false, `C:\var\lib`: false,
 	} {

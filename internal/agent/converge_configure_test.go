@@ -14,7 +14,7 @@ import (
 
 func TestFirstConfiguration(t *testing.T) {
 	r := newRig(t).start()
-	steps := r.configure()
+	steps := r.configureHost()
 
 	t.Run("restarts the host once, and only for features and host name", func(t *testing.T) {
 		if n := r.Journal().Count(fake.KindReboot); n != 1 {
@@ -30,12 +30,12 @@ func TestFirstConfiguration(t *testing.T) {
 		}
 	})
 	t.Run("leaves nothing to do", func(t *testing.T) {
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-			t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("needs %v, steps\n%s", p.Needs, formatSteps(p))
 		}
 	})
 	t.Run("runs every service from its release", func(t *testing.T) {
-		for _, wanted := range r.full().Services {
+		for _, wanted := range r.fullSpec().Services {
 			service, _ := r.Service(wanted.Name)
 			if service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
 				t.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
@@ -69,26 +69,26 @@ func TestFirstConfiguration(t *testing.T) {
 	})
 	t.Run("keeps its inputs no longer than needed", func(t *testing.T) {
 		// The plan above left a spec in the inbox; the next apply removes the spec.
-		r.apply(r.full())
+		r.apply(r.fullSpec())
 		if left, _ := r.Drive().ReadDir(nodespec.InboxRoot); len(left) != 0 {
 			t.Errorf("%d files", len(left))
 		}
 	})
 	t.Run("does nothing when it is asked again", func(t *testing.T) {
-		args := r.send(r.full())
+		args := r.sendSpec(r.fullSpec())
 		writes := r.Journal().Count(fake.KindService)
 		line, steps := r.run(append([]string{"apply"}, args...)...)
 		if len(steps) != 0 || r.Journal().Count(fake.KindService) != writes {
 			t.Error(steps)
 		}
-		if line.Result.Facts.Applied != r.full().Digest() {
+		if line.Result.Facts.Applied != r.fullSpec().Digest() {
 			t.Error("it does not say that the spec was applied")
 		}
 	})
 }
 
 func TestAnswerTellsNoSecret(t *testing.T) {
-	r := newRig(t, used).start()
+	r := newRig(t, withForeignObjects).start()
 	line, _ := r.apply(newSpec(nil))
 	if line.Type != verb.TypeRebooting {
 		t.Fatalf("%s %v", line.Type, line.Failure)

@@ -18,7 +18,7 @@ func dockerd(ctx context.Context, p *fake.Process) int {
 	if err != nil && !errors.Is(err, host.ErrExist) {
 		return 2
 	}
-	if err := note(ctx, p, `C:\ProgramData\docker\image`); err != nil {
+	if err := writeOnce(ctx, p, `C:\ProgramData\docker\image`); err != nil {
 		return 3
 	}
 	if _, err := p.Spawn(`C:\Program Files\Docker\shim.exe`); err != nil {
@@ -45,7 +45,7 @@ func withDocker(t *testing.T, change ...func(*fake.Options)) *rig {
 	r.must(r.Drive().MkdirAll(`C:\Program Files\Docker`))
 	r.must(r.Drive().MkdirAll(`C:\ProgramData\docker`))
 	for _, name := range []string{"dockerd.exe", "shim.exe"} {
-		r.must(r.Drive().WriteFile(`C:\Program Files\Docker\`+name, program(name, "v20")))
+		r.must(r.Drive().WriteFile(`C:\Program Files\Docker\`+name, programContent(name, "v20")))
 	}
 	r.must(r.Boot(r.ctx))
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
@@ -60,8 +60,8 @@ func withDocker(t *testing.T, change ...func(*fake.Options)) *rig {
 func TestHostWithDocker(t *testing.T) {
 	t.Parallel()
 	r := withDocker(t)
-	steps := r.configure()
-	r.awaitSettled()
+	steps := r.configureHost()
+	r.awaitServices()
 
 	t.Run("no step is about Docker", func(t *testing.T) {
 		for _, step := range steps {
@@ -81,7 +81,7 @@ func TestHostWithDocker(t *testing.T) {
 			}
 		}
 		service, _ := r.Service("containerd")
-		if release := r.full().Releases[1].Directory; service.State != host.ServiceRunning || !strings.HasPrefix(service.RunningCommandLine, release) {
+		if release := r.fullSpec().Releases[1].Directory; service.State != host.ServiceRunning || !strings.HasPrefix(service.RunningCommandLine, release) {
 			t.Errorf("%s %s", service.State, service.RunningCommandLine)
 		}
 	})
@@ -95,17 +95,17 @@ func TestHostWithDocker(t *testing.T) {
 	t.Run("removal leaves Docker with its container, its network and its images, and the feature that it needs", func(t *testing.T) {
 		pid := r.dockerPID()
 		reboots := r.Journal().Count(fake.KindReboot)
-		steps := r.remove()
+		steps := r.removeNode()
 		// Restoring the host name takes one restart.
 		if slices.Contains(steps, "DisableFeature "+nodespec.FeatureContainers) || r.Journal().Count(fake.KindReboot) != reboots+1 {
 			t.Error(steps)
 		}
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 		if r.dockerPID() == 0 || pid == 0 {
 			t.Error("Docker does not run")
 		}
-		if n := r.count(fake.KindProcess, `kill "C:\Program Files\Docker`); n != 0 {
+		if n := r.countEntries(fake.KindProcess, `kill "C:\Program Files\Docker`); n != 0 {
 			t.Errorf("%d processes of Docker were ended", n)
 		}
 	})
@@ -125,13 +125,13 @@ func TestHostWithDockerIsNotRestarted(t *testing.T) {
 	spec := newSpec(nil)
 	spec.HostName = ""
 	line, _ := r.apply(spec)
-	for r.satisfy(&spec, *line.Result) {
+	for r.satisfyNeeds(&spec, *line.Result) {
 		line, _ = r.apply(spec)
 	}
-	r.awaitSettled()
-	r.remove()
+	r.awaitServices()
+	r.removeNode()
 	if n := r.Journal().Count(fake.KindReboot); n != 0 || r.dockerPID() != pid {
 		t.Errorf("%d restarts; Docker was process %d and is %d", n, pid, r.dockerPID())
 	}
-	compare(t, r.before, r.Snapshot())
+	compareSnapshots(t, r.before, r.Snapshot())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-func (r *rig) fails(line verb.Line, reason verb.Reason, words ...string) {
+func (r *rig) checkFailure(line verb.Line, reason verb.Reason, words ...string) {
 	r.Helper()
 	if line.Type != verb.TypeFailure || line.Failure.Reason != reason {
 		r.Fatalf("got %s %v, want the failure %s", line.Type, line.Failure, reason)
@@ -27,37 +27,37 @@ func (r *rig) fails(line verb.Line, reason verb.Reason, words ...string) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	args := r.send(newSpec(nil))
+	args := r.sendSpec(newSpec(nil))
 	mend := r.DiskFull(8 << 10)
 	line, _ := r.run(append([]string{"apply"}, args...)...)
-	r.fails(line, verb.ReasonDiskFull, "not enough space")
+	r.checkFailure(line, verb.ReasonDiskFull, "not enough space")
 	mend()
-	r.configure()
-	if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-		t.Error(names(p))
+	r.configureHost()
+	if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+		t.Error(formatSteps(p))
 	}
 }
 
 func TestServiceThatDoesNotStart(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
 	mend := r.ServiceFailsToStart("kubelet", 255)
-	line, _ := r.apply(r.full())
-	r.fails(line, verb.ReasonServiceFailed, "StartService kubelet", "255", `C:\var\log\kubelet`)
+	line, _ := r.apply(r.fullSpec())
+	r.checkFailure(line, verb.ReasonServiceFailed, "StartService kubelet", "255", `C:\var\log\kubelet`)
 	mend()
-	r.applied(r.full())
+	r.mustApply(r.fullSpec())
 }
 
 func TestServiceThatEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	spec := r.full()
+	r := newConfiguredRig(t)
+	spec := r.fullSpec()
 	spec.Files[1].Content = "broken\n"
-	started := r.count(fake.KindService, "containerd runs")
+	started := r.countEntries(fake.KindService, "containerd runs")
 	// The agent queries the service only after the service has stopped.
 	r.OnOperation(func(o fake.Operation) error {
-		if o.Interface != "Services" || o.Method != "Query" || r.count(fake.KindService, "containerd runs") == started {
+		if o.Interface != "Services" || o.Method != "Query" || r.countEntries(fake.KindService, "containerd runs") == started {
 			return nil
 		}
 		return r.WaitFor(r.ctx, func(m *fake.Machine) bool {
@@ -66,17 +66,17 @@ func TestServiceThatEndsAtOnce(t *testing.T) {
 		})
 	})
 	line, _ := r.apply(spec)
-	r.fails(line, verb.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
+	r.checkFailure(line, verb.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
 }
 
 func TestNetworkThatNobodyMakes(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	args := r.send(r.full())
+	r := newConfiguredRig(t)
+	args := r.sendSpec(r.fullSpec())
 	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node creates the network only when it starts
 	line, took := r.runStepping(append([]string{"apply"}, args...)...)
-	r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
-	if took < timeouts.LimitNetwork || took > timeouts.LimitNetwork+stepOfVerbs {
+	r.checkFailure(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
+	if took < timeouts.NetworkTimeout || took > timeouts.NetworkTimeout+stepOfVerbs {
 		t.Errorf("after %s", took)
 	}
 }
@@ -84,34 +84,34 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 func TestDamagedPayload(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	args := r.send(newSpec(nil))
+	args := r.sendSpec(newSpec(nil))
 	archive := args[len(args)-1]
 	data, err := r.Drive().ReadFile(archive)
 	r.must(err)
 	data[len(data)/2] ^= 1
 	r.must(r.Drive().WriteFile(archive, data))
 	line, _ := r.run(append([]string{"apply"}, args...)...)
-	r.fails(line, verb.ReasonPayloadCorrupted)
+	r.checkFailure(line, verb.ReasonPayloadCorrupted)
 	if _, err := r.Drive().Stat(archive); err == nil {
 		t.Error("the damaged archive lies there still, so the operator would not send it again")
 	}
-	r.configure()
+	r.configureHost()
 }
 
 func TestDamagedFileOfAFormerRelease(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	release := versions{}.release("kubelet")
+	r := newConfiguredRig(t)
+	release := versions{}.releaseOf("kubelet")
 	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
-	content := bytes.Clone(program("kubelet.exe", "v1"))
+	content := bytes.Clone(programContent("kubelet.exe", "v1"))
 	content[len(content)-1] ^= 1
 	r.must(r.Drive().WriteFile(release.Path(release.Files[0]), content))
 	line, _ := r.run("facts")
 	if path := line.Result.Facts.Payload[release.Files[0].SHA256]; path != "" {
 		t.Fatalf("the damaged file passes for the good one: %s", path)
 	}
-	r.configure()
-	if data, _ := r.Drive().ReadFile(release.Path(release.Files[0])); !bytes.Equal(data, program("kubelet.exe", "v1")) {
+	r.configureHost()
+	if data, _ := r.Drive().ReadFile(release.Path(release.Files[0])); !bytes.Equal(data, programContent("kubelet.exe", "v1")) {
 		t.Error("it was not replaced")
 	}
 }
@@ -119,10 +119,10 @@ func TestDamagedFileOfAFormerRelease(t *testing.T) {
 func TestFileInTheWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	r.push()
+	r.uploadAgent()
 	r.must(r.Drive().WriteFile(`C:\k\kubelet.exe`, make([]byte, 2<<20)))
 	line, _ := r.apply(newSpec(nil))
-	r.fails(line, verb.ReasonStepFailed, `C:\k\kubelet.exe`, "move it away")
+	r.checkFailure(line, verb.ReasonStepFailed, `C:\k\kubelet.exe`, "move it away")
 	if _, there := r.Service("containerd"); there || r.Journal().Count(fake.KindFeature) > 0 {
 		t.Error("the host was changed before the agent knew that it could give it back")
 	}
@@ -131,7 +131,7 @@ func TestFileInTheWay(t *testing.T) {
 func TestInput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	r.push()
+	r.uploadAgent()
 	r.must(r.Drive().WriteFile(nodespec.InboxSpec("000000000000"), []byte("{")))
 	r.must(r.Drive().WriteFile(nodespec.InboxSpec("111111111111"), []byte(`{"schema":99}`)))
 	for what, args := range map[string][]string{
@@ -158,11 +158,11 @@ func TestLock(t *testing.T) {
 	t.Parallel()
 	t.Run("a verb that lives keeps others out, and is named", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		r.lock("sshd.exe")
+		r := newConfiguredRig(t)
+		r.writeLock("sshd.exe")
 		for _, name := range []string{"verify", "remove"} {
 			line, _ := r.run(name)
-			r.fails(line, verb.ReasonAgentBusy, "command apply", "process ")
+			r.checkFailure(line, verb.ReasonAgentBusy, "command apply", "process ")
 		}
 		if line, _ := r.run("facts"); line.Type != verb.TypeResult {
 			t.Error("facts change nothing and need not wait")
@@ -170,25 +170,25 @@ func TestLock(t *testing.T) {
 	})
 	t.Run("that of another boot is nobody's", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		r.lock("sshd.exe")
+		r := newConfiguredRig(t)
+		r.writeLock("sshd.exe")
 		data, err := r.Drive().ReadFile(nodespec.LockPath)
 		r.must(err)
 		r.must(r.Drive().WriteFile(nodespec.LockPath, bytes.ReplaceAll(data, []byte(r.BootID()), []byte("earlier"))))
-		r.verified()
+		r.mustVerify()
 	})
 	t.Run("that of a process which is another program now is nobody's", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		r.lock("sshd.exe")
+		r := newConfiguredRig(t)
+		r.writeLock("sshd.exe")
 		data, err := r.Drive().ReadFile(nodespec.LockPath)
 		r.must(err)
 		r.must(r.Drive().WriteFile(nodespec.LockPath, bytes.ReplaceAll(data, []byte("sshd.exe"), []byte("wicd.exe"))))
-		r.verified()
+		r.mustVerify()
 	})
 	t.Run("the lock of a killed verb with the process ID of the agent's service is nobody's", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		pid := r.killWithLock()
 		r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
 		r.ReuseProcessID(pid)
@@ -196,26 +196,26 @@ func TestLock(t *testing.T) {
 		if service, _ := r.Service(nodespec.ServiceAgent); service.PID != pid {
 			t.Fatalf("the service is process %d, not %d", service.PID, pid)
 		}
-		r.verified()
+		r.mustVerify()
 	})
 	t.Run("the service with the process ID of a killed verb repairs the host", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		pid := r.killWithLock()
 		r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
 		r.must(r.Drive().WriteFile(`C:\k\cni\cni.conf`, []byte("other")))
 		r.ReuseProcessID(pid)
 		r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if data, err := r.Drive().ReadFile(`C:\k\cni\cni.conf`); err != nil || string(data) == "other" {
 			t.Errorf("the service repairs nothing: %q, %v", data, err)
 		}
 	})
 	t.Run("one that nobody can read is nobody's", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.must(r.Drive().WriteFile(nodespec.LockPath, []byte("{")))
-		r.verified()
+		r.mustVerify()
 	})
 }
 
@@ -238,7 +238,7 @@ func (r *rig) killWithLock() (pid int) {
 	return pid
 }
 
-func (r *rig) verified() {
+func (r *rig) mustVerify() {
 	r.Helper()
 	line, _ := r.run("verify")
 	if line.Type != verb.TypeResult {
@@ -251,12 +251,12 @@ func (r *rig) verified() {
 
 func TestVerifyTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	h := r.Host()
 	r.must(h.Services.Stop(r.ctx, "kubelet"))
 	r.must(h.Networks.DeleteNetwork(r.ctx, hnsNetwork))
 	r.must(r.Drive().WriteFile(`C:\k\cni\cni.conf`, []byte("other")))
-	spec := r.full()
+	spec := r.fullSpec()
 	for i := range spec.Checks {
 		spec.Checks[i].Timeout = 0
 	}
@@ -286,8 +286,8 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 func TestRemovalOfAHostThatWasNeverChanged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	if steps := r.remove(); len(steps) != 0 {
+	if steps := r.removeNode(); len(steps) != 0 {
 		t.Error(steps)
 	}
-	compare(t, r.before, r.Snapshot())
+	compareSnapshots(t, r.before, r.Snapshot())
 }

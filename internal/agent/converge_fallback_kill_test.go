@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// until repeats a killed command until it returns a result.
-func (r *rig) until(run func() (verb.Line, []string)) verb.Line {
+// retryKilled repeats a killed command until it returns a result.
+func (r *rig) retryKilled(run func() (verb.Line, []string)) verb.Line {
 	r.Helper()
 	for range 10 {
 		if line, _ := run(); line.Type != "" {
@@ -25,11 +25,11 @@ func (r *rig) until(run func() (verb.Line, []string)) verb.Line {
 // Each command, killed before any of its changes, continues when repeated.
 func TestUpgradeKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	origin := joined(t)
-	former := origin.full()
+	origin := newConfiguredRig(t)
+	former := origin.fullSpec()
 	before := withoutChance(origin.Snapshot())
-	origin.result(origin.upgrade(origin.next(), former))
-	origin.result(origin.run("commit"))
+	origin.mustResult(origin.applyUpgrade(origin.nextSpec(), former))
+	origin.mustResult(origin.run("commit"))
 	after := withoutChance(origin.Snapshot())
 
 	type story struct {
@@ -38,10 +38,10 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		then    func(r *rig)
 		want    fake.Snapshot
 	}
-	upgrade := func(r *rig) (verb.Line, []string) { return r.upgrade(r.next(), former) }
+	upgrade := func(r *rig) (verb.Line, []string) { return r.applyUpgrade(r.nextSpec(), former) }
 	rollback := func(r *rig) (verb.Line, []string) { return r.run("rollback", "--digest", "sha256:"+former.Digest()) }
 	settle := func(r *rig) (verb.Line, []string) { return r.run("commit") }
-	answered := func(verb func(*rig) (verb.Line, []string)) func(*rig) { return func(r *rig) { r.result(verb(r)) } }
+	answered := func(verb func(*rig) (verb.Line, []string)) func(*rig) { return func(r *rig) { r.mustResult(verb(r)) } }
 	for name, s := range map[string]story{
 		"an upgrade, which then goes on": {func(*rig) {}, upgrade, answered(settle), after},
 		"a rollback":                     {answered(upgrade), rollback, func(*rig) {}, before},
@@ -50,24 +50,24 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := &killer{}
-			reference := joined(t)
+			reference := newConfiguredRig(t)
 			s.prepare(reference)
-			whole.watch(reference)
+			whole.registerHook(reference)
 			s.killed(reference)
-			for n := range boundaries(whole.seen) {
+			for n := range killPoints(whole.seen) {
 				t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 					t.Parallel()
-					r := joined(t)
+					r := newConfiguredRig(t)
 					s.prepare(r)
 					k := &killer{n: n}
-					k.watch(r)
-					if line := r.until(func() (verb.Line, []string) { return s.killed(r) }); line.Type != verb.TypeResult {
+					k.registerHook(r)
+					if line := r.retryKilled(func() (verb.Line, []string) { return s.killed(r) }); line.Type != verb.TypeResult {
 						t.Fatalf("killed before %s: %s %v", k.at, line.Type, line.Failure)
 					}
 					s.then(r)
 					t.Log("killed before " + k.at)
-					compare(t, s.want, withoutChance(r.Snapshot()))
-					if r.there(nodespec.FallbackPath) {
+					compareSnapshots(t, s.want, withoutChance(r.Snapshot()))
+					if r.hasPaths(nodespec.RollbackTargetPath) {
 						t.Error("the fallback is still there")
 					}
 				})
@@ -79,22 +79,22 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 // An upgrade that was interrupted anywhere can be rolled back without being completed first.
 func TestRollbackOfHalfAnUpgrade(t *testing.T) {
 	t.Parallel()
-	origin := joined(t)
-	former := origin.full()
+	origin := newConfiguredRig(t)
+	former := origin.fullSpec()
 	want := withoutChance(origin.Snapshot())
 	whole := &killer{}
-	whole.watch(origin)
-	origin.result(origin.upgrade(origin.next(), former))
-	for n := range boundaries(whole.seen) {
+	whole.registerHook(origin)
+	origin.mustResult(origin.applyUpgrade(origin.nextSpec(), former))
+	for n := range killPoints(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := joined(t)
+			r := newConfiguredRig(t)
 			k := &killer{n: n}
-			k.watch(r)
-			r.upgrade(r.next(), former)
+			k.registerHook(r)
+			r.applyUpgrade(r.nextSpec(), former)
 			t.Log("killed before " + k.at)
-			r.result(r.run("rollback", "--digest", "sha256:"+former.Digest()))
-			compare(t, want, withoutChance(r.Snapshot()))
+			r.mustResult(r.run("rollback", "--digest", "sha256:"+former.Digest()))
+			compareSnapshots(t, want, withoutChance(r.Snapshot()))
 		})
 	}
 }

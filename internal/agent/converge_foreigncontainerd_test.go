@@ -23,8 +23,8 @@ func foreignContainerd(ctx context.Context, p *fake.Process) int {
 	})
 	const layer = nodespec.LayersDirectory + `\7`
 	if _, missing := p.Machine.Drive().ReadFile(layer + `\Files\License.txt`); err == nil && missing != nil {
-		err = errors.Join(p.Machine.Drive().MkdirAll(layer+`\Files`), note(ctx, p, layer+`\Files\License.txt`), p.Machine.MakeLayer(layer),
-			note(ctx, p, `C:\ProgramData\containerd\foreign-image`))
+		err = errors.Join(p.Machine.Drive().MkdirAll(layer+`\Files`), writeOnce(ctx, p, layer+`\Files\License.txt`), p.Machine.MakeLayer(layer),
+			writeOnce(ctx, p, `C:\ProgramData\containerd\foreign-image`))
 	}
 	if err != nil {
 		return 3
@@ -48,7 +48,7 @@ func withContainerd(t *testing.T, service string) *rig {
 	})
 	r.must(r.Drive().MkdirAll(foreignDirectory))
 	r.must(r.Drive().MkdirAll(`C:\ProgramData\containerd`))
-	r.must(r.Drive().WriteFile(foreignDirectory+`\containerd.exe`, program("containerd.exe", "foreign")))
+	r.must(r.Drive().WriteFile(foreignDirectory+`\containerd.exe`, programContent("containerd.exe", "foreign")))
 	r.must(r.Boot(r.ctx))
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
 		_, err := m.Drive().ReadFile(`C:\ProgramData\containerd\foreign-image`)
@@ -64,8 +64,8 @@ func withContainerd(t *testing.T, service string) *rig {
 func TestHostWithAForeignContainerd(t *testing.T) {
 	t.Parallel()
 	r := withContainerd(t, "containerd")
-	r.configure()
-	r.awaitSettled()
+	r.configureHost()
+	r.awaitServices()
 	line, _ := r.run("verify")
 	for _, check := range line.Result.Checks {
 		if !check.Passed && !check.Advisory {
@@ -73,19 +73,19 @@ func TestHostWithAForeignContainerd(t *testing.T) {
 		}
 	}
 	service, _ := r.Service("containerd")
-	if release := r.full().Releases[1].Directory; service.State != host.ServiceRunning || !strings.HasPrefix(service.RunningCommandLine, release) {
+	if release := r.fullSpec().Releases[1].Directory; service.State != host.ServiceRunning || !strings.HasPrefix(service.RunningCommandLine, release) {
 		t.Errorf("the node's runtime is %s, %s", service.RunningCommandLine, service.State)
 	}
-	r.remove()
+	r.removeNode()
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
 	after := r.Snapshot()
 	// Both runtimes share one store: the layers that the node added remain in it.
 	for _, layer := range []string{`\1`, `\2`} {
 		maps.DeleteFunc(after.Files, func(path string, _ fake.FileSnapshot) bool {
-			return nodespec.Within(path, nodespec.LayersDirectory+layer)
+			return nodespec.IsWithin(path, nodespec.LayersDirectory+layer)
 		})
 	}
-	compare(t, r.before, after)
+	compareSnapshots(t, r.before, after)
 }
 
 // A foreign containerd under another service name occupies the pipe of the node's containerd, and the failure
@@ -97,17 +97,17 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(r *rig, mend func()){
 		"its removal leaves that as it was": func(r *rig, _ func()) {
-			r.remove()
+			r.removeNode()
 			r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
-			compare(r.T, r.before, r.Snapshot())
+			compareSnapshots(r.T, r.before, r.Snapshot())
 		},
 		"it becomes a node once that is stopped": func(r *rig, mend func()) {
 			r.must(r.Host().Services.Stop(r.ctx, "my-containerd"))
 			// The host restarts once for its name.
 			r.must(r.Host().Services.SetStartType(r.ctx, "my-containerd", host.StartDisabled))
 			mend()
-			r.configure()
-			r.awaitSettled()
+			r.configureHost()
+			r.awaitServices()
 		},
 	} {
 		each := func(t *testing.T, sameStore bool) {
@@ -119,7 +119,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 			spec := newSpec(nil)
 			spec.HostName = "" // no restart is needed
 			line, _ := r.apply(spec)
-			for line.Type == verb.TypeResult && r.satisfy(&spec, *line.Result) {
+			for line.Type == verb.TypeResult && r.satisfyNeeds(&spec, *line.Result) {
 				line, _ = r.apply(spec)
 			}
 			const foreign = "Another container runtime on the host serves npipe://./pipe/containerd-containerd"

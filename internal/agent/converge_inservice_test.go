@@ -14,7 +14,7 @@ import (
 // applyInService applies a spec on a node with pods.
 func (r *rig) applyInService(spec nodespec.NodeSpec) (verb.Line, []string) {
 	r.Helper()
-	line, steps := r.run(append([]string{"apply", "--in-service"}, r.send(spec)...)...)
+	line, steps := r.run(append([]string{"apply", "--in-service"}, r.sendSpec(spec)...)...)
 	if line.Result == nil || line.Result.Plan == nil {
 		r.Fatalf("%s %+v", line.Type, line.Failure)
 	}
@@ -23,20 +23,20 @@ func (r *rig) applyInService(spec nodespec.NodeSpec) (verb.Line, []string) {
 
 func TestAPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	before := r.Snapshot()
 	r.versions = versions{"containerd": "v2"}
-	line, steps := r.applyInService(r.full())
-	if len(steps) > 0 || !line.Result.Plan.Disturbs() {
-		t.Errorf("steps %q, and left: %s", steps, names(*line.Result.Plan))
+	line, steps := r.applyInService(r.fullSpec())
+	if len(steps) > 0 || !line.Result.Plan.IsDisruptive() {
+		t.Errorf("steps %q, and left: %s", steps, formatSteps(*line.Result.Plan))
 	}
 	if after := r.Snapshot(); !reflect.DeepEqual(after.Services, before.Services) {
 		t.Errorf("services:\n%v\nwere\n%v", after.Services, before.Services)
 	}
-	if applied := line.Result.Facts.Applied; applied == r.full().Digest() || applied == "" {
+	if applied := line.Result.Facts.Applied; applied == r.fullSpec().Digest() || applied == "" {
 		t.Errorf("applied: %q", applied)
 	}
-	if steps := r.applied(r.full()); !slices.Contains(steps, "StopService containerd") {
+	if steps := r.mustApply(r.fullSpec()); !slices.Contains(steps, "StopService containerd") {
 		t.Errorf("not in service: %q", steps)
 	}
 }
@@ -44,10 +44,10 @@ func TestAPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 // The disruptive plan follows a harmless plan because the host has changed in the meantime.
 func TestALaterPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	spec := mirrored(r.full(), "registry.example.com", "server")
-	if p := r.plan(spec); p.Disturbs() || len(p.Steps) == 0 {
-		t.Fatalf("not harmless: %s", names(p))
+	r := newConfiguredRig(t)
+	spec := withMirror(r.fullSpec(), "registry.example.com", "server")
+	if p := r.runPlan(spec); p.IsDisruptive() || len(p.Steps) == 0 {
+		t.Fatalf("not harmless: %s", formatSteps(p))
 	}
 	proxy := spec.Services[slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == nodespec.ServiceKubeProxy })]
 	t.Cleanup(r.OnOperation(func(o fake.Operation) error {
@@ -57,8 +57,8 @@ func TestALaterPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 		return nil
 	}))
 	line, steps := r.applyInService(spec)
-	if !line.Result.Plan.Disturbs() || slices.Contains(steps, "StopService kube-proxy") || len(steps) == 0 {
-		t.Errorf("steps %q, and left: %s", steps, names(*line.Result.Plan))
+	if !line.Result.Plan.IsDisruptive() || slices.Contains(steps, "StopService kube-proxy") || len(steps) == 0 {
+		t.Errorf("steps %q, and left: %s", steps, formatSteps(*line.Result.Plan))
 	}
 	if line.Result.Facts.Applied == spec.Digest() {
 		t.Error("the spec counts as applied")

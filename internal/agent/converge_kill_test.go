@@ -35,7 +35,7 @@ type killer struct {
 	at      string
 }
 
-func (k *killer) watch(r *rig) {
+func (k *killer) registerHook(r *rig) {
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Process.Service != "" || !strings.HasSuffix(o.Process.Path, nodespec.AgentProgram) || !changing[o.Interface+"."+o.Method] {
 			return nil
@@ -50,9 +50,9 @@ func (k *killer) watch(r *rig) {
 	})
 }
 
-// boundaries returns the changes before which a test kills. With -short, used by the race detector, every
+// killPoints returns the changes before which a test kills. With -short, used by the race detector, every
 // eighth is sufficient: goroutines interact in the same patterns everywhere.
-func boundaries(changes int) iter.Seq[int] {
+func killPoints(changes int) iter.Seq[int] {
 	step := 1
 	if testing.Short() {
 		step = 8
@@ -67,7 +67,7 @@ func boundaries(changes int) iter.Seq[int] {
 func withoutChance(s fake.Snapshot) fake.Snapshot {
 	for path, file := range s.Files {
 		switch {
-		case nodespec.Within(path, nodespec.AgentRoot), strings.HasSuffix(path, `.INFO.wmco-tmp`): // the service may be writing
+		case nodespec.IsWithin(path, nodespec.AgentRoot), strings.HasSuffix(path, `.INFO.wmco-tmp`): // the service may be writing
 			delete(s.Files, path)
 			continue
 		case strings.HasPrefix(path, pki+`\kubelet-client-2`):
@@ -91,40 +91,40 @@ func TestConfigurationKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	reference := newRig(t).start()
 	whole := &killer{}
-	whole.watch(reference)
-	reference.configure()
-	reference.awaitSettled()
+	whole.registerHook(reference)
+	reference.configureHost()
+	reference.awaitServices()
 	want := withoutChance(reference.Snapshot())
 	if whole.seen < 60 {
 		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
 	}
-	for n := range boundaries(whole.seen) {
+	for n := range killPoints(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
 			k := &killer{n: n}
-			k.watch(r)
-			r.configure()
-			r.awaitSettled()
+			k.registerHook(r)
+			r.configureHost()
+			r.awaitServices()
 			if k.at == "" {
 				t.Fatal("nothing was killed: this run has fewer changes")
 			}
 			t.Log("killed before " + k.at)
-			compare(t, want, withoutChance(r.Snapshot()))
+			compareSnapshots(t, want, withoutChance(r.Snapshot()))
 			if n := r.Journal().Count(fake.KindReboot); n != 1 {
 				t.Errorf("%d restarts", n)
 			}
-			if len(r.requests) != 1 || r.count(fake.KindWrite, "kubelet-client-pending.pem") != 1 {
-				t.Errorf("%d keys", r.count(fake.KindWrite, "kubelet-client-pending.pem"))
+			if len(r.requests) != 1 || r.countEntries(fake.KindWrite, "kubelet-client-pending.pem") != 1 {
+				t.Errorf("%d keys", r.countEntries(fake.KindWrite, "kubelet-client-pending.pem"))
 			}
-			for _, service := range r.full().Services {
-				configured, started := r.count(fake.KindService, "configure "+service.Name), r.count(fake.KindService, service.Name+" runs")
+			for _, service := range r.fullSpec().Services {
+				configured, started := r.countEntries(fake.KindService, "configure "+service.Name), r.countEntries(fake.KindService, service.Name+" runs")
 				if configured != 1 || started != 1 {
 					t.Errorf("service %s was configured %d times and started %d times", service.Name, configured, started)
 				}
 			}
-			if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-				t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+			if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+				t.Errorf("needs %v, steps\n%s", p.Needs, formatSteps(p))
 			}
 		})
 	}
@@ -133,25 +133,25 @@ func TestConfigurationKilledAnywhere(t *testing.T) {
 // R-064, R-065
 func TestRemovalKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	reference := newRig(t, used).start()
-	reference.configure()
+	reference := newRig(t, withForeignObjects).start()
+	reference.configureHost()
 	whole := &killer{}
-	whole.watch(reference)
-	reference.remove()
-	compare(t, reference.before, reference.Snapshot())
+	whole.registerHook(reference)
+	reference.removeNode()
+	compareSnapshots(t, reference.before, reference.Snapshot())
 	if whole.seen < 20 {
 		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
 	}
-	for n := range boundaries(whole.seen) {
+	for n := range killPoints(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, used).start()
-			r.configure()
+			r := newRig(t, withForeignObjects).start()
+			r.configureHost()
 			k := &killer{n: n}
-			k.watch(r)
-			r.remove()
+			k.registerHook(r)
+			r.removeNode()
 			t.Log("killed before " + k.at)
-			compare(t, r.before, r.Snapshot())
+			compareSnapshots(t, r.before, r.Snapshot())
 			if n := r.Journal().Count(fake.KindReboot); n != 2 {
 				t.Errorf("%d restarts, one to join and one to leave", n)
 			}
@@ -165,19 +165,19 @@ func TestRemovalAfterHalfAConfiguration(t *testing.T) {
 	for n := 5; n <= 60; n += 5 {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, used).start()
+			r := newRig(t, withForeignObjects).start()
 			k := &killer{n: n}
-			k.watch(r)
+			k.registerHook(r)
 			r.configureUntil(func() bool { return k.at != "" })
-			r.remove()
+			r.removeNode()
 			t.Log("killed before " + k.at)
-			compare(t, r.before, r.Snapshot())
+			compareSnapshots(t, r.before, r.Snapshot())
 		})
 	}
 }
 
-// used changes a host to contain foreign objects at the paths of the node.
-func used(o *fake.Options) {
+// withForeignObjects changes a host to contain foreign objects at the paths of the node.
+func withForeignObjects(o *fake.Options) {
 	o.Services = []host.ServiceConfig{
 		{
 			Name: "kube-proxy", DisplayName: "Somebody's", CommandLine: `C:\Windows\System32\svchost.exe -k proxy`, StartType: host.StartAutomatic,
@@ -192,7 +192,7 @@ func used(o *fake.Options) {
 	}
 }
 
-func compare(t *testing.T, want, got fake.Snapshot) {
+func compareSnapshots(t *testing.T, want, got fake.Snapshot) {
 	t.Helper()
 	if reflect.DeepEqual(want, got) {
 		return

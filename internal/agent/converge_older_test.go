@@ -16,24 +16,24 @@ import (
 // Leftovers of WICD and its operator: programs directly in C:\k, services that run from there, and files with
 // and without credentials.
 var (
-	olderPrograms = map[string]string{
+	legacyPrograms = map[string]string{
 		`C:\k\windows-instance-config-daemon.exe`: "windows-instance-config-daemon.exe", `C:\k\containerd\containerd.exe`: "idle.exe",
 		`C:\k\shim.exe`: "shim.exe", `C:\k\kubelet.exe`: "idle.exe", `C:\k\hybrid-overlay-node.exe`: "hybrid-overlay-node.exe",
 		`C:\k\kube-proxy.exe`: "idle.exe", `C:\k\azure-cloud-node-manager.exe`: "idle.exe", `C:\k\containerd.exe`: "idle.exe",
 	}
-	olderFiles = []string{
+	legacyFiles = []string{
 		`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs\wicd-client-current.pem`, `C:\k\imported-certs.pem`, `C:\k\cloud.conf`,
 		`C:\k\ca-bundle.crt`, `C:\k\kubelet.conf`, `C:\k\kubeconfig`, `C:\k\tls\certs\tls.key`, `C:\k\tls\windows-exporter-webconfig.yaml`,
 		`C:\k\cni\config\ovnkube-client-2026-01-02.pem`, `C:\Temp\hns.psm1`, `C:\Temp\network-conf.ps1`,
 	}
-	olderLogs = []string{`C:\var\log\kubelet\kubelet-20260101.log`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, olderAgentLog}
+	legacyLogs = []string{`C:\var\log\kubelet\kubelet-20260101.log`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, legacyAgentLog}
 	// klog creates a link to its current log.
-	olderAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.NODE-A.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
-	others        = []string{`C:\Temp\mine.ps1`, `C:\k\notes.txt`}
+	legacyAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.NODE-A.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
+	foreignFiles   = []string{`C:\Temp\mine.ps1`, `C:\k\notes.txt`}
 )
 
-// takenOver returns a host configured by the legacy operator and its agent. The host name is the node name.
-func takenOver(t *testing.T, change ...func(*rig)) *rig {
+// newLegacyHost returns a host configured by the legacy operator and its agent. The host name is the node name.
+func newLegacyHost(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) {
 		o.Name = "node-a"
@@ -45,13 +45,13 @@ func takenOver(t *testing.T, change ...func(*rig)) *rig {
 		r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 		r.must(r.Drive().WriteFile(path, content))
 	}
-	for path, name := range olderPrograms {
-		put(path, program(name, "v0"))
+	for path, name := range legacyPrograms {
+		put(path, programContent(name, "v0"))
 	}
-	for _, path := range slices.Concat(olderFiles, olderLogs, others) {
+	for _, path := range slices.Concat(legacyFiles, legacyLogs, foreignFiles) {
 		put(path, []byte("of the older operator: "+path))
 	}
-	r.must(r.Drive().Symlink(olderAgentLog[strings.LastIndexByte(olderAgentLog, '\\')+1:], serviceLog))
+	r.must(r.Drive().Symlink(legacyAgentLog[strings.LastIndexByte(legacyAgentLog, '\\')+1:], serviceLog))
 	r.must(r.Drive().MkdirAll(pki))
 	h := r.Host()
 	r.must(h.Environment.Set(r.ctx, "HTTPS_PROXY", "http://older.example:1"))
@@ -78,42 +78,42 @@ func takenOver(t *testing.T, change ...func(*rig)) *rig {
 
 func (r *rig) firstStep(spec nodespec.NodeSpec) string {
 	r.Helper()
-	p := r.plan(spec)
+	p := r.runPlan(spec)
 	if len(p.Steps) == 0 {
 		return ""
 	}
 	return p.Steps[0].Name
 }
 
-// nothingOlder checks that the host is a node, and that only logs of the legacy operator are left.
-func (r *rig) nothingOlder() {
+// checkNoLegacyFiles checks that the host is a node, and that only logs of the legacy operator are left.
+func (r *rig) checkNoLegacyFiles() {
 	r.Helper()
-	for path := range olderPrograms {
+	for path := range legacyPrograms {
 		if info, err := r.Drive().Stat(path); err == nil && info.LinkTarget == "" {
 			r.Errorf("%s is left", path)
 		}
 	}
-	for _, path := range olderFiles {
+	for _, path := range legacyFiles {
 		if data, err := r.Drive().ReadFile(path); err == nil && strings.HasPrefix(string(data), "of the older operator") {
 			r.Errorf("%s is left", path)
 		}
 	}
-	if r.there(`C:\k\wicd-certs`) || r.there(`C:\k\tls`) {
+	if r.hasPaths(`C:\k\wicd-certs`) || r.hasPaths(`C:\k\tls`) {
 		r.Error("a folder is left")
 	}
-	if !r.there(slices.Concat(olderLogs, others, []string{`C:\Temp`})...) {
+	if !r.hasPaths(slices.Concat(legacyLogs, foreignFiles, []string{`C:\Temp`})...) {
 		r.Error("a log, or what is somebody's own, is gone")
 	}
-	if log := r.log(); !strings.HasPrefix(log, "20") || !strings.Contains(log, "runs as a service") {
+	if log := r.readLog(); !strings.HasPrefix(log, "20") || !strings.Contains(log, "runs as a service") {
 		r.Errorf("the agent's log is %q", log)
 	}
-	if older, err := r.Drive().ReadFile(olderAgentLog); err != nil || string(older) != "of the older operator: "+olderAgentLog {
+	if older, err := r.Drive().ReadFile(legacyAgentLog); err != nil || string(older) != "of the older operator: "+legacyAgentLog {
 		r.Errorf("the log of the older agent is %q (%v)", older, err)
 	}
 	if _, there := r.Service("cloud-node-manager"); there {
 		r.Error("service cloud-node-manager is left")
 	}
-	for _, wanted := range r.full().Services {
+	for _, wanted := range r.fullSpec().Services {
 		if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
 			r.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
 		}
@@ -126,15 +126,15 @@ func (r *rig) nothingOlder() {
 // R-093, R-150, R-157
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
-	r := takenOver(t)
+	r := newLegacyHost(t)
 	t.Run("the older agent is stopped first", func(t *testing.T) {
 		if step := r.firstStep(newSpec(nil)); step != "StopService "+nodespec.ServiceAgent {
 			t.Error(step)
 		}
 	})
-	steps := r.configure()
-	r.awaitSettled()
-	r.nothingOlder()
+	steps := r.configureHost()
+	r.awaitServices()
+	r.checkNoLegacyFiles()
 	t.Run("credentials go by steps of their own, once the node's services run", func(t *testing.T) {
 		last := slices.Index(steps, "StartService kube-proxy")
 		for _, name := range []string{`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cni\config\ovnkube-client-2026-01-02.pem`} {
@@ -144,24 +144,24 @@ func TestTakeOver(t *testing.T) {
 		}
 	})
 	t.Run("nothing is restarted, and nothing is left to do", func(t *testing.T) {
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) > 0 || r.Journal().Count(fake.KindReboot) > 0 {
-			t.Errorf("%d restarts; %s", r.Journal().Count(fake.KindReboot), names(p))
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) > 0 || r.Journal().Count(fake.KindReboot) > 0 {
+			t.Errorf("%d restarts; %s", r.Journal().Count(fake.KindReboot), formatSteps(p))
 		}
 	})
 	t.Run("removal leaves nothing of either operator", func(t *testing.T) {
-		r.remove()
+		r.removeNode()
 		got := r.Snapshot()
-		for _, path := range append(slices.Clone(others), `C:\Temp`, `C:\k`) {
+		for _, path := range append(slices.Clone(foreignFiles), `C:\Temp`, `C:\k`) {
 			delete(got.Files, path)
 		}
-		compare(t, r.before, got)
+		compareSnapshots(t, r.before, got)
 	})
 }
 
 // The kubelet's certificate from the legacy operator remains usable while it is valid and has the node's name.
 func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 	t.Parallel()
-	donor := joined(t)
+	donor := newConfiguredRig(t)
 	link, err := donor.Drive().Stat(pki + `\kubelet-client-current.pem`)
 	donor.must(err)
 	pair, err := donor.Drive().ReadFile(link.LinkTarget)
@@ -169,14 +169,14 @@ func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 	for name, kept := range map[string]bool{"node-a": true, "node-b": false} {
 		t.Run(fmt.Sprintf("of node %s, as a link: kept is %t", name, kept), func(t *testing.T) {
 			t.Parallel()
-			r := takenOver(t, func(r *rig) {
+			r := newLegacyHost(t, func(r *rig) {
 				r.must(r.Drive().WriteFile(link.LinkTarget, pair))
 				r.must(r.Host().Tree.Symlink(r.ctx, link.LinkTarget, pki+`\kubelet-client-current.pem`))
 			})
 			spec := newSpec(nil)
 			spec.Identity.CommonName = "system:node:" + name
 			line, steps := r.apply(spec)
-			result, _ := r.result(line, steps)
+			result, _ := r.mustResult(line, steps)
 			if got := !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "RequestCertificate") }); got != kept {
 				t.Errorf("needs %v, steps %v", result.Plan.Needs, steps)
 			}
@@ -187,23 +187,23 @@ func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 // R-157
 func TestTakeOverKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	reference := takenOver(t, olderSettings)
+	reference := newLegacyHost(t, addLegacySettings)
 	whole := &killer{}
-	whole.watch(reference)
-	reference.configure()
-	reference.awaitSettled()
+	whole.registerHook(reference)
+	reference.configureHost()
+	reference.awaitServices()
 	want := withoutChance(reference.Snapshot())
-	for n := range boundaries(whole.seen) {
+	for n := range killPoints(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := takenOver(t, olderSettings)
+			r := newLegacyHost(t, addLegacySettings)
 			k := &killer{n: n}
-			k.watch(r)
-			r.configure()
-			r.awaitSettled()
+			k.registerHook(r)
+			r.configureHost()
+			r.awaitServices()
 			t.Log("killed before " + k.at)
-			r.nothingOlder()
-			compare(t, want, withoutChance(r.Snapshot()))
+			r.checkNoLegacyFiles()
+			compareSnapshots(t, want, withoutChance(r.Snapshot()))
 		})
 	}
 }
@@ -214,17 +214,17 @@ func TestRemovalOfHalfATakeOver(t *testing.T) {
 	for n := 5; n <= 60; n += 5 {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := takenOver(t)
+			r := newLegacyHost(t)
 			k := &killer{n: n}
-			k.watch(r)
+			k.registerHook(r)
 			r.configureUntil(func() bool { return k.at != "" })
-			r.remove()
+			r.removeNode()
 			t.Log("killed before " + k.at)
 			got := r.Snapshot()
 			maps.DeleteFunc(got.Files, func(path string, _ fake.FileSnapshot) bool {
-				return nodespec.Within(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt`
+				return nodespec.IsWithin(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt`
 			})
-			compare(t, r.before, got)
+			compareSnapshots(t, r.before, got)
 		})
 	}
 }
@@ -236,26 +236,26 @@ func TestRemovalInsteadOfATakeOver(t *testing.T) {
 		r.Helper()
 		got := r.Snapshot()
 		maps.DeleteFunc(got.Files, func(path string, _ fake.FileSnapshot) bool {
-			return nodespec.Within(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt` ||
+			return nodespec.IsWithin(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt` ||
 				path == `C:\k\containerd.exe` || path == `C:\k\shim.exe` // elsewhere on real hosts
 		})
-		compare(r.T, r.before, got)
+		compareSnapshots(r.T, r.before, got)
 	}
-	reference := takenOver(t)
+	reference := newLegacyHost(t)
 	whole := &killer{}
-	whole.watch(reference)
-	steps := reference.remove()
-	if steps[0] != "StopService "+nodespec.ServiceAgent || !reference.there(others...) {
+	whole.registerHook(reference)
+	steps := reference.removeNode()
+	if steps[0] != "StopService "+nodespec.ServiceAgent || !reference.hasPaths(foreignFiles...) {
 		t.Errorf("steps %v", steps)
 	}
 	returned(reference)
-	for n := range boundaries(whole.seen) {
+	for n := range killPoints(whole.seen) {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := takenOver(t)
+			r := newLegacyHost(t)
 			k := &killer{n: n}
-			k.watch(r)
-			r.remove()
+			k.registerHook(r)
+			r.removeNode()
 			t.Log("killed before " + k.at)
 			returned(r)
 		})
@@ -271,12 +271,12 @@ func TestWhatIsNobodysLeftover(t *testing.T) {
 		r.must(r.Drive().WriteFile(path, []byte("own")))
 	}
 	before := r.Snapshot()
-	r.configure()
-	if !r.there(`C:\Temp\hns.psm1`, `C:\k\cloud.conf`) {
+	r.configureHost()
+	if !r.hasPaths(`C:\Temp\hns.psm1`, `C:\k\cloud.conf`) {
 		t.Error("it is gone")
 	}
-	r.remove()
-	compare(t, before, r.Snapshot())
+	r.removeNode()
+	compareSnapshots(t, before, r.Snapshot())
 	if line, _ := r.run("facts"); line.Type != verb.TypeResult {
 		t.Errorf("%s %v", line.Type, line.Failure)
 	}

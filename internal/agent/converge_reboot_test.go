@@ -10,7 +10,7 @@ import (
 
 func TestReboot(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	boot := r.BootID()
 	reboots := r.Journal().Count(fake.KindReboot)
 	line, steps := r.run("reboot", "--boot-id", "boot:"+boot)
@@ -19,19 +19,19 @@ func TestReboot(t *testing.T) {
 	}
 	r.awaitBoot(boot)
 	t.Run("asked for again for the boot that is over, it restarts nothing", func(t *testing.T) {
-		result, _ := r.result(r.run("reboot", "--boot-id", "boot:"+boot))
+		result, _ := r.mustResult(r.run("reboot", "--boot-id", "boot:"+boot))
 		if n := r.Journal().Count(fake.KindReboot); n != reboots+1 || result.Facts.System.BootID == boot {
 			t.Errorf("%d restarts", n-reboots)
 		}
 	})
 	t.Run("the node's services run again", func(t *testing.T) {
-		r.soon("kube-proxy runs", func() bool { return r.runsNow("kube-proxy") })
+		r.advanceUntil("kube-proxy runs", func() bool { return r.isRunning("kube-proxy") })
 	})
 	t.Run("killed before it restarts the host, it can be asked for again", func(t *testing.T) {
 		boot := r.BootID()
 		for n := 1; ; n++ {
 			k := &killer{n: n}
-			k.watch(r)
+			k.registerHook(r)
 			line, _ := r.run("reboot", "--boot-id", "boot:"+boot)
 			if k.at == "" {
 				if line.Type != verb.TypeRebooting && r.BootID() == boot {
@@ -53,7 +53,7 @@ func TestReboot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line, _ := r.run(strings.Fields(args)...)
-			r.fails(line, verb.ReasonInvalidInput, "usage: wicd")
+			r.checkFailure(line, verb.ReasonInvalidInput, "usage: wicd")
 		})
 	}
 }

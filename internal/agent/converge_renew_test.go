@@ -36,8 +36,8 @@ func withCloud(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// identified returns a host with the identity, configured as far as possible without a pod network.
-func identified(t *testing.T) (*rig, nodespec.NodeSpec) {
+// newIdentifiedHost returns a host with the identity, configured as far as possible without a pod network.
+func newIdentifiedHost(t *testing.T) (*rig, nodespec.NodeSpec) {
 	t.Helper()
 	r := newRig(t).start()
 	spec := withCloud(newSpec(nil))
@@ -54,20 +54,20 @@ func identified(t *testing.T) (*rig, nodespec.NodeSpec) {
 	if !slices.Equal(line.Result.Plan.Needs[:2], wanted) {
 		t.Fatalf("needs %q", line.Result.Plan.Needs)
 	}
-	spec = spec.WithCertificate("", r.sign(line.Result.Facts.Identity.Request))
-	spec = spec.WithCertificate(cloud.Name, r.sign(line.Result.Facts.Identities[cloud.Name].Request))
+	spec = spec.WithCertificate("", r.signRequest(line.Result.Facts.Identity.Request))
+	spec = spec.WithCertificate(cloud.Name, r.signRequest(line.Result.Facts.Identities[cloud.Name].Request))
 	if line, _ = r.apply(spec); line.Type != verb.TypeResult {
 		t.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	return r, spec
 }
 
-func word(certificate string) string {
+func certificateWord(certificate string) string {
 	block, _ := pem.Decode([]byte(certificate))
 	return base64.RawURLEncoding.EncodeToString(block.Bytes)
 }
 
-func target(r *rig) string {
+func certificateTarget(r *rig) string {
 	r.Helper()
 	info, err := r.Drive().Stat(cloud.Path(nodespec.CurrentCertificate))
 	r.must(err)
@@ -77,14 +77,14 @@ func target(r *rig) string {
 // R-088
 func TestAnIdentityOfItsOwn(t *testing.T) {
 	t.Parallel()
-	r, spec := identified(t)
+	r, spec := newIdentifiedHost(t)
 	t.Run("gets its certificate with the kubelet's, in one go", func(t *testing.T) {
 		data, err := r.Drive().ReadFile(cloud.Path(nodespec.CurrentCertificate))
 		if err != nil || !strings.Contains(string(data), "PRIVATE KEY") || !strings.Contains(string(data), strings.TrimSpace(spec.Identities[0].Certificate)) {
 			t.Errorf("the file has no certificate with its key (%v)", err)
 		}
-		if !strings.HasPrefix(target(r), cloud.Directory+`\cloud-node-manager-client-20`) {
-			t.Errorf("the link leads to %s", target(r))
+		if !strings.HasPrefix(certificateTarget(r), cloud.Directory+`\cloud-node-manager-client-20`) {
+			t.Errorf("the link leads to %s", certificateTarget(r))
 		}
 		service, _ := r.Service("containerd")
 		if service.State != host.ServiceRunning {
@@ -92,21 +92,21 @@ func TestAnIdentityOfItsOwn(t *testing.T) {
 		}
 	})
 	t.Run("its key is for administrators only, and never told", func(t *testing.T) {
-		for _, path := range []string{cloud.Directory, target(r)} {
+		for _, path := range []string{cloud.Directory, certificateTarget(r)} {
 			info, err := r.Drive().Stat(path)
 			if err != nil || info.Access != host.AccessAdministrators {
 				t.Errorf("%s may be used by %s (%v)", path, info.Access, err)
 			}
 		}
-		line, _ := r.run(append([]string{"plan"}, r.send(spec)...)...)
+		line, _ := r.run(append([]string{"plan"}, r.sendSpec(spec)...)...)
 		encoded, err := line.Encode()
 		if err != nil || strings.Contains(string(encoded), "PRIVATE") {
 			t.Errorf("facts hold a key (%v)", err)
 		}
 	})
 	t.Run("nothing is left to be done for it", func(t *testing.T) {
-		if p := r.plan(spec); slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return strings.Contains(s.Name, "Certificate") }) {
-			t.Error(names(p))
+		if p := r.runPlan(spec); slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return strings.Contains(s.Name, "Certificate") }) {
+			t.Error(formatSteps(p))
 		}
 	})
 }
@@ -115,8 +115,8 @@ func TestRenewal(t *testing.T) {
 	t.Parallel()
 	t.Run("puts a new certificate in place, and touches nothing else", func(t *testing.T) {
 		t.Parallel()
-		r, spec := identified(t)
-		former := target(r)
+		r, spec := newIdentifiedHost(t)
+		former := certificateTarget(r)
 		old, err := r.Drive().ReadFile(former)
 		r.must(err)
 		before := r.Snapshot()
@@ -127,14 +127,14 @@ func TestRenewal(t *testing.T) {
 			t.Fatalf("%s %v, steps %q", line.Type, line.Failure, steps)
 		}
 		request := line.Result.Facts.Identities[cloud.Name].Request
-		if target(r) != former {
+		if certificateTarget(r) != former {
 			t.Error("the certificate in use is gone before there is another")
 		}
 		if again, steps := r.run("renew", "--identity", cloud.Name); len(steps) > 0 || again.Result.Facts.Identities[cloud.Name].Request != request {
 			t.Error("an operator that asks again gets another key")
 		}
-		certificate := r.sign(request)
-		args := []string{"renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name + ":" + word(certificate)}
+		certificate := r.signRequest(request)
+		args := []string{"renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name + ":" + certificateWord(certificate)}
 		line, steps = r.run(args...)
 		if line.Type != verb.TypeResult || !slices.Equal(steps, []string{"InstallCertificate " + cloud.CommonName}) || len(line.Result.Plan.Needs) > 0 {
 			t.Fatalf("%s %v, steps %q", line.Type, line.Failure, steps)
@@ -154,10 +154,10 @@ func TestRenewal(t *testing.T) {
 	})
 	t.Run("does not take what was not signed for its key", func(t *testing.T) {
 		t.Parallel()
-		r, spec := identified(t)
-		former := target(r)
-		line, steps := r.run("renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name+":"+word(spec.Identities[0].Certificate))
-		if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) != 1 || slices.Contains(steps, "InstallCertificate "+cloud.CommonName) || target(r) != former {
+		r, spec := newIdentifiedHost(t)
+		former := certificateTarget(r)
+		line, steps := r.run("renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name+":"+certificateWord(spec.Identities[0].Certificate))
+		if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) != 1 || slices.Contains(steps, "InstallCertificate "+cloud.CommonName) || certificateTarget(r) != former {
 			t.Errorf("%s %v, steps %q", line.Type, line.Failure, steps)
 		}
 	})
@@ -170,7 +170,7 @@ func TestRenewal(t *testing.T) {
 	})
 	t.Run("of an identity that the node has not does nothing", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		line, steps := r.run("renew", "--identity", "another")
 		if line.Type != verb.TypeResult || len(steps) > 0 || len(line.Result.Plan.Needs) > 0 {
 			t.Errorf("%s %v, steps %q", line.Type, line.Failure, steps)

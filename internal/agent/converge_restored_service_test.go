@@ -53,14 +53,14 @@ func TestAServiceFromBeforeTheOperatorIsRestoredCompletely(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := withProxyService(t, change)
-			r.configure()
-			r.awaitSettled()
+			r.configureHost()
+			r.awaitServices()
 			own, _ := r.Service("kube-proxy")
 			if own.Recovery != nil || own.DelayedStart || len(own.RestartDelays) == 0 {
 				t.Errorf("the node's service has %+v", own.ServiceConfig)
 			}
-			r.remove()
-			compare(t, r.before, r.Snapshot())
+			r.removeNode()
+			compareSnapshots(t, r.before, r.Snapshot())
 		})
 	}
 }
@@ -73,11 +73,11 @@ func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
 		c.SetRecovery(host.Recovery{Actions: []host.RecoveryAction{
 			{Kind: host.RecoveryRestart, Delay: time.Minute}, {Kind: host.RecoveryReboot}}, RebootMessage: "again"})
 	})
-	r.configure()
-	r.awaitSettled()
+	r.configureHost()
+	r.awaitServices()
 	data, err := r.Drive().ReadFile(nodespec.LedgerPath)
 	r.must(err)
-	r.must(r.Drive().WriteFile(nodespec.LedgerPath, altered(t, data, func(ledger map[string]any) {
+	r.must(r.Drive().WriteFile(nodespec.LedgerPath, alterDocument(t, data, func(ledger map[string]any) {
 		record := ledger["services"].(map[string]any)["kube-proxy"].(map[string]any)
 		delays, _ := json.Marshal(record["restartDelays"])
 		if _, there := record["recovery"]; !there || string(delays) != "[60000000000,-1]" {
@@ -86,7 +86,7 @@ func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
 		delete(record, "recovery")
 		delete(record, "delayedStart")
 	})))
-	r.remove()
+	r.removeNode()
 	service, _ := r.Service("kube-proxy")
 	want := host.Recovery{Actions: []host.RecoveryAction{{Kind: host.RecoveryRestart, Delay: time.Minute}, {Kind: host.RecoveryNone}},
 		AfterErrors: true}
@@ -97,7 +97,7 @@ func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
 
 func TestTheRecoveryOfANodesServiceIsRepaired(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	want, _ := r.Service("kube-proxy")
 	for name, change := range map[string]func(*host.ServiceConfig){
 		"a command is added": func(c *host.ServiceConfig) {
@@ -115,7 +115,7 @@ func TestTheRecoveryOfANodesServiceIsRepaired(t *testing.T) {
 			changed := want.ServiceConfig
 			change(&changed)
 			r.must(r.Host().Services.Configure(r.ctx, changed))
-			steps := r.configure()
+			steps := r.configureHost()
 			if !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "ConfigureService") }) {
 				t.Errorf("steps: %q", steps)
 			}

@@ -19,11 +19,11 @@ import (
 
 const registries = `C:\k\containerd\registries`
 
-// mirrored adds the directory of a registry with its files to a spec.
-func mirrored(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpec {
+// withMirror adds the directory of a registry with its files to a spec.
+func withMirror(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpec {
 	folder := registries + `\` + registry
 	spec.Directories = slices.Clone(spec.Directories)
-	if last := spec.Directories[len(spec.Directories)-1].Path; !nodespec.Within(last, registries) {
+	if last := spec.Directories[len(spec.Directories)-1].Path; !nodespec.IsWithin(last, registries) {
 		spec.Directories = append(spec.Directories, nodespec.Directory{Path: registries})
 	}
 	spec.Directories = append(spec.Directories, nodespec.Directory{Path: folder})
@@ -36,54 +36,54 @@ func mirrored(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpe
 // second apply does nothing. R-107
 func TestSettingsComeAndGo(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	runs := r.entries()
+	r := newConfiguredRig(t)
+	runs := r.journalLength()
 	for _, change := range []struct {
 		what string
 		spec nodespec.NodeSpec
 		want []string
 	}{
 		{"another authority in place of the first", func() nodespec.NodeSpec {
-			spec := r.full()
-			spec.TrustedCertificates = []nodespec.TrustedCertificate{trusted("Other CA")}
+			spec := r.fullSpec()
+			spec.TrustedCertificates = []nodespec.TrustedCertificate{newAuthority("Other CA")}
 			return spec
 		}(), []string{
-			"TrustCertificate CN=Other CA (" + trusted("Other CA").Fingerprint[:12] + ")", "DistrustCertificate " + trusted("Example CA").Fingerprint[:12],
+			"TrustCertificate CN=Other CA (" + newAuthority("Other CA").Fingerprint[:12] + ")", "DistrustCertificate " + newAuthority("Example CA").Fingerprint[:12],
 		}},
-		{"back again, with mirrors of two registries", mirrored(mirrored(r.full(), "a.example.com", "a"), "b.example.com_5000_", "b"), []string{
+		{"back again, with mirrors of two registries", withMirror(withMirror(r.fullSpec(), "a.example.com", "a"), "b.example.com_5000_", "b"), []string{
 			"MakeDirectory " + registries, "MakeDirectory " + registries + `\a.example.com`, "MakeDirectory " + registries + `\b.example.com_5000_`,
 			"WriteFile " + registries + `\a.example.com\ca.crt`, "WriteFile " + registries + `\a.example.com\hosts.toml`,
 			"WriteFile " + registries + `\b.example.com_5000_\ca.crt`, "WriteFile " + registries + `\b.example.com_5000_\hosts.toml`,
-			"TrustCertificate CN=Example CA (" + trusted("Example CA").Fingerprint[:12] + ")", "DistrustCertificate " + trusted("Other CA").Fingerprint[:12],
+			"TrustCertificate CN=Example CA (" + newAuthority("Example CA").Fingerprint[:12] + ")", "DistrustCertificate " + newAuthority("Other CA").Fingerprint[:12],
 		}},
-		{"the mirrors of one registry change, those of the other go with their folder", mirrored(r.full(), "a.example.com", "a2"), []string{
+		{"the mirrors of one registry change, those of the other go with their folder", withMirror(r.fullSpec(), "a.example.com", "a2"), []string{
 			"WriteFile " + registries + `\a.example.com\hosts.toml`, "RemovePath " + registries + `\b.example.com_5000_`,
 		}},
-		{"no mirrors", r.full(), []string{"RemovePath " + registries}},
+		{"no mirrors", r.fullSpec(), []string{"RemovePath " + registries}},
 		{"no route, no authority, no credentials", func() nodespec.NodeSpec {
-			spec := r.full()
+			spec := r.fullSpec()
 			spec.TrustedCertificates, spec.Routes = nil, nil
 			spec.Files = slices.DeleteFunc(slices.Clone(spec.Files), func(f nodespec.File) bool { return f.Path == `C:\k\config.json` })
 			return spec
-		}(), []string{"DistrustCertificate " + trusted("Example CA").Fingerprint[:12], "DeleteRoute " + metadataRoute, `RemovePath C:\k\config.json`}},
+		}(), []string{"DistrustCertificate " + newAuthority("Example CA").Fingerprint[:12], "DeleteRoute " + metadataRoute, `RemovePath C:\k\config.json`}},
 	} {
 		t.Run(change.what, func(t *testing.T) {
-			if steps := r.applied(change.spec); !slices.Equal(steps, change.want) {
+			if steps := r.mustApply(change.spec); !slices.Equal(steps, change.want) {
 				t.Errorf("got  %q\nwant %q", steps, change.want)
 			}
-			if steps := r.applied(change.spec); len(steps) != 0 {
+			if steps := r.mustApply(change.spec); len(steps) != 0 {
 				t.Errorf("a second time: %q", steps)
 			}
 		})
 	}
-	if got := r.runs(runs); len(got) != 0 {
+	if got := r.startedServices(runs); len(got) != 0 {
 		t.Errorf("%v were restarted", got)
 	}
 	if line, _ := r.run("facts"); len(line.Result.Facts.Ledger.TrustedCertificates)+len(line.Result.Facts.Ledger.Routes) != 0 {
 		t.Errorf("the ledger knows still %+v", line.Result.Facts.Ledger)
 	}
-	r.remove()
-	compare(t, r.before, r.Snapshot())
+	r.removeNode()
+	compareSnapshots(t, r.before, r.Snapshot())
 }
 
 // Pre-existing settings are preserved across all changes, and still exist after the host is removed. R-064
@@ -94,49 +94,49 @@ func TestWhatTheHostTrustedAndReachedBefore(t *testing.T) {
 		o.Routes = []string{metadataRoute}
 	})
 	r.must(r.Boot(r.ctx))
-	r.must(r.Host().Roots.Add(r.ctx, trusted("Example CA").DER))
+	r.must(r.Host().Roots.Add(r.ctx, newAuthority("Example CA").DER))
 	r.before = r.Snapshot()
-	r.configure()
+	r.configureHost()
 	if routes := r.AddedRoutes(); !slices.Equal(routes, []string{metadataRoute}) {
 		t.Errorf("the route was lost with the network: %v", routes)
 	}
-	spec := r.full()
+	spec := r.fullSpec()
 	spec.TrustedCertificates, spec.Routes = nil, nil
-	if steps := r.applied(spec); len(steps) != 0 {
+	if steps := r.mustApply(spec); len(steps) != 0 {
 		t.Errorf("what was there before went: %q", steps)
 	}
-	r.applied(r.full())
-	r.remove()
-	compare(t, r.before, r.Snapshot())
+	r.mustApply(r.fullSpec())
+	r.removeNode()
+	compareSnapshots(t, r.before, r.Snapshot())
 }
 
 // R-107
 func TestSettingsKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	next := func(r *rig) nodespec.NodeSpec {
-		spec := mirrored(r.full(), "a.example.com", "a")
-		spec.TrustedCertificates, spec.Routes = []nodespec.TrustedCertificate{trusted("Other CA")}, []string{"169.254.169.253/32"}
+		spec := withMirror(r.fullSpec(), "a.example.com", "a")
+		spec.TrustedCertificates, spec.Routes = []nodespec.TrustedCertificate{newAuthority("Other CA")}, []string{"169.254.169.253/32"}
 		return spec
 	}
 	story := func(r *rig, k *killer) {
-		k.watch(r)
-		for _, spec := range []nodespec.NodeSpec{next(r), r.full()} {
-			r.until(func() (verb.Line, []string) { return r.apply(spec) })
+		k.registerHook(r)
+		for _, spec := range []nodespec.NodeSpec{next(r), r.fullSpec()} {
+			r.retryKilled(func() (verb.Line, []string) { return r.apply(spec) })
 		}
 	}
-	reference, whole := joined(t), &killer{}
+	reference, whole := newConfiguredRig(t), &killer{}
 	want := withoutChance(reference.Snapshot())
 	story(reference, whole)
-	compare(t, want, withoutChance(reference.Snapshot()))
-	for n := range boundaries(whole.seen) {
+	compareSnapshots(t, want, withoutChance(reference.Snapshot()))
+	for n := range killPoints(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r, k := joined(t), &killer{n: n}
+			r, k := newConfiguredRig(t), &killer{n: n}
 			story(r, k)
 			t.Log("killed before " + k.at)
-			compare(t, want, withoutChance(r.Snapshot()))
-			r.remove()
-			compare(t, r.before, r.Snapshot())
+			compareSnapshots(t, want, withoutChance(r.Snapshot()))
+			r.removeNode()
+			compareSnapshots(t, r.before, r.Snapshot())
 		})
 	}
 }
@@ -144,23 +144,23 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 // The service restores settings that may be lost at any time.
 func TestServiceKeepsTheSettings(t *testing.T) {
 	t.Parallel()
-	r := node(t)
-	n := r.entries()
+	r := newNodeRig(t)
+	n := r.journalLength()
 	r.LoseRoutes()
-	r.must(r.Host().Roots.Remove(r.ctx, trusted("Example CA").Fingerprint))
-	r.pass(timeouts.DriftCheck)
-	if p := r.plan(r.full()); len(p.Steps) != 0 || len(r.runs(n)) != 0 {
-		t.Errorf("left to do: %s; restarted: %v", names(p), r.runs(n))
+	r.must(r.Host().Roots.Remove(r.ctx, newAuthority("Example CA").Fingerprint))
+	r.advanceTime(timeouts.DriftCheckInterval)
+	if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 || len(r.startedServices(n)) != 0 {
+		t.Errorf("left to do: %s; restarted: %v", formatSteps(p), r.startedServices(n))
 	}
 	t.Run("without a default route it waits for one, and all else is done", func(t *testing.T) {
 		mend := r.LoseDefaultRoute()
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timeouts.DriftCheck)
-		if !r.runsNow("kube-proxy") || len(r.events(report.EventNotRepaired)) != 0 {
-			t.Errorf("kube-proxy runs: %t; events %+v", r.runsNow("kube-proxy"), r.Events())
+		r.advanceTime(timeouts.DriftCheckInterval)
+		if !r.isRunning("kube-proxy") || len(r.eventsByID(report.EventNotRepaired)) != 0 {
+			t.Errorf("kube-proxy runs: %t; events %+v", r.isRunning("kube-proxy"), r.Events())
 		}
 		mend()
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if routes := r.AddedRoutes(); !slices.Equal(routes, []string{metadataRoute}) {
 			t.Errorf("routes %v", routes)
 		}
@@ -184,12 +184,12 @@ func TestNobodyAsksForWhatNobodyNames(t *testing.T) {
 
 func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	spec := r.full()
-	spec.TrustedCertificates = []nodespec.TrustedCertificate{{Fingerprint: trusted("Other CA").Fingerprint, Subject: "CN=Other CA", DER: trusted("Third CA").DER}}
+	r := newConfiguredRig(t)
+	spec := r.fullSpec()
+	spec.TrustedCertificates = []nodespec.TrustedCertificate{{Fingerprint: newAuthority("Other CA").Fingerprint, Subject: "CN=Other CA", DER: newAuthority("Third CA").DER}}
 	line, _ := r.apply(spec)
-	r.fails(line, verb.ReasonStepFailed, "has the fingerprint")
-	if slices.Contains(r.TrustedRoots(), trusted("Third CA").Fingerprint) {
+	r.checkFailure(line, verb.ReasonStepFailed, "has the fingerprint")
+	if slices.Contains(r.TrustedRoots(), newAuthority("Third CA").Fingerprint) {
 		t.Error("it is trusted")
 	}
 }
@@ -198,73 +198,73 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 // node reports the remaining trust, and nothing is retried.
 func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Parallel()
-	ours := trusted("Example CA")
+	ours := newAuthority("Example CA")
 	without := func(r *rig) nodespec.NodeSpec {
-		spec := r.full()
+		spec := r.fullSpec()
 		spec.TrustedCertificates = nil
 		return spec
 	}
 	t.Run("a node that does not need it any more has nothing left to do", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		withdraw := r.PolicyTrusts(ours.DER)
 		var out bytes.Buffer
-		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: append([]string{"apply"}, r.send(without(r))...), Stdout: &out, Stderr: io.Discard})
+		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: append([]string{"apply"}, r.sendSpec(without(r))...), Stdout: &out, Stderr: io.Discard})
 		r.must(err)
 		if !strings.Contains(out.String(), "group policy") {
 			t.Errorf("the step says nothing of it: %s", out.String())
 		}
-		if p := r.plan(without(r)); len(p.Steps)+len(p.Needs) != 0 {
-			t.Errorf("left to do: %s", names(p))
+		if p := r.runPlan(without(r)); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("left to do: %s", formatSteps(p))
 		}
 		withdraw()
 		if slices.Contains(r.TrustedRoots(), ours.Fingerprint) {
 			t.Error("what was ours is still in the store")
 		}
-		r.applied(r.full())
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.mustApply(r.fullSpec())
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("the service tries it once and tells", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		r.PolicyTrusts(ours.DER)
 		data, err := without(r).Encode()
 		r.must(err)
-		n := r.count(fake.KindRoot, "distrust")
+		n := r.countEntries(fake.KindRoot, "distrust")
 		r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
 		for range 3 {
-			r.pass(timeouts.DriftCheck)
+			r.advanceTime(timeouts.DriftCheckInterval)
 		}
-		if told := strings.Count(r.log(), "group policy"); told != 1 || r.count(fake.KindRoot, "distrust") != n+1 {
-			t.Errorf("told %d times: %s", told, r.log())
+		if told := strings.Count(r.readLog(), "group policy"); told != 1 || r.countEntries(fake.KindRoot, "distrust") != n+1 {
+			t.Errorf("told %d times: %s", told, r.readLog())
 		}
-		if events := r.events(report.EventNotRepaired); len(events) != 0 {
+		if events := r.eventsByID(report.EventNotRepaired); len(events) != 0 {
 			t.Errorf("events %+v", events)
 		}
 	})
 	t.Run("a host that leaves is given back", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		withdraw := r.PolicyTrusts(ours.DER)
-		r.remove()
+		r.removeNode()
 		withdraw()
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("a host that an older operator had is taken over and given back", func(t *testing.T) {
 		t.Parallel()
-		policy := func(r *rig) { olderSettings(r); r.PolicyTrusts(trusted("Old CA").DER) }
-		r := takenOver(t, policy)
-		r.configure()
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-			t.Errorf("left to do: %s", names(p))
+		policy := func(r *rig) { addLegacySettings(r); r.PolicyTrusts(newAuthority("Old CA").DER) }
+		r := newLegacyHost(t, policy)
+		r.configureHost()
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("left to do: %s", formatSteps(p))
 		}
-		r.remove()
-		takenOver(t, policy).remove()
+		r.removeNode()
+		newLegacyHost(t, policy).removeNode()
 	})
 	t.Run("a store that fails is a failure", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.OnOperation(func(o fake.Operation) error {
 			if o.Interface == "Roots" && o.Method == "Remove" {
 				return errors.New("the registry is damaged")
@@ -272,6 +272,6 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 			return nil
 		})
 		line, _ := r.apply(without(r))
-		r.fails(line, verb.ReasonStepFailed, "the registry is damaged")
+		r.checkFailure(line, verb.ReasonStepFailed, "the registry is damaged")
 	})
 }

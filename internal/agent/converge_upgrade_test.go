@@ -12,16 +12,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func folderOf(program []byte) string {
-	return strings.TrimSuffix(nodespec.AgentPath(sum(program)), `\`+nodespec.AgentProgram)
+func agentDirectory(program []byte) string {
+	return strings.TrimSuffix(nodespec.AgentPath(hexDigest(program)), `\`+nodespec.AgentProgram)
 }
 
-// upgraded returns the spec of an operator with another agent.
-func (r *rig) upgraded() nodespec.NodeSpec {
-	r.program = program("wicd.exe", "v2")
-	spec := r.full()
+// upgradedSpec returns the spec of an operator with another agent.
+func (r *rig) upgradedSpec() nodespec.NodeSpec {
+	r.program = programContent("wicd.exe", "v2")
+	spec := r.fullSpec()
 	last := &spec.Services[len(spec.Services)-1]
-	last.CommandLine = nodespec.AgentPath(sum(r.program)) + " service"
+	last.CommandLine = nodespec.AgentPath(hexDigest(r.program)) + " service"
 	return spec
 }
 
@@ -30,10 +30,10 @@ func TestAgentUpgradeWhileItRuns(t *testing.T) {
 	t.Parallel()
 	t.Run("the service is re-pointed and restarted, and nothing else", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		before, _ := r.Service(nodespec.ServiceAgent)
-		spec := r.upgraded()
-		steps := r.applied(spec)
+		spec := r.upgradedSpec()
+		steps := r.mustApply(spec)
 		want := []string{
 			"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent, "StartService " + nodespec.ServiceAgent,
 		}
@@ -41,89 +41,89 @@ func TestAgentUpgradeWhileItRuns(t *testing.T) {
 			t.Errorf("got %q", steps)
 		}
 		after, _ := r.Service(nodespec.ServiceAgent)
-		path := nodespec.AgentPath(sum(r.program))
+		path := nodespec.AgentPath(hexDigest(r.program))
 		if after.State != host.ServiceRunning || after.PID == before.PID || !strings.HasPrefix(after.RunningCommandLine, path) {
 			t.Errorf("got %+v", after)
 		}
 		if !slices.Equal(after.RestartDelays, before.RestartDelays) || len(after.RestartDelays) == 0 {
 			t.Errorf("recovery %v", after.RestartDelays)
 		}
-		if _, err := r.Drive().Stat(folderOf(agentProgram)); err == nil {
+		if _, err := r.Drive().Stat(agentDirectory(agentProgram)); err == nil {
 			t.Error("the former agent is still there")
 		}
-		if steps := r.applied(spec); len(steps) != 0 {
+		if steps := r.mustApply(spec); len(steps) != 0 {
 			t.Errorf("again: %q", steps)
 		}
 	})
 	t.Run("the running program is never written", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		if err := r.Drive().WriteFile(nodespec.AgentPath(sum(agentProgram)), []byte("MZ wicd.exe v2")); err == nil {
+		r := newNodeRig(t)
+		if err := r.Drive().WriteFile(nodespec.AgentPath(hexDigest(agentProgram)), []byte("MZ wicd.exe v2")); err == nil {
 			t.Fatal("Windows lets nobody write a program that runs")
 		}
-		r.applied(r.upgraded())
+		r.mustApply(r.upgradedSpec())
 	})
 	t.Run("the former folder stays while a process runs from it, and goes with the next apply", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		release, err := r.HoldFile(nodespec.AgentPath(sum(agentProgram)))
+		r := newNodeRig(t)
+		release, err := r.HoldFile(nodespec.AgentPath(hexDigest(agentProgram)))
 		r.must(err)
-		spec := r.upgraded()
-		r.applied(spec)
-		if _, err := r.Drive().Stat(nodespec.AgentPath(sum(agentProgram))); err != nil {
+		spec := r.upgradedSpec()
+		r.mustApply(spec)
+		if _, err := r.Drive().Stat(nodespec.AgentPath(hexDigest(agentProgram))); err != nil {
 			t.Fatal("it was taken away while it is held")
 		}
 		release()
-		r.applied(spec)
-		if _, err := r.Drive().Stat(folderOf(agentProgram)); err == nil {
+		r.mustApply(spec)
+		if _, err := r.Drive().Stat(agentDirectory(agentProgram)); err == nil {
 			t.Error("the former agent is still there")
 		}
 	})
 	t.Run("the new agent repairs drift", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		r.applied(r.upgraded())
-		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > 1 }))
-		r.pass(timeouts.DriftPoll)
+		r := newNodeRig(t)
+		r.mustApply(r.upgradedSpec())
+		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.countEntries("ready", nodespec.ServiceAgent) > 1 }))
+		r.advanceTime(timeouts.DriftPollInterval)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timeouts.DriftPoll)
+		r.advanceTime(timeouts.DriftPollInterval)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
 	})
 	t.Run("killed anywhere, the next apply goes on", func(t *testing.T) {
 		t.Parallel()
-		reference := joined(t)
+		reference := newConfiguredRig(t)
 		whole := &killer{}
-		whole.watch(reference)
-		reference.applied(reference.upgraded())
-		for n := range boundaries(whole.seen) {
-			r := joined(t)
+		whole.registerHook(reference)
+		reference.mustApply(reference.upgradedSpec())
+		for n := range killPoints(whole.seen) {
+			r := newConfiguredRig(t)
 			k := &killer{n: n}
-			k.watch(r)
-			spec := r.upgraded()
+			k.registerHook(r)
+			spec := r.upgradedSpec()
 			r.apply(spec)
-			r.applied(spec)
+			r.mustApply(spec)
 			after, _ := r.Service(nodespec.ServiceAgent)
-			if after.State != host.ServiceRunning || !strings.HasPrefix(after.RunningCommandLine, nodespec.AgentPath(sum(r.program))) {
+			if after.State != host.ServiceRunning || !strings.HasPrefix(after.RunningCommandLine, nodespec.AgentPath(hexDigest(r.program))) {
 				t.Errorf("killed before %s: %+v", k.at, after)
 			}
-			if _, err := r.Drive().Stat(folderOf(agentProgram)); err == nil {
+			if _, err := r.Drive().Stat(agentDirectory(agentProgram)); err == nil {
 				t.Errorf("killed before %s: the former agent is still there", k.at)
 			}
 		}
 	})
 	t.Run("the former agent's service does not end itself for a spec that was left half applied", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		data, err := r.upgraded().Encode()
+		r := newNodeRig(t)
+		data, err := r.upgradedSpec().Encode()
 		r.must(err)
-		r.push()
+		r.uploadAgent()
 		r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
 		before, _ := r.Service(nodespec.ServiceAgent)
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		after, _ := r.Service(nodespec.ServiceAgent)
-		if after.State != host.ServiceRunning || after.PID != before.PID || len(r.events(report.EventLeft)) != 1 {
+		if after.State != host.ServiceRunning || after.PID != before.PID || len(r.eventsByID(report.EventLeft)) != 1 {
 			t.Errorf("%+v, events %+v", after, r.Events())
 		}
 	})

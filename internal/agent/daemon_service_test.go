@@ -13,24 +13,24 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// node returns a configured host with an agent's service that waits for its clock.
-func node(t *testing.T, change ...func(*rig)) *rig {
+// newNodeRig returns a configured host with an agent's service that waits for its clock.
+func newNodeRig(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	r := newRig(t)
 	for _, each := range change {
 		each(r)
 	}
 	r.start()
-	r.configure()
-	r.awaitSettled()
-	r.pass(timeouts.DriftPoll)
+	r.configureHost()
+	r.awaitServices()
+	r.advanceTime(timeouts.DriftPollInterval)
 	return r
 }
 
-// pass advances the time of the agent's service and waits for the service to finish the due work.
-func (r *rig) pass(d time.Duration) {
+// advanceTime advances the time of the agent's service and waits for the service to finish the due work.
+func (r *rig) advanceTime(d time.Duration) {
 	r.Helper()
-	for _, step := range []time.Duration{d, timeouts.DriftPoll} {
+	for _, step := range []time.Duration{d, timeouts.DriftPollInterval} {
 		r.awaitIdle()
 		r.ticking.Step(step)
 		r.awaitIdle()
@@ -43,7 +43,7 @@ func (r *rig) awaitIdle() {
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.isIdle() }))
 }
 
-func (r *rig) log() string {
+func (r *rig) readLog() string {
 	data, err := r.Drive().ReadFile(serviceLog)
 	r.must(err)
 	return string(data)
@@ -75,21 +75,21 @@ func TestServiceRepairsDrift(t *testing.T) {
 	for name, drift := range drifts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := node(t)
+			r := newNodeRig(t)
 			drift(r, r.Host())
-			r.pass(timeouts.DriftCheck)
-			if p := r.plan(r.full()); len(p.Steps) != 0 {
-				t.Errorf("not repaired: %s", names(p))
+			r.advanceTime(timeouts.DriftCheckInterval)
+			if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 {
+				t.Errorf("not repaired: %s", formatSteps(p))
 			}
-			for _, wanted := range r.full().Services {
+			for _, wanted := range r.fullSpec().Services {
 				if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning {
 					t.Errorf("service %s does not run", wanted.Name)
 				}
 			}
-			if !strings.Contains(r.log(), "because") {
-				t.Errorf("the log does not say what was done: %s", r.log())
+			if !strings.Contains(r.readLog(), "because") {
+				t.Errorf("the log does not say what was done: %s", r.readLog())
 			}
-			if events := r.events(report.EventRepaired); len(events) != 1 || events[0].Level != host.EventInformation {
+			if events := r.eventsByID(report.EventRepaired); len(events) != 1 || events[0].Level != host.EventInformation {
 				t.Errorf("the event log does not say once what was done: %+v", events)
 			}
 		})
@@ -98,9 +98,9 @@ func TestServiceRepairsDrift(t *testing.T) {
 
 func TestServiceSeesAStoppedServiceSoon(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-	r.pass(timeouts.DriftPoll)
+	r.advanceTime(timeouts.DriftPollInterval)
 	if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 		t.Error("kube-proxy does not run")
 	}
@@ -110,10 +110,10 @@ func TestServiceLeavesAlone(t *testing.T) {
 	t.Parallel()
 	t.Run("a host with nothing to repair: it writes nothing", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		before := len(r.Journal().Entries(nil))
 		for range 10 {
-			r.pass(timeouts.DriftCheck)
+			r.advanceTime(timeouts.DriftCheckInterval)
 		}
 		for _, entry := range r.Journal().Entries(nil)[before:] {
 			t.Errorf("%s %s", entry.Kind, entry.Detail)
@@ -121,62 +121,62 @@ func TestServiceLeavesAlone(t *testing.T) {
 	})
 	t.Run("a host on which a verb is at work", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		r.lock("sshd.exe")
+		r := newNodeRig(t)
+		r.writeLock("sshd.exe")
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
 			t.Error("it was repaired")
 		}
 	})
 	t.Run("a host that is being given back", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		k := &killer{n: 3} // after the mark, before the first service stops
-		k.watch(r)
+		k.registerHook(r)
 		r.run("remove")
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
 			t.Error("it was repaired, killed before " + k.at)
 		}
 	})
 	t.Run("what needs a restart of the host: it says so once", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		r.must(r.Host().Features.Disable(r.ctx, "Containers"))
-		r.pass(timeouts.DriftCheck)
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if r.Journal().Count(fake.KindReboot) != 1 {
 			t.Error("it restarted the host")
 		}
-		if n := strings.Count(r.log(), "left to the operator: a restart of the host"); n != 1 {
-			t.Errorf("it says so %d times: %s", n, r.log())
+		if n := strings.Count(r.readLog(), "left to the operator: a restart of the host"); n != 1 {
+			t.Errorf("it says so %d times: %s", n, r.readLog())
 		}
 	})
 	t.Run("a release whose files are gone: the rest is repaired", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
+		r := newNodeRig(t)
+		r.must(r.Drive().RemoveAll(versions{}.releaseOf("cni").Directory))
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
-		if !strings.Contains(r.log(), "left to the operator") {
-			t.Error(r.log())
+		if !strings.Contains(r.readLog(), "left to the operator") {
+			t.Error(r.readLog())
 		}
 	})
 }
 
 func TestServiceDoesNotStopItself(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	service, _ := r.Service(nodespec.ServiceAgent)
 	pid := service.PID
 	service.CommandLine += " --other"
 	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
-	r.pass(timeouts.DriftCheck)
+	r.advanceTime(timeouts.DriftCheckInterval)
 	after, _ := r.Service(nodespec.ServiceAgent)
 	if after.PID != pid || strings.HasSuffix(after.CommandLine, "--other") {
 		t.Errorf("process %d then %d, command line %s", pid, after.PID, after.CommandLine)
@@ -185,7 +185,7 @@ func TestServiceDoesNotStopItself(t *testing.T) {
 
 func TestServiceWithoutSpecWaits(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	r.must(r.Drive().Remove(nodespec.SpecPath))
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
@@ -194,8 +194,8 @@ func TestServiceWithoutSpecWaits(t *testing.T) {
 	}
 }
 
-// lock writes the lock of a command that runs in the named process.
-func (r *rig) lock(program string) {
+// writeLock writes the lock of a command that runs in the named process.
+func (r *rig) writeLock(program string) {
 	r.Helper()
 	for _, process := range r.RunningProcesses() {
 		if process.Name == program {

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// runs returns the services started since the n-th journal entry, in order.
-func (r *rig) runs(n int) []string {
+// startedServices returns the services started since the n-th journal entry, in order.
+func (r *rig) startedServices(n int) []string {
 	var names []string
 	for _, entry := range r.Journal().Entries(nil)[n:] {
 		if name, found := strings.CutSuffix(entry.Detail, " runs"); found && entry.Kind == fake.KindService {
@@ -27,7 +27,7 @@ func (r *rig) runs(n int) []string {
 	return names
 }
 
-func (r *rig) entries() int { return len(r.Journal().Entries(nil)) }
+func (r *rig) journalLength() int { return len(r.Journal().Entries(nil)) }
 
 // Stopped, deleted or changed objects are restored within seconds, and their dependents are restarted in order.
 // R-092
@@ -83,7 +83,7 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 		"a deleted link": {func(r *rig, h host.Host) { r.must(h.Files.Remove(r.ctx, `C:\k\kubelet.exe`)) }, nil},
 		"another spec on the host": {
 			func(r *rig, _ host.Host) {
-				spec := r.full()
+				spec := r.fullSpec()
 				spec.Files[3].Content += "mode: other\n"
 				data, err := spec.Encode()
 				r.must(err)
@@ -94,18 +94,18 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := node(t)
-			n := r.entries()
+			r := newNodeRig(t)
+			n := r.journalLength()
 			c.drift(r, r.Host())
-			r.pass(timeouts.DriftPoll)
-			if got := r.runs(n); !slices.Equal(got, c.runs) {
+			r.advanceTime(timeouts.DriftPollInterval)
+			if got := r.startedServices(n); !slices.Equal(got, c.runs) {
 				t.Errorf("restarted %q, want %q", got, c.runs)
 			}
 			if name == "another spec on the host" {
 				return
 			}
-			if p := r.plan(r.full()); len(p.Steps) != 0 {
-				t.Errorf("not repaired: %s", names(p))
+			if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 {
+				t.Errorf("not repaired: %s", formatSteps(p))
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 // A change during a comparison of the host with the spec is not lost. R-092
 func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	armed := true
 	r.OnOperation(func(o fake.Operation) error {
 		// The last part of the facts: services were queried before.
@@ -126,8 +126,8 @@ func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 		}
 		return nil
 	})
-	r.pass(timeouts.DriftCheck)
-	r.pass(timeouts.DriftPoll)
+	r.advanceTime(timeouts.DriftCheckInterval)
+	r.advanceTime(timeouts.DriftPollInterval)
 	if service, _ := r.Service("kube-proxy"); armed || service.State != host.ServiceRunning {
 		t.Error("kube-proxy does not run")
 	}
@@ -136,50 +136,50 @@ func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 func TestServiceAfterABoot(t *testing.T) {
 	t.Parallel()
 	reboot := func(r *rig) {
-		n, boot := r.count("ready", nodespec.ServiceAgent), r.BootID()
+		n, boot := r.countEntries("ready", nodespec.ServiceAgent), r.BootID()
 		r.must(r.Host().Power.Reboot(r.ctx, "test"))
 		r.awaitBoot(boot)
-		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
+		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.countEntries("ready", nodespec.ServiceAgent) > n }))
 	}
 	t.Run("services that Windows has started are no event", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		reboot(r)
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if events := r.Events(); len(events) != 0 {
 			t.Errorf("got %+v", events)
 		}
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timeouts.DriftPoll)
+		r.advanceTime(timeouts.DriftPollInterval)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("it waits although all services ran")
 		}
 	})
 	t.Run("one that Windows has not started yet is left to Windows for a while", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		mend := r.ServiceFailsToStart("containerd", 1)
 		reboot(r)
 		mend()
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 		if service, _ := r.Service("containerd"); service.State != host.ServiceStopped {
 			t.Error("it was started")
 		}
-		r.pass(timeouts.BootGrace)
-		if service, _ := r.Service("containerd"); service.State != host.ServiceRunning || len(r.events(report.EventRepaired)) != 1 {
+		r.advanceTime(timeouts.BootGracePeriod)
+		if service, _ := r.Service("containerd"); service.State != host.ServiceRunning || len(r.eventsByID(report.EventRepaired)) != 1 {
 			t.Error("it was not started")
 		}
 	})
 	t.Run("one that stops after the operator was there is not left for a while", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		mend := r.ServiceFailsToStart("kube-proxy", 1)
 		reboot(r)
 		mend()
 		r.must(r.Host().Files.Remove(r.ctx, nodespec.AppliedPath)) // the operator writes the file only after a change
-		r.applied(r.full())
+		r.mustApply(r.fullSpec())
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(2 * timeouts.DriftPoll)
+		r.advanceTime(2 * timeouts.DriftPollInterval)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("it was not started")
 		}
@@ -189,24 +189,24 @@ func TestServiceAfterABoot(t *testing.T) {
 // A service that exits immediately after each start is not restarted at the maximum rate.
 func TestServicePacesRepairs(t *testing.T) {
 	t.Parallel()
-	r := node(t)
-	n := r.entries()
+	r := newNodeRig(t)
+	n := r.journalLength()
 	for range 24 { // two minutes
 		if service, _ := r.Service("kube-proxy"); service.State == host.ServiceRunning {
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		}
-		r.pass(timeouts.DriftPoll)
+		r.advanceTime(timeouts.DriftPollInterval)
 	}
-	if got := len(r.runs(n)); got < 3 || got > 8 {
+	if got := len(r.startedServices(n)); got < 3 || got > 8 {
 		t.Errorf("%d restarts", got)
 	}
 	for range 6 {
-		r.pass(timeouts.PaceReset)
+		r.advanceTime(timeouts.BackoffResetDelay)
 	}
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-	n = r.entries()
-	r.pass(timeouts.DriftPoll)
-	if got := r.runs(n); len(got) != 1 {
+	n = r.journalLength()
+	r.advanceTime(timeouts.DriftPollInterval)
+	if got := r.startedServices(n); len(got) != 1 {
 		t.Error("later it is not restarted at once")
 	}
 }
@@ -216,7 +216,7 @@ func TestServiceNeedsNoAPIServer(t *testing.T) {
 	t.Parallel()
 	t.Run("it repairs while nothing answers on any port, and notices no difference", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		r.OnOperation(func(o fake.Operation) error {
 			if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Probes" {
 				t.Errorf("the service asks %s", o)
@@ -225,13 +225,13 @@ func TestServiceNeedsNoAPIServer(t *testing.T) {
 			return nil
 		})
 		for range 3 {
-			r.pass(timeouts.DriftCheck)
+			r.advanceTime(timeouts.DriftCheckInterval)
 		}
 		r.must(r.Host().Services.Stop(r.ctx, "containerd"))
 		r.must(r.Host().Files.Remove(r.ctx, `C:\k\kubelet.conf`))
-		r.pass(timeouts.DriftPoll)
-		if p := r.plan(r.full()); len(p.Steps) != 0 {
-			t.Errorf("not repaired: %s", names(p))
+		r.advanceTime(timeouts.DriftPollInterval)
+		if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 {
+			t.Errorf("not repaired: %s", formatSteps(p))
 		}
 	})
 	t.Run("the program has no client of it", func(t *testing.T) {
@@ -257,17 +257,17 @@ func TestServiceNeedsNoAPIServer(t *testing.T) {
 // Two alternately failing services do not cause comparisons at the maximum rate.
 func TestServicePacesRepairsThatAlternate(t *testing.T) {
 	t.Parallel()
-	r := node(t)
-	n := r.entries()
+	r := newNodeRig(t)
+	n := r.journalLength()
 	for i := range 24 { // two minutes
 		name := []string{"kube-proxy", "hybrid-overlay-node"}[i%2]
 		if service, _ := r.Service(name); service.State == host.ServiceRunning {
 			r.must(r.Host().Services.Stop(r.ctx, name))
 		}
-		r.pass(timeouts.DriftPoll)
+		r.advanceTime(timeouts.DriftPollInterval)
 	}
 	// With hybrid-overlay-node kube-proxy stops, too.
-	if got := len(r.runs(n)); got < 3 || got > 20 {
+	if got := len(r.startedServices(n)); got < 3 || got > 20 {
 		t.Errorf("%d restarts", got)
 	}
 }
@@ -275,7 +275,7 @@ func TestServicePacesRepairsThatAlternate(t *testing.T) {
 // A service that does not start at all is not started at the maximum rate, however often its state changes.
 func TestServicePacesRepairsThatFail(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	r.ServiceFailsToStart("kube-proxy", 7)
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 	starts := 0
@@ -287,7 +287,7 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 	})
 	for i := range 24 { // two minutes; the size of the file changes each time
 		r.must(r.Drive().WriteFile(`C:\k\kubelet.conf`, []byte(strings.Repeat("x", i))))
-		r.pass(timeouts.DriftPoll)
+		r.advanceTime(timeouts.DriftPollInterval)
 	}
 	if starts < 2 || starts > 8 {
 		t.Errorf("%d attempts", starts)
@@ -297,16 +297,16 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 // A clock that is set back after the boot does not extend the time for Windows to start services.
 func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	mend := r.ServiceFailsToStart("kube-proxy", 1)
-	r.bend(func(h *host.Host) { h.System = futureBoot{h.System} })
-	n, boot := r.count("ready", nodespec.ServiceAgent), r.BootID()
+	r.bendHost(func(h *host.Host) { h.System = futureBoot{h.System} })
+	n, boot := r.countEntries("ready", nodespec.ServiceAgent), r.BootID()
 	r.must(r.Host().Power.Reboot(r.ctx, "test"))
 	r.awaitBoot(boot)
-	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
+	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.countEntries("ready", nodespec.ServiceAgent) > n }))
 	mend()
-	r.pass(timeouts.DriftPoll)
-	r.pass(timeouts.BootGrace)
+	r.advanceTime(timeouts.DriftPollInterval)
+	r.advanceTime(timeouts.BootGracePeriod)
 	if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 		t.Error("it was not started")
 	}

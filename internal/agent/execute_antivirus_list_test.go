@@ -32,23 +32,23 @@ func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
 	failingLists(t, func(t *testing.T, after int, code uint32) {
 		r := newRig(t).start()
 		mend := r.FailList(fake.AntivirusList, after, code)
-		if got := exclusionSteps(r.configure()); len(got) != 0 {
+		if got := exclusionSteps(r.configureHost()); len(got) != 0 {
 			t.Errorf("steps: %q", got)
 		}
-		if check := r.advice(); check.Passed || !check.Advisory ||
+		if check := r.exclusionsResult(); check.Passed || !check.Advisory ||
 			!strings.Contains(check.Message, fmt.Sprintf("0x%08x", code)) {
 			t.Errorf("the check reports %+v", check)
 		}
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-			t.Errorf("there is more to do: %s", names(p))
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("there is more to do: %s", formatSteps(p))
 		}
 		mend()
-		if steps := r.applied(r.full()); len(exclusionSteps(steps)) != len(r.full().Exclusions) || !r.excludes(r.full()) {
+		if steps := r.mustApply(r.fullSpec()); len(exclusionSteps(steps)) != len(r.fullSpec().Exclusions) || !r.hasExclusions(r.fullSpec()) {
 			t.Errorf("they are not set when they can be read: %q", steps)
 		}
-		r.awaitSettled()
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.awaitServices()
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 }
 
@@ -63,17 +63,17 @@ func TestAChangeOfExclusionsThatFailsIsShownAndNotRepeatedAtOnce(t *testing.T) {
 			}
 			return nil
 		})
-		r.configure()
+		r.configureHost()
 		reason := fmt.Sprintf("0x%08x", code)
-		if len(r.Exclusions()) != 0 || !r.advised("AddExclusion", reason) {
+		if len(r.Exclusions()) != 0 || !r.hasWarning("AddExclusion", reason) {
 			t.Errorf("exclusions %v, advice %q", r.Exclusions(), r.details)
 		}
-		if check := r.advice(); check.Passed || !strings.Contains(check.Message, reason) {
+		if check := r.exclusionsResult(); check.Passed || !strings.Contains(check.Message, reason) {
 			t.Errorf("the check reports %+v", check)
 		}
 		r.FailList(fake.AntivirusList, 0, 0)
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-			t.Errorf("Defender is asked again and again: %s", names(p))
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("Defender is asked again and again: %s", formatSteps(p))
 		}
 	})
 }
@@ -82,14 +82,14 @@ func TestAChangeOfExclusionsThatFailsIsShownAndNotRepeatedAtOnce(t *testing.T) {
 func TestExclusionsThatCannotBeReadStayAtARemovalWhichReportsThem(t *testing.T) {
 	t.Parallel()
 	failingLists(t, func(t *testing.T, after int, code uint32) {
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.FailList(fake.AntivirusList, after, code)
-		r.remove()
-		if !r.excludes(r.full()) {
+		r.removeNode()
+		if !r.hasExclusions(r.fullSpec()) {
 			t.Errorf("exclusions: %v", r.Exclusions())
 		}
-		for _, exclusion := range r.full().Exclusions {
-			if !r.advised("RemoveExclusion", exclusion.Value, fmt.Sprintf("0x%08x", code)) {
+		for _, exclusion := range r.fullSpec().Exclusions {
+			if !r.hasWarning("RemoveExclusion", exclusion.Value, fmt.Sprintf("0x%08x", code)) {
 				t.Errorf("nothing reports that %s stays: %q", exclusion.Value, r.details)
 			}
 		}
@@ -99,21 +99,21 @@ func TestExclusionsThatCannotBeReadStayAtARemovalWhichReportsThem(t *testing.T) 
 // Defender may be stopped between the plan and the step.
 func TestADefenderThatIsStoppedAtARemovalKeepsItsExclusions(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Antivirus" && o.Method == "RemoveExclusion" {
 			return r.Host().Services.Stop(r.ctx, host.DefenderService)
 		}
 		return nil
 	})
-	r.remove()
-	if first := r.full().Exclusions[0].Value; !r.excludes(r.full()) || !r.advised("RemoveExclusion", first, "remove it manually") {
+	r.removeNode()
+	if first := r.fullSpec().Exclusions[0].Value; !r.hasExclusions(r.fullSpec()) || !r.hasWarning("RemoveExclusion", first, "remove it manually") {
 		t.Errorf("exclusions %v, advice %q", r.Exclusions(), r.details)
 	}
 }
 
-// advised reports whether a step with that name gave advice containing all words.
-func (r *rig) advised(step string, words ...string) bool {
+// hasWarning reports whether a step with that name gave advice containing all words.
+func (r *rig) hasWarning(step string, words ...string) bool {
 	return slices.ContainsFunc(r.details, func(detail string) bool {
 		return strings.HasPrefix(detail, step) && !slices.ContainsFunc(words, func(word string) bool {
 			return !strings.Contains(detail, word)

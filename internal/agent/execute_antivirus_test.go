@@ -18,8 +18,8 @@ func exclusionSteps(steps []string) []string {
 	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return !strings.Contains(step, "Exclusion ") })
 }
 
-// excludes reports whether Microsoft Defender Antivirus excludes all programs named by the spec.
-func (r *rig) excludes(spec nodespec.NodeSpec) bool {
+// hasExclusions reports whether Microsoft Defender Antivirus excludes all programs named by the spec.
+func (r *rig) hasExclusions(spec nodespec.NodeSpec) bool {
 	for _, exclusion := range spec.Exclusions {
 		if !slices.ContainsFunc(r.Exclusions(), exclusion.Is) {
 			return false
@@ -28,8 +28,8 @@ func (r *rig) excludes(spec nodespec.NodeSpec) bool {
 	return true
 }
 
-// advice returns the result of the check of the exclusions.
-func (r *rig) advice() verb.CheckResult {
+// exclusionsResult returns the result of the check of the exclusions.
+func (r *rig) exclusionsResult() verb.CheckResult {
 	r.Helper()
 	line, _ := r.run("verify")
 	for _, check := range line.Result.Checks {
@@ -62,7 +62,7 @@ func TestHostsWithAndWithoutDefender(t *testing.T) {
 		withoutDefender(r)
 		path := `C:\Program Files\Contoso\Windows Defender Companion.exe`
 		r.must(r.Drive().MkdirAll(`C:\Program Files\Contoso`))
-		r.must(r.Drive().WriteFile(path, program("shim.exe", "v1")))
+		r.must(r.Drive().WriteFile(path, programContent("shim.exe", "v1")))
 		r.must(r.Host().Services.Configure(r.ctx, host.ServiceConfig{
 			Name: "WinDefendCompanion", DisplayName: "Windows Defender Companion", CommandLine: host.CommandLine(path), StartType: host.StartAutomatic,
 		}))
@@ -82,22 +82,22 @@ func TestHostsWithAndWithoutDefender(t *testing.T) {
 			r := newRig(t).start()
 			test.prepare(r)
 			r.before = r.Snapshot()
-			steps := r.configure()
-			if got := len(exclusionSteps(steps)); (got == len(r.full().Exclusions)) != test.want || !test.want && got > 0 {
+			steps := r.configureHost()
+			if got := len(exclusionSteps(steps)); (got == len(r.fullSpec().Exclusions)) != test.want || !test.want && got > 0 {
 				t.Errorf("steps: %q", exclusionSteps(steps))
 			}
-			if r.excludes(r.full()) != test.want {
+			if r.hasExclusions(r.fullSpec()) != test.want {
 				t.Errorf("exclusions: %v", r.Exclusions())
 			}
-			if check := r.advice(); !check.Passed {
+			if check := r.exclusionsResult(); !check.Passed {
 				t.Error(check.Message)
 			}
-			if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-				t.Errorf("there is more to do: %s", names(p))
+			if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+				t.Errorf("there is more to do: %s", formatSteps(p))
 			}
-			r.awaitSettled()
-			r.remove()
-			compare(t, r.before, r.Snapshot())
+			r.awaitServices()
+			r.removeNode()
+			compareSnapshots(t, r.before, r.Snapshot())
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestHostsWithAndWithoutDefender(t *testing.T) {
 // R-099
 func TestExclusionsAreThereBeforeContainerdStarts(t *testing.T) {
 	t.Parallel()
-	steps := newRig(t).start().configure()
+	steps := newRig(t).start().configureHost()
 	first, start := slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, "AddExclusion") }), slices.Index(steps, "StartService containerd")
 	if first < 0 || start < first {
 		t.Error(steps)
@@ -116,26 +116,26 @@ func TestExclusionsAreThereBeforeContainerdStarts(t *testing.T) {
 func TestExclusionsOfTheUserStay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	for _, own := range []host.Exclusion{{Kind: host.ExcludePath, Value: `D:\data`}, r.full().Exclusions[0]} {
+	for _, own := range []host.Exclusion{{Kind: host.ExcludePath, Value: `D:\data`}, r.fullSpec().Exclusions[0]} {
 		r.must(r.Host().Antivirus.AddExclusion(r.ctx, own))
 	}
 	r.before = r.Snapshot()
-	steps := r.configure()
-	if got := exclusionSteps(steps); len(got) != len(r.full().Exclusions)-1 {
+	steps := r.configureHost()
+	if got := exclusionSteps(steps); len(got) != len(r.fullSpec().Exclusions)-1 {
 		t.Errorf("steps: %q", got)
 	}
-	r.awaitSettled()
-	r.remove()
-	compare(t, r.before, r.Snapshot())
+	r.awaitServices()
+	r.removeNode()
+	compareSnapshots(t, r.before, r.Snapshot())
 }
 
 func TestExclusionsFollowTheRelease(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	former := r.full().Exclusions
+	r := newConfiguredRig(t)
+	former := r.fullSpec().Exclusions
 	r.versions = versions{"containerd": "v2"}
-	r.applied(r.full())
-	if !r.excludes(r.full()) {
+	r.mustApply(r.fullSpec())
+	if !r.hasExclusions(r.fullSpec()) {
 		t.Errorf("the new release is scanned: %v", r.Exclusions())
 	}
 	if slices.ContainsFunc(r.Exclusions(), former[0].Is) {
@@ -145,12 +145,12 @@ func TestExclusionsFollowTheRelease(t *testing.T) {
 		t.Error("the former shim, which runs as long as its container, is scanned")
 	}
 	for _, process := range r.RunningProcesses() {
-		if nodespec.SamePath(process.Path, former[1].Value) {
+		if nodespec.IsSamePath(process.Path, former[1].Value) {
 			r.must(r.Host().Processes.Kill(r.ctx, process.PID))
 		}
 	}
-	r.applied(r.full())
-	if len(r.Exclusions()) != len(r.full().Exclusions) {
+	r.mustApply(r.fullSpec())
+	if len(r.Exclusions()) != len(r.fullSpec().Exclusions) {
 		t.Errorf("what nothing runs from is excluded: %v", r.Exclusions())
 	}
 }
@@ -162,43 +162,43 @@ func TestDefenderThatRefuses(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
 		mend := r.DefenderRefuses()
-		if got := exclusionSteps(r.configure()); len(got) == 0 {
+		if got := exclusionSteps(r.configureHost()); len(got) == 0 {
 			t.Error("it was not asked")
 		}
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-			t.Errorf("it is asked again and again: %s", names(p))
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("it is asked again and again: %s", formatSteps(p))
 		}
-		if check := r.advice(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "containerd.exe") || !strings.Contains(check.Message, "tamper protection") {
+		if check := r.exclusionsResult(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "containerd.exe") || !strings.Contains(check.Message, "tamper protection") {
 			t.Errorf("%+v", check)
 		}
 		mend()
-		if steps := r.applied(r.full()); len(exclusionSteps(steps)) != len(r.full().Exclusions) || !r.excludes(r.full()) {
+		if steps := r.mustApply(r.fullSpec()); len(exclusionSteps(steps)) != len(r.fullSpec().Exclusions) || !r.hasExclusions(r.fullSpec()) {
 			t.Errorf("the next apply does not ask again: %q", steps)
 		}
-		if check := r.advice(); !check.Passed {
+		if check := r.exclusionsResult(); !check.Passed {
 			t.Error(check.Message)
 		}
-		r.awaitSettled()
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.awaitServices()
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("to show its exclusions", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
 		r.DefenderHidesExclusions()
-		if got := exclusionSteps(r.configure()); len(got) != 0 {
+		if got := exclusionSteps(r.configureHost()); len(got) != 0 {
 			t.Errorf("steps: %q", got)
 		}
-		if check := r.advice(); check.Passed || !check.Advisory {
+		if check := r.exclusionsResult(); check.Passed || !check.Advisory {
 			t.Errorf("%+v", check)
 		}
 	})
 	t.Run("to take an exclusion away again", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.DefenderRefuses()
-		r.remove()
-		if !r.excludes(r.full()) {
+		r.removeNode()
+		if !r.hasExclusions(r.fullSpec()) {
 			t.Error("the test has nothing to refuse")
 		}
 	})
@@ -216,13 +216,13 @@ func TestDefenderThatFails(t *testing.T) {
 				}
 				return nil
 			})
-			r.configure()
-			if check := r.advice(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "0x80041010") {
+			r.configureHost()
+			if check := r.exclusionsResult(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "0x80041010") {
 				t.Errorf("%+v", check)
 			}
-			r.awaitSettled()
-			r.remove()
-			compare(t, r.before, r.Snapshot())
+			r.awaitServices()
+			r.removeNode()
+			compareSnapshots(t, r.before, r.Snapshot())
 		})
 	}
 }
@@ -233,18 +233,18 @@ func TestDefenderThatStartsLater(t *testing.T) {
 	r := newRig(t).start()
 	disabledDefender(r)
 	r.before = r.Snapshot()
-	r.configure()
-	r.awaitSettled()
-	r.pass(timeouts.DriftPoll)
+	r.configureHost()
+	r.awaitServices()
+	r.advanceTime(timeouts.DriftPollInterval)
 	service, _ := r.Service(host.DefenderService)
 	service.StartType = host.StartAutomatic
 	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
 	r.must(r.Host().Services.Start(r.ctx, host.DefenderService))
-	r.pass(timeouts.DriftCheck)
-	if !r.excludes(r.full()) {
+	r.advanceTime(timeouts.DriftCheckInterval)
+	if !r.hasExclusions(r.fullSpec()) {
 		t.Fatalf("exclusions: %v", r.Exclusions())
 	}
-	r.remove()
+	r.removeNode()
 	if got := r.Snapshot().Exclusions; len(got) != 0 {
 		t.Errorf("what the service added is not taken away: %v", got)
 	}
@@ -252,8 +252,8 @@ func TestDefenderThatStartsLater(t *testing.T) {
 
 func TestServiceAndARefusingDefender(t *testing.T) {
 	t.Parallel()
-	r := node(t)
-	for _, exclusion := range r.full().Exclusions {
+	r := newNodeRig(t)
+	for _, exclusion := range r.fullSpec().Exclusions {
 		r.must(r.Host().Antivirus.RemoveExclusion(r.ctx, exclusion))
 	}
 	r.DefenderRefuses()
@@ -264,15 +264,15 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 		}
 		return nil
 	})
-	r.pass(timeouts.AntivirusCheck)
-	r.pass(timeouts.AntivirusCheck)
-	if want := len(r.full().Exclusions); asked != want {
+	r.advanceTime(timeouts.AntivirusCacheTTL)
+	r.advanceTime(timeouts.AntivirusCacheTTL)
+	if want := len(r.fullSpec().Exclusions); asked != want {
 		t.Errorf("Defender was asked %d times, want %d", asked, want)
 	}
-	if n := strings.Count(r.log(), "tamper protection"); n == 0 {
-		t.Errorf("the log does not say so: %s", r.log())
+	if n := strings.Count(r.readLog(), "tamper protection"); n == 0 {
+		t.Errorf("the log does not say so: %s", r.readLog())
 	}
-	if events := r.events(report.EventRepaired); len(events) != 0 {
+	if events := r.eventsByID(report.EventRepaired); len(events) != 0 {
 		t.Errorf("it says that it was repaired: %+v", events)
 	}
 }
@@ -280,7 +280,7 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 // The query costs Defender and WMI some work. A service without drift queries seldom.
 func TestServiceAsksDefenderSeldom(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	asked := 0
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Antivirus" && o.Method == "Exclusions" {
@@ -289,9 +289,9 @@ func TestServiceAsksDefenderSeldom(t *testing.T) {
 		return nil
 	})
 	for range 10 {
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 	}
 	if asked > 1 {
-		t.Errorf("%d times in %s", asked, 10*timeouts.DriftCheck)
+		t.Errorf("%d times in %s", asked, 10*timeouts.DriftCheckInterval)
 	}
 }

@@ -26,10 +26,10 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := joined(t)
+			r := newConfiguredRig(t)
 			r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
 			r.SlowsAttachment(c.refused, c.hidden)
-			line, _ := r.apply(r.full())
+			line, _ := r.apply(r.fullSpec())
 			if line.Type != verb.TypeResult || !attached(r) {
 				t.Errorf("got %+v, attached: %t", line.Failure, attached(r))
 			}
@@ -37,15 +37,15 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 	}
 	t.Run("an attachment that does not come ends the verb with the reason", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
 		r.SlowsAttachment(1<<30, 0)
 		began := time.Now()
-		line, _ := r.apply(r.full())
+		line, _ := r.apply(r.fullSpec())
 		if line.Type != verb.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {
 			t.Errorf("got %+v", line)
 		}
-		if took := time.Since(began); took < timeouts.LimitAttach {
+		if took := time.Since(began); took < timeouts.AttachTimeout {
 			t.Errorf("it was given up after %s", took)
 		}
 	})

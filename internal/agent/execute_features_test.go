@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// asksForFeatures counts the DISM queries of one process: the agent's service, or a command.
-func (r *rig) asksForFeatures(service string) *atomic.Int32 {
+// countFeatureQueries counts the DISM queries of one process: the agent's service, or a command.
+func (r *rig) countFeatureQueries(service string) *atomic.Int32 {
 	var asked atomic.Int32
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Features" && o.Method == "State" && o.Process.Service == service {
@@ -33,10 +33,10 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 	t.Parallel()
 	t.Run("a verb asks once for each feature", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		spec := r.full()
-		args := append([]string{"plan"}, r.send(spec)...)
-		asked := r.asksForFeatures("")
+		r := newConfiguredRig(t)
+		spec := r.fullSpec()
+		args := append([]string{"plan"}, r.sendSpec(spec)...)
+		asked := r.countFeatureQueries("")
 		r.run(args...)
 		if got := int(asked.Load()); got != len(spec.Features)+len(spec.OptionalFeatures) {
 			t.Errorf("%d questions for %d features", got, len(spec.Features)+len(spec.OptionalFeatures))
@@ -44,17 +44,17 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 	})
 	t.Run("the service does not ask at each comparison, but asks again", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		asked := r.asksForFeatures(nodespec.ServiceAgent)
+		r := newNodeRig(t)
+		asked := r.countFeatureQueries(nodespec.ServiceAgent)
 		for range 5 {
-			r.pass(timeouts.DriftCheck)
+			r.advanceTime(timeouts.DriftCheckInterval)
 		}
 		if got := asked.Load(); got > 1 {
 			t.Errorf("%d questions within 5 minutes", got)
 		}
 		before := asked.Load()
-		r.pass(timeouts.FeatureCheck)
-		r.pass(timeouts.DriftPoll)
+		r.advanceTime(timeouts.FeatureCacheTTL)
+		r.advanceTime(timeouts.DriftPollInterval)
 		if asked.Load() == before {
 			t.Error("it does not ask again")
 		}
@@ -73,8 +73,8 @@ func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 		}
 		return nil
 	})
-	spec := r.full()
-	line, _ := r.runStepping(append([]string{"apply"}, r.send(spec)...)...)
+	spec := r.fullSpec()
+	line, _ := r.runStepping(append([]string{"apply"}, r.sendSpec(spec)...)...)
 	if line.Type != verb.TypeFailure {
 		t.Fatalf("the answer is %s", line.Type)
 	}
@@ -88,7 +88,7 @@ func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	}
 	mend()
 	r.clock = clock.RealClock{}
-	if steps := r.configure(); !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "EnableFeature") }) {
+	if steps := r.configureHost(); !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "EnableFeature") }) {
 		t.Errorf("the next attempts did %q", steps)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 const registrationStep = "DisableDNSRegistration VIPEndpoint"
 
-// registers checks whether the host registers foreign addresses in DNS.
-func (r *rig) registers(want bool) {
+// checkRegistration checks whether the host registers foreign addresses in DNS.
+func (r *rig) checkRegistration(want bool) {
 	r.Helper()
 	info, err := r.Host().System.Info(r.ctx)
 	r.must(err)
@@ -25,8 +25,8 @@ func (r *rig) registers(want bool) {
 	}
 }
 
-// registration returns the registry value of the adapter of kube-proxy's endpoint.
-func (r *rig) registration() host.RegistryName {
+// registrationName returns the registry value of the adapter of kube-proxy's endpoint.
+func (r *rig) registrationName() host.RegistryName {
 	r.Helper()
 	endpoints, err := r.Host().Networks.Endpoints(r.ctx)
 	r.must(err)
@@ -42,19 +42,19 @@ func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
 	t.Run("from the first configuration on, and after a boot", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		if steps := r.configure(); slices.Contains(steps, registrationStep) {
+		if steps := r.configureHost(); slices.Contains(steps, registrationStep) {
 			t.Errorf("it registers until the next plan: %q", steps)
 		}
-		r.awaitSettled()
-		r.registers(false)
-		first := r.registration()
-		r.reboot()
-		r.soon("kube-proxy runs", func() bool { return r.runsNow("kube-proxy") })
-		r.registers(false)
-		if r.registration() == first {
+		r.awaitServices()
+		r.checkRegistration(false)
+		first := r.registrationName()
+		r.rebootHost()
+		r.advanceUntil("kube-proxy runs", func() bool { return r.isRunning("kube-proxy") })
+		r.checkRegistration(false)
+		if r.registrationName() == first {
 			t.Error("the test shows nothing: the adapter is the same")
 		}
-		if events := r.events(report.EventRepaired); len(events) != 0 {
+		if events := r.eventsByID(report.EventRepaired); len(events) != 0 {
 			t.Errorf("a boot counts as a repair: %+v", events)
 		}
 	})
@@ -66,17 +66,17 @@ func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				r := node(t)
-				r.must(drift(r, r.registration()))
-				r.registers(true)
-				p := r.plan(r.full())
-				if len(p.Steps) != 1 || p.Steps[0].Name != registrationStep || p.Steps[0].DisturbsPods {
-					t.Errorf("the plan is %q: %+v", names(p), p.Steps)
+				r := newNodeRig(t)
+				r.must(drift(r, r.registrationName()))
+				r.checkRegistration(true)
+				p := r.runPlan(r.fullSpec())
+				if len(p.Steps) != 1 || p.Steps[0].Name != registrationStep || p.Steps[0].DisruptsPods {
+					t.Errorf("the plan is %q: %+v", formatSteps(p), p.Steps)
 				}
 				stops := r.serviceCalls("Stop")
-				r.pass(timeouts.DriftCheck)
-				r.registers(false)
-				if events := r.events(report.EventRepaired); len(events) != 1 || stops("") != 0 {
+				r.advanceTime(timeouts.DriftCheckInterval)
+				r.checkRegistration(false)
+				if events := r.eventsByID(report.EventRepaired); len(events) != 1 || stops("") != 0 {
 					t.Errorf("%d stops, events %+v", stops(""), events)
 				}
 			})
@@ -96,25 +96,25 @@ func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
 		}
 		return nil
 	})
-	if steps := r.configure(); !slices.Contains(steps, registrationStep) {
+	if steps := r.configureHost(); !slices.Contains(steps, registrationStep) {
 		t.Errorf("steps: %q", steps)
 	}
-	r.awaitSettled()
-	r.registers(true)
-	if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
-		t.Errorf("it is tried again and again: %s", names(p))
+	r.awaitServices()
+	r.checkRegistration(true)
+	if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
+		t.Errorf("it is tried again and again: %s", formatSteps(p))
 	}
 	before := asked
 	for range 3 {
-		r.pass(timeouts.DriftCheck)
+		r.advanceTime(timeouts.DriftCheckInterval)
 	}
-	if asked != before || len(r.events(report.EventRepaired)) != 0 {
+	if asked != before || len(r.eventsByID(report.EventRepaired)) != 0 {
 		t.Errorf("the service tried %d times, events %+v", asked-before, r.Events())
 	}
 	mend()
-	r.applied(r.full())
-	r.registers(false)
-	r.awaitSettled()
-	r.remove()
-	compare(t, r.before, r.Snapshot())
+	r.mustApply(r.fullSpec())
+	r.checkRegistration(false)
+	r.awaitServices()
+	r.removeNode()
+	compareSnapshots(t, r.before, r.Snapshot())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func (r *rig) shims() []host.Process {
-	return slices.DeleteFunc(r.RunningProcesses(), func(p host.Process) bool { return p.Name != "shim.exe" || !nodespec.Within(p.Path, nodespec.Root) })
+func (r *rig) runningShims() []host.Process {
+	return slices.DeleteFunc(r.RunningProcesses(), func(p host.Process) bool { return p.Name != "shim.exe" || !nodespec.IsWithin(p.Path, nodespec.Root) })
 }
 
 // oneMoreShim starts one more shim from containerd's process, as for the pod of a DaemonSet.
@@ -30,21 +30,21 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 	t.Parallel()
 	t.Run("all of them, before their files go", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		release := r.full().Releases[1]
+		r := newConfiguredRig(t)
+		release := r.fullSpec().Releases[1]
 		r.oneMoreShim(release)
 		r.oneMoreShim(release)
-		if n := len(r.shims()); n != 3 {
+		if n := len(r.runningShims()); n != 3 {
 			t.Fatalf("%d shims run before the removal", n)
 		}
 		left := -1
 		r.OnOperation(func(o fake.Operation) error {
-			if o.Interface == "Files" && o.Method == "Remove" && (nodespec.Within(o.Target, nodespec.ReleasesRoot) || nodespec.Within(nodespec.ReleasesRoot, o.Target)) && left < 0 {
-				left = len(r.shims())
+			if o.Interface == "Files" && o.Method == "Remove" && (nodespec.IsWithin(o.Target, nodespec.ReleasesRoot) || nodespec.IsWithin(nodespec.ReleasesRoot, o.Target)) && left < 0 {
+				left = len(r.runningShims())
 			}
 			return nil
 		})
-		steps := r.remove()
+		steps := r.removeNode()
 		if left != 0 {
 			t.Errorf("%d shims run when their files are removed (-1: the files were not removed)", left)
 		}
@@ -53,24 +53,24 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 		if stop := slices.Index(steps, "StopService containerd"); stop < 0 || kill < stop || remove < kill {
 			t.Errorf("steps: %q", steps)
 		}
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("those of a former release too", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		former := r.full().Releases[1]
+		r := newConfiguredRig(t)
+		former := r.fullSpec().Releases[1]
 		r.versions = versions{"containerd": "v2"}
-		r.applied(r.full())
-		if !slices.ContainsFunc(r.shims(), func(p host.Process) bool { return nodespec.Within(p.Path, former.Directory) }) {
+		r.mustApply(r.fullSpec())
+		if !slices.ContainsFunc(r.runningShims(), func(p host.Process) bool { return nodespec.IsWithin(p.Path, former.Directory) }) {
 			t.Fatal("no shim runs from the former release")
 		}
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("one that containerd starts while it is being stopped", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		release := r.full().Releases[1]
+		r := newConfiguredRig(t)
+		release := r.fullSpec().Releases[1]
 		late := false
 		r.OnOperation(func(o fake.Operation) error {
 			if o.Interface == "Services" && o.Method == "Stop" && o.Target == "containerd" && !late {
@@ -79,24 +79,24 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 			}
 			return nil
 		})
-		r.remove()
+		r.removeNode()
 		if !late {
 			t.Fatal("containerd was not stopped")
 		}
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("but not a process of that name that is somebody else's", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		path := `C:\Program Files\Contoso\shim.exe`
 		r.must(r.Drive().MkdirAll(`C:\Program Files\Contoso`))
-		r.must(r.Drive().WriteFile(path, program("shim.exe", "v1")))
+		r.must(r.Drive().WriteFile(path, programContent("shim.exe", "v1")))
 		r.start()
-		r.configure()
-		r.awaitSettled()
+		r.configureHost()
+		r.awaitServices()
 		own, err := r.Spawn(path)
 		r.must(err)
-		r.ended(own.PID, func() { r.run("remove") })
+		r.checkNotEndedEarly(own.PID, func() { r.run("remove") })
 	})
 }
 
@@ -105,17 +105,17 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 	t.Parallel()
 	t.Run("after the kubelet, which would make them again", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		steps := r.remove()
+		r := newConfiguredRig(t)
+		steps := r.removeNode()
 		kubelet, end := slices.Index(steps, "StopService kubelet"), slices.Index(steps, "EndPods containerd")
 		if runtime := slices.Index(steps, "StopService containerd"); kubelet < 0 || end < kubelet || runtime < end {
 			t.Errorf("steps: %q", steps)
 		}
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("a pod that does not end is named, and the removal goes on", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.OnOperation(func(o fake.Operation) error {
 			if o.Interface == "Sandboxes" && o.Method == "End" {
 				return errors.New("hcs: the compute system does not answer")
@@ -123,7 +123,7 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 			return nil
 		})
 		var out bytes.Buffer
-		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: []string{"remove"}, Stdout: &out, Stderr: &out})
+		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: []string{"remove"}, Stdout: &out, Stderr: &out})
 		if err != nil && !errors.Is(err, fake.ErrProcessEnded) && !errors.Is(err, fake.ErrPoweredOff) {
 			t.Fatal(err)
 		}
@@ -137,18 +137,18 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 		r := newRig(t, func(o *fake.Options) {
 			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else causes a restart
 		}).start()
-		r.configure()
-		r.awaitSettled()
+		r.configureHost()
+		r.awaitServices()
 		boot := r.BootID()
 		r.OnOperation(func(o fake.Operation) error {
-			if o.Interface == "Files" && o.Method == "Remove" && nodespec.Within(o.Target, nodespec.ContainerdData) &&
+			if o.Interface == "Files" && o.Method == "Remove" && nodespec.IsWithin(o.Target, nodespec.ContainerdData) &&
 				o.Process.Machine.BootID() == boot {
 				return fmt.Errorf("remove %s: Access is denied: %w", o.Target, fs.ErrPermission)
 			}
 			return nil
 		})
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 		if r.BootID() == boot {
 			t.Error("the host was not restarted")
 		}
@@ -158,16 +158,16 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 		r := newRig(t, func(o *fake.Options) {
 			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
 		}).start()
-		r.configure()
-		r.awaitSettled()
+		r.configureHost()
+		r.awaitServices()
 		r.OnOperation(func(o fake.Operation) error {
 			if o.Interface == "Sandboxes" {
 				return errors.New("hcs: the compute system does not answer")
 			}
 			return nil
 		})
-		steps := r.remove()
-		compare(t, r.before, r.Snapshot())
+		steps := r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 		if again := slices.Index(steps, "RemovePath "+nodespec.ContainerdData); slices.Contains(steps[again+1:], steps[again]) {
 			t.Errorf("the folder was not deleted at once: %q", steps)
 		}
@@ -177,8 +177,8 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 		r := newRig(t, func(o *fake.Options) {
 			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else causes a restart
 		}).start()
-		r.configure()
-		r.awaitSettled()
+		r.configureHost()
+		r.awaitServices()
 		boot := r.BootID()
 		r.OnOperation(func(o fake.Operation) error {
 			if (o.Interface == "Sandboxes" && o.Method == "End" || o.Interface == "Layers") && o.Process.Machine.BootID() == boot {
@@ -186,16 +186,16 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 			}
 			return nil
 		})
-		steps := r.remove()
-		compare(t, r.before, r.Snapshot())
+		steps := r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 		if restart := slices.Index(steps, "Reboot"); !slices.Contains(steps[restart+1:], "RemovePath "+nodespec.ContainerdData) {
 			t.Errorf("the folder was not deleted after a restart: %q", steps)
 		}
 	})
 }
 
-// ended checks that the action does not end the process before the restart.
-func (r *rig) ended(pid int, action func()) {
+// checkNotEndedEarly checks that the action does not end the process before the restart.
+func (r *rig) checkNotEndedEarly(pid int, action func()) {
 	r.Helper()
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Power" && !slices.ContainsFunc(r.RunningProcesses(), func(p host.Process) bool { return p.PID == pid }) {

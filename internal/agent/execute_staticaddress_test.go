@@ -39,14 +39,14 @@ func TestAStaticAddressIsKeptIfHNSReadsTheRegistryAtItsStart(t *testing.T) {
 				spec.HostName = "" // no other reason to restart the host
 			}
 			steps := r.configureTo(spec, func() bool { return false })
-			r.reachable()
+			r.checkReachable()
 			stopped, restarted := slices.Contains(steps, "StopService hns"), r.Journal().Count(fake.KindReboot)-boots
 			if stopped != (c.host == "alone") || restarted != 1 { // a host without Docker restarts for its name
 				t.Errorf("the service was stopped: %t, the host was restarted %d times; steps %v", stopped, restarted, steps)
 			}
 			spec.Network.PodSubnet = podSubnet
-			if p := r.plan(spec); len(p.Steps)+len(p.Needs) > 0 {
-				t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+			if p := r.runPlan(spec); len(p.Steps)+len(p.Needs) > 0 {
+				t.Errorf("needs %v, steps\n%s", p.Needs, formatSteps(p))
 			}
 		})
 	}

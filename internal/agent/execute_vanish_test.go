@@ -12,14 +12,14 @@ import (
 // even between listing and opening.
 func TestHNSObjectsThatVanishUnderTheAgent(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	const pod = "pod-that-ends"
 	t.Run("facts are gathered without a pod that ends", func(t *testing.T) {
-		_, err := r.Host().Networks.CreateEndpoint(r.ctx, r.full().Network.HNSNetwork, pod, "")
+		_, err := r.Host().Networks.CreateEndpoint(r.ctx, r.fullSpec().Network.HNSNetwork, pod, "")
 		r.must(err)
 		vanished := r.VanishHNS(pod, false)
-		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 || !vanished() {
-			t.Errorf("steps %s, vanished: %t", names(p), vanished())
+		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 || !vanished() {
+			t.Errorf("steps %s, vanished: %t", formatSteps(p), vanished())
 		}
 	})
 	t.Run("the check passes whose endpoint another program deletes first", func(t *testing.T) {
@@ -37,22 +37,22 @@ func TestHNSObjectsThatVanishUnderTheAgent(t *testing.T) {
 	t.Run("an endpoint that vanishes before it is attached is made again", func(t *testing.T) {
 		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
 		vanished := r.VanishHNS(host.SourceVIPEndpoint, true)
-		line, _ := r.apply(r.full())
+		line, _ := r.apply(r.fullSpec())
 		if line.Type != verb.TypeFailure || !vanished() {
 			t.Errorf("got %+v, vanished: %t", line, vanished())
 		}
-		r.applied(r.full())
-		if check := r.plan(r.full()); len(check.Steps) != 0 {
-			t.Errorf("there is more to do: %s", names(check))
+		r.mustApply(r.fullSpec())
+		if check := r.runPlan(r.fullSpec()); len(check.Steps) != 0 {
+			t.Errorf("there is more to do: %s", formatSteps(check))
 		}
 	})
 	t.Run("a removal goes on without a network that vanishes", func(t *testing.T) {
-		r.awaitSettled()
-		vanished := r.VanishHNS(r.full().Network.HNSNetwork, true)
-		r.remove()
+		r.awaitServices()
+		vanished := r.VanishHNS(r.fullSpec().Network.HNSNetwork, true)
+		r.removeNode()
 		if !vanished() {
 			t.Error("no network has vanished")
 		}
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 }

@@ -40,8 +40,8 @@ func (o outside) DialContext(_ context.Context, _, address string) (net.Conn, er
 	return near, nil
 }
 
-// reach returns the API server facts of a machine in this network.
-func reach(t *testing.T, network fake.Network, prepare func(*rig)) *plan.APIServerFacts {
+// apiServerFacts returns the API server facts of a machine in this network.
+func apiServerFacts(t *testing.T, network fake.Network, prepare func(*rig)) *plan.APIServerFacts {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) { o.Network = network }).start()
 	prepare(r)
@@ -64,27 +64,27 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 
 	t.Run("one that resolves the name and connects says to where", func(t *testing.T) {
 		t.Parallel()
-		got := reach(t, outside{names: two}, untouched)
+		got := apiServerFacts(t, outside{names: two}, untouched)
 		if got.Error != "" || !slices.Equal(got.Resolved, two["api-int.lab.example.com"]) {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("one address that takes connections is enough", func(t *testing.T) {
 		t.Parallel()
-		if got := reach(t, outside{names: two, closed: []string{address + ":6443"}}, untouched); got.Error != "" {
+		if got := apiServerFacts(t, outside{names: two, closed: []string{address + ":6443"}}, untouched); got.Error != "" {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("a name that its DNS does not have is reported", func(t *testing.T) {
 		t.Parallel()
-		got := reach(t, outside{}, untouched)
+		got := apiServerFacts(t, outside{}, untouched)
 		if !strings.Contains(got.Error, "the name api-int.lab.example.com does not resolve on the host") || len(got.Resolved) > 0 {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("a closed port is reported, with the address", func(t *testing.T) {
 		t.Parallel()
-		got := reach(t, outside{names: two, closed: []string{address + ":6443", "10.0.0.3:6443"}}, untouched)
+		got := apiServerFacts(t, outside{names: two, closed: []string{address + ":6443", "10.0.0.3:6443"}}, untouched)
 		if !strings.Contains(got.Error, "cannot connect to api-int.lab.example.com:6443") || !strings.Contains(got.Error, address) || len(got.Resolved) != 2 {
 			t.Errorf("%+v", got)
 		}
@@ -94,11 +94,11 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 			t.Parallel()
 			one := map[string][]string{"api-int.lab.example.com": {address}}
 			began := time.Now()
-			got := reach(t, outside{names: one}, func(r *rig) { r.Silence(silent) })
-			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no answer within "+timeouts.LimitAPIServer.String()) {
+			got := apiServerFacts(t, outside{names: one}, func(r *rig) { r.Silence(silent) })
+			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no answer within "+timeouts.APIServerTimeout.String()) {
 				t.Errorf("%+v", got)
 			}
-			if took := time.Since(began); took > timeouts.LimitAPIServer+30*time.Second {
+			if took := time.Since(began); took > timeouts.APIServerTimeout+30*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})

@@ -42,7 +42,7 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 	t.Run("and the rest is reported although it refuses", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, onAWS).start()
-		r.bend(func(h *host.Host) { h.Metadata = deaf{} })
+		r.bendHost(func(h *host.Host) { h.Metadata = deaf{} })
 		line, _ := r.run("facts", "--platform", "AWS")
 		if told := line.Result.Facts.CloudName; told == nil || told.Name != "" || !strings.Contains(told.Error, "401") {
 			t.Errorf("%+v", told)
@@ -61,7 +61,7 @@ func (deaf) HostName(context.Context, string) (string, error) {
 func TestTheInboxIsClosedToOthersBeforeASpecIsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	r.push()
+	r.uploadAgent()
 	if info, err := r.Drive().Stat(nodespec.InboxRoot); err != nil || info.Access == host.AccessAdministrators {
 		t.Fatalf("SFTP makes folders for administrators only: %s %v", info.Access, err)
 	}

@@ -17,7 +17,7 @@ func TestALookChangesNothing(t *testing.T) {
 	t.Parallel()
 	network := outside{names: map[string][]string{"api-int.lab.example.com": {"10.0.0.2"}}}
 	r := newRig(t, func(o *fake.Options) { o.Network = network }).start()
-	path := r.push()
+	path := r.uploadAgent()
 	before := r.Snapshot()
 	line, _ := r.runFrom(path, "inspect", "--api-server", apiServerURL)
 	if line.Type != verb.TypeResult {
@@ -43,17 +43,17 @@ func TestALookTellsWhetherTheAgentsFolderIsClosedToOthers(t *testing.T) {
 		"the inbox is gone":    {func(r *rig) { r.must(r.Drive().RemoveAll(nodespec.InboxRoot)) }, false},
 		"a user has made C:\\k again": {func(r *rig) {
 			r.must(r.Drive().RemoveAll(nodespec.Root))
-			r.plant(nodespec.InboxRoot+`\notes.txt`, "mine")
+			r.plantFile(nodespec.InboxRoot+`\notes.txt`, "mine")
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
-			if line := r.land("facts"); line.Result == nil {
+			if line := r.runLanded("facts"); line.Result == nil {
 				t.Fatalf("%+v", line.Failure)
 			}
 			c.change(r)
-			line := r.land("inspect")
+			line := r.runLanded("inspect")
 			if line.Result == nil || line.Result.Facts.Closed != c.closed {
 				t.Errorf("it says %+v, want %t", line, c.closed)
 			}
@@ -63,8 +63,8 @@ func TestALookTellsWhetherTheAgentsFolderIsClosedToOthers(t *testing.T) {
 
 func TestALookNeedsNoLock(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	r.lock("sshd.exe")
+	r := newConfiguredRig(t)
+	r.writeLock("sshd.exe")
 	if line, _ := r.run("inspect"); line.Type != verb.TypeResult {
 		t.Errorf("%+v", line)
 	}
@@ -73,7 +73,7 @@ func TestALookNeedsNoLock(t *testing.T) {
 func TestCollectReportsAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	path := r.push()
+	path := r.uploadAgent()
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "Some Database", Level: host.EventError, ID: 3, Message: "of no concern"}))
 	before := r.Snapshot()
@@ -95,7 +95,7 @@ func TestCollectReportsAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
 
 func TestCollectContinuesWhereWindowsReportsNothing(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	defer r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "EventLog" || o.Interface == "Features" {
 			return errors.New("it does not answer")

@@ -22,9 +22,9 @@ type input struct {
 	payload string // path; empty if no payload was sent
 	// digest identifies the rollback target.
 	digest string
-	// fallback is the digest of the spec to keep for a rollback if it is the current spec when the command
+	// rollbackTarget is the digest of the spec to keep for a rollback if it is the current spec when the command
 	// starts.
-	fallback string
+	rollbackTarget string
 	// inService is true for a node with pods, which the command must not disrupt.
 	inService bool
 	// patch is the path of a patch of the agent.
@@ -46,27 +46,27 @@ const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AW
 	"rollback [--digest sha256:HEX] | commit | patch --patch FILE | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE]"
 
-// known returns the commands of a command line.
-func known() []verb.Name {
+// commandNames returns the commands of a command line.
+func commandNames() []verb.Name {
 	return []verb.Name{
 		verb.Facts, verb.Inspect, verb.Collect, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Commit, verb.Patch, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
 		versionVerb,
 	}
 }
 
-func parse(args []string) (input, error) {
+func parseArgs(args []string) (input, error) {
 	if len(args) == 0 {
 		return input{}, fmt.Errorf("no verb given; %s", usage)
 	}
 	in := input{verb: verb.Name(args[0])}
-	if !slices.Contains(known(), in.verb) {
+	if !slices.Contains(commandNames(), in.verb) {
 		return input{}, fmt.Errorf("there is no verb %q; %s", args[0], usage)
 	}
-	flags := in.flags()
+	flags := in.newFlagSet()
 	if err := flags.Parse(args[1:]); err != nil {
 		return input{}, fmt.Errorf("%s: %w; %s", in.verb, err, usage)
 	}
-	fault := in.fault()
+	fault := in.describeMissingFlag()
 	if flags.NArg() > 0 {
 		fault = fmt.Sprintf("%q is not expected", flags.Arg(0))
 	}
@@ -76,8 +76,8 @@ func parse(args []string) (input, error) {
 	return in, nil
 }
 
-// fault names a missing required flag of a command; empty if none is missing.
-func (in *input) fault() string {
+// describeMissingFlag names a missing required flag of a command; empty if none is missing.
+func (in *input) describeMissingFlag() string {
 	switch {
 	case (in.verb == verb.Plan || in.verb == verb.Apply) && in.spec == "":
 		return "--spec is needed"
@@ -91,8 +91,8 @@ func (in *input) fault() string {
 	return ""
 }
 
-// flags returns the flags of the command; parsing sets the fields of the input.
-func (in *input) flags() *flag.FlagSet {
+// newFlagSet returns the flags of the command; parsing sets the fields of the input.
+func (in *input) newFlagSet() *flag.FlagSet {
 	flags := flag.NewFlagSet(string(in.verb), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	switch in.verb {
@@ -107,7 +107,7 @@ func (in *input) flags() *flag.FlagSet {
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "archive with the files that the host lacks")
 		if in.verb == verb.Apply {
-			flags.Func("rollback-to", "digest of the NodeSpec on the host to keep as the rollback target", in.setFallback)
+			flags.Func("rollback-to", "digest of the NodeSpec on the host to keep as the rollback target", in.setRollbackTarget)
 			flags.BoolVar(&in.inService, "in-service", false, "the node has pods: return a plan that disrupts them instead of doing it")
 		}
 	case verb.Patch:
@@ -123,12 +123,12 @@ func (in *input) flags() *flag.FlagSet {
 	return flags
 }
 
-// setFallback rejects invalid digests: an error would go unnoticed until a rollback is needed.
-func (in *input) setFallback(word string) error {
+// setRollbackTarget rejects invalid digests: an error would go unnoticed until a rollback is needed.
+func (in *input) setRollbackTarget(word string) error {
 	if !strings.HasPrefix(word, "sha256:") {
 		return fmt.Errorf("%q is not a digest", word)
 	}
-	in.fallback = word
+	in.rollbackTarget = word
 	return nil
 }
 

@@ -15,12 +15,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// told returns the lines of a command, without variable parts and without most of the facts.
-func (r *rig) told(args ...string) string {
+// recordOutput returns the lines of a command, without variable parts and without most of the facts.
+func (r *rig) recordOutput(args ...string) string {
 	r.Helper()
 	var out, errs bytes.Buffer
 	boot := r.BootID()
-	_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: args, Stdout: &out, Stderr: &errs})
+	_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: args, Stdout: &out, Stderr: &errs})
 	if err != nil && !strings.Contains(err.Error(), fake.ErrProcessEnded.Error()) {
 		r.Fatal(err)
 	}
@@ -58,20 +58,20 @@ func (r *rig) told(args ...string) string {
 // The output of the upgrade commands is part of the contract between two releases.
 func TestGoldenAnswersOfAnUpgrade(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
-	former := r.full()
-	story := r.told("rollback") + r.told("commit")
-	next := r.next()
-	r.result(r.upgrade(next, former))
-	story += r.told("rollback", "--digest", "sha256:"+former.Digest())
-	story += r.told("rollback", "--digest", "sha256:"+former.Digest())
-	r.result(r.upgrade(next, former))
-	story += r.told("commit")
+	r := newConfiguredRig(t)
+	former := r.fullSpec()
+	story := r.recordOutput("rollback") + r.recordOutput("commit")
+	next := r.nextSpec()
+	r.mustResult(r.applyUpgrade(next, former))
+	story += r.recordOutput("rollback", "--digest", "sha256:"+former.Digest())
+	story += r.recordOutput("rollback", "--digest", "sha256:"+former.Digest())
+	r.mustResult(r.applyUpgrade(next, former))
+	story += r.recordOutput("commit")
 	boot := r.BootID()
-	story += r.told("reboot", "--boot-id", "boot:"+boot)
+	story += r.recordOutput("reboot", "--boot-id", "boot:"+boot)
 	r.awaitBoot(boot)
-	story += strings.ReplaceAll(r.told("reboot", "--boot-id", "boot:"+boot), boot, "FORMER-BOOT")
-	story += r.told("reboot")
+	story += strings.ReplaceAll(r.recordOutput("reboot", "--boot-id", "boot:"+boot), boot, "FORMER-BOOT")
+	story += r.recordOutput("reboot")
 
 	path := filepath.Join("testdata", "upgrade.golden")
 	if *update {

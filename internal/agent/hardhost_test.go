@@ -39,22 +39,22 @@ func TestHostsThatWindowsMakesHard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, c.change).start()
-			steps := r.configure()
+			steps := r.configureHost()
 			if !slices.Contains(steps, c.step) {
 				t.Errorf("without the step %s: %v", c.step, steps)
 			}
-			r.reachable()
-			if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) > 0 {
-				t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+			r.checkReachable()
+			if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) > 0 {
+				t.Errorf("needs %v, steps\n%s", p.Needs, formatSteps(p))
 			}
 			boot := r.BootID()
 			if line, _ := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != verb.TypeRebooting {
 				t.Fatalf("%s %v", line.Type, line.Failure)
 			}
 			r.awaitBoot(boot)
-			r.soon("kube-proxy runs", func() bool { return r.runsNow("kube-proxy") })
-			r.reachable()
-			r.remove()
+			r.advanceUntil("kube-proxy runs", func() bool { return r.isRunning("kube-proxy") })
+			r.checkReachable()
+			r.removeNode()
 			if diff := cmp.Diff(r.before, r.Snapshot()); diff != "" {
 				t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 			}
@@ -62,26 +62,26 @@ func TestHostsThatWindowsMakesHard(t *testing.T) {
 	}
 }
 
-// reachable checks that the operator can log in to the host.
-func (r *rig) reachable() {
+// checkReachable checks that the operator can log in to the host.
+func (r *rig) checkReachable() {
 	r.Helper()
 	info, err := r.Host().System.Info(r.ctx)
 	r.must(err)
-	if !r.SSHRuns() || !r.Admits(22) || len(info.Addresses) == 0 {
-		r.Errorf("the SSH server runs: %t, its port is open: %t, addresses %v", r.SSHRuns(), r.Admits(22), info.Addresses)
+	if !r.IsSSHRunning() || !r.IsPortAllowed(22) || len(info.Addresses) == 0 {
+		r.Errorf("the SSH server runs: %t, its port is open: %t, addresses %v", r.IsSSHRunning(), r.IsPortAllowed(22), info.Addresses)
 	}
 }
 
 func TestARestartFirstHasTheSSHServerStartAtBoot(t *testing.T) {
 	t.Parallel()
-	r := node(t)
+	r := newNodeRig(t)
 	r.must(r.Host().Services.SetStartType(r.ctx, "sshd", host.StartManual))
 	boot := r.BootID()
 	if line, steps := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != verb.TypeRebooting || steps[0] != "SetStartType sshd" {
 		t.Fatalf("%s %v, steps %v", line.Type, line.Failure, steps)
 	}
 	r.awaitBoot(boot)
-	r.reachable()
+	r.checkReachable()
 	ledger, err := r.Drive().ReadFile(`C:\k\wicd\ledger.json`)
 	r.must(err)
 	if !strings.Contains(string(ledger), `"sshd": "Manual"`) {

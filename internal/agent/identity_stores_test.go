@@ -12,7 +12,7 @@ import (
 // Programs with a new certificate every day must not fill the disk with keys, or lose a key in use.
 func TestServiceDeletesFormerCertificates(t *testing.T) {
 	t.Parallel()
-	r := node(t, func(r *rig) { r.validity = 3 * time.Hour })
+	r := newNodeRig(t, func(r *rig) { r.validity = 3 * time.Hour })
 	current := linkTarget(r)
 	file := func(name string) string { return pki + `\` + name }
 	for day := 1; day <= 9; day++ {
@@ -23,7 +23,7 @@ func TestServiceDeletesFormerCertificates(t *testing.T) {
 		r.must(r.Drive().WriteFile(file(name), []byte("other")))
 	}
 	r.must(r.Drive().Symlink(file("ovnkube-client-2026-01-02-10-11-12.pem"), file("ovnkube-client-current.pem")))
-	r.pass(timeouts.StoreCheck)
+	r.advanceTime(timeouts.StoreCheckInterval)
 	infos, err := r.Drive().ReadDir(pki)
 	r.must(err)
 	var left []string
@@ -36,10 +36,10 @@ func TestServiceDeletesFormerCertificates(t *testing.T) {
 			t.Errorf("%s is gone", name)
 		}
 	}
-	if len(left) != len(others)+4+2 || !r.there(current) {
+	if len(left) != len(others)+4+2 || !r.hasPaths(current) {
 		t.Errorf("left %q", left)
 	}
-	if p := r.plan(r.full()); len(p.Steps) != 0 || len(r.Events()) != 0 {
-		t.Errorf("left to do: %s; events %+v", names(p), r.Events())
+	if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 || len(r.Events()) != 0 {
+		t.Errorf("left to do: %s; events %+v", formatSteps(p), r.Events())
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// guarded returns the small node with the directories that every node has outside of C:\k.
-func guarded() nodespec.NodeSpec {
+// guardedSpec returns the small node with the directories that every node has outside of C:\k.
+func guardedSpec() nodespec.NodeSpec {
 	spec := newSpec(nil)
 	for i, directory := range spec.Directories {
 		for _, each := range nodespec.GuardedDirectories() {
@@ -26,11 +26,11 @@ func guarded() nodespec.NodeSpec {
 	return spec
 }
 
-// taken creates a directory as a user of the host before the node does.
-func (r *rig) taken(path string) {
+// createForeign creates a directory as a user of the host before the node does.
+func (r *rig) createForeign(path string) {
 	r.Helper()
 	r.must(r.Drive().MkdirAll(path))
-	r.must(r.Drive().GiveTo("joe", path))
+	r.must(r.Drive().SetOwner("joe", path))
 }
 
 // expectRefused fails unless the command was refused because of the path, with advice, and the given paths
@@ -55,25 +55,25 @@ func TestAHostOnWhichAUserHasTheNodesFoldersIsRefused(t *testing.T) {
 	const elsewhere = `C:\Users\joe\elsewhere`
 	type plant func(r *rig, path string)
 	for what, plant := range map[string]plant{
-		"a folder of a user's": func(r *rig, path string) { r.taken(path) },
+		"a folder of a user's": func(r *rig, path string) { r.createForeign(path) },
 		"a junction to one": func(r *rig, path string) {
 			r.must(r.Drive().MkdirAll(elsewhere))
 			r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 			r.must(r.Drive().Symlink(elsewhere, path))
 		},
-		"a file": func(r *rig, path string) { r.plant(path, "x") },
+		"a file": func(r *rig, path string) { r.plantFile(path, "x") },
 	} {
 		for _, directory := range nodespec.GuardedDirectories() {
 			t.Run(what+" at "+directory.Path, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t).start()
 				plant(r, directory.Path)
-				r.expectRefused(r.land("facts"), directory.Path, elsewhere)
+				r.expectRefused(r.runLanded("facts"), directory.Path, elsewhere)
 				if info, err := r.Drive().Stat(nodespec.Root); err == nil {
 					t.Errorf("the host was changed: %+v", info)
 				}
 				r.must(r.Drive().RemoveAll(directory.Path))
-				if line := r.land("facts"); line.Result == nil {
+				if line := r.runLanded("facts"); line.Result == nil {
 					t.Errorf("once it is away it fails, too: %v", line.Failure)
 				}
 			})
@@ -83,18 +83,18 @@ func TestAHostOnWhichAUserHasTheNodesFoldersIsRefused(t *testing.T) {
 		t.Run("a folder of a user's at "+path+", in a folder of administrators", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
-			r.taken(path)
-			r.expectRefused(r.land("facts"), path)
+			r.createForeign(path)
+			r.expectRefused(r.runLanded("facts"), path)
 		})
 	}
 	t.Run("but a program of a user may have its logs beside the node's", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.taken(`C:\var\log\shop`)
-		if line := r.land("facts"); line.Result == nil {
+		r.createForeign(`C:\var\log\shop`)
+		if line := r.runLanded("facts"); line.Result == nil {
 			t.Errorf("%+v", line.Failure)
 		}
-		if line, _ := r.apply(guarded()); line.Result == nil {
+		if line, _ := r.apply(guardedSpec()); line.Result == nil {
 			t.Errorf("%+v", line.Failure)
 		}
 	})
@@ -111,7 +111,7 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 	t.Parallel()
 	const elsewhere, pods = `C:\Users\joe\elsewhere`, `C:\var\lib\kubelet`
 	for name, user := range map[string]func(r *rig){
-		"a folder": func(r *rig) { r.taken(`C:\var`) },
+		"a folder": func(r *rig) { r.createForeign(`C:\var`) },
 		"a junction": func(r *rig) {
 			r.must(r.Drive().MkdirAll(elsewhere))
 			r.must(r.Drive().Symlink(elsewhere, `C:\var`))
@@ -120,9 +120,9 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
-			r.land("facts")
+			r.runLanded("facts")
 			user(r)
-			line, _ := r.apply(guarded())
+			line, _ := r.apply(guardedSpec())
 			r.expectRefused(line, `C:\var`, elsewhere, pods)
 		})
 	}
@@ -130,11 +130,11 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 		t.Run("a folder at "+path+", in a folder of administrators", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
-			r.land("facts")
+			r.runLanded("facts")
 			r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
-			args := r.send(guarded())
-			r.bend(func(h *host.Host) {
-				h.Tree = exchangingTree{h.Tree, path[:strings.LastIndexByte(path, '\\')], func() { r.taken(path) }}
+			args := r.sendSpec(guardedSpec())
+			r.bendHost(func(h *host.Host) {
+				h.Tree = exchangingTree{h.Tree, path[:strings.LastIndexByte(path, '\\')], func() { r.createForeign(path) }}
 			})
 			line, _ := r.run(append([]string{"apply"}, args...)...)
 			r.expectRefused(line, path)
@@ -143,15 +143,15 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 	t.Run("a folder that is exchanged while it is being closed", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.land("facts")
+		r.runLanded("facts")
 		r.must(r.Drive().MkdirAll(elsewhere))
-		r.bend(func(h *host.Host) {
+		r.bendHost(func(h *host.Host) {
 			h.Tree = exchangingTree{h.Tree, `C:\var`, func() {
 				r.must(r.Drive().RemoveAll(`C:\var`))
 				r.must(r.Drive().Symlink(elsewhere, `C:\var`))
 			}}
 		})
-		line, _ := r.apply(guarded())
+		line, _ := r.apply(guardedSpec())
 		if line.Failure == nil || !strings.Contains(line.Failure.Message, "was replaced") {
 			t.Errorf("it says %+v", line)
 		}
@@ -165,13 +165,13 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 // directory.
 type exchangingTree struct {
 	host.Tree
-	folder string
-	user   func()
+	directory string
+	user      func()
 }
 
 func (h exchangingTree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
 	err := h.Tree.MakeDirectory(ctx, path, access)
-	if path == h.folder {
+	if path == h.directory {
 		h.user()
 	}
 	return err
@@ -180,8 +180,8 @@ func (h exchangingTree) MakeDirectory(ctx context.Context, path string, access h
 // R-064: the node restricts shared directories only as needed, and restores them.
 func TestFoldersThatTheNodeSharesAreClosedUntilTheHostIsGivenBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, used).start()
-	if line, _ := r.apply(guarded()); line.Result == nil {
+	r := newRig(t, withForeignObjects).start()
+	if line, _ := r.apply(guardedSpec()); line.Result == nil {
 		t.Fatalf("%+v", line.Failure)
 	}
 	for _, directory := range nodespec.GuardedDirectories() {
@@ -190,6 +190,6 @@ func TestFoldersThatTheNodeSharesAreClosedUntilTheHostIsGivenBack(t *testing.T) 
 			t.Errorf("%s is %s", directory.Path, info.Access)
 		}
 	}
-	r.remove()
-	compare(t, r.before, r.Snapshot())
+	r.removeNode()
+	compareSnapshots(t, r.before, r.Snapshot())
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// land uploads the agent as the operator does on an unknown host, and runs a command there.
-func (r *rig) land(args ...string) verb.Line {
+// runLanded uploads the agent as the operator does on an unknown host, and runs a command there.
+func (r *rig) runLanded(args ...string) verb.Line {
 	r.Helper()
-	path := nodespec.LandingPath(sum(r.program))
+	path := nodespec.LandingPath(hexDigest(r.program))
 	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 	r.must(r.Drive().WriteFile(path, r.program))
 	line, _ := r.runFrom(path, args...)
 	return line
 }
 
-// plant writes a file as any user of the host can.
-func (r *rig) plant(path, content string) {
+// plantFile writes a file as any user of the host can.
+func (r *rig) plantFile(path, content string) {
 	r.Helper()
 	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 	r.must(r.Drive().WriteFile(path, []byte(content)))
@@ -40,7 +40,7 @@ func (r *rig) expectClosed(paths ...string) {
 
 func (r *rig) expectOwnProgram() {
 	r.Helper()
-	if data, err := r.Drive().ReadFile(nodespec.AgentPath(sum(r.program))); err != nil || !bytes.Equal(data, r.program) {
+	if data, err := r.Drive().ReadFile(nodespec.AgentPath(hexDigest(r.program))); err != nil || !bytes.Equal(data, r.program) {
 		r.Errorf("the agent's own program is not in its place: %q, %v", data, err)
 	}
 }
@@ -48,17 +48,17 @@ func (r *rig) expectOwnProgram() {
 func TestAnAgentThatHasLandedMovesToItsOwnFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	if line := r.land("facts"); line.Result == nil {
+	if line := r.runLanded("facts"); line.Result == nil {
 		t.Fatalf("%+v", line.Failure)
 	}
-	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot, nodespec.AgentPath(sum(r.program)))
+	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot, nodespec.AgentPath(hexDigest(r.program)))
 	r.expectOwnProgram()
-	r.configure()
+	r.configureHost()
 	if _, err := r.Drive().Stat(nodespec.LandingRoot); err == nil {
 		t.Error("where it has landed is left behind")
 	}
-	r.remove()
-	compare(t, r.before, r.Snapshot())
+	r.removeNode()
+	compareSnapshots(t, r.before, r.Snapshot())
 }
 
 // Any user of a Windows host may create directories in C:\, and controls their content.
@@ -67,11 +67,11 @@ func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
 	t.Run("neither a program nor a ledger, a NodeSpec or a lock", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.plant(nodespec.AgentPath(sum(r.program)), strings.Repeat("x", len(r.program)))
-		r.plant(nodespec.LedgerPath, evilLedger)
-		r.plant(nodespec.SpecPath, "{}")
-		r.plant(nodespec.LockPath, "{}")
-		if line := r.land("facts"); line.Result == nil {
+		r.plantFile(nodespec.AgentPath(hexDigest(r.program)), strings.Repeat("x", len(r.program)))
+		r.plantFile(nodespec.LedgerPath, evilLedger)
+		r.plantFile(nodespec.SpecPath, "{}")
+		r.plantFile(nodespec.LockPath, "{}")
+		if line := r.runLanded("facts"); line.Result == nil {
 			t.Fatalf("%+v", line.Failure)
 		}
 		r.expectOwnProgram()
@@ -87,7 +87,7 @@ func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
 		r := newRig(t).start()
 		r.must(r.Drive().MkdirAll(`C:\Users\Public\k`))
 		r.must(r.Drive().Symlink(`C:\Users\Public\k`, nodespec.Root))
-		line := r.land("facts")
+		line := r.runLanded("facts")
 		if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.Root) || !strings.Contains(line.Failure.Message, "move it away") {
 			t.Errorf("it says %+v", line)
 		}
@@ -98,17 +98,17 @@ func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
 	t.Run("nor a folder that is put in the agent's place at the last moment", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.plant(`C:\k\notes.txt`, "buy milk")
+		r.plantFile(`C:\k\notes.txt`, "buy milk")
 		r.landsBeside(func() {
 			r.must(r.Drive().RemoveAll(nodespec.AgentRoot))
-			r.plant(nodespec.LedgerPath, evilLedger)
+			r.plantFile(nodespec.LedgerPath, evilLedger)
 		})
 		r.expectNoEvil()
 	})
 	t.Run("nor a C:\\k that appears at the last moment", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.landsBeside(func() { r.plant(nodespec.LedgerPath, evilLedger) })
+		r.landsBeside(func() { r.plantFile(nodespec.LedgerPath, evilLedger) })
 		r.expectNoEvil()
 	})
 }
@@ -121,11 +121,11 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 	for name, when := range map[string]func(r *rig, plant func()){
 		"that were there before": func(r *rig, plant func()) { plant() },
 		"that came while C:\\k was being closed": func(r *rig, plant func()) {
-			r.bend(func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} })
+			r.bendHost(func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} })
 		},
 		"with a ledger of a user's": func(r *rig, plant func()) {
 			plant()
-			r.plant(nodespec.LedgerPath, `{"paths":{"C:\\k\\releases":{}}}`)
+			r.plantFile(nodespec.LedgerPath, `{"paths":{"C:\\k\\releases":{}}}`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,22 +133,22 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 			r := newRig(t).start()
 			when(r, func() {
 				for _, file := range kubelet.Files {
-					r.plant(kubelet.Path(file), "MZ evil")
+					r.plantFile(kubelet.Path(file), "MZ evil")
 				}
-				r.plant(kubelet.Manifest(), "{}")
+				r.plantFile(kubelet.Manifest(), "{}")
 			})
 			for range 2 { // the second time C:\k may be restricted already
-				line := r.land("facts")
+				line := r.runLanded("facts")
 				if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ReleasesRoot) || !strings.Contains(line.Failure.Message, "move it away") {
 					t.Fatalf("it says %+v", line)
 				}
-				r.bend(func(*host.Host) {})
+				r.bendHost(func(*host.Host) {})
 			}
 			r.must(r.Drive().RemoveAll(nodespec.ReleasesRoot))
-			if line := r.land("facts"); line.Result == nil {
+			if line := r.runLanded("facts"); line.Result == nil {
 				t.Fatalf("once they are away it fails, too: %v", line.Failure)
 			}
-			r.configure()
+			r.configureHost()
 			r.expectClosed(nodespec.ReleasesRoot, kubelet.Directory)
 		})
 	}
@@ -160,7 +160,7 @@ func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testi
 	r.must(r.Drive().MkdirAll(nodespec.Root))
 	r.must(r.Drive().MkdirAll(`C:\Users\Public\cni`))
 	r.must(r.Drive().Symlink(`C:\Users\Public\cni`, `C:\k\cni`))
-	r.land("facts")
+	r.runLanded("facts")
 	line, _ := r.apply(newSpec(nil))
 	if line.Failure == nil || !strings.Contains(line.Failure.Message, `C:\k\cni`) {
 		t.Errorf("it says %+v", line)
@@ -174,12 +174,12 @@ func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testi
 // record of the original state.
 func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, used).start()
-	r.configure()
+	r := newRig(t, withForeignObjects).start()
+	r.configureHost()
 	ledger, err := r.Drive().ReadFile(nodespec.LedgerPath)
 	r.must(err)
 	r.must(r.Host().Tree.MakeDirectory(r.ctx, nodespec.AgentRoot, host.AccessInherited))
-	line := r.land("facts")
+	line := r.runLanded("facts")
 	if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ServiceAgent) || !strings.Contains(line.Failure.Message, "remove these permissions") {
 		t.Errorf("it says %+v", line)
 	}
@@ -187,12 +187,12 @@ func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
 		t.Fatalf("the ledger is another: %v", err)
 	}
 	r.must(r.Host().Tree.MakeDirectory(r.ctx, nodespec.AgentRoot, host.AccessAdministrators))
-	if line := r.land("facts"); line.Result == nil {
+	if line := r.runLanded("facts"); line.Result == nil {
 		t.Errorf("once they are out it fails, too: %v", line.Failure)
 	}
-	r.remove()
+	r.removeNode()
 	r.must(r.Drive().RemoveAll(nodespec.LandingRoot))
-	compare(t, r.before, r.Snapshot())
+	compareSnapshots(t, r.before, r.Snapshot())
 }
 
 const (
@@ -203,11 +203,11 @@ const (
 // landsBeside runs a new agent on a host with a user who acts just before C:\k is restricted.
 func (r *rig) landsBeside(user func()) {
 	r.Helper()
-	r.bend(func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} })
-	if line := r.land("facts"); line.Result == nil {
+	r.bendHost(func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} })
+	if line := r.runLanded("facts"); line.Result == nil {
 		r.Fatalf("%+v", line.Failure)
 	}
-	r.bend(func(*host.Host) {})
+	r.bendHost(func(*host.Host) {})
 	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot)
 	r.expectOwnProgram()
 }
@@ -236,19 +236,19 @@ func (h hostileTree) MakeDirectory(ctx context.Context, path string, access host
 
 func TestTheAgentsOwnFolderIsKeptFromAnEarlierAttempt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, used).start()
-	r.configure()
+	r := newRig(t, withForeignObjects).start()
+	r.configureHost()
 	ledger, err := r.Drive().ReadFile(nodespec.LedgerPath)
 	r.must(err)
-	if line := r.land("facts"); line.Result == nil || line.Result.Facts.Applied != r.full().Digest() {
+	if line := r.runLanded("facts"); line.Result == nil || line.Result.Facts.Applied != r.fullSpec().Digest() {
 		t.Fatalf("an operator that does not know the host gets %+v", line)
 	}
 	if now, err := r.Drive().ReadFile(nodespec.LedgerPath); err != nil || !bytes.Equal(now, ledger) {
 		t.Errorf("the ledger is another: %v", err)
 	}
-	r.remove()
+	r.removeNode()
 	r.must(r.Drive().RemoveAll(nodespec.LandingRoot))
-	compare(t, r.before, r.Snapshot())
+	compareSnapshots(t, r.before, r.Snapshot())
 }
 
 // R-064: even if only the access to a directory must be restored.
@@ -256,34 +256,34 @@ func TestAFolderOfOthersIsClosedUntilTheHostIsGivenBack(t *testing.T) {
 	t.Parallel()
 	t.Run("that was a node", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t, used).start()
-		r.land("facts")
+		r := newRig(t, withForeignObjects).start()
+		r.runLanded("facts")
 		r.expectClosed(nodespec.Root)
-		r.configure()
-		r.remove()
-		compare(t, r.before, r.Snapshot())
+		r.configureHost()
+		r.removeNode()
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 	t.Run("that never became one", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t, used).start()
-		r.land("facts")
+		r := newRig(t, withForeignObjects).start()
+		r.runLanded("facts")
 		r.expectClosed(nodespec.Root)
 		if _, err := r.Drive().Stat(nodespec.FoundPath); err != nil {
 			t.Fatalf("nothing tells the operator that there is something to give back: %v", err)
 		}
-		r.remove()
+		r.removeNode()
 		r.must(r.Drive().RemoveAll(nodespec.LandingRoot))
-		compare(t, r.before, r.Snapshot())
+		compareSnapshots(t, r.before, r.Snapshot())
 	})
 }
 
 func TestAnAgentThatIsKilledWhileItMoves(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
-		r := newRig(t, used).start()
+		r := newRig(t, withForeignObjects).start()
 		k := &killer{n: n}
-		k.watch(r)
-		r.land("facts")
+		k.registerHook(r)
+		r.runLanded("facts")
 		if k.at == "" {
 			if n < 5 {
 				t.Errorf("only %d changes were seen", n-1)
@@ -292,14 +292,14 @@ func TestAnAgentThatIsKilledWhileItMoves(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			r.T = t
-			if line := r.land("facts"); line.Result == nil {
+			if line := r.runLanded("facts"); line.Result == nil {
 				t.Fatalf("killed before %s, it fails: %v", k.at, line.Failure)
 			}
 			r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot)
 			r.expectOwnProgram()
-			r.configure()
-			r.remove()
-			compare(t, r.before, r.Snapshot())
+			r.configureHost()
+			r.removeNode()
+			compareSnapshots(t, r.before, r.Snapshot())
 		})
 	}
 }

@@ -13,9 +13,9 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 	successor := []byte("another version of the agent")
 	patch := func(r *rig, content []byte) verb.Line {
 		r.Helper()
-		path := nodespec.InboxPatch(sum(content))
+		path := nodespec.InboxPatch(hexDigest(content))
 		r.must(r.Drive().WriteFile(path, content))
-		line, _ := r.runFrom(nodespec.AgentPath(sum(r.program)), "patch", "--patch", path)
+		line, _ := r.runFrom(nodespec.AgentPath(hexDigest(r.program)), "patch", "--patch", path)
 		if _, err := r.Drive().Stat(path); err == nil {
 			r.Error("the patch is still there")
 		}
@@ -24,7 +24,7 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 	landed := func(t *testing.T) *rig {
 		t.Helper()
 		r := newRig(t).start()
-		if line := r.land("facts"); line.Result == nil {
+		if line := r.runLanded("facts"); line.Result == nil {
 			t.Fatalf("%+v", line.Failure)
 		}
 		return r
@@ -35,10 +35,10 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 		if line := patch(r, patchOf(t, r.program, successor)); line.Type != verb.TypeResult {
 			t.Fatalf("%s %+v", line.Type, line.Failure)
 		}
-		if made, err := r.Drive().ReadFile(nodespec.AgentPath(sum(successor))); err != nil || !bytes.Equal(made, successor) {
+		if made, err := r.Drive().ReadFile(nodespec.AgentPath(hexDigest(successor))); err != nil || !bytes.Equal(made, successor) {
 			t.Errorf("%q, %v", made, err)
 		}
-		r.expectClosed(nodespec.AgentPath(sum(successor)))
+		r.expectClosed(nodespec.AgentPath(hexDigest(successor)))
 		r.expectOwnProgram()
 	})
 	whole := patchOf(t, []byte("the program of another host"), successor)
@@ -61,7 +61,7 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 			entries, err := r.Drive().ReadDir(nodespec.AgentRoot)
 			r.must(err)
 			for _, entry := range entries {
-				if _, err := r.Drive().Stat(entry.Path + `\` + nodespec.AgentProgram); err == nil && entry.Path+`\`+nodespec.AgentProgram != nodespec.AgentPath(sum(r.program)) {
+				if _, err := r.Drive().Stat(entry.Path + `\` + nodespec.AgentProgram); err == nil && entry.Path+`\`+nodespec.AgentProgram != nodespec.AgentPath(hexDigest(r.program)) {
 					t.Errorf("%s was made", entry.Path)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 func TestServiceRotatesLogs(t *testing.T) {
 	t.Parallel()
 	const folder, path = `C:\var\log\containerd`, `C:\var\log\containerd\containerd.log`
-	r := node(t)
+	r := newNodeRig(t)
 	logs := func() (rotated []string) {
 		infos, err := r.Drive().ReadDir(folder)
 		r.must(err)
@@ -28,7 +28,7 @@ func TestServiceRotatesLogs(t *testing.T) {
 	}
 	write := func(size int) {
 		r.must(r.Drive().WriteFile(path, []byte(strings.Repeat("x", size))))
-		r.pass(timeouts.LogCheck)
+		r.advanceTime(timeouts.LogCheckInterval)
 	}
 	old := "containerd-" + r.ticking.Now().UTC().Add(-25*time.Hour).Format("20060102-150405") + ".log"
 	kept := []string{
@@ -58,8 +58,8 @@ func TestServiceRotatesLogs(t *testing.T) {
 		}
 	})
 	t.Run("that is no drift and no event", func(t *testing.T) {
-		if len(r.Events()) != 0 || strings.Contains(r.log(), "containerd.log") {
-			t.Errorf("events %+v, log %s", r.Events(), r.log())
+		if len(r.Events()) != 0 || strings.Contains(r.readLog(), "containerd.log") {
+			t.Errorf("events %+v, log %s", r.Events(), r.readLog())
 		}
 	})
 	t.Run("one that cannot be rotated is reported once, and the service goes on", func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestServiceRotatesLogs(t *testing.T) {
 		for range 3 {
 			write(2000)
 		}
-		if n := strings.Count(r.log(), "logs are not kept as they should be"); n != 1 {
-			t.Errorf("told %d times: %s", n, r.log())
+		if n := strings.Count(r.readLog(), "logs are not kept as they should be"); n != 1 {
+			t.Errorf("told %d times: %s", n, r.readLog())
 		}
 	})
 }
@@ -87,8 +87,8 @@ func tooLarge(r *rig) {
 	r.must(r.Drive().WriteFile(containerdLog, []byte(strings.Repeat("x", 1<<20))))
 }
 
-// copies returns the names of the rotated logs of containerd.
-func copies(r *rig) (names []string) {
+// rotatedLogs returns the names of the rotated logs of containerd.
+func rotatedLogs(r *rig) (names []string) {
 	r.Helper()
 	infos, err := r.Drive().ReadDir(`C:\var\log\containerd`)
 	r.must(err)
@@ -105,45 +105,45 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 	t.Parallel()
 	t.Run("a full disk is reported once, and once more after it had room", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		told := func(want int) {
 			t.Helper()
-			if n := strings.Count(r.log(), "logs are not kept as they should be"); n != want {
-				t.Errorf("told %d times, want %d: %s", n, want, r.log())
+			if n := strings.Count(r.readLog(), "logs are not kept as they should be"); n != want {
+				t.Errorf("told %d times, want %d: %s", n, want, r.readLog())
 			}
 		}
 		tooLarge(r)
 		mend := r.DiskFull(512 << 10)
 		for range 5 {
-			r.pass(timeouts.LogCheck)
+			r.advanceTime(timeouts.LogCheckInterval)
 		}
 		told(1)
 		mend()
-		r.pass(timeouts.LogCheck)
-		if n := len(copies(r)); n != 1 {
+		r.advanceTime(timeouts.LogCheckInterval)
+		if n := len(rotatedLogs(r)); n != 1 {
 			t.Errorf("%d copies", n)
 		}
 		tooLarge(r)
 		mend = r.DiskFull(512 << 10)
 		defer mend()
-		r.pass(timeouts.LogCheck)
+		r.advanceTime(timeouts.LogCheckInterval)
 		told(2)
 	})
 	t.Run("a log that another program has mapped stays, without copies", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		tooLarge(r)
 		unmap, err := r.MapFile(containerdLog)
 		r.must(err)
 		for range 3 {
-			r.pass(timeouts.LogCheck)
+			r.advanceTime(timeouts.LogCheckInterval)
 		}
-		if got := copies(r); len(got) != 0 {
+		if got := rotatedLogs(r); len(got) != 0 {
 			t.Errorf("copies %q", got)
 		}
 		unmap()
-		r.pass(timeouts.LogCheck)
-		if got := copies(r); len(got) != 1 {
+		r.advanceTime(timeouts.LogCheckInterval)
+		if got := rotatedLogs(r); len(got) != 1 {
 			t.Errorf("copies %q", got)
 		}
 	})
@@ -166,19 +166,19 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 	}
 	t.Run("a copy of a log that was not emptied is deleted", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		tooLarge(r)
 		defer half(r, false)()
 		for range 3 {
-			r.pass(timeouts.LogCheck)
+			r.advanceTime(timeouts.LogCheckInterval)
 		}
-		if got := copies(r); len(got) != 0 {
+		if got := rotatedLogs(r); len(got) != 0 {
 			t.Errorf("copies %q", got)
 		}
 	})
 	t.Run("while that copy cannot be deleted there is no other", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		tooLarge(r)
 		restore := half(r, false)
 		allow := r.OnOperation(func(o fake.Operation) error {
@@ -188,25 +188,25 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 			return nil
 		})
 		for range 3 {
-			r.pass(timeouts.LogCheck)
+			r.advanceTime(timeouts.LogCheckInterval)
 		}
-		if got := copies(r); len(got) != 1 {
+		if got := rotatedLogs(r); len(got) != 1 {
 			t.Errorf("copies %q", got)
 		}
 		allow()
 		restore()
-		r.pass(timeouts.LogCheck)
-		if got, left := copies(r), len(r.mustRead(containerdLog)); len(got) != 1 || left != 0 {
+		r.advanceTime(timeouts.LogCheckInterval)
+		if got, left := rotatedLogs(r), len(r.mustRead(containerdLog)); len(got) != 1 || left != 0 {
 			t.Errorf("copies %q, %d bytes left in the log", got, left)
 		}
 	})
 	t.Run("a copy of a log that was emptied all the same stays", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		tooLarge(r)
 		defer half(r, true)()
-		r.pass(timeouts.LogCheck)
-		if got := copies(r); len(got) != 1 {
+		r.advanceTime(timeouts.LogCheckInterval)
+		if got := rotatedLogs(r); len(got) != 1 {
 			t.Errorf("copies %q", got)
 		}
 	})

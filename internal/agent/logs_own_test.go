@@ -22,13 +22,13 @@ func (r *rig) restartAgent(between func()) {
 	r.Helper()
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
 	between()
-	n := r.count("ready", nodespec.ServiceAgent)
+	n := r.countEntries("ready", nodespec.ServiceAgent)
 	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
-	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
+	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.countEntries("ready", nodespec.ServiceAgent) > n }))
 }
 
-// logs returns the names in the directory of the service's log.
-func (r *rig) logs() []string {
+// logNames returns the names in the directory of the service's log.
+func (r *rig) logNames() []string {
 	r.Helper()
 	infos, err := r.Drive().ReadDir(logDirectory)
 	r.must(err)
@@ -45,28 +45,28 @@ func TestServiceLog(t *testing.T) {
 	t.Parallel()
 	t.Run("lines are added to what is there", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
-		before := r.log()
+		r := newNodeRig(t)
+		before := r.readLog()
 		r.restartAgent(func() {})
-		if after := r.log(); !strings.HasPrefix(after, before) || strings.Count(after, "runs as a service") != 2 {
+		if after := r.readLog(); !strings.HasPrefix(after, before) || strings.Count(after, "runs as a service") != 2 {
 			t.Errorf("got %q", after)
 		}
 	})
 	t.Run("a full file gets another name, and the youngest of those are kept", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		full := strings.Repeat("an old line\r\n", 100_000)
-		for i := range logs.Files + 3 {
+		for i := range logs.MaxFiles + 3 {
 			r.restartAgent(func() {
 				r.must(r.Drive().WriteFile(serviceLog, []byte(fmt.Sprint(i, "\r\n", full))))
 				r.ticking.Step(time.Second)
 			})
 		}
-		names := r.logs()
-		if len(names) != logs.Files+1 {
+		names := r.logNames()
+		if len(names) != logs.MaxFiles+1 {
 			t.Fatalf("got %q", names)
 		}
-		if log := r.log(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
+		if log := r.readLog(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
 			t.Errorf("the new log has %d bytes", len(log))
 		}
 		oldest, err := r.Drive().ReadFile(logDirectory + `\` + names[0])
@@ -77,23 +77,23 @@ func TestServiceLog(t *testing.T) {
 	})
 	t.Run("a file with another name is removed when it is old, and others' files never", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		for _, name := range []string{"windows-instance-config-daemon.exe-20260101-120000.INFO", "wicd-notes.log", "wicd-crash.log", "other-20260101-120000.log"} {
 			r.must(r.Drive().WriteFile(logDirectory+`\`+name, []byte("old")))
 		}
 		r.restartAgent(func() {})
-		if got := r.logs(); len(got) != 5 {
+		if got := r.logNames(); len(got) != 5 {
 			t.Errorf("too early: %q", got)
 		}
-		r.restartAgent(func() { r.ticking.Step(logs.FileAge + time.Hour) })
+		r.restartAgent(func() { r.ticking.Step(logs.MaxFileAge + time.Hour) })
 		want := "other-20260101-120000.log wicd-crash.log wicd-notes.log windows-instance-config-daemon.exe.INFO"
-		if got := strings.Join(r.logs(), " "); got != want {
+		if got := strings.Join(r.logNames(), " "); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 	t.Run("a full file that another program holds grows on", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		var release func()
 		r.restartAgent(func() {
 			r.must(r.Drive().WriteFile(serviceLog, []byte(strings.Repeat("an old line\r\n", 100_000))))
@@ -103,16 +103,16 @@ func TestServiceLog(t *testing.T) {
 		})
 		release()
 		r.restartAgent(func() {})
-		if log := r.log(); strings.Count(log, "runs as a service") != 2 {
+		if log := r.readLog(); strings.Count(log, "runs as a service") != 2 {
 			t.Errorf("a line is lost: %q", log)
 		}
 	})
 	t.Run("lines wait for a folder that is not there", func(t *testing.T) {
 		t.Parallel()
-		r := node(t)
+		r := newNodeRig(t)
 		r.must(r.Drive().RemoveAll(logDirectory))
-		r.pass(timeouts.DriftCheck)
-		if log := r.log(); !strings.Contains(log, "MakeDirectory "+logDirectory) {
+		r.advanceTime(timeouts.DriftCheckInterval)
+		if log := r.readLog(); !strings.Contains(log, "MakeDirectory "+logDirectory) {
 			t.Errorf("got %q", log)
 		}
 	})

@@ -43,7 +43,7 @@ func IsService(args []string) bool { return len(args) > 0 && verb.Name(args[0]) 
 // Main runs one command, or the service until ctx is done. A nonzero exit code means only failure: the output
 // contains the details.
 func Main(ctx context.Context, p Process) (exitCode int) {
-	in, err := parse(p.Args)
+	in, err := parseArgs(p.Args)
 	if err != nil {
 		_, _ = fmt.Fprintln(p.Stderr, err)
 		state.NewWriter(p.Stdout, p.Clock).Failure(&verb.Failure{Reason: verb.ReasonInvalidInput, Message: err.Error()})
@@ -54,10 +54,10 @@ func Main(ctx context.Context, p Process) (exitCode int) {
 		_, _ = fmt.Fprintln(p.Stdout, p.Version)
 		return 0
 	case verb.Service:
-		serve(ctx, p)
+		runService(ctx, p)
 		return 0
 	}
-	r := furnish(p, p.Stdout)
+	r := newCommandRunner(p, p.Stdout)
 	if err := r.run(ctx, in); err != nil {
 		r.Answer.Failure(state.FailureOf("", err))
 		return 1

@@ -18,16 +18,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// table returns the fake programs of the test payload. The agent's executable runs the agent itself.
-func (r *rig) table(content []byte) (fake.Program, error) {
+// findProgram returns the fake programs of the test payload. The agent's executable runs the agent itself.
+func (r *rig) findProgram(content []byte) (fake.Program, error) {
 	words := strings.Fields(string(content[:min(len(content), 80)]))
 	if len(words) < 3 || words[0] != "MZ" {
 		return nil, errors.New("not a stand-in")
 	}
 	programs := map[string]fake.Program{
-		"wicd.exe": r.agent, "containerd.exe": containerd, "shim.exe": idle, "kubelet.exe": kubelet,
+		"wicd.exe": r.runAgent, "containerd.exe": containerd, "shim.exe": idleProgram, "kubelet.exe": kubelet,
 		"hybrid-overlay-node.exe": r.hybridOverlay, "kube-proxy.exe": kubeProxy, "dockerd.exe": dockerd,
-		"windows-instance-config-daemon.exe": idle, "idle.exe": idle,
+		"windows-instance-config-daemon.exe": idleProgram, "idle.exe": idleProgram,
 	}
 	if known := programs[words[1]]; known != nil {
 		return known, nil
@@ -35,7 +35,7 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 	return nil, fmt.Errorf("no stand-in for %s", words[1])
 }
 
-func (r *rig) agent(ctx context.Context, p *fake.Process) int {
+func (r *rig) runAgent(ctx context.Context, p *fake.Process) int {
 	var ticking clock.WithTicker = r.ticking
 	if p.Service == "" {
 		ticking = r.clock // a test may change it while the service runs
@@ -44,7 +44,7 @@ func (r *rig) agent(ctx context.Context, p *fake.Process) int {
 	if bend := r.bent.Load(); bend != nil {
 		(*bend)(&bent)
 	}
-	if bend := r.former.Load(); bend != nil && p.Path == nodespec.AgentPath(sum(agentProgram)) {
+	if bend := r.former.Load(); bend != nil && p.Path == nodespec.AgentPath(hexDigest(agentProgram)) {
 		(*bend)(&bent)
 	}
 	return agent.Main(ctx, agent.Process{
@@ -53,7 +53,7 @@ func (r *rig) agent(ctx context.Context, p *fake.Process) int {
 	})
 }
 
-func idle(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }
+func idleProgram(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }
 
 func read(ctx context.Context, p *fake.Process, path string) (string, error) {
 	file, err := p.Host.Files.Open(ctx, path)
@@ -65,8 +65,8 @@ func read(ctx context.Context, p *fake.Process, path string) (string, error) {
 	return string(data), err
 }
 
-// note writes a file unless it exists.
-func note(ctx context.Context, p *fake.Process, path string) error {
+// writeOnce writes a file unless it exists.
+func writeOnce(ctx context.Context, p *fake.Process, path string) error {
 	if _, err := p.Host.Files.Stat(ctx, path); err == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func containerd(ctx context.Context, p *fake.Process) int {
 	err := p.ServeRuntime("npipe://./pipe/containerd-containerd", func() host.RuntimeStatus {
 		return host.RuntimeStatus{Name: "containerd", Version: "v1", Ready: true}
 	})
-	if err = errors.Join(err, note(ctx, p, `C:\ProgramData\containerd\image`), note(ctx, p, `C:\var\log\containerd\containerd.log`)); err != nil {
+	if err = errors.Join(err, writeOnce(ctx, p, `C:\ProgramData\containerd\image`), writeOnce(ctx, p, `C:\var\log\containerd\containerd.log`)); err != nil {
 		return 3
 	}
 	shim := p.Path[:strings.LastIndexByte(p.Path, '\\')] + `\shim.exe`
@@ -98,7 +98,7 @@ func containerd(ctx context.Context, p *fake.Process) int {
 	const layer, image = nodespec.LayersDirectory + `\2\sandbox.vhdx`, nodespec.LayersDirectory + `\1`
 	drive := p.Machine.Drive()
 	if err = errors.Join(drive.MkdirAll(nodespec.LayersDirectory+`\2`), drive.MkdirAll(image+`\Files`)); err == nil {
-		err = errors.Join(note(ctx, p, layer), note(ctx, p, image+`\Files\License.txt`))
+		err = errors.Join(writeOnce(ctx, p, layer), writeOnce(ctx, p, image+`\Files\License.txt`))
 	}
 	if err == nil {
 		err = errors.Join(p.Machine.MountSandbox(nodespec.ContainerdEndpoint, daemonPod, pod, layer), p.Machine.MakeLayer(image))
@@ -115,7 +115,7 @@ func kubelet(ctx context.Context, p *fake.Process) int {
 		return 2
 	}
 	err := p.ServeLocal(10248, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
-	if err = errors.Join(err, note(ctx, p, `C:\var\log\kubelet\kubelet.log`)); err != nil {
+	if err = errors.Join(err, writeOnce(ctx, p, `C:\var\log\kubelet\kubelet.log`)); err != nil {
 		return 3
 	}
 	<-ctx.Done()
@@ -148,7 +148,7 @@ func kubeProxy(ctx context.Context, p *fake.Process) int {
 	if err != nil || strings.Contains(config, "${") || !strings.Contains(config, "vip: 10.132.1.2\n") {
 		return 2
 	}
-	if note(ctx, p, `C:\var\log\kube-proxy\kube-proxy.log`) != nil {
+	if writeOnce(ctx, p, `C:\var\log\kube-proxy\kube-proxy.log`) != nil {
 		return 3
 	}
 	<-ctx.Done()

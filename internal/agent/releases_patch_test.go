@@ -20,7 +20,7 @@ func archiveOf(t *testing.T, content []byte) []byte {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	archive, err := p.Archive([]string{sum(content)})
+	archive, err := p.Archive([]string{hexDigest(content)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +31,12 @@ func archiveOf(t *testing.T, content []byte) []byte {
 	return b.Bytes()
 }
 
-func agentSource() payload.Source { return source("wicd", "v1", []string{"wicd.exe"}) }
+func agentSource() payload.Source { return newSource("wicd", "v1", []string{"wicd.exe"}) }
 
 func patchOf(t *testing.T, from, to []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := payload.MakePatch(&b, from, to); err != nil {
+	if err := payload.CreatePatch(&b, from, to); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -44,13 +44,13 @@ func patchOf(t *testing.T, from, to []byte) []byte {
 
 func TestPatchOfAFileThatTheHostHas(t *testing.T) {
 	t.Parallel()
-	before, after := program("kubelet.exe", "v1"), program("kubelet.exe", "v2")
+	before, after := programContent("kubelet.exe", "v1"), programContent("kubelet.exe", "v2")
 	apply := func(r *rig, archive []byte) verb.Line {
 		r.Helper()
 		r.versions = versions{"kubelet": "v2"}
-		data, err := r.full().Encode()
+		data, err := r.fullSpec().Encode()
 		r.must(err)
-		specPath, archivePath := nodespec.InboxSpec(sum(data)), nodespec.InboxPayload(sum(archive))
+		specPath, archivePath := nodespec.InboxSpec(hexDigest(data)), nodespec.InboxPayload(hexDigest(archive))
 		r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
 		r.must(r.Drive().WriteFile(specPath, data))
 		r.must(r.Drive().WriteFile(archivePath, archive))
@@ -58,34 +58,34 @@ func TestPatchOfAFileThatTheHostHas(t *testing.T) {
 		return line
 	}
 	t.Run("makes the new one", func(t *testing.T) {
-		r := joined(t)
+		r := newConfiguredRig(t)
 		if line := apply(r, archiveOf(t, patchOf(t, before, after))); line.Type != verb.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
-		path := versions{"kubelet": "v2"}.release("kubelet").Directory + `\kubelet.exe`
+		path := versions{"kubelet": "v2"}.releaseOf("kubelet").Directory + `\kubelet.exe`
 		if data, _ := r.Drive().ReadFile(path); !bytes.Equal(data, after) {
 			t.Errorf("%s is not the new file", path)
 		}
 	})
 	t.Run("is left when the old one is not what its name says, and the host can be sent the file", func(t *testing.T) {
-		r := joined(t)
+		r := newConfiguredRig(t)
 		r.must(r.Drive().MkdirAll(nodespec.IncomingRoot))
-		r.must(r.Drive().WriteFile(nodespec.IncomingRoot+`\`+sum([]byte("another")), []byte("cut")))
+		r.must(r.Drive().WriteFile(nodespec.IncomingRoot+`\`+hexDigest([]byte("another")), []byte("cut")))
 		if line := apply(r, archiveOf(t, patchOf(t, []byte("another"), after))); line.Type != verb.TypeFailure {
 			t.Fatalf("%s", line.Type)
 		}
-		r.applied(r.full())
+		r.mustApply(r.fullSpec())
 	})
 	for name, patch := range map[string][]byte{
 		"made for a file that the host has not": patchOf(t, []byte("another"), after),
 		"to a file that nobody wants":           patchOf(t, before, []byte("another")),
 	} {
 		t.Run(name+" is left, and the host can be sent the file", func(t *testing.T) {
-			r := joined(t)
+			r := newConfiguredRig(t)
 			if line := apply(r, archiveOf(t, patch)); line.Type != verb.TypeFailure {
 				t.Fatalf("%s", line.Type)
 			}
-			r.applied(r.full())
+			r.mustApply(r.fullSpec())
 		})
 	}
 }

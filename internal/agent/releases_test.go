@@ -23,8 +23,8 @@ import (
 var addRelease = flag.String("add-release", "", "add what this release's agent leaves on a host to testdata/releases")
 
 const (
-	releasesFolder = "testdata/releases"
-	releasesSums   = "SHA256SUMS"
+	releasesDirectory = "testdata/releases"
+	releasesSums      = "SHA256SUMS"
 )
 
 // platforms are the hosts of each release, with the specifics of their NodeSpecs.
@@ -37,7 +37,7 @@ var platforms = map[string]func(nodespec.NodeSpec) nodespec.NodeSpec{
 func recordFiles() map[string]string {
 	paths := map[string]string{
 		"spec.json": nodespec.SpecPath, "ledger.json": nodespec.LedgerPath, "applied.json": nodespec.AppliedPath,
-		"fallback.json": nodespec.FallbackPath, "fallback-applied.json": nodespec.FallbackAppliedPath,
+		"fallback.json": nodespec.RollbackTargetPath, "fallback-applied.json": nodespec.RollbackAppliedPath,
 	}
 	for _, release := range newSpec(nil).Releases {
 		paths["manifest-"+release.Component+".json"] = release.Manifest()
@@ -45,8 +45,8 @@ func recordFiles() map[string]string {
 	return paths
 }
 
-// become configures the host with the spec, and returns the spec extended during the configuration.
-func (r *rig) become(spec nodespec.NodeSpec) nodespec.NodeSpec {
+// configureWith configures the host with the spec, and returns the spec extended during the configuration.
+func (r *rig) configureWith(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	r.Helper()
 	for range 10 {
 		boot := r.BootID()
@@ -64,9 +64,9 @@ func (r *rig) become(spec nodespec.NodeSpec) nodespec.NodeSpec {
 		for _, need := range line.Result.Plan.Needs {
 			switch need {
 			case nodespec.NeedCertificate:
-				spec = spec.WithCertificate("", r.sign(line.Result.Facts.Identity.Request))
+				spec = spec.WithCertificate("", r.signRequest(line.Result.Facts.Identity.Request))
 			case nodespec.NeedCertificateOf(cloud.Name):
-				spec = spec.WithCertificate(cloud.Name, r.sign(line.Result.Facts.Identities[cloud.Name].Request))
+				spec = spec.WithCertificate(cloud.Name, r.signRequest(line.Result.Facts.Identities[cloud.Name].Request))
 			case nodespec.NeedPodSubnet:
 				spec.Network.PodSubnet = podSubnet
 			}
@@ -76,12 +76,12 @@ func (r *rig) become(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// leaves returns the files that the current agent leaves on a host of the platform: the files of a node in
+// collectLeftFiles returns the files that the current agent leaves on a host of the platform: the files of a node in
 // service, and the rollback target that is kept during an upgrade.
-func leaves(t *testing.T, platform string) map[string][]byte {
+func collectLeftFiles(t *testing.T, platform string) map[string][]byte {
 	t.Helper()
 	r := newRig(t).start()
-	former := r.become(platforms[platform](newSpec(nil)))
+	former := r.configureWith(platforms[platform](newSpec(nil)))
 	left := map[string][]byte{}
 	collect := func() {
 		for name, path := range recordFiles() {
@@ -91,7 +91,7 @@ func leaves(t *testing.T, platform string) map[string][]byte {
 		}
 	}
 	collect()
-	r.result(r.upgrade(platforms[platform](r.next()), former))
+	r.mustResult(r.applyUpgrade(platforms[platform](r.nextSpec()), former))
 	collect()
 	if len(left) != len(recordFiles()) {
 		t.Fatalf("%d files of %d are there", len(left), len(recordFiles()))
@@ -101,9 +101,9 @@ func leaves(t *testing.T, platform string) map[string][]byte {
 
 func TestFilesOfReleases(t *testing.T) {
 	if *addRelease != "" {
-		add(t, *addRelease)
+		writeRelease(t, *addRelease)
 	}
-	sums, err := os.ReadFile(filepath.Join(releasesFolder, releasesSums))
+	sums, err := os.ReadFile(filepath.Join(releasesDirectory, releasesSums))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,13 +111,13 @@ func TestFilesOfReleases(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(string(sums)), "\n") {
 		want, name, _ := strings.Cut(line, "  ")
 		listed = append(listed, name)
-		data, err := os.ReadFile(filepath.Join(releasesFolder, name))
-		if err != nil || sum(data) != want {
+		data, err := os.ReadFile(filepath.Join(releasesDirectory, name))
+		if err != nil || hexDigest(data) != want {
 			t.Errorf("%s is not what that release has left on hosts (%v): put it back; files of releases are only ever added", name, err)
 		}
 	}
 	t.Run("each is listed with its digest", func(t *testing.T) {
-		for _, name := range filesIn(t, releasesFolder) {
+		for _, name := range filesIn(t, releasesDirectory) {
 			if name != releasesSums && !slices.Contains(listed, name) {
 				t.Errorf("%s is not listed", name)
 			}
@@ -140,19 +140,19 @@ func filesIn(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// add adds the files of a release. Existing files are not changed.
-func add(t *testing.T, release string) {
+// writeRelease adds the files of a release. Existing files are not changed.
+func writeRelease(t *testing.T, release string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(releasesFolder, release)); err == nil {
+	if _, err := os.Stat(filepath.Join(releasesDirectory, release)); err == nil {
 		t.Fatalf("release %s is there; files of releases are only ever added", release)
 	}
 	var lines bytes.Buffer
 	for platform := range platforms {
-		folder := filepath.Join(releasesFolder, release, platform)
+		folder := filepath.Join(releasesDirectory, release, platform)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for name, data := range leaves(t, platform) {
+		for name, data := range collectLeftFiles(t, platform) {
 			if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -162,10 +162,10 @@ func add(t *testing.T, release string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&lines, "%s  %s/%s/%s\n", sum(data), release, platform, name)
+			fmt.Fprintf(&lines, "%s  %s/%s/%s\n", hexDigest(data), release, platform, name)
 		}
 	}
-	file, err := os.OpenFile(filepath.Join(releasesFolder, releasesSums), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(releasesDirectory, releasesSums), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,12 +177,12 @@ func add(t *testing.T, release string) {
 	}
 }
 
-// released returns the files of a release, by name in testdata.
-func released(t *testing.T, release, platform string) map[string][]byte {
+// readReleaseFiles returns the files of a release, by name in testdata.
+func readReleaseFiles(t *testing.T, release, platform string) map[string][]byte {
 	t.Helper()
 	left := map[string][]byte{}
 	for name := range recordFiles() {
-		data, err := os.ReadFile(filepath.Join(releasesFolder, release, platform, name))
+		data, err := os.ReadFile(filepath.Join(releasesDirectory, release, platform, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,10 +191,10 @@ func released(t *testing.T, release, platform string) map[string][]byte {
 	return left
 }
 
-// releases returns the releases with files in testdata.
-func releases(t *testing.T) (names []string) {
+// listReleases returns the releases with files in testdata.
+func listReleases(t *testing.T) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(releasesFolder)
+	entries, err := os.ReadDir(releasesDirectory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,17 +21,17 @@ func TestNodeCondition(t *testing.T) {
 	t.Parallel()
 	t.Run("says that the host matches its spec, with the kubelet's certificate, and leaves the kubelet's conditions alone", func(t *testing.T) {
 		t.Parallel()
-		r, n, spec := publishes(t)
-		if _, patches := n.counts(); patches != 1 {
+		r, n, spec := newPublishingRig(t)
+		if _, patches := n.requestCounts(); patches != 1 {
 			t.Errorf("%d patches", patches)
 		}
-		last, _ := n.counts()
-		sent := n.request(last - 1)
+		last, _ := n.requestCounts()
+		sent := n.requestAt(last - 1)
 		leaf := sent.as.Certificate.Leaf
 		if sent.method != http.MethodPatch || sent.url != nodeURL+"/status" || string(sent.as.Authorities) != "authorities\n" || leaf == nil || leaf.Subject.CommonName != spec.Identity.CommonName {
 			t.Errorf("%s %s, %q, %+v", sent.method, sent.url, sent.as.Authorities, leaf)
 		}
-		got := n.condition()
+		got := n.configCondition()
 		if got.Reason != nodespec.ConfigurationInSync || !strings.Contains(got.Message, spec.Digest()) || !strings.Contains(got.Message, "agent 1.0.0") ||
 			got.LastTransitionTime.IsZero() || !got.LastTransitionTime.Equal(&got.LastHeartbeatTime) {
 			t.Errorf("%+v", got)
@@ -39,15 +39,15 @@ func TestNodeCondition(t *testing.T) {
 		if n.conditionOf(corev1.NodeReady).Status != corev1.ConditionTrue {
 			t.Errorf("%+v", n.node.Status.Conditions)
 		}
-		r.quiet(n)
+		r.checkQuiet(n)
 	})
 	t.Run("is written again from time to time, as a sign of life", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
-		first := n.condition()
-		r.passUntil("a sign of life", func() bool { return n.condition().LastHeartbeatTime.After(first.LastHeartbeatTime.Time) })
-		got := n.condition()
-		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < timeouts.ConditionInterval || age > timeouts.ConditionInterval+timeouts.DriftCheck {
+		r, n, _ := newPublishingRig(t)
+		first := n.configCondition()
+		r.passUntil("a sign of life", func() bool { return n.configCondition().LastHeartbeatTime.After(first.LastHeartbeatTime.Time) })
+		got := n.configCondition()
+		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < timeouts.ConditionInterval || age > timeouts.ConditionInterval+timeouts.DriftCheckInterval {
 			t.Errorf("it came after %s", age)
 		}
 		if !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
@@ -56,77 +56,77 @@ func TestNodeCondition(t *testing.T) {
 	})
 	t.Run("says what was repaired, with its reason, and that the host matches again", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
+		r, n, _ := newPublishingRig(t)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.passUntil("the repair", func() bool { return n.condition().Status == corev1.ConditionFalse })
+		r.passUntil("the repair", func() bool { return n.configCondition().Status == corev1.ConditionFalse })
 		const repair = "StartService kube-proxy (service kube-proxy does not run)"
-		if got := n.condition(); got.Reason != nodespec.ConfigurationRepaired || !strings.HasPrefix(got.Message, "Drift was repaired, most recently at ") || !strings.HasSuffix(got.Message, "Z: "+repair+".") {
+		if got := n.configCondition(); got.Reason != nodespec.ConfigurationRepaired || !strings.HasPrefix(got.Message, "Drift was repaired, most recently at ") || !strings.HasSuffix(got.Message, "Z: "+repair+".") {
 			t.Errorf("%+v", got)
 		}
-		r.passUntil("the end", func() bool { return n.condition().Status == corev1.ConditionTrue })
-		if got := n.condition(); !strings.Contains(got.Message, "Last repair ") || !strings.Contains(got.Message, repair) {
+		r.passUntil("the end", func() bool { return n.configCondition().Status == corev1.ConditionTrue })
+		if got := n.configCondition(); !strings.Contains(got.Message, "Last repair ") || !strings.Contains(got.Message, repair) {
 			t.Errorf("%+v", got)
 		}
-		r.quiet(n)
+		r.checkQuiet(n)
 	})
 	t.Run("says what cannot be repaired once, and that it is over", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
+		r, n, _ := newPublishingRig(t)
 		mend := r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.passUntil("the trouble", func() bool { return n.condition().Reason == nodespec.ConfigurationDrifted })
-		if got := n.condition(); got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "StartService kube-proxy") || !strings.Contains(got.Message, "exit code is 7") {
+		r.passUntil("the trouble", func() bool { return n.configCondition().Reason == nodespec.ConfigurationDrifted })
+		if got := n.configCondition(); got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "StartService kube-proxy") || !strings.Contains(got.Message, "exit code is 7") {
 			t.Errorf("%+v", got)
 		}
-		r.quiet(n)
+		r.checkQuiet(n)
 		mend()
-		r.passUntil("the end of the trouble", func() bool { return n.condition().Status == corev1.ConditionTrue })
+		r.passUntil("the end of the trouble", func() bool { return n.configCondition().Status == corev1.ConditionTrue })
 	})
 	t.Run("says what is left to the operator", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
-		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
-		r.passUntil("the condition", func() bool { return n.condition().Reason == nodespec.ConfigurationNeedsOperator })
-		if got := n.condition(); !strings.Contains(got.Message, "left to the operator: bin\\win-overlay.exe of cni, which is not on the host") {
+		r, n, _ := newPublishingRig(t)
+		r.must(r.Drive().RemoveAll(versions{}.releaseOf("cni").Directory))
+		r.passUntil("the condition", func() bool { return n.configCondition().Reason == nodespec.ConfigurationNeedsOperator })
+		if got := n.configCondition(); !strings.Contains(got.Message, "left to the operator: bin\\win-overlay.exe of cni, which is not on the host") {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("keeps the time of its last transition when the service starts again", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
-		first := n.condition()
+		r, n, _ := newPublishingRig(t)
+		first := n.configCondition()
 		r.restartAgent(func() {})
-		r.passUntil("a sign of life", func() bool { _, patches := n.counts(); return patches == 2 })
-		if got := n.condition(); !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
+		r.passUntil("a sign of life", func() bool { _, patches := n.requestCounts(); return patches == 2 })
+		if got := n.configCondition(); !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
 			t.Errorf("%+v, before %+v", got, first)
 		}
-		r.quiet(n)
+		r.checkQuiet(n)
 	})
 	t.Run("that the operator has set to Unknown says what is when the agent is back, and since then only", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
-		first := n.condition()
-		n.silence()
-		r.passUntil("a sign of life", func() bool { return n.condition().Status == corev1.ConditionTrue })
-		if got := n.condition(); got.Reason != nodespec.ConfigurationInSync || !got.LastTransitionTime.After(first.LastTransitionTime.Time) {
+		r, n, _ := newPublishingRig(t)
+		first := n.configCondition()
+		n.setConditionUnknown()
+		r.passUntil("a sign of life", func() bool { return n.configCondition().Status == corev1.ConditionTrue })
+		if got := n.configCondition(); got.Reason != nodespec.ConfigurationInSync || !got.LastTransitionTime.After(first.LastTransitionTime.Time) {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("that changes all the time is written slower and slower, and says what is at the end", func(t *testing.T) {
 		t.Parallel()
-		r, n, _ := publishes(t)
+		r, n, _ := newPublishingRig(t)
 		begin := r.ticking.Now()
 		for r.ticking.Since(begin) < time.Hour { // a service that repeatedly fails and recovers
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(timeouts.DriftCheck)
+			r.advanceTime(timeouts.DriftCheckInterval)
 			mend()
-			r.pass(timeouts.DriftCheck)
+			r.advanceTime(timeouts.DriftCheckInterval)
 		}
-		if _, patches := n.counts(); patches > 17 {
+		if _, patches := n.requestCounts(); patches > 17 {
 			t.Errorf("%d patches in an hour", patches)
 		}
-		r.passUntil("the state at the end", func() bool { return n.condition().Status == corev1.ConditionTrue })
+		r.passUntil("the state at the end", func() bool { return n.configCondition().Status == corev1.ConditionTrue })
 	})
 }
 
@@ -134,18 +134,18 @@ func TestNodeCondition(t *testing.T) {
 // operator's alert counts the reports.
 func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	r, n, _ := publishes(t)
+	r, n, _ := newPublishingRig(t)
 	told := map[string]bool{}
-	for begin := r.ticking.Now(); r.ticking.Since(begin) < time.Hour; r.pass(timeouts.DriftCheck) {
+	for begin := r.ticking.Now(); r.ticking.Since(begin) < time.Hour; r.advanceTime(timeouts.DriftCheckInterval) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		if got := n.condition(); got.Reason == nodespec.ConfigurationRepaired {
+		if got := n.configCondition(); got.Reason == nodespec.ConfigurationRepaired {
 			told[got.Message] = true
 		}
 	}
 	if len(told) < 5 {
 		t.Errorf("within an hour %d repairs are reported", len(told))
 	}
-	if _, patches := n.counts(); patches > 17 {
+	if _, patches := n.requestCounts(); patches > 17 {
 		t.Errorf("%d patches in an hour", patches)
 	}
 }
@@ -153,7 +153,7 @@ func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
 // Neither the content of a secret file nor a service's environment is in the condition. Rule 9.
 func TestNodeConditionHasNoSecrets(t *testing.T) {
 	t.Parallel()
-	r, n, spec := publishes(t)
+	r, n, spec := newPublishingRig(t)
 	const path = `C:\k\config.json`
 	spec.Services = slices.Clone(spec.Services)
 	for i := range spec.Services {
@@ -165,9 +165,9 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 	r.must(r.Drive().WriteFile(path, []byte("former canary\n")))
 	said := func() string {
 		var all strings.Builder
-		requests, _ := n.counts()
+		requests, _ := n.requestCounts()
 		for i := range requests {
-			all.Write(n.request(i).body)
+			all.Write(n.requestAt(i).body)
 		}
 		return all.String()
 	}
@@ -181,7 +181,7 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 		return nil
 	})
 	r.must(r.Drive().WriteFile(path, []byte("another canary\n")))
-	r.passUntil("the failure", func() bool { return n.condition().Reason == nodespec.ConfigurationDrifted })
+	r.passUntil("the failure", func() bool { return n.configCondition().Reason == nodespec.ConfigurationDrifted })
 	key, err := r.Drive().ReadFile(spec.Identity.Path(nodespec.CurrentCertificate))
 	r.must(err)
 	if all := said(); strings.Contains(all, "canary") || strings.Contains(all, "PRIVATE KEY") || strings.Contains(all, string(key)) {
@@ -193,11 +193,11 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 func TestNodeConditionOverHTTPS(t *testing.T) {
 	t.Parallel()
 	server, requests := reporttest.NewServer(t, authority(), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
-	r := node(t, func(r *rig) { r.api, r.validity = report.HTTPS{}, 48*time.Hour })
-	spec := withCondition(r.full())
+	r := newNodeRig(t, func(r *rig) { r.api, r.validity = report.HTTPS{}, 48*time.Hour })
+	spec := withCondition(r.fullSpec())
 	spec.Reporting.URL = server.URL + "/api/v1/nodes/node-a"
 	spec.Files[len(spec.Files)-1].Content = string(reporttest.AuthoritiesOf(server))
-	r.result(r.apply(spec))
+	r.mustResult(r.apply(spec))
 	r.passUntil("a condition", func() bool { return len(requests()) > 1 })
 	got := requests()[1]
 	if got.Method != http.MethodPatch || got.Path != "/api/v1/nodes/node-a/status" || got.Kind != "application/strategic-merge-patch+json" ||

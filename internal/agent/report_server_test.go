@@ -88,14 +88,14 @@ func (n *nodeServer) Send(ctx context.Context, as report.Credentials, method, ur
 	return http.StatusOK, after, json.Unmarshal(after, &n.node)
 }
 
-func (n *nodeServer) set(answer func(ctx context.Context) (int, error)) {
+func (n *nodeServer) setAnswer(answer func(ctx context.Context) (int, error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.answer = answer
 }
 
-// counts returns the numbers of received requests and accepted patches.
-func (n *nodeServer) counts() (requests, patches int) {
+// requestCounts returns the numbers of received requests and accepted patches.
+func (n *nodeServer) requestCounts() (requests, patches int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.requests), n.patches
@@ -107,14 +107,14 @@ func (n *nodeServer) isBusy() bool {
 	return n.busy > 0
 }
 
-func (n *nodeServer) request(i int) written {
+func (n *nodeServer) requestAt(i int) written {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.requests[i]
 }
 
-// condition returns the Node's condition WindowsConfiguration.
-func (n *nodeServer) condition() corev1.NodeCondition {
+// configCondition returns the Node's condition WindowsConfiguration.
+func (n *nodeServer) configCondition() corev1.NodeCondition {
 	return n.conditionOf(nodespec.ConditionConfiguration)
 }
 
@@ -129,8 +129,8 @@ func (n *nodeServer) conditionOf(kind corev1.NodeConditionType) corev1.NodeCondi
 	return corev1.NodeCondition{}
 }
 
-// silence sets the condition to Unknown, as the operator does while the agent is silent.
-func (n *nodeServer) silence() {
+// setConditionUnknown sets the condition to Unknown, as the operator does while the agent is silent.
+func (n *nodeServer) setConditionUnknown() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range n.node.Status.Conditions {
@@ -140,14 +140,14 @@ func (n *nodeServer) silence() {
 	}
 }
 
-// publishes returns a node whose agent has written its condition for the first time.
-func publishes(t *testing.T) (*rig, *nodeServer, nodespec.NodeSpec) {
+// newPublishingRig returns a node whose agent has written its condition for the first time.
+func newPublishingRig(t *testing.T) (*rig, *nodeServer, nodespec.NodeSpec) {
 	t.Helper()
 	n := newNodeServer()
-	r := node(t, func(r *rig) { r.api, r.validity = n, 30*24*time.Hour })
-	spec := withCondition(r.full())
-	r.result(r.apply(spec))
-	r.passUntil("a first condition", func() bool { return n.condition().Status == corev1.ConditionTrue })
+	r := newNodeRig(t, func(r *rig) { r.api, r.validity = n, 30*24*time.Hour })
+	spec := withCondition(r.fullSpec())
+	r.mustResult(r.apply(spec))
+	r.passUntil("a first condition", func() bool { return n.configCondition().Status == corev1.ConditionTrue })
 	return r, n, spec
 }
 
@@ -160,7 +160,7 @@ func (r *rig) passAnswered(by time.Duration) {
 			runtime.Gosched()
 		}
 	}
-	r.pass(by)
+	r.advanceTime(by)
 }
 
 // passUntil advances the time of the agent's service until the condition holds.
@@ -168,25 +168,25 @@ func (r *rig) passUntil(what string, condition func() bool) {
 	r.Helper()
 	for !condition() {
 		if r.ctx.Err() != nil {
-			r.Fatalf("waited in vain for %s; the log: %s", what, r.log())
+			r.Fatalf("waited in vain for %s; the log: %s", what, r.readLog())
 		}
-		r.passAnswered(timeouts.DriftPoll)
+		r.passAnswered(timeouts.DriftPollInterval)
 	}
 }
 
-// quiet advances the time while the condition may only be written as a heartbeat.
-func (r *rig) quiet(n *nodeServer) {
+// checkQuiet advances the time while the condition may only be written as a heartbeat.
+func (r *rig) checkQuiet(n *nodeServer) {
 	r.Helper()
 	said := func() string {
-		c := n.condition()
+		c := n.configCondition()
 		return fmt.Sprint(c.Status, c.Reason, c.Message, c.LastTransitionTime)
 	}
-	before, _ := n.counts()
+	before, _ := n.requestCounts()
 	was := said()
-	for range 4 * int(timeouts.ConditionInterval/timeouts.DriftCheck) {
-		r.passAnswered(timeouts.DriftCheck)
+	for range 4 * int(timeouts.ConditionInterval/timeouts.DriftCheckInterval) {
+		r.passAnswered(timeouts.DriftCheckInterval)
 	}
-	if after, _ := n.counts(); after-before > 2*5 || said() != was {
+	if after, _ := n.requestCounts(); after-before > 2*5 || said() != was {
 		r.Errorf("%d requests more; it says %s, and said %s", after-before, said(), was)
 	}
 }

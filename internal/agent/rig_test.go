@@ -48,7 +48,7 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
 	r := &rig{T: t, clock: clock.RealClock{}, stepping: newVerbClock(), ticking: newServiceClock(), requests: map[string]bool{}, validity: time.Hour, program: agentProgram}
-	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.table}
+	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.findProgram}
 	for _, each := range change {
 		each(&options)
 	}
@@ -60,8 +60,8 @@ func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	return r
 }
 
-// bend changes the view of the host for agents that start from now on.
-func (r *rig) bend(how func(*host.Host)) { r.bent.Store(&how) }
+// bendHost changes the view of the host for agents that start from now on.
+func (r *rig) bendHost(how func(*host.Host)) { r.bent.Store(&how) }
 
 // start boots the machine and records its state.
 func (r *rig) start() *rig {
@@ -93,10 +93,10 @@ func (r *rig) must(err error) {
 	}
 }
 
-// push uploads the agent like the operator.
-func (r *rig) push() string {
+// uploadAgent uploads the agent like the operator.
+func (r *rig) uploadAgent() string {
 	r.Helper()
-	path := nodespec.AgentPath(sum(r.program))
+	path := nodespec.AgentPath(hexDigest(r.program))
 	r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
 	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 	if _, err := r.Drive().Stat(path); err != nil {
@@ -109,7 +109,7 @@ func (r *rig) push() string {
 // of all started steps.
 func (r *rig) run(args ...string) (last verb.Line, steps []string) {
 	r.Helper()
-	return r.runFrom(r.push(), args...)
+	return r.runFrom(r.uploadAgent(), args...)
 }
 
 // runFrom runs a command of the agent at the path.
@@ -148,15 +148,15 @@ func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []stri
 // apply sends the spec and the payload missing on the host, and runs the command.
 func (r *rig) apply(spec nodespec.NodeSpec) (verb.Line, []string) {
 	r.Helper()
-	args := r.send(spec)
+	args := r.sendSpec(spec)
 	if args == nil {
 		return verb.Line{}, nil
 	}
 	return r.run(append([]string{"apply"}, args...)...)
 }
 
-// send uploads spec and payload and returns the flags; nil if the command facts was killed.
-func (r *rig) send(spec nodespec.NodeSpec) []string {
+// sendSpec uploads spec and payload and returns the flags; nil if the command facts was killed.
+func (r *rig) sendSpec(spec nodespec.NodeSpec) []string {
 	r.Helper()
 	line, _ := r.run("facts")
 	if line.Result == nil {
@@ -164,20 +164,20 @@ func (r *rig) send(spec nodespec.NodeSpec) []string {
 	}
 	data, err := spec.Encode()
 	r.must(err)
-	path := nodespec.InboxSpec(sum(data))
+	path := nodespec.InboxSpec(hexDigest(data))
 	r.must(r.Drive().WriteFile(path, data))
 	args := []string{"--spec", path}
-	if lacking := lacking(spec, line.Result.Facts.Payload); len(lacking) > 0 {
-		archive, err := pack(r.TempDir(), r.versions, lacking)
+	if lacking := missingDigests(spec, line.Result.Facts.Payload); len(lacking) > 0 {
+		archive, err := packArchive(r.TempDir(), r.versions, lacking)
 		r.must(err)
-		path := nodespec.InboxPayload(sum(archive))
+		path := nodespec.InboxPayload(hexDigest(archive))
 		r.must(r.Drive().WriteFile(path, archive))
 		args = append(args, "--payload", path)
 	}
 	return args
 }
 
-func lacking(spec nodespec.NodeSpec, present map[string]string) []string {
+func missingDigests(spec nodespec.NodeSpec, present map[string]string) []string {
 	var sums []string
 	for _, release := range spec.Releases {
 		for _, file := range release.Files {
@@ -190,9 +190,9 @@ func lacking(spec nodespec.NodeSpec, present map[string]string) []string {
 	return slices.Compact(sums)
 }
 
-// configure repeats the actions of the operator until the host is a node, through restarts of the host and
+// configureHost repeats the actions of the operator until the host is a node, through restarts of the host and
 // kills of the agent.
-func (r *rig) configure() (steps []string) {
+func (r *rig) configureHost() (steps []string) {
 	r.Helper()
 	return r.configureUntil(func() bool { return false })
 }
@@ -219,7 +219,7 @@ func (r *rig) configureTo(spec nodespec.NodeSpec, ended func() bool) (steps []st
 		case verb.TypeFailure:
 			r.Fatalf("apply: %s: %v", line.Failure.Reason, line.Failure)
 		case verb.TypeResult:
-			if !r.satisfy(&spec, *line.Result) {
+			if !r.satisfyNeeds(&spec, *line.Result) {
 				return steps
 			}
 		default: // killed
@@ -230,12 +230,12 @@ func (r *rig) configureTo(spec nodespec.NodeSpec, ended func() bool) (steps []st
 	return nil
 }
 
-// satisfy provides the input needed by the agent; false if none is needed.
-func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
+// satisfyNeeds provides the input needed by the agent; false if none is needed.
+func (r *rig) satisfyNeeds(spec *nodespec.NodeSpec, result verb.Result) bool {
 	r.Helper()
 	needs := result.Plan.Needs
 	if slices.Contains(needs, nodespec.NeedCertificate) {
-		spec.Identity.Certificate = r.sign(result.Facts.Identity.Request)
+		spec.Identity.Certificate = r.signRequest(result.Facts.Identity.Request)
 		return true
 	}
 	if slices.Contains(needs, nodespec.NeedPodSubnet) {
@@ -252,19 +252,19 @@ func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
 // restart has not restarted the host: the operator detects that by the boot ID and repeats the command.
 func (r *rig) awaitBoot(before string) {
 	r.Helper()
-	if r.Running() && r.BootID() == before {
+	if r.IsRunning() && r.BootID() == before {
 		return
 	}
-	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.BootID() != before && m.Running() }))
+	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.BootID() != before && m.IsRunning() }))
 }
 
 func (r *rig) awaitRunning() {
 	r.Helper()
-	r.must(r.WaitFor(r.ctx, (*fake.Machine).Running))
+	r.must(r.WaitFor(r.ctx, (*fake.Machine).IsRunning))
 }
 
-// awaitSettled waits until the services have finished their start.
-func (r *rig) awaitSettled() {
+// awaitServices waits until the services have finished their start.
+func (r *rig) awaitServices() {
 	r.Helper()
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
 		for _, path := range []string{`C:\var\log\kubelet\kubelet.log`, `C:\var\log\containerd\containerd.log`, `C:\var\log\kube-proxy\kube-proxy.log`, serviceLog} {
@@ -272,12 +272,12 @@ func (r *rig) awaitSettled() {
 				return false
 			}
 		}
-		return r.count("ready", nodespec.ServiceAgent) > 0 && r.count(fake.KindProcess, "start "+newSpec(nil).Releases[1].Directory+`\shim.exe`) > 0
+		return r.countEntries("ready", nodespec.ServiceAgent) > 0 && r.countEntries(fake.KindProcess, "start "+newSpec(nil).Releases[1].Directory+`\shim.exe`) > 0
 	}))
 }
 
-// remove restores the host through the agent, and deletes the agent's directory like the operator.
-func (r *rig) remove() (steps []string) {
+// removeNode restores the host through the agent, and deletes the agent's directory like the operator.
+func (r *rig) removeNode() (steps []string) {
 	r.Helper()
 	for range 30 {
 		boot := r.BootID()
@@ -305,28 +305,28 @@ func (r *rig) remove() (steps []string) {
 	return nil
 }
 
-// plan returns the plan of the agent for the current state.
-func (r *rig) plan(spec nodespec.NodeSpec) plan.Plan {
+// runPlan returns the plan of the agent for the current state.
+func (r *rig) runPlan(spec nodespec.NodeSpec) plan.Plan {
 	r.Helper()
-	line, _ := r.run(append([]string{"plan"}, r.send(spec)...)...)
+	line, _ := r.run(append([]string{"plan"}, r.sendSpec(spec)...)...)
 	if line.Result == nil || line.Result.Plan == nil {
 		r.Fatalf("no plan: %+v", line.Failure)
 	}
 	return *line.Result.Plan
 }
 
-// full returns the complete spec of the configured host.
-func (r *rig) full() nodespec.NodeSpec {
+// fullSpec returns the complete spec of the configured host.
+func (r *rig) fullSpec() nodespec.NodeSpec {
 	spec := newSpec(r.versions)
 	spec.Network.PodSubnet = podSubnet
 	return spec
 }
 
-func (r *rig) count(kind fake.Kind, detail string) int {
+func (r *rig) countEntries(kind fake.Kind, detail string) int {
 	return len(r.Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.Contains(e.Detail, detail) }))
 }
 
-func names(p plan.Plan) string {
+func formatSteps(p plan.Plan) string {
 	var lines []string
 	for _, step := range p.Steps {
 		lines = append(lines, fmt.Sprintf("%s (%s)", step.Name, step.Reason))

@@ -15,7 +15,7 @@ import (
 // secret, even after failed operations. Rule 8.
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	const path = `C:\k\config.json`
 	private := func() bool {
 		info, err := r.Drive().Stat(path)
@@ -29,19 +29,19 @@ func TestSecretFiles(t *testing.T) {
 	t.Run("one that others may read is written anew", func(t *testing.T) {
 		r.must(r.Drive().Remove(path))
 		r.must(r.Drive().WriteFile(path, []byte("credentials canary\r\n")))
-		if steps := r.applied(r.full()); !slices.Equal(steps, []string{"WriteFile " + path}) || !private() {
+		if steps := r.mustApply(r.fullSpec()); !slices.Equal(steps, []string{"WriteFile " + path}) || !private() {
 			t.Errorf("steps %q, for administrators only: %t", steps, private())
 		}
 	})
 	t.Run("no answer, log or event has it", func(t *testing.T) {
-		spec := r.full()
+		spec := r.fullSpec()
 		spec.Services[1].Environment = []string{"HTTPS_PROXY=http://user:canary@proxy.example:3128"}
 		for i := range spec.Files {
 			if spec.Files[i].Path == path {
 				spec.Files[i].Secret = "other canary\n"
 			}
 		}
-		args := append([]string{"apply"}, r.send(spec)...)
+		args := append([]string{"apply"}, r.sendSpec(spec)...)
 		var said, kept strings.Builder
 		for _, failing := range []string{"Files.Write", "Services.Configure", ""} {
 			remove := r.OnOperation(func(o fake.Operation) error {
@@ -51,7 +51,7 @@ func TestSecretFiles(t *testing.T) {
 				return nil
 			})
 			r.must(r.Drive().WriteFile(args[2], mustEncode(t, spec)))
-			_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: args, Stdout: &said, Stderr: &said})
+			_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: args, Stdout: &said, Stderr: &said})
 			r.must(err)
 			remove()
 			lines, err := r.Drive().ReadFile(nodespec.LastRunPath("apply"))
@@ -67,7 +67,7 @@ func TestSecretFiles(t *testing.T) {
 			text += event.Message
 		}
 		r.restartAgent(func() {})
-		if text += r.log(); strings.Contains(text, "canary") || !strings.Contains(text, `WriteFile C:\\k\\config.json`) {
+		if text += r.readLog(); strings.Contains(text, "canary") || !strings.Contains(text, `WriteFile C:\\k\\config.json`) {
 			t.Errorf("the secret is logged, or the test does not see the log:\n%s", text)
 		}
 		for _, entry := range r.Journal().Entries(nil) {

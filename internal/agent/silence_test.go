@@ -53,23 +53,23 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("a check that gets no answer has failed", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		r.bend(func(h *host.Host) { h.Probes = silentProbes{h.Probes, r.stepping} })
+		r := newConfiguredRig(t)
+		r.bendHost(func(h *host.Host) { h.Probes = silentProbes{h.Probes, r.stepping} })
 		line, _ := r.runStepping("verify")
 		if line.Type != verb.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
 		for _, check := range line.Result.Checks {
-			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, timeouts.LimitCheck.String())) {
+			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, timeouts.CheckTimeout.String())) {
 				t.Errorf("got %+v", check)
 			}
 		}
 	})
 	t.Run("facts are waited for only so long", func(t *testing.T) {
 		t.Parallel()
-		r := joined(t)
-		args := append([]string{"plan"}, r.send(r.full())...)
-		r.bend(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
+		r := newConfiguredRig(t)
+		args := append([]string{"plan"}, r.sendSpec(r.fullSpec())...)
+		r.bendHost(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
 		if line, _ := r.run(args...); line.Type != verb.TypeResult {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
@@ -77,8 +77,8 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Run("steps are waited for only so long", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
-		r.bend(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
-		r.start().configure()
+		r.bendHost(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
+		r.start().configureHost()
 	})
 }
 
@@ -89,14 +89,14 @@ type impatientNetworks struct{ hns }
 type hns = host.Networks
 
 func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
-	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.LimitFacts {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.FactsTimeout {
 		return nil, errors.New("there is no limit")
 	}
 	return n.hns.Networks(ctx)
 }
 
 func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
-	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.LimitStep {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.StepTimeout {
 		return host.HNSEndpoint{}, errors.New("there is no limit")
 	}
 	return n.hns.CreateEndpoint(ctx, network, name, address)

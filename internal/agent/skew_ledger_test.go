@@ -14,7 +14,7 @@ import (
 // An agent that is older than the ledger preserves unknown fields.
 func TestLedgerOfALaterRelease(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	tasks := map[string]any{"backup": map[string]any{"existed": true, "definition": "<Task/>"}}
 	read := func() map[string]any {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestLedgerOfALaterRelease(t *testing.T) {
 	}
 	data, err := r.Drive().ReadFile(nodespec.LedgerPath)
 	r.must(err)
-	r.must(r.Drive().WriteFile(nodespec.LedgerPath, altered(t, data, func(ledger map[string]any) {
+	r.must(r.Drive().WriteFile(nodespec.LedgerPath, alterDocument(t, data, func(ledger map[string]any) {
 		ledger["scheduledTasks"] = tasks
 		ledger["paths"].(map[string]any)[`C:\k\kubelet.conf`].(map[string]any)["owner"] = "backup"
 		ledger["exclusions"].([]any)[0].(map[string]any)["since"] = "2027"
@@ -47,12 +47,12 @@ func TestLedgerOfALaterRelease(t *testing.T) {
 		}
 	}
 	t.Run("through an upgrade and a rollback", func(t *testing.T) {
-		former := r.full()
+		former := r.fullSpec()
 		own := r.program
-		r.result(r.upgrade(r.next(), former))
+		r.mustResult(r.applyUpgrade(r.nextSpec(), former))
 		holds(t)
 		r.program, r.versions = own, nil
-		r.result(r.run("rollback"))
+		r.mustResult(r.run("rollback"))
 		holds(t)
 		if _, there := read()["environment"].(map[string]any)["NO_PROXY"]; there {
 			t.Error("an entry that was restored is still there")

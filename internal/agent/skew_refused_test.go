@@ -32,7 +32,7 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 			h := leftBy(t, "12.0", "azure", func(spec, _ map[string]any) { c.change(spec) })
 			line, _ := h.run(c.verb...)
 			if c.says != "" {
-				h.fails(line, verb.ReasonSpecNotFound, c.says)
+				h.checkFailure(line, verb.ReasonSpecNotFound, c.says)
 			} else if line.Type != verb.TypeResult {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
@@ -53,19 +53,19 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 		}, "is not the last NodeSpec that was applied completely"},
 		"the agent that understands it is gone": {func(h *formerHost) {
 			h.must(h.Host().Services.Stop(h.ctx, nodespec.ServiceAgent))
-			h.must(h.Drive().RemoveAll(folderOf(agentProgram)))
+			h.must(h.Drive().RemoveAll(agentDirectory(agentProgram)))
 		}, "the agent that applied its NodeSpec is not on the host any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := leftBy(t, "12.0", "none", forms["with another schema version"])
 			c.spoil(h)
-			if facts := h.facts(t); !strings.Contains(facts.NoFallback, c.says) {
-				t.Errorf("facts say %q", facts.NoFallback)
+			if facts := h.readFacts(t); !strings.Contains(facts.NoRollbackReason, c.says) {
+				t.Errorf("facts say %q", facts.NoRollbackReason)
 			}
-			result := h.upgradeTo(h.next())
-			if !strings.Contains(result.NoFallback, c.says) || result.Facts.Fallback != "" {
-				t.Errorf("fallback %q, %q", result.Facts.Fallback, result.NoFallback)
+			result := h.upgradeTo(h.nextSpec())
+			if !strings.Contains(result.NoRollbackReason, c.says) || result.Facts.RollbackTarget != "" {
+				t.Errorf("fallback %q, %q", result.Facts.RollbackTarget, result.NoRollbackReason)
 			}
 		})
 	}
@@ -75,9 +75,9 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
 	t.Parallel()
 	h := leftBy(t, "12.0", "none", forms["with another schema version"])
-	h.upgradeTo(h.next())
+	h.upgradeTo(h.nextSpec())
 	before := withoutChance(h.Snapshot())
 	line, _ := h.run("rollback")
-	h.fails(line, verb.ReasonSpecNotFound, nodespec.AgentPath(sum(agentProgram)))
-	compare(t, before, withoutChance(h.Snapshot()))
+	h.checkFailure(line, verb.ReasonSpecNotFound, nodespec.AgentPath(hexDigest(agentProgram)))
+	compareSnapshots(t, before, withoutChance(h.Snapshot()))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-const otherForms = "with another schema version and other forms"
+const changedSchemaForm = "with another schema version and other forms"
 
 // forms are possible differences between the files of a former release and the files of this release. Each form
 // changes the documents of NodeSpec and ledger. No form removes ledger entries: an object without an entry was
@@ -38,13 +38,13 @@ var forms = map[string]func(spec, ledger map[string]any){
 		delete(spec, "trustedCertificates")
 	},
 	"with another schema version": func(spec, _ map[string]any) { spec["schema"] = 0 },
-	otherForms: func(spec, _ map[string]any) {
+	changedSchemaForm: func(spec, _ map[string]any) {
 		spec["schema"], spec["logs"], spec["features"] = 0, "all", map[string]any{"Containers": true}
 	},
 }
 
-// altered returns a changed document, with its fields in another order.
-func altered(t *testing.T, data []byte, change func(map[string]any)) []byte {
+// alterDocument returns a changed document, with its fields in another order.
+func alterDocument(t *testing.T, data []byte, change func(map[string]any)) []byte {
 	t.Helper()
 	var document map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -71,23 +71,23 @@ type formerHost struct {
 // leftBy returns a host with the files of a release, in another form. Its first agent understands the files.
 func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[string]any)) *formerHost {
 	t.Helper()
-	left := released(t, release, platform)
-	origin, err := nodespec.DecodeHeld(left["spec.json"])
+	left := readReleaseFiles(t, release, platform)
+	origin, err := nodespec.DecodeStoredSpec(left["spec.json"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	origin.Schema, origin.Network.PodSubnet = nodespec.SchemaVersion, ""
 	r := newRig(t).start()
-	r.become(origin.WithCertificate("", "").WithCertificate(cloud.Name, ""))
+	r.configureWith(origin.WithCertificate("", "").WithCertificate(cloud.Name, ""))
 
 	h := &formerHost{rig: r, platform: platform}
 	var ledger map[string]any
 	r.must(json.Unmarshal(left["ledger.json"], &ledger))
-	h.spec = altered(t, left["spec.json"], func(spec map[string]any) { form(spec, ledger) })
+	h.spec = alterDocument(t, left["spec.json"], func(spec map[string]any) { form(spec, ledger) })
 	var known state.Applied
 	r.must(json.Unmarshal(left["applied.json"], &known))
 	h.digest = known.Digest
-	applied := altered(t, left["applied.json"], func(fields map[string]any) { fields["file"] = sum(h.spec) })
+	applied := alterDocument(t, left["applied.json"], func(fields map[string]any) { fields["file"] = hexDigest(h.spec) })
 	changed, err := json.Marshal(ledger)
 	r.must(err)
 	for path, data := range map[string][]byte{
@@ -96,14 +96,14 @@ func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[s
 		r.must(r.Drive().WriteFile(path, data))
 	}
 	for _, each := range origin.Releases { // the recorded times belong to other files
-		manifest := altered(t, left["manifest-"+each.Component+".json"], func(fields map[string]any) { fields["source"] = "module" })
+		manifest := alterDocument(t, left["manifest-"+each.Component+".json"], func(fields map[string]any) { fields["source"] = "module" })
 		r.must(r.Drive().WriteFile(each.Manifest(), manifest))
 	}
 	own := func(of *host.Host) {
 		of.Files = translated{of.Files, [][2][]byte{{h.spec, left["spec.json"]}, {applied, left["applied.json"]}}}
 	}
 	r.former.Store(&own)
-	r.program = program("wicd.exe", "v2")
+	r.program = programContent("wicd.exe", "v2")
 	return h
 }
 
@@ -149,14 +149,14 @@ func (f translated) Write(ctx context.Context, path string, from io.Reader, opti
 // upgradeTo upgrades the host to the spec of a later release, and keeps the former spec as rollback target.
 func (h *formerHost) upgradeTo(spec nodespec.NodeSpec) *verb.Result {
 	h.Helper()
-	args := append([]string{"apply", "--rollback-to", "sha256:" + h.digest}, h.send(spec)...)
-	result, _ := h.result(h.run(args...))
+	args := append([]string{"apply", "--rollback-to", "sha256:" + h.digest}, h.sendSpec(spec)...)
+	result, _ := h.mustResult(h.run(args...))
 	return result
 }
 
-func (h *formerHost) proven(line verb.Line, steps []string) {
+func (h *formerHost) checkVerified(line verb.Line, steps []string) {
 	h.Helper()
-	result, _ := h.result(line, steps)
+	result, _ := h.mustResult(line, steps)
 	if len(result.Checks) == 0 {
 		h.Error("nothing was checked")
 	}
@@ -170,7 +170,7 @@ func (h *formerHost) proven(line verb.Line, steps []string) {
 // An agent handles the files of an agent of a former release, regardless of its own fields.
 func TestFilesOfAFormerRelease(t *testing.T) {
 	t.Parallel()
-	for _, release := range releases(t) {
+	for _, release := range listReleases(t) {
 		for platform := range platforms {
 			for form, change := range forms {
 				t.Run(release+" on "+platform+", "+form, func(t *testing.T) {
@@ -178,10 +178,10 @@ func TestFilesOfAFormerRelease(t *testing.T) {
 					h := leftBy(t, release, platform, change)
 					t.Run("facts name what was applied, by which agent", h.isKnown)
 					t.Run("the node is proven to work, if all is understood", func(*testing.T) {
-						if line, steps := h.run("verify"); form == otherForms {
-							h.fails(line, verb.ReasonSpecNotFound, "features")
+						if line, steps := h.run("verify"); form == changedSchemaForm {
+							h.checkFailure(line, verb.ReasonSpecNotFound, "features")
 						} else {
-							h.proven(line, steps)
+							h.checkVerified(line, steps)
 						}
 					})
 					if platform == "azure" {
@@ -197,16 +197,16 @@ func TestFilesOfAFormerRelease(t *testing.T) {
 }
 
 func (h *formerHost) isKnown(t *testing.T) {
-	facts := h.facts(t)
-	if facts.Applied != h.digest || facts.AppliedAgent != sum(agentProgram) || facts.NoFallback != "" {
-		t.Errorf("applied %s by %s, %s", facts.Applied, facts.AppliedAgent, facts.NoFallback)
+	facts := h.readFacts(t)
+	if facts.Applied != h.digest || facts.AppliedAgent != hexDigest(agentProgram) || facts.NoRollbackReason != "" {
+		t.Errorf("applied %s by %s, %s", facts.Applied, facts.AppliedAgent, facts.NoRollbackReason)
 	}
 }
 
 func (h *formerHost) isRenewed(t *testing.T) {
-	result, _ := h.result(h.run("renew", "--identity", cloud.Name))
-	certificate := h.sign(result.Facts.Identities[cloud.Name].Request)
-	result, steps := h.result(h.run("renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name+":"+word(certificate)))
+	result, _ := h.mustResult(h.run("renew", "--identity", cloud.Name))
+	certificate := h.signRequest(result.Facts.Identities[cloud.Name].Request)
+	result, steps := h.mustResult(h.run("renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name+":"+certificateWord(certificate)))
 	if len(result.Plan.Needs) > 0 || !slices.Equal(steps, []string{"InstallCertificate " + cloud.CommonName}) {
 		t.Errorf("needs %v, steps %v", result.Plan.Needs, steps)
 	}
@@ -214,48 +214,48 @@ func (h *formerHost) isRenewed(t *testing.T) {
 
 func (h *formerHost) isKept(t *testing.T) {
 	own := h.program
-	result := h.upgradeTo(platforms[h.platform](h.next()))
+	result := h.upgradeTo(platforms[h.platform](h.nextSpec()))
 	h.program = own
-	if result.NoFallback != "" || result.Facts.Fallback != h.digest || result.Facts.FallbackAgent != sum(agentProgram) {
-		t.Fatalf("fallback %q of the agent %q: %s", result.Facts.Fallback, result.Facts.FallbackAgent, result.NoFallback)
+	if result.NoRollbackReason != "" || result.Facts.RollbackTarget != h.digest || result.Facts.RollbackAgent != hexDigest(agentProgram) {
+		t.Fatalf("fallback %q of the agent %q: %s", result.Facts.RollbackTarget, result.Facts.RollbackAgent, result.NoRollbackReason)
 	}
-	if kept, err := h.Drive().ReadFile(nodespec.FallbackPath); err != nil || !bytes.Equal(kept, h.spec) {
+	if kept, err := h.Drive().ReadFile(nodespec.RollbackTargetPath); err != nil || !bytes.Equal(kept, h.spec) {
 		t.Errorf("it was changed (%v)", err)
 	}
 }
 
 func (h *formerHost) isRolledBack(t *testing.T) {
-	agent := nodespec.AgentPath(h.facts(t).FallbackAgent)
-	result, steps := h.result(h.runFrom(agent, "rollback"))
+	agent := nodespec.AgentPath(h.readFacts(t).RollbackAgent)
+	result, steps := h.mustResult(h.runFrom(agent, "rollback"))
 	if slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "InstallRelease") }) {
 		t.Errorf("steps %v", steps)
 	}
-	if result.Facts.Applied != h.digest || result.Facts.Fallback != "" || len(result.Plan.Needs) > 0 {
-		t.Errorf("applied %s, fallback %q, needs %v", result.Facts.Applied, result.Facts.Fallback, result.Plan.Needs)
+	if result.Facts.Applied != h.digest || result.Facts.RollbackTarget != "" || len(result.Plan.Needs) > 0 {
+		t.Errorf("applied %s, fallback %q, needs %v", result.Facts.Applied, result.Facts.RollbackTarget, result.Plan.Needs)
 	}
 	if data, err := h.Drive().ReadFile(nodespec.SpecPath); err != nil || !bytes.Equal(data, h.spec) {
 		t.Errorf("the NodeSpec was changed (%v)", err)
 	}
-	if data, _ := h.Drive().ReadFile(`C:\k\kubelet.conf`); string(data) != "kind: KubeletConfiguration\n" || h.there(`C:\k\registration`) {
+	if data, _ := h.Drive().ReadFile(`C:\k\kubelet.conf`); string(data) != "kind: KubeletConfiguration\n" || h.hasPaths(`C:\k\registration`) {
 		t.Errorf("the files are not what they were: %s", data)
 	}
 	service, _ := h.Service(nodespec.ServiceAgent)
 	if !strings.HasPrefix(service.CommandLine, agent) {
 		t.Errorf("the service runs %s", service.CommandLine)
 	}
-	h.proven(h.runFrom(nodespec.AgentPath(h.facts(t).AppliedAgent), "verify"))
-	if !h.there(nodespec.AgentPath(sum(h.program))) {
+	h.checkVerified(h.runFrom(nodespec.AgentPath(h.readFacts(t).AppliedAgent), "verify"))
+	if !h.hasPaths(nodespec.AgentPath(hexDigest(h.program))) {
 		t.Error("the later agent must be sent again")
 	}
 }
 
 func (h *formerHost) isRemoved(*testing.T) {
-	h.remove()
-	compare(h.T, h.before, h.Snapshot())
+	h.removeNode()
+	compareSnapshots(h.T, h.before, h.Snapshot())
 }
 
-func (h *formerHost) facts(t *testing.T) plan.Facts {
+func (h *formerHost) readFacts(t *testing.T) plan.Facts {
 	t.Helper()
-	result, _ := h.result(h.run("facts"))
+	result, _ := h.mustResult(h.run("facts"))
 	return *result.Facts
 }

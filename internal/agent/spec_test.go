@@ -28,18 +28,18 @@ const (
 	metadataRoute = "169.254.169.254/32"
 )
 
-// program returns the content of a fake executable, by its name and version.
-func program(name, version string) []byte {
+// programContent returns the content of a fake executable, by its name and version.
+func programContent(name, version string) []byte {
 	return []byte("MZ " + name + " " + version + "\n" + strings.Repeat("filler ", 200))
 }
 
-func sum(data []byte) string {
+func hexDigest(data []byte) string {
 	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])
 }
 
-// trusted returns a certificate authority, always the same for a name.
-func trusted(name string) nodespec.TrustedCertificate {
+// newAuthority returns a certificate authority, always the same for a name.
+func newAuthority(name string) nodespec.TrustedCertificate {
 	seed := sha256.Sum256([]byte(name))
 	key := ed25519.NewKeyFromSeed(seed[:])
 	template := &x509.Certificate{
@@ -50,7 +50,7 @@ func trusted(name string) nodespec.TrustedCertificate {
 	if err != nil {
 		panic(err)
 	}
-	return nodespec.TrustedCertificate{Fingerprint: sum(der), Subject: template.Subject.String(), DER: der}
+	return nodespec.TrustedCertificate{Fingerprint: hexDigest(der), Subject: template.Subject.String(), DER: der}
 }
 
 // components are the files of the test payload by component.
@@ -67,26 +67,26 @@ var componentNames = []string{"cni", "containerd", "hybrid-overlay-node", "kube-
 // versions of components other than v1.
 type versions map[string]string
 
-func (v versions) of(component string) string {
+func (v versions) versionOf(component string) string {
 	if version, ok := v[component]; ok {
 		return version
 	}
 	return "v1"
 }
 
-func (v versions) release(component string) nodespec.Release {
-	release := nodespec.Release{Component: component, Version: v.of(component)}
+func (v versions) releaseOf(component string) nodespec.Release {
+	release := nodespec.Release{Component: component, Version: v.versionOf(component)}
 	all := sha256.New()
 	for _, name := range components[component] {
-		content := program(name, release.Version)
+		content := programContent(name, release.Version)
 		all.Write(content)
-		release.Files = append(release.Files, nodespec.PayloadFile{Name: name, SHA256: sum(content), Size: int64(len(content))})
+		release.Files = append(release.Files, nodespec.PayloadFile{Name: name, SHA256: hexDigest(content), Size: int64(len(content))})
 	}
 	release.Directory = nodespec.ReleaseDirectory(component, hex.EncodeToString(all.Sum(nil)))
 	return release
 }
 
-var agentProgram = program("wicd.exe", "v1")
+var agentProgram = programContent("wicd.exe", "v1")
 
 // newSpec returns a small node that uses all features of a plan.
 func newSpec(v versions) nodespec.NodeSpec {
@@ -112,12 +112,12 @@ func newSpec(v versions) nodespec.NodeSpec {
 			},
 			{Path: `C:\k\config.json`, Secret: "credentials canary\n"},
 		},
-		TrustedCertificates: []nodespec.TrustedCertificate{trusted("Example CA")},
+		TrustedCertificates: []nodespec.TrustedCertificate{newAuthority("Example CA")},
 		Routes:              []string{metadataRoute},
 		Logs:                []nodespec.Log{{Path: `C:\var\log\containerd\containerd.log`, MaxBytes: 1000, MaxAge: 24 * time.Hour}},
 	}
 	for _, component := range componentNames {
-		release := v.release(component)
+		release := v.releaseOf(component)
 		spec.Releases = append(spec.Releases, release)
 		for _, file := range release.Files {
 			link := `C:\k\` + file.Name[strings.LastIndexByte(file.Name, '\\')+1:]
@@ -125,10 +125,10 @@ func newSpec(v versions) nodespec.NodeSpec {
 		}
 	}
 	for _, name := range []string{"containerd.exe", "shim.exe"} {
-		spec.Exclusions = append(spec.Exclusions, host.Exclusion{Kind: host.ExcludeProcess, Value: v.release("containerd").Directory + `\` + name})
+		spec.Exclusions = append(spec.Exclusions, host.Exclusion{Kind: host.ExcludeProcess, Value: v.releaseOf("containerd").Directory + `\` + name})
 	}
-	spec.Services = services(v)
-	spec.Directories = directories(spec.Services)
+	spec.Services = newServices(v)
+	spec.Directories = newDirectories(spec.Services)
 	spec.Checks = []nodespec.Check{
 		{Name: "KubeletRuns", Kind: nodespec.CheckService, Target: "kubelet"},
 		{Name: "KubeletHealthy", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1:10248/healthz", Timeout: 30 * time.Second},
@@ -143,7 +143,7 @@ func newSpec(v versions) nodespec.NodeSpec {
 	return spec
 }
 
-func directories(services []nodespec.Service) []nodespec.Directory {
+func newDirectories(services []nodespec.Service) []nodespec.Directory {
 	var list []nodespec.Directory
 	for _, path := range []string{nodespec.Root, nodespec.ReleasesRoot, `C:\k\containerd`, `C:\k\cni`} {
 		list = append(list, nodespec.Directory{Path: path, Access: host.AccessAdministrators})
@@ -161,51 +161,51 @@ func directories(services []nodespec.Service) []nodespec.Directory {
 	return append(list, nodespec.Directory{Path: pki, Access: host.AccessAdministrators})
 }
 
-func services(v versions) []nodespec.Service {
+func newServices(v versions) []nodespec.Service {
 	service := func(name string, disturbs bool, dependencies ...string) nodespec.Service {
 		start := host.StartManual
 		if name == "containerd" || name == nodespec.ServiceAgent {
 			start = host.StartAutomatic // after a boot the agent starts the rest
 		}
-		return nodespec.Service{DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
+		return nodespec.Service{DisruptsPods: disturbs, ServiceConfig: host.ServiceConfig{
 			Name: name, DisplayName: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: start,
 			Dependencies: dependencies, RestartDelays: []time.Duration{time.Hour}, ResetPeriod: time.Hour,
 		}}
 	}
 	containerd := service("containerd", true)
-	containerd.CommandLine = v.release("containerd").Directory + `\containerd.exe --config C:\k\containerd\containerd_conf.toml`
+	containerd.CommandLine = v.releaseOf("containerd").Directory + `\containerd.exe --config C:\k\containerd\containerd_conf.toml`
 	containerd.RestartOn = []string{`C:\k\containerd\containerd_conf.toml`}
 	kubelet := service("kubelet", false, "containerd")
-	kubelet.CommandLine = v.release("kubelet").Directory + `\kubelet.exe --config=C:\k\kubelet.conf`
+	kubelet.CommandLine = v.releaseOf("kubelet").Directory + `\kubelet.exe --config=C:\k\kubelet.conf`
 	kubelet.RestartOn = []string{`C:\k\kubelet.conf`}
 	kubelet.Needs = []nodespec.Need{nodespec.NeedCertificate}
 	overlay := service("hybrid-overlay-node", true, "kubelet")
-	overlay.CommandLine = v.release("hybrid-overlay-node").Directory + `\hybrid-overlay-node.exe`
+	overlay.CommandLine = v.releaseOf("hybrid-overlay-node").Directory + `\hybrid-overlay-node.exe`
 	overlay.Needs = []nodespec.Need{nodespec.NeedCertificate}
 	proxy := service("kube-proxy", true, "hybrid-overlay-node")
-	proxy.CommandLine = v.release("kube-proxy").Directory + `\kube-proxy.exe --config=C:\k\kube-proxy.conf`
+	proxy.CommandLine = v.releaseOf("kube-proxy").Directory + `\kube-proxy.exe --config=C:\k\kube-proxy.conf`
 	proxy.RestartOn = []string{`C:\k\kube-proxy.conf`}
 	proxy.Needs = []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP}
 	wicd := service(nodespec.ServiceAgent, false)
-	wicd.CommandLine = nodespec.AgentPath(sum(agentProgram)) + " service"
+	wicd.CommandLine = nodespec.AgentPath(hexDigest(agentProgram)) + " service"
 	return []nodespec.Service{containerd, kubelet, overlay, proxy, wicd}
 }
 
 // testPayload creates the payload of the given versions once.
 func testPayload(directory string, v versions) (*payload.Payload, error) {
-	build := payload.Build{Version: "1.0.0", WindowBytes: 1 << 20, Components: []payload.Source{source("wicd", "v1", []string{"wicd.exe"})}}
+	build := payload.Build{Version: "1.0.0", WindowBytes: 1 << 20, Components: []payload.Source{newSource("wicd", "v1", []string{"wicd.exe"})}}
 	for _, component := range componentNames {
-		build.Components = append(build.Components, source(component, v.of(component), components[component]))
+		build.Components = append(build.Components, newSource(component, v.versionOf(component), components[component]))
 	}
 	return payload.Write(directory, build)
 }
 
-func source(component, version string, names []string) payload.Source {
+func newSource(component, version string, names []string) payload.Source {
 	s := payload.Source{Component: payload.Component{Name: component, Version: version, Source: "test", Required: true, StandIn: true}}
 	for _, name := range names {
 		s.Files = append(s.Files, payload.File{Path: name})
 		s.Content = append(s.Content, func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(program(name, version))), nil
+			return io.NopCloser(bytes.NewReader(programContent(name, version))), nil
 		})
 	}
 	return s
@@ -216,8 +216,8 @@ var archives struct {
 	packed map[string][]byte
 }
 
-// pack returns an archive of the files with these digests.
-func pack(directory string, v versions, sums []string) ([]byte, error) {
+// packArchive returns an archive of the files with these digests.
+func packArchive(directory string, v versions, sums []string) ([]byte, error) {
 	key := fmt.Sprint(v, sums)
 	archives.Lock()
 	defer archives.Unlock()

@@ -27,7 +27,7 @@ func (r *rig) lastRuns() map[verb.Name][]verb.Line {
 
 func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	if line, _ := r.run("verify"); line.Type != verb.TypeResult {
 		t.Fatalf("%+v", line)
 	}
@@ -38,8 +38,8 @@ func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 		return nil
 	})()
 	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
-	spec := r.full()
-	r.run(append([]string{"apply"}, r.send(spec)...)...)
+	spec := r.fullSpec()
+	r.run(append([]string{"apply"}, r.sendSpec(spec)...)...)
 	runs := r.lastRuns()
 	if len(runs) != 2 {
 		t.Errorf("it tells of %d verbs", len(runs))
@@ -57,7 +57,7 @@ func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 
 func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	r.must(r.Drive().WriteFile(nodespec.LastRunPath("remove"), []byte(`{"wicd":"v1","type":"hello","hello":{"verb":"remove"}}`+"\n"+`{"wicd":"v1","ty`)))
 	if lines := r.lastRuns()[verb.Remove]; len(lines) != 1 || lines[0].Hello == nil {
 		t.Errorf("it tells %+v", lines)
@@ -66,7 +66,7 @@ func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
 
 func TestCollectReportsEventsAlone(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := newConfiguredRig(t)
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "kubelet", Level: host.EventError, ID: 3, Message: "it does not start"}))
 	line, _ := r.run("collect", "--events", "last:1h")
 	if line.Type != verb.TypeResult || line.Result.Facts.System.HostName == "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // run runs a command and writes its output, except for the failure.
-func (r *rooms) run(ctx context.Context, in input) error {
+func (r *commandRunner) run(ctx context.Context, in input) error {
 	info, err := r.Host.System.Info(ctx)
 	r.Answer.Hello(verb.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
 	if err != nil {
@@ -23,15 +23,15 @@ func (r *rooms) run(ctx context.Context, in input) error {
 	}
 	switch in.verb {
 	case verb.Facts:
-		return r.facts(ctx, in)
+		return r.reportFacts(ctx, in)
 	case verb.Inspect:
-		return r.look(ctx, in)
+		return r.inspectHost(ctx, in)
 	case verb.Collect:
-		return r.collect(ctx, in, info)
+		return r.collectState(ctx, in, info)
 	case verb.Plan:
-		return r.host().Plan(ctx, in.spec)
+		return r.newHost().Plan(ctx, in.spec)
 	case verb.Patch:
-		if err := r.folder.Patch(ctx, in.patch); err != nil {
+		if err := r.directory.Patch(ctx, in.patch); err != nil {
 			return err
 		}
 		r.Answer.Result(verb.Result{})
@@ -42,38 +42,38 @@ func (r *rooms) run(ctx context.Context, in input) error {
 		return err
 	}
 	defer release()
-	r.Answer.Keep(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.verb, lines, more) })
+	r.Answer.StartRecord(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.verb, lines, more) })
 	switch in.verb {
 	case verb.Apply:
-		return r.host().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, Fallback: in.fallback, InService: in.inService})
+		return r.newHost().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, RollbackTarget: in.rollbackTarget, InService: in.inService})
 	case verb.Verify:
 		verifier := checks.Verifier{Source: r.source, Clock: r.Clock, Answer: r.Answer}
 		return verifier.Verify(ctx)
 	case verb.Renew:
-		return r.host().Renew(ctx, in.renewals, in.certificates)
+		return r.newHost().Renew(ctx, in.renewals, in.certificates)
 	case verb.Rollback:
-		return r.host().Rollback(ctx, in.digest)
+		return r.newHost().Rollback(ctx, in.digest)
 	case verb.Commit:
-		return r.host().Commit(ctx)
+		return r.newHost().Commit(ctx)
 	case verb.Reboot:
-		return r.host().Reboot(ctx, in.bootID, info.BootID)
+		return r.newHost().Reboot(ctx, in.bootID, info.BootID)
 	default:
-		return r.host().Remove(ctx)
+		return r.newHost().Remove(ctx)
 	}
 }
 
-func (r *rooms) host() *converge.Host {
-	return &converge.Host{Means: r.Means, Source: r.source, Folder: r.folder}
+func (r *commandRunner) newHost() *converge.Host {
+	return &converge.Host{Dependencies: r.Dependencies, Source: r.source, Directory: r.directory}
 }
 
-// facts reports the facts of the host. It changes only the access to the agent's own directory: the operator is
+// reportFacts reports the facts of the host. It changes only the access to the agent's own directory: the operator is
 // about to send files that only administrators may read.
-func (r *rooms) facts(ctx context.Context, in input) error {
+func (r *commandRunner) reportFacts(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	attempt := facts.ConnectAPIServer(ctx, r.Host.Outbound, in.apiServer)
 	name := facts.RequestCloudName(ctx, r.Host.Metadata, in.platform)
-	if err := r.folder.Guard(ctx); err != nil {
+	if err := r.directory.Guard(ctx); err != nil {
 		return err
 	}
 	found, err := r.source.Gather(ctx, nil)
@@ -85,36 +85,36 @@ func (r *rooms) facts(ctx context.Context, in input) error {
 	return nil
 }
 
-// look reports the facts of the host without changing anything: no directory is restricted, and the lock is not
+// inspectHost reports the facts of the host without changing anything: no directory is restricted, and the lock is not
 // acquired.
-func (r *rooms) look(ctx context.Context, in input) error {
+func (r *commandRunner) inspectHost(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	attempt := facts.ConnectAPIServer(ctx, r.Host.Outbound, in.apiServer)
-	found, err := r.source.Look(ctx)
+	found, err := r.source.GatherWithFeatures(ctx)
 	if err != nil {
 		return err
 	}
-	found.APIServer, found.Closed = <-attempt, r.folder.IsClosed(ctx)
+	found.APIServer, found.Closed = <-attempt, r.directory.IsClosed(ctx)
 	r.Answer.Result(verb.Result{Facts: &found})
 	return nil
 }
 
-// collect reports the state and the history of the host. The ledger is omitted because it contains the owner's
+// collectState reports the state and the history of the host. The ledger is omitted because it contains the owner's
 // files and variables.
-func (r *rooms) collect(ctx context.Context, in input, info host.SystemInfo) error {
+func (r *commandRunner) collectState(ctx context.Context, in input, info host.SystemInfo) error {
 	collector := collect.Collector{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
 	if in.events > 0 {
-		result := collector.Events(ctx, in.events)
+		result := collector.CollectEvents(ctx, in.events)
 		answer := verb.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Collected: &result}
 		collect.Fit(&answer)
 		r.Answer.Result(answer)
 		return nil
 	}
-	result := collector.Of(ctx)
-	limited, cancel := context.WithTimeout(ctx, timeouts.LimitCollect)
+	result := collector.Collect(ctx)
+	limited, cancel := context.WithTimeout(ctx, timeouts.CollectTimeout)
 	defer cancel()
-	found, err := r.source.Look(limited)
+	found, err := r.source.GatherWithFeatures(limited)
 	if err != nil {
 		result.Unknown["facts"] = err.Error()
 		found = plan.Facts{Time: r.Clock.Now().UTC(), System: info}

@@ -39,7 +39,7 @@ func readKubeletClientCA(ctx context.Context, reader client.Reader, worker worke
 	err := get(ctx, reader, controllerConfig, config, object, remedy)
 	bundle := config.Spec.KubeAPIServerServingCAData
 	if err == nil && len(bundle) > 0 {
-		if facts.KubeletClientCA, err = certificates(bundle); err != nil {
+		if facts.KubeletClientCA, err = extractCertificates(bundle); err != nil {
 			return &Error{Object: object, Field: field, Message: err.Error() + ". " + remedy}
 		}
 		return nil
@@ -48,9 +48,9 @@ func readKubeletClientCA(ctx context.Context, reader client.Reader, worker worke
 	if err != nil && !errors.As(err, &fault) {
 		return err
 	}
-	content, found, fileErr := worker.content(kubeletCAPath)
+	content, found, fileErr := worker.fileContent(kubeletCAPath)
 	if found && fileErr == nil {
-		facts.KubeletClientCA, fileErr = certificates(content)
+		facts.KubeletClientCA, fileErr = extractCertificates(content)
 	}
 	switch {
 	case fileErr != nil:
@@ -75,16 +75,16 @@ func readBundle(ctx context.Context, reader client.Reader, name, key, remedy str
 	if !ok {
 		return "", &Error{Object: id, Field: "key " + key, Message: "the key is not there. " + remedy}
 	}
-	bundle, err := certificates([]byte(text))
+	bundle, err := extractCertificates([]byte(text))
 	if err != nil {
 		return "", &Error{Object: id, Field: "key " + key, Message: err.Error() + ". " + remedy}
 	}
 	return bundle, nil
 }
 
-// certificates returns only the certificates of a PEM bundle, without comments, and without a key that was
+// extractCertificates returns only the certificates of a PEM bundle, without comments, and without a key that was
 // added by mistake.
-func certificates(bundle []byte) (string, error) {
+func extractCertificates(bundle []byte) (string, error) {
 	var result bytes.Buffer
 	for {
 		var block *pem.Block

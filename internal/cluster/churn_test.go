@@ -15,7 +15,7 @@ import (
 func digestOf(t *testing.T, f *fixture) string {
 	t.Helper()
 	in := nodeInputs()
-	in.Cluster, _ = f.follow(t)
+	in.Cluster, _ = f.readValid(t)
 	in.Cluster.Network.HybridClusterNetworks = []string{"10.132.0.0/14"}
 	spec, err := nodespec.Make(in)
 	if err != nil {
@@ -26,7 +26,7 @@ func digestOf(t *testing.T, f *fixture) string {
 
 // Equivalent spellings of settings, or settings that Windows nodes do not follow, must not change a node.
 func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
-	one, two := certificate(t, "one"), certificate(t, "two")
+	one, two := newAuthorityPEM(t, "one"), newAuthorityPEM(t, "two")
 	type settings struct {
 		bundle, registryCA, auths, noProxy, kubelet string
 		sources                                     configv1.RegistrySources
@@ -35,9 +35,9 @@ func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
 	usual := func() settings {
 		return settings{
 			bundle: one + two, registryCA: one + two, noProxy: "a.example.com,10.0.0.0/8", kubelet: "maxPods: 100\nevictionHard: {memory.available: 1Gi, nodefs.available: 10%}\n",
-			auths:   `{"m.example.com":{"auth":"` + basic("u:p") + `"},"quay.io":{"auth":"` + basic("q:p") + `"},"cloud.openshift.com":{"auth":"` + basic("c:1") + `"}}`,
+			auths:   `{"m.example.com":{"auth":"` + encodeBase64("u:p") + `"},"quay.io":{"auth":"` + encodeBase64("q:p") + `"},"cloud.openshift.com":{"auth":"` + encodeBase64("c:1") + `"}}`,
 			sources: configv1.RegistrySources{InsecureRegistries: []string{"a.io", "b.io"}, BlockedRegistries: []string{"c.io", "d.io"}},
-			mirrors: []client.Object{digestMirrors("a", digests("quay.io", "m.example.com"), digests("gcr.io", "n.example.com")), digestMirrors("b", digests("quay.io", "n.example.com"))},
+			mirrors: []client.Object{digestMirrors("a", digestEntry("quay.io", "m.example.com"), digestEntry("gcr.io", "n.example.com")), digestMirrors("b", digestEntry("quay.io", "n.example.com"))},
 		}
 	}
 	cluster := func(s settings) *fixture {
@@ -63,19 +63,19 @@ func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
 		"authorities with Windows' line ends":    func(s *settings) { s.bundle = strings.ReplaceAll(s.bundle, "\n", "\r\n") },
 		"exceptions of the proxy in other order": func(s *settings) { s.noProxy = " 10.0.0.0/8, a.example.com,,a.example.com" },
 		"the pull secret in other words": func(s *settings) {
-			s.auths = ` { "quay.io":{"email":"x","username":"q","password":"p"}, "m.example.com":{"auth":"` + strings.TrimRight(basic("u:p"), "=") + `"}}`
+			s.auths = ` { "quay.io":{"email":"x","username":"q","password":"p"}, "m.example.com":{"auth":"` + strings.TrimRight(encodeBase64("u:p"), "=") + `"}}`
 		},
-		"a token for reporting":         func(s *settings) { s.auths = strings.ReplaceAll(s.auths, basic("c:1"), basic("c:2")) },
+		"a token for reporting":         func(s *settings) { s.auths = strings.ReplaceAll(s.auths, encodeBase64("c:1"), encodeBase64("c:2")) },
 		"an entry that no node can use": func(s *settings) { s.auths = strings.Replace(s.auths, "{", `{"x.io":{"registrytoken":"t"},`, 1) },
 		"lists of registries in other order": func(s *settings) {
 			s.sources = configv1.RegistrySources{InsecureRegistries: []string{"b.io", "A.io", "a.io"}, BlockedRegistries: []string{"d.io", "c.io"}}
 		},
 		"registries that are searched": func(s *settings) { s.sources.ContainerRuntimeSearchRegistries = []string{"quay.io"} },
 		"a mirror that no node can ask": func(s *settings) {
-			s.mirrors = append(s.mirrors, digestMirrors("c", digests("gcr.io/a", "n.example.com/b")))
+			s.mirrors = append(s.mirrors, digestMirrors("c", digestEntry("gcr.io/a", "n.example.com/b")))
 		},
 		"entries of mirrors in other order": func(s *settings) {
-			s.mirrors[0] = digestMirrors("a", digests("gcr.io", "n.example.com"), digests("quay.io", "m.example.com"))
+			s.mirrors[0] = digestMirrors("a", digestEntry("gcr.io", "n.example.com"), digestEntry("quay.io", "m.example.com"))
 		},
 		"mirrors that were made the other way": func(s *settings) { s.mirrors[0], s.mirrors[1] = s.mirrors[1], s.mirrors[0] },
 		"a kubelet's field of Linux only":      func(s *settings) { s.kubelet += "cgroupDriver: systemd\ntopologyManagerPolicy: best-effort\n" },
@@ -93,7 +93,7 @@ func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
 	}
 	t.Run("but another password is another node", func(t *testing.T) {
 		s := usual()
-		s.auths = strings.Replace(s.auths, basic("u:p"), basic("u:q"), 1)
+		s.auths = strings.Replace(s.auths, encodeBase64("u:p"), encodeBase64("u:q"), 1)
 		if digest(s) == before {
 			t.Error("it is the same")
 		}

@@ -49,12 +49,12 @@ type Watched struct {
 // MetricsClients, and the Secrets PullSecret and MetricsServing.
 func Objects() []Watched {
 	return []Watched{
-		{&configv1.Infrastructure{}, named("cluster")},
-		{&configv1.ClusterVersion{}, named("version")},
-		{&configv1.Network{}, named("cluster")},
-		{&operatorv1.Network{}, named("cluster")},
-		{&machineconfigv1.MachineConfigPool{}, named(workerPool)},
-		{&machineconfigv1.ControllerConfig{}, named(controllerConfig)},
+		{&configv1.Infrastructure{}, nameEquals("cluster")},
+		{&configv1.ClusterVersion{}, nameEquals("version")},
+		{&configv1.Network{}, nameEquals("cluster")},
+		{&operatorv1.Network{}, nameEquals("cluster")},
+		{&machineconfigv1.MachineConfigPool{}, nameEquals(workerPool)},
+		{&machineconfigv1.ControllerConfig{}, nameEquals(controllerConfig)},
 		// The pool may name an object that is created, or recreated, later.
 		{&machineconfigv1.MachineConfig{}, func(name string) bool { return strings.HasPrefix(name, renderedWorkerPrefix) }},
 	}
@@ -64,8 +64,8 @@ func Objects() []Watched {
 func OptionalObjects() []Watched {
 	all := func(string) bool { return true }
 	return []Watched{
-		{&configv1.Proxy{}, named("cluster")},
-		{&configv1.Image{}, named("cluster")},
+		{&configv1.Proxy{}, nameEquals("cluster")},
+		{&configv1.Image{}, nameEquals("cluster")},
 		{&configv1.ImageDigestMirrorSet{}, all},
 		{&configv1.ImageTagMirrorSet{}, all},
 		{&configv1.ClusterImagePolicy{}, all},
@@ -73,11 +73,11 @@ func OptionalObjects() []Watched {
 		{&operatorv1alpha1.ImageContentSourcePolicy{}, all},
 		{&machineconfigv1.KubeletConfig{}, all},
 		{&machineconfigv1.ContainerRuntimeConfig{}, all},
-		{&operatorv1.MachineConfiguration{}, named("cluster")},
+		{&operatorv1.MachineConfiguration{}, nameEquals("cluster")},
 	}
 }
 
-func named(want string) func(string) bool {
+func nameEquals(want string) func(string) bool {
 	return func(name string) bool { return name == want }
 }
 

@@ -22,7 +22,7 @@ import (
 
 func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 	t.Helper()
-	facts, _, err := Read(t.Context(), f.client(t), operatorNamespace, nodespec.ServingCertificate{})
+	facts, _, err := Read(t.Context(), f.newClient(t), operatorNamespace, nodespec.ServingCertificate{})
 	return facts, err
 }
 
@@ -132,7 +132,7 @@ func TestReadsVariations(t *testing.T) {
 		},
 		"the kubelet CA of ControllerConfig, which rotates, goes before that of the Ignition": {
 			func(t *testing.T, f *fixture) {
-				f.clientCA = controllerConfigWith(certificate(t, "clients"))
+				f.clientCA = controllerConfigWith(newAuthorityPEM(t, "clients"))
 				f.files[kubeletCAPath] = file{content: "an old one, which nobody reads"}
 			},
 			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
@@ -245,7 +245,7 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 
 func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	answering := func(err error) client.Reader {
-		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
+		return interceptor.NewClient(newFixture(t).newClient(t).(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
 				options ...client.GetOption) error {
 				if _, ok := object.(*corev1.ConfigMap); ok {
@@ -274,7 +274,7 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 }
 
 func TestObjectsAreKnownToTheScheme(t *testing.T) {
-	c := newFixture(t).client(t)
+	c := newFixture(t).newClient(t)
 	seen := map[string]bool{}
 	for _, watched := range Objects() {
 		kind, err := c.GroupVersionKindFor(watched.Object)
@@ -296,7 +296,7 @@ func FuzzIgnition(f *testing.F) {
 		var facts nodespec.Cluster
 		_ = readWorkerKubelet(worker, "fuzz", &facts)
 		for path := range worker.files {
-			_, _, _ = worker.content(path)
+			_, _, _ = worker.fileContent(path)
 		}
 	})
 }

@@ -38,8 +38,8 @@ type fixture struct {
 	rendered        *machineconfigv1.MachineConfig
 	rootCA          *corev1.ConfigMap
 	clientCA        *machineconfigv1.ControllerConfig
-	// others are optional objects of the cluster.
-	others []client.Object
+	// optional are optional objects of the cluster.
+	optional []client.Object
 	// files and units are the rendered configuration; ignition overrides them.
 	files    map[string]file
 	units    map[string]string
@@ -86,20 +86,20 @@ func newFixture(t *testing.T) *fixture {
 		}},
 		pool: &machineconfigv1.MachineConfigPool{
 			ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-			Spec:       machineconfigv1.MachineConfigPoolSpec{Configuration: configuration("rendered-worker-1")},
-			Status:     machineconfigv1.MachineConfigPoolStatus{Configuration: configuration("rendered-worker-1")},
+			Spec:       machineconfigv1.MachineConfigPoolSpec{Configuration: poolConfiguration("rendered-worker-1")},
+			Status:     machineconfigv1.MachineConfigPoolStatus{Configuration: poolConfiguration("rendered-worker-1")},
 		},
 		rendered: &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}},
-		rootCA:   configMap(operatorNamespace, "kube-root-ca.crt", "ca.crt", certificate(t, "api")),
+		rootCA:   configMap(operatorNamespace, "kube-root-ca.crt", "ca.crt", newAuthorityPEM(t, "api")),
 		files: map[string]file{
 			kubeletConfigPath: {content: kubeletConfig},
-			kubeletCAPath:     {content: certificate(t, "ignition"), compressed: true},
+			kubeletCAPath:     {content: newAuthorityPEM(t, "ignition"), compressed: true},
 		},
 		units: map[string]string{"kubelet.service": "[Service]\nExecStart=/usr/bin/kubelet \\\n  --cloud-provider=external \\\n  --v=2\n"},
 	}
 }
 
-func configuration(name string) machineconfigv1.MachineConfigPoolStatusConfiguration {
+func poolConfiguration(name string) machineconfigv1.MachineConfigPoolStatusConfiguration {
 	return machineconfigv1.MachineConfigPoolStatusConfiguration{ObjectReference: corev1.ObjectReference{Name: name}}
 }
 
@@ -115,8 +115,8 @@ func configMap(namespace, name, key, value string) *corev1.ConfigMap {
 		Data: map[string]string{key: value}}
 }
 
-// client serves the objects like the API server.
-func (f *fixture) client(t *testing.T) client.Client {
+// newClient serves the objects like the API server.
+func (f *fixture) newClient(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, AddToScheme} {
@@ -150,7 +150,7 @@ func (f *fixture) client(t *testing.T) client.Client {
 	if f.rootCA != nil {
 		builder.WithObjects(f.rootCA)
 	}
-	return builder.WithObjects(f.others...).Build()
+	return builder.WithObjects(f.optional...).Build()
 }
 
 func (f *fixture) rawIgnition(t *testing.T) []byte {
@@ -165,7 +165,7 @@ func (f *fixture) rawIgnition(t *testing.T) []byte {
 			base64.StdEncoding.EncodeToString([]byte(file.content))}
 		if file.compressed {
 			contents = object{"compression": "gzip",
-				"source": "data:;base64," + base64.StdEncoding.EncodeToString(compress(t, file.content))}
+				"source": "data:;base64," + base64.StdEncoding.EncodeToString(compressGzip(t, file.content))}
 		}
 		files = append(files, object{"path": path, "contents": contents})
 	}
@@ -180,7 +180,7 @@ func (f *fixture) rawIgnition(t *testing.T) []byte {
 	return raw
 }
 
-func compress(t *testing.T, content string) []byte {
+func compressGzip(t *testing.T, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -193,8 +193,8 @@ func compress(t *testing.T, content string) []byte {
 	return b.Bytes()
 }
 
-// certificate creates a certificate authority in PEM.
-func certificate(t *testing.T, name string) string {
+// newAuthorityPEM creates a certificate authority in PEM.
+func newAuthorityPEM(t *testing.T, name string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

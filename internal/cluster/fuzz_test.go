@@ -167,12 +167,12 @@ func FuzzMirrorSets(f *testing.F) {
 			list = append(list, configv1.ImageMirror(mirror))
 		}
 		slices.Reverse(list)
-		first := digests(source, list...)
+		first := digestEntry(source, list...)
 		if never {
 			first.MirrorSourcePolicy = configv1.NeverContactSource
 		}
-		checkSettings(t, digestMirrors("a", first, digests(second, list...)), tagMirrors("a", tags(second, list...),
-			tags(source, configv1.ImageMirror(second))),
+		checkSettings(t, digestMirrors("a", first, digestEntry(second, list...)), tagMirrors("a", tagEntry(second, list...),
+			tagEntry(source, configv1.ImageMirror(second))),
 			imageWith(configv1.RegistrySources{
 				InsecureRegistries: strings.Fields(insecure), BlockedRegistries: strings.Fields(blocked),
 				AllowedRegistries: strings.Fields(mirrors),
@@ -187,6 +187,6 @@ func FuzzPullSecrets(f *testing.F) {
 	f.Add([]byte(`{"auths":{"quay.io/a":{"auth":"dTpw\n"},"":{"identitytoken":1},"*":null}}`), "quay.io/a")
 	f.Fuzz(func(t *testing.T, content []byte, mirror string) {
 		secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: content}}
-		checkSettings(t, secret, digestMirrors("a", digests("quay.io", configv1.ImageMirror(mirror))))
+		checkSettings(t, secret, digestMirrors("a", digestEntry("quay.io", configv1.ImageMirror(mirror))))
 	})
 }

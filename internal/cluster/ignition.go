@@ -45,7 +45,7 @@ func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, fa
 		return err
 	}
 	if rendered.Spec.FIPS {
-		n.add(subject{id, rendered.ResourceVersion}, "spec.fips",
+		n.addNotice(subject{id, rendered.ResourceVersion}, "spec.fips",
 			"Linux workers run in FIPS mode, and Windows nodes do not. Enable the Windows policy \"System cryptography: Use FIPS compliant algorithms\" "+
 				"in the image of the hosts or by group policy.")
 	}
@@ -110,8 +110,8 @@ func parseIgnition(raw []byte) (workerIgnition, error) {
 	return worker, nil
 }
 
-// content returns the content of a file; found is false if the Ignition does not contain the file.
-func (w workerIgnition) content(path string) (content []byte, found bool, err error) {
+// fileContent returns the content of a file; found is false if the Ignition does not contain the file.
+func (w workerIgnition) fileContent(path string) (content []byte, found bool, err error) {
 	resource, ok := w.files[path]
 	if !ok {
 		return nil, false, nil
@@ -126,7 +126,7 @@ func (w workerIgnition) content(path string) (content []byte, found bool, err er
 	}
 	content = url.Data
 	if resource.Compression != nil && *resource.Compression == "gzip" {
-		if content, err = gunzip(content); err != nil {
+		if content, err = decompressGzip(content); err != nil {
 			return nil, true, err
 		}
 	}
@@ -138,7 +138,7 @@ func (w workerIgnition) content(path string) (content []byte, found bool, err er
 
 var errTooLarge = fmt.Errorf("its content is larger than %d bytes", fileLimit)
 
-func gunzip(compressed []byte) ([]byte, error) {
+func decompressGzip(compressed []byte) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, fmt.Errorf("its content is not compressed with gzip: %w", err)

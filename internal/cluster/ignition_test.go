@@ -26,7 +26,7 @@ func ignitionWith(t *testing.T, contents string) workerIgnition {
 
 func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 	const want = "a: 100%\nb: c\n"
-	packed := base64.StdEncoding.EncodeToString(compress(t, want))
+	packed := base64.StdEncoding.EncodeToString(compressGzip(t, want))
 	for name, contents := range map[string]string{
 		"percent-encoded":             `{"source":"data:,a%3A%20100%25%0Ab%3A%20c%0A"}`,
 		"percent-encoded with a type": `{"source":"data:text/plain;charset=utf-8,a%3A%20100%25%0Ab:%20c%0A"}`,
@@ -35,14 +35,14 @@ func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 		"compression left empty":      `{"compression":"","source":"data:,a%3A%20100%25%0Ab%3A%20c%0A"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			content, found, err := ignitionWith(t, contents).content("/a")
+			content, found, err := ignitionWith(t, contents).fileContent("/a")
 			if err != nil || !found || string(content) != want {
 				t.Errorf("got %q, found %v, error %v", content, found, err)
 			}
 		})
 	}
 	t.Run("an empty file is there", func(t *testing.T) {
-		if content, found, err := ignitionWith(t, `{"source":""}`).content("/a"); err != nil || !found || len(content) > 0 {
+		if content, found, err := ignitionWith(t, `{"source":""}`).fileContent("/a"); err != nil || !found || len(content) > 0 {
 			t.Errorf("got %q, found %v, error %v", content, found, err)
 		}
 	})
@@ -53,7 +53,7 @@ func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 			packed[:len(packed)/8*4] + `"}`,
 	} {
 		t.Run(name+" is an error that repeats nothing of it", func(t *testing.T) {
-			_, found, err := ignitionWith(t, contents).content("/a")
+			_, found, err := ignitionWith(t, contents).fileContent("/a")
 			if err == nil || !found || strings.Contains(err.Error(), "canary") {
 				t.Errorf("found %v, error %v", found, err)
 			}
@@ -64,7 +64,7 @@ func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 // D-3
 func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
 	f := newFixture(t)
-	c := f.client(t)
+	c := f.newClient(t)
 	f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "cluster.local", "another.local", 1)}
 	other := f.rawIgnition(t)
 	for pool, rendered := range map[string]string{

@@ -23,7 +23,7 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 	fault := func(message string) error {
 		return &Error{Object: id, Field: "spec.config, file " + kubeletConfigPath, Message: message}
 	}
-	content, found, err := worker.content(kubeletConfigPath)
+	content, found, err := worker.fileContent(kubeletConfigPath)
 	switch {
 	case err != nil:
 		return fault(err.Error())
@@ -53,7 +53,7 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 	if len(dns) == 0 {
 		return fault(fmt.Sprintf("clusterDNS contains only IPv6 addresses (%s), and pods on Windows nodes have no IPv6: they could not resolve any names. "+
 			"OpenShift takes the address from the first service network, which the installation determines: Windows nodes need a cluster whose first service network is IPv4.",
-			excerpt(strings.Join(kubelet.ClusterDNS, ", "))))
+			formatExcerpt(strings.Join(kubelet.ClusterDNS, ", "))))
 	}
 	if problems := validation.IsDNS1123Subdomain(kubelet.ClusterDomain); len(problems) > 0 {
 		return fault(fmt.Sprintf("clusterDomain %q is not a domain name: %s.", kubelet.ClusterDomain, problems[0]))

@@ -20,7 +20,7 @@ func kubeletSettings(configuration []byte) (string, error) {
 	}
 	followed := map[string]json.RawMessage{}
 	for field, value := range all {
-		if nodespec.FollowsKubeletField(field) && string(value) != "null" {
+		if nodespec.IsFollowedKubeletField(field) && string(value) != "null" {
 			followed[field] = value
 		}
 	}
@@ -56,7 +56,7 @@ func knownGates(value json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.New("featureGates does not map each gate to true or false")
 	}
 	for gate := range gates {
-		if !nodespec.FollowsKubeletFeatureGate(gate) {
+		if !nodespec.IsSettableFeatureGate(gate) {
 			delete(gates, gate)
 		}
 	}

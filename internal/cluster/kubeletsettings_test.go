@@ -13,7 +13,7 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 	gate := ""
 	for _, name := range []string{"NodeLogQuery", "SidecarContainers", "InPlacePodVerticalScaling", "ImageVolume",
 		"RotateKubeletServerCertificate"} {
-		if nodespec.FollowsKubeletFeatureGate(name) {
+		if nodespec.IsSettableFeatureGate(name) {
 			gate = name
 			break
 		}
@@ -42,7 +42,7 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 				content = strings.Replace(content, "clusterDomain: cluster.local\n", "", 1)
 			}
 			f.files[kubeletConfigPath] = file{content: content}
-			facts, told := f.follow(t)
+			facts, told := f.readValid(t)
 			if facts.Kubelet.Settings != test.want {
 				t.Errorf("got %s, want %s", facts.Kubelet.Settings, test.want)
 			}
@@ -75,7 +75,7 @@ func TestThePodNetworksPacketSize(t *testing.T) {
 	for size, want := range map[int]int32{0: 0, 1400: 1400, 8901: 8901} {
 		f := newFixture(t)
 		f.network.Status.ClusterNetworkMTU = size
-		if facts, _ := f.follow(t); facts.Network.MTU != want {
+		if facts, _ := f.readValid(t); facts.Network.MTU != want {
 			t.Errorf("%d is %d", size, facts.Network.MTU)
 		}
 	}

@@ -44,7 +44,7 @@ func unusableClients(found *corev1.ConfigMap) *Notice {
 // server authenticates no client by certificate. Unreadable certificates are omitted, as the exporters skip
 // them too.
 func clientAuthorities(found *corev1.ConfigMap) (authoritiesPEM, problem string) {
-	read, problem := authorities([]byte(found.Data[clientCAKey]))
+	read, problem := parseAuthorities([]byte(found.Data[clientCAKey]))
 	if problem == "" && len(read.certificates) == 0 && len(read.unread) > 0 {
 		problem = fmt.Sprintf("none of its %d certificates can be read.", len(read.unread))
 	}

@@ -74,40 +74,40 @@ func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 	var ok bool
 	switch rule.source, ok = parseScope(source); {
 	case !ok:
-		n.add(rule.about, rule.field+".source",
+		n.addNotice(rule.about, rule.field+".source",
 			fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes ignore the entry.",
-				excerpt(source)))
+				formatExcerpt(source)))
 		return rules
 	case rule.source.wildcard:
-		n.add(rule.about, rule.field+".source",
+		n.addNotice(rule.about, rule.field+".source",
 			fmt.Sprintf("Windows nodes cannot use mirrors for all registries of %s, only for a registry with a name. "+
 				"Create an entry for each registry that the images come from.", source))
 		return rules
 	case !nodespec.IsRegistryHost(rule.source.host):
-		n.add(rule.about, rule.field+".source",
+		n.addNotice(rule.about, rule.field+".source",
 			fmt.Sprintf("Windows nodes cannot use mirrors for %s: it cannot be the name of a folder on Windows.",
-				excerpt(source)))
+				formatExcerpt(source)))
 		return rules
 	}
 	for i, text := range mirrors {
 		field := fmt.Sprintf("%s.mirrors[%d]", rule.field, i)
 		mirror, ok := parseScope(string(text))
 		if !ok || mirror.wildcard {
-			n.add(rule.about, field,
+			n.addNotice(rule.about, field,
 				fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes do not use it.",
-					excerpt(string(text))))
+					formatExcerpt(string(text))))
 			continue
 		}
 		_, _, prefix, ok := nodespec.ExpressMirror(rule.source.String(), mirror.String())
 		if !ok {
-			n.add(rule.about, field,
+			n.addNotice(rule.about, field,
 				fmt.Sprintf("Windows nodes do not use this mirror: containerd can use a mirror for %s only if its path ends in /%s.",
 					rule.source, rule.source.path))
 			continue
 		}
-		if rule.tags && !rule.source.wholeHost() {
+		if rule.tags && !rule.source.isCompleteHost() {
 			// A digest determines the image. A tag does not: users who may push to the mirror decide.
-			n.add(rule.about, field,
+			n.addNotice(rule.about, field,
 				fmt.Sprintf("Windows nodes resolve all tags of %s through this mirror, not only those of %s: containerd supports mirrors for "+
 					"whole registries only. Restrict the permission to push other images to %s.", rule.source.host, rule.source,
 					scope{host: mirror.host, path: prefix}))
@@ -137,19 +137,19 @@ func mirrorsOf(rules []mirrorRule) []orderedMirror {
 		bySource[rule.source] = append(bySource[rule.source], rule)
 	}
 	slices.SortFunc(sources, func(a, b scope) int {
-		return cmp.Or(cmp.Compare(b.depth(), a.depth()), cmp.Compare(a.String(), b.String()))
+		return cmp.Or(cmp.Compare(b.pathDepth(), a.pathDepth()), cmp.Compare(a.String(), b.String()))
 	})
 	var result []orderedMirror
 	for _, source := range sources {
-		result = append(result, merge(source, bySource[source])...)
+		result = append(result, mergeRules(source, bySource[source])...)
 	}
 	return result
 }
 
-// merge merges the entries for one source. As in OpenShift's machine config operator, the order of each entry
+// mergeRules merges the entries for one source. As in OpenShift's machine config operator, the order of each entry
 // is preserved unless entries contradict each other: (b, c) and (a, b) are (a, b, c). The source itself is
 // omitted at the end of the list because it is always used last.
-func merge(source scope, rules []mirrorRule) []orderedMirror {
+func mergeRules(source scope, rules []mirrorRule) []orderedMirror {
 	found := map[scope]*orderedMirror{}
 	var lists [][]scope
 	never := false

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func never(entry configv1.ImageDigestMirrors) configv1.ImageDigestMirrors {
+func withoutSource(entry configv1.ImageDigestMirrors) configv1.ImageDigestMirrors {
 	entry.MirrorSourcePolicy = configv1.NeverContactSource
 	return entry
 }
@@ -22,63 +22,63 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 		notices []string
 	}{
 		"for digests, in the order given": {
-			[]client.Object{digestMirrors("a", digests("quay.io", "z.example.com", "a.example.com:5000/quay"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io", "z.example.com", "a.example.com:5000/quay"))},
 			[]string{"quay.io <- z.example.com/ <- a.example.com:5000/quay"}, nil,
 		},
 		"for tags too": {
-			[]client.Object{tagMirrors("a", tags("quay.io", "m.example.com"))}, []string{"quay.io <- m.example.com/ tags"}, nil,
+			[]client.Object{tagMirrors("a", tagEntry("quay.io", "m.example.com"))}, []string{"quay.io <- m.example.com/ tags"}, nil,
 		},
 		"for tags where both kinds of sets name one": {
-			[]client.Object{digestMirrors("a", digests("quay.io", "m.example.com", "n.example.com")), tagMirrors("a", tags("quay.io", "n.example.com"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io", "m.example.com", "n.example.com")), tagMirrors("a", tagEntry("quay.io", "n.example.com"))},
 			[]string{"quay.io <- m.example.com/ <- n.example.com/ tags"}, nil,
 		},
 		"by what stands before the path of the source": {
-			[]client.Object{digestMirrors("a", digests("quay.io/org/repo", "m.example.com/x/org/repo", "m.example.com/org/repo"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io/org/repo", "m.example.com/x/org/repo", "m.example.com/org/repo"))},
 			[]string{"quay.io <- m.example.com/x <- m.example.com/"}, nil,
 		},
 		"but no mirror that calls the images otherwise": {
-			[]client.Object{digestMirrors("a", digests("quay.io/org/repo", "m.example.com/repo", "n.example.com/org/repo"), digests("gcr.io/a", "m.example.com/xa"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io/org/repo", "m.example.com/repo", "n.example.com/org/repo"), digestEntry("gcr.io/a", "m.example.com/xa"))},
 			[]string{"quay.io <- n.example.com/"},
 			[]string{"ImageDigestMirrorSet a|spec.imageDigestMirrors[0].mirrors[0]|quay.io/org/repo", "spec.imageDigestMirrors[1].mirrors[0]"},
 		},
 		"in one order for all sets, by the sets' names where it is open": {
-			[]client.Object{digestMirrors("b", digests("quay.io", "b.example.com", "c.example.com")), digestMirrors("c", digests("quay.io", "a.example.com", "b.example.com")),
-				digestMirrors("a", digests("quay.io", "x.example.com"))},
+			[]client.Object{digestMirrors("b", digestEntry("quay.io", "b.example.com", "c.example.com")), digestMirrors("c", digestEntry("quay.io", "a.example.com", "b.example.com")),
+				digestMirrors("a", digestEntry("quay.io", "x.example.com"))},
 			[]string{"quay.io <- x.example.com/ <- a.example.com/ <- b.example.com/ <- c.example.com/"}, nil,
 		},
 		"of the smallest part of a registry first": {
-			[]client.Object{digestMirrors("a", digests("quay.io", "all.example.com"), digests("quay.io/b", "b.example.com/b"), digests("quay.io/a/c", "c.example.com/a/c"),
-				digests("quay.io/a", "a.example.com/a"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io", "all.example.com"), digestEntry("quay.io/b", "b.example.com/b"), digestEntry("quay.io/a/c", "c.example.com/a/c"),
+				digestEntry("quay.io/a", "a.example.com/a"))},
 			[]string{"quay.io <- c.example.com/ <- a.example.com/ <- b.example.com/ <- all.example.com/"}, nil,
 		},
 		"once where parts of a registry have the same": {
-			[]client.Object{digestMirrors("a", digests("quay.io/a", "m.example.com/q/a"), digests("quay.io/b", "m.example.com/q/b")), tagMirrors("a", tags("quay.io/b", "m.example.com/q/b"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io/a", "m.example.com/q/a"), digestEntry("quay.io/b", "m.example.com/q/b")), tagMirrors("a", tagEntry("quay.io/b", "m.example.com/q/b"))},
 			[]string{"quay.io <- m.example.com/q tags"}, []string{"ImageTagMirrorSet a|spec.imageTagMirrors[0].mirrors[0]|all tags of quay.io through this mirror|push other images to m.example.com/q."},
 		},
 		"and the source last, or where it is named": {
-			[]client.Object{digestMirrors("a", digests("quay.io", "a.example.com", "quay.io"), digests("gcr.io", "gcr.io", "b.example.com"))},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io", "a.example.com", "quay.io"), digestEntry("gcr.io", "gcr.io", "b.example.com"))},
 			[]string{"gcr.io <- gcr.io/ <- b.example.com/", "quay.io <- a.example.com/"}, nil,
 		},
 		"with hosts in capitals": {
-			[]client.Object{digestMirrors("a", digests("Quay.IO", "M.example.com"))}, []string{"quay.io <- m.example.com/"}, nil,
+			[]client.Object{digestMirrors("a", digestEntry("Quay.IO", "M.example.com"))}, []string{"quay.io <- m.example.com/"}, nil,
 		},
 		"but no entry without another mirror than itself": {
-			[]client.Object{digestMirrors("a", never(digests("quay.io", "quay.io")), never(digests("gcr.io")))}, nil, nil,
+			[]client.Object{digestMirrors("a", withoutSource(digestEntry("quay.io", "quay.io")), withoutSource(digestEntry("gcr.io")))}, nil, nil,
 		},
 		"but no address with a password, which is not repeated": {
-			[]client.Object{digestMirrors("a", digests("quay.io", "user:canary@m.example.com"))}, nil, []string{`mirrors[0]|"…@m.example.com"`},
+			[]client.Object{digestMirrors("a", digestEntry("quay.io", "user:canary@m.example.com"))}, nil, []string{`mirrors[0]|"…@m.example.com"`},
 		},
 		"but none for a wildcard, which is reported": {
-			[]client.Object{digestMirrors("a", digests("*.example.com", "m.example.com"))}, nil, []string{"spec.imageDigestMirrors[0].source|*.example.com"},
+			[]client.Object{digestMirrors("a", digestEntry("*.example.com", "m.example.com"))}, nil, []string{"spec.imageDigestMirrors[0].source|*.example.com"},
 		},
 		"but none of what is no registry, which is reported": {
-			[]client.Object{tagMirrors("a", tags(`a\..\b`, "m.example.com"), tags("con.example.com", "m.example.com"), tags("quay.io", "https://m.example.com", "*.example.com", "m:0", "m/", "m/../x", "ok.example.com"))},
+			[]client.Object{tagMirrors("a", tagEntry(`a\..\b`, "m.example.com"), tagEntry("con.example.com", "m.example.com"), tagEntry("quay.io", "https://m.example.com", "*.example.com", "m:0", "m/", "m/../x", "ok.example.com"))},
 			[]string{"quay.io <- ok.example.com/ tags"},
 			[]string{"ImageTagMirrorSet a|spec.imageTagMirrors[0].source", "spec.imageTagMirrors[1].source", "spec.imageTagMirrors[2].mirrors[0]", "mirrors[1]", "mirrors[2]", "mirrors[3]", "mirrors[4]"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, test.objects...).follow(t)
+			facts, told := withObjects(t, test.objects...).readValid(t)
 			expectRegistries(t, facts.Registries, test.want...)
 			expectNotices(t, told, test.notices...)
 		})
@@ -93,38 +93,38 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 		notices []string
 	}{
 		"when all entries of a registry say so": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io", "m.example.com")),
-				never(digests("quay.io/a", "m.example.com/a"))},
+			[]configv1.ImageDigestMirrors{withoutSource(digestEntry("quay.io", "m.example.com")),
+				withoutSource(digestEntry("quay.io/a", "m.example.com/a"))},
 			[]string{"quay.io <- m.example.com/ never"}, nil,
 		},
 		"nor by way of a mirror that is the source": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io", "quay.io", "m.example.com"))},
+			[]configv1.ImageDigestMirrors{withoutSource(digestEntry("quay.io", "quay.io", "m.example.com"))},
 			[]string{"quay.io <- m.example.com/ never"}, nil,
 		},
 		"when all entries are for parts, which is reported because it is for all images then": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
-				never(digests("quay.io/b", "m.example.com/b"))},
+			[]configv1.ImageDigestMirrors{withoutSource(digestEntry("quay.io/a", "m.example.com/a")),
+				withoutSource(digestEntry("quay.io/b", "m.example.com/b"))},
 			[]string{"quay.io <- m.example.com/ never"},
 			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never pull any image from quay.io"},
 		},
 		"but when one entry allows it, which is reported": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
-				digests("quay.io/b", "m.example.com/b"), never(digests("gcr.io", "m.example.com"))},
+			[]configv1.ImageDigestMirrors{withoutSource(digestEntry("quay.io/a", "m.example.com/a")),
+				digestEntry("quay.io/b", "m.example.com/b"), withoutSource(digestEntry("gcr.io", "m.example.com"))},
 			[]string{"gcr.io <- m.example.com/ never", "quay.io <- m.example.com/"},
 			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|quay.io/a"},
 		},
 		"when one of several entries for the same part says so": {
-			[]configv1.ImageDigestMirrors{digests("quay.io", "m.example.com"), never(digests("quay.io", "n.example.com"))},
+			[]configv1.ImageDigestMirrors{digestEntry("quay.io", "m.example.com"), withoutSource(digestEntry("quay.io", "n.example.com"))},
 			[]string{"quay.io <- m.example.com/ <- n.example.com/ never"}, nil,
 		},
 		"even when no mirror can be asked": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/b")), never(digests("quay.io", "*.x"))},
+			[]configv1.ImageDigestMirrors{withoutSource(digestEntry("quay.io/a", "m.example.com/b")), withoutSource(digestEntry("quay.io", "*.x"))},
 			[]string{"quay.io blocked never"},
 			[]string{"mirrors[0]", "mirrors[0]"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, digestMirrors("a", test.entries...)).follow(t)
+			facts, told := withObjects(t, digestMirrors("a", test.entries...)).readValid(t)
 			expectRegistries(t, facts.Registries, test.want...)
 			expectNotices(t, told, test.notices...)
 		})

@@ -40,7 +40,7 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 		facts.Network.PodNetworks = append(facts.Network.PodNetworks, entry.CIDR)
 	}
 	mtu := network.Status.ClusterNetworkMTU
-	if mtu < 0 || mtu > largestMTU {
+	if mtu < 0 || mtu > maxMTU {
 		return &Error{Object: id, Field: "status.clusterNetworkMTU",
 			Message: fmt.Sprintf("%d is not a valid packet size. The cluster network operator sets it.", mtu)}
 	}
@@ -57,7 +57,7 @@ func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, f
 		return err
 	}
 	if migration := network.Spec.Migration; migration != nil && migration.MTU != nil {
-		n.add(subject{id, network.ResourceVersion}, "spec.migration.mtu",
+		n.addNotice(subject{id, network.ResourceVersion}, "spec.migration.mtu",
 			"Windows nodes do not take part in the migration of the MTU: they keep their MTU until the new one is in Network.config.openshift.io cluster, "+
 				"status.clusterNetworkMTU. Drain the Windows nodes until the migration is complete. If the MTU of the machines changes, set it on the network adapters of the Windows hosts.")
 	}
@@ -65,8 +65,8 @@ func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, f
 	if ovn == nil {
 		return nil
 	}
-	if encryptsPods(ovn.IPsecConfig) {
-		n.add(subject{id, network.ResourceVersion}, "spec.defaultNetwork.ovnKubernetesConfig.ipsecConfig",
+	if isPodTrafficEncrypted(ovn.IPsecConfig) {
+		n.addNotice(subject{id, network.ResourceVersion}, "spec.defaultNetwork.ovnKubernetesConfig.ipsecConfig",
 			"IPsec does not encrypt the traffic between pods on Windows nodes and other nodes. Use TLS between these pods, or a network that is trusted.")
 	}
 	if ovn.HybridOverlayConfig == nil {
@@ -75,14 +75,14 @@ func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, f
 	const field = "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig"
 	for _, entry := range ovn.HybridOverlayConfig.HybridClusterNetwork {
 		facts.Network.HybridClusterNetworks = append(facts.Network.HybridClusterNetworks, entry.CIDR)
-		facts.Network.HybridSubnets += subnets(entry)
+		facts.Network.HybridSubnets += countSubnets(entry)
 	}
 	if err := checkNetworks(facts.Network.HybridClusterNetworks); err != nil {
 		return &Error{Object: id, Field: field + ".hybridClusterNetwork", Message: err.Error()}
 	}
 	facts.Network.HybridOverlay = len(facts.Network.HybridClusterNetworks) > 0
 	port := ovn.HybridOverlayConfig.HybridOverlayVXLANPort
-	if port == nil || *port == usualVXLANPort {
+	if port == nil || *port == defaultVXLANPort {
 		return nil
 	}
 	if *port == 0 || *port > 65535 {
@@ -94,30 +94,30 @@ func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, f
 	return nil
 }
 
-// encryptsPods reports whether IPsec encrypts the traffic between pods. A configuration without a mode was
+// isPodTrafficEncrypted reports whether IPsec encrypts the traffic between pods. A configuration without a mode was
 // enabled before modes existed.
-func encryptsPods(ipsec *operatorv1.IPsecConfig) bool {
+func isPodTrafficEncrypted(ipsec *operatorv1.IPsecConfig) bool {
 	return ipsec != nil && (ipsec.Mode == operatorv1.IPsecModeFull || ipsec.Mode == "")
 }
 
-// subnets returns the number of pod subnets of a network; zero if unknown.
-func subnets(entry operatorv1.ClusterNetworkEntry) int {
+// countSubnets returns the number of pod subnets of a network; zero if unknown.
+func countSubnets(entry operatorv1.ClusterNetworkEntry) int {
 	network, err := netip.ParsePrefix(entry.CIDR)
 	if err != nil || int(entry.HostPrefix) < network.Bits() || int(entry.HostPrefix) > network.Addr().BitLen() {
 		return 0
 	}
-	return 1 << min(int(entry.HostPrefix)-network.Bits(), largestSubnets)
+	return 1 << min(int(entry.HostPrefix)-network.Bits(), maxSubnetBits)
 }
 
-// largestSubnets limits the exponent for IPv6 networks: no cluster has as many nodes.
-const largestSubnets = 24
+// maxSubnetBits limits the exponent for IPv6 networks: no cluster has as many nodes.
+const maxSubnetBits = 24
 
-// usualVXLANPort is the default port of HNS. Source: hybridOverlayVXLANPort of the Network operator's API,
+// defaultVXLANPort is the default port of HNS. Source: hybridOverlayVXLANPort of the Network operator's API,
 // "Default is 4789".
-const usualVXLANPort = 4789
+const defaultVXLANPort = 4789
 
-// largestMTU is the maximum MTU of IP.
-const largestMTU = 65535
+// maxMTU is the maximum MTU of IP.
+const maxMTU = 65535
 
 func checkNetworks(networks []string) error {
 	for _, network := range networks {

@@ -32,7 +32,7 @@ func (n *notices) readMachineConfigurations(ctx context.Context, reader client.R
 		if len(paths) == 0 {
 			continue
 		}
-		n.add(subject{"MachineConfiguration " + config.Name, config.ResourceVersion}, "spec.nodeDisruptionPolicy.files",
+		n.addNotice(subject{"MachineConfiguration " + config.Name, config.ResourceVersion}, "spec.nodeDisruptionPolicy.files",
 			fmt.Sprintf("Windows nodes do not follow the policy for %s: they are drained when settings of the kubelet or the proxy change. "+
 				"Set in a WindowsDisruptionPolicy when, and how many at once.", listNames(paths, maxNames)))
 	}

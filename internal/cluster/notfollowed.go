@@ -37,7 +37,7 @@ func (n *notices) readClusterImagePolicies(ctx context.Context, reader client.Re
 		if isReserved(policy.Name) {
 			continue // for images of OpenShift itself, which are not for Windows
 		}
-		n.add(subject{"ClusterImagePolicy " + policy.Name, policy.ResourceVersion}, scopesField, unverified(policy.Spec.Scopes, ""))
+		n.addNotice(subject{"ClusterImagePolicy " + policy.Name, policy.ResourceVersion}, scopesField, unverifiedMessage(policy.Spec.Scopes, ""))
 	}
 	return nil
 }
@@ -51,8 +51,8 @@ func (n *notices) readImagePolicies(ctx context.Context, reader client.Reader) e
 		if isReserved(policy.Namespace) {
 			continue
 		}
-		n.add(subject{"ImagePolicy " + policy.Namespace + "/" + policy.Name, policy.ResourceVersion}, scopesField,
-			unverified(policy.Spec.Scopes, " of namespace "+policy.Namespace))
+		n.addNotice(subject{"ImagePolicy " + policy.Namespace + "/" + policy.Name, policy.ResourceVersion}, scopesField,
+			unverifiedMessage(policy.Spec.Scopes, " of namespace "+policy.Namespace))
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ const scopesField = "spec.scopes"
 // maxScopes is the maximum number of scopes in a message.
 const maxScopes = 3
 
-// unverified returns the message for a signature policy. containerd verifies no signatures.
-func unverified(scopes []configv1.ImageScope, pods string) string {
+// unverifiedMessage returns the message for a signature policy. containerd verifies no signatures.
+func unverifiedMessage(scopes []configv1.ImageScope, pods string) string {
 	return fmt.Sprintf("Windows nodes do not verify the signatures of images: images that Linux nodes refuse run in pods%s on Windows nodes (%s). "+
 		"Let only trusted users push to these registries, or block them in Image cluster, %s.", pods, listNames(scopes, maxScopes), blockedField)
 }
@@ -77,7 +77,7 @@ func unverified(scopes []configv1.ImageScope, pods string) string {
 func listNames[T ~string](names []T, limit int) string {
 	var listed []string
 	for _, name := range names[:min(len(names), limit)] {
-		listed = append(listed, excerpt(string(name)))
+		listed = append(listed, formatExcerpt(string(name)))
 	}
 	if more := len(names) - len(listed); more > 0 {
 		listed = append(listed, fmt.Sprintf("%d more", more))
@@ -94,7 +94,7 @@ func (n *notices) readContentSourcePolicies(ctx context.Context, reader client.R
 		if len(policy.Spec.RepositoryDigestMirrors) == 0 {
 			continue
 		}
-		n.add(subject{"ImageContentSourcePolicy " + policy.Name, policy.ResourceVersion}, "spec.repositoryDigestMirrors",
+		n.addNotice(subject{"ImageContentSourcePolicy " + policy.Name, policy.ResourceVersion}, "spec.repositoryDigestMirrors",
 			"Windows nodes do not use the mirrors of this kind. Convert it to an ImageDigestMirrorSet: oc adm migrate icsp.")
 	}
 	return nil

@@ -21,13 +21,13 @@ func imagePolicy(namespace, name string, scopes ...configv1.ImageScope) *configv
 
 func TestSignaturePoliciesThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 	f := newFixture(t)
-	f.others = append(f.others,
+	f.optional = append(f.optional,
 		clusterPolicy("openshift", "quay.io/openshift-release-dev/ocp-release"),
 		clusterPolicy("signed", "registry.example.com", "*.example.org", "quay.io/team/app@sha256:0123", "docker.io/library/busybox:latest"),
 		clusterPolicy("a-first", "localhost:5000"),
 		imagePolicy("shop", "signed", "registry.example.com/shop"),
 		imagePolicy("openshift-monitoring", "own", "quay.io/openshift"))
-	_, told := f.follow(t)
+	_, told := f.readValid(t)
 	const refused = "images that Linux nodes refuse run in pods"
 	expectNotices(t, told,
 		"ClusterImagePolicy a-first, spec.scopes|"+refused+" on Windows nodes (localhost:5000)",
@@ -38,11 +38,11 @@ func TestSignaturePoliciesThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 func TestMirrorsOfAFormerKindAreReported(t *testing.T) {
 	f := newFixture(t)
 	mirrors := []operatorv1alpha1.RepositoryDigestMirrors{{Source: "registry.example.com/team", Mirrors: []string{"mirror.example.com/team"}}}
-	f.others = append(f.others,
+	f.optional = append(f.optional,
 		&operatorv1alpha1.ImageContentSourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "empty"}},
 		&operatorv1alpha1.ImageContentSourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "mirrors"},
 			Spec: operatorv1alpha1.ImageContentSourcePolicySpec{RepositoryDigestMirrors: mirrors}})
-	facts, told := f.follow(t)
+	facts, told := f.readValid(t)
 	expectNotices(t, told, "ImageContentSourcePolicy mirrors, spec.repositoryDigestMirrors|oc adm migrate icsp")
 	if len(facts.Registries.Hosts) > 0 {
 		t.Errorf("they are used: %+v", facts.Registries.Hosts)
@@ -64,7 +64,7 @@ func TestIPsecBetweenPodsIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.IPsecConfig = c.ipsec
-			facts, told := f.follow(t)
+			facts, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 			if !facts.Network.HybridOverlay {
 				t.Error("the hybrid overlay was not read")
@@ -85,7 +85,7 @@ func TestAMigrationOfTheMTUIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.operatorNetwork.Spec.Migration = c.migration
-			_, told := f.follow(t)
+			_, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 		})
 	}
@@ -119,9 +119,9 @@ func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *t
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.others = append(f.others, &operatorv1.MachineConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+			f.optional = append(f.optional, &operatorv1.MachineConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
 				Spec: operatorv1.MachineConfigurationSpec{NodeDisruptionPolicy: operatorv1.NodeDisruptionPolicyConfig{Files: c.files}}})
-			_, told := f.follow(t)
+			_, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 		})
 	}
@@ -130,7 +130,7 @@ func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *t
 func TestFIPSModeOfLinuxWorkersIsReported(t *testing.T) {
 	f := newFixture(t)
 	f.rendered.Spec.FIPS = true
-	_, told := f.follow(t)
+	_, told := f.readValid(t)
 	expectNotices(t, told, "MachineConfig rendered-worker-1, spec.fips|run in FIPS mode, and Windows nodes do not|group policy")
 }
 
@@ -143,7 +143,7 @@ func TestPodsHaveADNSServerThatTheyReach(t *testing.T) {
 	for dns, want := range map[string]string{
 		"[172.30.0.10]": "172.30.0.10", `["fd02::a", 172.30.0.10]`: "172.30.0.10", `[172.30.0.10, "fd02::a"]`: "172.30.0.10",
 	} {
-		facts, told := with(dns).follow(t)
+		facts, told := with(dns).readValid(t)
 		expectNotices(t, told)
 		if got := strings.Join(facts.Kubelet.ClusterDNS, " "); got != want {
 			t.Errorf("of %s pods get %q", dns, got)

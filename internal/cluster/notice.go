@@ -27,6 +27,6 @@ func (s subject) error(field, message string) error {
 // notices are collected while the cluster is read.
 type notices []Notice
 
-func (n *notices) add(about subject, field, message string) {
+func (n *notices) addNotice(about subject, field, message string) {
 	*n = append(*n, Notice{Object: about.id, Field: field, Message: message, ResourceVersion: about.resourceVersion})
 }

@@ -26,7 +26,7 @@ func TestTheConfigurationIsThatOfANewLinuxWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.pool.Spec.Configuration, f.pool.Status.Configuration = configuration(test.spec), configuration(test.status)
+			f.pool.Spec.Configuration, f.pool.Status.Configuration = poolConfiguration(test.spec), poolConfiguration(test.status)
 			f.pool.Generation, f.pool.Status.ObservedGeneration, f.pool.Status.UpdatedMachineCount = test.generation,
 				test.observed, test.updated
 			if got, err := renderedName(f.pool); err != nil || got != test.want {

@@ -38,7 +38,7 @@ func (n *notices) reportPinnedImages(pool *machineconfigv1.MachineConfigPool) {
 		return
 	}
 	slices.Sort(sets)
-	n.add(subject{workerPoolID, pool.ResourceVersion}, "spec.pinnedImageSets", fmt.Sprintf(
+	n.addNotice(subject{workerPoolID, pool.ResourceVersion}, "spec.pinnedImageSets", fmt.Sprintf(
 		"Windows nodes do not pull the images of a PinnedImageSet ahead (%s): they pull an image when the first pod needs it, and may delete it when no pod uses it. "+
 			"Use a DaemonSet to keep images on Windows nodes.", listNames(sets, maxNames)))
 }
@@ -52,7 +52,7 @@ func (n *notices) readKubeletConfigs(ctx context.Context, reader client.Reader, 
 		return err
 	}
 	for _, config := range byName(list.Items, func(c machineconfigv1.KubeletConfig) string { return c.Name }) {
-		if selectsPool(config.Spec.MachineConfigPoolSelector, pool) {
+		if isPoolSelected(config.Spec.MachineConfigPoolSelector, pool) {
 			n.reportKubeletConfig(config)
 		}
 	}
@@ -64,10 +64,10 @@ func (n *notices) readKubeletConfigs(ctx context.Context, reader client.Reader, 
 func (n *notices) reportKubeletConfig(config machineconfigv1.KubeletConfig) {
 	about := subject{"KubeletConfig " + config.Name, config.ResourceVersion}
 	if sizing := config.Spec.AutoSizingReserved; sizing != nil && *sizing {
-		n.add(about, "spec.autoSizingReserved", "Windows nodes do not adapt reserved resources to the size of the host: "+reserved)
+		n.addNotice(about, "spec.autoSizingReserved", "Windows nodes do not adapt reserved resources to the size of the host: "+reserved)
 	}
 	if config.Spec.LogLevel != nil {
-		n.add(about, "spec.logLevel",
+		n.addNotice(about, "spec.logLevel",
 			"Windows nodes do not follow it: all services of Windows nodes have log level 2, or 4 with the flag --debugLogging of the operator. Set that flag for more logs.")
 	}
 	var reservations, others []string
@@ -75,17 +75,17 @@ func (n *notices) reportKubeletConfig(config machineconfigv1.KubeletConfig) {
 		switch {
 		case nodespec.IsReservation(field):
 			reservations = append(reservations, field)
-		case nodespec.MissesKubeletField(field):
+		case nodespec.IsUnfollowedKubeletField(field):
 			others = append(others, field)
 		}
 	}
 	// Notices of one object need different fields, or their events become one.
 	const parent = "spec.kubeletConfig."
 	if len(reservations) > 0 {
-		n.add(about, parent+excerpt(reservations[0]), fmt.Sprintf("Windows nodes do not follow %s: %s", listNames(reservations, maxNames), reserved))
+		n.addNotice(about, parent+formatExcerpt(reservations[0]), fmt.Sprintf("Windows nodes do not follow %s: %s", listNames(reservations, maxNames), reserved))
 	}
 	if len(others) > 0 {
-		n.add(about, parent+excerpt(others[0]), fmt.Sprintf("Windows nodes do not follow %s: they have the values of the operator or the defaults of the kubelet. "+
+		n.addNotice(about, parent+formatExcerpt(others[0]), fmt.Sprintf("Windows nodes do not follow %s: they have the values of the operator or the defaults of the kubelet. "+
 			"Run pods that depend on these settings on Linux nodes.", listNames(others, maxNames)))
 	}
 }
@@ -114,25 +114,25 @@ func (n *notices) readRuntimeConfigs(ctx context.Context, reader client.Reader, 
 	}
 	for _, config := range byName(list.Items, func(c machineconfigv1.ContainerRuntimeConfig) string { return c.Name }) {
 		settings := config.Spec.ContainerRuntimeConfig
-		if settings == nil || !selectsPool(config.Spec.MachineConfigPoolSelector, pool) {
+		if settings == nil || !isPoolSelected(config.Spec.MachineConfigPoolSelector, pool) {
 			continue
 		}
 		about := subject{"ContainerRuntimeConfig " + config.Name, config.ResourceVersion}
 		if settings.PidsLimit != nil && *settings.PidsLimit > 0 {
-			n.add(about, "spec.containerRuntimeConfig.pidsLimit",
+			n.addNotice(about, "spec.containerRuntimeConfig.pidsLimit",
 				"Windows nodes do not limit the number of processes of a container. Limit the CPU and the memory of pods on Windows nodes.")
 		}
 		if settings.LogSizeMax != nil && !settings.LogSizeMax.IsZero() {
-			n.add(about, "spec.containerRuntimeConfig.logSizeMax",
+			n.addNotice(about, "spec.containerRuntimeConfig.logSizeMax",
 				"Windows nodes do not follow it: there, the kubelet limits the logs of containers. Set containerLogMaxSize in a KubeletConfig for the pool worker.")
 		}
 	}
 	return nil
 }
 
-// selectsPool reports whether a setting applies to the pool. As in the machine config operator, an empty
+// isPoolSelected reports whether a setting applies to the pool. As in the machine config operator, an empty
 // selector matches no pool, and an invalid selector is not applied.
-func selectsPool(selector *metav1.LabelSelector, pool *machineconfigv1.MachineConfigPool) bool {
+func isPoolSelected(selector *metav1.LabelSelector, pool *machineconfigv1.MachineConfigPool) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(pool.Labels))
 }

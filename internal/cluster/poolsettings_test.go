@@ -17,13 +17,13 @@ func withPool(t *testing.T) *fixture {
 	return f
 }
 
-func workers() *metav1.LabelSelector {
+func workerSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}}
 }
 
 func kubeletConfigWith(spec machineconfigv1.KubeletConfigSpec, fields string) *machineconfigv1.KubeletConfig {
 	if spec.MachineConfigPoolSelector == nil {
-		spec.MachineConfigPoolSelector = workers()
+		spec.MachineConfigPoolSelector = workerSelector()
 	}
 	if fields != "" {
 		spec.KubeletConfig = &runtime.RawExtension{Raw: []byte(fields)}
@@ -59,8 +59,8 @@ func TestKubeletConfigsThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withPool(t)
-			f.others = append(f.others, kubeletConfigWith(c.spec, c.fields))
-			_, told := f.follow(t)
+			f.optional = append(f.optional, kubeletConfigWith(c.spec, c.fields))
+			_, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 		})
 	}
@@ -70,8 +70,8 @@ func TestAKubeletConfigWithoutASelectorIsForNoPool(t *testing.T) {
 	f := withPool(t)
 	config := kubeletConfigWith(machineconfigv1.KubeletConfigSpec{LogLevel: ptr.To(int32(4))}, "")
 	config.Spec.MachineConfigPoolSelector = nil
-	f.others = append(f.others, config)
-	_, told := f.follow(t)
+	f.optional = append(f.optional, config)
+	_, told := f.readValid(t)
 	expectNotices(t, told)
 }
 
@@ -83,20 +83,20 @@ func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testin
 		settings *settings
 		want     []string
 	}{
-		"no settings":                            {workers(), nil, nil},
-		"settings of Linux":                      {workers(), &settings{LogLevel: "debug", DefaultRuntime: "runc"}, nil},
-		"no limits":                              {workers(), &settings{PidsLimit: ptr.To(int64(-1)), LogSizeMax: ptr.To(resource.MustParse("0"))}, nil},
+		"no settings":                            {workerSelector(), nil, nil},
+		"settings of Linux":                      {workerSelector(), &settings{LogLevel: "debug", DefaultRuntime: "runc"}, nil},
+		"no limits":                              {workerSelector(), &settings{PidsLimit: ptr.To(int64(-1)), LogSizeMax: ptr.To(resource.MustParse("0"))}, nil},
 		"another selector than that of the pool": {infra, &settings{PidsLimit: ptr.To(int64(1024))}, nil},
-		"limits": {workers(), &settings{PidsLimit: ptr.To(int64(1024)), LogSizeMax: ptr.To(resource.MustParse("50Mi"))}, []string{
+		"limits": {workerSelector(), &settings{PidsLimit: ptr.To(int64(1024)), LogSizeMax: ptr.To(resource.MustParse("50Mi"))}, []string{
 			"ContainerRuntimeConfig limits, spec.containerRuntimeConfig.pidsLimit|do not limit the number of processes",
 			"ContainerRuntimeConfig limits, spec.containerRuntimeConfig.logSizeMax|Set containerLogMaxSize in a KubeletConfig"}},
-		"logs without a limit": {workers(), &settings{LogSizeMax: ptr.To(resource.MustParse("-1"))}, []string{"spec.containerRuntimeConfig.logSizeMax"}},
+		"logs without a limit": {workerSelector(), &settings{LogSizeMax: ptr.To(resource.MustParse("-1"))}, []string{"spec.containerRuntimeConfig.logSizeMax"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withPool(t)
-			f.others = append(f.others, &machineconfigv1.ContainerRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "limits"},
+			f.optional = append(f.optional, &machineconfigv1.ContainerRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "limits"},
 				Spec: machineconfigv1.ContainerRuntimeConfigSpec{MachineConfigPoolSelector: c.selector, ContainerRuntimeConfig: c.settings}})
-			_, told := f.follow(t)
+			_, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 		})
 	}
@@ -105,6 +105,6 @@ func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testin
 func TestImagesThatAreNotPulledAheadAreReported(t *testing.T) {
 	f := withPool(t)
 	f.pool.Spec.PinnedImageSets = []machineconfigv1.PinnedImageSetRef{{Name: "release"}, {Name: "apps"}}
-	_, told := f.follow(t)
+	_, told := f.readValid(t)
 	expectNotices(t, told, "MachineConfigPool worker, spec.pinnedImageSets|PinnedImageSet ahead (apps, release)|Use a DaemonSet")
 }

@@ -33,7 +33,7 @@ func TestNodesReachOutThroughTheClustersProxy(t *testing.T) {
 		"not at all when there are exceptions only": {configv1.ProxyStatus{NoProxy: "a,b"}, nodespec.Proxy{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, proxyWith(test.status)).follow(t)
+			facts, told := withObjects(t, proxyWith(test.status)).readValid(t)
 			if facts.Proxy != test.want {
 				t.Errorf("got %#v: %q %q %q", facts.Proxy, string(facts.Proxy.HTTP), string(facts.Proxy.HTTPS), facts.Proxy.NoProxy)
 			}

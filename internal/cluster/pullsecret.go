@@ -57,7 +57,7 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	for i, key := range slices.Sorted(maps.Keys(config.Auths)) {
 		registry, ok := registryOfKey(key)
 		if !ok {
-			n.add(about, field, fmt.Sprintf("entry %d of auths, in the order of their names, is not the name of a registry. Windows nodes do not use it.", i+1))
+			n.addNotice(about, field, fmt.Sprintf("entry %d of auths, in the order of their names, is not the name of a registry. Windows nodes do not use it.", i+1))
 			continue
 		}
 		if registry == notRegistry {
@@ -65,7 +65,7 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 		}
 		auth, problem := credentialOf(config.Auths[key])
 		if problem != "" {
-			n.add(about, field+`, auths["`+excerpt(registry)+`"]`, problem+" Windows nodes do not use it.")
+			n.addNotice(about, field+`, auths["`+formatExcerpt(registry)+`"]`, problem+" Windows nodes do not use it.")
 			continue
 		}
 		// If two names mean the same registry (https://registry.example.com and registry.example.com), the
@@ -140,7 +140,7 @@ func authorizationFor(credentials []nodespec.Credential, host, path string) node
 		place := scope{host: wanted, path: path}
 		for _, credential := range credentials {
 			entry, ok := parseScope(credential.Registry)
-			if wanted != "" && ok && entry.contains(place) && len(credential.Registry) > len(best.Registry) {
+			if wanted != "" && ok && entry.containsScope(place) && len(credential.Registry) > len(best.Registry) {
 				best = credential
 			}
 		}
@@ -159,13 +159,13 @@ func aliasOf(host string) string {
 	return ""
 }
 
-// partsLeftOut reports credentials for a part of a registry with mirrors. Only the kubelet could use these
+// reportUnusedCredentials reports credentials for a part of a registry with mirrors. Only the kubelet could use these
 // credentials, and containerd would also send the kubelet's credentials for the registry to the mirrors.
-func (n *notices) partsLeftOut(settings registrySettings, host string) {
+func (n *notices) reportUnusedCredentials(settings registrySettings, host string) {
 	for _, credential := range settings.credentials {
 		place, ok := parseScope(credential.Registry)
 		if ok && place.path != "" && (place.host == host || place.host == aliasOf(host)) {
-			n.add(settings.pullSecret, "key "+corev1.DockerConfigJsonKey+`, auths["`+excerpt(credential.Registry)+`"]`,
+			n.addNotice(settings.pullSecret, "key "+corev1.DockerConfigJsonKey+`, auths["`+formatExcerpt(credential.Registry)+`"]`,
 				fmt.Sprintf("Windows nodes do not use it, because %s has mirrors, which would receive it too. Pods that need it can name it in imagePullSecrets, "+
 					"if the mirrors may receive it. Alternatively, add an entry for all of %s.", host, host))
 		}

@@ -11,34 +11,34 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func basic(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+func encodeBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // L-02
 func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 	for name, test := range map[string]struct{ auths, want string }{
-		"as base64": {`{"quay.io":{"auth":"` + basic("u:p") + `","email":"u@example.com"}}`,
+		"as base64": {`{"quay.io":{"auth":"` + encodeBase64("u:p") + `","email":"u@example.com"}}`,
 			"quay.io=u:p"},
 		"as user and password": {`{"quay.io":{"username":"u","password":"p:q"}}`, "quay.io=u:p:q"},
-		"as base64 before user and password": {`{"quay.io":{"username":"x","password":"y","auth":"` + basic("u:p") +
+		"as base64 before user and password": {`{"quay.io":{"username":"x","password":"y","auth":"` + encodeBase64("u:p") +
 			`"}}`, "quay.io=u:p"},
-		"as base64 without padding": {`{"quay.io":{"auth":"` + strings.TrimRight(basic("u:pp"), "=") + `"}}`,
+		"as base64 without padding": {`{"quay.io":{"auth":"` + strings.TrimRight(encodeBase64("u:pp"), "=") + `"}}`,
 			"quay.io=u:pp"},
-		"as docker pads them": {`{"quay.io":{"auth":"` + basic("u:p\x00\x00") + `"}}`, "quay.io=u:p"},
-		"for a part of a registry": {`{"quay.io:443/a/b":{"auth":"` + basic("u:p") + `"}}`,
+		"as docker pads them": {`{"quay.io":{"auth":"` + encodeBase64("u:p\x00\x00") + `"}}`, "quay.io=u:p"},
+		"for a part of a registry": {`{"quay.io:443/a/b":{"auth":"` + encodeBase64("u:p") + `"}}`,
 			"quay.io:443/a/b=u:p"},
-		"for Docker Hub as docker login wrote": {`{"https://index.docker.io/v1/":{"auth":"` + basic("u:p") + `"}}`,
+		"for Docker Hub as docker login wrote": {`{"https://index.docker.io/v1/":{"auth":"` + encodeBase64("u:p") + `"}}`,
 			"index.docker.io=u:p"},
-		"by the plain name where there are two": {`{"https://quay.io":{"auth":"` + basic("a:b") + `"},"quay.io":{"auth":"` +
-			basic("u:p") + `"},"http://quay.io/v2/":{"auth":"` + basic("c:d") + `"}}`, "quay.io=u:p"},
-		"sorted": {`{"b.io":{"auth":"` + basic("u:p") + `"},"a.io":{"auth":"` + basic("u:p") +
+		"by the plain name where there are two": {`{"https://quay.io":{"auth":"` + encodeBase64("a:b") + `"},"quay.io":{"auth":"` +
+			encodeBase64("u:p") + `"},"http://quay.io/v2/":{"auth":"` + encodeBase64("c:d") + `"}}`, "quay.io=u:p"},
+		"sorted": {`{"b.io":{"auth":"` + encodeBase64("u:p") + `"},"a.io":{"auth":"` + encodeBase64("u:p") +
 			`"}}`, "a.io=u:p b.io=u:p"},
-		"but not those for reporting to Red Hat": {`{"cloud.openshift.com":{"auth":"` + basic("u:p") + `"}}`, ""},
+		"but not those for reporting to Red Hat": {`{"cloud.openshift.com":{"auth":"` + encodeBase64("u:p") + `"}}`, ""},
 		"but no entry without credentials":       {`{"quay.io":{"auth":""},"gcr.io":{}}`, ""},
-		"with a password beside a token": {`{"quay.io":{"auth":"` + basic("u:p") + `","identitytoken":"t"}}`,
+		"with a password beside a token": {`{"quay.io":{"auth":"` + encodeBase64("u:p") + `","identitytoken":"t"}}`,
 			"quay.io=u:p"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, pullSecretWith(`{"auths":`+test.auths+`,"credsStore":"x"}`)).follow(t)
+			facts, told := withObjects(t, pullSecretWith(`{"auths":`+test.auths+`,"credsStore":"x"}`)).readValid(t)
 			var got []string
 			for _, credential := range facts.Registries.Credentials {
 				decoded, err := base64.StdEncoding.DecodeString(string(credential.Auth))
@@ -59,30 +59,30 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 func TestCredentialsThatCannotBeUsedAreToldAndHoldUpNothing(t *testing.T) {
 	for name, test := range map[string]struct{ entry, want string }{
 		"invalid base64":         {`"quay.io":{"auth":"canary!"}`, `auths["quay.io"]|not base64`},
-		"base64 without a colon": {`"quay.io":{"auth":"` + basic("canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
-		"base64 without a user": {`"quay.io":{"auth":"` + basic(":canary") + `"}`,
+		"base64 without a colon": {`"quay.io":{"auth":"` + encodeBase64("canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
+		"base64 without a user": {`"quay.io":{"auth":"` + encodeBase64(":canary") + `"}`,
 			`auths["quay.io"]|base64 of <user>`},
 		"a user without a password": {`"quay.io":{"username":"canary"}`, `auths["quay.io"]|without a password`},
 		"a password without a user": {`"quay.io":{"password":"canary"}`, `auths["quay.io"]|without a user`},
 		"a user with a colon":       {`"quay.io":{"username":"canary:x","password":"canary"}`, `auths["quay.io"]|colon`},
 		"an identity token":         {`"quay.io":{"identitytoken":"canary"}`, `auths["quay.io"]|token`},
-		"an identity token and a user": {`"quay.io":{"auth":"` + basic("canary:") + `","identitytoken":"canary"}`,
+		"an identity token and a user": {`"quay.io":{"auth":"` + encodeBase64("canary:") + `","identitytoken":"canary"}`,
 			`auths["quay.io"]|token`},
 		"a registry's token":       {`"quay.io":{"registrytoken":"canary"}`, `auths["quay.io"]|token`},
 		"a number":                 {`"quay.io":{"auth":4711}`, `auths["quay.io"]|JSON`},
 		"no object":                {`"quay.io":"canary"`, `auths["quay.io"]|JSON`},
-		"a name with a user in it": {`"https://user:canary@quay.io":{"auth":"` + basic("u:p") + `"}`, "entry 2 of auths"},
-		"a name of all registries": {`"*.example.com":{"auth":"` + basic("u:p") + `"}`, "entry 1 of auths"},
-		"a name that is empty":     {`"":{"auth":"` + basic("u:p") + `"}`, "entry 1 of auths"},
+		"a name with a user in it": {`"https://user:canary@quay.io":{"auth":"` + encodeBase64("u:p") + `"}`, "entry 2 of auths"},
+		"a name of all registries": {`"*.example.com":{"auth":"` + encodeBase64("u:p") + `"}`, "entry 1 of auths"},
+		"a name that is empty":     {`"":{"auth":"` + encodeBase64("u:p") + `"}`, "entry 1 of auths"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts, told := withObjects(t, pullSecretWith(`{"auths":{`+test.entry+`,"good.io":{"auth":"`+
-				basic("u:p")+`"}}}`)).follow(t)
+				encodeBase64("u:p")+`"}}}`)).readValid(t)
 			expectNotices(t, told, "Secret openshift-config/pull-secret|key .dockerconfigjson|"+test.want)
 			if credentials := facts.Registries.Credentials; len(credentials) != 1 || credentials[0].Registry != "good.io" {
 				t.Errorf("got %v", credentials)
 			}
-			if text := told[0].String(); strings.Contains(text, "canary") || strings.Contains(text, basic("canary")) {
+			if text := told[0].String(); strings.Contains(text, "canary") || strings.Contains(text, encodeBase64("canary")) {
 				t.Errorf("notice %q repeats a value", text)
 			}
 		})
@@ -131,19 +131,19 @@ func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
 
 // L-02, L-03
 func TestCredentialsForAPartOfARegistryWithMirrorsAreNotUsed(t *testing.T) {
-	secret := pullSecretWith(`{"auths":{"quay.io":{"auth":"` + basic("u:p") + `"},"quay.io/a":{"auth":"` +
-		basic("u:canary") + `"},"gcr.io/a":{"auth":"` + basic("u:p") + `"},` +
-		`"https://index.docker.io/v1/":{"auth":"` + basic("u:p") + `"}}}`)
+	secret := pullSecretWith(`{"auths":{"quay.io":{"auth":"` + encodeBase64("u:p") + `"},"quay.io/a":{"auth":"` +
+		encodeBase64("u:canary") + `"},"gcr.io/a":{"auth":"` + encodeBase64("u:p") + `"},` +
+		`"https://index.docker.io/v1/":{"auth":"` + encodeBase64("u:p") + `"}}}`)
 	t.Run("which is reported", func(t *testing.T) {
-		_, told := withObjects(t, secret, digestMirrors("a", digests("quay.io/b", "m.example.com/b"),
-			digests("docker.io", "m.example.com/hub"))).follow(t)
+		_, told := withObjects(t, secret, digestMirrors("a", digestEntry("quay.io/b", "m.example.com/b"),
+			digestEntry("docker.io", "m.example.com/hub"))).readValid(t)
 		expectNotices(t, told, `Secret openshift-config/pull-secret|auths["quay.io/a"]|mirrors`)
 		if strings.Contains(told[0].String(), "canary") {
 			t.Error(told[0])
 		}
 	})
 	t.Run("which nobody needs to know where only the mirrors are asked", func(t *testing.T) {
-		_, told := withObjects(t, secret, digestMirrors("a", never(digests("quay.io", "m.example.com")))).follow(t)
+		_, told := withObjects(t, secret, digestMirrors("a", withoutSource(digestEntry("quay.io", "m.example.com")))).readValid(t)
 		expectNotices(t, told)
 	})
 }

@@ -41,7 +41,7 @@ func (n *notices) readRegistries(ctx context.Context, reader client.Reader, fact
 	if err = n.readImageSettings(ctx, reader, &settings); err != nil {
 		return err
 	}
-	facts.Registries = n.combine(settings)
+	facts.Registries = n.combineRegistries(settings)
 	n.reportCloudRegistries(facts.Platform, settings)
 	return nil
 }
@@ -55,12 +55,12 @@ func (n *notices) readImageSettings(ctx context.Context, reader client.Reader, s
 	}
 	settings.image = about
 	sources := image.Spec.RegistrySources
-	settings.insecure = n.scopes(about, insecureField, sources.InsecureRegistries)
-	settings.blocked = n.scopes(about, blockedField, sources.BlockedRegistries)
-	settings.allowed = n.scopes(about, allowedField, sources.AllowedRegistries)
+	settings.insecure = n.parseScopes(about, insecureField, sources.InsecureRegistries)
+	settings.blocked = n.parseScopes(about, blockedField, sources.BlockedRegistries)
+	settings.allowed = n.parseScopes(about, allowedField, sources.AllowedRegistries)
 	settings.onlyAllowed = len(sources.AllowedRegistries) > 0
 	if len(sources.ContainerRuntimeSearchRegistries) > 0 {
-		n.add(about, "spec.registrySources.containerRuntimeSearchRegistries",
+		n.addNotice(about, "spec.registrySources.containerRuntimeSearchRegistries",
 			"Windows nodes do not search registries: there, an image name without a registry refers to docker.io. Name the registry.")
 	}
 	return nil
@@ -73,9 +73,9 @@ const (
 	allowedField  = "spec.registrySources.allowedRegistries"
 )
 
-// scopes parses a list, and reports the entries that Windows nodes follow only in part: containerd supports
+// parseScopes parses a list, and reports the entries that Windows nodes follow only in part: containerd supports
 // only complete hosts.
-func (n *notices) scopes(about subject, field string, entries []string) []scope {
+func (n *notices) parseScopes(about subject, field string, entries []string) []scope {
 	partly := map[string][2]string{ // for a part of a host, and for a wildcard
 		insecureField: {"nodes verify their certificates when they pull from this part, unless it is a mirror",
 			"nodes verify the certificates of registries that no other setting of the cluster names"},
@@ -89,42 +89,42 @@ func (n *notices) scopes(about subject, field string, entries []string) []scope 
 		s, ok := parseScope(entry)
 		switch {
 		case !ok, !s.wildcard && !nodespec.IsRegistryHost(s.host):
-			n.add(about, at, fmt.Sprintf("%q is not a registry that Windows nodes support. They ignore it.", excerpt(entry)))
+			n.addNotice(about, at, fmt.Sprintf("%q is not a registry that Windows nodes support. They ignore it.", formatExcerpt(entry)))
 			continue
 		case s.wildcard:
-			n.add(about, at, fmt.Sprintf("Windows nodes cannot apply the setting to all registries of %s: %s. Name each registry.", s, partly[1]))
-		case !s.wholeHost():
-			n.add(about, at, fmt.Sprintf("Windows nodes cannot apply the setting to a part of registry %s: %s. Name the whole registry.", s.host, partly[0]))
+			n.addNotice(about, at, fmt.Sprintf("Windows nodes cannot apply the setting to all registries of %s: %s. Name each registry.", s, partly[1]))
+		case !s.isCompleteHost():
+			n.addNotice(about, at, fmt.Sprintf("Windows nodes cannot apply the setting to a part of registry %s: %s. Name the whole registry.", s.host, partly[0]))
 		}
 		result = append(result, s)
 	}
 	return result
 }
 
-// combine creates one Registry for each host with settings.
-func (n *notices) combine(settings registrySettings) nodespec.Registries {
+// combineRegistries creates one Registry for each host with settings.
+func (n *notices) combineRegistries(settings registrySettings) nodespec.Registries {
 	byHost := map[string][]mirrorRule{}
 	for _, rule := range settings.rules {
 		byHost[rule.source.host] = append(byHost[rule.source.host], rule)
 	}
 	result := nodespec.Registries{OnlyAllowed: settings.onlyAllowed, Credentials: settings.credentials}
-	for _, host := range settings.hosts() {
+	for _, host := range settings.namedHosts() {
 		whole := scope{host: host}
 		registry := nodespec.Registry{
-			Host: host, Blocked: anyContains(settings.blocked, whole),
+			Host: host, Blocked: isInAnyScope(settings.blocked, whole),
 			Allowed: settings.onlyAllowed && slices.ContainsFunc(settings.allowed, func(s scope) bool {
-				return s.host == host || s.contains(whole)
+				return s.host == host || s.containsScope(whole)
 			}),
 			Endpoint: nodespec.Endpoint{
-				Insecure: anyContains(settings.insecure, whole), CA: settings.authorities[host],
+				Insecure: isInAnyScope(settings.insecure, whole), CA: settings.authorities[host],
 			},
 		}
 		if rules := byHost[host]; len(rules) > 0 {
-			registry.Mirrors = n.mirrors(settings, rules)
-			registry.NeverContact = n.neverContact(host, rules)
+			registry.Mirrors = n.registryMirrors(settings, rules)
+			registry.NeverContact = n.isContactForbidden(host, rules)
 			registry.Blocked = registry.Blocked || registry.NeverContact && len(registry.Mirrors) == 0
 			if len(registry.Mirrors) > 0 && !registry.NeverContact && !registry.Blocked {
-				n.partsLeftOut(settings, host)
+				n.reportUnusedCredentials(settings, host)
 			}
 		}
 		if registry.Blocked || registry.Allowed || registry.NeverContact || len(registry.Mirrors) > 0 ||
@@ -135,8 +135,8 @@ func (n *notices) combine(settings registrySettings) nodespec.Registries {
 	return result
 }
 
-// hosts returns the sorted hosts named by any setting. Wildcards are applied to these hosts.
-func (s registrySettings) hosts() []string {
+// namedHosts returns the sorted hosts named by any setting. Wildcards are applied to these hosts.
+func (s registrySettings) namedHosts() []string {
 	hosts := map[string]bool{}
 	for host := range s.authorities {
 		hosts[host] = true
@@ -164,24 +164,24 @@ func (s registrySettings) hosts() []string {
 	return slices.Sorted(maps.Keys(hosts))
 }
 
-func anyContains(list []scope, s scope) bool {
-	return slices.ContainsFunc(list, func(entry scope) bool { return entry.contains(s) })
+func isInAnyScope(list []scope, s scope) bool {
+	return slices.ContainsFunc(list, func(entry scope) bool { return entry.containsScope(s) })
 }
 
-// mirrors returns the mirrors of one host. containerd identifies a mirror by host and prefix, so one mirror may
+// registryMirrors returns the mirrors of one host. containerd identifies a mirror by host and prefix, so one mirror may
 // represent several entries.
-func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
+func (n *notices) registryMirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
 	var result []nodespec.Mirror
 	for _, from := range mirrorsOf(rules) {
-		if anyContains(settings.blocked, from.scope) {
-			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not use this mirror: Image cluster, %s, blocks it.",
+		if isInAnyScope(settings.blocked, from.scope) {
+			n.addNotice(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not use this mirror: Image cluster, %s, blocks it.",
 				blockedField))
 			continue
 		}
 		mirror := nodespec.Mirror{
 			Host: from.host, Path: from.prefix, Tags: from.tags, Authorization: authorizationFor(settings.credentials,
 				from.host, from.path),
-			Endpoint: nodespec.Endpoint{Insecure: anyContains(settings.insecure, from.scope),
+			Endpoint: nodespec.Endpoint{Insecure: isInAnyScope(settings.insecure, from.scope),
 				CA: settings.authorities[from.host]},
 		}
 		i := slices.IndexFunc(result, func(m nodespec.Mirror) bool { return m.Host == mirror.Host && m.Path == mirror.Path })
@@ -191,7 +191,7 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 		}
 		result[i].Tags = result[i].Tags || mirror.Tags
 		if result[i].Authorization != mirror.Authorization || result[i].Insecure != mirror.Insecure {
-			n.add(from.rule.about, from.field,
+			n.addNotice(from.rule.about, from.field,
 				fmt.Sprintf("Windows nodes pull all images of this mirror below %s with the same settings: the credentials and the "+
 					"security settings of another entry for it.", scope{host: mirror.Host, path: mirror.Path}))
 		}
@@ -199,10 +199,10 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 	return result
 }
 
-// neverContact reports whether a host itself must not be contacted: true if this applies to all parts of the
+// isContactForbidden reports whether a host itself must not be contacted: true if this applies to all parts of the
 // host with an entry. If several entries name the same part, a single entry is sufficient. Source:
 // openshift/machine-config-operator, container-runtime-config: addMirrorSets.
-func (n *notices) neverContact(host string, rules []mirrorRule) bool {
+func (n *notices) isContactForbidden(host string, rules []mirrorRule) bool {
 	never := map[scope]bool{}
 	for _, rule := range rules {
 		never[rule.source] = never[rule.source] || rule.never
@@ -216,11 +216,11 @@ func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 		switch {
 		case !rule.never:
 		case !all:
-			n.add(rule.about, field,
+			n.addNotice(rule.about, field,
 				fmt.Sprintf("Windows nodes fall back to %s when its mirrors do not have an image: the source can be blocked only for the whole "+
 					"registry, and another entry for %s allows it.", rule.source, host))
 		case !whole:
-			n.add(rule.about, field,
+			n.addNotice(rule.about, field,
 				fmt.Sprintf("Windows nodes never pull any image from %s: this cannot be limited to a part of a registry. "+
 					"Nodes pull images outside of %s from mirrors or not at all.", host, rule.source))
 			return true

@@ -39,7 +39,7 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 		"no registries that are searched in turn": {configv1.RegistrySources{ContainerRuntimeSearchRegistries: []string{"quay.io"}}, nil, []string{"containerRuntimeSearchRegistries"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, imageWith(test.sources)).follow(t)
+			facts, told := withObjects(t, imageWith(test.sources)).readValid(t)
 			expectRegistries(t, facts.Registries, test.want...)
 			expectNotices(t, told, test.notices...)
 			if facts.Registries.OnlyAllowed != (len(test.sources.AllowedRegistries) > 0) {
@@ -51,14 +51,14 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 
 // L-02, L-03
 func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
-	mirrors := digestMirrors("a", digests("quay.io", "m.example.com:5000/a", "n.example.com", "blocked.example.com"))
+	mirrors := digestMirrors("a", digestEntry("quay.io", "m.example.com:5000/a", "n.example.com", "blocked.example.com"))
 	f := withObjects(t, mirrors, imageWith(configv1.RegistrySources{
 		InsecureRegistries: []string{"*.example.com", "quay.io/x"}, BlockedRegistries: []string{"blocked.example.com",
 			"registry.example.com"},
 	}), pullSecretWith(`{"auths":{"n.example.com":{"auth":"dTpw"},"m.example.com:5000/b":{"auth":"dTpw"}}}`))
 	f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "m.example.com..5000",
-		Data: []byte(certificate(t, "m"))})
-	facts, told := f.follow(t)
+		Data: []byte(newAuthorityPEM(t, "m"))})
+	facts, told := f.readValid(t)
 	expectRegistries(t, facts.Registries,
 		"blocked.example.com blocked insecure",
 		"m.example.com:5000 insecure CA",
@@ -71,9 +71,9 @@ func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
 }
 
 func TestAMirrorForTwoPartsOfARegistryIsReachedInOneWay(t *testing.T) {
-	facts, told := withObjects(t, digestMirrors("a", digests("quay.io/a", "m.example.com/a"),
-		digests("quay.io/b", "m.example.com/b")),
-		pullSecretWith(`{"auths":{"m.example.com/a":{"auth":"dTpw"},"m.example.com/b":{"auth":"dTpx"}}}`)).follow(t)
+	facts, told := withObjects(t, digestMirrors("a", digestEntry("quay.io/a", "m.example.com/a"),
+		digestEntry("quay.io/b", "m.example.com/b")),
+		pullSecretWith(`{"auths":{"m.example.com/a":{"auth":"dTpw"},"m.example.com/b":{"auth":"dTpx"}}}`)).readValid(t)
 	if mirrors := facts.Registries.Hosts[0].Mirrors; len(mirrors) != 1 || mirrors[0].Authorization != "dTpw" {
 		t.Errorf("got %+v", mirrors)
 	}
@@ -103,7 +103,7 @@ func TestScopes(t *testing.T) {
 	} {
 		outer, _ := parseScope(pair[0])
 		inner, _ := parseScope(pair[1])
-		if outer.contains(inner) != want {
+		if outer.containsScope(inner) != want {
 			t.Errorf("%s contains %s: %v", outer, inner, !want)
 		}
 	}

@@ -36,7 +36,7 @@ func (n *notices) reportCloudRegistries(platform string, settings registrySettin
 		if len(hosts) == 0 {
 			return
 		}
-		n.add(about, field, fmt.Sprintf("Windows nodes do not use the identity of the instance to pull from %s, unlike Linux nodes. "+
+		n.addNotice(about, field, fmt.Sprintf("Windows nodes do not use the identity of the instance to pull from %s, unlike Linux nodes. "+
 			"If the images are not public, add credentials to Secret %s or to imagePullSecrets of pods on Windows nodes.", listNames(hosts, maxNames), PullSecret))
 	}
 	for _, rule := range settings.rules {
@@ -58,7 +58,7 @@ func isOfCloud(platform configv1.PlatformType, host string) bool {
 // hasCredentials reports whether the pull secret has credentials for some images of the scope.
 func (s registrySettings) hasCredentials(of scope) bool {
 	for _, credential := range s.credentials {
-		if entry, ok := parseScope(credential.Registry); ok && (entry.contains(of) || of.contains(entry)) {
+		if entry, ok := parseScope(credential.Registry); ok && (entry.containsScope(of) || of.containsScope(entry)) {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func (n *notices) reportCRIOCredentials(worker workerIgnition) {
 		return
 	}
 	slices.Sort(images)
-	n.add(subject{id: "CRIOCredentialProviderConfig cluster"}, "spec.matchImages", fmt.Sprintf(
+	n.addNotice(subject{id: "CRIOCredentialProviderConfig cluster"}, "spec.matchImages", fmt.Sprintf(
 		"Windows nodes do not pull images of %s with the credentials of the namespace of a pod. Name the Secret in imagePullSecrets of pods on Windows nodes.",
 		listNames(images, maxNames)))
 }
@@ -101,7 +101,7 @@ func crioImages(worker workerIgnition, path string) []string {
 			MatchImages []string `json:"matchImages"`
 		} `json:"providers"`
 	}
-	content, _, err := worker.content(path)
+	content, _, err := worker.fileContent(path)
 	if err != nil || yaml.Unmarshal(content, &config) != nil {
 		return nil
 	}

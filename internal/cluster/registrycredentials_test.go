@@ -39,15 +39,15 @@ func TestRegistriesOfTheCloudWithoutCredentialsAreReported(t *testing.T) {
 			f := newFixture(t)
 			f.infrastructure.Status.PlatformStatus.Type = c.platform
 			if c.mirrors != nil {
-				f.others = append(f.others, c.mirrors)
+				f.optional = append(f.optional, c.mirrors)
 			}
 			if c.image != nil {
-				f.others = append(f.others, c.image)
+				f.optional = append(f.optional, c.image)
 			}
 			if c.secret != "" {
-				f.others = append(f.others, pullSecretWith(c.secret))
+				f.optional = append(f.optional, pullSecretWith(c.secret))
 			}
-			_, told := f.follow(t)
+			_, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 		})
 	}
@@ -71,7 +71,7 @@ func TestCredentialsOfNamespacesAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.files[c.path] = file{content: c.content}
-			_, told := f.follow(t)
+			_, told := f.readValid(t)
 			expectNotices(t, told, c.want...)
 		})
 	}

@@ -22,12 +22,12 @@ var (
 	pathForm     = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 )
 
-// longestScope is the maximum length of an image name; the API also accepts 256 characters.
-const longestScope = 256
+// maxScopeLength is the maximum length of an image name; the API also accepts 256 characters.
+const maxScopeLength = 256
 
 // parseScope parses a scope. Host names are converted to lower case, as in image names.
 func parseScope(text string) (scope, bool) {
-	if text == "" || len(text) > longestScope {
+	if text == "" || len(text) > maxScopeLength {
 		return scope{}, false
 	}
 	if lower := strings.ToLower(text); wildcardForm.MatchString(lower) {
@@ -52,22 +52,22 @@ func (s scope) String() string {
 	return s.host + "/" + s.path
 }
 
-// contains reports whether all images of another scope are in this scope.
-func (s scope) contains(other scope) bool {
+// containsScope reports whether all images of another scope are in this scope.
+func (s scope) containsScope(other scope) bool {
 	if s.wildcard {
 		if other.wildcard {
 			return other.host == s.host || strings.HasSuffix(other.host, s.host[1:])
 		}
-		return nodespec.MatchesWildcard(s.host, other.host)
+		return nodespec.IsWildcardMatch(s.host, other.host)
 	}
 	return s.host == other.host && !other.wildcard && (s.path == "" || s.path == other.path || strings.HasPrefix(other.path, s.path+"/"))
 }
 
-// wholeHost reports whether the scope is a complete host.
-func (s scope) wholeHost() bool { return !s.wildcard && s.path == "" }
+// isCompleteHost reports whether the scope is a complete host.
+func (s scope) isCompleteHost() bool { return !s.wildcard && s.path == "" }
 
-// depth returns the number of path elements.
-func (s scope) depth() int {
+// pathDepth returns the number of path elements.
+func (s scope) pathDepth() int {
 	if s.path == "" {
 		return 0
 	}

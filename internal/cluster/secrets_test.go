@@ -61,7 +61,7 @@ func servingSecret(certificate, key string) *corev1.Secret {
 func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	_, otherKey := servingCertificate(t)
-	facts, told := withObjects(t, servingSecret(certificate, key)).follow(t)
+	facts, told := withObjects(t, servingSecret(certificate, key)).readValid(t)
 	expectNotices(t, told)
 	if got := facts.MetricsServing; got.Certificate != certificate || string(got.Key) != key {
 		t.Errorf("got %+v", got)
@@ -91,17 +91,17 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	f := withObjects(t,
 		proxyWith(configv1.ProxyStatus{HTTPProxy: "http://user:canary1@proxy:80",
 			HTTPSProxy: "http://user:canary2@proxy:80"}),
-		pullSecretWith(`{"auths":{"m.example.com":{"auth":"`+basic("user:canary3")+
+		pullSecretWith(`{"auths":{"m.example.com":{"auth":"`+encodeBase64("user:canary3")+
 			`"},"n.example.com":{"username":"user","password":"canary4","identitytoken":"canary5"},`+
 			`"o.example.com":{"auth":"canary6!"},"p.example.com":{"registrytoken":"canary7"}}}`),
-		digestMirrors("a", digests("quay.io", "m.example.com", "n.example.com")),
+		digestMirrors("a", digestEntry("quay.io", "m.example.com", "n.example.com")),
 		servingSecret(certificate, key),
 	)
-	facts, told := f.follow(t)
+	facts, told := f.readValid(t)
 	if len(facts.Registries.Hosts) == 0 || facts.Registries.Hosts[0].Mirrors[0].Authorization == "" {
 		t.Fatal("the test's secrets are not read")
 	}
-	secrets := []string{"canary", basic("user:canary3"), basic("user:canary4"), strings.Split(key, "\n")[1]}
+	secrets := []string{"canary", encodeBase64("user:canary3"), encodeBase64("user:canary4"), strings.Split(key, "\n")[1]}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		for _, printed := range []string{fmt.Sprintf(format, facts), fmt.Sprintf(format, &facts),
 			fmt.Sprintf(format, facts.Registries), fmt.Sprintf(format, told)} {
@@ -125,7 +125,7 @@ func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 		return false
 	}
 	answering := func(err error) client.Reader {
-		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
+		return interceptor.NewClient(newFixture(t).newClient(t).(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
 				options ...client.GetOption) error {
 				if optional(object) {

@@ -17,14 +17,14 @@ import (
 // withObjects returns a valid cluster with optional objects.
 func withObjects(t *testing.T, objects ...client.Object) *fixture {
 	f := newFixture(t)
-	f.others = objects
+	f.optional = objects
 	return f
 }
 
-// follow reads a valid cluster.
-func (f *fixture) follow(t *testing.T) (nodespec.Cluster, []Notice) {
+// readValid reads a valid cluster.
+func (f *fixture) readValid(t *testing.T) (nodespec.Cluster, []Notice) {
 	t.Helper()
-	facts, told, err := Read(t.Context(), f.client(t), operatorNamespace, nodespec.ServingCertificate{})
+	facts, told, err := Read(t.Context(), f.newClient(t), operatorNamespace, nodespec.ServingCertificate{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,16 +78,16 @@ func tagMirrors(name string, entries ...configv1.ImageTagMirrors) *configv1.Imag
 		Spec: configv1.ImageTagMirrorSetSpec{ImageTagMirrors: entries}}
 }
 
-func digests(source string, mirrors ...configv1.ImageMirror) configv1.ImageDigestMirrors {
+func digestEntry(source string, mirrors ...configv1.ImageMirror) configv1.ImageDigestMirrors {
 	return configv1.ImageDigestMirrors{Source: source, Mirrors: mirrors}
 }
 
-func tags(source string, mirrors ...configv1.ImageMirror) configv1.ImageTagMirrors {
+func tagEntry(source string, mirrors ...configv1.ImageMirror) configv1.ImageTagMirrors {
 	return configv1.ImageTagMirrors{Source: source, Mirrors: mirrors}
 }
 
-// described returns the settings of a registry for nodes, in one line.
-func described(registry nodespec.Registry) string {
+// describeRegistry returns the settings of a registry for nodes, in one line.
+func describeRegistry(registry nodespec.Registry) string {
 	var b strings.Builder
 	b.WriteString(registry.Host)
 	describe := func(flag bool, text string) {
@@ -114,7 +114,7 @@ func expectRegistries(t *testing.T, got nodespec.Registries, want ...string) {
 	t.Helper()
 	var lines []string
 	for _, registry := range got.Hosts {
-		lines = append(lines, described(registry))
+		lines = append(lines, describeRegistry(registry))
 	}
 	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("registries are\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
@@ -130,7 +130,7 @@ func TestAClusterWithoutSettingsHasNone(t *testing.T) {
 			&machineconfigv1.ControllerConfig{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := f.follow(t)
+			facts, told := f.readValid(t)
 			expectNotices(t, told)
 			if facts.Proxy != (nodespec.Proxy{}) || facts.TrustedCAs != nil ||
 				facts.MetricsServing != (nodespec.ServingCertificate{}) {

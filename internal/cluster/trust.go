@@ -27,7 +27,7 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 		return err
 	}
 	const field = "spec.additionalTrustBundle"
-	trusted, problem := authorities(config.Spec.AdditionalTrustBundle)
+	trusted, problem := parseAuthorities(config.Spec.AdditionalTrustBundle)
 	if problem != "" {
 		return about.error(field,
 			problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
@@ -35,14 +35,14 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 	}
 	const origin = "It comes from ConfigMap openshift-config/user-ca-bundle or the trustedCA of Proxy cluster."
 	for _, number := range trusted.unread {
-		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+origin, number))
+		n.addNotice(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+origin, number))
 	}
-	for _, number := range trusted.forOthers {
-		n.add(about, field, fmt.Sprintf("the trust settings of its certificate %d do not allow TLS servers, or cannot be read. "+
+	for _, number := range trusted.notForServers {
+		n.addNotice(about, field, fmt.Sprintf("the trust settings of its certificate %d do not allow TLS servers, or cannot be read. "+
 			"Windows nodes do not trust it. "+origin, number))
 	}
 	for _, number := range trusted.forSome {
-		n.add(about, field, fmt.Sprintf("the trust settings of its certificate %d limit it to some purposes. "+
+		n.addNotice(about, field, fmt.Sprintf("the trust settings of its certificate %d limit it to some purposes. "+
 			"Windows nodes trust it for all. "+origin, number))
 	}
 	facts.TrustedCAs = trusted.certificates
@@ -55,14 +55,14 @@ type bundle struct {
 	certificates []string
 	// unread are the numbers, from 1, of entries that are valid DER but cannot be parsed as certificates.
 	unread []int
-	// forSome are the numbers of certificates with trust settings for some purposes only. forOthers are the
+	// forSome are the numbers of certificates with trust settings for some purposes only. notForServers are the
 	// numbers of certificates omitted because the trust settings do not allow TLS servers.
-	forSome, forOthers []int
+	forSome, notForServers []int
 }
 
-// authorities parses a PEM bundle and returns only certificates. Problem is not empty for a damaged bundle: the
+// parseAuthorities parses a PEM bundle and returns only certificates. Problem is not empty for a damaged bundle: the
 // missing certificates are unknown, so the bundle must not replace the former one.
-func authorities(content []byte) (result bundle, problem string) {
+func parseAuthorities(content []byte) (result bundle, problem string) {
 	announced := countAnnounced(content)
 	if announced == 0 {
 		if len(bytes.TrimSpace(content)) > 0 {
@@ -95,8 +95,8 @@ func authorities(content []byte) (result bundle, problem string) {
 		switch allowed {
 		case trustForSome:
 			result.forSome = append(result.forSome, number)
-		case trustForOthers:
-			result.forOthers = append(result.forOthers, number)
+		case trustNotForServers:
+			result.notForServers = append(result.notForServers, number)
 			continue
 		}
 		result.certificates = append(result.certificates,
@@ -136,16 +136,16 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 			at := fmt.Sprintf("spec.%s[%d]", field, i)
 			host := registryOfFile(b.File)
 			if !nodespec.IsRegistryHost(host) {
-				n.add(about, at+".file",
-					fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", excerpt(b.File)))
+				n.addNotice(about, at+".file",
+					fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", formatExcerpt(b.File)))
 				continue
 			}
-			trusted, problem := authorities(b.Data)
-			if unused := slices.Concat(trusted.unread, trusted.forOthers); problem == "" && len(unused) > 0 {
+			trusted, problem := parseAuthorities(b.Data)
+			if unused := slices.Concat(trusted.unread, trusted.notForServers); problem == "" && len(unused) > 0 {
 				problem = fmt.Sprintf("its certificate %d cannot be read, or its trust settings do not allow TLS servers.", unused[0])
 			}
 			if problem != "" {
-				n.add(about, at+".data", problem+" Windows nodes verify "+host+" without the faulty certificates. "+
+				n.addNotice(about, at+".data", problem+" Windows nodes verify "+host+" without the faulty certificates. "+
 					"Check the ConfigMap that spec.additionalTrustedCA of Image cluster names.")
 			}
 			byHost[host] = append(byHost[host], trusted.certificates...)
@@ -176,8 +176,8 @@ func registryOfFile(name string) string {
 	return host + ":" + port
 }
 
-// excerpt returns the beginning of a foreign text for a message, without a possible password before a host.
-func excerpt(text string) string {
+// formatExcerpt returns the beginning of a foreign text for a message, without a possible password before a host.
+func formatExcerpt(text string) string {
 	const longest = 100
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {
 		text = "…" + text[i:]

@@ -11,7 +11,7 @@ import (
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 )
 
-func trusting(bundle string) *machineconfigv1.ControllerConfig {
+func configWithTrust(bundle string) *machineconfigv1.ControllerConfig {
 	config := controllerConfigWith("")
 	config.Spec.AdditionalTrustBundle = []byte(bundle)
 	return config
@@ -23,12 +23,12 @@ func registryCA(bundles ...machineconfigv1.ImageRegistryBundle) *machineconfigv1
 	return config
 }
 
-func block(kind, content string) string {
+func pemBlock(kind, content string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(content)}))
 }
 
 // strange is valid DER that Go rejects as a certificate.
-var strange = block("CERTIFICATE", "\x30\x03\x02\x01\x01")
+var strange = pemBlock("CERTIFICATE", "\x30\x03\x02\x01\x01")
 
 // The purposes of certificates in DER, in hexadecimal.
 const (
@@ -37,21 +37,21 @@ const (
 	oidMail   = "06082b06010505070304"
 )
 
-// openssl returns a certificate in the format of openssl x509 -trustout, with the given settings in
+// opensslCertificate returns a certificate in the format of openssl x509 -trustout, with the given settings in
 // hexadecimal.
-func openssl(t *testing.T, certificate, settings string) string {
+func opensslCertificate(t *testing.T, certificate, settings string) string {
 	t.Helper()
 	decoded, _ := pem.Decode([]byte(certificate))
 	behind, err := hex.DecodeString(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block("TRUSTED CERTIFICATE", string(decoded.Bytes)+string(behind))
+	return pemBlock("TRUSTED CERTIFICATE", string(decoded.Bytes)+string(behind))
 }
 
 // L-01
 func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
-	a, b := certificate(t, "a"), certificate(t, "b")
+	a, b := newAuthorityPEM(t, "a"), newAuthorityPEM(t, "b")
 	both := []string{a, b}
 	slices.Sort(both)
 	for name, test := range map[string]struct {
@@ -64,34 +64,34 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 		"one twice":                               {a + b + a, both, nil},
 		"with comments around":                    {"# ours\n" + a + "\n\n# theirs\n" + b + "end", both, nil},
 		"with the line ends of Windows":           {strings.ReplaceAll(a, "\n", "\r\n"), []string{a}, nil},
-		"without a key that got there by mistake": {a + block("PRIVATE KEY", "canary"), []string{a}, nil},
+		"without a key that got there by mistake": {a + pemBlock("PRIVATE KEY", "canary"), []string{a}, nil},
 		"without what Go cannot read, and says so": {a + strange + b, both,
 			[]string{"ControllerConfig machine-config-controller|spec.additionalTrustBundle|certificate 2"}},
 		"nobody, when there is nothing but space": {" \n", nil, nil},
-		"one in openssl's own form":               {openssl(t, a, ""), []string{a}, nil},
-		"one in that form, with a name only":      {openssl(t, a, "300a0c0861206e616d652121"), []string{a}, nil},
-		"one that may be trusted for anything":    {openssl(t, a, "30083006"+oidAny), []string{a}, nil},
-		"one that is for servers and for mail, and says so": {openssl(t, a, "30163014"+oidServer+oidMail), []string{a},
+		"one in openssl's own form":               {opensslCertificate(t, a, ""), []string{a}, nil},
+		"one in that form, with a name only":      {opensslCertificate(t, a, "300a0c0861206e616d652121"), []string{a}, nil},
+		"one that may be trusted for anything":    {opensslCertificate(t, a, "30083006"+oidAny), []string{a}, nil},
+		"one that is for servers and for mail, and says so": {opensslCertificate(t, a, "30163014"+oidServer+oidMail), []string{a},
 			[]string{"spec.additionalTrustBundle|certificate 1 limit it to some purposes|trust it for all"}},
 		// Written by: openssl x509 -trustout -addtrust serverAuth -addreject emailProtection -setalias "an alias"
-		"one that openssl has written, with a name": {openssl(t, a, "3022300a"+oidServer+"a00a"+oidMail+"0c08616e20616c696173"), []string{a},
+		"one that openssl has written, with a name": {opensslCertificate(t, a, "3022300a"+oidServer+"a00a"+oidMail+"0c08616e20616c696173"), []string{a},
 			[]string{"certificate 1 limit it to some purposes"}},
-		"one that is not for mail, and says so": {b + openssl(t, a, "300ca00a"+oidMail), both,
+		"one that is not for mail, and says so": {b + opensslCertificate(t, a, "300ca00a"+oidMail), both,
 			[]string{"certificate 2 limit it to some purposes"}},
-		"not one that servers may not use": {b + openssl(t, a, "300ca00a"+oidServer), []string{b},
+		"not one that servers may not use": {b + opensslCertificate(t, a, "300ca00a"+oidServer), []string{b},
 			[]string{"certificate 2 do not allow TLS servers|do not trust it"}},
-		"not one that nobody may use": {b + openssl(t, a, "3008a006"+oidAny), []string{b}, []string{"certificate 2 do not allow"}},
-		"not one for mail only":       {b + openssl(t, a, "300c300a"+oidMail), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one that nobody may use": {b + opensslCertificate(t, a, "3008a006"+oidAny), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one for mail only":       {b + opensslCertificate(t, a, "300c300a"+oidMail), []string{b}, []string{"certificate 2 do not allow"}},
 		// openssl verify -purpose sslserver rejects its certificates, and accepts those with settings of 3000.
-		"not one that is trusted for nothing":        {b + openssl(t, a, "30023000"), []string{b}, []string{"certificate 2 do not allow"}},
-		"not one with settings of another form":      {b + openssl(t, a, "0500"), []string{b}, []string{"or cannot be read"}},
-		"not one with damaged settings":              {b + openssl(t, a, "300ca00affff"), []string{b}, []string{"or cannot be read"}},
-		"not one with something behind its settings": {b + openssl(t, a, "30000500"), []string{b}, []string{"or cannot be read"}},
+		"not one that is trusted for nothing":        {b + opensslCertificate(t, a, "30023000"), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one with settings of another form":      {b + opensslCertificate(t, a, "0500"), []string{b}, []string{"or cannot be read"}},
+		"not one with damaged settings":              {b + opensslCertificate(t, a, "300ca00affff"), []string{b}, []string{"or cannot be read"}},
+		"not one with something behind its settings": {b + opensslCertificate(t, a, "30000500"), []string{b}, []string{"or cannot be read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.clientCA = trusting(test.bundle)
-			facts, told := f.follow(t)
+			f.clientCA = configWithTrust(test.bundle)
+			facts, told := f.readValid(t)
 			if !slices.Equal(facts.TrustedCAs, test.want) {
 				t.Errorf("got %q", facts.TrustedCAs)
 			}
@@ -102,19 +102,19 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 
 // L-01
 func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
-	a := certificate(t, "a")
+	a := newAuthorityPEM(t, "a")
 	for name, bundle := range map[string]string{
 		"text":                               "canary",
-		"a key only":                         block("PRIVATE KEY", "canary"),
+		"a key only":                         pemBlock("PRIVATE KEY", "canary"),
 		"a certificate that is cut short":    a + a[:len(a)/2],
 		"a certificate in bad base64":        a + strings.Replace(a, "M", "?", 3),
-		"PEM of something else":              a + block("CERTIFICATE", "canary"),
-		"one of openssl's that is damaged":   a + block("TRUSTED CERTIFICATE", "canary"),
-		"one of openssl's that is cut short": a + strings.Split(openssl(t, a, ""), "\n-----END")[0],
+		"PEM of something else":              a + pemBlock("CERTIFICATE", "canary"),
+		"one of openssl's that is damaged":   a + pemBlock("TRUSTED CERTIFICATE", "canary"),
+		"one of openssl's that is cut short": a + strings.Split(opensslCertificate(t, a, ""), "\n-----END")[0],
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.clientCA = trusting(bundle)
+			f.clientCA = configWithTrust(bundle)
 			_, err := f.read(t)
 			var fault *Error
 			if !errors.As(err, &fault) || fault.Field != "spec.additionalTrustBundle" ||
@@ -127,14 +127,14 @@ func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
 
 // L-02
 func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
-	a, b := certificate(t, "a"), certificate(t, "b")
+	a, b := newAuthorityPEM(t, "a"), newAuthorityPEM(t, "b")
 	t.Run("by host, with the port behind two dots, in both lists", func(t *testing.T) {
 		f := newFixture(t)
 		f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "registry.example.com..5000", Data: []byte(a)},
 			machineconfigv1.ImageRegistryBundle{File: "Registry.Example.COM", Data: []byte(b)})
 		f.clientCA.Spec.ImageRegistryBundleData = []machineconfigv1.ImageRegistryBundle{{File: "registry.example.com",
 			Data: []byte(a + b)}}
-		facts, told := f.follow(t)
+		facts, told := f.readValid(t)
 		expectNotices(t, told)
 		expectRegistries(t, facts.Registries, "registry.example.com CA", "registry.example.com:5000 CA")
 		both := []string{a, b}
@@ -161,7 +161,7 @@ func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
 		t.Run(name+" is reported and delays nothing", func(t *testing.T) {
 			f := newFixture(t)
 			f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: test.file, Data: []byte(test.data)})
-			facts, told := f.follow(t)
+			facts, told := f.readValid(t)
 			expectNotices(t, told, "ControllerConfig machine-config-controller|"+test.notice)
 			expectRegistries(t, facts.Registries, test.registries...)
 			if strings.Contains(told[0].String(), "canary") {

@@ -33,8 +33,8 @@ const (
 	trustForAll trust = iota
 	// trustForSome includes TLS servers.
 	trustForSome
-	// trustForOthers includes no TLS servers.
-	trustForOthers
+	// trustNotForServers includes no TLS servers.
+	trustNotForServers
 )
 
 // splitTrusted returns the certificate in a block of type TRUSTED CERTIFICATE, and its trust. With unreadable
@@ -50,15 +50,15 @@ func splitTrusted(content []byte) (certificate []byte, allowed trust) {
 	}
 	trusted, rejected, err := readPurposes(rest)
 	switch {
-	case err != nil, concernsServers(rejected), trusted != nil && !concernsServers(trusted):
-		return value.FullBytes, trustForOthers
+	case err != nil, hasServerPurpose(rejected), trusted != nil && !hasServerPurpose(trusted):
+		return value.FullBytes, trustNotForServers
 	case len(rejected) > 0, trusted != nil && !slices.ContainsFunc(trusted, anyPurpose.Equal):
 		return value.FullBytes, trustForSome
 	}
 	return value.FullBytes, trustForAll
 }
 
-func concernsServers(purposes []asn1.ObjectIdentifier) bool {
+func hasServerPurpose(purposes []asn1.ObjectIdentifier) bool {
 	return slices.ContainsFunc(purposes, anyPurpose.Equal) || slices.ContainsFunc(purposes, serverPurpose.Equal)
 }
 

@@ -40,8 +40,8 @@ Restart=always
 `
 }
 
-// madeOf returns the NodeSpec for a cluster of the platform with the given worker unit.
-func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.NodeSpec {
+// newNodeSpec returns the NodeSpec for a cluster of the platform with the given worker unit.
+func newNodeSpec(t *testing.T, platform configv1.PlatformType, unit string) nodespec.NodeSpec {
 	t.Helper()
 	f := newFixture(t)
 	f.infrastructure.Status.PlatformStatus.Type = platform
@@ -52,7 +52,7 @@ func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.
 	}
 	in := nodespec.Inputs{
 		Cluster: facts, Instance: nodespec.Instance{Name: "winworker", NodeName: "winworker", NodeIP: "10.0.128.7"},
-		Agent: program("wicd.exe"), OperatorVersion: "1.2.3",
+		Agent: newPayloadFile("wicd.exe"), OperatorVersion: "1.2.3",
 	}
 	for component, programs := range map[string][]string{
 		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
@@ -65,7 +65,7 @@ func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.
 	} {
 		c := nodespec.Component{Name: component, Version: "v1.0.0"}
 		for _, name := range programs {
-			c.Files = append(c.Files, program(name))
+			c.Files = append(c.Files, newPayloadFile(name))
 		}
 		in.Payload = append(in.Payload, c)
 	}
@@ -76,7 +76,7 @@ func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.
 	return spec
 }
 
-func program(name string) nodespec.PayloadFile {
+func newPayloadFile(name string) nodespec.PayloadFile {
 	return nodespec.PayloadFile{Name: name, SHA256: fmt.Sprintf("%064x", len(name)*1000+int(name[0])), Size: 1000}
 }
 
@@ -96,7 +96,7 @@ func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
 	} {
 		t.Run(string(platform), func(t *testing.T) {
 			words := map[string][]string{}
-			for _, service := range madeOf(t, platform, c.unit).Services {
+			for _, service := range newNodeSpec(t, platform, c.unit).Services {
 				words[service.Name] = host.SplitCommandLine(service.CommandLine)
 			}
 			var cloud []string

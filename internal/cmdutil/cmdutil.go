@@ -32,8 +32,8 @@ const DefaultNamespace = "openshift-windows-machine-config-operator"
 // Limits of a command's requests per second and of its burst, the same as in kubectl, because a large fleet has
 // many objects. The API server limits requests beyond its own capacity.
 const (
-	requests = 50
-	burst    = 300
+	clientQPS   = 50
+	clientBurst = 300
 )
 
 // Access holds the common dependencies of all commands: input and output, the cluster, and the clock.
@@ -74,7 +74,7 @@ func (a *Access) Config() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the cluster is not known: %w", err)
 	}
-	config.QPS, config.Burst = requests, burst
+	config.QPS, config.Burst = clientQPS, clientBurst
 	redirect.Refuse(config)
 	return config, nil
 }
@@ -96,14 +96,14 @@ func (a *Access) Client() (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return refusing{c}, nil
+	return explainingClient{c}, nil
 }
 
 // Width returns the number of columns of the output terminal; 0 without a terminal.
-func (a *Access) Width() int { return width(a.Out) }
+func (a *Access) Width() int { return terminalWidth(a.Out) }
 
-// Interactive reports whether the standard input is a terminal.
-func (a *Access) Interactive() bool {
+// IsInteractive reports whether the standard input is a terminal.
+func (a *Access) IsInteractive() bool {
 	file, ok := a.In.(descriptor)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
@@ -115,7 +115,7 @@ func (a *Access) Confirm(dangers ...string) error {
 	for _, danger := range dangers {
 		fmt.Fprintln(a.ErrOut, danger)
 	}
-	if !a.Interactive() {
+	if !a.IsInteractive() {
 		return errors.New("standard input is not a terminal: use --yes to confirm")
 	}
 	fmt.Fprint(a.ErrOut, "Continue? [y/N] ")
@@ -130,7 +130,7 @@ func (a *Access) Confirm(dangers ...string) error {
 	return errNotConfirmed
 }
 
-func width(out io.Writer) int {
+func terminalWidth(out io.Writer) int {
 	file, ok := out.(descriptor)
 	if !ok {
 		return 0

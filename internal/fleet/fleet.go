@@ -96,28 +96,28 @@ func Find(instances []Instance, name string) (Instance, error) {
 		case 1:
 			return found[0], nil
 		default:
-			return Instance{}, fmt.Errorf("%q is ambiguous: %s. Give the name of one of them", name, names(found))
+			return Instance{}, fmt.Errorf("%q is ambiguous: %s. Give the name of one of them", name, formatNames(found))
 		}
 	}
 	if len(instances) == 0 {
 		return Instance{}, fmt.Errorf("%w %q: there are no WindowsInstances", ErrUnknown, name)
 	}
-	return Instance{}, fmt.Errorf("%w %q; there are: %s", ErrUnknown, name, names(instances))
+	return Instance{}, fmt.Errorf("%w %q; there are: %s", ErrUnknown, name, formatNames(instances))
 }
 
 // ErrUnknown is the error for a name that matches no host.
 var ErrUnknown = errors.New("no WindowsInstance, Node or address of a Windows host is")
 
-// mostNames is the maximum number of names in an error.
-const mostNames = 10
+// maxNames is the maximum number of names in an error.
+const maxNames = 10
 
-func names(instances []Instance) string {
+func formatNames(instances []Instance) string {
 	var list []string
 	for _, instance := range instances {
 		list = append(list, instance.Name)
 	}
-	if more := len(list) - mostNames; more > 0 {
-		list = append(list[:mostNames], fmt.Sprintf("and %d more", more))
+	if more := len(list) - maxNames; more > 0 {
+		list = append(list[:maxNames], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(list, ", ")
 }

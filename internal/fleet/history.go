@@ -32,15 +32,15 @@ func AfterFailure(failed v1alpha1.FailedChange) string {
 	return "The host was not rolled back."
 }
 
-// comesSoon lists the reasons for a missing connection to a host that is not considered unreachable.
-var comesSoon = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonUserDataInProgress}
+// transientReasons lists the reasons for a missing connection to a host that is not considered unreachable.
+var transientReasons = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonUserDataInProgress}
 
-// outOfReach returns the reason that an instance counts as unreachable: the operator cannot connect to the
+// unreachableReason returns the reason that an instance counts as unreachable: the operator cannot connect to the
 // host, or the kubelet no longer reports. It returns "" for all other instances. The Node may be nil, if it
 // does not exist or could not be read.
-func outOfReach(i Instance, node *corev1.Node) string {
+func unreachableReason(i Instance, node *corev1.Node) string {
 	reachable := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReachable)
-	if reachable != nil && reachable.Status == metav1.ConditionFalse && !slices.Contains(comesSoon, reachable.Reason) {
+	if reachable != nil && reachable.Status == metav1.ConditionFalse && !slices.Contains(transientReasons, reachable.Reason) {
 		return fmt.Sprintf("%s: %s", reachable.Reason, reachable.Message)
 	}
 	if node == nil {
@@ -60,26 +60,26 @@ type Health int
 
 // The values of Health.
 const (
-	OutOfReach Health = iota
+	Unreachable Health = iota
 	NotReady
 	NotUpToDate
-	Well
+	Healthy
 )
 
 // HealthOf returns the health of an instance, and the reason of a problem. The Node may be nil.
 func HealthOf(i Instance, node *corev1.Node) (health Health, why string) {
 	why = i.Status.NextAction
-	if obstacle := Obstacle(i); obstacle != nil && obstacle.Message != "" {
+	if obstacle := BlockingCondition(i); obstacle != nil && obstacle.Message != "" {
 		why = obstacle.Message
 	}
-	reason := outOfReach(i, node)
+	reason := unreachableReason(i, node)
 	switch {
 	case reason != "":
-		return OutOfReach, reason
+		return Unreachable, reason
 	case !IsTrue(i, v1alpha1.ConditionReady):
 		return NotReady, why
 	case !IsTrue(i, v1alpha1.ConditionUpToDate):
 		return NotUpToDate, why
 	}
-	return Well, ""
+	return Healthy, ""
 }

@@ -38,9 +38,9 @@ func TestHowAHostIs(t *testing.T) {
 		want     Health
 		why      string
 	}{
-		"a host that does not answer is out of reach": {instance(lost, ready), nil, OutOfReach, "ConnectionTimedOut: because"},
-		"whatever its kubelet says":                   {instance(lost), node(corev1.ConditionTrue), OutOfReach, "ConnectionTimedOut: because"},
-		"so is one whose kubelet is silent": {instance(reached, ready, upToDate), node(corev1.ConditionUnknown), OutOfReach,
+		"a host that does not answer is out of reach": {instance(lost, ready), nil, Unreachable, "ConnectionTimedOut: because"},
+		"whatever its kubelet says":                   {instance(lost), node(corev1.ConditionTrue), Unreachable, "ConnectionTimedOut: because"},
+		"so is one whose kubelet is silent": {instance(reached, ready, upToDate), node(corev1.ConditionUnknown), Unreachable,
 			"the kubelet of node n has not reported since 2026-03-01 14:30:00 UTC"},
 		"a new Machine's host is not": {instance(condition(v1alpha1.ConditionReachable, "False", v1alpha1.ReasonUserDataInProgress)), nil,
 			NotReady, "because"},
@@ -49,7 +49,7 @@ func TestHowAHostIs(t *testing.T) {
 		"a host that nobody has looked at is not Ready": {instance(), nil, NotReady, ""},
 		"one that waits for its turn is not up to date": {instance(reached, ready,
 			condition(v1alpha1.ConditionUpToDate, "False", "MaxUnavailableReached")), nil, NotUpToDate, "because"},
-		"one that works is well": {instance(reached, ready, upToDate), node(corev1.ConditionTrue), Well, ""},
+		"one that works is well": {instance(reached, ready, upToDate), node(corev1.ConditionTrue), Healthy, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, why := HealthOf(test.instance, test.node); got != test.want || why != test.why {

@@ -14,13 +14,13 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// leaseSilence is the maximum time without a renewal of the operator's Lease: twice OpenShift's limit.
-const leaseSilence = 5 * time.Minute
+// maxLeaseAge is the maximum time without a renewal of the operator's Lease: twice OpenShift's limit.
+const maxLeaseAge = 5 * time.Minute
 
-// OperatorAbsence returns a warning if no operator is running in a namespace. It returns "" if an operator is
+// OperatorInactivityWarning returns a warning if no operator is running in a namespace. It returns "" if an operator is
 // running, or if its state cannot be determined: an operator with hosts and without a Lease was started without
 // leader election.
-func OperatorAbsence(ctx context.Context, reader client.Reader, namespace string, hasHosts bool, now time.Time) string {
+func OperatorInactivityWarning(ctx context.Context, reader client.Reader, namespace string, hasHosts bool, now time.Time) string {
 	lease := &coordinationv1.Lease{}
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.OperatorLease}, lease); {
 	case apierrors.IsNotFound(err) && !hasHosts:
@@ -28,16 +28,16 @@ func OperatorAbsence(ctx context.Context, reader client.Reader, namespace string
 	case err != nil:
 		return "" // the output does not depend on the Lease
 	}
-	return absence(lease, now)
+	return inactivityWarning(lease, now)
 }
 
-func absence(lease *coordinationv1.Lease, now time.Time) string {
+func inactivityWarning(lease *coordinationv1.Lease, now time.Time) string {
 	renewed := lease.Spec.RenewTime
 	if renewed == nil {
 		return ""
 	}
 	ago := now.Sub(renewed.Time)
-	if ptr.Deref(lease.Spec.HolderIdentity, "") != "" && ago < leaseSilence {
+	if ptr.Deref(lease.Spec.HolderIdentity, "") != "" && ago < maxLeaseAge {
 		return ""
 	}
 	return fmt.Sprintf("The output may be stale: no operator has been active for %s. See: kubectl get pods -n %s",

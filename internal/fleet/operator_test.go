@@ -26,7 +26,7 @@ func TestWhetherAnOperatorIsAtWork(t *testing.T) {
 			renewed := metav1.NewMicroTime(now.Add(-test.renewed))
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco"},
 				Spec: coordinationv1.LeaseSpec{HolderIdentity: test.holder, RenewTime: &renewed}}
-			if got := absence(lease, now); got != test.want {
+			if got := inactivityWarning(lease, now); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

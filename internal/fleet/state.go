@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Settled reports whether an instance is Ready and up to date, so that no work remains.
-func Settled(instance Instance) bool {
+// HasNoPendingWork reports whether an instance is Ready and up to date, so that no work remains.
+func HasNoPendingWork(instance Instance) bool {
 	return IsTrue(instance, v1alpha1.ConditionReady) && IsTrue(instance, v1alpha1.ConditionUpToDate)
 }
 
@@ -30,8 +30,8 @@ func State(instance Instance) string {
 	return instance.Status.Summary
 }
 
-// Obstacle returns the condition with the reason for an instance's state; nil if nothing blocks the instance.
-func Obstacle(instance Instance) *metav1.Condition {
+// BlockingCondition returns the condition with the reason for an instance's state; nil if nothing blocks the instance.
+func BlockingCondition(instance Instance) *metav1.Condition {
 	conditions := instance.Status.Conditions
 	for i := range conditions {
 		if conditions[i].Status != metav1.ConditionTrue && conditions[i].Reason == instance.Status.Summary {
@@ -51,7 +51,7 @@ func Age(now, then time.Time) string {
 
 // Since returns the time at the start of an instance's current state.
 func Since(instance Instance) time.Time {
-	if obstacle := Obstacle(instance); obstacle != nil {
+	if obstacle := BlockingCondition(instance); obstacle != nil {
 		return obstacle.LastTransitionTime.Time
 	}
 	if ready := instance.Status.Readiness; ready != nil {
@@ -83,8 +83,8 @@ func (f Fleet) Policy(instance Instance) *v1alpha1.WindowsDisruptionPolicy {
 	return nil
 }
 
-// Disturbance returns the entry of an instance in the policy's status; nil if the instance is not being disrupted.
-func (f Fleet) Disturbance(instance Instance) *v1alpha1.Disruption {
+// Disruption returns the entry of an instance in the policy's status; nil if the instance is not being disrupted.
+func (f Fleet) Disruption(instance Instance) *v1alpha1.Disruption {
 	policy := f.Policy(instance)
 	if policy == nil {
 		return nil

@@ -31,7 +31,7 @@ type collection struct {
 
 // write adds a file.
 func (c *collection) write(name string, content []byte) {
-	err := c.sink.add(name, content)
+	err := c.sink.addFile(name, content)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil && c.broken == nil {
@@ -43,61 +43,61 @@ func (c *collection) write(name string, content []byte) {
 // maxGap is the maximum length of a line about a gap, in bytes. Many of these lines quote a host.
 const maxGap = 4096
 
-// lacks records a gap.
-func (c *collection) lacks(what string, err error) {
+// recordGap records a gap.
+func (c *collection) recordGap(what string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.missing = append(c.missing, text.Plain(fmt.Sprintf("%s: %v", what, err), maxGap))
 }
 
-// gaps returns the gaps, sorted by name.
-func (c *collection) gaps() []string {
+// listGaps returns the gaps, sorted by name.
+func (c *collection) listGaps() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(slices.Values(c.missing))
 }
 
-// kind returns a kind of objects in a version of its group.
-func kind(group, version, name string) schema.GroupVersionKind {
+// newGroupVersionKind returns a kind of objects in a version of its group.
+func newGroupVersionKind(group, version, name string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
 }
 
-// objects writes the objects of a kind into one file. A kind that the cluster does not serve is no gap.
-func (c *collection) objects(ctx context.Context, file string, of schema.GroupVersionKind, options ...client.ListOption) {
+// writeObjects writes the objects of a kind into one file. A kind that the cluster does not serve is no gap.
+func (c *collection) writeObjects(ctx context.Context, file string, of schema.GroupVersionKind, options ...client.ListOption) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
 	switch err := c.reader.List(ctx, list, options...); {
 	case meta.IsNoMatchError(err):
 		return
 	case err != nil:
-		c.lacks(file, err)
+		c.recordGap(file, err)
 		return
 	}
 	for i := range list.Items {
-		leaveOut(&list.Items[i])
+		redactObject(&list.Items[i])
 	}
-	c.yaml(file, list)
+	c.writeYAML(file, list)
 }
 
-// object writes one object into a file.
-func (c *collection) object(ctx context.Context, file string, of schema.GroupVersionKind, key client.ObjectKey) {
+// writeObject writes one object into a file.
+func (c *collection) writeObject(ctx context.Context, file string, of schema.GroupVersionKind, key client.ObjectKey) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(of)
 	switch err := c.reader.Get(ctx, key, object); {
 	case meta.IsNoMatchError(err):
 		return
 	case err != nil:
-		c.lacks(file, err)
+		c.recordGap(file, err)
 		return
 	}
-	leaveOut(object)
-	c.yaml(file, object)
+	redactObject(object)
+	c.writeYAML(file, object)
 }
 
-func (c *collection) yaml(file string, object interface{ UnstructuredContent() map[string]any }) {
+func (c *collection) writeYAML(file string, object interface{ UnstructuredContent() map[string]any }) {
 	encoded, err := yaml.Marshal(object.UnstructuredContent())
 	if err != nil {
-		c.lacks(file, err)
+		c.recordGap(file, err)
 		return
 	}
 	c.write(file, encoded)

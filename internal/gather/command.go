@@ -24,9 +24,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// atOnce is the maximum number of hosts collected concurrently, so that unreachable hosts delay only a part of
+// maxConcurrentHosts is the maximum number of hosts collected concurrently, so that unreachable hosts delay only a part of
 // the rest.
-const atOnce = 8
+const maxConcurrentHosts = 8
 
 type command struct {
 	*cmdutil.Access
@@ -93,7 +93,7 @@ collection continues.`,
 }
 
 func (c *command) run(ctx context.Context, names []string) error {
-	g, clientset, err := c.connect()
+	g, clientset, err := c.newGatherer()
 	if err != nil {
 		return err
 	}
@@ -112,25 +112,25 @@ func (c *command) run(ctx context.Context, names []string) error {
 		}
 		chosen = append(chosen, instance)
 	}
-	place, err := c.open(g)
+	place, err := c.openOutput(g)
 	if err != nil {
 		return err
 	}
-	defer g.sink.discard()
-	c.collect(ctx, g, clientset, f, chosen)
+	defer g.sink.discardOutput()
+	c.collectData(ctx, g, clientset, f, chosen)
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("interrupted before everything was collected: %w", err)
 	}
 	if g.broken != nil {
 		return g.broken
 	}
-	if err := g.sink.finish(); err != nil {
+	if err := g.sink.finishOutput(); err != nil {
 		return err
 	}
-	return c.report(g, place, f, len(chosen))
+	return c.printSummary(g, place, f, len(chosen))
 }
 
-func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
+func (c *command) newGatherer() (*gatherer, kubernetes.Interface, error) {
 	reader, err := c.Client()
 	if err != nil {
 		return nil, nil, err
@@ -147,13 +147,13 @@ func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
 		logs: func(node string) (nodelogs.Files, error) { return nodelogs.Of(config, node) }}, clientset, nil
 }
 
-// open opens the output, and returns its name.
-func (c *command) open(g *gatherer) (string, error) {
+// openOutput opens the output, and returns its name.
+func (c *command) openOutput(g *gatherer) (string, error) {
 	if c.directory != "" && c.file == "" {
 		if err := os.MkdirAll(c.directory, 0o750); err != nil {
 			return "", err
 		}
-		g.sink = folder{directory: c.directory}
+		g.sink = directorySink{directory: c.directory}
 		return c.directory, nil
 	}
 	name := c.file
@@ -168,23 +168,23 @@ func (c *command) open(g *gatherer) (string, error) {
 	return name, nil
 }
 
-func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes.Interface, f fleet.Fleet,
+func (c *command) collectData(ctx context.Context, g *gatherer, clientset kubernetes.Interface, f fleet.Fleet,
 	chosen []fleet.Instance) {
 	var table bytes.Buffer
 	if err := status.WriteTable(&table, f, g.now); err != nil {
-		g.lacks("status.txt", err)
+		g.recordGap("status.txt", err)
 	}
 	g.write("status.txt", table.Bytes())
 	g.nodes = g.readNodes(ctx)
 	hosts, served := make([]page.Host, len(chosen)), make([]bool, len(chosen))
 	var work errgroup.Group
-	work.SetLimit(atOnce)
-	work.Go(func() error { g.cluster(ctx, c.Namespace()); return nil })
-	work.Go(func() error { g.operator(ctx, clientset, c.Namespace()); return nil })
+	work.SetLimit(maxConcurrentHosts)
+	work.Go(func() error { g.collectCluster(ctx, c.Namespace()); return nil })
+	work.Go(func() error { g.collectOperator(ctx, clientset, c.Namespace()); return nil })
 	for n, instance := range chosen {
 		work.Go(func() error {
 			fmt.Fprintf(c.ErrOut, "host %d of %d: %s\n", n+1, len(chosen), instance.Name)
-			hosts[n], served[n] = g.host(ctx, f, instance)
+			hosts[n], served[n] = g.collectHost(ctx, f, instance)
 			return nil
 		})
 	}
@@ -195,17 +195,17 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 			wishes[n] = podexec.CollectedHost{Name: instance.Name, Logs: !served[n]}
 			shown[instance.Name] = &hosts[n]
 		}
-		fmt.Fprintf(c.ErrOut, "the operator collects data from %s over SSH\n", text.Counted(len(chosen), "host"))
-		g.overSSH(ctx, c.operator, wishes, shown)
+		fmt.Fprintf(c.ErrOut, "the operator collects data from %s over SSH\n", text.Pluralize(len(chosen), "host"))
+		g.collectOverSSH(ctx, c.operator, wishes, shown)
 	}
-	gaps := g.gaps()
+	gaps := g.listGaps()
 	if len(gaps) == 0 {
 		gaps = []string{"All data was collected."}
 	}
 	g.write("gaps.txt", []byte(strings.Join(gaps, "\n")+"\n"))
 	var drawn bytes.Buffer
-	if err := page.Write(&drawn, page.Input{Now: g.now, Fleet: f, Nodes: g.nodes, Hosts: hosts, Gaps: g.gaps()}); err != nil {
-		g.lacks("index.html", err)
+	if err := page.Write(&drawn, page.Input{Now: g.now, Fleet: f, Nodes: g.nodes, Hosts: hosts, Gaps: g.listGaps()}); err != nil {
+		g.recordGap("index.html", err)
 	}
 	g.write("index.html", drawn.Bytes())
 }
@@ -217,21 +217,21 @@ func isOrAre(names []string) string {
 	return "are"
 }
 
-// report prints a summary of the collected data and the next action of the administrator.
-func (c *command) report(g *gatherer, place string, f fleet.Fleet, chosen int) error {
-	lines := []string{fmt.Sprintf("%s: %d files of %s. Start with index.html", place, g.files, text.Counted(chosen, "host"))}
-	dead, troubled := g.unwell(f.Instances)
+// printSummary prints a summary of the collected data and the next action of the administrator.
+func (c *command) printSummary(g *gatherer, place string, f fleet.Fleet, chosen int) error {
+	lines := []string{fmt.Sprintf("%s: %d files of %s. Start with index.html", place, g.files, text.Pluralize(chosen, "host"))}
+	dead, troubled := g.unhealthyInstances(f.Instances)
 	for _, group := range []struct {
 		are   string
 		names []string
 	}{{isOrAre(dead) + " unreachable", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
 		if len(group.names) > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), text.Counted(len(f.Instances), "host"), group.are,
+			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), text.Pluralize(len(f.Instances), "host"), group.are,
 				strings.Join(group.names, ", ")))
 		}
 	}
-	if gaps := g.gaps(); len(gaps) > 0 {
-		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", text.Counted(len(gaps), "thing"), gaps[0]))
+	if gaps := g.listGaps(); len(gaps) > 0 {
+		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", text.Pluralize(len(gaps), "thing"), gaps[0]))
 	}
 	_, err := fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
 	return err

@@ -39,13 +39,13 @@ func TestAnArchiveHasItsNameOnceItIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := interrupted.add("a.txt", []byte("a")); err != nil {
+	if err := interrupted.addFile("a.txt", []byte("a")); err != nil {
 		t.Fatal(err)
 	}
 	if names := there(); len(names) != 1 || names[0] == "case.tar.gz" {
 		t.Errorf("while it is written there is %v", names)
 	}
-	interrupted.discard()
+	interrupted.discardOutput()
 	if names := there(); len(names) > 0 {
 		t.Errorf("an interrupted archive leaves %v", names)
 	}
@@ -54,20 +54,20 @@ func TestAnArchiveHasItsNameOnceItIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(whole.add("a.txt", []byte("alpha")), whole.add("b/c.txt", nil), whole.finish()); err != nil {
+	if err := errors.Join(whole.addFile("a.txt", []byte("alpha")), whole.addFile("b/c.txt", nil), whole.finishOutput()); err != nil {
 		t.Fatal(err)
 	}
-	whole.discard()
+	whole.discardOutput()
 	if names := there(); !cmp.Equal(names, []string{"case.tar.gz"}) {
 		t.Errorf("there is %v", names)
 	}
 	want := map[string]string{"windows-gather/a.txt": "alpha", "windows-gather/b/c.txt": ""}
-	if diff := cmp.Diff(want, unpacked(t, name)); diff != "" {
+	if diff := cmp.Diff(want, unpackArchive(t, name)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func unpacked(t *testing.T, name string) map[string]string {
+func unpackArchive(t *testing.T, name string) map[string]string {
 	t.Helper()
 	file, err := os.Open(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func unpacked(t *testing.T, name string) map[string]string {
 }
 
 func TestADiskThatIsFullIsSaid(t *testing.T) {
-	c := &collection{sink: folder{directory: filepath.Join("/dev/null", "x")}}
+	c := &collection{sink: directorySink{directory: filepath.Join("/dev/null", "x")}}
 	c.write("a.txt", nil)
 	if c.broken == nil {
 		t.Error("the failure is forgotten")
@@ -127,7 +127,7 @@ func TestWhatMayHoldSecretsIsLeftOut(t *testing.T) {
 				}}},
 		},
 	}}
-	leaveOut(pod)
+	redactObject(pod)
 	text, err := pod.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestTheReportCountsWhatWasChosen(t *testing.T) {
 	sick := fleet.Instance{}
 	sick.Name, sick.Status.Summary = "win-1", "DiskFull"
 	g := &gatherer{collection: &collection{files: 5, missing: []string{"a: no"}}}
-	if err := command.report(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick, sick}}, 1); err != nil {
+	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick, sick}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	const want = `case.tar.gz: 5 files of 1 host. Start with index.html
@@ -167,7 +167,7 @@ func TestTheReportCountsWhatWasChosen(t *testing.T) {
 		t.Error(diff)
 	}
 	out.Reset()
-	if err := command.report(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick}}, 1); err != nil || !strings.Contains(out.String(), "1 of 1 host is not Ready") {
+	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick}}, 1); err != nil || !strings.Contains(out.String(), "1 of 1 host is not Ready") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

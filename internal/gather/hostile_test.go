@@ -13,13 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 )
 
-// sizes is a sink that keeps the sizes of files.
-type sizes struct {
-	folder
+// sizeSink is a sink that keeps the sizes of files.
+type sizeSink struct {
+	directorySink
 	files map[string]int
 }
 
-func (s sizes) add(name string, content []byte) error {
+func (s sizeSink) addFile(name string, content []byte) error {
 	s.files[name] = len(content)
 	return nil
 }
@@ -30,7 +30,7 @@ func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
 		files          int // maximum number of collected files
 	}{
 		"by many logs":  {services: 5000, size: 10, files: maxLogs},
-		"by long logs":  {services: 40, size: mostOfALog, files: maxLogBytes/mostOfALog + 1},
+		"by long logs":  {services: 40, size: maxLogSize, files: maxLogBytes/maxLogSize + 1},
 		"and as others": {services: 12, size: 1000, files: 12},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			collected := sizes{files: map[string]int{}}
+			collected := sizeSink{files: map[string]int{}}
 			g := &gatherer{collection: &collection{sink: collected}, logs: func(string) (nodelogs.Files, error) { return files, nil }}
 			written, served := g.serviceLogs(t.Context(), "hosts/win-1/", "win-1")
 			if !served || len(written) != c.files || len(collected.files) != c.files {
@@ -65,7 +65,7 @@ func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
 					t.Errorf("a file is called %q", file)
 				}
 			}
-			if gaps := g.gaps(); (len(gaps) > 0) != (c.files < c.services) {
+			if gaps := g.listGaps(); (len(gaps) > 0) != (c.files < c.services) {
 				t.Errorf("the gaps are %q", gaps)
 			}
 		})
@@ -74,8 +74,8 @@ func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
 
 func TestALineAboutAGapIsPlain(t *testing.T) {
 	c := &collection{}
-	c.lacks("hosts/win-1/logs", fmt.Errorf("the kubelet says \x1b[2J\n%s", strings.Repeat("x", 1<<20)))
-	if gap := c.gaps()[0]; strings.ContainsAny(gap, "\x1b\n") || len(gap) > maxGap {
+	c.recordGap("hosts/win-1/logs", fmt.Errorf("the kubelet says \x1b[2J\n%s", strings.Repeat("x", 1<<20)))
+	if gap := c.listGaps()[0]; strings.ContainsAny(gap, "\x1b\n") || len(gap) > maxGap {
 		t.Errorf("%d bytes: %.80q", len(gap), gap)
 	}
 }

@@ -5,26 +5,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leftOut replaces a removed value.
-const leftOut = "(left out)"
+// redactedValue replaces a removed value.
+const redactedValue = "(left out)"
 
-// leaveOut removes possible secrets from an object that is no Secret: the values of environment variables,
+// redactObject removes possible secrets from an object that is no Secret: the values of environment variables,
 // arguments, and kubectl apply's copy of both. Managed fields are removed as noise.
-func leaveOut(object *unstructured.Unstructured) {
+func redactObject(object *unstructured.Unstructured) {
 	object.SetManagedFields(nil)
 	annotations := object.GetAnnotations()
 	if _, kept := annotations[corev1.LastAppliedConfigAnnotation]; kept {
-		annotations[corev1.LastAppliedConfigAnnotation] = leftOut
+		annotations[corev1.LastAppliedConfigAnnotation] = redactedValue
 		object.SetAnnotations(annotations)
 	}
-	leaveOutBelow(object.Object)
+	redactValue(object.Object)
 }
 
-func leaveOutBelow(value any) {
+func redactValue(value any) {
 	switch value := value.(type) {
 	case []any:
 		for _, element := range value {
-			leaveOutBelow(element)
+			redactValue(element)
 		}
 	case map[string]any:
 		for key, below := range value {
@@ -33,13 +33,13 @@ func leaveOutBelow(value any) {
 			case key == "env" && isList:
 				for _, entry := range entries {
 					if variable, ok := entry.(map[string]any); ok && variable["value"] != nil {
-						variable["value"] = leftOut
+						variable["value"] = redactedValue
 					}
 				}
 			case (key == "args" || key == "command") && isList:
-				value[key] = []any{leftOut}
+				value[key] = []any{redactedValue}
 			default:
-				leaveOutBelow(below)
+				redactValue(below)
 			}
 		}
 	}

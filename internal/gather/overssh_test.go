@@ -29,29 +29,29 @@ func (o operator) Run(_ context.Context, arguments []string, streams podexec.Str
 	return o(request, streams)
 }
 
-func says(text string, status int, err error) operator {
+func newFakeOperator(text string, status int, err error) operator {
 	return func(_ podexec.CollectRequest, streams podexec.Streams) (int, error) {
 		_, _ = io.WriteString(streams.Out, text)
 		return status, err
 	}
 }
 
-// gathered collects two hosts, and returns the files, the gaps, and the files shown in the page.
-func gathered(t *testing.T, o operator) (files map[string]string, gaps []string, shown []string) {
+// gatherHosts collects two hosts, and returns the files, the gaps, and the files shown in the page.
+func gatherHosts(t *testing.T, o operator) (files map[string]string, gaps []string, shown []string) {
 	t.Helper()
-	into := memory{}
+	into := memorySink{}
 	g := &gatherer{collection: &collection{sink: into}, timeout: 20 * time.Second}
 	hosts := map[string]*page.Host{"win-1": {}, "win-2": {}}
-	g.overSSH(t.Context(), o, []podexec.CollectedHost{{Name: "win-1", Logs: true}, {Name: "win-2"}}, hosts)
-	return into, g.gaps(), hosts["win-1"].Files
+	g.collectOverSSH(t.Context(), o, []podexec.CollectedHost{{Name: "win-1", Logs: true}, {Name: "win-2"}}, hosts)
+	return into, g.listGaps(), hosts["win-1"].Files
 }
 
-// memory keeps files in memory.
-type memory map[string]string
+// memorySink keeps files in memory.
+type memorySink map[string]string
 
-func (m memory) add(name string, content []byte) error { m[name] = string(content); return nil }
-func (memory) finish() error                           { return nil }
-func (memory) discard()                                {}
+func (m memorySink) addFile(name string, content []byte) error { m[name] = string(content); return nil }
+func (memorySink) finishOutput() error                         { return nil }
+func (memorySink) discardOutput()                              {}
 
 func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 	o := operator(func(request podexec.CollectRequest, streams podexec.Streams) (int, error) {
@@ -66,7 +66,7 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 				Plan: "win-1: no change\n", Runs: "apply\n",
 				Logs: map[string][]byte{"kubelet": []byte("one\n"), "../x": []byte("two\n")}}))
 	})
-	files, gaps, shown := gathered(t, o)
+	files, gaps, shown := gatherHosts(t, o)
 	if diff := cmp.Diff(map[string]string{"hosts/win-1/host.json": "{\n  \"facts\": 1\n}", "hosts/win-1/logs/kubelet.log": "one\n",
 		"hosts/win-1/logs/.._x.log": "two\n",
 		"hosts/win-1/plan.txt":      "win-1: no change\n", "hosts/win-1/last-verbs.txt": "apply\n", "hosts/win-2/plan.txt": "win-2: not known\n"}, files); diff != "" {
@@ -89,18 +89,18 @@ func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
 		o    operator
 		gaps []string
 	}{
-		"no operator runs": {says("", 0, errors.New("no pod of the operator is ready")), []string{all + "no pod of the operator is ready"}},
+		"no operator runs": {newFakeOperator("", 0, errors.New("no pod of the operator is ready")), []string{all + "no pod of the operator is ready"}},
 		"it has failed": {func(_ podexec.CollectRequest, streams podexec.Streams) (int, error) {
 			_, err := io.WriteString(streams.ErrOut, "wmco: no key\n")
 			return 1, err
 		}, []string{all + "wmco: no key"}},
-		"it says what is no report": {says("warning: something\n", 0, nil), []string{all + "invalid character 'w' looking for beginning of value"}},
-		"it is cut off": {says(`{"name":"win-1"}`, 0, errors.New("the connection was lost")),
+		"it says what is no report": {newFakeOperator("warning: something\n", 0, nil), []string{all + "invalid character 'w' looking for beginning of value"}},
+		"it is cut off": {newFakeOperator(`{"name":"win-1"}`, 0, errors.New("the connection was lost")),
 			[]string{all + "the connection was lost. There is no report of win-2", noPlan}},
-		"it leaves a host out": {says(`{"name":"win-1"}`, 0, nil), []string{noPlan, "hosts/win-2/host.json: the operator has reported nothing about the host"}},
+		"it leaves a host out": {newFakeOperator(`{"name":"win-1"}`, 0, nil), []string{noPlan, "hosts/win-2/host.json: the operator has reported nothing about the host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, gaps, _ := gathered(t, c.o)
+			files, gaps, _ := gatherHosts(t, c.o)
 			if diff := cmp.Diff(c.gaps, gaps); diff != "" || len(files) > 0 {
 				t.Errorf("what lacks is (-want +got):\n%s\nthe files are %v", diff, files)
 			}

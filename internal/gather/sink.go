@@ -15,18 +15,18 @@ import (
 
 // sink writes files, and is safe for concurrent use.
 type sink interface {
-	// add writes a file; its name contains slashes.
-	add(name string, content []byte) error
-	// finish completes the output.
-	finish() error
-	// discard deletes incomplete output. After finish, discard does nothing.
-	discard()
+	// addFile writes a file; its name contains slashes.
+	addFile(name string, content []byte) error
+	// finishOutput completes the output.
+	finishOutput() error
+	// discardOutput deletes incomplete output. After finish, discard does nothing.
+	discardOutput()
 }
 
-// folder writes files below an existing directory.
-type folder struct{ directory string }
+// directorySink writes files below an existing directory.
+type directorySink struct{ directory string }
 
-func (f folder) add(name string, content []byte) error {
+func (f directorySink) addFile(name string, content []byte) error {
 	target := filepath.Join(f.directory, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err
@@ -34,9 +34,9 @@ func (f folder) add(name string, content []byte) error {
 	return os.WriteFile(target, content, 0o600)
 }
 
-func (f folder) finish() error { return nil }
+func (f directorySink) finishOutput() error { return nil }
 
-func (f folder) discard() {}
+func (f directorySink) discardOutput() {}
 
 // archive is a compressed tar file. The file has a temporary name until it is complete.
 type archive struct {
@@ -61,7 +61,7 @@ func newArchive(name string, now time.Time) (*archive, error) {
 // top is the top directory in the archive.
 const top = "windows-gather"
 
-func (a *archive) add(name string, content []byte) error {
+func (a *archive) addFile(name string, content []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	header := &tar.Header{Name: path.Join(top, name), Mode: 0o644, Size: int64(len(content)), ModTime: a.now,
@@ -75,7 +75,7 @@ func (a *archive) add(name string, content []byte) error {
 	return nil
 }
 
-func (a *archive) finish() error {
+func (a *archive) finishOutput() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, closer := range []io.Closer{a.tar, a.compressed, a.file} {
@@ -90,7 +90,7 @@ func (a *archive) finish() error {
 	return nil
 }
 
-func (a *archive) discard() {
+func (a *archive) discardOutput() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.finished {

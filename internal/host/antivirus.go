@@ -34,10 +34,10 @@ const (
 	DefenderProgram = "MsMpEng.exe"
 )
 
-// DefenderAtWork reports whether Microsoft Defender Antivirus is active: the service WinDefend runs in a process of
+// IsDefenderActive reports whether Microsoft Defender Antivirus is active: the service WinDefend runs in a process of
 // the program MsMpEng.exe. The prefix "Windows Defender" is not sufficient because other components, such as the
 // firewall, have the same prefix. MsMpEng.exe without the service may belong to a command-line scan.
-func DefenderAtWork(services []Service, processes []Process) bool {
+func IsDefenderActive(services []Service, processes []Process) bool {
 	for _, service := range services {
 		if strings.EqualFold(service.Name, DefenderService) && service.State == ServiceRunning && service.PID != 0 {
 			return slices.ContainsFunc(processes, func(process Process) bool {

@@ -44,7 +44,7 @@ func TestDefenderAtWork(t *testing.T) {
 			process("MsMpEng.exe", 8), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := host.DefenderAtWork(test.services, test.processes); got != test.want {
+			if got := host.IsDefenderActive(test.services, test.processes); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -219,7 +219,7 @@ type EventLog interface {
 // Antivirus is Microsoft Defender Antivirus. Exclusions can be read and changed only while Defender is active
 // (ErrNoAntivirus).
 type Antivirus interface {
-	// AtWork reports whether Defender scans on this machine; see DefenderAtWork.
+	// AtWork reports whether Defender scans on this machine; see IsDefenderActive.
 	AtWork(ctx context.Context) (bool, error)
 	// Exclusions returns the exclusions from scans, and ErrRefused if a policy hides the exclusions even from
 	// administrators.

@@ -11,11 +11,11 @@ type FirewallProfiles string
 
 // The profiles of Windows Defender Firewall.
 const (
-	AllProfiles     FirewallProfiles = ""
-	ProfileDomain   FirewallProfiles = "Domain"
-	ProfilePrivate  FirewallProfiles = "Private"
-	ProfilePublic   FirewallProfiles = "Public"
-	profilesInWords                  = ","
+	AllProfiles      FirewallProfiles = ""
+	ProfileDomain    FirewallProfiles = "Domain"
+	ProfilePrivate   FirewallProfiles = "Private"
+	ProfilePublic    FirewallProfiles = "Public"
+	profileSeparator                  = ","
 )
 
 // Profiles returns all profiles in their order.
@@ -34,18 +34,18 @@ func ProfilesOf(kinds ...FirewallProfiles) FirewallProfiles {
 	if len(words) == len(Profiles()) {
 		return AllProfiles
 	}
-	return FirewallProfiles(strings.Join(words, profilesInWords))
+	return FirewallProfiles(strings.Join(words, profileSeparator))
 }
 
 // Has reports whether p includes the profile.
 func (p FirewallProfiles) Has(kind FirewallProfiles) bool {
-	return p == AllProfiles || slices.Contains(p.kinds(), kind)
+	return p == AllProfiles || slices.Contains(p.splitKinds(), kind)
 }
 
-// Valid reports whether each profile is one of the three.
-func (p FirewallProfiles) Valid() bool {
+// IsValid reports whether each profile is one of the three.
+func (p FirewallProfiles) IsValid() bool {
 	return p == AllProfiles ||
-		!slices.ContainsFunc(p.kinds(), func(kind FirewallProfiles) bool { return !slices.Contains(Profiles(), kind) })
+		!slices.ContainsFunc(p.splitKinds(), func(kind FirewallProfiles) bool { return !slices.Contains(Profiles(), kind) })
 }
 
 // Normal returns the same profiles in their order.
@@ -53,12 +53,12 @@ func (p FirewallProfiles) Normal() FirewallProfiles {
 	if p == AllProfiles {
 		return p
 	}
-	return ProfilesOf(p.kinds()...)
+	return ProfilesOf(p.splitKinds()...)
 }
 
-func (p FirewallProfiles) kinds() []FirewallProfiles {
+func (p FirewallProfiles) splitKinds() []FirewallProfiles {
 	var kinds []FirewallProfiles
-	for word := range strings.SplitSeq(string(p), profilesInWords) {
+	for word := range strings.SplitSeq(string(p), profileSeparator) {
 		kinds = append(kinds, FirewallProfiles(word))
 	}
 	return kinds

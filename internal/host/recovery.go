@@ -44,10 +44,10 @@ func (c ServiceConfig) FullRecovery() Recovery {
 		full.Actions = slices.Clone(full.Actions)
 		return full
 	}
-	return restartsOnly(c.RestartDelays)
+	return recoveryFromDelays(c.RestartDelays)
 }
 
-func restartsOnly(delays []time.Duration) Recovery {
+func recoveryFromDelays(delays []time.Duration) Recovery {
 	recovery := Recovery{AfterErrors: len(delays) > 0}
 	for _, delay := range delays {
 		action := RecoveryAction{Kind: RecoveryRestart, Delay: delay}
@@ -70,7 +70,7 @@ func (c *ServiceConfig) SetRecovery(recovery Recovery) {
 		}
 		c.RestartDelays = append(c.RestartDelays, delay)
 	}
-	if !restarts || !recovery.Equal(restartsOnly(c.RestartDelays)) {
+	if !restarts || !recovery.Equal(recoveryFromDelays(c.RestartDelays)) {
 		recovery.Actions = slices.Clone(recovery.Actions)
 		c.Recovery = &recovery
 	}

@@ -105,8 +105,8 @@ const (
 	AccessReadable Access = "Readable"
 )
 
-// Closed reports whether only SYSTEM and the Administrators group may change an entry with this access.
-func (a Access) Closed() bool { return a == AccessAdministrators || a == AccessReadable }
+// IsRestricted reports whether only SYSTEM and the Administrators group may change an entry with this access.
+func (a Access) IsRestricted() bool { return a == AccessAdministrators || a == AccessReadable }
 
 // WriteOptions specifies how a file is written.
 type WriteOptions struct {

@@ -26,12 +26,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// mostInput is the maximum size of the input of a command, in bytes.
-const mostInput = 8 << 20
+// maxInputSize is the maximum size of the input of a command, in bytes.
+const maxInputSize = 8 << 20
 
-// input reads the JSON document at the start of a command's standard input.
-func input(command *cobra.Command, document any) error {
-	if err := json.NewDecoder(io.LimitReader(command.InOrStdin(), mostInput)).Decode(document); err != nil {
+// readInput reads the JSON document at the start of a command's standard input.
+func readInput(command *cobra.Command, document any) error {
+	if err := json.NewDecoder(io.LimitReader(command.InOrStdin(), maxInputSize)).Decode(document); err != nil {
 		return fmt.Errorf("read the input of %s: %w", command.Name(), err)
 	}
 	return nil
@@ -45,12 +45,12 @@ func collectCommand(configure func() (operator.Config, error)) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var request podexec.CollectRequest
-			if err := input(command, &request); err != nil {
+			if err := readInput(command, &request); err != nil {
 				return err
 			}
-			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
+			return o.runInspector(command, configure, func(ctx context.Context, i *inspector) error {
 				out := json.NewEncoder(command.OutOrStdout())
-				return i.collect(ctx, request.Hosts, limit, func(r podexec.CollectReport) error { return out.Encode(r) })
+				return i.collectHosts(ctx, request.Hosts, limit, func(r podexec.CollectReport) error { return out.Encode(r) })
 			})
 		},
 	}
@@ -59,8 +59,8 @@ func collectCommand(configure func() (operator.Config, error)) *cobra.Command {
 	return command
 }
 
-// collect reads the state of hosts, and writes a report for each host.
-func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost, limit time.Duration, write func(podexec.CollectReport) error) error {
+// collectHosts reads the state of hosts, and writes a report for each host.
+func (i *inspector) collectHosts(ctx context.Context, wishes []podexec.CollectedHost, limit time.Duration, write func(podexec.CollectReport) error) error {
 	instances, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
 	if err != nil {
 		return err
@@ -69,14 +69,14 @@ func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost,
 	if err != nil {
 		return err
 	}
-	l := look{inspector: i, key: key, limit: limit, forecaster: i.forecaster()}
+	l := hostCollector{inspector: i, key: key, timeout: limit, forecaster: i.newForecaster()}
 	if l.cluster, _, err = cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err != nil {
-		l.cluster, l.noPlan = nodespec.Cluster{}, unusable(err)
+		l.cluster, l.planErr = nodespec.Cluster{}, clusterUnusableError(err)
 	}
 	var group sync.WaitGroup
 	var writing sync.Mutex
 	var failed error
-	places := make(chan struct{}, atOnce)
+	places := make(chan struct{}, maxConcurrentHosts)
 	for _, wish := range wishes {
 		group.Go(func() {
 			places <- struct{}{}
@@ -85,7 +85,7 @@ func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost,
 			if instance, err := fleet.Find(instances, wish.Name); err != nil {
 				report.Error = err.Error()
 			} else {
-				report = l.at(ctx, &instance.WindowsInstance, wish)
+				report = l.collectHost(ctx, &instance.WindowsInstance, wish)
 			}
 			writing.Lock()
 			defer writing.Unlock()
@@ -99,61 +99,61 @@ func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost,
 	return failed
 }
 
-// look holds the settings for collecting the state of hosts for a support case.
-type look struct {
+// hostCollector holds the settings for collecting the state of hosts for a support case.
+type hostCollector struct {
 	*inspector
 	key        sshkey.Key
-	limit      time.Duration // for one host
+	timeout    time.Duration // for one host
 	cluster    nodespec.Cluster
-	noPlan     error // reason for a missing plan of all hosts
+	planErr    error // reason for a missing plan of all hosts
 	forecaster forecast.Forecaster
 }
 
-// at collects the state of one host.
-func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish podexec.CollectedHost) podexec.CollectReport {
+// collectHost collects the state of one host.
+func (l hostCollector) collectHost(ctx context.Context, instance *v1alpha1.WindowsInstance, wish podexec.CollectedHost) podexec.CollectReport {
 	report := podexec.CollectReport{Name: wish.Name}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errHostTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.timeout, errHostTimeout)
 	defer cancel()
-	target, err := l.target(ctx, instance, l.key, &l.cluster)
-	var stay *visit.Visit
+	target, err := l.newTarget(ctx, instance, l.key, &l.cluster)
+	var stay *visit.Session
 	if err == nil {
-		login, cancel := context.WithTimeoutCause(ctx, loginLimit(l.limit), errHostTimeout)
-		stay, err = l.visitor.Begin(login, target)
+		login, cancel := context.WithTimeoutCause(ctx, loginTimeout(l.timeout), errHostTimeout)
+		stay, err = l.connector.Connect(login, target)
 		cancel()
 	}
 	if err != nil {
-		report.Error = stages{instance.Spec.Address, l.limit, loginLimit(l.limit)}.failed("its login", err)
-		report.Plan = forecastInWords(l.forecaster.Unknown(instance, report.Error))
+		report.Error = stages{instance.Spec.Address, l.timeout, loginTimeout(l.timeout)}.formatFailure("its login", err)
+		report.Plan = formatForecast(l.forecaster.Unknown(instance, report.Error))
 		return report
 	}
 	lacks := func(what, stage string, err error) {
 		if err != nil {
-			report.Gaps = append(report.Gaps, what+": "+stages{instance.Spec.Address, l.limit, l.limit}.failed(stage, err))
+			report.Gaps = append(report.Gaps, what+": "+stages{instance.Spec.Address, l.timeout, l.timeout}.formatFailure(stage, err))
 		}
 	}
 	if wish.Logs {
 		report.Logs, err = hostlogs.Ends(ctx, hostlogs.Files{Host: stay})
 		lacks("logs", "sending its logs", err)
 	}
-	if err := stay.Settle(ctx, instance.Status.Host != nil); err != nil {
+	if err := stay.EnsureAgent(ctx, instance.Status.Host != nil); err != nil {
 		lacks("host data", "taking the agent's program", err)
 	} else {
-		report.Found, report.Runs, err = found(ctx, stay)
+		report.Found, report.Runs, err = collectFindings(ctx, stay)
 		lacks("host data", "the agent command collect", err)
 	}
-	report.Plan = forecastInWords(l.plan(ctx, stay, instance))
-	lacks("the files for this report", "deleting it", stay.Leave(ctx))
+	report.Plan = formatForecast(l.planHost(ctx, stay, instance))
+	lacks("the files for this report", "deleting it", stay.Finish(ctx))
 	return report
 }
 
-// plan returns the operator's next changes of the host.
-func (l look) plan(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance) forecast.Forecast {
-	if l.noPlan != nil {
-		return l.forecaster.Unknown(instance, l.noPlan.Error())
+// planHost returns the operator's next changes of the host.
+func (l hostCollector) planHost(ctx context.Context, stay *visit.Session, instance *v1alpha1.WindowsInstance) forecast.Forecast {
+	if l.planErr != nil {
+		return l.forecaster.Unknown(instance, l.planErr.Error())
 	}
 	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // Leave reports files left on the host
 	if ctx.Err() != nil {
-		return l.forecaster.Unknown(instance, stages{instance.Spec.Address, l.limit, l.limit}.failed("the agent's plan", context.Cause(ctx)))
+		return l.forecaster.Unknown(instance, stages{instance.Spec.Address, l.timeout, l.timeout}.formatFailure("the agent's plan", context.Cause(ctx)))
 	}
 	return made
 }
@@ -161,9 +161,9 @@ func (l look) plan(ctx context.Context, stay *visit.Visit, instance *v1alpha1.Wi
 // errHostTimeout is the cause that ends the work on one host.
 var errHostTimeout = errors.New("the time for one host is over")
 
-// loginLimit is the part of a host's time limit that its login may use, so that unreachable hosts delay all
+// loginTimeout is the part of a host's time limit that its login may use, so that unreachable hosts delay all
 // other hosts less.
-func loginLimit(host time.Duration) time.Duration { return min(host, max(20*time.Second, host/6)) }
+func loginTimeout(host time.Duration) time.Duration { return min(host, max(20*time.Second, host/6)) }
 
 // stages describes the progress on a host within its time: the limit for all stages, and the limit of the
 // current stage.
@@ -172,8 +172,8 @@ type stages struct {
 	all, end time.Duration
 }
 
-// failed describes the failure of a stage.
-func (s stages) failed(stage string, err error) string {
+// formatFailure describes the failure of a stage.
+func (s stages) formatFailure(stage string, err error) string {
 	if errors.Is(err, errHostTimeout) {
 		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
 			podexec.CollectTimeout, 2*s.all)
@@ -181,8 +181,8 @@ func (s stages) failed(stage string, err error) string {
 	return text.Printable(err.Error())
 }
 
-// found runs the agent command collect. Output of a hostile host is bounded, and is only written to a file.
-func found(ctx context.Context, stay *visit.Visit) (data json.RawMessage, runs string, err error) {
+// collectFindings runs the agent command collect. Output of a hostile host is bounded, and is only written to a file.
+func collectFindings(ctx context.Context, stay *visit.Session) (data json.RawMessage, runs string, err error) {
 	result, err := stay.Collect(ctx)
 	if err != nil {
 		return nil, "", err
@@ -192,5 +192,5 @@ func found(ctx context.Context, stay *visit.Visit) (data json.RawMessage, runs s
 		Facts     *plan.Facts     `json:"facts"`
 		Collected *verb.Collected `json:"collected"`
 	}{result.Facts, result.Collected})
-	return data, runsInWords(result.Collected.Runs), err
+	return data, formatRuns(result.Collected.Runs), err
 }

@@ -35,7 +35,7 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &inspector{visitor: visit.Visitor{Rand: strings.NewReader("1234"), Dialer: &remote.Dialer{
+	i := &inspector{connector: visit.Connector{Rand: strings.NewReader("1234"), Dialer: &remote.Dialer{
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -43,7 +43,7 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 	}}}
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
-	report := look{inspector: i, key: key, limit: time.Millisecond}.at(t.Context(), instance, podexec.CollectedHost{Name: "win-1"})
+	report := hostCollector{inspector: i, key: key, timeout: time.Millisecond}.collectHost(t.Context(), instance, podexec.CollectedHost{Name: "win-1"})
 	const want = "host 10.0.0.9 has taken 1ms, and was not done with its login. --host-timeout=2ms gives it more time"
 	if report.Error != want {
 		t.Errorf("it says %q, want %q", report.Error, want)
@@ -55,10 +55,10 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 
 func TestAFailureIsNotTakenForAHostThatIsSlow(t *testing.T) {
 	s := stages{"10.0.0.9", 2 * time.Minute, 20 * time.Second}
-	if said := s.failed("its login", errors.New("no route\x1b[2J")); !strings.HasPrefix(said, "no route") || strings.Contains(said, "\x1b") || strings.Contains(said, "--host-timeout") {
+	if said := s.formatFailure("its login", errors.New("no route\x1b[2J")); !strings.HasPrefix(said, "no route") || strings.Contains(said, "\x1b") || strings.Contains(said, "--host-timeout") {
 		t.Errorf("it says %q", said)
 	}
-	if said := s.failed("the agent command collect", fmt.Errorf("read: %w", errHostTimeout)); said !=
+	if said := s.formatFailure("the agent command collect", fmt.Errorf("read: %w", errHostTimeout)); said !=
 		"host 10.0.0.9 has taken 20s, and was not done with the agent command collect. --host-timeout=4m0s gives it more time" {
 		t.Errorf("it says %q", said)
 	}
@@ -68,7 +68,7 @@ func TestAHostThatIsDeadHoldsUpOthersForLessThanASlowOne(t *testing.T) {
 	for host, login := range map[time.Duration]time.Duration{
 		10 * time.Second: 10 * time.Second, 20 * time.Second: 20 * time.Second, 2 * time.Minute: 20 * time.Second, 12 * time.Minute: 2 * time.Minute,
 	} {
-		if got := loginLimit(host); got != login {
+		if got := loginTimeout(host); got != login {
 			t.Errorf("of %s its login has %s, want %s", host, got, login)
 		}
 	}
@@ -78,16 +78,16 @@ func TestAPlanThatWasNotMadeInTimeIsNotOneWithoutChanges(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errHostTimeout)
-	l := look{inspector: &inspector{}, limit: time.Minute}
-	if made := l.plan(ctx, nil, instance); !strings.Contains(made.Error, "was not done with the agent's plan") {
+	l := hostCollector{inspector: &inspector{}, timeout: time.Minute}
+	if made := l.planHost(ctx, nil, instance); !strings.Contains(made.Error, "was not done with the agent's plan") {
 		t.Errorf("it is %+v", made)
 	}
-	l.noPlan = errors.New("the cluster's configuration cannot be used: it has no network")
-	if made := l.plan(t.Context(), nil, instance); made.Error != l.noPlan.Error() {
+	l.planErr = errors.New("the cluster's configuration cannot be used: it has no network")
+	if made := l.planHost(t.Context(), nil, instance); made.Error != l.planErr.Error() {
 		t.Errorf("it is %+v", made)
 	}
 	instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-	if made := l.plan(t.Context(), nil, instance); made.Error != "" || !made.Removed {
+	if made := l.planHost(t.Context(), nil, instance); made.Error != "" || !made.Removed {
 		t.Errorf("a host that is given back needs no network: %+v", made)
 	}
 }

@@ -26,8 +26,8 @@ func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 // ExitStatus returns the number.
 func (s ExitStatus) ExitStatus() int { return int(s) }
 
-// errLeft is the cause that ends a command after its caller has disconnected.
-var errLeft = errors.New("the caller of the command is gone")
+// errCallerGone is the cause that ends a command after its caller has disconnected.
+var errCallerGone = errors.New("the caller of the command is gone")
 
 // options are the common flags of the commands.
 type options struct {
@@ -44,32 +44,32 @@ func (o *options) addAttached(command *cobra.Command) {
 	command.Flags().BoolVar(&o.attached, "attached", false, "exit when standard input is closed")
 }
 
-func (o *options) check() error {
+func (o *options) checkOutput() error {
 	if o.output != "text" && o.output != "json" {
 		return fmt.Errorf("--output is %q: it can be text or json", o.output)
 	}
 	return nil
 }
 
-// watched returns a context that ends with the command's, or when the caller disconnects. A command that was
+// newCallerContext returns a context that ends with the command's, or when the caller disconnects. A command that was
 // started in a pod continues after a lost connection, and only its standard input reveals the loss.
-func (o *options) watched(command *cobra.Command) (context.Context, context.CancelFunc) {
+func (o *options) newCallerContext(command *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(command.Context())
 	if o.attached {
 		go func() {
 			_, _ = io.Copy(io.Discard, command.InOrStdin())
-			cancel(errLeft)
+			cancel(errCallerGone)
 		}()
 	}
 	return ctx, func() { cancel(nil) }
 }
 
-// inspect runs a command with an inspector, until the caller disconnects.
-func (o *options) inspect(command *cobra.Command, configure func() (operator.Config, error),
+// runInspector runs a command with an inspector, until the caller disconnects.
+func (o *options) runInspector(command *cobra.Command, configure func() (operator.Config, error),
 	run func(context.Context, *inspector) error) error {
-	ctx, cancel := o.watched(command)
+	ctx, cancel := o.newCallerContext(command)
 	defer cancel()
-	i, err := inspectorOf(configure)
+	i, err := newInspector(configure)
 	if err != nil {
 		return err
 	}
@@ -100,14 +100,14 @@ func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use: "plan [NAME...]", Short: "Show pending changes of hosts; nothing is changed",
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.check(); err != nil {
+			if err := o.checkOutput(); err != nil {
 				return err
 			}
 			if all == (len(names) > 0) {
 				return errors.New("give names of hosts, or --all")
 			}
-			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
-				return i.plan(ctx, names, func(f []Forecast) error { return o.write(command.OutOrStdout(), f, inWords(f)) })
+			return o.runInspector(command, configure, func(ctx context.Context, i *inspector) error {
+				return i.planHosts(ctx, names, func(f []Forecast) error { return o.write(command.OutOrStdout(), f, formatForecasts(f)) })
 			})
 		},
 	}
@@ -122,11 +122,11 @@ func diagnoseCommand(configure func() (operator.Config, error)) *cobra.Command {
 		Use: "diagnose NAME|ADDRESS", Short: "Diagnose why a host is not a node; nothing is changed",
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.check(); err != nil {
+			if err := o.checkOutput(); err != nil {
 				return err
 			}
-			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
-				return i.diagnose(ctx, arguments[0], user, func(d Diagnosis) error { return o.write(command.OutOrStdout(), d, climbed(d)) })
+			return o.runInspector(command, configure, func(ctx context.Context, i *inspector) error {
+				return i.diagnoseHost(ctx, arguments[0], user, func(d Diagnosis) error { return o.write(command.OutOrStdout(), d, formatDiagnosis(d)) })
 			})
 		},
 	}

@@ -40,8 +40,8 @@ type Forecast = forecast.Forecast
 // Diagnosis is the output of the command diagnose for a host.
 type Diagnosis = ladder.Diagnosis
 
-// atOnce is the maximum number of hosts inspected concurrently.
-const atOnce = 8
+// maxConcurrentHosts is the maximum number of hosts inspected concurrently.
+const maxConcurrentHosts = 8
 
 // defaultUser is the user for login to an unlisted host.
 const defaultUser = "Administrator"
@@ -52,10 +52,10 @@ type inspector struct {
 	reader    client.Client
 	clientset kubernetes.Interface
 	payload   *payload.Payload
-	visitor   visit.Visitor
+	connector visit.Connector
 }
 
-func inspectorOf(configure func() (operator.Config, error)) (*inspector, error) {
+func newInspector(configure func() (operator.Config, error)) (*inspector, error) {
 	c, err := configure()
 	if err != nil {
 		return nil, err
@@ -84,13 +84,13 @@ func inspectorOf(configure func() (operator.Config, error)) (*inspector, error) 
 	if i.payload, err = payload.Load(c.PayloadDirectory); err != nil {
 		return nil, err
 	}
-	i.visitor = visit.Visitor{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader, Instances: i.instances,
+	i.connector = visit.Connector{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader, Instances: i.listInstances,
 		Dialer: &remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms}}
 	return i, nil
 }
 
-// instances lists the WindowsInstances.
-func (i *inspector) instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+// listInstances lists the WindowsInstances.
+func (i *inspector) listInstances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	all, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
 	if err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (i *inspector) instances(ctx context.Context) ([]v1alpha1.WindowsInstance, 
 	return instances, nil
 }
 
-// chosen returns the named instances, or all.
-func (i *inspector) chosen(ctx context.Context, names []string) ([]fleet.Instance, error) {
+// selectInstances returns the named instances, or all.
+func (i *inspector) selectInstances(ctx context.Context, names []string) ([]fleet.Instance, error) {
 	all, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
 	if err != nil || len(names) == 0 {
 		return all, err
@@ -119,24 +119,24 @@ func (i *inspector) chosen(ctx context.Context, names []string) ([]fleet.Instanc
 	return chosen, nil
 }
 
-// plan computes the forecasts of the named hosts, or of all hosts, and writes them.
-func (i *inspector) plan(ctx context.Context, names []string, write func([]Forecast) error) error {
-	chosen, err := i.chosen(ctx, names)
+// planHosts computes the forecasts of the named hosts, or of all hosts, and writes them.
+func (i *inspector) planHosts(ctx context.Context, names []string, write func([]Forecast) error) error {
+	chosen, err := i.selectInstances(ctx, names)
 	if err != nil {
 		return err
 	}
 	facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{})
 	if err != nil {
-		return unusable(err)
+		return clusterUnusableError(err)
 	}
 	key, err := keys.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
 		return err
 	}
-	forecaster := i.forecaster()
+	forecaster := i.newForecaster()
 	forecasts, errs := make([]Forecast, len(chosen)), make([]error, len(chosen))
 	var group sync.WaitGroup
-	places := make(chan struct{}, atOnce)
+	places := make(chan struct{}, maxConcurrentHosts)
 	for n := range chosen {
 		group.Go(func() {
 			places <- struct{}{}
@@ -151,29 +151,29 @@ func (i *inspector) plan(ctx context.Context, names []string, write func([]Forec
 	if err := write(forecasts); err != nil {
 		return err
 	}
-	return statusOf(forecasts)
+	return planStatus(forecasts)
 }
 
-// unusable returns the error of a cluster without a valid NodeSpec.
-func unusable(err error) error {
+// clusterUnusableError returns the error of a cluster without a valid NodeSpec.
+func clusterUnusableError(err error) error {
 	return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
 }
 
-func (i *inspector) forecaster() forecast.Forecaster {
+func (i *inspector) newForecaster() forecast.Forecaster {
 	return forecast.Forecaster{
-		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Line: i.Line, Namespace: i.Namespace,
-		Specs: desired.Specs{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
+		Reader: i.reader, Clientset: i.clientset, Connector: i.connector, Line: i.Line, Namespace: i.Namespace,
+		Specs: desired.SpecBuilder{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
 	}
 }
 
-// statusOf returns the exit status of a plan: no error if nothing would be changed.
-func statusOf(forecasts []Forecast) error {
+// planStatus returns the exit status of a plan: no error if nothing would be changed.
+func planStatus(forecasts []Forecast) error {
 	var result error
 	for _, f := range forecasts {
 		switch {
 		case f.Error != "":
 			return ExitStatus(1)
-		case f.Changes():
+		case f.HasChanges():
 			result = Found
 		}
 	}
@@ -183,13 +183,13 @@ func statusOf(forecasts []Forecast) error {
 func (i *inspector) readKey(ctx context.Context) (sshkey.Key, error) {
 	key, err := keys.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
-		err = fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
+		err = fmt.Errorf("%w. %s", err, keys.FixHint(i.Namespace))
 	}
 	return key, err
 }
 
-// diagnose diagnoses a host, listed or not, and writes the result.
-func (i *inspector) diagnose(ctx context.Context, name, user string, write func(Diagnosis) error) error {
+// diagnoseHost diagnoses a host, listed or not, and writes the result.
+func (i *inspector) diagnoseHost(ctx context.Context, name, user string, write func(Diagnosis) error) error {
 	key, err := i.readKey(ctx)
 	if err != nil {
 		return err
@@ -200,27 +200,27 @@ func (i *inspector) diagnose(ctx context.Context, name, user string, write func(
 	} else {
 		subject.Cluster = &facts
 	}
-	if err := i.find(ctx, name, key, &subject); err != nil {
+	if err := i.findSubject(ctx, name, key, &subject); err != nil {
 		return err
 	}
 	subject.Target.User = cmp.Or(user, subject.Target.User, defaultUser)
-	climber := ladder.Climber{Visitor: i.visitor, Dial: i.Dial, Clock: i.Clock, Line: i.Line, Payload: i.payload}
+	climber := ladder.Checker{Connector: i.connector, Dial: i.Dial, Clock: i.Clock, Line: i.Line, Payload: i.payload}
 	found, err := climber.Diagnose(ctx, subject)
-	if err != nil && found.Rungs == nil {
+	if err != nil && found.Checks == nil {
 		return err
 	}
 	if err := errors.Join(write(found), err); err != nil {
 		return err
 	}
-	if found.Failed() {
+	if found.HasFailed() {
 		return Found
 	}
 	return nil
 }
 
-// find sets the host of the subject: the host of an instance, or any other host by its address.
-func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subject *ladder.Subject) error {
-	chosen, err := i.chosen(ctx, []string{name})
+// findSubject sets the host of the subject: the host of an instance, or any other host by its address.
+func (i *inspector) findSubject(ctx context.Context, name string, key sshkey.Key, subject *ladder.Subject) error {
+	chosen, err := i.selectInstances(ctx, []string{name})
 	switch {
 	case errors.Is(err, fleet.ErrUnknown):
 		if err := hostlist.ValidateAddress(name); err != nil {
@@ -232,16 +232,16 @@ func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subje
 		return err
 	}
 	instance := &chosen[0].WindowsInstance
-	subject.Ours = instance.Status.Host != nil
+	subject.HasOperatorAgent = instance.Status.Host != nil
 	subject.Node = instance.Status.NodeRef != nil && instance.Status.NodeRef.UID != ""
-	subject.Target, err = i.target(ctx, instance, key, subject.Cluster)
+	subject.Target, err = i.newTarget(ctx, instance, key, subject.Cluster)
 	return err
 }
 
-// target returns the connection target for the host of an instance; facts are nil if the cluster's settings are
+// newTarget returns the connection target for the host of an instance; facts are nil if the cluster's settings are
 // unknown.
-func (i *inspector) target(ctx context.Context, instance *v1alpha1.WindowsInstance, key sshkey.Key, facts *nodespec.Cluster) (remote.Target, error) {
-	machine, err := nodes.Machines{Live: i.reader}.Of(ctx, instance)
+func (i *inspector) newTarget(ctx context.Context, instance *v1alpha1.WindowsInstance, key sshkey.Key, facts *nodespec.Cluster) (remote.Target, error) {
+	machine, err := nodes.Machines{Live: i.reader}.Get(ctx, instance)
 	if err != nil {
 		return remote.Target{}, fmt.Errorf("read the host key that the Machine announces: %w", err)
 	}
@@ -255,7 +255,7 @@ func (i *inspector) target(ctx context.Context, instance *v1alpha1.WindowsInstan
 	}
 	target, o := hostjobs.TargetOf(instance, key, known, announced)
 	if o != nil {
-		return target, fmt.Errorf("%s %s", o.Message, o.Next)
+		return target, fmt.Errorf("%s %s", o.Message, o.NextAction)
 	}
 	return target, nil
 }

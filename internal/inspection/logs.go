@@ -22,12 +22,12 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			service := strings.Join(arguments[1:], "")
-			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
+			return o.runInspector(command, configure, func(ctx context.Context, i *inspector) error {
 				viewer.Out, viewer.ErrOut, viewer.Clock = command.OutOrStdout(), command.ErrOrStderr(), i.Clock
-				return i.logs(ctx, arguments[0], func(ours bool, at *visit.Visit) error {
+				return i.showLogs(ctx, arguments[0], func(ours bool, at *visit.Session) error {
 					switch {
 					case events:
-						if err := at.Settle(ctx, ours); err != nil {
+						if err := at.EnsureAgent(ctx, ours); err != nil {
 							return err
 						}
 						return hostlogs.EventViewer{Viewer: viewer, Host: at, Service: service}.Show(ctx)
@@ -47,9 +47,9 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 	return command
 }
 
-// logs shows logs of an instance's host. ours is true if an agent has restricted its directory to administrators.
-func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, at *visit.Visit) error) error {
-	chosen, err := i.chosen(ctx, []string{name})
+// showLogs shows logs of an instance's host. ours is true if an agent has restricted its directory to administrators.
+func (i *inspector) showLogs(ctx context.Context, name string, show func(ours bool, at *visit.Session) error) error {
+	chosen, err := i.selectInstances(ctx, []string{name})
 	if err != nil {
 		return err
 	}
@@ -61,13 +61,13 @@ func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, 
 	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err == nil {
 		known = &facts // defines the addresses of the cluster itself
 	}
-	target, err := i.target(ctx, &chosen[0].WindowsInstance, key, known)
+	target, err := i.newTarget(ctx, &chosen[0].WindowsInstance, key, known)
 	if err != nil {
 		return err
 	}
-	stay, err := i.visitor.Begin(ctx, target)
+	stay, err := i.connector.Connect(ctx, target)
 	if err != nil {
 		return err
 	}
-	return errors.Join(show(chosen[0].Status.Host != nil, stay), stay.Leave(ctx))
+	return errors.Join(show(chosen[0].Status.Host != nil, stay), stay.Finish(ctx))
 }

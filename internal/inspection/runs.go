@@ -10,38 +10,38 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// runsInWords formats the output of the agent's latest commands on a host: a line for each line of the output.
-func runsInWords(runs []verb.Run) string {
+// formatRuns formats the output of the agent's latest commands on a host: a line for each line of the output.
+func formatRuns(runs []verb.Run) string {
 	var texts []string
 	for _, run := range runs {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\n", text.Plain(string(run.Verb), result.LongestMessage))
+		fmt.Fprintf(&b, "%s\n", text.Plain(string(run.Verb), result.MaxMessageLength))
 		for _, line := range run.Lines {
-			said := lineInWords(line)
-			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), text.Plain(said, result.LongestMessage))
+			said := formatLine(line)
+			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), text.Plain(said, result.MaxMessageLength))
 		}
 		texts = append(texts, b.String())
 	}
 	return strings.Join(texts, "\n")
 }
 
-func lineInWords(line verb.Line) string {
+func formatLine(line verb.Line) string {
 	switch {
 	case line.Hello != nil:
 		return fmt.Sprintf("begins: agent %s, process %d, boot %s", line.Hello.Version, line.Hello.PID, line.Hello.BootID)
 	case line.Step != nil:
-		return stepInWords(*line.Step)
+		return formatStep(*line.Step)
 	case line.Failure != nil:
 		return fmt.Sprintf("has failed, %s: %s", line.Failure.Reason, line.Failure)
 	case line.Type == verb.TypeRebooting:
 		return "the host restarts"
 	case line.Result != nil:
-		return resultInWords(*line.Result)
+		return formatResult(*line.Result)
 	}
 	return string(line.Type)
 }
 
-func stepInWords(step verb.Step) string {
+func formatStep(step verb.Step) string {
 	said := fmt.Sprintf("step %d of %d, %s: %s", step.Index, step.Of, step.Name, step.State)
 	switch {
 	case step.State == verb.StepStarted && step.Reason != "":
@@ -52,13 +52,13 @@ func stepInWords(step verb.Step) string {
 	return said
 }
 
-func resultInWords(result verb.Result) string {
+func formatResult(result verb.Result) string {
 	said := "has ended"
 	if result.Plan != nil && len(result.Plan.Needs) > 0 {
 		said += fmt.Sprintf(". Further steps wait for: %v", result.Plan.Needs)
 	}
-	if result.NoFallback != "" {
-		said += ". No fallback is kept: " + result.NoFallback
+	if result.NoRollbackReason != "" {
+		said += ". No fallback is kept: " + result.NoRollbackReason
 	}
 	if len(result.NotRestored) > 0 {
 		said += ". Not restored: " + strings.Join(result.NotRestored, ", ")

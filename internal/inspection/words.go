@@ -9,39 +9,39 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// inWords formats forecasts as text.
-func inWords(forecasts []Forecast) string {
+// formatForecasts formats forecasts as text.
+func formatForecasts(forecasts []Forecast) string {
 	if len(forecasts) == 0 {
 		return "There are no Windows hosts.\n"
 	}
 	var texts []string
 	for _, f := range forecasts {
-		texts = append(texts, forecastInWords(f))
+		texts = append(texts, formatForecast(f))
 	}
 	return strings.Join(texts, "\n")
 }
 
-func forecastInWords(f Forecast) string {
+func formatForecast(f Forecast) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s", f.Instance, f.Address)
 	if f.Node != "" {
 		fmt.Fprintf(&b, ", Node %s", f.Node)
 	}
-	fmt.Fprintf(&b, "): %s\n", summary(f))
+	fmt.Fprintf(&b, "): %s\n", formatSummary(f))
 	if f.Error != "" {
 		fmt.Fprintf(&b, "  %s\n", f.Error)
 	}
-	if f.HeldBack != "" && f.Changes() {
+	if f.HeldBack != "" && f.HasChanges() {
 		fmt.Fprintf(&b, "  The operator holds this back, because a new host would be refused: %s\n", f.HeldBack)
 	}
 	for _, note := range f.Notes {
 		fmt.Fprintf(&b, "  %s\n", note)
 	}
 	for i, step := range f.Steps {
-		fmt.Fprintf(&b, "  %d. %s%s\n     because %s\n", i+1, step.Name, felt(step), step.Reason)
+		fmt.Fprintf(&b, "  %d. %s%s\n     because %s\n", i+1, step.Name, formatImpact(step), step.Reason)
 	}
 	if f.BytesToSend > 0 {
-		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", text.Counted(f.FilesToSend, "file"), text.Mebibytes(f.BytesToSend))
+		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", text.Pluralize(f.FilesToSend, "file"), text.FormatMebibytes(f.BytesToSend))
 	}
 	if len(f.Needs) > 0 {
 		needs := make([]string, len(f.Needs))
@@ -50,12 +50,12 @@ func forecastInWords(f Forecast) string {
 		}
 		fmt.Fprintf(&b, "  Further steps wait for: %s.\n", strings.Join(needs, ", "))
 	}
-	drainInWords(&b, f)
+	writeDrain(&b, f)
 	return b.String()
 }
 
-// drainInWords writes the pods that are evicted before the steps.
-func drainInWords(b *strings.Builder, f Forecast) {
+// writeDrain writes the pods that are evicted before the steps.
+func writeDrain(b *strings.Builder, f Forecast) {
 	if !f.Drains {
 		return
 	}
@@ -63,20 +63,20 @@ func drainInWords(b *strings.Builder, f Forecast) {
 		b.WriteString("  The node is drained first; no pod has to leave it.\n")
 		return
 	}
-	fmt.Fprintf(b, "  The node is drained first; %s:\n", text.Counted(len(f.Pods), "pod is evicted", "pods are evicted"))
+	fmt.Fprintf(b, "  The node is drained first; %s:\n", text.Pluralize(len(f.Pods), "pod is evicted", "pods are evicted"))
 	for _, pod := range f.Pods {
-		fmt.Fprintf(b, "  - %s/%s%s\n", pod.Namespace, pod.Name, held(pod))
+		fmt.Fprintf(b, "  - %s/%s%s\n", pod.Namespace, pod.Name, formatEvictionBlocker(pod))
 	}
 }
 
-func held(pod forecast.Pod) string {
+func formatEvictionBlocker(pod forecast.Pod) string {
 	if pod.Held == "" {
 		return ""
 	}
 	return ": not now. " + pod.Held
 }
 
-func summary(f Forecast) string {
+func formatSummary(f Forecast) string {
 	switch {
 	case f.Error != "":
 		return "not known"
@@ -84,25 +84,25 @@ func summary(f Forecast) string {
 		return "is removed"
 	case f.Replaced:
 		return "is replaced"
-	case !f.Changes():
+	case !f.HasChanges():
 		return "no change"
 	}
-	return text.Counted(len(f.Steps), "step")
+	return text.Pluralize(len(f.Steps), "step")
 }
 
-// felt describes the impact of a step on pods and on the host.
-func felt(step forecast.Step) string {
+// formatImpact describes the impact of a step on pods and on the host.
+func formatImpact(step forecast.Step) string {
 	switch {
 	case step.Restarts:
 		return " (restarts the host)"
-	case step.DisturbsPods:
+	case step.DisruptsPods:
 		return " (disrupts pods)"
 	}
 	return ""
 }
 
-// mark returns the word for an outcome.
-func mark(outcome ladder.Outcome) string {
+// formatOutcome returns the word for an outcome.
+func formatOutcome(outcome ladder.Outcome) string {
 	switch outcome {
 	case ladder.Passed:
 		return "passed"
@@ -112,8 +112,8 @@ func mark(outcome ladder.Outcome) string {
 	return "not reached"
 }
 
-// climbed formats a diagnosis as text.
-func climbed(d Diagnosis) string {
+// formatDiagnosis formats a diagnosis as text.
+func formatDiagnosis(d Diagnosis) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Host %s", d.Host)
 	if d.Instance != "" {
@@ -122,8 +122,8 @@ func climbed(d Diagnosis) string {
 		b.WriteString(", which is in no list")
 	}
 	fmt.Fprintf(&b, ", as user %s:\n", d.User)
-	for _, rung := range d.Rungs {
-		line := fmt.Sprintf("  %-14s %-12s %s", rung.Name, mark(rung.Outcome), rung.Message)
+	for _, rung := range d.Checks {
+		line := fmt.Sprintf("  %-14s %-12s %s", rung.Name, formatOutcome(rung.Outcome), rung.Message)
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 		if rung.Remedy != "" {
 			fmt.Fprintf(&b, "  %-14s %-12s %s\n", "", "", rung.Remedy)

@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares a text with a file.
-func golden(t *testing.T, name, got string) {
+// compareGolden compares a text with a file.
+func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
@@ -45,14 +45,14 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestAPlanInWords(t *testing.T) {
-	golden(t, "plan.txt", inWords([]Forecast{
+	compareGolden(t, "plan.txt", formatForecasts([]Forecast{
 		{
 			Instance: "win-1", Address: "10.0.0.1", Node: "win-1", Drains: true, FilesToSend: 2, BytesToSend: 13 << 20,
 			Notes: []string{"The operator is paused for this host, and does nothing of this until it is resumed."},
 			Steps: []forecast.Step{
 				{Name: `InstallRelease kubelet`, Reason: "the release is not on the host"},
-				{Name: "StopService kubelet", Reason: "its command line differs", DisturbsPods: true},
-				{Name: "Reboot", Reason: "the Windows feature Containers takes effect only after a restart", DisturbsPods: true, Restarts: true},
+				{Name: "StopService kubelet", Reason: "its command line differs", DisruptsPods: true},
+				{Name: "Reboot", Reason: "the Windows feature Containers takes effect only after a restart", DisruptsPods: true, Restarts: true},
 			},
 			Needs: []nodespec.Need{nodespec.NeedPodSubnet},
 			Pods: []forecast.Pod{{Namespace: "shop", Name: "web-1"},
@@ -63,17 +63,17 @@ func TestAPlanInWords(t *testing.T) {
 		{Instance: "win-5", Address: "10.0.0.5", Node: "win-5", Removed: true, Notes: []string{"The host is being removed. The operator drains the node."}},
 		{Instance: "win-6", Address: "10.0.0.6", Node: "win-6", Replaced: true, Notes: []string{"Machine win-6 is deleted and replaced when the WindowsDisruptionPolicy allows it."}},
 		{Instance: "win-4", Address: "10.0.0.4", Node: "win-4", Drains: true,
-			Steps: []forecast.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisturbsPods: true}}},
-	})+inWords(nil))
+			Steps: []forecast.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisruptsPods: true}}},
+	})+formatForecasts(nil))
 }
 
 func TestADiagnosisInWords(t *testing.T) {
-	golden(t, "diagnosis.txt", climbed(Diagnosis{Host: "10.0.0.1", User: "Administrator", Rungs: []ladder.Rung{
+	compareGolden(t, "diagnosis.txt", formatDiagnosis(Diagnosis{Host: "10.0.0.1", User: "Administrator", Checks: []ladder.Check{
 		{Name: "name", Outcome: ladder.Passed, Message: "10.0.0.1 is an IP address."},
 		{Name: "TCP", Outcome: ladder.Failed, Message: "host 10.0.0.1: no TCP connection to port 22 (connection refused)",
 			Remedy: "Check the address."},
 		{Name: "administrator", Outcome: ladder.NotReached},
-	}})+climbed(Diagnosis{Host: "10.0.0.2", Instance: "win-2", User: "capi"}))
+	}})+formatDiagnosis(Diagnosis{Host: "10.0.0.2", Instance: "win-2", User: "capi"}))
 }
 
 func TestHowAPlanEnds(t *testing.T) {
@@ -89,7 +89,7 @@ func TestHowAPlanEnds(t *testing.T) {
 		"of one host it is not known":           {[]Forecast{changes, {Error: "no answer"}, same}, ExitStatus(1)},
 		"there are no hosts, so nothing either": {nil, nil},
 	} {
-		if got := statusOf(c.forecasts); !errors.Is(got, c.want) {
+		if got := planStatus(c.forecasts); !errors.Is(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestACommandEndsWithItsCaller(t *testing.T) {
 	command.SetIn(in)
 	command.SetContext(t.Context())
 	o := options{attached: true}
-	ctx, cancel := o.watched(command)
+	ctx, cancel := o.newCallerContext(command)
 	defer cancel()
 	if ctx.Err() != nil {
 		t.Error("it has ended before its caller")
@@ -136,7 +136,7 @@ func TestACommandEndsWithItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), errLeft) {
+	if !errors.Is(context.Cause(ctx), errCallerGone) {
 		t.Errorf("the cause is %v", context.Cause(ctx))
 	}
 }
@@ -155,7 +155,7 @@ func TestLastRunsInWords(t *testing.T) {
 	hello := func(name verb.Name) verb.Line {
 		return verb.Line{Type: verb.TypeHello, Hello: &verb.Hello{Version: "12.0.0", Verb: name, BootID: "b1", PID: 4711}}
 	}
-	golden(t, "runs.txt", runsInWords([]verb.Run{
+	compareGolden(t, "runs.txt", formatRuns([]verb.Run{
 		{Verb: verb.Apply, Lines: []verb.Line{
 			at(0, hello(verb.Apply)), at(1, state(verb.StepStarted, "")), at(16, state(verb.StepProgress, "15s: it starts")),
 			at(20, verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: "it ends at once\x1b[2J"}}),
@@ -164,7 +164,7 @@ func TestLastRunsInWords(t *testing.T) {
 			Checks: []verb.CheckResult{{Name: "KubeletHealthy", Passed: true}, {Name: "NetworkReady", Message: "there is no network"}}}})}},
 		{Verb: verb.Rollback, Lines: []verb.Line{at(40, state(verb.StepDone, "")), at(41, verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}})}},
 		{Verb: verb.Commit, Lines: []verb.Line{at(42, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
-			Plan: &plan.Plan{Needs: []nodespec.Need{nodespec.NeedPodSubnet}}, NoFallback: "it was not applied", NotRestored: []string{"a", "b"}}})}},
+			Plan: &plan.Plan{Needs: []nodespec.Need{nodespec.NeedPodSubnet}}, NoRollbackReason: "it was not applied", NotRestored: []string{"a", "b"}}})}},
 		{Verb: verb.Remove},
 	}))
 }

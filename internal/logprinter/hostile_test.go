@@ -37,17 +37,17 @@ func TestALogThatIsSentWholeEachTimeIsPrintedOnce(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Show(ctx, nodelogs.Files{Client: server.Client(), Base: base}, "kubelet") }()
 	const warning = "Warning: the kubelet did not send the requested part of the file"
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(out.text(), warning); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) || strings.Count(out.text(), "one\n") > 1 {
-			t.Fatalf("it printed %q", out.text())
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(out.readText(), warning); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) || strings.Count(out.readText(), "one\n") > 1 {
+			t.Fatalf("it printed %q", out.readText())
 		}
 		if on.HasWaiters() {
 			on.Step(time.Second)
 		}
 	}
 	cancel()
-	if err := <-ended; err != nil || strings.Count(out.text(), "one\n") != 1 {
-		t.Errorf("it printed %q, and ended with %v", out.text(), err)
+	if err := <-ended; err != nil || strings.Count(out.readText(), "one\n") != 1 {
+		t.Errorf("it printed %q, and ended with %v", out.readText(), err)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestALogThatBecomesShorterAgainAndAgainEndsTheCommand(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "shorter more than once") || source.reads > 10 {
 		t.Errorf("after %d reads: %v", source.reads, err)
 	}
-	if got := strings.Count(out.text(), "one\n"); got > 2 {
+	if got := strings.Count(out.readText(), "one\n"); got > 2 {
 		t.Errorf("it was printed %d times", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestNamesOfServicesArePrintedPlain(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kube\x1b[2Jlet\n/kubelet.log", "")
 	c, out := newViewer(clock.RealClock{}, 10)
-	if err := c.Services(t.Context(), n.Files); err != nil || out.text() != "kube[2Jlet\n" {
-		t.Errorf("%q, %v", out.text(), err)
+	if err := c.Services(t.Context(), n.Files); err != nil || out.readText() != "kube[2Jlet\n" {
+		t.Errorf("%q, %v", out.readText(), err)
 	}
 }

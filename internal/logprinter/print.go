@@ -25,17 +25,17 @@ type Viewer struct {
 	Since time.Duration
 }
 
-// interval is the interval between reads of a followed log.
-const interval = time.Second
+// followInterval is the interval between reads of a followed log.
+const followInterval = time.Second
 
-// firstGuess is the usual maximum size of a line, in bytes.
-const firstGuess = 256
+// estimatedLineSize is the usual maximum size of a line, in bytes.
+const estimatedLineSize = 256
 
 // maxServiceName is the maximum length of a service name reported by a host, in bytes.
 const maxServiceName = 256
 
-// firstPart is the size of the first read when searching for a time, in bytes.
-const firstPart = 64 << 10
+// initialPartSize is the size of the first read when searching for a time, in bytes.
+const initialPartSize = 64 << 10
 
 // Services lists the services with a log.
 func (v Viewer) Services(ctx context.Context, s Source) error {
@@ -54,13 +54,13 @@ func (v Viewer) Services(ctx context.Context, s Source) error {
 // Show prints the end of the log of a service and, with Follow, new lines.
 func (v Viewer) Show(ctx context.Context, s Source, service string) error {
 	path, err := s.Current(ctx, service)
-	if errors.Is(err, ErrNotThere) {
+	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("service %s has no log. These have one: kubectl windows logs <name> (%w)", service, err)
 	}
 	if err != nil {
 		return err
 	}
-	return v.print(ctx, s, path)
+	return v.printLog(ctx, s, path)
 }
 
 // outputError is the error of an output that accepts no more data.
@@ -75,18 +75,18 @@ func (v Viewer) write(lines []byte) error {
 	return nil
 }
 
-func (v Viewer) print(ctx context.Context, s Source, path string) error {
-	at, err := v.end(ctx, s, path)
+func (v Viewer) printLog(ctx context.Context, s Source, path string) error {
+	at, err := v.printEnd(ctx, s, path)
 	if err != nil {
 		return err
 	}
 	for warned := ""; v.Follow; {
 		select {
-		case <-v.Clock.After(interval):
+		case <-v.Clock.After(followInterval):
 		case <-ctx.Done():
 			return nil
 		}
-		at, err = v.rest(ctx, s, path, at)
+		at, err = v.printRest(ctx, s, path, at)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an interrupted command has succeeded
 		}
@@ -114,9 +114,9 @@ func (v Viewer) Warn(err error, before string) string {
 
 var errShrinking = errors.New("the log became shorter more than once while it was read")
 
-// rest prints a log from an offset on, and returns the offset after the printed part. A log that became shorter
+// printRest prints a log from an offset on, and returns the offset after the printed part. A log that became shorter
 // was rotated, and a new log has begun. A log that shrinks repeatedly would be printed endlessly.
-func (v Viewer) rest(ctx context.Context, s Source, path string, at int64) (int64, error) {
+func (v Viewer) printRest(ctx context.Context, s Source, path string, at int64) (int64, error) {
 	for restarted := false; ; {
 		more, err := s.From(ctx, path, at)
 		if err != nil {
@@ -132,20 +132,20 @@ func (v Viewer) rest(ctx context.Context, s Source, path string, at int64) (int6
 		if err := v.write(more.Body); err != nil {
 			return at, err
 		}
-		if at = more.end(); len(more.Body) == 0 || at >= more.Size {
+		if at = more.endOffset(); len(more.Body) == 0 || at >= more.Size {
 			return at, nil
 		}
 	}
 }
 
-// end prints the requested end of a log, and returns the offset after the printed part.
-func (v Viewer) end(ctx context.Context, s Source, path string) (int64, error) {
+// printEnd prints the requested end of a log, and returns the offset after the printed part.
+func (v Viewer) printEnd(ctx context.Context, s Source, path string) (int64, error) {
 	if v.Since == 0 && v.Tail < 0 {
-		return v.rest(ctx, s, path, 0)
+		return v.printRest(ctx, s, path, 0)
 	}
-	read := v.lastLines
+	read := v.readLast
 	if v.Since > 0 {
-		read = v.sinceMoment
+		read = v.readSince
 	}
 	lines, end, err := read(ctx, s, path)
 	if err != nil {
@@ -154,47 +154,47 @@ func (v Viewer) end(ctx context.Context, s Source, path string) (int64, error) {
 	return end, v.write(lines)
 }
 
-// lastLines reads the last lines of a log. It starts with the estimated size and doubles the size until the
+// readLast reads the last lines of a log. It starts with the estimated size and doubles the size until the
 // lines are complete, or the source returns no more.
-func (v Viewer) lastLines(ctx context.Context, s Source, path string) (lines []byte, end int64, err error) {
-	for most := int64(v.Tail+1) * firstGuess; ; most *= 2 {
+func (v Viewer) readLast(ctx context.Context, s Source, path string) (lines []byte, end int64, err error) {
+	for most := int64(v.Tail+1) * estimatedLineSize; ; most *= 2 {
 		p, err := s.Last(ctx, path, most)
 		if err != nil {
 			return nil, 0, err
 		}
 		lines, enough := lastLines(p.Body, v.Tail)
-		if enough || p.whole(most) {
+		if enough || p.isComplete(most) {
 			if !enough {
-				v.tellCut(p, path)
+				v.warnTruncated(p, path)
 			}
-			return lines, p.end(), nil
+			return lines, p.endOffset(), nil
 		}
 	}
 }
 
-// whole reports whether the part is the maximum available end of a log: the full log, or less than the
+// isComplete reports whether the part is the maximum available end of a log: the full log, or less than the
 // requested size.
-func (p Part) whole(asked int64) bool { return p.From == 0 || int64(len(p.Body)) < asked }
+func (p Part) isComplete(asked int64) bool { return p.From == 0 || int64(len(p.Body)) < asked }
 
-// tellCut warns that the source may not have returned all requested lines.
-func (v Viewer) tellCut(p Part, path string) {
+// warnTruncated warns that the source may not have returned all requested lines.
+func (v Viewer) warnTruncated(p Part, path string) {
 	if p.From > 0 {
 		fmt.Fprintf(v.ErrOut, "Warning: only the last %d MiB of %s were searched; --tail=-1 without --since shows all of it\n",
 			len(p.Body)>>20, path)
 	}
 }
 
-// sinceMoment reads the lines of a log written since a time, limited to the requested number of lines. It
+// readSince reads the lines of a log written since a time, limited to the requested number of lines. It
 // doubles the size until the part contains earlier lines.
-func (v Viewer) sinceMoment(ctx context.Context, s Source, path string) (lines []byte, end int64, err error) {
+func (v Viewer) readSince(ctx context.Context, s Source, path string) (lines []byte, end int64, err error) {
 	from := v.Clock.Now().Add(-v.Since)
-	for most := int64(firstPart); ; most *= 2 {
+	for most := int64(initialPartSize); ; most *= 2 {
 		p, err := s.Last(ctx, path, most)
 		if err != nil {
 			return nil, 0, err
 		}
-		lines, earlier, err := later(p.Body, p.Modified, from)
-		if !p.whole(most) && (err != nil || !earlier) {
+		lines, earlier, err := linesSince(p.Body, p.Modified, from)
+		if !p.isComplete(most) && (err != nil || !earlier) {
 			continue
 		}
 		if err != nil {
@@ -207,13 +207,13 @@ func (v Viewer) sinceMoment(ctx context.Context, s Source, path string) (lines [
 			enough = enough || more
 		}
 		if !enough {
-			v.tellCut(p, path)
+			v.warnTruncated(p, path)
 		}
-		return lines, p.end(), nil
+		return lines, p.endOffset(), nil
 	}
 }
 
-// lastLines returns the last count lines of a text, and whether the text has more lines.
+// readLast returns the last count lines of a text, and whether the text has more lines.
 func lastLines(text []byte, count int) ([]byte, bool) {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range count {

@@ -15,18 +15,18 @@ var (
 	klogged = regexp.MustCompile(`^[IWEF](\d{4} \d\d:\d\d:\d\d)`)
 )
 
-// mostBeforeTime is the maximum number of bytes before the time in a line.
-const mostBeforeTime = 100
+// maxTimeOffset is the maximum number of bytes before the time in a line.
+const maxTimeOffset = 100
 
 // zoneStep is the step between the time zones of the world.
 const zoneStep = 15 * time.Minute
 
 var errNoTimes = errors.New("its lines have no time that is understood. Show the end of it with --tail instead of --since")
 
-// later returns the lines of a log from a time on, and whether earlier lines exist. A line without a time
+// linesSince returns the lines of a log from a time on, and whether earlier lines exist. A line without a time
 // belongs to the previous line. The last line is as old as the modification of the log, which reveals the
 // host's time zone for lines without a zone.
-func later(log []byte, modified, from time.Time) (lines []byte, earlier bool, err error) {
+func linesSince(log []byte, modified, from time.Time) (lines []byte, earlier bool, err error) {
 	zone := zoneOf(log, modified)
 	timed := false
 	for at := 0; at < len(log); {
@@ -51,7 +51,7 @@ func later(log []byte, modified, from time.Time) (lines []byte, earlier bool, er
 
 // timeOf returns the time at the start of a line.
 func timeOf(line []byte, modified time.Time, zone time.Duration) (time.Time, bool) {
-	if found := stamped.Find(line[:min(len(line), mostBeforeTime)]); found != nil {
+	if found := stamped.Find(line[:min(len(line), maxTimeOffset)]); found != nil {
 		written, err := time.Parse(time.RFC3339Nano, string(found))
 		return written, err == nil
 	}

@@ -30,13 +30,13 @@ func TestTheLinesSinceAMoment(t *testing.T) {
 			"2026-03-01T14:20:00Z\n", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, earlier, err := later([]byte(test.log), modified, modified.Add(-45*time.Minute))
+			got, earlier, err := linesSince([]byte(test.log), modified, modified.Add(-45*time.Minute))
 			if err != nil || string(got) != test.want || earlier != test.earlier {
 				t.Errorf("%q, %t, %v", got, earlier, err)
 			}
 		})
 	}
-	if _, _, err := later([]byte("what\n"), modified, modified); !errors.Is(err, errNoTimes) {
+	if _, _, err := linesSince([]byte("what\n"), modified, modified); !errors.Is(err, errNoTimes) {
 		t.Errorf("a log without times: %v", err)
 	}
 }

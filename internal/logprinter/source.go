@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// ErrNotThere is the error for a missing file or directory.
-var ErrNotThere = errors.New("not there")
+// ErrNotFound is the error for a missing file or directory.
+var ErrNotFound = errors.New("not there")
 
 // ErrGone is the error of a source that cannot be read again.
 var ErrGone = errors.New("its logs can be read no more")
@@ -28,14 +28,14 @@ type Part struct {
 	Modified time.Time
 }
 
-// end returns the offset after the part.
-func (p Part) end() int64 { return p.From + int64(len(p.Body)) }
+// endOffset returns the offset after the part.
+func (p Part) endOffset() int64 { return p.From + int64(len(p.Body)) }
 
 // Source provides the logs of one host.
 type Source interface {
 	// Services returns the services with a log directory.
 	Services(ctx context.Context) ([]string, error)
-	// Current returns the current log of a service. If the service has no log, the error is ErrNotThere.
+	// Current returns the current log of a service. If the service has no log, the error is ErrNotFound.
 	Current(ctx context.Context, service string) (path string, err error)
 	// From reads a log from an offset on, to its end or less. If the log is not longer, the part is empty.
 	// ErrGone means that no more data will follow.
@@ -44,11 +44,11 @@ type Source interface {
 	Last(ctx context.Context, path string, bytes int64) (Part, error)
 }
 
-// Present returns the name of a service's current log among the files of the log directory; "" without a log.
+// CurrentLog returns the name of a service's current log among the files of the log directory; "" without a log.
 // The name configured by operators has precedence, and then the shortest name, because the names of rotated
 // logs also contain a time.
-func Present(service string, names []string) string {
-	_, usual := split(nodespec.LogPath(service))
+func CurrentLog(service string, names []string) string {
+	_, usual := splitPath(nodespec.LogPath(service))
 	if slices.Contains(names, usual) {
 		return usual
 	}
@@ -59,10 +59,10 @@ func Present(service string, names []string) string {
 	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 }
 
-// Folder returns the name of the directory of a service's logs, below nodespec.LogRoot.
-func Folder(service string) string {
-	folder, _ := split(nodespec.LogPath(service))
-	_, name := split(folder)
+// DirectoryName returns the name of the directory of a service's logs, below nodespec.LogRoot.
+func DirectoryName(service string) string {
+	folder, _ := splitPath(nodespec.LogPath(service))
+	_, name := splitPath(folder)
 	return name
 }
 
@@ -70,14 +70,14 @@ func Folder(service string) string {
 // no operator creates it.
 func ServiceOf(folder string) string {
 	for _, service := range nodespec.ServiceNames() {
-		if Folder(service) == folder {
+		if DirectoryName(service) == folder {
 			return service
 		}
 	}
 	return folder
 }
 
-func split(path string) (folder, name string) {
+func splitPath(path string) (folder, name string) {
 	i := strings.LastIndexByte(path, '\\')
 	return path[:i], path[i+1:]
 }

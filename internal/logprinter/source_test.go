@@ -14,7 +14,7 @@ func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
 		"other.log":          {"other-node", []string{"other.log", "other-20260301-143000.log"}},
 		"":                   {"kubelet", []string{"readme.txt", "old/"}},
 	} {
-		if got := Present(folder.service, folder.names); got != want {
+		if got := CurrentLog(folder.service, folder.names); got != want {
 			t.Errorf("of %v it is %q, want %q", folder, got, want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestServicesAreFoundByTheFolderOfTheirLogs(t *testing.T) {
 	for service, folder := range map[string]string{
 		"kubelet": "kubelet", "hybrid-overlay-node": "hybrid-overlay", "windows-instance-config-daemon": "wicd", "pods": "pods",
 	} {
-		if got, back := Folder(service), ServiceOf(folder); got != folder || back != service {
+		if got, back := DirectoryName(service), ServiceOf(folder); got != folder || back != service {
 			t.Errorf("the logs of %s are in %s, and those in %s are of %s", service, got, folder, back)
 		}
 	}

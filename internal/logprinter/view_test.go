@@ -24,7 +24,7 @@ import (
 
 // node has log files, and serves them like a kubelet.
 type node struct {
-	folder string
+	directory string
 	nodelogs.Files
 }
 
@@ -37,12 +37,12 @@ func newNode(t *testing.T) node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node{folder: folder, Files: nodelogs.Files{Client: server.Client(), Base: base}}
+	return node{directory: folder, Files: nodelogs.Files{Client: server.Client(), Base: base}}
 }
 
 func (n node) write(t *testing.T, path, content string) {
 	t.Helper()
-	path = filepath.Join(n.folder, path)
+	path = filepath.Join(n.directory, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +68,13 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.Buffer.Write(p)
 }
 
-func (o *output) text() string {
+func (o *output) readText() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.String()
 }
 
-func lines(from, to int) string {
+func newLines(from, to int) string {
 	var text strings.Builder
 	for i := from; i <= to; i++ {
 		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", i%700)) // some exceed the first guess
@@ -84,7 +84,7 @@ func lines(from, to int) string {
 
 func TestTheEndOfALog(t *testing.T) {
 	n := newNode(t)
-	n.write(t, "kubelet/kubelet.log", lines(1, 1500))
+	n.write(t, "kubelet/kubelet.log", newLines(1, 1500))
 	n.write(t, "short/short.log", "one\ntwo")
 	n.write(t, "empty/empty.log", "")
 	for name, test := range map[string]struct {
@@ -92,11 +92,11 @@ func TestTheEndOfALog(t *testing.T) {
 		tail int
 		want string
 	}{
-		"so many lines as are asked for": {"kubelet", 700, lines(801, 1500)},
-		"one":                            {"kubelet", 1, lines(1500, 1500)},
+		"so many lines as are asked for": {"kubelet", 700, newLines(801, 1500)},
+		"one":                            {"kubelet", 1, newLines(1500, 1500)},
 		"none":                           {"kubelet", 0, ""},
-		"all":                            {"kubelet", -1, lines(1, 1500)},
-		"more than there are":            {"kubelet", 5000, lines(1, 1500)},
+		"all":                            {"kubelet", -1, newLines(1, 1500)},
+		"more than there are":            {"kubelet", 5000, newLines(1, 1500)},
 		"a last line that has no end":    {"short", 1, "two"},
 		"an empty log":                   {"empty", 10, ""},
 		"all of an empty log":            {"empty", -1, ""},
@@ -106,7 +106,7 @@ func TestTheEndOfALog(t *testing.T) {
 			if err := c.Show(t.Context(), n.Files, test.file); err != nil {
 				t.Fatal(err)
 			}
-			if out.text() != test.want {
+			if out.readText() != test.want {
 				t.Errorf("%d bytes, want %d", out.Len(), len(test.want))
 			}
 		})
@@ -124,9 +124,9 @@ func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
 	go func() { ended <- c.Show(ctx, n.Files, "kubelet") }()
 	reads := func(want string) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); out.text() != want; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(10 * time.Second); out.readText() != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("it printed %q, want %q", out.text(), want)
+				t.Fatalf("it printed %q, want %q", out.readText(), want)
 			}
 			if on.HasWaiters() {
 				on.Step(time.Second)
@@ -173,14 +173,14 @@ func TestAReasonThatStaysIsToldOnceAndALogThatIsGoneEndsTheCommand(t *testing.T)
 			if !errors.Is(err, logprinter.ErrGone) {
 				t.Errorf("it has ended with %v", err)
 			}
-			if want := "one\n" + strings.Repeat("Warning: the kubelet does not answer\n", 2); out.text() != want {
-				t.Errorf("it has printed %q, want %q", out.text(), want)
+			if want := "one\n" + strings.Repeat("Warning: the kubelet does not answer\n", 2); out.readText() != want {
+				t.Errorf("it has printed %q, want %q", out.readText(), want)
 			}
 			return
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it goes on, and has printed %q", out.text())
+			t.Fatalf("it goes on, and has printed %q", out.readText())
 		}
 		if on.HasWaiters() {
 			on.Step(time.Second)
@@ -194,8 +194,8 @@ func TestServicesWithALogAreListed(t *testing.T) {
 	n.write(t, "a b/a b.log", "")
 	n.write(t, "file", "")
 	c, out := newViewer(clock.RealClock{}, 10)
-	if err := c.Services(t.Context(), n.Files); err != nil || out.text() != "a b\nkubelet\n" {
-		t.Errorf("%q, %v", out.text(), err)
+	if err := c.Services(t.Context(), n.Files); err != nil || out.readText() != "a b\nkubelet\n" {
+		t.Errorf("%q, %v", out.readText(), err)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestALogIsReadBackToTheMoment(t *testing.T) {
 		if err := c.Show(t.Context(), n.Files, "wicd"); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(out.text(), "\n"); got < want-1 || got > want+1 {
+		if got := strings.Count(out.readText(), "\n"); got < want-1 || got > want+1 {
 			t.Errorf("--tail=%d: %d lines, want %d", tail, got, want)
 		}
 	}

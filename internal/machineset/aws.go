@@ -19,7 +19,7 @@ func awsProviderSpec(o Options) (any, error) {
 		return nil, err
 	}
 	if worker.Placement.Region == "" {
-		return nil, missing("placement.region")
+		return nil, missingFieldError("placement.region")
 	}
 	zone, err := zoneOf(o)
 	if err != nil {
@@ -37,9 +37,9 @@ func awsProviderSpec(o Options) (any, error) {
 			Kind: "AWSMachineProviderConfig"},
 		AMI:               machinev1beta1.AWSResourceReference{ID: &image},
 		BlockDevices:      []machinev1beta1.BlockDeviceMappingSpec{{EBS: awsDisk(worker.BlockDevices)}},
-		CredentialsSecret: or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "aws-cloud-credentials"}),
+		CredentialsSecret: firstNonZero(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "aws-cloud-credentials"}),
 		DeviceIndex:       0,
-		IAMInstanceProfile: or(worker.IAMInstanceProfile,
+		IAMInstanceProfile: firstNonZero(worker.IAMInstanceProfile,
 			&machinev1beta1.AWSResourceReference{ID: ptr.To(o.InfrastructureName + "-worker-profile")}),
 		InstanceType:           "m5a.large",
 		Placement:              worker.Placement,

@@ -17,25 +17,25 @@ func azureProviderSpec(o Options) (any, error) {
 		return nil, err
 	}
 	if worker.Location == "" {
-		return nil, missing("location")
+		return nil, missingFieldError("location")
 	}
 	image, err := azureImage(o)
 	if err != nil {
 		return nil, err
 	}
-	infrastructure, zone, availabilitySet := o.InfrastructureName, or(o.Zone, worker.Zone), ""
+	infrastructure, zone, availabilitySet := o.InfrastructureName, firstNonZero(o.Zone, worker.Zone), ""
 	if zone == "" {
 		availabilitySet = worker.AvailabilitySet
 	}
 	return machinev1beta1.AzureMachineProviderSpec{
 		TypeMeta: metav1.TypeMeta{APIVersion: "azureproviderconfig.openshift.io/v1beta1",
 			Kind: "AzureMachineProviderSpec"},
-		CredentialsSecret: or(worker.CredentialsSecret, &corev1.SecretReference{Name: "azure-cloud-credentials",
+		CredentialsSecret: firstNonZero(worker.CredentialsSecret, &corev1.SecretReference{Name: "azure-cloud-credentials",
 			Namespace: v1alpha1.MachineNamespace}),
 		Image:                image,
 		Location:             worker.Location,
-		ManagedIdentity:      or(worker.ManagedIdentity, infrastructure+"-identity"),
-		NetworkResourceGroup: or(worker.NetworkResourceGroup, infrastructure+"-rg"),
+		ManagedIdentity:      firstNonZero(worker.ManagedIdentity, infrastructure+"-identity"),
+		NetworkResourceGroup: firstNonZero(worker.NetworkResourceGroup, infrastructure+"-rg"),
 		OSDisk: machinev1beta1.OSDisk{
 			DiskSizeGB: 128,
 			ManagedDisk: machinev1beta1.OSDiskManagedDiskParameters{
@@ -48,13 +48,13 @@ func azureProviderSpec(o Options) (any, error) {
 		// In a cluster that reaches the Internet through its load balancer, an instance outside of the load
 		// balancer has no access.
 		PublicLoadBalancer: worker.PublicLoadBalancer,
-		ResourceGroup:      or(worker.ResourceGroup, infrastructure+"-rg"),
+		ResourceGroup:      firstNonZero(worker.ResourceGroup, infrastructure+"-rg"),
 		SecurityGroup:      worker.SecurityGroup,
-		Subnet:             or(worker.Subnet, infrastructure+"-worker-subnet"),
+		Subnet:             firstNonZero(worker.Subnet, infrastructure+"-worker-subnet"),
 		Tags:               worker.Tags,
 		UserDataSecret:     &corev1.SecretReference{Name: userdata.SecretName, Namespace: v1alpha1.MachineNamespace},
 		VMSize:             "Standard_D2s_v3",
-		Vnet:               or(worker.Vnet, infrastructure+"-vnet"),
+		Vnet:               firstNonZero(worker.Vnet, infrastructure+"-vnet"),
 		Zone:               zone,
 		AvailabilitySet:    availabilitySet,
 	}, nil

@@ -19,9 +19,9 @@ func gcpProviderSpec(o Options) (any, error) {
 	}
 	switch {
 	case worker.ProjectID == "":
-		return nil, missing("projectID")
+		return nil, missingFieldError("projectID")
 	case worker.Region == "":
-		return nil, missing("region")
+		return nil, missingFieldError("region")
 	}
 	zone, err := zoneOf(o)
 	if err != nil {
@@ -39,7 +39,7 @@ func gcpProviderSpec(o Options) (any, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: machinev1beta1.GroupVersion.String(),
 			Kind: "GCPMachineProviderSpec"},
 		CanIPForward:        false,
-		CredentialsSecret:   or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "gcp-cloud-credentials"}),
+		CredentialsSecret:   firstNonZero(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "gcp-cloud-credentials"}),
 		DeletionProtection:  false,
 		Disks:               []*machinev1beta1.GCPDisk{gcpDisk(worker.Disks, image)},
 		Labels:              worker.Labels,

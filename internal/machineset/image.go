@@ -15,9 +15,9 @@ import (
 // Versions lists the available Windows Server versions; the first is the default.
 var Versions = []string{"2022", "2019", "2025"}
 
-// Supported returns an error for a platform without Windows Machines, and for a version that the platform does
+// CheckSupported returns an error for a platform without Windows Machines, and for a version that the platform does
 // not support according to support.Platforms.
-func Supported(platform configv1.PlatformType, version string) error {
+func CheckSupported(platform configv1.PlatformType, version string) error {
 	if !slices.Contains(Versions, version) {
 		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
 	}

@@ -60,7 +60,7 @@ func Generate(o Options) (*machinev1beta1.MachineSet, error) {
 	if o.Replicas < 0 {
 		return nil, fmt.Errorf("the number of replicas is %d: it must be at least 0", o.Replicas)
 	}
-	if err := Supported(o.Platform, o.Version); err != nil {
+	if err := CheckSupported(o.Platform, o.Version); err != nil {
 		return nil, err
 	}
 	name, err := Name(o)

@@ -97,18 +97,18 @@ userDataSecret: {name: worker-user-data}
 workspace: {datacenter: dc1, datastore: /dc1/datastore/ds1, folder: /dc1/vm/lab-x7k2p, resourcePool: /dc1/host/c1/Resources, server: vcenter.example.com}`,
 }
 
-func options(t *testing.T, platform configv1.PlatformType) Options {
+func newOptions(t *testing.T, platform configv1.PlatformType) Options {
 	t.Helper()
 	images := map[configv1.PlatformType]string{
 		configv1.AWSPlatformType: "ami-0fedcba9876543210", configv1.VSpherePlatformType: "/dc1/vm/templates/windows-2022",
 	}
 	return Options{
 		Platform: platform, InfrastructureName: "lab-x7k2p", Version: "2022", Image: images[platform], Replicas: 1,
-		Worker: worker(t, workers[platform]),
+		Worker: newWorker(t, workers[platform]),
 	}
 }
 
-func worker(t *testing.T, text string) *runtime.RawExtension {
+func newWorker(t *testing.T, text string) *runtime.RawExtension {
 	t.Helper()
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -117,8 +117,8 @@ func worker(t *testing.T, text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// generated returns the provider spec of a MachineSet, and fails the test on an error.
-func generated[T any](t *testing.T, o Options) T {
+// generateSpec returns the provider spec of a MachineSet, and fails the test on an error.
+func generateSpec[T any](t *testing.T, o Options) T {
 	t.Helper()
 	set, err := Generate(o)
 	if err != nil {
@@ -133,7 +133,7 @@ func generated[T any](t *testing.T, o Options) T {
 
 // R-186, R-211
 func TestAWSTakesTheValuesOfTheWorker(t *testing.T) {
-	spec := generated[machinev1beta1.AWSMachineProviderConfig](t, options(t, configv1.AWSPlatformType))
+	spec := generateSpec[machinev1beta1.AWSMachineProviderConfig](t, newOptions(t, configv1.AWSPlatformType))
 	disk := spec.BlockDevices[0].EBS
 	for what, is := range map[string]bool{
 		"image":              *spec.AMI.ID == "ami-0fedcba9876543210",
@@ -152,8 +152,8 @@ func TestAWSTakesTheValuesOfTheWorker(t *testing.T) {
 		}
 	}
 	t.Run("an empty key, as the installer writes it, is left out", func(t *testing.T) {
-		o := options(t, configv1.AWSPlatformType)
-		o.Worker = worker(t, strings.Replace(workers[o.Platform], "arn:aws:kms:us-east-1:1:key/k", "", 1))
+		o := newOptions(t, configv1.AWSPlatformType)
+		o.Worker = newWorker(t, strings.Replace(workers[o.Platform], "arn:aws:kms:us-east-1:1:key/k", "", 1))
 		set, err := Generate(o)
 		if err != nil || strings.Contains(string(set.Spec.Template.Spec.ProviderSpec.Value.Raw), "kmsKey") {
 			t.Errorf("%v, %v", set, err)
@@ -169,7 +169,7 @@ func TestAWSTakesTheValuesOfTheWorker(t *testing.T) {
 
 // R-187, R-211
 func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
-	spec := generated[machinev1beta1.AzureMachineProviderSpec](t, options(t, configv1.AzurePlatformType))
+	spec := generateSpec[machinev1beta1.AzureMachineProviderSpec](t, newOptions(t, configv1.AzurePlatformType))
 	for what, is := range map[string]bool{
 		"network": spec.Vnet == "own-vnet" && spec.NetworkResourceGroup == "network-rg" &&
 			spec.Subnet == "lab-x7k2p-worker-subnet",
@@ -202,19 +202,19 @@ func TestAzureInARegionWithoutZones(t *testing.T) {
 		"without one":              {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options(t, configv1.AzurePlatformType)
-			o.Worker = worker(t, strings.Replace(workers[o.Platform], zone, c.worker, 1))
-			spec := generated[machinev1beta1.AzureMachineProviderSpec](t, o)
+			o := newOptions(t, configv1.AzurePlatformType)
+			o.Worker = newWorker(t, strings.Replace(workers[o.Platform], zone, c.worker, 1))
+			spec := generateSpec[machinev1beta1.AzureMachineProviderSpec](t, o)
 			if spec.Zone != "" || spec.AvailabilitySet != c.set || spec.Location != "centralus" {
 				t.Errorf("zone %q, availability set %q, location %q", spec.Zone, spec.AvailabilitySet, spec.Location)
 			}
 		})
 	}
 	t.Run("an instance in a zone is in no availability set", func(t *testing.T) {
-		o := options(t, configv1.AzurePlatformType)
+		o := newOptions(t, configv1.AzurePlatformType)
 		o.Zone = "1"
-		o.Worker = worker(t, strings.Replace(workers[o.Platform], zone, "availabilitySet: lab-x7k2p-workers", 1))
-		if spec := generated[machinev1beta1.AzureMachineProviderSpec](t, o); spec.Zone != "1" || spec.AvailabilitySet != "" {
+		o.Worker = newWorker(t, strings.Replace(workers[o.Platform], zone, "availabilitySet: lab-x7k2p-workers", 1))
+		if spec := generateSpec[machinev1beta1.AzureMachineProviderSpec](t, o); spec.Zone != "1" || spec.AvailabilitySet != "" {
 			t.Errorf("zone %q, availability set %q", spec.Zone, spec.AvailabilitySet)
 		}
 	})
@@ -222,7 +222,7 @@ func TestAzureInARegionWithoutZones(t *testing.T) {
 
 // R-189
 func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
-	spec := generated[machinev1beta1.GCPMachineProviderSpec](t, options(t, configv1.GCPPlatformType))
+	spec := generateSpec[machinev1beta1.GCPMachineProviderSpec](t, newOptions(t, configv1.GCPPlatformType))
 	for what, is := range map[string]bool{
 		"network": *spec.NetworkInterfaces[0] == machinev1beta1.GCPNetworkInterface{Network: "shared-network",
 			ProjectID: "network-project", Subnetwork: "shared-workers"},
@@ -244,7 +244,7 @@ func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
 
 // R-188
 func TestVSphereTakesTheValuesOfTheWorker(t *testing.T) {
-	spec := generated[machinev1beta1.VSphereMachineProviderSpec](t, options(t, configv1.VSpherePlatformType))
+	spec := generateSpec[machinev1beta1.VSphereMachineProviderSpec](t, newOptions(t, configv1.VSpherePlatformType))
 	for what, is := range map[string]bool{
 		"size":     spec.NumCPUs == 4 && spec.NumCoresPerSocket == 1 && spec.MemoryMiB == 16384 && spec.DiskGiB == 128,
 		"template": spec.Template == "/dc1/vm/templates/windows-2022",
@@ -258,8 +258,8 @@ func TestVSphereTakesTheValuesOfTheWorker(t *testing.T) {
 		}
 	}
 	t.Run("without a resource pool it has none", func(t *testing.T) {
-		o := options(t, configv1.VSpherePlatformType)
-		o.Worker = worker(t, strings.Replace(workers[o.Platform], "resourcePool: /dc1/host/c1/Resources, ", "", 1))
+		o := newOptions(t, configv1.VSpherePlatformType)
+		o.Worker = newWorker(t, strings.Replace(workers[o.Platform], "resourcePool: /dc1/host/c1/Resources, ", "", 1))
 		set, err := Generate(o)
 		if err != nil || strings.Contains(string(set.Spec.Template.Spec.ProviderSpec.Value.Raw), "resourcePool") {
 			t.Errorf("%v, %v", set, err)
@@ -381,7 +381,7 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 				}
 				return
 			}
-			o := options(t, test.platform)
+			o := newOptions(t, test.platform)
 			test.change(&o)
 			if _, err := Generate(o); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("it says: %v", err)
@@ -392,9 +392,9 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 
 func TestImages(t *testing.T) {
 	azure := func(version, image string) machinev1beta1.Image {
-		o := options(t, configv1.AzurePlatformType)
+		o := newOptions(t, configv1.AzurePlatformType)
 		o.Version, o.Image = version, image
-		return generated[machinev1beta1.AzureMachineProviderSpec](t, o).Image
+		return generateSpec[machinev1beta1.AzureMachineProviderSpec](t, o).Image
 	}
 	if got := azure("2019", ""); got.SKU != "2019-Datacenter-with-Containers" || got.Version != "latest" {
 		t.Error(got)
@@ -410,9 +410,9 @@ func TestImages(t *testing.T) {
 		SKU: "s", Version: "1.2"}) {
 		t.Error(got)
 	}
-	o := options(t, configv1.GCPPlatformType)
+	o := newOptions(t, configv1.GCPPlatformType)
 	o.Image = "projects/own/global/images/windows"
-	if got := generated[machinev1beta1.GCPMachineProviderSpec](t, o).Disks[0].Image; got != o.Image {
+	if got := generateSpec[machinev1beta1.GCPMachineProviderSpec](t, o).Disks[0].Image; got != o.Image {
 		t.Error(got)
 	}
 }
@@ -420,7 +420,7 @@ func TestImages(t *testing.T) {
 func TestRenderedIsWhatIsCreated(t *testing.T) {
 	for platform := range workers {
 		t.Run(string(platform), func(t *testing.T) {
-			set, err := Generate(options(t, platform))
+			set, err := Generate(newOptions(t, platform))
 			if err != nil {
 				t.Fatal(err)
 			}

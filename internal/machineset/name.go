@@ -27,7 +27,7 @@ func Name(o Options) (string, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return "", fmt.Errorf("%q cannot be the name of the MachineSet: %s", name, strings.Join(problems, "; "))
 	}
-	if limit := limitOfName(o.Platform); len(name) > limit {
+	if limit := maxNameLength(o.Platform); len(name) > limit {
 		return "", fmt.Errorf("the name %q of the MachineSet has %d characters; on %s it can have at most %d: "+
 			"the names of its Machines, which are also their host names, have six more. Set a shorter name with --name",
 			name, len(name), o.Platform, limit)
@@ -35,11 +35,11 @@ func Name(o Options) (string, error) {
 	return name, nil
 }
 
-// limitOfName returns the maximum length of the MachineSet's name, without the suffix of the Machine's name.
+// maxNameLength returns the maximum length of the MachineSet's name, without the suffix of the Machine's name.
 // The Machine's name is the host name, with at most 15 characters if Windows limits it, and otherwise at most
 // 63 characters as for a node.
-func limitOfName(platform configv1.PlatformType) int {
-	return or(rulesOf(platform).MachineNameLimit, validation.DNS1123LabelMaxLength) - machineSuffix
+func maxNameLength(platform configv1.PlatformType) int {
+	return firstNonZero(rulesOf(platform).MaxMachineNameLength, validation.DNS1123LabelMaxLength) - machineSuffix
 }
 
 func defaultName(o Options) (string, error) {

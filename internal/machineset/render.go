@@ -12,7 +12,7 @@ import (
 
 // Render encodes a MachineSet as YAML, in the alphabetical order of the guides.
 func Render(set *machinev1beta1.MachineSet) ([]byte, error) {
-	object, err := fields(set)
+	object, err := nonEmptyFields(set)
 	if err != nil {
 		return nil, fmt.Errorf("encode MachineSet %s: %w", set.Name, err)
 	}
@@ -26,7 +26,7 @@ func Render(set *machinev1beta1.MachineSet) ([]byte, error) {
 
 // encodeProviderSpec encodes a provider spec without fields that the types write even if unset.
 func encodeProviderSpec(spec any) ([]byte, error) {
-	object, err := fields(spec)
+	object, err := nonEmptyFields(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encode the provider spec: %w", err)
 	}
@@ -42,9 +42,9 @@ func encodeProviderSpec(spec any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// fields returns the fields of an object without nulls, empty objects and empty lists. Empty texts, zero and
+// nonEmptyFields returns the fields of an object without nulls, empty objects and empty lists. Empty texts, zero and
 // false remain: the guides contain some.
-func fields(object any) (map[string]any, error) {
+func nonEmptyFields(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -53,25 +53,25 @@ func fields(object any) (map[string]any, error) {
 	if err := json.Unmarshal(data, &result); err != nil {
 		return nil, err
 	}
-	prune(result)
+	pruneEmpty(result)
 	return result, nil
 }
 
-// prune removes empty values from a value, and reports whether nothing is left.
-func prune(value any) bool {
+// pruneEmpty removes empty values from a value, and reports whether nothing is left.
+func pruneEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return true
 	case map[string]any:
 		for key, field := range v {
-			if prune(field) {
+			if pruneEmpty(field) {
 				delete(v, key)
 			}
 		}
 		return len(v) == 0
 	case []any:
 		for _, element := range v {
-			prune(element)
+			pruneEmpty(element)
 		}
 		return len(v) == 0
 	default:

@@ -15,7 +15,7 @@ func TestAMachineSetHasTheLabelsOfTheGuides(t *testing.T) {
 		"VSphere": "winworker",
 	} {
 		t.Run(string(platform), func(t *testing.T) {
-			set, err := Generate(options(t, platform))
+			set, err := Generate(newOptions(t, platform))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,9 +21,9 @@ func vsphereProviderSpec(o Options) (any, error) {
 	}
 	switch {
 	case worker.Workspace == nil || worker.Workspace.Server == "" || worker.Workspace.Datacenter == "":
-		return nil, missing("workspace with server and datacenter")
+		return nil, missingFieldError("workspace with server and datacenter")
 	case len(worker.Network.Devices) == 0:
-		return nil, missing("network.devices")
+		return nil, missingFieldError("network.devices")
 	}
 	template, err := vsphereTemplate(o)
 	if err != nil {
@@ -32,7 +32,7 @@ func vsphereProviderSpec(o Options) (any, error) {
 	return machinev1beta1.VSphereMachineProviderSpec{
 		TypeMeta: metav1.TypeMeta{APIVersion: "vsphereprovider.openshift.io/v1beta1",
 			Kind: "VSphereMachineProviderSpec"},
-		CredentialsSecret: or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "vsphere-cloud-credentials"}),
+		CredentialsSecret: firstNonZero(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "vsphere-cloud-credentials"}),
 		DiskGiB:           128,
 		MemoryMiB:         16384,
 		Network:           worker.Network,

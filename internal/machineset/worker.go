@@ -48,19 +48,19 @@ func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 		return "", err
 	}
 	if spec.Placement.Region == "" {
-		return "", missing("placement.region")
+		return "", missingFieldError("placement.region")
 	}
 	return spec.Placement.Region, nil
 }
 
-// missing returns the error for a required value that the worker MachineSet lacks.
-func missing(field string) error {
+// missingFieldError returns the error for a required value that the worker MachineSet lacks.
+func missingFieldError(field string) error {
 	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform",
 		field)
 }
 
-// or returns the first value unless it is the zero value, and otherwise the second value.
-func or[T comparable](value, otherwise T) T {
+// firstNonZero returns the first value unless it is the zero value, and otherwise the second value.
+func firstNonZero[T comparable](value, otherwise T) T {
 	var zero T
 	if value != zero {
 		return value

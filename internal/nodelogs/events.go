@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// mostOfEvents is the maximum size of a response with events to read, in bytes.
-const mostOfEvents = 4 << 20
+// maxEventsSize is the maximum size of a response with events to read, in bytes.
+const maxEventsSize = 4 << 20
 
 // noSource is the beginning of the kubelet's response for an unknown source of events, which the kubelet treats
 // as a file name.
@@ -29,9 +29,9 @@ func (f Files) Events(ctx context.Context, source string, most int) ([]byte, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, failure(response)
+		return nil, errorFromResponse(response)
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, mostOfEvents))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxEventsSize))
 	switch {
 	case err != nil:
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// asked returns the log files of a kubelet with the given response, and the query of the last request.
-func asked(t *testing.T, status int, answer string) (Files, *url.Values) {
+// newEventFiles returns the log files of a kubelet with the given response, and the query of the last request.
+func newEventFiles(t *testing.T, status int, answer string) (Files, *url.Values) {
 	t.Helper()
 	query := &url.Values{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func asked(t *testing.T, status int, answer string) (Files, *url.Values) {
 }
 
 func TestAKubeletIsAskedForEventsOfASource(t *testing.T) {
-	files, query := asked(t, http.StatusOK, "\n   ProviderName: windows_exporter\n")
+	files, query := newEventFiles(t, http.StatusOK, "\n   ProviderName: windows_exporter\n")
 	got, err := files.Events(t.Context(), "windows_exporter", 5)
 	if err != nil || string(got) != "\n   ProviderName: windows_exporter\n" {
 		t.Errorf("%q, %v", got, err)
@@ -52,7 +52,7 @@ func TestAKubeletThatShowsNoEvents(t *testing.T) {
 			"no source of events on the node is called kubelet"},
 		"it refuses": {http.StatusForbidden, "Forbidden", "403 Forbidden"},
 	} {
-		files, _ := asked(t, c.status, c.answer)
+		files, _ := newEventFiles(t, c.status, c.answer)
 		if got, err := files.Events(t.Context(), "kubelet", 5); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// behind returns the log files of a node behind a fake proxy of the API server, which forwards the kubelet's
+// newProxiedFiles returns the log files of a node behind a fake proxy of the API server, which forwards the kubelet's
 // responses.
-func behind(t *testing.T, kubelet http.HandlerFunc) Files {
+func newProxiedFiles(t *testing.T, kubelet http.HandlerFunc) Files {
 	t.Helper()
 	server := httptest.NewServer(http.StripPrefix("/api/v1/nodes/win-1/proxy/logs", kubelet))
 	t.Cleanup(server.Close)
@@ -27,8 +27,8 @@ func behind(t *testing.T, kubelet http.HandlerFunc) Files {
 	return files
 }
 
-// endless writes until the client disconnects, and counts the written bytes.
-func endless(w io.Writer, written *int) {
+// writeEndless writes until the client disconnects, and counts the written bytes.
+func writeEndless(w io.Writer, written *int) {
 	block := []byte(strings.Repeat("x", 64<<10))
 	for *written < 64<<20 {
 		n, err := w.Write(block)
@@ -41,21 +41,21 @@ func endless(w io.Writer, written *int) {
 func TestNoMoreIsReadOfAKubeletThanWasRequested(t *testing.T) {
 	const buffers = 16 << 20 // maximum of the connection
 	for name, kubelet := range map[string]func(http.ResponseWriter, *http.Request, *int){
-		"it sends all of a file": func(w http.ResponseWriter, _ *http.Request, written *int) { endless(w, written) },
+		"it sends all of a file": func(w http.ResponseWriter, _ *http.Request, written *int) { writeEndless(w, written) },
 		"it sends a longer part": func(w http.ResponseWriter, _ *http.Request, written *int) {
 			w.Header().Set("Content-Range", "bytes 0-99/100")
 			w.WriteHeader(http.StatusPartialContent)
-			endless(w, written)
+			writeEndless(w, written)
 		},
 		"it sends little that is compressed": func(w http.ResponseWriter, _ *http.Request, written *int) {
 			w.Header().Set("Content-Encoding", "gzip")
 			compressed := gzip.NewWriter(w)
-			endless(compressed, written)
+			writeEndless(compressed, written)
 			_ = compressed.Close()
 		},
 		"its error has no end": func(w http.ResponseWriter, _ *http.Request, written *int) {
 			w.WriteHeader(http.StatusBadGateway)
-			endless(w, written)
+			writeEndless(w, written)
 		},
 	} {
 		for what, read := range map[string]func(Files) (int, error){
@@ -78,7 +78,7 @@ func TestNoMoreIsReadOfAKubeletThanWasRequested(t *testing.T) {
 		} {
 			t.Run(name+", for "+what, func(t *testing.T) {
 				written := 0
-				files := behind(t, func(w http.ResponseWriter, r *http.Request) { kubelet(w, r, &written) })
+				files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) { kubelet(w, r, &written) })
 				size, err := read(files)
 				compressed := strings.Contains(name, "compressed") && what != "the services" // parts are not expanded
 				if (err == nil) != compressed || err != nil && len(err.Error()) > 4096 || size > maxTail {
@@ -110,11 +110,11 @@ func TestAKubeletThatSendsAnotherPartIsNotBelieved(t *testing.T) {
 			w.WriteHeader(http.StatusPartialContent)
 		}, "value out of range"},
 	} {
-		if part, err := behind(t, c.kubelet).From(t.Context(), "kubelet/kubelet.log", 8); err == nil || !strings.Contains(err.Error(), c.want) {
+		if part, err := newProxiedFiles(t, c.kubelet).From(t.Context(), "kubelet/kubelet.log", 8); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q, %v", name, part.Body, err)
 		}
 	}
-	empty := behind(t, func(http.ResponseWriter, *http.Request) {})
+	empty := newProxiedFiles(t, func(http.ResponseWriter, *http.Request) {})
 	if part, err := empty.From(t.Context(), "kubelet/kubelet.log", 8); err != nil || part.Size != 0 {
 		t.Errorf("a log that is empty now: %+v, %v", part, err)
 	}
@@ -122,7 +122,7 @@ func TestAKubeletThatSendsAnotherPartIsNotBelieved(t *testing.T) {
 
 func TestALongLogIsReadInPieces(t *testing.T) {
 	content := bytes.Repeat([]byte("line\n"), maxPiece/2)
-	files := behind(t, func(w http.ResponseWriter, r *http.Request) {
+	files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) {
 		from, to := 0, 0
 		if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil {
 			t.Errorf("the range is %q: %v", r.Header.Get("Range"), err)
@@ -153,7 +153,7 @@ func TestTheRedirectOfAKubeletIsAnError(t *testing.T) {
 	}))
 	t.Cleanup(thief.Close)
 	for _, location := range []string{thief.URL, "../../../../../secrets"} {
-		files := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/kubelet") {
 				w.Header().Set("Location", location)
 				w.WriteHeader(http.StatusFound)
@@ -170,7 +170,7 @@ func TestTheRedirectOfAKubeletIsAnError(t *testing.T) {
 
 func TestNothingOfAKubeletsAnswerSteersATerminal(t *testing.T) {
 	const escape = "\x1b]52;c;cm0gLXJmIC8K\x07"
-	files := behind(t, func(w http.ResponseWriter, r *http.Request) {
+	files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/") {
 			link := url.URL{Path: "./" + escape}
 			fmt.Fprintf(w, "<a href=%q>x</a>\n<a href=\"%%zz%s\">x</a>\n", strings.TrimPrefix(link.String(), "./"), escape)

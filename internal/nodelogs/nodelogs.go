@@ -83,22 +83,22 @@ func (f Files) read(ctx context.Context, path, requested string, limit int64) (l
 	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // sent by a file server
 	switch response.StatusCode {
 	case http.StatusOK: // an empty file, or a server without ranges and a file of any size
-		body, err := bounded(response.Body, limit)
+		body, err := readBounded(response.Body, limit)
 		return logprinter.Part{Body: body, Size: int64(len(body)), Modified: modified}, err
 	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 	default:
-		return logprinter.Part{}, failure(response)
+		return logprinter.Part{}, errorFromResponse(response)
 	}
 	from, size, err := contentRange(response.Header.Get("Content-Range"))
 	if err != nil || response.StatusCode != http.StatusPartialContent {
 		return logprinter.Part{From: size, Size: size}, err
 	}
-	body, err := bounded(response.Body, limit)
+	body, err := readBounded(response.Body, limit)
 	return logprinter.Part{Body: body, From: from, Size: size, Modified: modified}, err
 }
 
-// bounded reads a response of a kubelet. A response longer than the limit is an error.
-func bounded(body io.Reader, limit int64) ([]byte, error) {
+// readBounded reads a response of a kubelet. A response longer than the limit is an error.
+func readBounded(body io.Reader, limit int64) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err == nil && int64(len(content)) > limit {
 		return nil, fmt.Errorf("the kubelet sent more than the %d bytes that it may send", limit)
@@ -134,9 +134,9 @@ func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, failure(response)
+		return nil, errorFromResponse(response)
 	}
-	page, err := bounded(response.Body, maxListing)
+	page, err := readBounded(response.Body, maxListing)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +163,10 @@ func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, err
 	return f.Client.Do(request)
 }
 
-// mostOfAnError is the maximum size of an error response to read, and maxError the maximum size to print, in bytes.
+// maxErrorBody is the maximum size of an error response to read, and maxError the maximum size to print, in bytes.
 const (
-	mostOfAnError = 4096
-	maxError      = 1024
+	maxErrorBody = 4096
+	maxError     = 1024
 )
 
 // StatusError is an error response of the API server, or of the kubelet behind it.
@@ -177,9 +177,9 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.text }
 
-// failure returns the error for a response.
-func failure(response *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnError))
+// errorFromResponse returns the error for a response.
+func errorFromResponse(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func failure(response *http.Response) error {
 	}
 	message = text.Plain(message, maxError)
 	if response.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("%w: %s", logprinter.ErrNotThere, message)
+		return fmt.Errorf("%w: %s", logprinter.ErrNotFound, message)
 	}
 	return &StatusError{Code: response.StatusCode, text: text.Plain(response.Status, maxName) + ": " + message}
 }
@@ -198,14 +198,14 @@ func failure(response *http.Response) error {
 // Current returns the current log of a service; the names of rotated logs also contain a time. If the service
 // has no log, the error is logprinter.ErrNotThere.
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
-	folder := url.PathEscape(logprinter.Folder(service)) + "/"
+	folder := url.PathEscape(logprinter.DirectoryName(service)) + "/"
 	names, err := f.List(ctx, folder)
 	if err != nil {
 		return "", err
 	}
-	name := logprinter.Present(service, names)
+	name := logprinter.CurrentLog(service, names)
 	if name == "" {
-		return "", fmt.Errorf("%w: its folder has only %s", logprinter.ErrNotThere, text.Plain(strings.Join(names, ", "), maxError))
+		return "", fmt.Errorf("%w: its folder has only %s", logprinter.ErrNotFound, text.Plain(strings.Join(names, ", "), maxError))
 	}
 	return folder + url.PathEscape(name), nil
 }

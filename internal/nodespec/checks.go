@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// checks returns the checks that verify a node. Advisory checks are reported but block nothing: these checks depend
+// nodeChecks returns the checks that verify a node. Advisory checks are reported but block nothing: these checks depend
 // on more than the node, or were not yet observed on real Windows.
-func checks(in Inputs) []Check {
+func nodeChecks(in Inputs) []Check {
 	return []Check{
 		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: ContainerdEndpoint, Timeout: 30 * time.Second,
 			Hint: `See C:\var\log\containerd\containerd.log on the host.`},
@@ -37,7 +37,7 @@ func checks(in Inputs) []Check {
 // Service, not for the loopback address.
 func exporterURL(in Inputs) string {
 	scheme := "http"
-	if in.Cluster.MetricsServing.set() {
+	if in.Cluster.MetricsServing.isSet() {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(exporterPort)) + "/metrics"
@@ -46,7 +46,7 @@ func exporterURL(in Inputs) string {
 // exporterClient returns the path of the client certificate for an exporter with client authorities. The kubelet's
 // certificate is used: the agent may read the file, although another signer of the cluster signed the certificate.
 func exporterClient(in Inputs) string {
-	if !in.Cluster.MetricsServing.set() || in.Cluster.MetricsServing.ClientCA == "" {
+	if !in.Cluster.MetricsServing.isSet() || in.Cluster.MetricsServing.ClientCA == "" {
 		return ""
 	}
 	return pkiDirectory + `\` + Identity{}.FileName("current")

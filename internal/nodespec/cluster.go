@@ -39,7 +39,7 @@ type WorkerKubelet struct {
 	ClusterDNS    []string
 	ClusterDomain string
 	// Settings are the other worker settings that Windows nodes follow: a JSON object in canonical form.
-	// FollowsKubeletField is true for each field. Empty for none.
+	// IsFollowedKubeletField is true for each field. Empty for none.
 	Settings string
 	// CloudProvider is "external" where a cloud controller manager initializes nodes; empty elsewhere.
 	CloudProvider string

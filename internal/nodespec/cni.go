@@ -10,7 +10,7 @@ const (
 // cniFiles returns the CNI configuration, which exists only while the HNS network exists. Without a configuration,
 // containerd reports that the network is not ready, and the kubelet starts no pod.
 func cniFiles(in Inputs) []File {
-	return []File{inherited(cniConfigFile, cniConfiguration(in), NeedPodSubnet, NeedHNSNetwork)}
+	return []File{newInheritedFile(cniConfigFile, cniConfiguration(in), NeedPodSubnet, NeedHNSNetwork)}
 }
 
 // cniConfiguration returns the configuration of win-overlay. Source: containernetworking/plugins,
@@ -29,7 +29,7 @@ func cniConfiguration(in Inputs) string {
 	if overhead := encapOverhead(in.Cluster.Network.MTU); overhead > 0 {
 		policies = append(policies, endpointPolicy("EncapOverhead", object{"Overhead": overhead}))
 	}
-	return encode(object{
+	return encodeJSON(object{
 		"cniVersion": "0.2.0", "name": hnsNetwork, "type": "win-overlay", "apiVersion": 2,
 		"capabilities": object{"portMappings": true, "dns": true},
 		// The address before the range belongs to kube-proxy's endpoint.
@@ -44,9 +44,9 @@ func endpointPolicy(kind string, settings object) object {
 
 const (
 	ethernetMTU = 1500
-	// smallestUsualMTU is the MTU of a pod on Google Cloud (1460 bytes) after the overhead of Geneve (100) and
+	// minUsualMTU is the MTU of a pod on Google Cloud (1460 bytes) after the overhead of Geneve (100) and
 	// IPsec (46).
-	smallestUsualMTU = 1460 - 100 - 46
+	minUsualMTU = 1460 - 100 - 46
 )
 
 // encapOverhead returns the number of bytes by which a pod's packets must be smaller than the packets of the host's
@@ -57,7 +57,7 @@ const (
 // Ethernet. The adapter's MTU is known only before the network is created; the MTU of the virtual adapter that
 // replaces the adapter was never observed.
 func encapOverhead(mtu int32) int32 {
-	if mtu <= 0 || mtu >= smallestUsualMTU {
+	if mtu <= 0 || mtu >= minUsualMTU {
 		return 0
 	}
 	return ethernetMTU - mtu

@@ -26,7 +26,7 @@ func Configuration(in Inputs) (string, error) {
 	}
 	var parts []string
 	for _, service := range spec.Services {
-		if spec.restartIsFelt(service) {
+		if spec.isRestartDisruptive(service) {
 			parts = append(parts, service.Name+"="+spec.runsWith(service))
 		}
 	}
@@ -50,11 +50,11 @@ func ChangedServices(from, to string) []string {
 	return names
 }
 
-// restartIsFelt reports whether a restart of the service, or of a dependent service that Windows stops too,
+// isRestartDisruptive reports whether a restart of the service, or of a dependent service that Windows stops too,
 // disrupts pods.
-func (s NodeSpec) restartIsFelt(service Service) bool {
-	return service.DisturbsPods || slices.ContainsFunc(s.Services, func(other Service) bool {
-		return slices.Contains(other.Dependencies, service.Name) && s.restartIsFelt(other)
+func (s NodeSpec) isRestartDisruptive(service Service) bool {
+	return service.DisruptsPods || slices.ContainsFunc(s.Services, func(other Service) bool {
+		return slices.Contains(other.Dependencies, service.Name) && s.isRestartDisruptive(other)
 	})
 }
 
@@ -62,7 +62,7 @@ func (s NodeSpec) restartIsFelt(service Service) bool {
 func (s NodeSpec) runsWith(service Service) string {
 	var read []File
 	for _, file := range s.Files {
-		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return SamePath(path, file.Path) }) {
+		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return IsSamePath(path, file.Path) }) {
 			read = append(read, file)
 		}
 	}
@@ -73,5 +73,5 @@ func (s NodeSpec) runsWith(service Service) string {
 		panic("encode the configuration of service " + service.Name + ": " + err.Error()) // as in Digest
 	}
 	sum := sha256.Sum256(encoded)
-	return short(hex.EncodeToString(sum[:]))
+	return shortenDigest(hex.EncodeToString(sum[:]))
 }

@@ -27,20 +27,20 @@ const LayersDirectory = containerdRoot + `\io.containerd.snapshotter.v1.windows\
 // ContainerdEndpoint is the endpoint of containerd's container runtime interface (CRI).
 const ContainerdEndpoint = "npipe://./pipe/containerd-containerd"
 
-func containerd(in Inputs, p *programs) Service {
+func containerdService(in Inputs, p *programs) Service {
 	level := "info"
 	if in.Debug {
 		level = "debug"
 	}
-	s := service(ServiceContainerd, []string{
-		p.path("containerd.exe"), "--config", containerdConfigFile,
+	s := newService(ServiceContainerd, []string{
+		p.executablePath("containerd.exe"), "--config", containerdConfigFile,
 		"--log-file", LogPath("containerd"), "--run-service", "--log-level", level,
 	})
 	// containerd pulls the images.
 	s.Environment = proxyEnvironment(in)
 	s.RestartOn = []string{containerdConfigFile}
 	// Shims keep containers alive, but probes, exec and new containers fail while containerd is stopped.
-	s.DisturbsPods = true
+	s.DisruptsPods = true
 	return s
 }
 

@@ -12,7 +12,7 @@ const (
 // credentialProviderArguments returns the flags that make the kubelet get Amazon's registry passwords through the
 // instance's role.
 func credentialProviderArguments(p *programs) []string {
-	program := p.path(ecrProvider + ".exe")
+	program := p.executablePath(ecrProvider + ".exe")
 	folder := program[:max(0, strings.LastIndexByte(program, '\\'))]
 	return []string{"--image-credential-provider-config=" + credentialProviderFile,
 		"--image-credential-provider-bin-dir=" + folder}
@@ -25,7 +25,7 @@ func credentialProviderFiles(in Inputs) []File {
 	if in.Cluster.Platform != platformAWS {
 		return nil
 	}
-	return []File{inherited(credentialProviderFile, encode(object{
+	return []File{newInheritedFile(credentialProviderFile, encodeJSON(object{
 		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig",
 		"providers": []object{{
 			"name": ecrProvider, "apiVersion": "credentialprovider.kubelet.k8s.io/v1",

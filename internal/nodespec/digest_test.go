@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// whole returns a spec with all fields set.
-func whole() nodespec.NodeSpec {
+// fullSpec returns a spec with all fields set.
+func fullSpec() nodespec.NodeSpec {
 	return nodespec.NodeSpec{
 		Schema: nodespec.SchemaVersion, Instance: "a", Version: "1.0.0", HostName: "a", NodeName: "a",
 		Features:    []string{"Containers"},
@@ -28,7 +28,7 @@ func whole() nodespec.NodeSpec {
 		Services: []nodespec.Service{{
 			ServiceConfig: host.ServiceConfig{Name: "s", CommandLine: "s.exe", StartType: host.StartAutomatic,
 				RestartDelays: []time.Duration{time.Second}},
-			Needs: []nodespec.Need{nodespec.NeedCertificate}, RestartOn: []string{`C:\k\f`}, DisturbsPods: true,
+			Needs: []nodespec.Need{nodespec.NeedCertificate}, RestartOn: []string{`C:\k\f`}, DisruptsPods: true,
 		}},
 		Network: nodespec.Network{PodSubnet: "10.0.0.0/24", HNSNetwork: "n", OwnedNetworks: []string{"n"},
 			SourceVIPEndpoint: "e"},
@@ -38,23 +38,23 @@ func whole() nodespec.NodeSpec {
 }
 
 func TestDigest(t *testing.T) {
-	digest := whole().Digest()
+	digest := fullSpec().Digest()
 	t.Run("is the same for equal specs", func(t *testing.T) {
-		if again := whole().Digest(); again != digest {
+		if again := fullSpec().Digest(); again != digest {
 			t.Error(again)
 		}
 	})
 	t.Run("does not depend on the operator's version and the certificate", func(t *testing.T) {
-		s := whole()
+		s := fullSpec()
 		s.Version, s.Identity.Certificate = "2.0.0", ""
 		if s.Digest() != digest {
 			t.Error("it does")
 		}
 	})
 	t.Run("leaves the spec as it is", func(t *testing.T) {
-		s := whole()
+		s := fullSpec()
 		s.Digest()
-		if !reflect.DeepEqual(s, whole()) {
+		if !reflect.DeepEqual(s, fullSpec()) {
 			t.Error("it does not")
 		}
 	})
@@ -66,7 +66,7 @@ func TestDigest(t *testing.T) {
 		"what a check takes": func(s *nodespec.NodeSpec) { s.Checks[0].Timeout++ },
 	} {
 		t.Run("differs with "+name, func(t *testing.T) {
-			s := whole()
+			s := fullSpec()
 			change(&s)
 			if s.Digest() == digest {
 				t.Error("it does not")
@@ -76,13 +76,13 @@ func TestDigest(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
-	data, err := whole().Encode()
+	data, err := fullSpec().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Run("gives back the same spec", func(t *testing.T) {
 		s, err := nodespec.Decode(data)
-		if err != nil || !reflect.DeepEqual(s, whole()) {
+		if err != nil || !reflect.DeepEqual(s, fullSpec()) {
 			t.Errorf("%v: %+v", err, s)
 		}
 	})
@@ -100,7 +100,7 @@ func TestEncode(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	data, err := whole().Encode()
+	data, err := fullSpec().Encode()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestExclusionsAreTheContainerRuntimesPrograms(t *testing.T) {
 	}
 	t.Run("by the path that Windows knows their processes by, and not by that of a link", func(t *testing.T) {
 		for _, exclusion := range spec.Exclusions {
-			if slices.ContainsFunc(spec.Links, func(link Link) bool { return SamePath(link.Path, exclusion.Value) }) {
+			if slices.ContainsFunc(spec.Links, func(link Link) bool { return IsSamePath(link.Path, exclusion.Value) }) {
 				t.Errorf("%s is a link", exclusion.Value)
 			}
 		}

@@ -27,34 +27,34 @@ var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk"
 // exporterPort is the port of the metrics endpoint, shared with the firewall rule and the check.
 const exporterPort = 9182
 
-// windowsExporter serves metrics on port 9182, over TLS if the cluster has a serving certificate for metrics. For
+// windowsExporterService serves metrics on port 9182, over TLS if the cluster has a serving certificate for metrics. For
 // each connection, the exporter reads the web configuration, the certificate and the client authorities again, so
 // new files need no restart. Source: prometheus/exporter-toolkit, web/tls_config.go.
-func windowsExporter(in Inputs, p *programs) Service {
+func windowsExporterService(in Inputs, p *programs) Service {
 	arguments := []string{
-		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file",
+		p.executablePath("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file",
 		LogPath(ServiceExporter),
 	}
-	if in.Cluster.MetricsServing.set() {
+	if in.Cluster.MetricsServing.isSet() {
 		arguments = append(arguments, "--web.config.file", exporterWebConfigFile)
 	}
 	if in.Debug {
 		arguments = append(arguments, "--log.level", "debug")
 	}
-	return service(ServiceExporter, arguments)
+	return newService(ServiceExporter, arguments)
 }
 
-// set reports whether the certificate and the key are set.
-func (c ServingCertificate) set() bool { return c.Certificate != "" && c.Key != "" }
+// isSet reports whether the certificate and the key are set.
+func (c ServingCertificate) isSet() bool { return c.Certificate != "" && c.Key != "" }
 
 func exporterFiles(in Inputs) []File {
-	if !in.Cluster.MetricsServing.set() {
+	if !in.Cluster.MetricsServing.isSet() {
 		return nil
 	}
 	// The key comes first, and the configuration after all referenced files.
 	files := []File{
 		{Path: exporterKeyFile, Secret: in.Cluster.MetricsServing.Key, Access: host.AccessAdministrators},
-		inherited(exporterCertFile, in.Cluster.MetricsServing.Certificate),
+		newInheritedFile(exporterCertFile, in.Cluster.MetricsServing.Certificate),
 	}
 	config := []string{
 		"tls_server_config:",
@@ -63,11 +63,11 @@ func exporterFiles(in Inputs) []File {
 		"  min_version: TLS12",
 	}
 	if in.Cluster.MetricsServing.ClientCA != "" {
-		files = append(files, inherited(exporterClientCAFile, in.Cluster.MetricsServing.ClientCA))
+		files = append(files, newInheritedFile(exporterClientCAFile, in.Cluster.MetricsServing.ClientCA))
 		config = append(config,
 			"  client_auth_type: RequireAndVerifyClientCert",
 			"  client_ca_file: '"+exporterClientCAFile+"'",
 		)
 	}
-	return append(files, inherited(exporterWebConfigFile, strings.Join(append(config, ""), "\n")))
+	return append(files, newInheritedFile(exporterWebConfigFile, strings.Join(append(config, ""), "\n")))
 }

@@ -16,7 +16,7 @@ import (
 func TestEveryFieldChangesTheDigest(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	spec.Identity.Certificate = "certificate"
-	paths := leaves("", decodeTree(t, spec))
+	paths := leafPaths("", decodeTree(t, spec))
 	unimportant := []string{".version", ".identity.certificate"}
 	rapid.Check(t, func(r *rapid.T) {
 		path := rapid.SampledFrom(paths).Draw(r, "field")
@@ -49,17 +49,17 @@ func decodeTree(t *testing.T, spec NodeSpec) any {
 	return tree
 }
 
-// leaves returns the paths of all strings, numbers and booleans.
-func leaves(path string, tree any) []string {
+// leafPaths returns the paths of all strings, numbers and booleans.
+func leafPaths(path string, tree any) []string {
 	var paths []string
 	switch node := tree.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(node)) {
-			paths = append(paths, leaves(path+"."+key, node[key])...)
+			paths = append(paths, leafPaths(path+"."+key, node[key])...)
 		}
 	case []any:
 		for i, element := range node {
-			paths = append(paths, leaves(fmt.Sprintf("%s.%d", path, i), element)...)
+			paths = append(paths, leafPaths(fmt.Sprintf("%s.%d", path, i), element)...)
 		}
 	default:
 		paths = append(paths, path)
@@ -79,7 +79,7 @@ func changeLeaf(tree any, path string) {
 			node[next] = "AAAA" + text
 			return
 		}
-		node[next] = changed(node[next])
+		node[next] = changeValue(node[next])
 	case []any:
 		var i int
 		_, _ = fmt.Sscan(next, &i)
@@ -87,11 +87,11 @@ func changeLeaf(tree any, path string) {
 			changeLeaf(node[i], rest)
 			return
 		}
-		node[i] = changed(node[i])
+		node[i] = changeValue(node[i])
 	}
 }
 
-func changed(leaf any) any {
+func changeValue(leaf any) any {
 	switch value := leaf.(type) {
 	case string:
 		return value + "x"

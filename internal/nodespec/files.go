@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// files returns all configuration files of a node.
-func files(in Inputs) ([]File, error) {
+// nodeFiles returns all configuration files of a node.
+func nodeFiles(in Inputs) ([]File, error) {
 	kubelet, err := kubeletFiles(in)
 	return slices.Concat(
 		clientFileList(in),
@@ -23,13 +23,13 @@ func files(in Inputs) ([]File, error) {
 	), err
 }
 
-// inherited returns a file with the access rules of its directory.
-func inherited(path, content string, needs ...Need) File {
+// newInheritedFile returns a file with the access rules of its directory.
+func newInheritedFile(path, content string, needs ...Need) File {
 	return File{Path: path, Content: content, Access: host.AccessInherited, Needs: needs}
 }
 
-// administrators returns a directory for SYSTEM and administrators only.
-func administrators(path string) Directory {
+// newAdminDirectory returns a directory for SYSTEM and administrators only.
+func newAdminDirectory(path string) Directory {
 	return Directory{Path: path, Access: host.AccessAdministrators}
 }
 
@@ -37,7 +37,7 @@ func administrators(path string) Directory {
 // files.
 type object = map[string]any
 
-func encode(o object) string {
+func encodeJSON(o object) string {
 	data, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		// Objects contain only values that JSON supports.

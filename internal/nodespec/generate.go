@@ -68,34 +68,34 @@ func Make(in Inputs) (NodeSpec, error) {
 	if err != nil {
 		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
 	}
-	files, err := files(in)
+	files, err := nodeFiles(in)
 	if err != nil {
 		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
 	}
 	programs := newPrograms(in.Payload)
-	services := services(in, programs)
+	services := nodeServices(in, programs)
 	spec := NodeSpec{
 		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
 		HostName: in.Instance.HostName, NodeName: in.Instance.NodeName,
 		NodeIP:   in.Instance.NodeIP,
 		Features: Features(), OptionalFeatures: OptionalFeatures(),
-		Releases: programs.releases, Links: programs.links(),
+		Releases: programs.releases, Links: programs.programLinks(),
 		Files:    files,
-		Firewall: firewall(), Exclusions: exclusions(programs),
-		TrustedCertificates: trusted, Routes: routes(in),
-		Identity: identity(in, ServiceKubelet), Identities: identities(in), Reporting: reporting(in),
-		Services: services, Logs: logs(in, services),
+		Firewall: firewallRules(), Exclusions: antivirusExclusions(programs),
+		TrustedCertificates: trusted, Routes: requiredRoutes(in),
+		Identity: newIdentity(in, ServiceKubelet), Identities: additionalIdentities(in), Reporting: newReporting(in),
+		Services: services, Logs: rotatedLogs(in, services),
 		Network: Network{
 			PodSubnet: in.PodSubnet, HNSNetwork: hnsNetwork,
 			OwnedNetworks:     []string{baseHNSNetwork, hnsNetwork},
 			SourceVIPEndpoint: sourceVIPEndpoint,
 		},
-		Checks: checks(in),
+		Checks: nodeChecks(in),
 	}
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
 		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
-	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in),
+	spec.Directories = slices.Concat(nodeDirectories(spec.Services), cloudNodeManagerDirectories(in),
 		containerdDirectories(in))
 	return spec, nil
 }
@@ -141,8 +141,8 @@ func filesDigest(files []PayloadFile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// path returns the path of an executable on the host, or records the program as missing.
-func (p *programs) path(name string) string {
+// executablePath returns the path of an executable on the host, or records the program as missing.
+func (p *programs) executablePath(name string) string {
 	for _, release := range p.releases {
 		for _, file := range release.Files {
 			if file.Name == name {
@@ -154,16 +154,16 @@ func (p *programs) path(name string) string {
 	return ""
 }
 
-// linkFolders are the directories of the documented executable names, for components with a separate directory
+// linkDirectories are the directories of the documented executable names, for components with a separate directory
 // below C:\k.
-var linkFolders = map[string]string{"cni": cniDirectory, "containerd": containerdDirectory}
+var linkDirectories = map[string]string{"cni": cniDirectory, "containerd": containerdDirectory}
 
-// links returns the links that keep the documented file names below C:\k valid.
-func (p *programs) links() []Link {
+// programLinks returns the links that keep the documented file names below C:\k valid.
+func (p *programs) programLinks() []Link {
 	var links []Link
 	for _, release := range p.releases {
 		folder := Root
-		if special, ok := linkFolders[release.Component]; ok {
+		if special, ok := linkDirectories[release.Component]; ok {
 			folder = special
 		}
 		for _, file := range release.Files {
@@ -173,16 +173,16 @@ func (p *programs) links() []Link {
 	return links
 }
 
-// directories returns the directories of a node, parents before children.
-func directories(services []Service) []Directory {
+// nodeDirectories returns the directories of a node, parents before children.
+func nodeDirectories(services []Service) []Directory {
 	// Restricting access to C:\k does not revoke the rights of a subdirectory's owner, or rights granted to a user
 	// by name. So access to each directory is restricted separately.
 	list := []Directory{
-		administrators(Root), administrators(cniDirectory), administrators(cniConfigDirectory),
-		administrators(containerdDirectory), administrators(registriesDirectory), administrators(hybridOverlayDirectory),
-		administrators(`C:\k\etc`), administrators(`C:\k\etc\kubernetes`), administrators(manifestsDirectory),
-		administrators(ReleasesRoot),
-		administrators(hybridOverlayPKI), administrators(tlsDirectory), administrators(tlsCertsDirectory),
+		newAdminDirectory(Root), newAdminDirectory(cniDirectory), newAdminDirectory(cniConfigDirectory),
+		newAdminDirectory(containerdDirectory), newAdminDirectory(registriesDirectory), newAdminDirectory(hybridOverlayDirectory),
+		newAdminDirectory(`C:\k\etc`), newAdminDirectory(`C:\k\etc\kubernetes`), newAdminDirectory(manifestsDirectory),
+		newAdminDirectory(ReleasesRoot),
+		newAdminDirectory(hybridOverlayPKI), newAdminDirectory(tlsDirectory), newAdminDirectory(tlsCertsDirectory),
 	}
 	list = append(list, GuardedDirectories()...)
 	list = append(list,
@@ -196,21 +196,21 @@ func directories(services []Service) []Directory {
 	return list
 }
 
-// exclusions returns the processes of the container runtime, so that Microsoft Defender Antivirus does not scan
+// antivirusExclusions returns the processes of the container runtime, so that Microsoft Defender Antivirus does not scan
 // each file that they unpack or open. Scans slow down the start of containers. Values are full paths in directories
 // that only administrators may write to, because a file name alone would match any program of that name. Links are
 // not sufficient: Windows identifies a process by its real path.
-func exclusions(p *programs) []host.Exclusion {
+func antivirusExclusions(p *programs) []host.Exclusion {
 	return []host.Exclusion{
-		{Kind: host.ExcludeProcess, Value: p.path("containerd.exe")},
-		{Kind: host.ExcludeProcess, Value: p.path("containerd-shim-runhcs-v1.exe")},
+		{Kind: host.ExcludeProcess, Value: p.executablePath("containerd.exe")},
+		{Kind: host.ExcludeProcess, Value: p.executablePath("containerd-shim-runhcs-v1.exe")},
 	}
 }
 
-// routes returns the routes that the creation of the HNS network, and each boot, removes although programs on the
+// requiredRoutes returns the routes that the creation of the HNS network, and each boot, removes although programs on the
 // node need them. On clouds with a dedicated route in the Windows images, this is the address of the metadata
 // service.
-func routes(in Inputs) []string {
+func requiredRoutes(in Inputs) []string {
 	switch in.Cluster.Platform {
 	case platformAWS:
 		return awsRoutes()
@@ -236,8 +236,8 @@ const RuleSSH = "WindowsMachineConfigSSH"
 // SSHPort is the port of the operator's SSH connections.
 const SSHPort = 22
 
-// firewall returns the inbound rules of a node.
-func firewall() []host.FirewallRule {
+// firewallRules returns the inbound rules of a node.
+func firewallRules() []host.FirewallRule {
 	return []host.FirewallRule{
 		// oc logs and exec connect to the kubelet on this port.
 		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: KubeletPort,

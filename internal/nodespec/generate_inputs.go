@@ -17,16 +17,16 @@ const (
 	platformGCP   = "GCP"
 )
 
-// faults collects the invalid inputs of a NodeSpec.
-type faults []error
+// validationErrors collects the invalid inputs of a NodeSpec.
+type validationErrors []error
 
-func (f *faults) need(ok bool, format string, args ...any) {
+func (f *validationErrors) addUnless(ok bool, format string, args ...any) {
 	if !ok {
 		*f = append(*f, fmt.Errorf(format, args...))
 	}
 }
 
-func (f *faults) add(err error) {
+func (f *validationErrors) addError(err error) {
 	if err != nil {
 		*f = append(*f, err)
 	}
@@ -35,22 +35,22 @@ func (f *faults) add(err error) {
 // validate returns an error with all invalid inputs of a NodeSpec. Names and addresses become part of command lines
 // and paths, so the form of each value is validated here again, regardless of the source.
 func (in Inputs) validate() error {
-	var f faults
-	f.need(in.Instance.Name != "", "the instance has no name")
-	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'",
+	var f validationErrors
+	f.addUnless(in.Instance.Name != "", "the instance has no name")
+	f.addUnless(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'",
 		in.Instance.NodeName)
-	f.need(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
-	f.need(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
+	f.addUnless(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
+	f.addUnless(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
 	if in.PauseImage != "" {
-		f.add(CheckPauseImage(in.PauseImage))
+		f.addError(CheckPauseImage(in.PauseImage))
 	}
 	_, sized := parseSize(in.LogSettings.FileSize)
-	f.need(sized || in.LogSettings.FileSize == "", "the size of log files %q is not a size", in.LogSettings.FileSize)
+	f.addUnless(sized || in.LogSettings.FileSize == "", "the size of log files %q is not a size", in.LogSettings.FileSize)
 	in.Cluster.validate(&f)
-	f.need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is not a digest", in.Agent.SHA256)
+	f.addUnless(isDigest(in.Agent.SHA256), "the agent's sha256 %q is not a digest", in.Agent.SHA256)
 	for _, component := range in.Payload {
 		for _, file := range component.Files {
-			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name,
+			f.addUnless(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name,
 				component.Name, file.SHA256)
 		}
 	}
@@ -60,25 +60,25 @@ func (in Inputs) validate() error {
 	return nil
 }
 
-func (c Cluster) validate(f *faults) {
-	f.need(strings.HasPrefix(c.APIServerInternalURL, "https://") && isWord(c.APIServerInternalURL),
+func (c Cluster) validate(f *validationErrors) {
+	f.addUnless(strings.HasPrefix(c.APIServerInternalURL, "https://") && isWord(c.APIServerInternalURL),
 		"the API server's internal address %q is not an https URL", c.APIServerInternalURL)
-	f.need(c.APIServerCA != "", "the API server's certificate authority is not known")
-	f.need(c.KubeletClientCA != "", "the certificate authority of the kubelet's clients is not known")
-	f.need(len(ipv4Networks(c.ServiceCIDRs)) > 0, "the cluster has no IPv4 service network")
+	f.addUnless(c.APIServerCA != "", "the API server's certificate authority is not known")
+	f.addUnless(c.KubeletClientCA != "", "the certificate authority of the kubelet's clients is not known")
+	f.addUnless(len(ipv4Networks(c.ServiceCIDRs)) > 0, "the cluster has no IPv4 service network")
 	for _, network := range slices.Concat(c.ServiceCIDRs, c.Network.HybridClusterNetworks) {
 		_, err := netip.ParsePrefix(network)
-		f.need(err == nil, "the cluster's network %q is not a network", network)
+		f.addUnless(err == nil, "the cluster's network %q is not a network", network)
 	}
 	if port := c.Network.VXLANPort; port != nil {
-		f.need(*port > 0 && *port < 1<<16, "the hybrid overlay's VXLAN port %d is not a port number", *port)
+		f.addUnless(*port > 0 && *port < 1<<16, "the hybrid overlay's VXLAN port %d is not a port number", *port)
 	}
-	f.need(len(c.Kubelet.ClusterDNS) > 0 && c.Kubelet.ClusterDomain != "", "the cluster's DNS is not known")
-	f.need(isWord(c.Kubelet.ClusterDomain), "the cluster's domain %q is not a domain name", c.Kubelet.ClusterDomain)
-	f.need(isWord(c.Kubelet.CloudProvider), "the kubelets' cloud provider %q is not a valid name", c.Kubelet.CloudProvider)
+	f.addUnless(len(c.Kubelet.ClusterDNS) > 0 && c.Kubelet.ClusterDomain != "", "the cluster's DNS is not known")
+	f.addUnless(isWord(c.Kubelet.ClusterDomain), "the cluster's domain %q is not a domain name", c.Kubelet.ClusterDomain)
+	f.addUnless(isWord(c.Kubelet.CloudProvider), "the kubelets' cloud provider %q is not a valid name", c.Kubelet.CloudProvider)
 	_, err := kubeletSettings(c.Kubelet.Settings)
-	f.add(err)
-	f.add(c.Proxy.Validate())
+	f.addError(err)
+	f.addError(c.Proxy.Validate())
 }
 
 // byName returns the components sorted by name, so that the order of the payload has no effect.

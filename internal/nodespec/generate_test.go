@@ -29,12 +29,12 @@ func TestGoldenNodeSpecs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
+			compareGolden(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
 			// The files again, in the form that an administrator finds on the host.
 			for _, file := range spec.Files {
 				if path := strings.ReplaceAll(strings.TrimPrefix(file.Path, Root+`\`), `\`, "/"); file.Secret == "" &&
 					!strings.HasSuffix(path, ".crt") {
-					golden(t, filepath.Join("testdata", name, path), file.Content)
+					compareGolden(t, filepath.Join("testdata", name, path), file.Content)
 				}
 			}
 			decoded, err := Decode(got)
@@ -45,7 +45,7 @@ func TestGoldenNodeSpecs(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, path, got string) {
+func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -206,7 +206,7 @@ func TestFoldersOfTheNodesProgramsAreClosedEachByItself(t *testing.T) {
 	closed := 0
 	for _, in := range []Inputs{testInputs(), azureInputs(), awsInputs()} {
 		for _, directory := range mustMake(t, in).Directories {
-			if !Within(directory.Path, Root) {
+			if !IsWithin(directory.Path, Root) {
 				continue
 			}
 			closed++

@@ -19,23 +19,23 @@ func GuardedDirectories() []Directory {
 	return []Directory{
 		{`C:\var`, host.AccessReadable}, {`C:\var\lib`, host.AccessReadable}, {LogRoot, host.AccessReadable},
 		{KubeletDirectory, host.AccessReadable},
-		administrators(cniState), administrators(ContainerdData),
+		newAdminDirectory(cniState), newAdminDirectory(ContainerdData),
 	}
 }
 
 // cniState is the directory in which CNI plugins record the addresses of pods.
 const cniState = `C:\var\lib\cni`
 
-// NodeEntryFolders returns the directories outside of C:\k with entries owned by the node, parents before children.
-func NodeEntryFolders() []string {
+// NodeEntryDirectories returns the directories outside of C:\k with entries owned by the node, parents before children.
+func NodeEntryDirectories() []string {
 	return []string{LogRoot, KubeletDirectory, cniState, ContainerdData, containerdRoot, containerdState}
 }
 
 // IsNodeEntry reports whether the kubelet, containerd or a CNI plugin uses an entry of a directory. In C:\var\log,
 // other programs and containers may have their own directories.
 func IsNodeEntry(folder, name string) bool {
-	if SamePath(folder, LogRoot) {
-		return SamePath(name, "pods") || SamePath(name, "containers")
+	if IsSamePath(folder, LogRoot) {
+		return IsSamePath(name, "pods") || IsSamePath(name, "containers")
 	}
-	return slices.ContainsFunc(NodeEntryFolders(), func(own string) bool { return SamePath(folder, own) })
+	return slices.ContainsFunc(NodeEntryDirectories(), func(own string) bool { return IsSamePath(folder, own) })
 }

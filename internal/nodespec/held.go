@@ -6,37 +6,37 @@ import (
 	"fmt"
 )
 
-// Held is the readable part of a NodeSpec on a host. The NodeSpec may come from an operator of another release.
-type Held struct {
+// StoredSpec is the readable part of a NodeSpec on a host. The NodeSpec may come from an operator of another release.
+type StoredSpec struct {
 	NodeSpec
-	// Form is the error for the first field with a different form than in this release; nil if every field known to
+	// FormError is the error for the first field with a different form than in this release; nil if every field known to
 	// this release was decoded.
-	Form error
+	FormError error
 }
 
-// DecodeHeld decodes the JSON form of any schema version as far as this release supports it.
-func DecodeHeld(data []byte) (Held, error) {
-	var held Held
+// DecodeStoredSpec decodes the JSON form of any schema version as far as this release supports it.
+func DecodeStoredSpec(data []byte) (StoredSpec, error) {
+	var held StoredSpec
 	err := json.Unmarshal(data, &held.NodeSpec)
 	if err != nil && !json.Valid(data) {
-		return Held{}, fmt.Errorf("decode NodeSpec: %w", err)
+		return StoredSpec{}, fmt.Errorf("decode NodeSpec: %w", err)
 	}
-	held.Form = err // the decoder has continued with the remaining fields
+	held.FormError = err // the decoder has continued with the remaining fields
 	return held, nil
 }
 
-// Foreign reports whether the NodeSpec has another schema version.
-func (h Held) Foreign() bool { return h.Schema != SchemaVersion }
+// HasForeignSchema reports whether the NodeSpec has another schema version.
+func (h StoredSpec) HasForeignSchema() bool { return h.Schema != SchemaVersion }
 
-// RefuseRenewal returns the reason why certificates of the named identities cannot be renewed, or nil. A renewal
+// ValidateRenewal returns the reason why certificates of the named identities cannot be renewed, or nil. A renewal
 // depends only on the identities, so the schema version does not matter if the identities were decoded. An identity
 // that a NodeSpec of this schema version lacks is no error: the node does not use it.
-func (h Held) RefuseRenewal(names []string) error {
-	if !h.Foreign() {
-		return h.Form
+func (h StoredSpec) ValidateRenewal(names []string) error {
+	if !h.HasForeignSchema() {
+		return h.FormError
 	}
 	for _, name := range names {
-		if !h.describes(name) {
+		if !h.hasIdentity(name) {
 			return fmt.Errorf("the NodeSpec has schema version %d, and this agent, which supports %d, does not find the identity %s in it",
 				h.Schema, SchemaVersion, name)
 		}
@@ -44,7 +44,7 @@ func (h Held) RefuseRenewal(names []string) error {
 	return nil
 }
 
-func (h Held) describes(name string) bool {
+func (h StoredSpec) hasIdentity(name string) bool {
 	for _, each := range h.Identities {
 		if each.Name == name {
 			return each.Directory != "" && each.CommonName != "" && each.Organization != ""
@@ -53,17 +53,17 @@ func (h Held) describes(name string) bool {
 	return false
 }
 
-// RefuseChecks returns the reason why this agent cannot verify the node with the NodeSpec's checks, or nil. A check
+// ValidateChecks returns the reason why this agent cannot verify the node with the NodeSpec's checks, or nil. A check
 // of a later release may need features that this release lacks. Checks of an earlier release are supported, or fail
 // by their kind.
-func (h Held) RefuseChecks() error {
+func (h StoredSpec) ValidateChecks() error {
 	switch {
 	case h.Schema > SchemaVersion:
 		return fmt.Errorf("the NodeSpec has schema version %d, but this agent supports up to %d: a later agent must check the node",
 			h.Schema, SchemaVersion)
-	case h.Form != nil:
-		return h.Form
-	case h.Foreign() && len(h.Checks) == 0:
+	case h.FormError != nil:
+		return h.FormError
+	case h.HasForeignSchema() && len(h.Checks) == 0:
 		return errors.New("the NodeSpec is of an earlier release, and has no checks that this agent could do")
 	}
 	return nil

@@ -19,12 +19,12 @@ const (
 	hnsNetwork     = "OVNKubernetesHybridOverlayNetwork"
 )
 
-// hybridOverlay creates the HNS networks of the pods after the cluster network assigned a subnet to the node.
+// hybridOverlayService creates the HNS networks of the pods after the cluster network assigned a subnet to the node.
 // Source of the flags: OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
-func hybridOverlay(in Inputs, p *programs) Service {
+func hybridOverlayService(in Inputs, p *programs) Service {
 	const name = ServiceHybridOverlay
 	arguments := []string{
-		p.path("hybrid-overlay-node.exe"), "--node", in.Instance.NodeName,
+		p.executablePath("hybrid-overlay-node.exe"), "--node", in.Instance.NodeName,
 		// The program requests its own certificate with the kubelet's certificate. OVN's identity approver refuses
 		// certificates with a validity of more than a day.
 		"--bootstrap-kubeconfig=" + kubeconfigFile, "--cert-dir=" + hybridOverlayPKI, "--cert-duration=24h",
@@ -39,14 +39,14 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	if port := in.Cluster.Network.VXLANPort; port != nil {
 		arguments = append(arguments, fmt.Sprintf("--hybrid-overlay-vxlan-port=%d", *port))
 	}
-	s := service(name, arguments, ServiceKubelet)
+	s := newService(name, arguments, ServiceKubelet)
 	s.StartType = startAfterBoot
 	s.Environment = directEnvironment()
 	s.Needs = []Need{NeedCertificate}
 	s.RestartOn = clientFiles(name)
 	// On start, the program recreates the HNS network if subnet or gateway differ, and otherwise the policies of
 	// remote subnets.
-	s.DisturbsPods = true
+	s.DisruptsPods = true
 	return s
 }
 
@@ -58,7 +58,7 @@ const neverRotate = 1 << 20
 // the other services, the number of rotated files is not limited.
 func (s LogSettings) lumberjackArguments() []string {
 	size := int64(neverRotate)
-	if bytes := s.bytes(); bytes > 0 {
+	if bytes := s.fileSizeBytes(); bytes > 0 {
 		size = min(max(1, bytes>>20), neverRotate)
 	}
 	days := int(math.Ceil(s.FileAge.Hours() / (24 * time.Hour).Hours()))

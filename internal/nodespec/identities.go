@@ -73,8 +73,8 @@ func identityOf(service string) ServiceIdentity {
 	panic("the service " + service + " has no identity")
 }
 
-// identity returns the identity of a service, without the signed certificate.
-func identity(in Inputs, service string) Identity {
+// newIdentity returns the identity of a service, without the signed certificate.
+func newIdentity(in Inputs, service string) Identity {
 	line := identityOf(service)
 	name := service
 	if service == ServiceKubelet {
@@ -86,13 +86,13 @@ func identity(in Inputs, service string) Identity {
 	}
 }
 
-// identities returns the identities that the operator signs in addition to the kubelet's. OVN-Kubernetes signs the
+// additionalIdentities returns the identities that the operator signs in addition to the kubelet's. OVN-Kubernetes signs the
 // identity of hybrid-overlay-node.
-func identities(in Inputs) []Identity {
+func additionalIdentities(in Inputs) []Identity {
 	if in.Cluster.Platform != platformAzure {
 		return nil
 	}
-	return []Identity{identity(in, ServiceCloudNodeManager)}
+	return []Identity{newIdentity(in, ServiceCloudNodeManager)}
 }
 
 // clientFiles returns the files that a client of the API server reads only on start. Clients read the referenced
@@ -102,14 +102,14 @@ func clientFiles(service string) []string {
 }
 
 func clientFileList(in Inputs) []File {
-	return []File{inherited(apiServerCAFile, in.Cluster.APIServerCA),
-		inherited(kubeconfigFile, kubeconfig(in, ServiceKubelet))}
+	return []File{newInheritedFile(apiServerCAFile, in.Cluster.APIServerCA),
+		newInheritedFile(kubeconfigFile, encodeKubeconfig(in, ServiceKubelet))}
 }
 
-// kubeconfig returns a kubeconfig with the certificate of a service and the internal API server only.
-func kubeconfig(in Inputs, service string) string {
-	certificate := identity(in, service).Path(CurrentCertificate)
-	return encode(object{
+// encodeKubeconfig returns a kubeconfig with the certificate of a service and the internal API server only.
+func encodeKubeconfig(in Inputs, service string) string {
+	certificate := newIdentity(in, service).Path(CurrentCertificate)
+	return encodeJSON(object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "node",
 		"clusters": []object{{"name": "cluster", "cluster": object{
 			"server": in.Cluster.APIServerInternalURL, "certificate-authority": apiServerCAFile}}},

@@ -34,7 +34,7 @@ func TestIdentities(t *testing.T) {
 			}
 			context := config.Contexts[config.CurrentContext]
 			user := config.AuthInfos[context.AuthInfo]
-			want := identity(in, service).Path(CurrentCertificate)
+			want := newIdentity(in, service).Path(CurrentCertificate)
 			if config.Clusters[context.Cluster].Server != "https://api-int.lab.example.com:6443" || user.ClientCertificate != want || user.ClientKey != want || user.Token != "" {
 				t.Errorf("%s: %+v", path, user)
 			}

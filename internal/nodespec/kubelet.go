@@ -15,10 +15,10 @@ const (
 	pkiDirectory        = `C:\var\lib\kubelet\pki`
 )
 
-// kubelet registers the node and runs its pods. Source of the flags: k8s.io/kubernetes/cmd/kubelet/app/options.
-func kubelet(in Inputs, p *programs) Service {
+// kubeletService registers the node and runs its pods. Source of the flags: k8s.io/kubernetes/cmd/kubelet/app/options.
+func kubeletService(in Inputs, p *programs) Service {
 	arguments := []string{
-		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile,
+		p.executablePath("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile,
 		"--cert-dir=" + pkiDirectory,
 		"--windows-service",
 		// Pods that use all processors must not make the node NotReady.
@@ -26,7 +26,7 @@ func kubelet(in Inputs, p *programs) Service {
 		"--node-labels=" + nodeLabels(in),
 		// The name is determined before the host is configured. On AWS and GCP it is the cloud's name, because
 		// cloud controllers find the node by this name; elsewhere it is the host's own name.
-		"--hostname-override=" + in.Instance.NodeName, "--node-ip=" + in.Instance.NodeIP, verbosity(in),
+		"--hostname-override=" + in.Instance.NodeName, "--node-ip=" + in.Instance.NodeIP, verbosityFlag(in),
 	}
 	if in.Cluster.Kubelet.CloudProvider != "" {
 		arguments = append(arguments, "--cloud-provider="+in.Cluster.Kubelet.CloudProvider)
@@ -36,13 +36,13 @@ func kubelet(in Inputs, p *programs) Service {
 		arguments = append(arguments, credentialProviderArguments(p)...)
 		restartOn = append(restartOn, credentialProviderFile)
 	}
-	s := service(ServiceKubelet, logged(in, p, ServiceKubelet, arguments...), "containerd")
+	s := newService(ServiceKubelet, loggedCommandLine(in, p, ServiceKubelet, arguments...), "containerd")
 	s.StartType = startAfterBoot
 	s.Environment = proxyEnvironment(in)
 	s.Needs = []Need{NeedCertificate}
 	// kubelet-ca.crt is not listed: the kubelet reloads that file.
 	s.RestartOn = append(restartOn, clientFiles(ServiceKubelet)...)
-	// DisturbsPods is false because pods keep running without the kubelet. The plan accounts for the dependent
+	// DisruptsPods is false because pods keep running without the kubelet. The plan accounts for the dependent
 	// services that Windows stops too.
 	return s
 }
@@ -84,15 +84,15 @@ func StartupTaint() Taint {
 func kubeletFiles(in Inputs) ([]File, error) {
 	configuration, err := kubeletConfiguration(in)
 	return []File{
-		inherited(kubeletClientCAFile, in.Cluster.KubeletClientCA),
-		inherited(registrationFile, registration(in)),
-		inherited(kubeletConfigFile, configuration),
+		newInheritedFile(kubeletClientCAFile, in.Cluster.KubeletClientCA),
+		newInheritedFile(registrationFile, registrationContent(in)),
+		newInheritedFile(kubeletConfigFile, configuration),
 	}, err
 }
 
-// registration returns the content of a file that no program reads. A change of the content restarts the kubelet,
+// registrationContent returns the content of a file that no program reads. A change of the content restarts the kubelet,
 // which then registers its Node again.
-func registration(in Inputs) string {
+func registrationContent(in Inputs) string {
 	if in.Instance.Registration == "" {
 		return "first\n"
 	}
@@ -147,5 +147,5 @@ func kubeletConfiguration(in Inputs) (string, error) {
 			{"key": startup.Key, "effect": startup.Effect},
 		},
 	})
-	return encode(config), nil
+	return encodeJSON(config), nil
 }

@@ -18,13 +18,13 @@ var kubeletFields = map[string]string{
 	"tlsCipherSuites": "", "tlsCurvePreferences": "", "tlsMinVersion": "", featureGates: "",
 	"kubeAPIBurst": "", "kubeAPIQPS": "", "eventBurst": "", "eventRecordQPS": "", "streamingConnectionIdleTimeout": "",
 	"enableDebugFlagsHandler": "", "enableProfilingHandler": "",
-	"enableServer": itsOwn, "enableDebuggingHandlers": itsOwn, "enableSystemLogHandler": itsOwn,
-	"enableSystemLogQuery": itsOwn,
-	"address":              itsOwn, "port": itsOwn, "readOnlyPort": itsOwn, "healthzBindAddress": itsOwn,
-	"healthzPort":    itsOwn,
-	"authentication": itsOwn, "authorization": itsOwn, "rotateCertificates": itsOwn, "serverTLSBootstrap": itsOwn,
-	"tlsCertFile": aPath, "tlsPrivateKeyFile": aPath, "contentType": unset, "enableContentionProfiling": unset,
-	"logging": itsOwn, "tracing": "the collector of traces runs on Linux nodes only", "showHiddenMetricsForVersion": unset,
+	"enableServer": reasonOperatorValue, "enableDebuggingHandlers": reasonOperatorValue, "enableSystemLogHandler": reasonOperatorValue,
+	"enableSystemLogQuery": reasonOperatorValue,
+	"address":              reasonOperatorValue, "port": reasonOperatorValue, "readOnlyPort": reasonOperatorValue, "healthzBindAddress": reasonOperatorValue,
+	"healthzPort":    reasonOperatorValue,
+	"authentication": reasonOperatorValue, "authorization": reasonOperatorValue, "rotateCertificates": reasonOperatorValue, "serverTLSBootstrap": reasonOperatorValue,
+	"tlsCertFile": reasonLinuxPath, "tlsPrivateKeyFile": reasonLinuxPath, "contentType": reasonUnset, "enableContentionProfiling": reasonUnset,
+	"logging": reasonOperatorValue, "tracing": "the collector of traces runs on Linux nodes only", "showHiddenMetricsForVersion": reasonUnset,
 
 	// The node and its status.
 	"maxPods": "", "podsPerCore": "", "nodeLeaseDurationSeconds": "", "nodeStatusMaxImages": "",
@@ -32,13 +32,13 @@ var kubeletFields = map[string]string{
 	"nodeStatusUpdateFrequency": "", "syncFrequency": "", "volumeStatsAggPeriod": "",
 	"configMapAndSecretChangeDetectionStrategy": "",
 	"crashLoopBackOff":                          "", "runtimeRequestTimeout": "",
-	"registerNode": itsOwn, "registerWithTaints": itsOwn, "providerID": "it is another for each node",
-	"clusterDNS":    hasAPlace,
-	"clusterDomain": hasAPlace, "containerRuntimeEndpoint": itsOwn, "imageServiceEndpoint": itsOwn, "podCIDR": unset,
-	"enableControllerAttachDetach": unset, "localStorageCapacityIsolation": unset, "runOnce": unset,
-	"staticPodPath": aPath, "staticPodURL": unset, "staticPodURLHeader": unset, "fileCheckFrequency": unset,
-	"httpCheckFrequency": unset,
-	"podLogsDir":         aPath, "resolvConf": aPath, "volumePluginDir": aPath,
+	"registerNode": reasonOperatorValue, "registerWithTaints": reasonOperatorValue, "providerID": "it is another for each node",
+	"clusterDNS":    reasonSeparateField,
+	"clusterDomain": reasonSeparateField, "containerRuntimeEndpoint": reasonOperatorValue, "imageServiceEndpoint": reasonOperatorValue, "podCIDR": reasonUnset,
+	"enableControllerAttachDetach": reasonUnset, "localStorageCapacityIsolation": reasonUnset, "runOnce": reasonUnset,
+	"staticPodPath": reasonLinuxPath, "staticPodURL": reasonUnset, "staticPodURLHeader": reasonUnset, "fileCheckFrequency": reasonUnset,
+	"httpCheckFrequency": reasonUnset,
+	"podLogsDir":         reasonLinuxPath, "resolvConf": reasonLinuxPath, "volumePluginDir": reasonLinuxPath,
 
 	// Images, logs and garbage collection.
 	"imageGCHighThresholdPercent": "", "imageGCLowThresholdPercent": "", "imageMaximumGCAge": "", "imageMinimumGCAge": "",
@@ -49,57 +49,57 @@ var kubeletFields = map[string]string{
 	"evictionMaxPodGracePeriod": "", "evictionPressureTransitionPeriod": "", "mergeDefaultEvictionSettings": "",
 
 	// Resources reserved for the node.
-	"systemReserved": sizedForLinux, "kubeReserved": sizedForLinux, "enforceNodeAllocatable": cgroups, "systemReservedCgroup": cgroups,
-	"kubeReservedCgroup": cgroups, "reservedSystemCPUs": sizedForLinux, "reservedMemory": sizedForLinux,
-	"cpuManagerPolicy": affinity, "cpuManagerPolicyOptions": affinity, "cpuManagerReconcilePeriod": affinity,
-	"memoryManagerPolicy":   affinity,
-	"topologyManagerPolicy": affinity, "topologyManagerPolicyOptions": affinity, "topologyManagerScope": affinity,
-	"shutdownGracePeriod": shutdown, "shutdownGracePeriodByPodPriority": shutdown,
-	"shutdownGracePeriodCriticalPods": shutdown,
+	"systemReserved": reasonSizedForLinux, "kubeReserved": reasonSizedForLinux, "enforceNodeAllocatable": reasonCgroups, "systemReservedCgroup": reasonCgroups,
+	"kubeReservedCgroup": reasonCgroups, "reservedSystemCPUs": reasonSizedForLinux, "reservedMemory": reasonSizedForLinux,
+	"cpuManagerPolicy": reasonAffinity, "cpuManagerPolicyOptions": reasonAffinity, "cpuManagerReconcilePeriod": reasonAffinity,
+	"memoryManagerPolicy":   reasonAffinity,
+	"topologyManagerPolicy": reasonAffinity, "topologyManagerPolicyOptions": reasonAffinity, "topologyManagerScope": reasonAffinity,
+	"shutdownGracePeriod": reasonShutdown, "shutdownGracePeriodByPodPriority": reasonShutdown,
+	"shutdownGracePeriodCriticalPods": reasonShutdown,
 
 	// Settings for Linux only.
-	"cgroupDriver": cgroups, "cgroupRoot": cgroups, "cgroupsPerQOS": cgroups, "failCgroupV1": cgroups,
-	"kernelMemcgNotification": cgroups,
-	"kubeletCgroups":          cgroups, "memoryReservationPolicy": cgroups, "memoryThrottlingFactor": cgroups,
-	"qosReserved":          cgroups,
-	"singleProcessOOMKill": cgroups, "systemCgroups": cgroups, "cpuCFSQuota": cgroups, "cpuCFSQuotaPeriod": cgroups,
-	"allowedUnsafeSysctls": linuxOnly, "failSwapOn": linuxOnly, "hairpinMode": linuxOnly, "iptablesDropBit": linuxOnly,
-	"iptablesMasqueradeBit": linuxOnly, "makeIPTablesUtilChains": linuxOnly, "maxOpenFiles": linuxOnly,
-	"memorySwap":  linuxOnly,
-	"oomScoreAdj": linuxOnly, "podPidsLimit": unlimited, "protectKernelDefaults": linuxOnly, "seccompDefault": linuxOnly,
-	"userNamespaces": linuxOnly,
+	"cgroupDriver": reasonCgroups, "cgroupRoot": reasonCgroups, "cgroupsPerQOS": reasonCgroups, "failCgroupV1": reasonCgroups,
+	"kernelMemcgNotification": reasonCgroups,
+	"kubeletCgroups":          reasonCgroups, "memoryReservationPolicy": reasonCgroups, "memoryThrottlingFactor": reasonCgroups,
+	"qosReserved":          reasonCgroups,
+	"singleProcessOOMKill": reasonCgroups, "systemCgroups": reasonCgroups, "cpuCFSQuota": reasonCgroups, "cpuCFSQuotaPeriod": reasonCgroups,
+	"allowedUnsafeSysctls": reasonLinuxOnly, "failSwapOn": reasonLinuxOnly, "hairpinMode": reasonLinuxOnly, "iptablesDropBit": reasonLinuxOnly,
+	"iptablesMasqueradeBit": reasonLinuxOnly, "makeIPTablesUtilChains": reasonLinuxOnly, "maxOpenFiles": reasonLinuxOnly,
+	"memorySwap":  reasonLinuxOnly,
+	"oomScoreAdj": reasonLinuxOnly, "podPidsLimit": reasonUnlimited, "protectKernelDefaults": reasonLinuxOnly, "seccompDefault": reasonLinuxOnly,
+	"userNamespaces": reasonLinuxOnly,
 
 	// Type of the object.
-	"apiVersion": itsOwn, "kind": itsOwn,
+	"apiVersion": reasonOperatorValue, "kind": reasonOperatorValue,
 }
 
 // Reasons why a field is not followed.
 const (
-	itsOwn        = "the operator's checks, certificates or firewall rules rely on its own value"
-	aPath         = "a path of Linux"
-	unset         = "not set for nodes of OpenShift; the kubelet's default applies"
-	hasAPlace     = "WorkerKubelet has a field for it"
-	sizedForLinux = "the sizes are for a Linux node; Windows itself needs more"
-	cgroups       = "Windows has no cgroups"
-	linuxOnly     = "the kernel of Linux only"
-	affinity      = "policies for Windows have other names and are alpha"
-	unlimited     = "Windows does not limit the processes of a pod"
-	shutdown      = "the operator drains a node before it restarts the host; a shutdown that the kubelet delays was never tried on Windows"
+	reasonOperatorValue = "the operator's checks, certificates or firewall rules rely on its own value"
+	reasonLinuxPath     = "a path of Linux"
+	reasonUnset         = "not set for nodes of OpenShift; the kubelet's default applies"
+	reasonSeparateField = "WorkerKubelet has a field for it"
+	reasonSizedForLinux = "the sizes are for a Linux node; Windows itself needs more"
+	reasonCgroups       = "Windows has no cgroups"
+	reasonLinuxOnly     = "the kernel of Linux only"
+	reasonAffinity      = "policies for Windows have other names and are alpha"
+	reasonUnlimited     = "Windows does not limit the processes of a pod"
+	reasonShutdown      = "the operator drains a node before it restarts the host; a shutdown that the kubelet delays was never tried on Windows"
 )
 
 const featureGates = "featureGates"
 
-// FollowsKubeletField reports whether Windows nodes follow a field of the workers' KubeletConfiguration, completely
+// IsFollowedKubeletField reports whether Windows nodes follow a field of the workers' KubeletConfiguration, completely
 // or in part.
-func FollowsKubeletField(name string) bool {
+func IsFollowedKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	return known && reason == ""
 }
 
-// MissesKubeletField reports whether Windows nodes do not follow a KubeletConfig field that is meaningful for them.
+// IsUnfollowedKubeletField reports whether Windows nodes do not follow a KubeletConfig field that is meaningful for them.
 // Unknown fields of a newer kubelet are included. The machine config operator rejects the fields that WorkerKubelet
 // has separately.
-func MissesKubeletField(name string) bool {
+func IsUnfollowedKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	switch {
 	case !known:
@@ -107,16 +107,16 @@ func MissesKubeletField(name string) bool {
 	case name == "apiVersion", name == "kind":
 		return false
 	}
-	return !slices.Contains([]string{"", cgroups, linuxOnly, aPath, hasAPlace}, reason)
+	return !slices.Contains([]string{"", reasonCgroups, reasonLinuxOnly, reasonLinuxPath, reasonSeparateField}, reason)
 }
 
 // IsReservation reports whether a field of the KubeletConfiguration reserves resources for the system.
-func IsReservation(name string) bool { return kubeletFields[name] == sizedForLinux }
+func IsReservation(name string) bool { return kubeletFields[name] == reasonSizedForLinux }
 
 // FollowedKubeletFields returns the followed fields, sorted.
 func FollowedKubeletFields() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool {
-		return !FollowsKubeletField(name)
+		return !IsFollowedKubeletField(name)
 	})
 }
 
@@ -127,9 +127,9 @@ func FollowedKubeletFields() []string {
 //go:embed featuregates.txt
 var knownGates string
 
-// FollowsKubeletFeatureGate reports whether the kubelet of Windows nodes has the feature gate and allows it to be
+// IsSettableFeatureGate reports whether the kubelet of Windows nodes has the feature gate and allows it to be
 // set.
-func FollowsKubeletFeatureGate(name string) bool {
+func IsSettableFeatureGate(name string) bool {
 	return name != "" && slices.Contains(strings.Fields(knownGates), name)
 }
 
@@ -155,11 +155,11 @@ func kubeletSettings(settings string) (object, error) {
 	}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(followed)) {
-		if !FollowsKubeletField(name) {
+		if !IsFollowedKubeletField(name) {
 			faults = append(faults, fmt.Errorf("the workers' kubelet setting %s is not one that Windows nodes follow", name))
 			continue
 		}
-		keep := FollowsKubeletFeatureGate
+		keep := IsSettableFeatureGate
 		switch name {
 		case featureGates:
 		case "evictionHard", "evictionMinimumReclaim", "evictionSoft", "evictionSoftGracePeriod":

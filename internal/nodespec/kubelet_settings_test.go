@@ -32,7 +32,7 @@ func TestEveryKubeletFieldIsDecided(t *testing.T) {
 			t.Errorf("%s is no field of the kubelet's configuration", name)
 		}
 	}
-	if !FollowsKubeletField("tlsMinVersion") || FollowsKubeletField("systemReserved") || FollowsKubeletField("madeUp") {
+	if !IsFollowedKubeletField("tlsMinVersion") || IsFollowedKubeletField("systemReserved") || IsFollowedKubeletField("madeUp") {
 		t.Error("FollowsKubeletField does not tell what the table says")
 	}
 	if followed := FollowedKubeletFields(); !slices.IsSorted(followed) || !slices.Contains(followed, "maxPods") ||
@@ -49,7 +49,7 @@ func TestAFieldOfAKubeletConfigIsMissedIfItHasAMeaningOnWindows(t *testing.T) {
 		"systemReserved": true, "cpuManagerPolicy": true, "shutdownGracePeriod": true, "registerWithTaints": true, "podPidsLimit": true,
 		"futureField": true,
 	} {
-		if MissesKubeletField(field) != want {
+		if IsUnfollowedKubeletField(field) != want {
 			t.Errorf("%s is missed: %v", field, !want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestFollowedFeatureGates(t *testing.T) {
 	}
 	for gate, want := range map[string]bool{"RotateKubeletServerCertificate": true, "WinDSR": false, "AllAlpha": false,
 		"AdminNetworkPolicy": false, "": false} {
-		if FollowsKubeletFeatureGate(gate) != want {
+		if IsSettableFeatureGate(gate) != want {
 			t.Errorf("%q is followed: %v", gate, !want)
 		}
 	}

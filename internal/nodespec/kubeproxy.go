@@ -10,27 +10,27 @@ const (
 	sourceVIPEndpoint   = host.SourceVIPEndpoint
 )
 
-// kubeProxy makes Services reachable from the node and its pods.
-func kubeProxy(in Inputs, p *programs) Service {
-	s := service(ServiceKubeProxy, logged(in, p, ServiceKubeProxy,
-		p.path("kube-proxy.exe"), "--config="+kubeProxyConfigFile, "--windows-service", verbosity(in)), ServiceHybridOverlay)
+// kubeProxyService makes Services reachable from the node and its pods.
+func kubeProxyService(in Inputs, p *programs) Service {
+	s := newService(ServiceKubeProxy, loggedCommandLine(in, p, ServiceKubeProxy,
+		p.executablePath("kube-proxy.exe"), "--config="+kubeProxyConfigFile, "--windows-service", verbosityFlag(in)), ServiceHybridOverlay)
 	s.StartType = startAfterBoot
 	s.Environment = directEnvironment()
 	s.Needs = []Need{NeedCertificate, NeedPodSubnet, NeedSourceVIP}
 	s.RestartOn = append([]string{kubeProxyConfigFile}, clientFiles(ServiceKubeProxy)...)
 	// On start, kube-proxy removes and recreates the rules of Services.
-	s.DisturbsPods = true
+	s.DisruptsPods = true
 	return s
 }
 
 func kubeProxyFiles(in Inputs) []File {
-	return []File{inherited(kubeProxyConfigFile, kubeProxyConfiguration(in), NeedPodSubnet, NeedSourceVIP)}
+	return []File{newInheritedFile(kubeProxyConfigFile, kubeProxyConfiguration(in), NeedPodSubnet, NeedSourceVIP)}
 }
 
 // kubeProxyConfiguration sets no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and will be
 // removed. Source of the fields: k8s.io/kube-proxy/config/v1alpha1.
 func kubeProxyConfiguration(in Inputs) string {
-	return encode(object{
+	return encodeJSON(object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "kernelspace",
 		"clientConnection": object{"kubeconfig": kubeconfigFile},
 		"hostnameOverride": in.Instance.NodeName,

@@ -10,10 +10,10 @@ import (
 // logRunner runs another program and writes its output to a log.
 const logRunner = "kube-log-runner.exe"
 
-// RunsAs reports whether a service's process with this command line was started from its configuration. Under
+// IsRunningAs reports whether a service's process with this command line was started from its configuration. Under
 // kube-log-runner, Windows may report the runner or the started program, because the program connects to the
 // service control manager.
-func RunsAs(running, configured string) bool {
+func IsRunningAs(running, configured string) bool {
 	if running == configured {
 		return true
 	}

@@ -24,7 +24,7 @@ func TestAServiceUnderLogRunnerIsTheRunnerOrItsProgram(t *testing.T) {
 		"a service without runner":                    {`C:\a.exe x`, `C:\a.exe x`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := RunsAs(c.running, c.configured); got != c.want {
+			if got := IsRunningAs(c.running, c.configured); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})
@@ -38,7 +38,7 @@ func TestAServiceUnderLogRunnerIsTheRunnerOrItsProgram(t *testing.T) {
 		for _, service := range spec.Services {
 			if child := UnderLogRunner(service.CommandLine); child != nil {
 				under++
-				if !RunsAs(host.CommandLine(child...), service.CommandLine) {
+				if !IsRunningAs(host.CommandLine(child...), service.CommandLine) {
 					t.Errorf("service %s: %v", service.Name, child)
 				}
 			}

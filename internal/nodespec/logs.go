@@ -1,20 +1,20 @@
 package nodespec
 
-// logged returns a command line under kube-log-runner, which appends the program's standard output to the log file.
+// loggedCommandLine returns a command line under kube-log-runner, which appends the program's standard output to the log file.
 // The rotation flags of kube-log-runner are not used: Windows refuses to rename a file that another process has
 // open, and after one refusal kube-log-runner writes no more output. Source:
 // k8s.io/component-base/logs/kube-log-runner/internal/logrotation.
-func logged(in Inputs, p *programs, name string, commandLine ...string) []string {
-	runner := []string{p.path("kube-log-runner.exe"), "-log-file=" + LogPath(name)}
+func loggedCommandLine(in Inputs, p *programs, name string, commandLine ...string) []string {
+	runner := []string{p.executablePath("kube-log-runner.exe"), "-log-file=" + LogPath(name)}
 	if interval := in.LogSettings.FlushInterval; interval > 0 {
 		runner = append(runner, "-flush-interval="+interval.String())
 	}
 	return append(runner, commandLine...)
 }
 
-// logs returns the logs that the agent rotates. hybrid-overlay-node rotates its own log.
-func logs(in Inputs, services []Service) []Log {
-	size, age := in.LogSettings.bytes(), in.LogSettings.FileAge
+// rotatedLogs returns the logs that the agent rotates. hybrid-overlay-node rotates its own log.
+func rotatedLogs(in Inputs, services []Service) []Log {
+	size, age := in.LogSettings.fileSizeBytes(), in.LogSettings.FileAge
 	if size == 0 && age == 0 {
 		return nil
 	}

@@ -44,8 +44,8 @@ func parseSize(size string) (bytes int64, ok bool) {
 	return 0, false
 }
 
-// bytes returns FileSize in bytes; zero disables rotation by size.
-func (s LogSettings) bytes() int64 {
+// fileSizeBytes returns FileSize in bytes; zero disables rotation by size.
+func (s LogSettings) fileSizeBytes() int64 {
 	bytes, _ := parseSize(s.FileSize)
 	return bytes
 }

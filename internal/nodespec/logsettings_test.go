@@ -57,8 +57,8 @@ func TestLogSettings(t *testing.T) {
 		}{"100Mi": {100 << 20, "100"}, "1G": {1e9, "953"}, "10k": {1e4, "1"}, "2Gi": {2 << 30, "2048"}, "0": {0, "1048576"}} {
 			settings, err := ParseLogSettings(size, "25h", "")
 			wantFlags := []string{"--logfile-maxsize=" + want.flag, "--logfile-maxage=2", "--logfile-maxbackups=0"}
-			if got := settings.lumberjackArguments(); err != nil || settings.bytes() != want.bytes || !slices.Equal(got, wantFlags) {
-				t.Errorf("%s is %d bytes and %q, error %v", size, settings.bytes(), got, err)
+			if got := settings.lumberjackArguments(); err != nil || settings.fileSizeBytes() != want.bytes || !slices.Equal(got, wantFlags) {
+				t.Errorf("%s is %d bytes and %q, error %v", size, settings.fileSizeBytes(), got, err)
 			}
 		}
 	})
@@ -98,8 +98,8 @@ func TestLogSettings(t *testing.T) {
 			size := rapid.StringMatching(`[0-9]{1,16}(|[a-zA-Z]i?)`).Draw(r, "size")
 			if settings, err := ParseLogSettings(size, "", ""); err == nil {
 				quantity, err := resource.ParseQuantity(size)
-				if err != nil || quantity.Value() != settings.bytes() {
-					r.Fatalf("%s: %v, %d bytes", size, err, settings.bytes())
+				if err != nil || quantity.Value() != settings.fileSizeBytes() {
+					r.Fatalf("%s: %v, %d bytes", size, err, settings.fileSizeBytes())
 				}
 			}
 		})

@@ -207,7 +207,7 @@ func TestGoldenNetworks(t *testing.T) {
 			in.Cluster.Network.HybridClusterNetworks = usual.Cluster.Network.HybridClusterNetworks
 			spec := mustMake(t, in)
 			command := strings.Join(wordsOf(t, spec, ServiceHybridOverlay), "\n")
-			golden(t, filepath.Join("testdata", "networks", name+".txt"), command+"\n\n"+fileAt(t, spec, cniConfigFile).Content)
+			compareGolden(t, filepath.Join("testdata", "networks", name+".txt"), command+"\n\n"+fileAt(t, spec, cniConfigFile).Content)
 		})
 	}
 }

@@ -151,8 +151,8 @@ type Service struct {
 	Needs []Need `json:"needs,omitempty"`
 	// RestartOn are the configuration files that require a restart of the service when they change.
 	RestartOn []string `json:"restartOn,omitempty"`
-	// DisturbsPods is true if a restart disrupts pods on the node.
-	DisturbsPods bool `json:"disturbsPods,omitempty"`
+	// DisruptsPods is true if a restart disrupts pods on the node.
+	DisruptsPods bool `json:"disturbsPods,omitempty"`
 }
 
 // Identity describes a client certificate. The private key is created on the host and never leaves the host.

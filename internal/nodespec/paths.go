@@ -32,11 +32,11 @@ const (
 	InboxRoot = AgentRoot + `\inbox`
 	// SpecPath is the desired NodeSpec of the host.
 	SpecPath = AgentRoot + `\spec.json`
-	// FallbackPath is the NodeSpec that a rollback returns to. While this file exists, its releases and its agent
+	// RollbackTargetPath is the NodeSpec that a rollback returns to. While this file exists, its releases and its agent
 	// stay on the host.
-	FallbackPath = AgentRoot + `\fallback.json`
-	// FallbackAppliedPath describes that NodeSpec: a copy of AppliedPath.
-	FallbackAppliedPath = AgentRoot + `\fallback-applied.json`
+	RollbackTargetPath = AgentRoot + `\fallback.json`
+	// RollbackAppliedPath describes that NodeSpec: a copy of AppliedPath.
+	RollbackAppliedPath = AgentRoot + `\fallback-applied.json`
 	// AppliedPath describes the last NodeSpec that was applied completely.
 	AppliedPath = AgentRoot + `\applied.json`
 	// LedgerPath records the original state of the host. The file exists until the host is restored.
@@ -93,27 +93,29 @@ const shortDigest = 12
 
 // AgentPath returns the path of the agent with the given sha256.
 func AgentPath(sha256 string) string {
-	return AgentRoot + `\` + short(sha256) + `\` + AgentProgram
+	return AgentRoot + `\` + shortenDigest(sha256) + `\` + AgentProgram
 }
 
 // LandingPath returns the path to which the operator copies the agent with the given sha256. The agent then copies
 // itself to AgentPath.
 func LandingPath(sha256 string) string {
-	return LandingRoot + `\` + short(sha256) + `\` + AgentProgram
+	return LandingRoot + `\` + shortenDigest(sha256) + `\` + AgentProgram
 }
 
 // InboxSpec returns the path for a NodeSpec with a JSON form of the given sha256.
-func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + short(sha256) + ".json" }
+func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + shortenDigest(sha256) + ".json" }
 
 // InboxPayload returns the path for a payload archive with the given sha256.
-func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short(sha256) + ".zst" }
+func InboxPayload(sha256 string) string {
+	return InboxRoot + `\payload-` + shortenDigest(sha256) + ".zst"
+}
 
 // InboxPatch returns the path for a patch of the agent with the given sha256.
-func InboxPatch(sha256 string) string { return InboxRoot + `\patch-` + short(sha256) }
+func InboxPatch(sha256 string) string { return InboxRoot + `\patch-` + shortenDigest(sha256) }
 
 // ReleaseDirectory returns the directory of a component release with the given combined digest of its files.
 func ReleaseDirectory(component, digest string) string {
-	return ReleasesRoot + `\` + component + "-" + short(digest)
+	return ReleasesRoot + `\` + component + "-" + shortenDigest(digest)
 }
 
 // LastRunPath returns the path of the output of an agent command's last run, for support cases.
@@ -146,28 +148,28 @@ func (r Release) Path(file PayloadFile) string { return r.Directory + `\` + file
 // Manifest returns the path of the release's manifest.
 func (r Release) Manifest() string { return r.Directory + `\` + ReleaseManifest }
 
-// SamePath reports whether two paths name the same file on Windows, based on their text alone.
-func SamePath(a, b string) bool { return strings.EqualFold(trim(a), trim(b)) }
+// IsSamePath reports whether two paths name the same file on Windows, based on their text alone.
+func IsSamePath(a, b string) bool { return strings.EqualFold(trimBackslash(a), trimBackslash(b)) }
 
-// Within reports whether a path is the directory or lies below the directory.
-func Within(path, folder string) bool {
-	path, folder = trim(path), trim(folder)
+// IsWithin reports whether a path is the directory or lies below the directory.
+func IsWithin(path, folder string) bool {
+	path, folder = trimBackslash(path), trimBackslash(folder)
 	return strings.EqualFold(path, folder) ||
 		len(path) > len(folder) && path[len(folder)] == '\\' && strings.EqualFold(path[:len(folder)], folder)
 }
 
-func trim(path string) string { return strings.TrimRight(path, `\`) }
+func trimBackslash(path string) string { return strings.TrimRight(path, `\`) }
 
-func short(digest string) string { return digest[:min(shortDigest, len(digest))] }
+func shortenDigest(digest string) string { return digest[:min(shortDigest, len(digest))] }
 
-// NodesOwn reports whether an entry of a directory shared with other programs belongs to the node, although no
+// EntryOwnership reports whether an entry of a directory shared with other programs belongs to the node, although no
 // NodeSpec lists the entry. shared is false for other directories: all their entries belong to the node.
-func NodesOwn(folder, name string) (own, shared bool) {
+func EntryOwnership(folder, name string) (own, shared bool) {
 	switch {
-	case SamePath(folder, LogRoot):
+	case IsSamePath(folder, LogRoot):
 		// The kubelet creates these directories for the logs of pods.
 		return strings.EqualFold(name, "pods") || strings.EqualFold(name, "containers"), true
-	case SamePath(folder, `C:\var`), SamePath(folder, `C:\var\lib`):
+	case IsSamePath(folder, `C:\var`), IsSamePath(folder, `C:\var\lib`):
 		return false, true
 	}
 	return false, false

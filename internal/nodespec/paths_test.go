@@ -54,12 +54,12 @@ func TestWithin(t *testing.T) {
 		"nothing":                                {"", `C:\k`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if nodespec.Within(test.path, test.folder) != test.want {
+			if nodespec.IsWithin(test.path, test.folder) != test.want {
 				t.Error(!test.want)
 			}
 		})
 	}
-	if !nodespec.SamePath(`C:\K\`, `c:\k`) || nodespec.SamePath(`C:\k`, `C:\k2`) {
+	if !nodespec.IsSamePath(`C:\K\`, `c:\k`) || nodespec.IsSamePath(`C:\k`, `C:\k2`) {
 		t.Error("SamePath")
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestGoldenPlatforms(t *testing.T) {
 	for _, platform := range []string{"None", "BareMetal", "VSphere", "Nutanix", "AWS", "Azure", "GCP"} {
 		t.Run(platform, func(t *testing.T) {
-			golden(t, filepath.Join("testdata", "platforms", platform+".txt"), summary(mustMake(t, platformInputs(platform))))
+			compareGolden(t, filepath.Join("testdata", "platforms", platform+".txt"), summarizeSpec(mustMake(t, platformInputs(platform))))
 		})
 	}
 	t.Run("platforms without a cloud, and clouds without anything of their own, make equal nodes", func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestGoldenPlatforms(t *testing.T) {
 	})
 }
 
-// summary returns one line for each element of the node.
-func summary(spec NodeSpec) string {
+// summarizeSpec returns one line for each element of the node.
+func summarizeSpec(spec NodeSpec) string {
 	var b strings.Builder
 	for _, identity := range spec.AllIdentities() {
 		fmt.Fprintf(&b, "identity   %s of %s in %s\n", identity.CommonName, identity.Organization, identity.Directory)

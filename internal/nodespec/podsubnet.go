@@ -2,8 +2,8 @@ package nodespec
 
 import "net/netip"
 
-// smallestSubnet is the prefix length of the smallest pod subnet with reserved addresses.
-const smallestSubnet = 29
+// maxReservedPrefix is the prefix length of the smallest pod subnet with reserved addresses.
+const maxReservedPrefix = 29
 
 // SourceVIPAddress returns the address of kube-proxy's endpoint: the third address of the pod subnet, after the
 // network's and the gateway's. If the subnet is not IPv4 or too small, the result is empty, and Windows selects the
@@ -27,7 +27,7 @@ func PodRangeStart(podSubnet string) string {
 // addressIn returns the address with this offset from the network address of an IPv4 subnet.
 func addressIn(podSubnet string, number int) string {
 	subnet, err := netip.ParsePrefix(podSubnet)
-	if err != nil || !subnet.Addr().Is4() || subnet.Bits() > smallestSubnet {
+	if err != nil || !subnet.Addr().Is4() || subnet.Bits() > maxReservedPrefix {
 		return ""
 	}
 	address := subnet.Masked().Addr()

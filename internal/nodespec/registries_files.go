@@ -18,18 +18,18 @@ const (
 	// kubeletCredentialsFile is the path of the kubelet's credentials for all pods. The kubelet reloads the file.
 	// Source: kubelet, SetPreferredDockercfgPath of its root directory.
 	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json` //nolint:gosec // G101: a path
-	// defaultFolder is containerd's directory for hosts without a directory.
-	defaultFolder = "_default"
-	hostsFile     = "hosts.toml"
+	// defaultHostsDirectory is containerd's directory for hosts without a directory.
+	defaultHostsDirectory = "_default"
+	hostsFile             = "hosts.toml"
 )
 
 // Hosts that containerd contacts if no host may be contacted. The names are part of the pull error and therefore
 // describe the cause. Names that end in .invalid cannot be registered (RFC 6761).
 const (
-	blockedServer    = "https://blocked-by-image-config.invalid"
-	notAllowedServer = "https://not-among-allowed-registries-of-image-config.invalid"
-	neverAskedServer = "https://source-never-contacted-by-mirror-set.invalid"
-	registryServer   = "registry-1.docker.io" // host of the images of docker.io
+	blockedServer        = "https://blocked-by-image-config.invalid"
+	notAllowedServer     = "https://not-among-allowed-registries-of-image-config.invalid"
+	neverContactedServer = "https://source-never-contacted-by-mirror-set.invalid"
+	registryServer       = "registry-1.docker.io" // host of the images of docker.io
 )
 
 // registryFiles returns containerd's configuration of each registry, and the kubelet's credentials for registries.
@@ -40,7 +40,7 @@ func registryFiles(in Inputs) []File {
 	}
 	if in.Cluster.Registries.OnlyAllowed {
 		list = append(list, File{
-			Path: registryPath(defaultFolder, hostsFile), Access: host.AccessInherited,
+			Path: registryPath(defaultHostsDirectory, hostsFile), Access: host.AccessInherited,
 			Content: "# No other registries are allowed.\nserver = " + tomlString(notAllowedServer) + "\n",
 		})
 	}
@@ -50,10 +50,10 @@ func registryFiles(in Inputs) []File {
 func registryDirectories(in Inputs) []Directory {
 	var list []Directory
 	for _, registry := range configuredRegistries(in) {
-		list = append(list, administrators(registriesDirectory+`\`+registryFolder(registry.Host)))
+		list = append(list, newAdminDirectory(registriesDirectory+`\`+registryDirectoryName(registry.Host)))
 	}
 	if in.Cluster.Registries.OnlyAllowed {
-		list = append(list, administrators(registriesDirectory+`\`+defaultFolder))
+		list = append(list, newAdminDirectory(registriesDirectory+`\`+defaultHostsDirectory))
 	}
 	return list
 }
@@ -81,7 +81,7 @@ func configuredRegistries(in Inputs) []Registry {
 	}
 	registries = slices.DeleteFunc(registries, func(r Registry) bool { return !IsRegistryHost(r.Host) })
 	slices.SortStableFunc(registries, func(a, b Registry) int {
-		return strings.Compare(registryFolder(a.Host), registryFolder(b.Host))
+		return strings.Compare(registryDirectoryName(a.Host), registryDirectoryName(b.Host))
 	})
 	return slices.CompactFunc(registries, func(a, b Registry) bool { return a.Host == b.Host })
 }
@@ -97,7 +97,7 @@ func pauseImageHost(in Inputs) string {
 
 // hostFiles returns the files of a host. hosts.toml comes last, after the files that it references.
 func hostFiles(registry Registry, credentials []Credential) []File {
-	folder := registryFolder(registry.Host)
+	folder := registryDirectoryName(registry.Host)
 	toml := hostsTOML{registry: registry, credentials: credentials}
 	content := toml.String()
 	list := make([]File, 0, len(toml.authorities)+1)
@@ -131,7 +131,7 @@ func credentialFiles(registries Registries) []File {
 	if len(auths) == 0 {
 		return nil
 	}
-	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})),
+	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encodeJSON(object{"auths": auths})),
 		Access: host.AccessAdministrators}}
 }
 
@@ -160,38 +160,38 @@ type hostsTOML struct {
 type authorityFile struct{ name, content string }
 
 func (h *hostsTOML) String() string {
-	h.line("# Images of " + h.registry.Host)
+	h.writeLine("# Images of " + h.registry.Host)
 	if h.registry.Blocked {
-		h.line("server = " + tomlString(blockedServer))
+		h.writeLine("server = " + tomlString(blockedServer))
 		return h.text.String()
 	}
 	if h.registry.NeverContact {
-		h.line("server = " + tomlString(neverAskedServer))
+		h.writeLine("server = " + tomlString(neverContactedServer))
 	} else {
-		h.server()
+		h.writeServer()
 	}
 	for _, mirror := range distinctMirrors(h.registry.Mirrors) {
-		h.mirror(mirror)
+		h.writeMirror(mirror)
 	}
 	return h.text.String()
 }
 
-// server writes the settings of the registry itself. containerd chooses the address, including the address for
+// writeServer writes the settings of the registry itself. containerd chooses the address, including the address for
 // docker.io, unless the registry may lack a certificate. containerd falls back to plain HTTP only for http
 // addresses, and still tries HTTPS first.
-func (h *hostsTOML) server() {
+func (h *hostsTOML) writeServer() {
 	if h.registry.Insecure {
-		h.line("server = " + tomlString("http://"+address(h.registry.Host)))
+		h.writeLine("server = " + tomlString("http://"+registryAddress(h.registry.Host)))
 	}
-	h.endpoint(h.registry.Endpoint)
+	h.writeEndpoint(h.registry.Endpoint)
 	if len(h.registry.Mirrors) > 0 {
-		h.authorization("header", h.ownCredential())
+		h.writeAuthorization("header", h.registryCredential())
 	}
 }
 
-// ownCredential returns the credential for the registry itself, for registries without credentials in the kubelet
+// registryCredential returns the credential for the registry itself, for registries without credentials in the kubelet
 // (see credentialFiles). Credentials for parts of a registry can only be configured in the kubelet.
-func (h *hostsTOML) ownCredential() Secret {
+func (h *hostsTOML) registryCredential() Secret {
 	whole := func(c Credential) bool {
 		return credentialHost(c.Registry) == h.registry.Host && !strings.Contains(c.Registry, "/")
 	}
@@ -201,16 +201,16 @@ func (h *hostsTOML) ownCredential() Secret {
 	return ""
 }
 
-// address returns the host that serves the images of a host. Source: containerd, core/remotes/docker/config:
+// registryAddress returns the host that serves the images of a host. Source: containerd, core/remotes/docker/config:
 // ConfigureHosts.
-func address(host string) string {
+func registryAddress(host string) string {
 	if host == "docker.io" {
 		return registryServer
 	}
 	return host
 }
 
-func (h *hostsTOML) mirror(mirror Mirror) {
+func (h *hostsTOML) writeMirror(mirror Mirror) {
 	scheme, path := "https://", "/v2"
 	if mirror.Insecure {
 		scheme = "http://"
@@ -218,50 +218,50 @@ func (h *hostsTOML) mirror(mirror Mirror) {
 	if mirror.Path != "" {
 		path += "/" + mirror.Path
 	}
-	table := "host." + tomlString(scheme+address(mirror.Host)+path)
-	h.line("")
-	h.line("[" + table + "]")
+	table := "host." + tomlString(scheme+registryAddress(mirror.Host)+path)
+	h.writeLine("")
+	h.writeLine("[" + table + "]")
 	if mirror.Tags {
-		h.line(`capabilities = ["pull", "resolve"]`)
+		h.writeLine(`capabilities = ["pull", "resolve"]`)
 	} else {
-		h.line(`capabilities = ["pull"]`)
+		h.writeLine(`capabilities = ["pull"]`)
 	}
 	// The path is complete: containerd appends no /v2.
-	h.line("override_path = true")
-	h.endpoint(mirror.Endpoint)
-	h.authorization(table+".header", mirror.Authorization)
+	h.writeLine("override_path = true")
+	h.writeEndpoint(mirror.Endpoint)
+	h.writeAuthorization(table+".header", mirror.Authorization)
 }
 
-// authorization writes the credentials for one host as a separate table. containerd also requests tokens with these
+// writeAuthorization writes the credentials for one host as a separate table. containerd also requests tokens with these
 // credentials. Source: containerd, core/remotes/docker: WithAuthHeader.
-func (h *hostsTOML) authorization(table string, credential Secret) {
+func (h *hostsTOML) writeAuthorization(table string, credential Secret) {
 	if credential == "" || !isBase64(credential) {
 		return
 	}
 	h.secret = true
-	h.line("[" + table + "]")
-	h.line("Authorization = " + tomlString("Basic "+string(credential)))
+	h.writeLine("[" + table + "]")
+	h.writeLine("Authorization = " + tomlString("Basic "+string(credential)))
 }
 
-// endpoint writes the connection settings. An invalid authority is omitted because containerd would fail every
+// writeEndpoint writes the connection settings. An invalid authority is omitted because containerd would fail every
 // pull.
-func (h *hostsTOML) endpoint(endpoint Endpoint) {
+func (h *hostsTOML) writeEndpoint(endpoint Endpoint) {
 	if endpoint.Insecure {
-		h.line("skip_verify = true")
+		h.writeLine("skip_verify = true")
 	}
 	if !hasCertificate(endpoint.CA) {
 		return
 	}
 	sum := sha256.Sum256([]byte(endpoint.CA))
-	file := authorityFile{name: "ca-" + short(hex.EncodeToString(sum[:])) + ".pem", content: endpoint.CA}
+	file := authorityFile{name: "ca-" + shortenDigest(hex.EncodeToString(sum[:])) + ".pem", content: endpoint.CA}
 	if !slices.Contains(h.authorities, file) {
 		h.authorities = append(h.authorities, file)
 	}
 	// A relative path starts at the directory of the file.
-	h.line("ca = " + tomlString(file.name))
+	h.writeLine("ca = " + tomlString(file.name))
 }
 
-func (h *hostsTOML) line(text string) { h.text.WriteString(text + "\n") }
+func (h *hostsTOML) writeLine(text string) { h.text.WriteString(text + "\n") }
 
 // distinctMirrors returns the valid mirrors in order, without duplicates. A mirror listed for tags and for digests
 // serves both.
@@ -272,7 +272,7 @@ func distinctMirrors(mirrors []Mirror) []Mirror {
 			continue
 		}
 		if i := slices.IndexFunc(list, func(m Mirror) bool {
-			return address(m.Host) == address(mirror.Host) && m.Path == mirror.Path
+			return registryAddress(m.Host) == registryAddress(mirror.Host) && m.Path == mirror.Path
 		}); i >= 0 {
 			list[i].Tags = list[i].Tags || mirror.Tags
 			continue

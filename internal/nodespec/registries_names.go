@@ -38,8 +38,8 @@ func splitName(name string) (host, path string, ok bool) {
 	return host, path, isEndpointHost(host) && isRepositoryPath(path) && (path != "" || !slash)
 }
 
-// MatchesWildcard reports whether a host with any port is below the domain of a wildcard such as *.example.com.
-func MatchesWildcard(pattern, host string) bool {
+// IsWildcardMatch reports whether a host with any port is below the domain of a wildcard such as *.example.com.
+func IsWildcardMatch(pattern, host string) bool {
 	domain, ok := strings.CutPrefix(pattern, "*.")
 	if !ok || domain == "" {
 		return false
@@ -57,14 +57,14 @@ func IsRegistryHost(host string) bool {
 		return false
 	}
 	// Windows interprets the part before the first dot as a device, regardless of the rest.
-	folder := registryFolder(host)
+	folder := registryDirectoryName(host)
 	device, _, _ := strings.Cut(folder, ".")
-	return !reservedName.MatchString(device) && len(folder) <= longestFolder
+	return !reservedName.MatchString(device) && len(folder) <= maxDirectoryName
 }
 
-// longestFolder is the maximum length of a directory name on NTFS. A longer name would block the configuration of
+// maxDirectoryName is the maximum length of a directory name on NTFS. A longer name would block the configuration of
 // the node.
-const longestFolder = 255
+const maxDirectoryName = 255
 
 var (
 	// hostName matches the host part of image names before the port, in lower case, with the length limits of DNS
@@ -102,10 +102,10 @@ func isRepositoryPath(text string) bool {
 	return text == "" || len(text) <= 255 && repositoryPath.MatchString(text) && path.Clean(text) == text
 }
 
-// registryFolder returns the directory name of containerd's configuration of a host, without the colon, which
+// registryDirectoryName returns the directory name of containerd's configuration of a host, without the colon, which
 // Windows does not allow in file names. Source: containerd, core/remotes/docker/config: hostDirectory, and
 // hostPaths in config_windows.go.
-func registryFolder(host string) string {
+func registryDirectoryName(host string) string {
 	if name, port, ok := strings.Cut(host, ":"); ok {
 		return name + "_" + port + "_"
 	}

@@ -193,8 +193,8 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	})
 }
 
-// settledRegistries returns the inputs of a cluster with all registry settings.
-func settledRegistries() Inputs {
+// fullRegistries returns the inputs of a cluster with all registry settings.
+func fullRegistries() Inputs {
 	in := testInputs()
 	in.Cluster.Registries = Registries{
 		OnlyAllowed: true,
@@ -224,9 +224,9 @@ func settledRegistries() Inputs {
 // the loaders of the programs.
 func TestGoldenRegistries(t *testing.T) {
 	root := filepath.Join("testdata", "registries")
-	for _, file := range registryFiles(settledRegistries()) {
+	for _, file := range registryFiles(fullRegistries()) {
 		name := strings.TrimPrefix(strings.TrimPrefix(file.Path, registriesDirectory+`\`), `C:\var\lib\kubelet\`)
-		golden(t, filepath.Join(root, filepath.FromSlash(strings.ReplaceAll(name, `\`, "/"))), string(file.Bytes()))
+		compareGolden(t, filepath.Join(root, filepath.FromSlash(strings.ReplaceAll(name, `\`, "/"))), string(file.Bytes()))
 	}
 }
 
@@ -265,7 +265,7 @@ func TestTheCredentialsOfARegistryWithMirrorsAreForItAlone(t *testing.T) {
 			in := withRegistries(Registry{Host: registry, Mirrors: []Mirror{{Host: "m.example.com"}}})
 			in.Cluster.Registries.Credentials = []Credential{{Registry: name + "/part", Auth: "b3JnOnBhc3M="},
 				{Registry: name, Auth: "dXNlcjpwYXNz"}}
-			table, file := hostsOf(t, in, registryFolder(registry))
+			table, file := hostsOf(t, in, registryDirectoryName(registry))
 			if table.Header["Authorization"] != "Basic dXNlcjpwYXNz" || table.Hosts["https://m.example.com/v2"].Header != nil ||
 				file.Access != host.AccessAdministrators {
 				t.Errorf("%+v", table)
@@ -276,7 +276,7 @@ func TestTheCredentialsOfARegistryWithMirrorsAreForItAlone(t *testing.T) {
 				}
 			}
 			in.Cluster.Registries.Hosts[0].NeverContact = true
-			if table, _ := hostsOf(t, in, registryFolder(registry)); table.Header != nil {
+			if table, _ := hostsOf(t, in, registryDirectoryName(registry)); table.Header != nil {
 				t.Error("credentials for a registry that is never asked")
 			}
 		})
@@ -343,7 +343,7 @@ func TestMatchesWildcard(t *testing.T) {
 		{"*.example.com", "example.com", false},
 		{"*.example.com", "badexample.com", false}, {"a.example.com", "a.example.com", false}, {"*.", "a.", false},
 	} {
-		if got := MatchesWildcard(test.pattern, test.host); got != test.want {
+		if got := IsWildcardMatch(test.pattern, test.host); got != test.want {
 			t.Errorf("%s of %s: %v", test.host, test.pattern, got)
 		}
 	}

@@ -30,7 +30,7 @@ type Reporting struct {
 	CAFile string `json:"caFile"`
 }
 
-func reporting(in Inputs) *Reporting {
+func newReporting(in Inputs) *Reporting {
 	return &Reporting{
 		URL:    strings.TrimRight(in.Cluster.APIServerInternalURL, "/") + "/api/v1/nodes/" + in.Instance.NodeName,
 		CAFile: apiServerCAFile,

@@ -16,20 +16,20 @@ const restartReset = 5 * time.Minute
 // then starts these services.
 const startAfterBoot = host.StartManual
 
-// services returns all services of a node in start order. All command lines are defined in this package.
-func services(in Inputs, p *programs) []Service {
+// nodeServices returns all services of a node in start order. All command lines are defined in this package.
+func nodeServices(in Inputs, p *programs) []Service {
 	list := []Service{
-		containerd(in, p),
-		kubelet(in, p),
-		hybridOverlay(in, p),
-		kubeProxy(in, p),
-		windowsExporter(in, p),
-		csiProxy(in, p),
+		containerdService(in, p),
+		kubeletService(in, p),
+		hybridOverlayService(in, p),
+		kubeProxyService(in, p),
+		windowsExporterService(in, p),
+		csiProxyService(in, p),
 	}
 	if in.Cluster.Platform == platformAzure {
-		list = append(list, cloudNodeManager(in, p))
+		list = append(list, cloudNodeManagerService(in, p))
 	}
-	return append(list, agent(in))
+	return append(list, agentService(in))
 }
 
 // ServiceNames returns the services of nodes on all platforms, in start order.
@@ -38,7 +38,7 @@ func ServiceNames() []string {
 		ServiceCSIProxy, ServiceCloudNodeManager, ServiceAgent}
 }
 
-func service(name string, commandLine []string, dependencies ...string) Service {
+func newService(name string, commandLine []string, dependencies ...string) Service {
 	return Service{ServiceConfig: host.ServiceConfig{
 		Name: name, DisplayName: name, Description: DescriptionPrefix + " " + name,
 		CommandLine: host.CommandLine(commandLine...), StartType: host.StartAutomatic, Dependencies: dependencies,
@@ -46,18 +46,18 @@ func service(name string, commandLine []string, dependencies ...string) Service 
 	}}
 }
 
-// verbosity returns the klog level of Kubernetes components.
-func verbosity(in Inputs) string {
+// verbosityFlag returns the klog level of Kubernetes components.
+func verbosityFlag(in Inputs) string {
 	if in.Debug {
 		return "--v=4"
 	}
 	return "--v=2"
 }
 
-// agent returns the service of the agent itself. It has no dependencies, because the agent repairs all other
+// agentService returns the service of the agent itself. It has no dependencies, because the agent repairs all other
 // services.
-func agent(in Inputs) Service {
-	s := service(ServiceAgent, []string{AgentPath(in.Agent.SHA256), "service"})
+func agentService(in Inputs) Service {
+	s := newService(ServiceAgent, []string{AgentPath(in.Agent.SHA256), "service"})
 	s.Environment = directEnvironment()
 	return s
 }

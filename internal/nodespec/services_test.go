@@ -21,10 +21,10 @@ func fileAt(t testing.TB, spec NodeSpec, path string) File {
 	return spec.Files[i]
 }
 
-// everything returns the inputs with all optional settings of a cluster.
-func everything() Inputs {
+// fullInputs returns the inputs with all optional settings of a cluster.
+func fullInputs() Inputs {
 	in := azureInputs()
-	in.Cluster.Registries = settledRegistries().Cluster.Registries
+	in.Cluster.Registries = fullRegistries().Cluster.Registries
 	in.Cluster.Registries.Credentials = append(in.Cluster.Registries.Credentials,
 		Credential{Registry: "private.example.com", Auth: "c2VjcmV0OnNlY3JldA=="})
 	in.PauseImage = "registry.example.com/pause:3.10"
@@ -59,7 +59,7 @@ func TestExporter(t *testing.T) {
 		if words := wordsOf(t, spec, ServiceExporter); slices.Contains(words, "--web.config.file") {
 			t.Errorf("%q", words)
 		}
-		if slices.ContainsFunc(spec.Files, func(f File) bool { return Within(f.Path, tlsDirectory) }) {
+		if slices.ContainsFunc(spec.Files, func(f File) bool { return IsWithin(f.Path, tlsDirectory) }) {
 			t.Error("there are files for a certificate")
 		}
 	})
@@ -113,7 +113,7 @@ func TestExporter(t *testing.T) {
 			t.Error("it is not reported, or a service is another")
 		}
 		for _, service := range after.Services {
-			if slices.ContainsFunc(service.RestartOn, func(path string) bool { return Within(path, tlsDirectory) }) {
+			if slices.ContainsFunc(service.RestartOn, func(path string) bool { return IsWithin(path, tlsDirectory) }) {
 				t.Errorf("%s restarts on it", service.Name)
 			}
 		}
@@ -148,7 +148,7 @@ func TestCredentialProvider(t *testing.T) {
 }
 
 func TestSecretsStandOnlyWhereTheyMust(t *testing.T) {
-	in := everything()
+	in := fullInputs()
 	secrets := []string{string(in.Cluster.MetricsServing.Key)}
 	for _, credential := range in.Cluster.Registries.Credentials {
 		secrets = append(secrets, string(credential.Auth))
@@ -184,7 +184,7 @@ func TestSecretsStandOnlyWhereTheyMust(t *testing.T) {
 // For arbitrary cluster settings, a command line splits into the intended words, and equal inputs result in equal
 // nodes.
 func TestCommandLines(t *testing.T) {
-	spec := mustMake(t, everything())
+	spec := mustMake(t, fullInputs())
 	for _, service := range spec.Services {
 		words := host.SplitCommandLine(service.CommandLine)
 		if host.CommandLine(words...) != service.CommandLine {
@@ -197,7 +197,7 @@ func TestCommandLines(t *testing.T) {
 		}
 	}
 	for range 20 {
-		if again := mustMake(t, everything()); again.Digest() != spec.Digest() {
+		if again := mustMake(t, fullInputs()); again.Digest() != spec.Digest() {
 			t.Fatal("the same inputs make another node")
 		}
 	}

@@ -36,7 +36,7 @@ func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 			}
 			sum := sha256.Sum256(certificate.Raw)
 			list = append(list, TrustedCertificate{
-				Fingerprint: hex.EncodeToString(sum[:]), Subject: printable(certificate.Subject.String()), DER: certificate.Raw,
+				Fingerprint: hex.EncodeToString(sum[:]), Subject: sanitizeSubject(certificate.Subject.String()), DER: certificate.Raw,
 			})
 		}
 		if strings.Contains(string(rest), "-----BEGIN") {
@@ -47,15 +47,15 @@ func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 	return slices.CompactFunc(list, func(a, b TrustedCertificate) bool { return a.Fingerprint == b.Fingerprint }), nil
 }
 
-const longestSubject = 100
+const maxSubject = 100
 
-// printable limits a certificate's subject, which its creator chose freely, to one short line of a log.
-func printable(text string) string {
+// sanitizeSubject limits a certificate's subject, which its creator chose freely, to one short line of a log.
+func sanitizeSubject(text string) string {
 	runes := []rune(text)
 	for i, r := range runes {
 		if !unicode.IsPrint(r) {
 			runes[i] = '?'
 		}
 	}
-	return string(runes[:min(len(runes), longestSubject)])
+	return string(runes[:min(len(runes), maxSubject)])
 }

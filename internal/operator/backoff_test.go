@@ -45,7 +45,7 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := c.managerOptions(scheme, c.newUnread())
+	options := c.managerOptions(scheme, c.newUnreadableKinds())
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		for kind := range scheme.AllKnownTypes() {

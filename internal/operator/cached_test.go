@@ -16,7 +16,7 @@ func TestTheCacheKeepsOfANodeWhatTheOperatorReads(t *testing.T) {
 		Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"servercore"}}}, Phase: corev1.NodeRunning},
 	}
 	var kept any = node
-	for object, options := range (Config{}).cacheOptions(&unread{}).ByObject {
+	for object, options := range (Config{}).cacheOptions(&unreadableKinds{}).ByObject {
 		if _, ofNodes := object.(*corev1.Node); ofNodes {
 			var err error
 			if kept, err = options.Transform(node); err != nil {

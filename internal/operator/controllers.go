@@ -44,7 +44,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	if err != nil {
 		return nil, err
 	}
-	live := served.reader(mgr.GetAPIReader())
+	live := served.newMachineReader(mgr.GetAPIReader())
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder(v1alpha1.OperatorName))
 	facts := clusterconfig.NewSource(live, c.Namespace)
@@ -58,18 +58,18 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 
 	hosts := &byoh.Reconciler{
 		Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock,
-		Patience: c.Patience,
+		Delays: c.RemovalDelays,
 	}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: live, Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: live, Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Jobs: hostjobs.NewRunner(pool, files, c.Clock), Quiet: instance.QuietWait, Patience: instance.ListPatience,
+		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Jobs: hostjobs.NewRunner(pool, files, c.Clock), NodeWaitStatusDelay: instance.NodeWaitStatusDelay, ListWaitTimeout: instance.ListWaitTimeout,
 		Dial: c.Dial, LookUp: c.LookUp,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
-		Gate: gate, Conditions: conditions, ServerVersion: versionOf(clientset.Discovery().RESTClient()), Clock: c.Clock,
+		Gate: gate, Conditions: conditions, ServerVersion: newVersionFunc(clientset.Discovery().RESTClient()), Clock: c.Clock,
 	}
 	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder}
 	machineControllers := func() error {
@@ -85,14 +85,14 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		}
 		return c.addMachineControllers(mgr, kept, gate, eventRecorder, facts)
 	}
-	return pool, inTurn(
-		func() error { return facts.SetupWithManager(mgr, served.has) },
+	return pool, setUpInOrder(
+		func() error { return facts.SetupWithManager(mgr, served.isServed) },
 		func() error { return hosts.SetupWithManager(mgr) },
 		func() error { return key.SetupWithManager(mgr) },
 		func() error { return requests.SetupWithManager(mgr) },
 		func() error { return instances.SetupWithManager(mgr, facts.Changes()) },
 		func() error {
-			return mgr.AddHealthzCheck("jobs", func(*http.Request) error { return checkJobs(instances.Jobs.Oldest()) })
+			return mgr.AddHealthzCheck("jobs", func(*http.Request) error { return checkJobs(instances.Jobs.MaxOverdue()) })
 		},
 		func() error { return disruptions.SetupWithManager(mgr) },
 		func() error { return c.addNodeControllers(mgr, eventRecorder, conditions) },
@@ -106,18 +106,18 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 // configurationOf returns a function that returns the desired configuration of the nodes for the current
 // cluster; empty if the cluster's configuration is unknown.
 func (c Config) configurationOf(facts *clusterconfig.Source, files *payload.Payload) func() string {
-	specs := desired.Specs{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
+	specs := desired.SpecBuilder{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
 	return func() string {
 		current, err := facts.Current()
 		if err != nil {
 			return ""
 		}
-		return specs.Configuration(current)
+		return specs.ConfigurationDigest(current)
 	}
 }
 
-// inTurn runs the setups of controllers in order.
-func inTurn(setups ...func() error) error {
+// setUpInOrder runs the setups of controllers in order.
+func setUpInOrder(setups ...func() error) error {
 	for _, setup := range setups {
 		if err := setup(); err != nil {
 			return fmt.Errorf("set up a controller: %w", err)
@@ -135,7 +135,7 @@ func (c Config) addNodeControllers(mgr ctrl.Manager, eventRecorder events.EventR
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Conditions: conditionsForOLM, Clock: c.Clock,
 	}
 	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
-	return inTurn(
+	return setUpInOrder(
 		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
 		func() error { return orphans.SetupWithManager(mgr) },
 		func() error { return leftovers.SetupWithManager(mgr) },

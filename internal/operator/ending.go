@@ -7,25 +7,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingWith returns a constructor of caches that no longer block the manager once the operator must end. At
+// newShutdownAwareCache returns a constructor of caches that no longer block the manager once the operator must end. At
 // its start, the manager of controller-runtime waits for its caches even if the context has ended. Without a
 // responding API server, the manager would wait forever and use a full CPU core.
-func endingWith(ends context.Context) cache.NewCacheFunc {
+func newShutdownAwareCache(ends context.Context) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		c, err := cache.New(config, options)
-		return endingCache{Cache: c, ended: ends.Done}, err
+		return shutdownAwareCache{Cache: c, shutdown: ends.Done}, err
 	}
 }
 
-// endingCache is a cache that reports to be synced when the operator must end, so that the manager continues,
+// shutdownAwareCache is a cache that reports to be synced when the operator must end, so that the manager continues,
 // and ends.
-type endingCache struct {
+type shutdownAwareCache struct {
 	cache.Cache
-	ended func() <-chan struct{}
+	shutdown func() <-chan struct{}
 }
 
 // WaitForCacheSync implements cache.Informers.
-func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
+func (c shutdownAwareCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	synced := make(chan bool, 1)
@@ -33,7 +33,7 @@ func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case ok := <-synced:
 		return ok
-	case <-c.ended():
+	case <-c.shutdown():
 		return true
 	}
 }

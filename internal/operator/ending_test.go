@@ -18,7 +18,7 @@ func (emptyCache) WaitForCacheSync(ctx context.Context) bool {
 func TestNobodyWaitsForTheCacheOfAnOperatorThatIsToEnd(t *testing.T) {
 	ends, end := context.WithCancel(t.Context())
 	waited := make(chan bool)
-	go func() { waited <- endingCache{emptyCache{}, ends.Done}.WaitForCacheSync(t.Context()) }()
+	go func() { waited <- shutdownAwareCache{emptyCache{}, ends.Done}.WaitForCacheSync(t.Context()) }()
 	select {
 	case <-waited:
 		t.Fatal("it counts as synced before the end")
@@ -33,7 +33,7 @@ func TestNobodyWaitsForTheCacheOfAnOperatorThatIsToEnd(t *testing.T) {
 func TestACacheThatIsNotSyncedInTimeIsNotSynced(t *testing.T) {
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
-	if (endingCache{emptyCache{}, t.Context().Done}).WaitForCacheSync(late) {
+	if (shutdownAwareCache{emptyCache{}, t.Context().Done}).WaitForCacheSync(late) {
 		t.Error("it counts as synced")
 	}
 }

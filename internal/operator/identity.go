@@ -20,8 +20,8 @@ func processIdentity() string {
 	return host + "_" + string(uuid.NewUUID())
 }
 
-// versionOf returns a function that requests the version of the API server.
-func versionOf(api rest.Interface) func(context.Context) (string, error) {
+// newVersionFunc returns a function that requests the version of the API server.
+func newVersionFunc(api rest.Interface) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		info := &version.Info{}
 		body, err := api.Get().AbsPath("/version").Do(ctx).Raw()

@@ -16,35 +16,35 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
-// notYet is a cache for an API server that serves the operator's own kinds only after a time.
-type notYet struct {
-	served time.Time
-	made   map[string]int // by field
+// delayedIndexer is a cache for an API server that serves the operator's own kinds only after a time.
+type delayedIndexer struct {
+	served  time.Time
+	indexed map[string]int // by field
 }
 
-func (n notYet) IndexField(_ context.Context, kind client.Object, field string, _ client.IndexerFunc) error {
+func (n delayedIndexer) IndexField(_ context.Context, kind client.Object, field string, _ client.IndexerFunc) error {
 	if _, own := kind.(*v1alpha1.WindowsInstance); own && time.Now().Before(n.served) {
 		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "WindowsInstance"}}
 	}
-	n.made[field]++
+	n.indexed[field]++
 	return nil
 }
 
 func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
-	index := func(ctx context.Context, after time.Duration) (cache notYet, took time.Duration, err error) {
+	index := func(ctx context.Context, after time.Duration) (cache delayedIndexer, took time.Duration, err error) {
 		begin := time.Now()
-		cache = notYet{begin.Add(after), map[string]int{}}
-		u := Config{Clock: clock.RealClock{}, Logger: logr.Discard()}.newUnread()
-		err = lookup.Add(ctx, u.patient(cache))
+		cache = delayedIndexer{begin.Add(after), map[string]int{}}
+		u := Config{Clock: clock.RealClock{}, Logger: logr.Discard()}.newUnreadableKinds()
+		err = lookup.Add(ctx, u.newRetryingIndexer(cache))
 		return cache, time.Since(begin), err
 	}
 	t.Run("and makes each index once when they are", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			cache, took, err := index(t.Context(), 30*time.Second)
-			if err != nil || took > 31*time.Second || len(cache.made) != len(lookup.Indexes()) {
-				t.Errorf("%v after %s: %v", err, took, cache.made)
+			if err != nil || took > 31*time.Second || len(cache.indexed) != len(lookup.Indexes()) {
+				t.Errorf("%v after %s: %v", err, took, cache.indexed)
 			}
-			for field, times := range cache.made {
+			for field, times := range cache.indexed {
 				if times != 1 {
 					t.Errorf("%s is made %d times", field, times)
 				}
@@ -54,7 +54,7 @@ func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
 	t.Run("but ends when it has waited for all that it reads", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, took, err := index(t.Context(), time.Hour)
-			if !meta.IsNoMatchError(err) || took != DefaultReadLimit {
+			if !meta.IsNoMatchError(err) || took != DefaultReadTimeout {
 				t.Errorf("%v after %s", err, took)
 			}
 		})

@@ -48,10 +48,10 @@ func (p probes) start() (*rig.Operator, string) {
 	return o, address
 }
 
-// healthy waits until a probe succeeds.
-func (p probes) healthy(address, probe string) {
+// waitForProbe waits until a probe succeeds.
+func (p probes) waitForProbe(address, probe string) {
 	p.Helper()
-	await(p.T, "probe "+probe+" to succeed", func(ctx context.Context) (bool, error) {
+	waitUntil(p.T, "probe "+probe+" to succeed", func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/%s", address, probe), nil)
 		if err != nil {
 			return false, err
@@ -69,10 +69,10 @@ func (p probes) healthy(address, probe string) {
 	})
 }
 
-// leader waits until the Lease has a holder other than the given one, and returns the holder.
-func (p probes) leader(other string) (holder string) {
+// waitForLeader waits until the Lease has a holder other than the given one, and returns the holder.
+func (p probes) waitForLeader(other string) (holder string) {
 	p.Helper()
-	await(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
+	waitUntil(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
 		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: "windows-machine-config-operator"},
 			lease)
@@ -99,25 +99,25 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 	}
 	p := probes{t, r}
 	first, firstProbes := p.start()
-	leader := p.leader("")
-	p.healthy(firstProbes, "healthz")
-	p.healthy(firstProbes, "readyz")
+	leader := p.waitForLeader("")
+	p.waitForProbe(firstProbes, "healthz")
+	p.waitForProbe(firstProbes, "readyz")
 	second, secondProbes := p.start()
-	p.healthy(secondProbes, "healthz")
-	p.healthy(secondProbes, "readyz")
+	p.waitForProbe(secondProbes, "healthz")
+	p.waitForProbe(secondProbes, "readyz")
 
 	const host = "10.1.42.7"
 	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator"}); err != nil {
 		t.Fatal(err)
 	}
 	awaitInstance(t, r.Client, hostlist.InstanceName(host))
-	if now := p.leader(""); now != leader {
+	if now := p.waitForLeader(""); now != leader {
 		t.Errorf("the leader is %s, it was %s", now, leader)
 	}
 	if err := first.Stop(); err != nil {
 		t.Error(err)
 	}
-	if now := p.leader(leader); strings.HasPrefix(now, leader) {
+	if now := p.waitForLeader(leader); strings.HasPrefix(now, leader) {
 		t.Errorf("the leader is still %s", now)
 	}
 	const next = "10.1.42.8"
@@ -147,9 +147,9 @@ func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
 	}
 	p := probes{t, r}
 	o, address := p.start()
-	p.healthy(address, "readyz")
-	takePayloadAway(t, r.PayloadDir())
-	await(t, "the operator to be not ready", func(ctx context.Context) (bool, error) {
+	p.waitForProbe(address, "readyz")
+	removePayload(t, r.PayloadDir())
+	waitUntil(t, "the operator to be not ready", func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz?verbose", nil)
 		if err != nil {
 			return false, err
@@ -162,14 +162,14 @@ func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		return response.StatusCode != http.StatusOK && strings.Contains(string(body), "[-]payload failed"), err
 	})
-	p.healthy(address, "healthz") // A restart would not restore the payload.
+	p.waitForProbe(address, "healthz") // A restart would not restore the payload.
 	if err := o.Stop(); err != nil {
 		t.Error(err)
 	}
 }
 
-// takePayloadAway removes the manifest of a payload, like a volume that no longer exists.
-func takePayloadAway(t *testing.T, directory string) {
+// removePayload removes the manifest of a payload, like a volume that no longer exists.
+func removePayload(t *testing.T, directory string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(directory, "manifest.json")); err != nil {
 		t.Fatal(err)

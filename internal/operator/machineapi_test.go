@@ -33,10 +33,10 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// impatient is a clock with tickers that tick a thousand times as often.
-type impatient struct{ clock.RealClock }
+// fastTickerClock is a clock with tickers that tick a thousand times as often.
+type fastTickerClock struct{ clock.RealClock }
 
-func (impatient) NewTicker(d time.Duration) clock.Ticker {
+func (fastTickerClock) NewTicker(d time.Duration) clock.Ticker {
 	return clock.RealClock{}.NewTicker(d / 1000)
 }
 
@@ -47,7 +47,7 @@ type installation struct {
 	admin client.Client
 }
 
-func install(t *testing.T) installation {
+func newInstallation(t *testing.T) installation {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
@@ -72,8 +72,8 @@ func install(t *testing.T) installation {
 	return installation{t, r, admin}
 }
 
-// operate runs the operator until the test ends.
-func (i installation) operate(adjust func(*operator.Config)) {
+// runUntilTestEnd runs the operator until the test ends.
+func (i installation) runUntilTestEnd(adjust func(*operator.Config)) {
 	i.Helper()
 	running, err := i.RunOperator(adjust)
 	if err != nil {
@@ -97,7 +97,7 @@ func (i installation) servesListedHosts() {
 		i.Fatal(err)
 	}
 	instance := &v1alpha1.WindowsInstance{}
-	await(i.T, "an attempt to reach the listed host", func(ctx context.Context) (bool, error) {
+	waitUntil(i.T, "an attempt to reach the listed host", func(ctx context.Context) (bool, error) {
 		err := i.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: hostlist.InstanceName(host)}, instance)
 		return instance.Status.Summary == string(remote.ReasonUnreachable), client.IgnoreNotFound(err)
 	})
@@ -109,7 +109,7 @@ func (i installation) servesMachines() {
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
 		Name:   "win-abcde",
 		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}}}
-	await(i.T, "a Machine can be made", func(ctx context.Context) (bool, error) {
+	waitUntil(i.T, "a Machine can be made", func(ctx context.Context) (bool, error) {
 		return i.admin.Create(ctx, machine) == nil, nil // served after a short delay
 	})
 	i.Cleanup(func() {
@@ -130,9 +130,9 @@ func (i installation) servesMachines() {
 // an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap. When the
 // Machine API is installed, its Machines become instances without a restart.
 func TestAClusterWithoutTheMachineAPI(t *testing.T) {
-	i := install(t)
-	definition := takeAway(t, i.admin, "machines.machine.openshift.io")
-	i.operate(func(c *operator.Config) { c.Clock = impatient{} })
+	i := newInstallation(t)
+	definition := deleteDefinition(t, i.admin, "machines.machine.openshift.io")
+	i.runUntilTestEnd(func(c *operator.Config) { c.Clock = fastTickerClock{} })
 	i.servesListedHosts()
 	if err := i.admin.Create(t.Context(), definition); err != nil {
 		t.Fatal(err)
@@ -143,9 +143,9 @@ func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 // a Machine API that is removed while the operator starts blocks nothing else, and its Machines become
 // instances when the Machine API is restored.
 func TestMachinesThatCannotBeReadHoldUpNothingElse(t *testing.T) {
-	i := install(t)
+	i := newInstallation(t)
 	var readable atomic.Bool
-	i.operate(func(c *operator.Config) {
+	i.runUntilTestEnd(func(c *operator.Config) {
 		c.RESTConfig.Wrap(func(api http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
 				if !readable.Load() && strings.HasPrefix(r.URL.Path, "/apis/machine.openshift.io/v1beta1/") {
@@ -164,8 +164,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// takeAway deletes a definition with its objects, and returns the definition in a form that can be created again.
-func takeAway(t *testing.T, admin client.Client, name string) *unstructured.Unstructured {
+// deleteDefinition deletes a definition with its objects, and returns the definition in a form that can be created again.
+func deleteDefinition(t *testing.T, admin client.Client, name string) *unstructured.Unstructured {
 	t.Helper()
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
@@ -177,7 +177,7 @@ func takeAway(t *testing.T, admin client.Client, name string) *unstructured.Unst
 		t.Fatal(err)
 	}
 	gone := definition.DeepCopy()
-	await(t, name+" is gone", func(ctx context.Context) (bool, error) {
+	waitUntil(t, name+" is gone", func(ctx context.Context) (bool, error) {
 		err := admin.Get(ctx, client.ObjectKey{Name: name}, gone)
 		return err != nil && client.IgnoreNotFound(err) == nil, nil
 	})
@@ -189,13 +189,13 @@ func takeAway(t *testing.T, admin client.Client, name string) *unstructured.Unst
 
 func awaitInstance(t *testing.T, admin client.Client, name string) {
 	t.Helper()
-	await(t, "WindowsInstance "+name, func(ctx context.Context) (bool, error) {
+	waitUntil(t, "WindowsInstance "+name, func(ctx context.Context) (bool, error) {
 		err := admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: name}, &v1alpha1.WindowsInstance{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
 }
 
-func await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
+func waitUntil(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		t.Fatalf("%s: %v", what, err)

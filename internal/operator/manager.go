@@ -71,7 +71,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.Options {
+func (c Config) managerOptions(scheme *runtime.Scheme, missing *unreadableKinds) manager.Options {
 	election := c.Election.WithDefaults()
 	return manager.Options{
 		Scheme: scheme, Logger: c.Logger, MapperProvider: newMapper,
@@ -81,7 +81,7 @@ func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.
 		LeaderElection: c.LeaderElection, LeaderElectionID: v1alpha1.OperatorLease, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &election.Lease, RenewDeadline: &election.RenewDeadline, RetryPeriod: &election.Retry,
-		Controller: config.Controller{SkipNameValidation: &c.SkipNameValidation, CacheSyncTimeout: missing.limit},
+		Controller: config.Controller{SkipNameValidation: &c.SkipNameValidation, CacheSyncTimeout: missing.timeout},
 		Cache:      c.cacheOptions(missing),
 	}
 }
@@ -97,9 +97,9 @@ func withoutImages(object any) (any, error) {
 // cacheOptions restricts the cache to the objects that the operator uses: its own namespace, user data, Windows
 // nodes, and the fields of certificate requests that approval needs. A kind that the API server may not serve
 // is not included: see queue.NewOptionalCache.
-func (c Config) cacheOptions(missing *unread) cache.Options {
+func (c Config) cacheOptions(missing *unreadableKinds) cache.Options {
 	return cache.Options{
-		DefaultWatchErrorHandler: missing.handle,
+		DefaultWatchErrorHandler: missing.handleWatchError,
 
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),

@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// rememberingMapper queries the wrapped mapper once for each kind. For each object read, the cache determines
+// cachingMapper queries the wrapped mapper once for each kind. For each object read, the cache determines
 // whether its kind is namespaced, and for this the wrapped mapper iterates over all groups of the API server. A
 // kind that was not found is queried again.
-type rememberingMapper struct {
+type cachingMapper struct {
 	meta.RESTMapper
-	known sync.Map // mappingOf to *meta.RESTMapping
+	mappings sync.Map // mappingKey to *meta.RESTMapping
 }
 
-// mappingOf is the key of a mapping.
-type mappingOf struct {
+// mappingKey is the key of a mapping.
+type mappingKey struct {
 	kind    schema.GroupKind
 	version string // empty for the preferred version
 }
@@ -30,12 +30,12 @@ func newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error
 	if err != nil {
 		return nil, err
 	}
-	return &rememberingMapper{RESTMapper: dynamic}, nil
+	return &cachingMapper{RESTMapper: dynamic}, nil
 }
 
 // RESTMapping implements meta.RESTMapper.
-func (m *rememberingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	asked := mappingOf{kind: kind}
+func (m *cachingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	asked := mappingKey{kind: kind}
 	switch len(versions) {
 	case 0:
 	case 1:
@@ -43,13 +43,13 @@ func (m *rememberingMapper) RESTMapping(kind schema.GroupKind, versions ...strin
 	default:
 		return m.RESTMapper.RESTMapping(kind, versions...)
 	}
-	known, _ := m.known.Load(asked)
+	known, _ := m.mappings.Load(asked)
 	if mapping, ok := known.(*meta.RESTMapping); ok {
 		return mapping, nil
 	}
 	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
 	if err == nil {
-		m.known.Store(asked, mapping)
+		m.mappings.Store(asked, mapping)
 	}
 	return mapping, err
 }

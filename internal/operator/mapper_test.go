@@ -10,12 +10,12 @@ import (
 // countingMapper counts the queries, and knows a kind once the kind is served.
 type countingMapper struct {
 	meta.RESTMapper
-	asked  int
-	served bool
+	queries int
+	served  bool
 }
 
 func (m *countingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	m.asked++
+	m.queries++
 	if !m.served {
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
@@ -28,17 +28,17 @@ func (m *countingMapper) RESTMapping(kind schema.GroupKind, versions ...string) 
 
 func TestTheAPIsGroupsAreSearchedOnceForAKind(t *testing.T) {
 	behind := &countingMapper{}
-	m := &rememberingMapper{RESTMapper: behind}
+	m := &cachingMapper{RESTMapper: behind}
 	node, machine := schema.GroupKind{Kind: "Node"}, schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}
 	for range 2 {
 		if _, err := m.RESTMapping(machine, "v1beta1"); !meta.IsNoMatchError(err) {
 			t.Fatalf("a kind that the API server does not have: %v", err)
 		}
 	}
-	if behind.asked != 2 {
-		t.Errorf("a kind that may come later was asked for %d times, want each time", behind.asked)
+	if behind.queries != 2 {
+		t.Errorf("a kind that may come later was asked for %d times, want each time", behind.queries)
 	}
-	behind.asked, behind.served = 0, true
+	behind.queries, behind.served = 0, true
 	for range 3 {
 		for _, c := range []struct {
 			kind     schema.GroupKind
@@ -51,10 +51,10 @@ func TestTheAPIsGroupsAreSearchedOnceForAKind(t *testing.T) {
 			}
 		}
 	}
-	if behind.asked != 3 {
-		t.Errorf("three kinds were asked for %d times", behind.asked)
+	if behind.queries != 3 {
+		t.Errorf("three kinds were asked for %d times", behind.queries)
 	}
-	if _, err := m.RESTMapping(node, "v1", "v2"); err != nil || behind.asked != 4 {
-		t.Errorf("several versions at once are not for the mapper behind: %v, asked %d times", err, behind.asked)
+	if _, err := m.RESTMapping(node, "v1", "v2"); err != nil || behind.queries != 4 {
+		t.Errorf("several versions at once are not for the mapper behind: %v, asked %d times", err, behind.queries)
 	}
 }

@@ -30,7 +30,7 @@ func (c Config) metricsOptions() metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress:    c.MetricsAddress,
 		SecureServing:  true,
-		FilterProvider: authorizedReaders,
+		FilterProvider: newMetricsFilter,
 		TLSOpts: []func(*tls.Config){func(t *tls.Config) {
 			t.MinVersion = tls.VersionTLS12
 			t.GetCertificate = certificate.get
@@ -42,8 +42,8 @@ func (c Config) metricsOptions() metricsserver.Options {
 // API server, and any pod that reaches the port can invent tokens.
 const maxMetricsRequests = 8
 
-// authorizedReaders returns the filter of controller-runtime, limited to a number of concurrent requests.
-func authorizedReaders(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+// newMetricsFilter returns the filter of controller-runtime, limited to a number of concurrent requests.
+func newMetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("set up access reviews of metrics: %w", err)

@@ -44,8 +44,8 @@ type Config struct {
 	LeaderElection              bool
 	// Election holds the durations of leader election; zero for the defaults.
 	Election Election
-	// ReadLimit is the timeout for reading all watched kinds at the start; zero for the default.
-	ReadLimit time.Duration
+	// ReadTimeout is the timeout for reading all watched kinds at the start; zero for the default.
+	ReadTimeout time.Duration
 	// OperatorCondition is the name of the object for reporting the operator's state to OLM; empty if OLM did
 	// not install the operator.
 	OperatorCondition string
@@ -53,9 +53,9 @@ type Config struct {
 	Log               nodespec.LogSettings
 	// PauseImage is the image that holds a pod's namespaces on Windows nodes; empty for the default.
 	PauseImage string
-	// Patience is how long changes of the list of hosts must last before hosts are restored; zero is for the
+	// RemovalDelays is how long changes of the list of hosts must last before hosts are restored; zero is for the
 	// default durations.
-	Patience byoh.Patience
+	RemovalDelays byoh.RemovalDelays
 	// LegacyAlgorithms are weak SSH algorithms that hosts may use, as parsed by remote.ParseLegacyAlgorithms.
 	LegacyAlgorithms []string
 	Logger           logr.Logger
@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Config) error {
 		c.Clock = clock.RealClock{}
 	}
 	c.Line = cmp.Or(c.Line, support.CurrentLine())
-	c.Patience = c.Patience.OrDefault()
+	c.RemovalDelays = c.RemovalDelays.WithDefaults()
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
@@ -97,9 +97,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	ctx, restart := context.WithCancel(ctx)
 	defer restart()
-	missing := c.newUnread()
+	missing := c.newUnreadableKinds()
 	options := c.managerOptions(scheme, missing)
-	options.NewCache = endingWith(ctx)
+	options.NewCache = newShutdownAwareCache(ctx)
 	mgr, err := ctrl.NewManager(c.RESTConfig, options)
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
@@ -107,7 +107,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.addProbes(mgr); err != nil {
 		return fmt.Errorf("set up the operator's probes: %w", err)
 	}
-	err = lookup.Add(ctx, missing.patient(mgr.GetFieldIndexer()))
+	err = lookup.Add(ctx, missing.newRetryingIndexer(mgr.GetFieldIndexer()))
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer pool.CloseAll()
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the operator: %w", missing.explain(err))
+		return fmt.Errorf("run the operator: %w", missing.explainError(err))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
 	if err := r.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the host is connected to", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the host is connected to", func(ctx context.Context) (bool, error) {
 		instance, err := r.Instance(ctx, host.Options.Name)
 		return err == nil && instance != nil && instance.Status.HostKey != nil, nil
 	})
@@ -77,7 +77,7 @@ func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
 	}
 	away.Store(false)
 	back := time.Now()
-	await(t, "the Lease is renewed", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the Lease is renewed", func(ctx context.Context) (bool, error) {
 		select {
 		case <-o.Done():
 			t.Fatal("the operator has ended after the API server was away")
@@ -88,7 +88,7 @@ func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
 		return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(back), err
 	})
 	journal := host.Machine().Journal()
-	await(t, "the session is opened", func(context.Context) (bool, error) { return journal.Count(fake.KindSFTP) > 0, nil })
+	waitUntil(t, "the session is opened", func(context.Context) (bool, error) { return journal.Count(fake.KindSFTP) > 0, nil })
 	if connections := journal.Count(fake.KindConnection); connections != 1 {
 		t.Errorf("the host was connected to %d times", connections)
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// stuckLimit is the time that a job on a host may exceed its limit. Beyond that time, the operator is
+// maxJobOverrun is the time that a job on a host may exceed its limit. Beyond that time, the operator is
 // considered stuck and is restarted.
-const stuckLimit = time.Hour
+const maxJobOverrun = time.Hour
 
-// syncLimit is the timeout of one readiness probe for the caches.
-const syncLimit = time.Second
+// cacheSyncTimeout is the timeout of one readiness probe for the caches.
+const cacheSyncTimeout = time.Second
 
 // addProbes adds the health checks for Kubernetes. A leader that has lost the Lease, or cannot renew it, ends
 // by itself. An operator that waits for leadership is alive and ready, because no work is pending.
 func (c Config) addProbes(mgr ctrl.Manager) error {
 	return errors.Join(
 		mgr.AddReadyzCheck("caches", func(r *http.Request) error {
-			ctx, cancel := context.WithTimeout(r.Context(), syncLimit)
+			ctx, cancel := context.WithTimeout(r.Context(), cacheSyncTimeout)
 			defer cancel()
 			if !mgr.GetCache().WaitForCacheSync(ctx) {
 				return errors.New("the operator's caches are not filled yet")
@@ -40,7 +40,7 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 
 // checkJobs returns an error if a job on a host exceeds its limit by far, because every wait of a job has a limit.
 func checkJobs(beyond time.Duration) error {
-	if beyond <= stuckLimit {
+	if beyond <= maxJobOverrun {
 		return nil
 	}
 	return fmt.Errorf("a job on a host has not ended %s after its limit: the operator must be restarted", beyond)

@@ -61,8 +61,8 @@ func optionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 }
 
 // readServed reads the optional kinds that the API server serves. Failed reads are retried until
-// DefaultReadLimit or the configured limit.
-func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unread, restart func()) (*servedKinds, error) {
+// DefaultReadTimeout or the configured limit.
+func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unreadableKinds, restart func()) (*servedKinds, error) {
 	clientset, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
@@ -75,7 +75,7 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 	s.read = func(ctx context.Context) (sets.Set[schema.GroupVersionKind], error) {
 		return readKinds(ctx, clientset.RESTClient(), kinds)
 	}
-	err = missing.retry(ctx, "the optional kinds", func() error {
+	err = missing.retryAtStart(ctx, "the optional kinds", func() error {
 		if s.atStart, err = s.readTwice(ctx); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 func (s *servedKinds) readTwice(ctx context.Context) (sets.Set[schema.GroupVersionKind], error) {
 	served, err := s.read(ctx)
 	for err == nil && len(served) < s.all {
-		timer := s.clock.NewTimer(startRetry)
+		timer := s.clock.NewTimer(startRetryDelay)
 		select {
 		case <-timer.C():
 		case <-ctx.Done():
@@ -108,8 +108,8 @@ func (s *servedKinds) readTwice(ctx context.Context) (sets.Set[schema.GroupVersi
 	return served, err
 }
 
-// has reports whether the API server served the kind at the start of the operator.
-func (s *servedKinds) has(kind schema.GroupVersionKind) bool { return s.atStart.Has(kind) }
+// isServed reports whether the API server served the kind at the start of the operator.
+func (s *servedKinds) isServed(kind schema.GroupVersionKind) bool { return s.atStart.Has(kind) }
 
 // hasMachineAPI reports whether the API server served the Machine API at the start of the operator.
 func (s *servedKinds) hasMachineAPI() bool { return s.atStart.HasAll(machineKind, machineSetKind) }
@@ -177,9 +177,11 @@ func describeKinds(kinds sets.Set[schema.GroupVersionKind]) []string {
 	return sets.List(names)
 }
 
-// reader returns a reader with knowledge of the Machine API. The mapper of controller-runtime remembers kinds
+// newMachineReader returns a reader with knowledge of the Machine API. The mapper of controller-runtime remembers kinds
 // that the API server no longer serves, and requests for them get an ambiguous 404.
-func (s *servedKinds) reader(live client.Reader) client.Reader { return machineReader{live, s} }
+func (s *servedKinds) newMachineReader(live client.Reader) client.Reader {
+	return machineReader{live, s}
+}
 
 type machineReader struct {
 	client.Reader

@@ -105,9 +105,9 @@ func TestKindsThatAreMissingOnceAtTheStartAreReadAgain(t *testing.T) {
 		after   time.Duration
 	}{
 		"all are served":               {[]answer{all}, all, 0},
-		"one is missing for a moment":  {[]answer{{}, sets.New(proxyKind), all}, all, 2 * startRetry},
-		"one is not served":            {[]answer{sets.New(proxyKind), sets.New(proxyKind)}, sets.New(proxyKind), startRetry},
-		"none is served after a while": {[]answer{sets.New(proxyKind), {}, {}}, answer{}, 2 * startRetry},
+		"one is missing for a moment":  {[]answer{{}, sets.New(proxyKind), all}, all, 2 * startRetryDelay},
+		"one is not served":            {[]answer{sets.New(proxyKind), sets.New(proxyKind)}, sets.New(proxyKind), startRetryDelay},
+		"none is served after a while": {[]answer{sets.New(proxyKind), {}, {}}, answer{}, 2 * startRetryDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestAReaderWithoutMachinesSaysThatThereIsNoMachineAPI(t *testing.T) {
 	node.Name = "linux-1"
 	s := &servedKinds{suspected: make(chan struct{}, 1)}
 	var failure error
-	r := s.reader(interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build(), interceptor.Funcs{
+	r := s.newMachineReader(interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build(), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			return errors.Join(failure, c.List(ctx, list, options...))
 		},

@@ -18,17 +18,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultReadLimit is the timeout at the start of the operator for reading all watched kinds. After the timeout
+// DefaultReadTimeout is the timeout at the start of the operator for reading all watched kinds. After the timeout
 // the operator ends, and Kubernetes restarts it; the log and the Pod's state contain the reason.
-const DefaultReadLimit = 2 * time.Minute
+const DefaultReadTimeout = 2 * time.Minute
 
-// unread records the kinds that the operator cannot read. controller-runtime does not: its timeout error names
+// unreadableKinds records the kinds that the operator cannot read. controller-runtime does not: its timeout error names
 // an arbitrary kind, although the manager waited for all kinds.
-type unread struct {
-	limit time.Duration
-	until time.Time // the end of the limit
-	clock clock.Clock
-	log   logr.Logger
+type unreadableKinds struct {
+	timeout  time.Duration
+	deadline time.Time // the end of the limit
+	clock    clock.Clock
+	log      logr.Logger
 
 	mu    sync.Mutex
 	kinds map[string]refusal // by kind
@@ -40,19 +40,19 @@ type refusal struct {
 	at  time.Time
 }
 
-func (c Config) newUnread() *unread {
-	limit := cmp.Or(c.ReadLimit, DefaultReadLimit)
-	return &unread{limit: limit, until: c.Clock.Now().Add(limit), clock: c.Clock, log: c.Logger, kinds: map[string]refusal{}}
+func (c Config) newUnreadableKinds() *unreadableKinds {
+	limit := cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	return &unreadableKinds{timeout: limit, deadline: c.Clock.Now().Add(limit), clock: c.Clock, log: c.Logger, kinds: map[string]refusal{}}
 }
 
-// handle records each failed read or watch of a kind, from all caches. The cache retries the request until it
+// handleWatchError records each failed read or watch of a kind, from all caches. The cache retries the request until it
 // succeeds.
-func (u *unread) handle(ctx context.Context, reflector *toolscache.Reflector, err error) {
+func (u *unreadableKinds) handleWatchError(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-	u.note(reflector.TypeDescription(), err)
+	u.recordFailure(reflector.TypeDescription(), err)
 }
 
-func (u *unread) note(kind string, err error) {
+func (u *unreadableKinds) recordFailure(kind string, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
 		return // the end of a watch is normal
 	}
@@ -65,13 +65,13 @@ func (u *unread) note(kind string, err error) {
 	}
 }
 
-// explain adds the kinds with recent read failures to the final error of the operator.
-func (u *unread) explain(err error) error {
+// explainError adds the kinds with recent read failures to the final error of the operator.
+func (u *unreadableKinds) explainError(err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var found []string
 	for _, kind := range slices.Sorted(maps.Keys(u.kinds)) {
-		if last := u.kinds[kind]; u.clock.Since(last.at) < u.limit {
+		if last := u.kinds[kind]; u.clock.Since(last.at) < u.timeout {
 			found = append(found, fmt.Sprintf("%s (%v)", kind, last.err))
 		}
 	}

@@ -30,7 +30,7 @@ func TestAnOperatorThatMayNotReadAKindNamesItWhenItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := r.RunOperator(func(c *operator.Config) {
-		c.ReadLimit = 5 * time.Second
+		c.ReadTimeout = 5 * time.Second
 		c.RESTConfig.Wrap(func(api http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(request *http.Request) (*http.Response, error) {
 				if request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/windowsdisruptionpolicies") {

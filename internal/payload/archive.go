@@ -71,18 +71,18 @@ func (u *unpacker) run() error {
 		}
 		switch tag {
 		case tagFile:
-			if err := u.file(); err != nil {
+			if err := u.unpackFile(); err != nil {
 				return err
 			}
 		case tagEnd:
-			return u.end()
+			return u.readEnd()
 		default:
 			return fmt.Errorf("%w: expected a file or the end, got byte %#02x", ErrDamaged, tag)
 		}
 	}
 }
 
-func (u *unpacker) file() error {
+func (u *unpacker) unpackFile() error {
 	header := make([]byte, fileHeader-1)
 	if err := u.readFull(header); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (u *unpacker) file() error {
 	return nil
 }
 
-func (u *unpacker) end() error {
+func (u *unpacker) readEnd() error {
 	count := make([]byte, 4)
 	if err := u.readFull(count); err != nil {
 		return err

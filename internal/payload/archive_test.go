@@ -39,7 +39,7 @@ func archiveOf(t testing.TB, p *Payload, sums ...string) []byte {
 	return content
 }
 
-func unpack(r io.Reader) (map[string][]byte, error) {
+func unpackAll(r io.Reader) (map[string][]byte, error) {
 	got := map[string][]byte{}
 	err := Unpack(r, func(sum string, size int64, content io.Reader) error {
 		b, err := io.ReadAll(io.LimitReader(content, 1<<20))
@@ -71,7 +71,7 @@ func TestUnpack(t *testing.T) {
 	t.Run("an error of the reader is no damage", func(t *testing.T) {
 		gone := errors.New("connection reset")
 		archive := archiveOf(t, p, all...)
-		_, err := unpack(io.MultiReader(bytes.NewReader(archive[:len(archive)/2]), iotest.ErrReader(gone)))
+		_, err := unpackAll(io.MultiReader(bytes.NewReader(archive[:len(archive)/2]), iotest.ErrReader(gone)))
 		if !errors.Is(err, gone) || errors.Is(err, ErrDamaged) {
 			t.Errorf("got error %v", err)
 		}
@@ -85,7 +85,7 @@ func TestUnpackRefusesDamage(t *testing.T) {
 	// check allows damage without effect, such as a changed bit of the header that has no meaning.
 	check := func(t *testing.T, what string, at int, damagedArchive []byte) {
 		t.Helper()
-		got, err := unpack(bytes.NewReader(damagedArchive))
+		got, err := unpackAll(bytes.NewReader(damagedArchive))
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s at %d: error %v is no ErrDamaged", what, at, err)
 		}
@@ -100,12 +100,12 @@ func TestUnpackRefusesDamage(t *testing.T) {
 	}
 	t.Run("an archive that was cut off anywhere", func(t *testing.T) {
 		for n := 0; n < len(archive); n += 1 + n/100 {
-			if _, err := unpack(bytes.NewReader(archive[:n])); !errors.Is(err, ErrDamaged) {
+			if _, err := unpackAll(bytes.NewReader(archive[:n])); !errors.Is(err, ErrDamaged) {
 				t.Errorf("cut off at %d: error %v", n, err)
 			}
 		}
 		for n := len(archive) - 20; n < len(archive); n++ {
-			if _, err := unpack(bytes.NewReader(archive[:n])); !errors.Is(err, ErrDamaged) {
+			if _, err := unpackAll(bytes.NewReader(archive[:n])); !errors.Is(err, ErrDamaged) {
 				t.Errorf("cut off at %d: error %v", n, err)
 			}
 		}
@@ -118,14 +118,14 @@ func TestUnpackRefusesDamage(t *testing.T) {
 		}
 	})
 	t.Run("an archive with something behind it", func(t *testing.T) {
-		if _, err := unpack(bytes.NewReader(append(bytes.Clone(archive), "more"...))); !errors.Is(err, ErrDamaged) {
+		if _, err := unpackAll(bytes.NewReader(append(bytes.Clone(archive), "more"...))); !errors.Is(err, ErrDamaged) {
 			t.Errorf("error %v", err)
 		}
 	})
 }
 
-// compressed returns the content of an archive as a zstd stream.
-func compressed(t testing.TB, inside []byte) []byte {
+// compressZstd returns the content of an archive as a zstd stream.
+func compressZstd(t testing.TB, inside []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
@@ -166,7 +166,7 @@ func TestUnpackRefusesWrongInsides(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := unpack(bytes.NewReader(compressed(t, test.inside)))
+			_, err := unpackAll(bytes.NewReader(compressZstd(t, test.inside)))
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want ErrDamaged with %q", err, test.want)
 			}
@@ -183,14 +183,14 @@ func TestUnpackBoundsMemory(t *testing.T) {
 		}
 		// The content is larger than one block, so that the encoder does not reduce the window to the content size.
 		for range 3 {
-			if _, err := w.Write(noise(9, 200_000)); err != nil {
+			if _, err := w.Write(randomContent(9, 200_000)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := unpack(&b); !errors.Is(err, ErrDamaged) {
+		if _, err := unpackAll(&b); !errors.Is(err, ErrDamaged) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -210,10 +210,10 @@ func TestUnpackBoundsMemory(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	_, p := writeTest(f)
 	f.Add(archiveOf(f, p, sumOf(azure), sumOf(empty)))
-	f.Add(compressed(f, []byte(archiveMagic+"E\x00\x00\x00\x00")))
+	f.Add(compressZstd(f, []byte(archiveMagic+"E\x00\x00\x00\x00")))
 	f.Add([]byte("no archive"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := unpack(bytes.NewReader(data))
+		got, err := unpackAll(bytes.NewReader(data))
 		for sum, content := range got {
 			if sumOf(content) != sum {
 				t.Errorf("content does not match its digest (error %v)", err)
@@ -229,7 +229,7 @@ func FuzzUnpackInside(f *testing.F) {
 	f.Add(slices.Concat([]byte(archiveMagic), []byte{'F'}, mustHex(sumOf(empty)), make([]byte, 8),
 		[]byte("E\x00\x00\x00\x01")))
 	f.Fuzz(func(t *testing.T, inside []byte) {
-		got, err := unpack(bytes.NewReader(compressed(t, inside)))
+		got, err := unpackAll(bytes.NewReader(compressZstd(t, inside)))
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Errorf("error %v is no ErrDamaged", err)
 		}

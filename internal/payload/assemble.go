@@ -39,7 +39,7 @@ func (p *Payload) Archive(sums []string) (*Archive, error) {
 		wanted[sum] = true
 	}
 	a := &Archive{Name: p.archiveName(wanted)}
-	if err := p.assemble(a, wanted); err != nil {
+	if err := p.assembleArchive(a, wanted); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the files that a host lacks from the payload in %s: %w", p.directory, err), a.Close())
 	}
 	return a, nil
@@ -53,7 +53,7 @@ func (p *Payload) archiveName(wanted map[string]bool) string {
 	return hex.EncodeToString(digest[:])
 }
 
-func (p *Payload) assemble(a *Archive, wanted map[string]bool) error {
+func (p *Payload) assembleArchive(a *Archive, wanted map[string]bool) error {
 	count := uint32(len(wanted)) //nolint:gosec // G115: files of one payload
 	a.addFrame([]byte(archiveMagic))
 	for _, pack := range p.manifest.Packs {
@@ -67,7 +67,7 @@ func (p *Payload) assemble(a *Archive, wanted map[string]bool) error {
 			delete(wanted, sum)
 		}
 	}
-	for _, f := range p.manifest.sendable() {
+	for _, f := range p.manifest.sendableFiles() {
 		if !wanted[f.SHA256] {
 			continue
 		}
@@ -84,7 +84,7 @@ func (p *Payload) assemble(a *Archive, wanted map[string]bool) error {
 }
 
 func (p *Payload) addPack(a *Archive, pack Pack) error {
-	if err := p.prove(pack.SHA256, func() error { return p.verifyPack(pack) }); err != nil {
+	if err := p.verifyOnce(pack.SHA256, func() error { return p.verifyPack(pack) }); err != nil {
 		return err
 	}
 	return a.addStored(p.packPath(pack))
@@ -99,14 +99,14 @@ func (p *Payload) addFile(a *Archive, f File) error {
 		return err
 	}
 	a.addFrame(header)
-	if f.Size < leastCompressed {
-		content, err := p.content(f)
+	if f.Size < minCompressedBytes {
+		content, err := p.readContent(f)
 		if len(content) > 0 {
 			a.addFrame(content)
 		}
 		return err
 	}
-	if err := p.prove(f.SHA256, func() error { return p.verify(f) }); err != nil {
+	if err := p.verifyOnce(f.SHA256, func() error { return p.verifyFile(f) }); err != nil {
 		return err
 	}
 	err = a.addStored(p.storePath(f.SHA256) + zstdSuffix)
@@ -116,18 +116,18 @@ func (p *Payload) addFile(a *Archive, f File) error {
 	return err
 }
 
-// prove verifies content to be sent against its digest, once. Each host verifies the content too, but cannot
+// verifyOnce verifies content to be sent against its digest, once. Each host verifies the content too, but cannot
 // determine that the content was already damaged in the store.
-func (p *Payload) prove(sum string, verify func() error) error {
-	p.proofs.Lock()
-	defer p.proofs.Unlock()
-	if p.proven[sum] {
+func (p *Payload) verifyOnce(sum string, verify func() error) error {
+	p.verifiedMu.Lock()
+	defer p.verifiedMu.Unlock()
+	if p.verified[sum] {
 		return nil
 	}
 	if err := verify(); err != nil {
 		return fmt.Errorf("%w; build the payload again with `make payload`", err)
 	}
-	p.proven[sum] = true
+	p.verified[sum] = true
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (a *Archive) addStored(path string) error {
 	if err != nil {
 		return err
 	}
-	a.add(&storedFile{path: path}, info.Size())
+	a.addPiece(&storedFile{path: path}, info.Size())
 	return nil
 }
 
@@ -155,8 +155,8 @@ func (a *Archive) addUncompressed(path string) error {
 			block |= 1
 		}
 		header = append(header, byte(block), byte(block>>8), byte(block>>16)) //nolint:gosec // G115: the lowest byte is wanted
-		a.add(bytes.NewReader(header), int64(len(header)))
-		a.add(&storedPart{content, at}, n)
+		a.addPiece(bytes.NewReader(header), int64(len(header)))
+		a.addPiece(&storedPart{content, at}, n)
 		header = nil
 	}
 	return nil
@@ -173,14 +173,14 @@ type storedFile struct {
 
 // ReadAt implements io.ReaderAt.
 func (s *storedFile) ReadAt(b []byte, offset int64) (int, error) {
-	file, err := s.open()
+	file, err := s.openOnce()
 	if err != nil {
 		return 0, err
 	}
 	return file.ReadAt(b, offset)
 }
 
-func (s *storedFile) open() (*os.File, error) {
+func (s *storedFile) openOnce() (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -223,10 +223,10 @@ func (a *Archive) addFrame(content []byte) {
 	const singleSegment, lastBlock = 1 << 5, 1
 	n := len(content)
 	frame := append([]byte{0x28, 0xb5, 0x2f, 0xfd, singleSegment, byte(n), byte(n<<3 | lastBlock), byte(n >> 5), 0}, content...) //nolint:gosec // G115: n is small
-	a.add(bytes.NewReader(frame), int64(len(frame)))
+	a.addPiece(bytes.NewReader(frame), int64(len(frame)))
 }
 
-func (a *Archive) add(content io.ReaderAt, size int64) {
+func (a *Archive) addPiece(content io.ReaderAt, size int64) {
 	a.Size += size
 	a.pieces = append(a.pieces, piece{end: a.Size, content: content, size: size})
 }

@@ -26,7 +26,7 @@ func TestArchive(t *testing.T) {
 			for _, content := range wanted {
 				sums = append(sums, sumOf(content))
 			}
-			got, err := unpack(iotest.OneByteReader(bytes.NewReader(archiveOf(t, p, sums...))))
+			got, err := unpackAll(iotest.OneByteReader(bytes.NewReader(archiveOf(t, p, sums...))))
 			if err != nil || len(got) != len(wanted) {
 				t.Fatalf("got %d files, error %v", len(got), err)
 			}
@@ -41,7 +41,7 @@ func TestArchive(t *testing.T) {
 		_, first := writeRelease(t, 1)
 		_, second := writeRelease(t, 2, first)
 		patch := second.Manifest().Patches[0].SHA256
-		got, err := unpack(bytes.NewReader(archiveOf(t, second, patch)))
+		got, err := unpackAll(bytes.NewReader(archiveOf(t, second, patch)))
 		if err != nil || len(got) != 1 || sumOf(got[patch]) != patch {
 			t.Errorf("got %d files, error %v", len(got), err)
 		}
@@ -146,9 +146,9 @@ func TestDamageInTheStoreIsFoundBeforeItIsSent(t *testing.T) {
 
 // The error of Load advises the administrator to add a missing file to the store uncompressed.
 func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
-	for _, content := range [][]byte{kubelet, noise(5, 128<<10), noise(6, 256)} {
+	for _, content := range [][]byte{kubelet, randomContent(5, 128<<10), randomContent(6, 256)} {
 		build := testBuild()
-		build.Components[1] = source("kubelet", true, map[string][]byte{"kubelet.exe": content}, "kubelet.exe")
+		build.Components[1] = newSource("kubelet", true, map[string][]byte{"kubelet.exe": content}, "kubelet.exe")
 		dir := t.TempDir()
 		p, err := Write(dir, build)
 		if err != nil {
@@ -161,7 +161,7 @@ func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
 		if p, err = Load(dir); err != nil {
 			t.Fatal(err)
 		}
-		got, err := unpack(bytes.NewReader(archiveOf(t, p, sumOf(content), sumOf(azure))))
+		got, err := unpackAll(bytes.NewReader(archiveOf(t, p, sumOf(content), sumOf(azure))))
 		if err != nil || !bytes.Equal(got[sumOf(content)], content) || !bytes.Equal(got[sumOf(azure)], azure) {
 			t.Errorf("of %d bytes arrive %d (%v)", len(content), len(got[sumOf(content)]), err)
 		}

@@ -73,8 +73,8 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// On reports whether hosts of an Infrastructure platform type receive the component.
-func (c Component) On(platform string) bool {
+// IsForPlatform reports whether hosts of an Infrastructure platform type receive the component.
+func (c Component) IsForPlatform(platform string) bool {
 	return len(c.Platforms) == 0 || slices.Contains(c.Platforms, platform)
 }
 
@@ -87,8 +87,8 @@ func (m Manifest) Component(name string) (Component, bool) {
 	return m.Components[i], true
 }
 
-// files returns each distinct file of the manifest once, in manifest order.
-func (m Manifest) files() []File {
+// distinctFiles returns each distinct file of the manifest once, in manifest order.
+func (m Manifest) distinctFiles() []File {
 	var files []File
 	seen := map[string]bool{}
 	for _, c := range m.Components {
@@ -102,11 +102,11 @@ func (m Manifest) files() []File {
 	return files
 }
 
-// sendable returns the possible content of an archive: files followed by patches, in manifest order.
-func (m Manifest) sendable() []File {
-	files := m.files()
+// sendableFiles returns the possible content of an archive: files followed by patches, in manifest order.
+func (m Manifest) sendableFiles() []File {
+	files := m.distinctFiles()
 	for _, patch := range m.Patches {
-		files = append(files, patch.file())
+		files = append(files, patch.asFile())
 	}
 	return files
 }

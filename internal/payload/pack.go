@@ -19,8 +19,8 @@ const wireLevel = zstd.SpeedBestCompression
 // it is sent uncompressed before all archives.
 func (p *Payload) writePacks() ([]Pack, error) {
 	var files []File
-	for _, f := range p.manifest.files() {
-		if p.forEveryPlatform(f.SHA256) {
+	for _, f := range p.manifest.distinctFiles() {
+		if p.isForEveryPlatform(f.SHA256) {
 			files = append(files, f)
 		}
 	}
@@ -45,8 +45,8 @@ func (p *Payload) writePacks() ([]Pack, error) {
 	return []Pack{pack}, os.Rename(path, p.packPath(pack))
 }
 
-// forEveryPlatform reports whether the file belongs to a component for hosts of all platforms, other than the agent.
-func (p *Payload) forEveryPlatform(sum string) bool {
+// isForEveryPlatform reports whether the file belongs to a component for hosts of all platforms, other than the agent.
+func (p *Payload) isForEveryPlatform(sum string) bool {
 	for _, c := range p.manifest.Components {
 		if len(c.Platforms) > 0 || c.Name == ComponentAgent {
 			continue

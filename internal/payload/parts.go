@@ -71,14 +71,14 @@ func (p *Payload) Verify() error {
 			continue
 		}
 		for _, f := range c.Files {
-			if err := p.verify(f); err != nil {
+			if err := p.verifyFile(f); err != nil {
 				return fmt.Errorf("component %s: file %s: %w; build the payload again", c.Name, f.Path, err)
 			}
 		}
 	}
 	for _, patch := range p.manifest.Patches {
 		// Without the patch, hosts receive the complete file.
-		if err := p.verify(patch.file()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := p.verifyFile(patch.asFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("patch from %s to %s: %w; build the payload again", patch.From, patch.To, err)
 		}
 	}
@@ -90,8 +90,8 @@ func (p *Payload) Verify() error {
 	return nil
 }
 
-func (p *Payload) verify(f File) error {
-	content, err := p.open(f)
+func (p *Payload) verifyFile(f File) error {
+	content, err := p.openFile(f)
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ type PatchHeader struct {
 	ToSize     int64
 }
 
-// MakePatch writes a patch from one content to another. The output is deterministic. MakePatch needs about three
+// CreatePatch writes a patch from one content to another. The output is deterministic. CreatePatch needs about three
 // times as much memory as the size of the contents.
-func MakePatch(w io.Writer, from, to []byte) error {
+func CreatePatch(w io.Writer, from, to []byte) error {
 	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to),
 		ToSize: int64(len(to))}
 	if len(from) == 0 || len(to) == 0 {
@@ -59,7 +59,7 @@ func MakePatch(w io.Writer, from, to []byte) error {
 	if err != nil {
 		return fmt.Errorf("make a patch: %w", err)
 	}
-	if _, err := w.Write(header.encode()); err != nil {
+	if _, err := w.Write(header.encodeHeader()); err != nil {
 		return fmt.Errorf("make a patch: %w", err)
 	}
 	encoder.ResetContentSize(w, header.ToSize)
@@ -106,7 +106,7 @@ func AsPatch(content io.Reader) (whole io.Reader, patch bool, err error) {
 	return r, string(start) == patchMagic, nil
 }
 
-func (h PatchHeader) encode() []byte {
+func (h PatchHeader) encodeHeader() []byte {
 	data := []byte(patchMagic)
 	for _, end := range []struct {
 		sum  string
@@ -114,7 +114,7 @@ func (h PatchHeader) encode() []byte {
 	}{{h.FromSHA256, h.FromSize}, {h.ToSHA256, h.ToSize}} {
 		digest, err := hex.DecodeString(end.sum)
 		if err != nil || len(digest) != sha256.Size {
-			panic(fmt.Sprintf("encode a patch: %q is not a SHA-256 digest", end.sum)) // MakePatch computed the digests.
+			panic(fmt.Sprintf("encode a patch: %q is not a SHA-256 digest", end.sum)) // CreatePatch computed the digests.
 		}
 		data = binary.BigEndian.AppendUint64(append(data, digest...), uint64(end.size)) //nolint:gosec // G115: no size is negative
 	}

@@ -12,27 +12,27 @@ import (
 	"testing/iotest"
 )
 
-// release returns content in which every 64th byte depends on the release, like the addresses in an executable.
-func release(number byte, size int) []byte {
-	content := noise(7, size)
+// releaseContent returns content in which every 64th byte depends on the release, like the addresses in an executable.
+func releaseContent(number byte, size int) []byte {
+	content := randomContent(7, size)
 	for i := 0; i < size; i += 64 {
 		content[i] += number
 	}
 	return content
 }
 
-func makePatch(t testing.TB, from, to []byte) []byte {
+func mustCreatePatch(t testing.TB, from, to []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := MakePatch(&b, from, to); err != nil {
+	if err := CreatePatch(&b, from, to); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 func TestPatch(t *testing.T) {
-	from, to := release(1, 400_000), release(2, 410_000)
-	patch := makePatch(t, from, to)
+	from, to := releaseContent(1, 400_000), releaseContent(2, 410_000)
+	patch := mustCreatePatch(t, from, to)
 
 	t.Run("the old file and the patch make the new file", func(t *testing.T) {
 		var got bytes.Buffer
@@ -51,14 +51,14 @@ func TestPatch(t *testing.T) {
 		}
 	})
 	t.Run("equal input gives equal bytes", func(t *testing.T) {
-		if !bytes.Equal(patch, makePatch(t, from, to)) {
+		if !bytes.Equal(patch, mustCreatePatch(t, from, to)) {
 			t.Error("the patches differ")
 		}
 	})
 	t.Run("files of very different size are no problem", func(t *testing.T) {
 		for _, pair := range [][2][]byte{{from[:1], to}, {from, to[:1]}, {from, from}} {
 			var got bytes.Buffer
-			if _, err := ApplyPatch(&got, pair[0], bytes.NewReader(makePatch(t, pair[0], pair[1]))); err != nil ||
+			if _, err := ApplyPatch(&got, pair[0], bytes.NewReader(mustCreatePatch(t, pair[0], pair[1]))); err != nil ||
 				!bytes.Equal(got.Bytes(), pair[1]) {
 				t.Errorf("from %d to %d bytes: got %d, error %v", len(pair[0]), len(pair[1]), got.Len(), err)
 			}
@@ -66,7 +66,7 @@ func TestPatch(t *testing.T) {
 	})
 	t.Run("an empty file is refused", func(t *testing.T) {
 		for _, pair := range [][2][]byte{{nil, to}, {from, nil}} {
-			if err := MakePatch(io.Discard, pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "empty") {
+			if err := CreatePatch(io.Discard, pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "empty") {
 				t.Errorf("got error %v", err)
 			}
 		}
@@ -103,8 +103,8 @@ type writerFunc func([]byte) (int, error)
 func (w writerFunc) Write(b []byte) (int, error) { return w(b) }
 
 func TestDamagedPatch(t *testing.T) {
-	from, to := release(1, 60_000), release(2, 61_000)
-	patch := makePatch(t, from, to)
+	from, to := releaseContent(1, 60_000), releaseContent(2, 61_000)
+	patch := mustCreatePatch(t, from, to)
 	changed := func(at int) []byte {
 		c := slices.Clone(patch)
 		c[at] ^= 0x10
@@ -134,8 +134,8 @@ func TestDamagedPatch(t *testing.T) {
 }
 
 func FuzzApplyPatch(f *testing.F) {
-	from, to := release(1, 5000), release(2, 5000)
-	patch := makePatch(f, from, to)
+	from, to := releaseContent(1, 5000), releaseContent(2, 5000)
+	patch := mustCreatePatch(f, from, to)
 	f.Add(patch)
 	f.Add(patch[:patchHeader])
 	f.Add(patch[:len(patch)-3])
@@ -153,13 +153,13 @@ func FuzzApplyPatch(f *testing.F) {
 
 func FuzzPatchRoundTrip(f *testing.F) {
 	f.Add([]byte("old content"), []byte("new content"))
-	f.Add(release(1, 3000), release(2, 100))
+	f.Add(releaseContent(1, 3000), releaseContent(2, 100))
 	f.Fuzz(func(t *testing.T, from, to []byte) {
 		if len(from) == 0 || len(to) == 0 {
 			return
 		}
 		var got bytes.Buffer
-		if _, err := ApplyPatch(&got, from, bytes.NewReader(makePatch(t, from, to))); err != nil ||
+		if _, err := ApplyPatch(&got, from, bytes.NewReader(mustCreatePatch(t, from, to))); err != nil ||
 			!bytes.Equal(got.Bytes(), to) {
 			t.Errorf("got %s, error %v", hex.EncodeToString(got.Bytes()), err)
 		}
@@ -167,7 +167,7 @@ func FuzzPatchRoundTrip(f *testing.F) {
 }
 
 func TestAsPatch(t *testing.T) {
-	patch := makePatch(t, []byte("old content"), []byte("new content"))
+	patch := mustCreatePatch(t, []byte("old content"), []byte("new content"))
 	for name, c := range map[string]struct {
 		content []byte
 		want    bool

@@ -12,8 +12,8 @@ import (
 // Patches returns the patches that create a file of this payload from other files, ordered by size.
 func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]) }
 
-// file returns the patch as a file of the store.
-func (p Patch) file() File { return File{Path: "patch to " + p.To, Size: p.Size, SHA256: p.SHA256} }
+// asFile returns the patch as a file of the store.
+func (p Patch) asFile() File { return File{Path: "patch to " + p.To, Size: p.Size, SHA256: p.SHA256} }
 
 // patchesIf returns the matching patches of the manifest by the digest of the new file, ordered by size.
 func (m Manifest) patchesIf(holds func(Patch) bool) map[string][]Patch {
@@ -35,7 +35,7 @@ func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 	var patches []Patch
 	made := map[Patch]bool{}
 	for _, old := range earlier {
-		for _, change := range changes(old.manifest, p.manifest) {
+		for _, change := range changedFiles(old.manifest, p.manifest) {
 			ends := Patch{From: change.from.SHA256, To: change.to.SHA256}
 			if made[ends] {
 				continue
@@ -55,11 +55,11 @@ func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 
 type change struct{ from, to File }
 
-// changes returns pairs of files with the same component and path but different content, unless the earlier payload
+// changedFiles returns pairs of files with the same component and path but different content, unless the earlier payload
 // contains the new content elsewhere.
-func changes(earlier, now Manifest) []change {
+func changedFiles(earlier, now Manifest) []change {
 	known := map[string]bool{}
-	for _, f := range earlier.files() {
+	for _, f := range earlier.distinctFiles() {
 		known[f.SHA256] = true
 	}
 	var list []change
@@ -80,16 +80,16 @@ func changes(earlier, now Manifest) []change {
 
 // writePatch returns nil if the patch is not smaller than the compressed file.
 func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
-	from, err := old.content(c.from)
+	from, err := old.readContent(c.from)
 	if err != nil {
 		return nil, err
 	}
-	to, err := p.content(c.to)
+	to, err := p.readContent(c.to)
 	if err != nil {
 		return nil, err
 	}
 	var data bytes.Buffer
-	if err := MakePatch(&data, from, to); err != nil {
+	if err := CreatePatch(&data, from, to); err != nil {
 		return nil, err
 	}
 	if compressed, err := p.compressedSize(to); err != nil || int64(data.Len()) >= compressed {
@@ -100,13 +100,13 @@ func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
 		return nil, err
 	}
 	patch := &Patch{From: c.from.SHA256, To: c.to.SHA256, Size: int64(data.Len()), SHA256: digestOf(data.Bytes())}
-	_, err = p.storeFile(patch.file().Path, func() (io.ReadCloser, error) {
+	_, err = p.storeFile(patch.asFile().Path, func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data.Bytes())), nil
 	}, true)
 	return patch, err
 }
 
-func (p *Payload) content(f File) ([]byte, error) {
+func (p *Payload) readContent(f File) ([]byte, error) {
 	r, err := p.Open(f.SHA256)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ func writeRelease(t *testing.T, number byte, earlier ...*Payload) (string, *Payl
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "payload")
 	p, err := Write(dir, Build{Version: "v10.0.0", Earlier: earlier, Components: []Source{
-		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
-		source("kubelet", true, map[string][]byte{"kubelet.exe": release(number, 200_000), "new.exe": noise(uint64(number)+50,
+		newSource("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
+		newSource("kubelet", true, map[string][]byte{"kubelet.exe": releaseContent(number, 200_000), "new.exe": randomContent(uint64(number)+50,
 			5000)}, "kubelet.exe", "new.exe"),
 	}})
 	if err != nil {
@@ -31,7 +31,7 @@ func TestPatchesOfAPayload(t *testing.T) {
 	_, first := writeRelease(t, 1)
 	_, second := writeRelease(t, 2, first)
 	dir, third := writeRelease(t, 3, second, first, second)
-	from, to := sumOf(release(1, 200_000)), sumOf(release(3, 200_000))
+	from, to := sumOf(releaseContent(1, 200_000)), sumOf(releaseContent(3, 200_000))
 
 	t.Run("there is one from each earlier payload, to changed files only, and none that is larger than the file", func(t *testing.T) {
 		if len(first.Manifest().Patches) != 0 || len(second.Manifest().Patches) != 1 || len(third.Manifest().Patches) != 2 {
@@ -54,7 +54,7 @@ func TestPatchesOfAPayload(t *testing.T) {
 			}
 			defer r.Close()
 			var got bytes.Buffer
-			if header, err := ApplyPatch(&got, release(1, 200_000), r); err != nil || header.ToSHA256 != to || sumOf(got.Bytes()) != to {
+			if header, err := ApplyPatch(&got, releaseContent(1, 200_000), r); err != nil || header.ToSHA256 != to || sumOf(got.Bytes()) != to {
 				t.Errorf("got header %+v, error %v", header, err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestPatchesOfAPayload(t *testing.T) {
 func TestPrune(t *testing.T) {
 	_, first := writeRelease(t, 1)
 	dir, p := writeRelease(t, 2, first)
-	for _, name := range []string{sumOf(release(1, 200_000)) + ".zst", sumOf(azure), strings.Repeat("a", 64) + ".pack",
+	for _, name := range []string{sumOf(releaseContent(1, 200_000)) + ".zst", sumOf(azure), strings.Repeat("a", 64) + ".pack",
 		".partial-1"} {
 		if err := os.WriteFile(filepath.Join(dir, "store", name), azure, 0o644); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestPrune(t *testing.T) {
 			t.Errorf("there were %d bytes and now are %d, error %v", before, after, err)
 		}
 		p, err := Load(dir)
-		if err != nil || len(p.Patches(sumOf(release(2, 200_000)))) != 1 {
+		if err != nil || len(p.Patches(sumOf(releaseContent(2, 200_000)))) != 1 {
 			t.Errorf("error %v", err)
 		}
 	})

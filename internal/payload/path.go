@@ -18,15 +18,15 @@ func validatePath(path string) error {
 		return fmt.Errorf("file %.40q…: the path is longer than %d characters", path, maxPathLength)
 	}
 	for _, name := range strings.Split(path, `\`) {
-		if why := refuseName(name); why != "" {
+		if why := describeNameFault(name); why != "" {
 			return fmt.Errorf("file %q: %s", path, why)
 		}
 	}
 	return nil
 }
 
-// refuseName returns the fault of one part of a path, or an empty string.
-func refuseName(name string) string {
+// describeNameFault returns the fault of one part of a path, or an empty string.
+func describeNameFault(name string) string {
 	switch {
 	case name == "":
 		return "the path is absolute or has an empty part"
@@ -38,14 +38,14 @@ func refuseName(name string) string {
 		return r < 0x20 || r > 0x7e || strings.ContainsRune(`<>:"/|?*`, r)
 	}):
 		return "the path contains a character that is not allowed"
-	case reservedName(name):
+	case isReservedName(name):
 		return "the path contains a device name of Windows"
 	}
 	return ""
 }
 
-// reservedName reports whether the name is a device name, which Windows reserves with any extension.
-func reservedName(name string) bool {
+// isReservedName reports whether the name is a device name, which Windows reserves with any extension.
+func isReservedName(name string) bool {
 	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	base = strings.TrimRight(base, " ")
 	switch base {

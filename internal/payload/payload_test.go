@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// noise returns incompressible content that is the same in every run.
-func noise(seed uint64, size int) []byte {
+// randomContent returns incompressible content that is the same in every run.
+func randomContent(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	r.Read(b)
@@ -27,7 +27,7 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-func source(name string, required bool, files map[string][]byte, order ...string) Source {
+func newSource(name string, required bool, files map[string][]byte, order ...string) Source {
 	s := Source{Component: Component{Name: name, Version: "v1", Source: "example.org/" + name + "@v1", Required: required}}
 	for _, path := range order {
 		content := files[path]
@@ -38,20 +38,20 @@ func source(name string, required bool, files map[string][]byte, order ...string
 }
 
 var (
-	kubelet = noise(1, 300_000)
-	shared  = append(noise(2, 200_000), kubelet[:100_000]...)
+	kubelet = randomContent(1, 300_000)
+	shared  = append(randomContent(2, 200_000), kubelet[:100_000]...)
 	empty   []byte
-	agent   = noise(3, 50_000)
-	azure   = noise(4, 10_000)
+	agent   = randomContent(3, 50_000)
+	azure   = randomContent(4, 10_000)
 )
 
 func testBuild() Build {
-	azureSource := source("azure-cloud-node-manager", false, map[string][]byte{"a.exe": azure}, "a.exe")
+	azureSource := newSource("azure-cloud-node-manager", false, map[string][]byte{"a.exe": azure}, "a.exe")
 	azureSource.Platforms = []string{"Azure"}
 	return Build{Version: "v10.0.0", Components: []Source{
-		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
-		source("kubelet", true, map[string][]byte{"kubelet.exe": kubelet}, "kubelet.exe"),
-		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty},
+		newSource("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
+		newSource("kubelet", true, map[string][]byte{"kubelet.exe": kubelet}, "kubelet.exe"),
+		newSource("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty},
 			`bin\shared.exe`, `bin\empty.txt`),
 		azureSource,
 	}}
@@ -137,7 +137,7 @@ func TestWriteAndLoad(t *testing.T) {
 		if _, err := Write(b, testBuild()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := tree(t, b), tree(t, a); got != want {
+		if got, want := describeTree(t, b), describeTree(t, a); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
@@ -180,7 +180,7 @@ func TestWriteAndLoad(t *testing.T) {
 	})
 }
 
-func tree(t *testing.T, dir string) string {
+func describeTree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -9,7 +9,7 @@ import (
 func TestTheSizeOfAnArchiveIsKnownWithoutReadingIt(t *testing.T) {
 	_, p := writeTest(t)
 	var all []string
-	for _, f := range p.Manifest().files() {
+	for _, f := range p.Manifest().distinctFiles() {
 		if agent, err := p.Agent(); err == nil && agent.SHA256 != f.SHA256 {
 			all = append(all, f.SHA256)
 		}

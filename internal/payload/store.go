@@ -21,9 +21,9 @@ const (
 	// zstdSuffix marks a compressed file or patch of the store, as sent to hosts. The agent, which is sent
 	// uncompressed, and files that are too small to compress are stored uncompressed.
 	zstdSuffix = ".zst"
-	// leastCompressed is the minimum size of compressed files in bytes: the frame of a smaller file does not contain
+	// minCompressedBytes is the minimum size of compressed files in bytes: the frame of a smaller file does not contain
 	// the content size.
-	leastCompressed = 256
+	minCompressedBytes = 256
 	// packSuffix marks a pack, which is stored under its own digest.
 	packSuffix = ".pack"
 )
@@ -42,8 +42,8 @@ type Payload struct {
 	missing   map[string]error
 	patches   map[string][]Patch // by the digest of the new file, ordered by size
 
-	proofs sync.Mutex
-	proven map[string]bool // by the digest of verified content
+	verifiedMu sync.Mutex
+	verified   map[string]bool // by the digest of verified content
 }
 
 // Load reads the manifest in a directory and checks that the store contains all files of all required components with
@@ -58,11 +58,11 @@ func Load(directory string) (*Payload, error) {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, err)
 	}
 	p := &Payload{directory: directory, digest: digestOf(data), manifest: manifest, bySum: map[string]File{},
-		missing: map[string]error{}, proven: map[string]bool{}}
+		missing: map[string]error{}, verified: map[string]bool{}}
 	for _, a := range manifest.Absent {
 		p.missing[a.Name] = fmt.Errorf("the payload has no component %s: %s", a.Name, a.Reason)
 	}
-	for _, f := range manifest.sendable() {
+	for _, f := range manifest.sendableFiles() {
 		p.bySum[f.SHA256] = f
 	}
 	faults := p.checkPacks()
@@ -78,7 +78,7 @@ func Load(directory string) (*Payload, error) {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
 	}
 	// Without a complete patch, the file itself is sent.
-	p.patches = manifest.patchesIf(func(patch Patch) bool { return p.checkFile(patch.file()) == nil })
+	p.patches = manifest.patchesIf(func(patch Patch) bool { return p.checkFile(patch.asFile()) == nil })
 	return p, nil
 }
 
@@ -108,7 +108,7 @@ func (p *Payload) Gaps() []error {
 func (p *Payload) Components(platform string) []Component {
 	var components []Component
 	for _, c := range p.manifest.Components {
-		if c.On(platform) && p.missing[c.Name] == nil {
+		if c.IsForPlatform(platform) && p.missing[c.Name] == nil {
 			components = append(components, c)
 		}
 	}
@@ -134,7 +134,7 @@ func (p *Payload) OpenAgent() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.prove(f.SHA256, func() error { return p.verify(f) }); err != nil {
+	if err := p.verifyOnce(f.SHA256, func() error { return p.verifyFile(f) }); err != nil {
 		return nil, err
 	}
 	file, compressed, err := p.openStored(f.SHA256)
@@ -242,10 +242,10 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	if !known {
 		return nil, fmt.Errorf("the payload in %s has no file with sha256 %s", p.directory, sum)
 	}
-	return p.open(f)
+	return p.openFile(f)
 }
 
-func (p *Payload) open(f File) (io.ReadCloser, error) {
+func (p *Payload) openFile(f File) (io.ReadCloser, error) {
 	file, compressed, err := p.openStored(f.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)

@@ -54,7 +54,7 @@ func Write(directory string, build Build) (*Payload, error) {
 	if err := p.manifest.Validate(); err != nil {
 		return nil, fmt.Errorf("write the payload: its manifest would not be valid: %w", err)
 	}
-	for _, f := range p.manifest.files() {
+	for _, f := range p.manifest.distinctFiles() {
 		p.bySum[f.SHA256] = f
 	}
 	var patchErr, packErr error
@@ -105,11 +105,11 @@ func (p *Payload) storeFile(path string, open func() (io.ReadCloser, error), com
 	f.SHA256 = hex.EncodeToString(hash.Sum(nil))
 
 	target, other := p.storePath(f.SHA256), p.storePath(f.SHA256)+zstdSuffix
-	compress = compress && f.Size >= leastCompressed
+	compress = compress && f.Size >= minCompressedBytes
 	if compress {
 		target, other = other, target
 	}
-	if _, err := os.Stat(target); err == nil && p.checkFile(f) == nil && p.verify(f) == nil {
+	if _, err := os.Stat(target); err == nil && p.checkFile(f) == nil && p.verifyFile(f) == nil {
 		return f, nil
 	}
 	content, err = open()

@@ -26,12 +26,12 @@ type operator struct {
 	steps []plan.Step
 }
 
-func converge(t fataler, m *model, spec nodespec.NodeSpec, kill int) []plan.Step {
+func convergeModel(t fataler, m *model, spec nodespec.NodeSpec, kill int) []plan.Step {
 	t.Helper()
 	o := &operator{t: t, m: m, spec: spec, kill: kill}
 	m.Ledger = plan.Record(m.Facts, spec)
 	for _, service := range spec.Services {
-		m.disturbs[service.Name] = m.disturbs[service.Name] || service.DisturbsPods
+		m.disruptive[service.Name] = m.disruptive[service.Name] || service.DisruptsPods
 		m.reads[service.Name] = service.RestartOn
 	}
 	for range 20 {
@@ -41,16 +41,16 @@ func converge(t fataler, m *model, spec nodespec.NodeSpec, kill int) []plan.Step
 			return o.steps
 		}
 		if len(p.Steps) == 0 {
-			o.satisfy(p.Needs)
+			o.satisfyNeeds(p.Needs)
 			continue
 		}
-		o.do(p.Steps)
+		o.executeSteps(p.Steps)
 	}
-	t.Fatalf("no end: %v", names(o.steps[max(0, len(o.steps)-12):]))
+	t.Fatalf("no end: %v", namesOfSteps(o.steps[max(0, len(o.steps)-12):]))
 	return nil
 }
 
-func giveBack(t fataler, m *model, kill int) []plan.Step {
+func restoreModel(t fataler, m *model, kill int) []plan.Step {
 	t.Helper()
 	o := &operator{t: t, m: m, kill: kill}
 	for range 10 {
@@ -58,13 +58,13 @@ func giveBack(t fataler, m *model, kill int) []plan.Step {
 		if len(p.Steps) == 0 {
 			return o.steps
 		}
-		o.do(p.Steps)
+		o.executeSteps(p.Steps)
 	}
-	t.Fatalf("no end: %v", names(o.steps[max(0, len(o.steps)-12):]))
+	t.Fatalf("no end: %v", namesOfSteps(o.steps[max(0, len(o.steps)-12):]))
 	return nil
 }
 
-func (o *operator) satisfy(needs []nodespec.Need) {
+func (o *operator) satisfyNeeds(needs []nodespec.Need) {
 	switch needs[0] {
 	case nodespec.NeedCertificate:
 		if o.m.unread != nil {
@@ -83,12 +83,12 @@ func (o *operator) satisfy(needs []nodespec.Need) {
 	}
 }
 
-func (o *operator) do(steps []plan.Step) {
+func (o *operator) executeSteps(steps []plan.Step) {
 	for i, step := range steps {
 		if o.kill == 0 {
 			o.kill = -1
 			if o.m.blackout {
-				o.m.reboot()
+				o.m.rebootHost()
 			}
 			return
 		}
@@ -99,9 +99,9 @@ func (o *operator) do(steps []plan.Step) {
 		if step.Reason == "" || step.Name != plan.Name(step.Operation) {
 			o.t.Fatalf("step %+v", step)
 		}
-		guarded(o.t, o.m, o.spec, step)
-		o.m.do(step)
-		if o.m.disturbed && !step.DisturbsPods {
+		checkKubeletGuard(o.t, o.m, o.spec, step)
+		o.m.applyStep(step)
+		if o.m.disrupted && !step.DisruptsPods {
 			o.t.Fatalf("%s disturbs pods without saying so", step.Name)
 		}
 		if await, ok := step.Operation.(plan.AwaitNetwork); ok && !slices.ContainsFunc(o.m.Networks,
@@ -114,9 +114,9 @@ func (o *operator) do(steps []plan.Step) {
 	}
 }
 
-// guarded checks the host before a step: the kubelet must not start while the plugin is configured and the pod
+// checkKubeletGuard checks the host before a step: the kubelet must not start while the plugin is configured and the pod
 // network is missing.
-func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
+func checkKubeletGuard(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	t.Helper()
 	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool {
 		return n.Name == m.network && n.Subnet == m.subnet
@@ -134,7 +134,7 @@ func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	}
 }
 
-func names(steps []plan.Step) []string {
+func namesOfSteps(steps []plan.Step) []string {
 	var result []string
 	for _, step := range steps {
 		result = append(result, step.Name)
@@ -142,12 +142,12 @@ func names(steps []plan.Step) []string {
 	return result
 }
 
-// text formats a plan for a golden file.
-func text(p plan.Plan) string {
+// formatPlan formats a plan for a golden file.
+func formatPlan(p plan.Plan) string {
 	var b strings.Builder
 	for _, step := range p.Steps {
 		marks := ""
-		if step.DisturbsPods {
+		if step.DisruptsPods {
 			marks += " [disturbs pods]"
 		}
 		if step.Reboots {

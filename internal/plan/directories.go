@@ -5,10 +5,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func (m *maker) makeDirectories() {
+func (m *planner) makeDirectories() {
 	for _, directory := range m.spec.Directories {
 		if reason := directoryReason(m.facts, directory); reason != "" {
-			m.add(MakeDirectory{Directory: directory}, "%s", reason)
+			m.addOperation(MakeDirectory{Directory: directory}, "%s", reason)
 		}
 	}
 }
@@ -18,18 +18,18 @@ func directoryReason(facts Facts, directory nodespec.Directory) string {
 	switch {
 	case !there:
 		return "folder " + directory.Path + " is not there"
-	case !ownFolder(fact):
+	case !isPlainDirectory(fact):
 		return directory.Path + " is " + kindOf(fact) + " and not a folder"
-	case fact.Foreign && directory.Access.Closed():
+	case fact.Foreign && directory.Access.IsRestricted():
 		return "folder " + directory.Path + " is owned by a non-administrator"
-	case !sameAccess(fact.Access, directory.Access):
+	case !isSameAccess(fact.Access, directory.Access):
 		return accessReason("folder", directory.Path, directory.Access)
 	}
 	return ""
 }
 
-// ownFolder reports whether the path is a directory, and not a link to a directory.
-func ownFolder(fact FileFact) bool { return fact.Directory && fact.LinkTarget == "" }
+// isPlainDirectory reports whether the path is a directory, and not a link to a directory.
+func isPlainDirectory(fact FileFact) bool { return fact.Directory && fact.LinkTarget == "" }
 
 func kindOf(fact FileFact) string {
 	if fact.LinkTarget != "" {
@@ -38,15 +38,15 @@ func kindOf(fact FileFact) string {
 	return "a file"
 }
 
-// FolderObstacle returns the reason why the node cannot use the path as a directory, with instructions for the
+// DescribeDirectoryConflict returns the reason why the node cannot use the path as a directory, with instructions for the
 // administrator; empty if usable. A link or a file of unknown purpose must not be replaced. Outside of C:\k, a
 // directory owned by a user must not be adopted: the user may already have rights to the content. In C:\k, access
 // to the complete tree is restricted.
-func FolderObstacle(path string, fact FileFact) string {
+func DescribeDirectoryConflict(path string, fact FileFact) string {
 	switch {
-	case !ownFolder(fact):
+	case !isPlainDirectory(fact):
 		return path + " is " + kindOf(fact) + "; the node needs a folder there that only administrators can change: move it away"
-	case fact.Foreign && !nodespec.Within(path, nodespec.Root):
+	case fact.Foreign && !nodespec.IsWithin(path, nodespec.Root):
 		return path + " is owned by a non-administrator, or a non-administrator may change its permissions; the node keeps " +
 			"keys and secrets below it: check its content, then move it away or make Administrators the owner " +
 			"(takeown /a /r /f, icacls /reset /t)"
@@ -54,13 +54,13 @@ func FolderObstacle(path string, fact FileFact) string {
 	return ""
 }
 
-// EntryObstacle returns the reason why the node cannot use a directory with these entries, with instructions for
+// DescribeEntryConflict returns the reason why the node cannot use a directory with these entries, with instructions for
 // the administrator; empty if usable. Non-administrators may have had access to the directory before, and a user
 // keeps the rights to an entry after access to the directory is restricted.
-func EntryObstacle(folder string, entries []host.FileInfo) string {
+func DescribeEntryConflict(folder string, entries []host.FileInfo) string {
 	for _, entry := range entries {
 		if entry.Foreign && nodespec.IsNodeEntry(folder, entry.Name) {
-			return FolderObstacle(entry.Path, FileFact{Directory: true, Foreign: true})
+			return DescribeDirectoryConflict(entry.Path, FileFact{Directory: true, Foreign: true})
 		}
 	}
 	return ""

@@ -42,18 +42,18 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := configured(t)
+			m, spec := newConfiguredModel(t)
 			spec.Directories = append(slices.Clone(spec.Directories), nodespec.Directory{Path: folder, Access: test.wanted})
 			m.Files[folder] = test.fact
 			steps := plan.Make(m.Facts, spec).Steps
 			switch {
 			case test.reason == "" && len(steps) > 0:
-				t.Errorf("it has steps: %q", names(steps))
+				t.Errorf("it has steps: %q", namesOfSteps(steps))
 			case test.reason != "" && (len(steps) != 1 || steps[0].Name != "MakeDirectory "+folder ||
 				!strings.Contains(steps[0].Reason, test.reason)):
 				t.Errorf("got %+v, want a step because of %q", steps, test.reason)
 			}
-			obstacle := plan.FolderObstacle(folder, test.fact)
+			obstacle := plan.DescribeDirectoryConflict(folder, test.fact)
 			if test.obstacle == "" && obstacle != "" ||
 				test.obstacle != "" && (!strings.Contains(obstacle, test.obstacle) || !strings.Contains(obstacle, folder)) {
 				t.Errorf("the obstacle is %q, want %q", obstacle, test.obstacle)
@@ -65,7 +65,7 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 // Restricting access to C:\k revokes all rights of users to the content. The agent first checks for content that
 // must not be adopted.
 func TestAFolderOfAUsersInTheNodesOwnFolderIsTaken(t *testing.T) {
-	if obstacle := plan.FolderObstacle(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); obstacle != "" {
+	if obstacle := plan.DescribeDirectoryConflict(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); obstacle != "" {
 		t.Error(obstacle)
 	}
 }

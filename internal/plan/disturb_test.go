@@ -55,7 +55,7 @@ func authorityPEM() string {
 	return string(pem.EncodeToMemory(block))
 }
 
-func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
+func makeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	t.Helper()
 	spec, err := nodespec.Make(in)
 	if err != nil {
@@ -63,19 +63,19 @@ func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	}
 	spec.Identity.Certificate = nodeCertificate()
 	for i, identity := range spec.Identities {
-		spec.Identities[i].Certificate = certificate(identity.CommonName, key(), now.Add(time.Hour))
+		spec.Identities[i].Certificate = newCertificatePEM(identity.CommonName, key(), now.Add(time.Hour))
 	}
 	return spec
 }
 
-// settled returns a host with an applied spec of package nodespec.
-func settled(t *testing.T, spec nodespec.NodeSpec) *model {
+// newAppliedModel returns a host with an applied spec of package nodespec.
+func newAppliedModel(t *testing.T, spec nodespec.NodeSpec) *model {
 	t.Helper()
-	m := fresh()
+	m := newModel()
 	m.overlay, m.network, m.subnet = nodespec.ServiceHybridOverlay, spec.Network.HNSNetwork, spec.Network.PodSubnet
-	converge(t, m, spec, -1)
+	convergeModel(t, m, spec, -1)
 	if p := plan.Make(m.Facts, spec); len(p.Steps)+len(p.Needs) != 0 {
-		t.Fatalf("left to do: %s", text(p))
+		t.Fatalf("left to do: %s", formatPlan(p))
 	}
 	return m
 }
@@ -163,34 +163,34 @@ func TestWhatAChangeDoesToANode(t *testing.T) {
 			before := clusterInputs()
 			after := clusterInputs()
 			test.change(&after)
-			m := settled(t, made(t, before))
-			m.Ledger = plan.Record(m.Facts, made(t, after))
-			p := plan.Make(m.Facts, made(t, after))
-			check(t, p, test.steps, test.restarts, test.disturbs)
+			m := newAppliedModel(t, makeSpec(t, before))
+			m.Ledger = plan.Record(m.Facts, makeSpec(t, after))
+			p := plan.Make(m.Facts, makeSpec(t, after))
+			checkDisruption(t, p, test.steps, test.restarts, test.disturbs)
 			// Objects are removed last, after their replacements exist.
-			if i := slices.IndexFunc(p.Steps, removes); i >= 0 && slices.ContainsFunc(p.Steps[i:], func(step plan.Step) bool { return !removes(step) }) {
-				t.Errorf("something is taken away before the end:\n%s", text(p))
+			if i := slices.IndexFunc(p.Steps, isRemoval); i >= 0 && slices.ContainsFunc(p.Steps[i:], func(step plan.Step) bool { return !isRemoval(step) }) {
+				t.Errorf("something is taken away before the end:\n%s", formatPlan(p))
 			}
-			converge(t, m, made(t, after), -1)
-			back := converge(t, m, made(t, before), -1)
-			if disturbs := slices.ContainsFunc(back, func(step plan.Step) bool { return step.DisturbsPods }); disturbs != test.disturbs {
+			convergeModel(t, m, makeSpec(t, after), -1)
+			back := convergeModel(t, m, makeSpec(t, before), -1)
+			if disturbs := slices.ContainsFunc(back, func(step plan.Step) bool { return step.DisruptsPods }); disturbs != test.disturbs {
 				t.Errorf("back again disturbs pods: %t", disturbs)
 			}
-			if p := plan.Make(m.Facts, made(t, before)); len(p.Steps) != 0 {
-				t.Errorf("left to do: %s", text(p))
+			if p := plan.Make(m.Facts, makeSpec(t, before)); len(p.Steps) != 0 {
+				t.Errorf("left to do: %s", formatPlan(p))
 			}
 		})
 	}
 }
 
-func removes(step plan.Step) bool { _, is := step.Operation.(plan.RemovePath); return is }
+func isRemoval(step plan.Step) bool { _, is := step.Operation.(plan.RemovePath); return is }
 
-func check(t *testing.T, p plan.Plan, wanted, restarts []string, disturbs bool) {
+func checkDisruption(t *testing.T, p plan.Plan, wanted, restarts []string, disturbs bool) {
 	t.Helper()
 	var stopped, started, others []string
 	felt := false
 	for _, step := range p.Steps {
-		felt = felt || step.DisturbsPods
+		felt = felt || step.DisruptsPods
 		switch o := step.Operation.(type) {
 		case plan.StopService:
 			stopped = append(stopped, o.Service)
@@ -205,7 +205,7 @@ func check(t *testing.T, p plan.Plan, wanted, restarts []string, disturbs bool) 
 		t.Errorf("stopped %v, started %v, want %v", stopped, started, restarts)
 	}
 	if felt != disturbs {
-		t.Errorf("disturbs pods: %t:\n%s", felt, text(p))
+		t.Errorf("disturbs pods: %t:\n%s", felt, formatPlan(p))
 	}
 	is := func(name, wanted string) bool {
 		start, open := strings.CutSuffix(wanted, "*")

@@ -19,15 +19,15 @@ func hasAgent(spec nodespec.NodeSpec) bool {
 	})
 }
 
-func (m *maker) addEventSource() {
+func (m *planner) addEventSource() {
 	if hasAgent(m.spec) && !m.facts.EventSource {
-		m.add(AddEventSource{Source: EventSource}, "the event source %s is not registered", EventSource)
+		m.addOperation(AddEventSource{Source: EventSource}, "the event source %s is not registered", EventSource)
 	}
 }
 
-func (r *restorer) eventSource() {
+func (r *restorePlanner) restoreEventSource() {
 	if before := r.facts.Ledger.EventSource; before != nil && !*before && r.facts.EventSource {
-		r.add(RemoveEventSource{Source: EventSource}, false)
+		r.addStep(RemoveEventSource{Source: EventSource}, false)
 	}
 }
 

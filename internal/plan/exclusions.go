@@ -12,52 +12,52 @@ import (
 // exclusions are drift. If Defender refuses a change, the host can still become a node or be restored. The ledger
 // records the refusal, and the change is not retried immediately.
 
-func (m *maker) addExclusions() {
-	if !m.facts.exclusionsCanChange() {
+func (m *planner) addExclusions() {
+	if !m.facts.canChangeExclusions() {
 		return
 	}
 	for _, exclusion := range m.spec.Exclusions {
-		if !excluded(m.facts.Antivirus.Exclusions, exclusion) {
-			m.add(AddExclusion{Exclusion: exclusion}, "Microsoft Defender Antivirus scans files opened by %s", exclusion.Value)
+		if !hasExclusion(m.facts.Antivirus.Exclusions, exclusion) {
+			m.addOperation(AddExclusion{Exclusion: exclusion}, "Microsoft Defender Antivirus scans files opened by %s", exclusion.Value)
 		}
 	}
 }
 
-// exclusion removes an exclusion that the operator added. If Defender's exclusions cannot be read, the step is
+// restoreExclusion removes an exclusion that the operator added. If Defender's exclusions cannot be read, the step is
 // tried once, to report the reason and the remaining exclusion.
-func (r *restorer) exclusion(exclusion host.Exclusion) {
+func (r *restorePlanner) restoreExclusion(exclusion host.Exclusion) {
 	antivirus := r.facts.Antivirus
 	unreadable := antivirus.AtWork && antivirus.Unknown != ""
-	if (unreadable || excluded(antivirus.Exclusions, exclusion)) && !r.facts.refused() {
-		r.add(RemoveExclusion{Exclusion: exclusion}, false)
+	if (unreadable || hasExclusion(antivirus.Exclusions, exclusion)) && !r.facts.hasRefusal() {
+		r.addStep(RemoveExclusion{Exclusion: exclusion}, false)
 	}
 }
 
-// known reports whether the facts contain all relevant exclusions.
-func (a AntivirusFacts) known() bool { return a.AtWork && a.Unknown == "" }
+// isKnown reports whether the facts contain all relevant exclusions.
+func (a AntivirusFacts) isKnown() bool { return a.AtWork && a.Unknown == "" }
 
-func (f Facts) exclusionsCanChange() bool { return f.Antivirus.known() && !f.refused() }
+func (f Facts) canChangeExclusions() bool { return f.Antivirus.isKnown() && !f.hasRefusal() }
 
-// refused reports whether Defender has refused a change since the last boot.
-func (f Facts) refused() bool {
+// hasRefusal reports whether Defender has refused a change since the last boot.
+func (f Facts) hasRefusal() bool {
 	return f.Ledger.Refusal != nil && f.Ledger.Refusal.BootID == f.System.BootID
 }
 
-func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
+func hasExclusion(list []host.Exclusion, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// runs reports whether a process runs from the excluded path, such as a shim of a former release, which runs as
+// isProgramRunning reports whether a process runs from the excluded path, such as a shim of a former release, which runs as
 // long as its container.
-func runs(facts Facts, exclusion host.Exclusion) bool {
+func isProgramRunning(facts Facts, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool {
-		return nodespec.SamePath(process.Path, exclusion.Value)
+		return nodespec.IsSamePath(process.Path, exclusion.Value)
 	})
 }
 
 // WithExclusion returns the ledger with an exclusion that is about to be added and did not exist before.
 func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
-	if !excluded(l.Exclusions, exclusion) {
+	if !hasExclusion(l.Exclusions, exclusion) {
 		l.Exclusions = append(slices.Clip(l.Exclusions), exclusion)
 	}
 	return l
@@ -68,7 +68,7 @@ func NamedExclusions(list []host.Exclusion, ledger Ledger, spec nodespec.NodeSpe
 	named := slices.Concat(spec.Exclusions, ledger.Exclusions)
 	var result []host.Exclusion
 	for _, exclusion := range list {
-		if excluded(named, exclusion) {
+		if hasExclusion(named, exclusion) {
 			result = append(result, exclusion)
 		}
 	}

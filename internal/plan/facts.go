@@ -9,7 +9,7 @@ import (
 )
 
 // Facts are the agent's findings on the host. If gathered without a spec, only System, Agent, Time, Payload,
-// Ledger, Applied, Fallback, their agents, NoFallback, Kept, NodeName and PodSubnet are set.
+// Ledger, Applied, Fallback, their agents, NoRollbackReason, Kept, NodeName and PodSubnet are set.
 type Facts struct {
 	Time   time.Time       `json:"time"` // the host's clock
 	System host.SystemInfo `json:"system"`
@@ -18,16 +18,16 @@ type Facts struct {
 	Applied string `json:"applied,omitempty"`
 	// AppliedAgent is the SHA-256 of the agent that applied this spec; empty if the agent is no longer on the host.
 	AppliedAgent string `json:"appliedAgent,omitempty"`
-	// NoFallback is the reason why this spec cannot become the rollback target when another spec is applied; empty
+	// NoRollbackReason is the reason why this spec cannot become the rollback target when another spec is applied; empty
 	// for none.
-	NoFallback string `json:"noFallback,omitempty"`
-	// Fallback is the digest of the rollback target; empty if none is kept.
-	Fallback string `json:"fallback,omitempty"`
-	// FallbackAgent is the SHA-256 of the agent that applied the rollback target and would roll back the host;
+	NoRollbackReason string `json:"noFallback,omitempty"`
+	// RollbackTarget is the digest of the rollback target; empty if none is kept.
+	RollbackTarget string `json:"fallback,omitempty"`
+	// RollbackAgent is the SHA-256 of the agent that applied the rollback target and would roll back the host;
 	// empty if the agent is no longer on the host.
-	FallbackAgent string `json:"fallbackAgent,omitempty"`
-	// Kept are the directories of releases that the rollback target needs and that therefore are not stale.
-	Kept []string `json:"kept,omitempty"`
+	RollbackAgent string `json:"fallbackAgent,omitempty"`
+	// RollbackReleases are the directories of releases that the rollback target needs and that therefore are not stale.
+	RollbackReleases []string `json:"kept,omitempty"`
 	// Payload maps the sha256 of payload files that are complete on the host to their paths.
 	Payload map[string]string `json:"payload,omitempty"`
 	// NodeName is the name of the Node in the last spec; empty without a spec.

@@ -12,10 +12,10 @@ import (
 
 // The operator plans with facts from a host that an attacker may control.
 func FuzzFactsOfAHost(f *testing.F) {
-	taken := fresh()
+	taken := newModel()
 	taken.Networks = []host.HNSNetwork{{Name: "OVN", Type: "l2bridge"}}
 	taken.Services["kubelet"] = host.Service{}
-	for _, facts := range []plan.Facts{{}, fresh().Facts, taken.Facts} {
+	for _, facts := range []plan.Facts{{}, newModel().Facts, taken.Facts} {
 		text, err := json.Marshal(facts)
 		if err != nil {
 			f.Fatal(err)
@@ -30,7 +30,7 @@ func FuzzFactsOfAHost(f *testing.F) {
 		if json.Unmarshal(text, &facts) != nil || json.Unmarshal(text, &same) != nil {
 			return
 		}
-		for _, spec := range []nodespec.NodeSpec{node(), {}} {
+		for _, spec := range []nodespec.NodeSpec{smallSpec(), {}} {
 			if first, second := plan.Make(facts, spec), plan.Make(same, spec); !reflect.DeepEqual(first, second) {
 				t.Errorf("of %q it makes two plans:\n%v\n%v", text, first, second)
 			}

@@ -13,18 +13,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// keep records a spec as the rollback target.
-func (m *model) keep(spec nodespec.NodeSpec) {
-	m.Fallback, m.Kept = spec.Digest(), nil
+// keepRollbackTarget records a spec as the rollback target.
+func (m *model) keepRollbackTarget(spec nodespec.NodeSpec) {
+	m.RollbackTarget, m.RollbackReleases = spec.Digest(), nil
 	for _, release := range spec.Releases {
-		m.Kept = append(m.Kept, release.Directory)
+		m.RollbackReleases = append(m.RollbackReleases, release.Directory)
 	}
 }
 
-func (m *model) forget() { m.Fallback, m.Kept = "", nil }
+func (m *model) dropRollbackTarget() { m.RollbackTarget, m.RollbackReleases = "", nil }
 
-// attempt applies a spec to the model, and ends after a number of steps.
-func attempt(t fataler, m *model, spec nodespec.NodeSpec, steps int) {
+// applyPartially applies a spec to the model, and ends after a number of steps.
+func applyPartially(t fataler, m *model, spec nodespec.NodeSpec, steps int) {
 	t.Helper()
 	o := &operator{t: t, m: m, spec: spec, kill: steps}
 	m.Ledger = plan.Record(m.Facts, spec)
@@ -33,15 +33,15 @@ func attempt(t fataler, m *model, spec nodespec.NodeSpec, steps int) {
 		if len(p.Steps) == 0 || o.kill < 0 {
 			return
 		}
-		o.do(p.Steps)
+		o.executeSteps(p.Steps)
 	}
-	t.Fatalf("no end: %v", names(o.steps))
+	t.Fatalf("no end: %v", namesOfSteps(o.steps))
 }
 
-// settle commits the change after the rollback target was deleted, with the agent killed once.
-func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
+// commitChange commits the change after the rollback target was deleted, with the agent killed once.
+func commitChange(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 	t.Helper()
-	m.forget()
+	m.dropRollbackTarget()
 	o := &operator{t: t, m: m, spec: spec, kill: kill}
 	for range 10 {
 		p := plan.Commit(m.Facts, spec)
@@ -50,17 +50,17 @@ func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 			return
 		}
 		for _, step := range p.Steps {
-			if step.DisturbsPods {
+			if step.DisruptsPods {
 				t.Fatalf("%s disturbs pods", step.Name)
 			}
 		}
-		o.do(p.Steps)
+		o.executeSteps(p.Steps)
 	}
-	t.Fatalf("no end: %v", names(o.steps))
+	t.Fatalf("no end: %v", namesOfSteps(o.steps))
 }
 
-// answered returns a spec with all needs met.
-func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
+// withNeedsMet returns a spec with all needs met.
+func withNeedsMet(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	spec.Identity.Certificate, spec.Network.PodSubnet = nodeCertificate(), "10.132.1.0/24"
 	return spec
 }
@@ -68,14 +68,14 @@ func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
 // twoSpecs returns two successive specs of one host. Both have the same values for settings that the removal from a
 // spec does not revert: see giveBackStale.
 func twoSpecs(t *rapid.T) (a, b nodespec.NodeSpec) {
-	a, b = answered(wanted(t, "first ")), answered(wanted(t, "next "))
+	a, b = withNeedsMet(drawSpec(t, "first ")), withNeedsMet(drawSpec(t, "next "))
 	b.HostName, b.Features = a.HostName, a.Features
 	return a, b
 }
 
 func sameHost(t *rapid.T, got, want *model) {
 	t.Helper()
-	got, want = got.clone(), want.clone()
+	got, want = got.copyModel(), want.copyModel()
 	for _, m := range []*model{got, want} {
 		m.Ledger, m.Payload, m.Networks, m.Endpoints = plan.Ledger{}, nil, orNil(m.Networks), orNil(m.Endpoints)
 		m.Antivirus.Exclusions, m.TrustedCertificates = orNil(m.Antivirus.Exclusions), orNil(m.TrustedCertificates)
@@ -90,14 +90,14 @@ func sameHost(t *rapid.T, got, want *model) {
 // A rollback, started at any step of the upgrade and killed at any step, restores the state before the upgrade.
 func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := before(t)
-		original := m.clone()
+		m := drawInitialModel(t)
+		original := m.copyModel()
 		a, b := twoSpecs(t)
 		m.subnet = a.Network.PodSubnet
-		converge(t, m, a, -1)
-		want := m.clone()
-		m.keep(a)
-		attempt(t, m, b, rapid.IntRange(0, 40).Draw(t, "upgraded by"))
+		convergeModel(t, m, a, -1)
+		want := m.copyModel()
+		m.keepRollbackTarget(a)
+		applyPartially(t, m, b, rapid.IntRange(0, 40).Draw(t, "upgraded by"))
 		for _, release := range a.Releases {
 			for _, path := range []string{release.Manifest(), release.Path(release.Files[0])} {
 				if _, there := m.Files[path]; !there {
@@ -105,20 +105,20 @@ func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 				}
 			}
 		}
-		attempt(t, m, a, rapid.IntRange(0, 30).Draw(t, "killed after"))
-		steps := converge(t, m, a, -1)
+		applyPartially(t, m, a, rapid.IntRange(0, 30).Draw(t, "killed after"))
+		steps := convergeModel(t, m, a, -1)
 		for _, step := range steps {
 			if strings.HasPrefix(step.Name, "InstallRelease") {
 				t.Fatalf("%s: what is kept needs nothing from the operator", step.Name)
 			}
 		}
-		m.forget()
+		m.dropRollbackTarget()
 		if left := plan.Make(m.Facts, a); len(left.Steps) > 0 {
-			t.Fatalf("left: %v", names(left.Steps))
+			t.Fatalf("left: %v", namesOfSteps(left.Steps))
 		}
 		sameHost(t, m, want)
 		// The ledger can still restore the host.
-		giveBack(t, m, -1)
+		restoreModel(t, m, -1)
 		operatorLeaves(m)
 		operatorLeaves(original)
 		m.Identity, m.Antivirus, original.Antivirus = plan.IdentityFacts{}, plan.AntivirusFacts{}, plan.AntivirusFacts{}
@@ -129,24 +129,24 @@ func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 // A committed upgrade leaves only the objects that the new spec would have on a fresh host.
 func TestASettledUpgradeIsAsAFirstConfiguration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := before(t)
-		fresh := m.clone()
-		fresh.disturbs = map[string]bool{}
+		m := drawInitialModel(t)
+		fresh := m.copyModel()
+		fresh.disruptive = map[string]bool{}
 		a, b := twoSpecs(t)
 		m.subnet, fresh.subnet = a.Network.PodSubnet, a.Network.PodSubnet
-		converge(t, m, a, -1)
-		m.keep(a)
-		converge(t, m, b, rapid.IntRange(-1, 40).Draw(t, "killed after"))
-		settle(t, m, b, rapid.IntRange(-1, 5).Draw(t, "settled and killed after"))
+		convergeModel(t, m, a, -1)
+		m.keepRollbackTarget(a)
+		convergeModel(t, m, b, rapid.IntRange(-1, 40).Draw(t, "killed after"))
+		commitChange(t, m, b, rapid.IntRange(-1, 5).Draw(t, "settled and killed after"))
 		if steps := plan.Make(m.Facts, b).Steps; len(steps) > 0 {
-			t.Fatalf("left: %v", names(steps))
+			t.Fatalf("left: %v", namesOfSteps(steps))
 		}
-		converge(t, fresh, b, -1)
+		convergeModel(t, fresh, b, -1)
 		sameHost(t, m, fresh)
 		if !slices.Equal(ledgerPaths(m), ledgerPaths(fresh)) {
 			t.Fatalf("the ledger knows %v, that of a fresh host %v", ledgerPaths(m), ledgerPaths(fresh))
 		}
-		settle(t, m, b, -1)
+		commitChange(t, m, b, -1)
 		sameHost(t, m, fresh)
 	})
 }
@@ -162,12 +162,12 @@ func ledgerPaths(m *model) []string {
 
 // A release of the operator that changes nothing on a host, or only the agent, does not disrupt pods.
 func TestWhatANewOperatorAloneChanges(t *testing.T) {
-	m, spec := configured(t)
+	m, spec := newConfiguredModel(t)
 	t.Run("with the same digest nothing", func(t *testing.T) {
 		next := spec
 		next.Version = "12.0.1"
 		if p := plan.Make(m.Facts, next); next.Digest() != spec.Digest() || len(p.Steps) > 0 {
-			t.Errorf("digest the same: %t, steps %v", next.Digest() == spec.Digest(), names(p.Steps))
+			t.Errorf("digest the same: %t, steps %v", next.Digest() == spec.Digest(), namesOfSteps(p.Steps))
 		}
 	})
 	t.Run("with another agent the agent's service", func(t *testing.T) {
@@ -177,12 +177,12 @@ func TestWhatANewOperatorAloneChanges(t *testing.T) {
 		p := plan.Make(m.Facts, next)
 		want := []string{"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent,
 			"StartService " + nodespec.ServiceAgent}
-		if !slices.Equal(names(p.Steps), want) {
-			t.Errorf("got %q", names(p.Steps))
+		if !slices.Equal(namesOfSteps(p.Steps), want) {
+			t.Errorf("got %q", namesOfSteps(p.Steps))
 		}
 		for _, step := range p.Steps {
-			if step.DisturbsPods || step.Reboots {
-				t.Errorf("%s disturbs pods: %t, restarts the host: %t", step.Name, step.DisturbsPods, step.Reboots)
+			if step.DisruptsPods || step.Reboots {
+				t.Errorf("%s disturbs pods: %t, restarts the host: %t", step.Name, step.DisruptsPods, step.Reboots)
 			}
 		}
 	})

@@ -24,23 +24,23 @@ func TextDigest(text []byte) string {
 }
 
 // differingFiles returns the files that must be written and have no unmet needs.
-func (m *maker) differingFiles() []nodespec.File {
+func (m *planner) differingFiles() []nodespec.File {
 	var files []nodespec.File
 	for _, file := range m.spec.Files {
-		if !m.lacks(file.Needs) && m.fileReason(file) != "" {
+		if !m.hasUnmetNeed(file.Needs) && m.fileReason(file) != "" {
 			files = append(files, file)
 		}
 	}
 	return files
 }
 
-func (m *maker) writeFiles() {
+func (m *planner) writeFiles() {
 	for _, file := range m.files {
-		m.add(WriteFile{File: file}, "%s", m.fileReason(file))
+		m.addOperation(WriteFile{File: file}, "%s", m.fileReason(file))
 	}
 }
 
-func (m *maker) fileReason(file nodespec.File) string {
+func (m *planner) fileReason(file nodespec.File) string {
 	fact, there := m.facts.Files[file.Path]
 	switch {
 	case !there:
@@ -49,7 +49,7 @@ func (m *maker) fileReason(file nodespec.File) string {
 		return file.Path + " is not a file"
 	case fact.Text != TextDigest(file.Bytes()):
 		return "the content of file " + file.Path + " differs"
-	case !sameAccess(fact.Access, FileAccess(file)):
+	case !isSameAccess(fact.Access, FileAccess(file)):
 		return accessReason("file", file.Path, FileAccess(file))
 	}
 	return ""
@@ -67,40 +67,40 @@ func FileAccess(file nodespec.File) host.Access {
 // holdUnnoticedFiles removes the files that a running service reads on start if that service has an unmet need,
 // because the service cannot be restarted now. If the need were met before the next plan, the file would no longer
 // differ, and the service would continue with its former content. A file with different access only is not held.
-func (m *maker) holdUnnoticedFiles() {
-	waiting := m.waiting()
+func (m *planner) holdUnnoticedFiles() {
+	waiting := m.waitingServices()
 	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
 		if m.facts.Files[file.Path].Text == TextDigest(file.Bytes()) {
 			return false
 		}
 		return slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
 			name := strings.ToLower(service.Name)
-			_, runs := m.running(service.Name)
+			_, runs := m.runningService(service.Name)
 			_, stops := m.stops[name]
-			return runs && waiting[name] && !stops && restartsOn(service, file)
+			return runs && waiting[name] && !stops && needsRestartFor(service, file)
 		})
 	})
 	m.stops = m.servicesToStop()
 }
 
-// changes reports whether the plan writes the file.
-func (m *maker) changes(path string) bool {
-	return slices.ContainsFunc(m.files, func(file nodespec.File) bool { return nodespec.SamePath(file.Path, path) })
+// isFileWritten reports whether the plan writes the file.
+func (m *planner) isFileWritten(path string) bool {
+	return slices.ContainsFunc(m.files, func(file nodespec.File) bool { return nodespec.IsSamePath(file.Path, path) })
 }
 
-func (m *maker) makeLinks() {
+func (m *planner) makeLinks() {
 	for _, link := range m.links {
 		switch fact, there := m.facts.Files[link.Path]; {
 		case !there:
-			m.add(MakeLink{Link: link}, "link %s is not there", link.Path)
-		case !nodespec.SamePath(fact.LinkTarget, link.Target):
-			m.add(MakeLink{Link: link}, "link %s does not point to %s", link.Path, link.Target)
+			m.addOperation(MakeLink{Link: link}, "link %s is not there", link.Path)
+		case !nodespec.IsSamePath(fact.LinkTarget, link.Target):
+			m.addOperation(MakeLink{Link: link}, "link %s does not point to %s", link.Path, link.Target)
 		}
 	}
 }
 
 // incompleteReleases returns the releases that are missing, damaged or incomplete on the host.
-func (m *maker) incompleteReleases() []nodespec.Release {
+func (m *planner) incompleteReleases() []nodespec.Release {
 	var releases []nodespec.Release
 	for _, release := range m.spec.Releases {
 		if m.releaseReason(release) != "" {
@@ -110,7 +110,7 @@ func (m *maker) incompleteReleases() []nodespec.Release {
 	return releases
 }
 
-func (m *maker) releaseReason(release nodespec.Release) string {
+func (m *planner) releaseReason(release nodespec.Release) string {
 	what := release.Component + " " + release.Version
 	if _, there := m.facts.Files[release.Directory]; !there {
 		return what + " is not on the host"
@@ -129,30 +129,30 @@ func (m *maker) releaseReason(release nodespec.Release) string {
 	return ""
 }
 
-func (m *maker) installReleases() {
+func (m *planner) installReleases() {
 	for _, release := range m.releases {
 		// A running program cannot be replaced, so programs of a damaged release are stopped first.
 		if m.isUsed(release) {
 			m.stopServices()
 		}
-		m.add(InstallRelease{Release: release}, "%s", m.releaseReason(release))
+		m.addOperation(InstallRelease{Release: release}, "%s", m.releaseReason(release))
 	}
 }
 
 // isUsed reports whether a service of the spec runs from a release.
-func (m *maker) isUsed(release nodespec.Release) bool {
+func (m *planner) isUsed(release nodespec.Release) bool {
 	return slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
-		fact, runs := m.running(service.Name)
-		return runs && runsFrom(fact, release.Directory)
+		fact, runs := m.runningService(service.Name)
+		return runs && isRunFrom(fact, release.Directory)
 	})
 }
 
-// runsFrom reports whether a service runs from the directory.
-func runsFrom(service host.Service, directory string) bool {
-	return Mentions(service.CommandLine, directory) || Mentions(service.RunningCommandLine, directory)
+// isRunFrom reports whether a service runs from the directory.
+func isRunFrom(service host.Service, directory string) bool {
+	return HasProgramIn(service.CommandLine, directory) || HasProgramIn(service.RunningCommandLine, directory)
 }
 
-// Mentions reports whether a command line contains a program in the directory.
-func Mentions(commandLine, directory string) bool {
+// HasProgramIn reports whether a command line contains a program in the directory.
+func HasProgramIn(commandLine, directory string) bool {
 	return strings.Contains(strings.ToLower(commandLine), strings.ToLower(directory)+`\`)
 }

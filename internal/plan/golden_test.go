@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func golden(t *testing.T, name, got string) {
+func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
@@ -32,25 +32,25 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// configured returns a host configured as the small node.
-func configured(t *testing.T) (*model, nodespec.NodeSpec) {
+// newConfiguredModel returns a host configured as the small node.
+func newConfiguredModel(t *testing.T) (*model, nodespec.NodeSpec) {
 	t.Helper()
-	m := fresh()
-	converge(t, m, node(), -1)
-	spec := node()
+	m := newModel()
+	convergeModel(t, m, smallSpec(), -1)
+	spec := smallSpec()
 	spec.Network.PodSubnet = m.subnet
 	return m, spec
 }
 
 func TestGoldenFirstConfiguration(t *testing.T) {
-	m, spec := fresh(), node()
+	m, spec := newModel(), smallSpec()
 	m.Ledger = plan.Record(m.Facts, spec)
 	var story strings.Builder
 	tell := func(heading string) plan.Plan {
 		p := plan.Make(m.Facts, spec)
-		story.WriteString("# " + heading + "\n" + text(p) + "\n")
+		story.WriteString("# " + heading + "\n" + formatPlan(p) + "\n")
 		for _, step := range p.Steps {
-			m.do(step)
+			m.applyStep(step)
 		}
 		return p
 	}
@@ -65,60 +65,60 @@ func TestGoldenFirstConfiguration(t *testing.T) {
 	if last := tell("at the end"); len(last.Steps)+len(last.Needs) > 0 {
 		t.Error("it does not end")
 	}
-	golden(t, "first-configuration", story.String())
+	compareGolden(t, "first-configuration", story.String())
 }
 
 func TestGoldenChangedComponent(t *testing.T) {
-	m, spec := configured(t)
+	m, spec := newConfiguredModel(t)
 	addRelease(&spec, "kubelet", "v2")
 	m.Ledger = plan.Record(m.Facts, spec)
 	first := plan.Make(m.Facts, spec)
 	for _, step := range first.Steps {
-		m.do(step)
+		m.applyStep(step)
 	}
-	golden(t, "changed-component", "# kubelet v2\n"+text(first)+"\n# then\n"+text(plan.Make(m.Facts, spec)))
+	compareGolden(t, "changed-component", "# kubelet v2\n"+formatPlan(first)+"\n# then\n"+formatPlan(plan.Make(m.Facts, spec)))
 }
 
 func TestGoldenDriftedService(t *testing.T) {
-	m, spec := configured(t)
+	m, spec := newConfiguredModel(t)
 	drifted := m.Services["containerd"]
 	drifted.CommandLine += " --log-level debug"
 	m.Services["containerd"] = drifted
 	described := m.Services["kube-proxy"]
 	described.Description = "mine"
 	m.Services["kube-proxy"] = described
-	golden(t, "drifted-service", text(plan.Make(m.Facts, spec)))
+	compareGolden(t, "drifted-service", formatPlan(plan.Make(m.Facts, spec)))
 }
 
 func TestGoldenRemoval(t *testing.T) {
-	m := fresh()
+	m := newModel()
 	m.Services["kube-proxy"] = host.Service{
 		ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: "own.exe", StartType: host.StartAutomatic},
 		State:         host.ServiceStopped,
 	}
-	converge(t, m, node(), -1)
+	convergeModel(t, m, smallSpec(), -1)
 	m.Processes = []host.Process{
 		{PID: 7, Name: "shim.exe", Path: `C:\k\releases\containerd-v1\shim.exe`},
 		{PID: 8, Name: "wicd.exe", Path: `C:\k\wicd\0123456789ab\wicd.exe`},
 	}
 	first := plan.Remove(m.Facts)
 	for _, step := range first.Steps {
-		m.do(step)
+		m.applyStep(step)
 	}
-	golden(t, "removal", "# the services\n"+text(first)+"\n# then\n"+text(plan.Remove(m.Facts)))
+	compareGolden(t, "removal", "# the services\n"+formatPlan(first)+"\n# then\n"+formatPlan(plan.Remove(m.Facts)))
 }
 
 func TestGoldenTakeOver(t *testing.T) {
 	for name, m := range map[string]*model{"wicd": withWICD(), "wmcb": withWMCB()} {
-		spec := node()
+		spec := smallSpec()
 		m.Ledger = plan.Record(m.Facts, spec)
-		m.before = func(step plan.Step) { stops(m, step) }
+		m.before = func(step plan.Step) { endServiceProcesses(m, step) }
 		var story strings.Builder
 		tell := func(heading string) {
 			p := plan.Make(m.Facts, spec)
-			story.WriteString("# " + heading + "\n" + text(p) + "\n")
+			story.WriteString("# " + heading + "\n" + formatPlan(p) + "\n")
 			for _, step := range p.Steps {
-				m.do(step)
+				m.applyStep(step)
 			}
 		}
 		tell("a host of an older operator")
@@ -129,6 +129,6 @@ func TestGoldenTakeOver(t *testing.T) {
 		tell("with what it needs")
 		tell("with the endpoint's address")
 		tell("when the new services run")
-		golden(t, "take-over-"+name, story.String())
+		compareGolden(t, "take-over-"+name, story.String())
 	}
 }

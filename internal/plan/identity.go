@@ -41,7 +41,7 @@ func judgeRequest(facts Facts, identity nodespec.Identity, reason string) certif
 	request := parseRequest(facts.IdentityOf(identity.Name).Request)
 	s.requested = request != nil && request.Subject.CommonName == identity.CommonName &&
 		slices.Equal(request.Subject.Organization, []string{identity.Organization})
-	s.installable = s.requested && fits(identity.Certificate, request, identity, facts.Time)
+	s.installable = s.requested && isUsableCertificate(identity.Certificate, request, identity, facts.Time)
 	return s
 }
 
@@ -50,17 +50,17 @@ func currentReason(facts Facts, identity nodespec.Identity) string {
 	current := facts.IdentityOf(identity.Name).Current
 	switch {
 	case current == nil:
-		return holder(identity) + " has no certificate"
+		return certificateOwner(identity) + " has no certificate"
 	case current.CommonName != identity.CommonName || !slices.Contains(current.Organization, identity.Organization):
-		return holder(identity) + "'s certificate is for " + current.CommonName + ", not for " + identity.CommonName
+		return certificateOwner(identity) + "'s certificate is for " + current.CommonName + ", not for " + identity.CommonName
 	case !facts.Time.Before(current.NotAfter):
-		return holder(identity) + "'s certificate expired at " + current.NotAfter.UTC().Format(time.RFC3339)
+		return certificateOwner(identity) + "'s certificate expired at " + current.NotAfter.UTC().Format(time.RFC3339)
 	}
 	return ""
 }
 
-// holder returns the name of the certificate's owner for messages.
-func holder(identity nodespec.Identity) string { return cmp.Or(identity.Name, "the kubelet") }
+// certificateOwner returns the name of the certificate's owner for messages.
+func certificateOwner(identity nodespec.Identity) string { return cmp.Or(identity.Name, "the kubelet") }
 
 func parseRequest(text string) *x509.CertificateRequest {
 	block, _ := pem.Decode([]byte(text))
@@ -74,9 +74,9 @@ func parseRequest(text string) *x509.CertificateRequest {
 	return request
 }
 
-// fits reports whether a certificate is valid now and was signed for the request's key. Certificates for an earlier
+// isUsableCertificate reports whether a certificate is valid now and was signed for the request's key. Certificates for an earlier
 // key are not usable.
-func fits(text string, request *x509.CertificateRequest, identity nodespec.Identity, now time.Time) bool {
+func isUsableCertificate(text string, request *x509.CertificateRequest, identity nodespec.Identity, now time.Time) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
 		return false
@@ -90,7 +90,7 @@ func fits(text string, request *x509.CertificateRequest, identity nodespec.Ident
 }
 
 // judgeCertificates determines the certificate states of all identities.
-func (m *maker) judgeCertificates() {
+func (m *planner) judgeCertificates() {
 	m.certificates = map[string]certificateState{}
 	for _, identity := range slices.Concat([]nodespec.Identity{m.spec.Identity}, m.spec.Identities) {
 		state := judgeCertificate(m.facts, identity)
@@ -100,7 +100,7 @@ func (m *maker) judgeCertificates() {
 }
 
 // certificateNeeds returns the certificate needs of all identities, met or not, in the order of the spec.
-func (m *maker) certificateNeeds() []nodespec.Need {
+func (m *planner) certificateNeeds() []nodespec.Need {
 	needs := []nodespec.Need{nodespec.NeedCertificate}
 	for _, identity := range m.spec.Identities {
 		needs = append(needs, nodespec.NeedCertificateOf(identity.Name))
@@ -108,18 +108,18 @@ func (m *maker) certificateNeeds() []nodespec.Need {
 	return needs
 }
 
-func (m *maker) requestCertificates() {
+func (m *planner) requestCertificates() {
 	for _, identity := range m.spec.AllIdentities() {
 		if state := m.certificates[identity.Name]; !state.usable && !state.requested {
-			m.add(RequestCertificate{Identity: identity}, "%s", state.reason)
+			m.addOperation(RequestCertificate{Identity: identity}, "%s", state.reason)
 		}
 	}
 }
 
-func (m *maker) installCertificates() {
+func (m *planner) installCertificates() {
 	for _, identity := range m.spec.AllIdentities() {
 		if state := m.certificates[identity.Name]; state.installable {
-			m.add(InstallCertificate{Identity: identity}, "%s", state.reason)
+			m.addOperation(InstallCertificate{Identity: identity}, "%s", state.reason)
 		}
 	}
 }
@@ -129,17 +129,17 @@ func (m *maker) installCertificates() {
 // pending key, installs the certificate. The plan lists unmet needs. No service is restarted, because client-go
 // programs reload their certificate. The kubelet renews its own certificate.
 func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
-	m := &maker{facts: facts, spec: spec}
+	m := &planner{facts: facts, spec: spec}
 	var needs []nodespec.Need
 	for _, identity := range spec.Identities {
 		if !slices.Contains(names, identity.Name) {
 			continue
 		}
-		switch state := judgeRequest(facts, identity, holder(identity)+"'s certificate is due for renewal"); {
+		switch state := judgeRequest(facts, identity, certificateOwner(identity)+"'s certificate is due for renewal"); {
 		case state.installable:
-			m.add(InstallCertificate{Identity: identity}, "%s", state.reason)
+			m.addOperation(InstallCertificate{Identity: identity}, "%s", state.reason)
 		case !state.requested:
-			m.add(RequestCertificate{Identity: identity}, "%s", state.reason)
+			m.addOperation(RequestCertificate{Identity: identity}, "%s", state.reason)
 			fallthrough
 		default:
 			needs = append(needs, nodespec.NeedCertificateOf(identity.Name))

@@ -24,8 +24,8 @@ var cloud = nodespec.Identity{
 	CommonName: "system:cloud-node-manager:node-a", Organization: "system:cloud-node-managers",
 }
 
-// signed returns a request for an identity, and a certificate for its key.
-func signed(t *testing.T, identity nodespec.Identity) (request, certificate string) {
+// signIdentity returns a request for an identity, and a certificate for its key.
+func signIdentity(t *testing.T, identity nodespec.Identity) (request, certificate string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,7 +48,7 @@ func signed(t *testing.T, identity nodespec.Identity) (request, certificate stri
 	return encode("CERTIFICATE REQUEST", made), encode("CERTIFICATE", issued)
 }
 
-func current(identity nodespec.Identity, notAfter time.Time) *plan.CertificateFacts {
+func newCertificateFacts(identity nodespec.Identity, notAfter time.Time) *plan.CertificateFacts {
 	return &plan.CertificateFacts{
 		CommonName: identity.CommonName, Organization: []string{identity.Organization},
 		NotBefore: notAfter.Add(-24 * time.Hour), NotAfter: notAfter,
@@ -83,8 +83,8 @@ func stepsOf(p plan.Plan) string {
 
 //
 func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
-	request, certificate := signed(t, cloud)
-	otherRequest, _ := signed(t, cloud)
+	request, certificate := signIdentity(t, cloud)
+	otherRequest, _ := signIdentity(t, cloud)
 	need := nodespec.NeedCertificateOf(cloud.Name)
 	for name, c := range map[string]struct {
 		facts       plan.IdentityFacts
@@ -102,11 +102,11 @@ func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
 				", StartService cloud-node-manager"},
 		"does not get what was signed for another key": {facts: plan.IdentityFacts{Request: otherRequest},
 			certificate: certificate, needs: true},
-		"asks again when its certificate has expired": {facts: plan.IdentityFacts{Current: current(cloud,
+		"asks again when its certificate has expired": {facts: plan.IdentityFacts{Current: newCertificateFacts(cloud,
 			now)}, want: "RequestCertificate " + cloud.CommonName, needs: true},
-		"gets another for one that has expired, and is not restarted": {facts: plan.IdentityFacts{Current: current(cloud,
+		"gets another for one that has expired, and is not restarted": {facts: plan.IdentityFacts{Current: newCertificateFacts(cloud,
 			now), Request: request}, certificate: certificate, want: "InstallCertificate " + cloud.CommonName},
-		"keeps a certificate that is good, however soon it expires": {facts: plan.IdentityFacts{Current: current(cloud,
+		"keeps a certificate that is good, however soon it expires": {facts: plan.IdentityFacts{Current: newCertificateFacts(cloud,
 			now.Add(time.Minute))}, certificate: certificate},
 		"asks anew when its certificate is for another node": {facts: plan.IdentityFacts{Current: &plan.CertificateFacts{CommonName: "system:cloud-node-manager:b", NotAfter: now.Add(time.Hour)}}, want: "RequestCertificate " + cloud.CommonName, needs: true},
 		"asks anew when the request that waits is for another identity": {facts: plan.IdentityFacts{Request: requestOf(t,
@@ -157,7 +157,7 @@ func TestDriftOfCloudNodeManagerIsRepaired(t *testing.T) {
 	} {
 		t.Run(drift, func(t *testing.T) {
 			spec, facts := withCloud()
-			facts.Identities = map[string]plan.IdentityFacts{cloud.Name: {Current: current(cloud, now.Add(time.Hour))}}
+			facts.Identities = map[string]plan.IdentityFacts{cloud.Name: {Current: newCertificateFacts(cloud, now.Add(time.Hour))}}
 			c.alter(facts.Services)
 			p, left := plan.Repair(facts, spec)
 			if got := stepsOf(p); got != c.want || left != "" {
@@ -171,13 +171,13 @@ func requestOf(t *testing.T, commonName string) string {
 	t.Helper()
 	identity := cloud
 	identity.CommonName = commonName
-	request, _ := signed(t, identity)
+	request, _ := signIdentity(t, identity)
 	return request
 }
 
 func TestRenewal(t *testing.T) {
-	request, certificate := signed(t, cloud)
-	good := current(cloud, now.Add(time.Hour))
+	request, certificate := signIdentity(t, cloud)
+	good := newCertificateFacts(cloud, now.Add(time.Hour))
 	need := nodespec.NeedCertificateOf(cloud.Name)
 	for name, c := range map[string]struct {
 		facts       plan.IdentityFacts
@@ -216,7 +216,7 @@ func TestRenewal(t *testing.T) {
 				t.Errorf("needs %q", p.Needs)
 			}
 			for _, step := range p.Steps {
-				if step.DisturbsPods || step.Reboots {
+				if step.DisruptsPods || step.Reboots {
 					t.Errorf("%s disturbs pods", step.Name)
 				}
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// lay adds files and all parent directories to the model.
-func (m *model) lay(paths ...string) {
+// addFiles adds files and all parent directories to the model.
+func (m *model) addFiles(paths ...string) {
 	for _, path := range paths {
 		m.Files[path] = plan.FileFact{SHA256: "old " + path, Text: "old", Size: 60 << 20, Access: host.AccessInherited}
 		for folder := path[:strings.LastIndexByte(path, '\\')]; folder != "C:"; folder = folder[:strings.LastIndexByte(folder,
@@ -25,7 +25,7 @@ func (m *model) lay(paths ...string) {
 	}
 	for path, fact := range m.Files {
 		if fact.Directory && path != nodespec.AgentRoot {
-			fact.Entries = m.entries(path)
+			fact.Entries = m.listEntries(path)
 			m.Files[path] = fact
 		}
 	}
@@ -39,7 +39,7 @@ func (m *model) run(config host.ServiceConfig) {
 
 // withWMCB returns a host configured by an operator before WICD: with Docker, and without an agent.
 func withWMCB() *model {
-	m := fresh()
+	m := newModel()
 	m.Features["Containers"] = host.FeatureEnabled
 	m.run(host.ServiceConfig{Name: "docker", CommandLine: `"C:\Program Files\Docker\dockerd.exe"`,
 		StartType: host.StartAutomatic})
@@ -48,9 +48,9 @@ func withWMCB() *model {
 			Name: name, CommandLine: `"C:\k\` + name + `.exe" --windows-service`, StartType: host.StartAutomatic,
 			Dependencies: []string{dependency},
 		})
-		m.lay(`C:\k\` + name + ".exe")
+		m.addFiles(`C:\k\` + name + ".exe")
 	}
-	m.lay(`C:\k\kubelet.conf`, `C:\k\wmcb.exe`, `C:\k\bootstrap-kubeconfig`, `C:\k\cni\flannel.exe`,
+	m.addFiles(`C:\k\kubelet.conf`, `C:\k\wmcb.exe`, `C:\k\bootstrap-kubeconfig`, `C:\k\cni\flannel.exe`,
 		`C:\Temp\hns.psm1`, `C:\Temp\mine.ps1`,
 		`C:\Windows\Temp\worker.ign`, `C:\k\notes`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, `C:\k\wicd\a`)
 	m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: "10.132.9.0/24"}}
@@ -61,7 +61,7 @@ func withWMCB() *model {
 
 // withWICD returns a host configured by the last releases of the legacy operator, with a running agent.
 func withWICD() *model {
-	m := fresh()
+	m := newModel()
 	m.Features["Containers"] = host.FeatureEnabled
 	for name, dependency := range map[string]string{"containerd": "", "kubelet": "containerd", "overlay": "kubelet",
 		"kube-proxy": "overlay"} {
@@ -74,14 +74,14 @@ func withWICD() *model {
 			config.Dependencies = []string{dependency}
 		}
 		m.run(config)
-		m.lay(`C:\k\` + name + ".exe")
+		m.addFiles(`C:\k\` + name + ".exe")
 	}
 	m.run(host.ServiceConfig{Name: "cloud-node-manager",
 		CommandLine: `C:\k\azure-cloud-node-manager.exe --windows-service`,
 		Description: nodespec.DescriptionPrefix + " cloud-node-manager", StartType: host.StartManual})
 	m.run(host.ServiceConfig{Name: nodespec.ServiceAgent, StartType: host.StartAutomatic,
 		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --kubeconfig C:\k\wicd-kubeconfig`})
-	m.lay(`C:\k\windows-instance-config-daemon.exe`, `C:\k\kube-log-runner.exe`, `C:\k\azure-cloud-node-manager.exe`,
+	m.addFiles(`C:\k\windows-instance-config-daemon.exe`, `C:\k\kube-log-runner.exe`, `C:\k\azure-cloud-node-manager.exe`,
 		`C:\k\kubelet.conf`,
 		`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs\wicd-client-current.pem`,
 		`C:\k\imported-certs.pem`,
@@ -101,8 +101,8 @@ func withWICD() *model {
 	return m
 }
 
-// stops removes the processes that end with a stopped service.
-func stops(m *model, step plan.Step) {
+// endServiceProcesses removes the processes that end with a stopped service.
+func endServiceProcesses(m *model, step plan.Step) {
 	if stop, ok := step.Operation.(plan.StopService); ok {
 		pid := m.Services[stop.Service].PID
 		m.Processes = slices.DeleteFunc(slices.Clone(m.Processes), func(process host.Process) bool {
@@ -118,29 +118,29 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, with the agent killed after step %d", generation, kill), func(t *testing.T) {
 				m := made()
 				m.before = func(step plan.Step) {
-					watchTakeover(t, m, step)
-					stops(m, step)
+					checkAdoptionStep(t, m, step)
+					endServiceProcesses(m, step)
 				}
-				steps := converge(t, m, node(), kill)
+				steps := convergeModel(t, m, smallSpec(), kill)
 				m.before = nil
-				taken(t, m)
-				if got, want := slices.Contains(names(steps), "RequestCertificate system:node:a"),
+				checkAdopted(t, m)
+				if got, want := slices.Contains(namesOfSteps(steps), "RequestCertificate system:node:a"),
 					generation == "WMCB"; got != want {
 					t.Errorf("a new certificate was asked for: %t; that of the host is of use: %t", got, !want)
 				}
-				giveBack(t, m, -1)
-				givenBack(t, m, generation)
+				restoreModel(t, m, -1)
+				checkRestored(t, m, generation)
 			})
 		}
 	}
 	t.Run("what is somebody's own is remembered", func(t *testing.T) {
-		m := fresh()
+		m := newModel()
 		m.Files[`C:\k\kubelet.exe`] = plan.FileFact{SHA256: "own"}
 		m.Files[`C:\Temp\hns.psm1`] = plan.FileFact{SHA256: "own"}
 		m.Environment["HTTPS_PROXY"] = "own"
 		m.Services["kube-proxy"] = host.Service{ServiceConfig: host.ServiceConfig{Name: "kube-proxy",
 			CommandLine: `D:\own.exe`}}
-		ledger := plan.Record(m.Facts, node())
+		ledger := plan.Record(m.Facts, smallSpec())
 		if !ledger.Paths[`C:\k\kubelet.exe`].Existed || ledger.Services["kube-proxy"] == nil ||
 			ledger.Environment["HTTPS_PROXY"] == nil {
 			t.Errorf("%+v", ledger)
@@ -151,8 +151,8 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 	})
 }
 
-// watchTakeover checks the host before each step of an adoption.
-func watchTakeover(t *testing.T, m *model, step plan.Step) {
+// checkAdoptionStep checks the host before each step of an adoption.
+func checkAdoptionStep(t *testing.T, m *model, step plan.Step) {
 	t.Helper()
 	foreign := strings.HasPrefix(m.Services[nodespec.ServiceAgent].RunningCommandLine,
 		`C:\k\windows-instance-config-daemon.exe`)
@@ -168,7 +168,7 @@ func watchTakeover(t *testing.T, m *model, step plan.Step) {
 		if path == nodespec.Root {
 			t.Error("C:\\k is removed")
 		}
-		for _, service := range node().Services {
+		for _, service := range smallSpec().Services {
 			if fact := m.Services[service.Name]; fact.State != host.ServiceRunning ||
 				fact.RunningCommandLine != service.CommandLine {
 				t.Errorf("%s comes before service %s runs", step.Name, service.Name)
@@ -182,16 +182,16 @@ func watchTakeover(t *testing.T, m *model, step plan.Step) {
 		}
 	}
 	for _, process := range m.Processes {
-		if path != "" && nodespec.Within(process.Path, path) {
+		if path != "" && nodespec.IsWithin(process.Path, path) {
 			t.Errorf("%s touches a program that process %d runs", step.Name, process.PID)
 		}
 	}
 }
 
-// taken checks that a host is a node, and that only the logs of a legacy operator remain.
-func taken(t *testing.T, m *model) {
+// checkAdopted checks that a host is a node, and that only the logs of a legacy operator remain.
+func checkAdopted(t *testing.T, m *model) {
 	t.Helper()
-	for _, service := range node().Services {
+	for _, service := range smallSpec().Services {
 		if fact := m.Services[service.Name]; fact.State != host.ServiceRunning ||
 			fact.RunningCommandLine != service.CommandLine {
 			t.Errorf("service %s is %+v", service.Name, fact)
@@ -200,7 +200,7 @@ func taken(t *testing.T, m *model) {
 	for path, fact := range m.Files {
 		if strings.HasPrefix(fact.SHA256, "old ") && !strings.HasPrefix(path, nodespec.LogRoot) &&
 			path != `C:\Temp\mine.ps1` && path != `C:\k\notes` &&
-			!strings.HasPrefix(path, `C:\var\pki`) && !nodespec.Within(path, nodespec.AgentRoot) {
+			!strings.HasPrefix(path, `C:\var\pki`) && !nodespec.IsWithin(path, nodespec.AgentRoot) {
 			t.Errorf("%s is left", path)
 		}
 	}
@@ -222,8 +222,8 @@ func taken(t *testing.T, m *model) {
 	}
 }
 
-// givenBack checks that only foreign objects remain after a removal.
-func givenBack(t *testing.T, m *model, generation string) {
+// checkRestored checks that only foreign objects remain after a removal.
+func checkRestored(t *testing.T, m *model, generation string) {
 	t.Helper()
 	want := map[string][]string{"WMCB": {"docker"}}[generation]
 	for name := range m.Services {
@@ -236,7 +236,7 @@ func givenBack(t *testing.T, m *model, generation string) {
 	}
 	var left []string
 	for path := range m.Files {
-		if !nodespec.Within(path, nodespec.AgentRoot) && path != nodespec.Root {
+		if !nodespec.IsWithin(path, nodespec.AgentRoot) && path != nodespec.Root {
 			left = append(left, path)
 		}
 	}

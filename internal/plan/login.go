@@ -38,7 +38,7 @@ func FindLogin(self int, processes []host.Process, services []host.Service) Logi
 		switch running := servicesOf(present.PID, services); {
 		case len(running) > 1:
 			return unknown("process %d (%s), from which the agent descends, runs several services: %s",
-				present.PID, present.Name, strings.Join(names(running), ", "))
+				present.PID, present.Name, strings.Join(serviceNames(running), ", "))
 		case len(running) == 1 && strings.EqualFold(running[0].Name, nodespec.ServiceAgent):
 			return LoginFacts{}
 		case len(running) == 1:
@@ -61,7 +61,7 @@ func servicesOf(pid int, services []host.Service) []host.Service {
 	})
 }
 
-func names(services []host.Service) []string {
+func serviceNames(services []host.Service) []string {
 	list := make([]string, len(services))
 	for i, service := range services {
 		list[i] = service.Name
@@ -69,16 +69,16 @@ func names(services []host.Service) []string {
 	return list
 }
 
-// startsAtBoot reports whether the operator can log in again after a restart, as far as known.
-func (f LoginFacts) startsAtBoot() bool {
+// isStartedAtBoot reports whether the operator can log in again after a restart, as far as known.
+func (f LoginFacts) isStartedAtBoot() bool {
 	return f.Service == "" || f.StartType == "" || f.StartType == host.StartAutomatic
 }
 
 // setLoginStart sets the login service to start at boot, before a step restarts the host.
-func (m *maker) setLoginStart() { m.steps = append(m.steps, loginStart(m.facts.Login)...) }
+func (m *planner) setLoginStart() { m.steps = append(m.steps, loginStart(m.facts.Login)...) }
 
 func loginStart(login LoginFacts) []Step {
-	if login.startsAtBoot() {
+	if login.isStartedAtBoot() {
 		return nil
 	}
 	operation := SetStartType{Service: login.Service, StartType: host.StartAutomatic}
@@ -91,20 +91,20 @@ func loginStart(login LoginFacts) []Step {
 
 // RecordLogin adds the start type of the login service to the ledger if the start type must be changed.
 func RecordLogin(ledger Ledger, login LoginFacts) Ledger {
-	if login.startsAtBoot() {
+	if login.isStartedAtBoot() {
 		return ledger
 	}
-	ledger.StartTypes = remember(ledger.StartTypes, []string{login.Service},
+	ledger.StartTypes = addMissing(ledger.StartTypes, []string{login.Service},
 		func(string) host.StartType { return login.StartType })
 	return ledger
 }
 
-// startTypes restores the start types of services.
-func (r *restorer) startTypes() {
+// restoreStartTypes restores the start types of services.
+func (r *restorePlanner) restoreStartTypes() {
 	for _, name := range slices.Sorted(maps.Keys(r.facts.Ledger.StartTypes)) {
 		before := r.facts.Ledger.StartTypes[name]
-		if fact, there := r.facts.service(name); there && fact.StartType != before {
-			r.add(SetStartType{Service: name, StartType: before}, false)
+		if fact, there := r.facts.findService(name); there && fact.StartType != before {
+			r.addStep(SetStartType{Service: name, StartType: before}, false)
 		}
 	}
 }

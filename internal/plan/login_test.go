@@ -61,7 +61,7 @@ func TestTheServiceThroughWhichTheOperatorLogsIn(t *testing.T) {
 
 // byHand returns a host with an SSH server that was started manually and does not start at boot.
 func byHand() *model {
-	m := fresh()
+	m := newModel()
 	m.Services["sshd"] = host.Service{
 		ServiceConfig: host.ServiceConfig{Name: "sshd", CommandLine: "sshd.exe", StartType: host.StartManual},
 		State:         host.ServiceRunning, RunningCommandLine: "sshd.exe",
@@ -81,7 +81,7 @@ func TestNoRestartWhileTheSSHServerDoesNotStartAtBoot(t *testing.T) {
 			}
 		}
 	}
-	converge(t, m, node(), -1)
+	convergeModel(t, m, smallSpec(), -1)
 	if checked == 0 {
 		t.Fatal("nothing restarted the host")
 	}
@@ -89,13 +89,13 @@ func TestNoRestartWhileTheSSHServerDoesNotStartAtBoot(t *testing.T) {
 		t.Error("the SSH server does not run after the restart")
 	}
 	t.Run("the step is not repeated, and the ledger knows the start type", func(t *testing.T) {
-		if m.Ledger.StartTypes["sshd"] != host.StartManual || len(plan.Make(m.Facts, node()).Steps) > 0 {
+		if m.Ledger.StartTypes["sshd"] != host.StartManual || len(plan.Make(m.Facts, smallSpec()).Steps) > 0 {
 			t.Errorf("the ledger has %v", m.Ledger.StartTypes)
 		}
 	})
 	t.Run("a removal gives it back when no restart is to come any more", func(t *testing.T) {
 		before := checked
-		giveBack(t, m, -1)
+		restoreModel(t, m, -1)
 		if checked == before {
 			t.Error("nothing restarted the host")
 		}
@@ -112,7 +112,7 @@ func TestNoRestartWhileTheSSHServerDoesNotStartAtBoot(t *testing.T) {
 	t.Run("where the service is not known, nothing is guessed", func(t *testing.T) {
 		m := byHand()
 		m.Login = plan.LoginFacts{Unknown: "its parent has ended"}
-		for _, step := range plan.Make(m.Facts, node()).Steps {
+		for _, step := range plan.Make(m.Facts, smallSpec()).Steps {
 			if strings.HasPrefix(step.Name, "SetStartType") {
 				t.Errorf("got step %s", step.Name)
 			}

@@ -18,10 +18,10 @@ func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.reboot = cmp.Or(m.reboot, m.staticAddressReboot())
 	m.makeAll()
-	return m.plan()
+	return m.buildPlan()
 }
 
-func (m *maker) makeAll() {
+func (m *planner) makeAll() {
 	m.stopForeignAgent()
 	m.makeDirectories()
 	m.installReleases()
@@ -29,7 +29,7 @@ func (m *maker) makeAll() {
 	m.stopServices()
 	m.killReplaced()
 	m.makeLinks()
-	m.takeAwayForNetwork()
+	m.removeForNetwork()
 	m.writeFiles()
 	m.trustCertificates()
 	m.addEventSource()
@@ -41,7 +41,7 @@ func (m *maker) makeAll() {
 	m.requestCertificates()
 	m.keepStaticAddress()
 	if m.reboot != "" {
-		m.restart()
+		m.addRestart()
 		return
 	}
 	m.installCertificates()
@@ -49,15 +49,15 @@ func (m *maker) makeAll() {
 	m.wakeNetworking()
 	m.startServices()
 	m.setUpNetwork()
-	if len(m.lacking) == 0 { // otherwise unchanged services may need stale objects
-		m.giveBackStale()
+	if len(m.unavailableReleases) == 0 { // otherwise unchanged services may need stale objects
+		m.restoreStale()
 	}
 }
 
 // Commit returns the plan that removes all objects that only earlier specs needed.
 func Commit(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
-	m.giveBackStale()
+	m.restoreStale()
 	return Plan{Steps: m.steps}
 }
 
@@ -65,32 +65,32 @@ func Commit(facts Facts, spec nodespec.NodeSpec) Plan {
 // log in afterwards.
 func Restart(login LoginFacts, reason string) Plan {
 	return Plan{Steps: append(loginStart(login), Step{
-		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true,
+		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisruptsPods: true,
 	})}
 }
 
-// maker holds the shared state of a plan's parts.
-type maker struct {
+// planner holds the shared state of a plan's parts.
+type planner struct {
 	facts Facts
 	spec  nodespec.NodeSpec // resolved
 	steps []Step
 
-	unmet        map[nodespec.Need]bool
-	certificates map[string]certificateState // by identity name; empty for the kubelet
-	reboot       string                      // reason for a required restart; empty for none
-	releases     []nodespec.Release          // that are incomplete
-	files        []nodespec.File             // to be written, with their final content
-	stops        map[string]string           // running services that must stop, with the reason; lower-case keys
-	stopped      bool                        // the plan contains the stop steps
-	foreign      bool                        // a foreign agent was stopped before
-	stopsHNS     bool                        // the plan stops and restarts the Host Networking Service
-	links        []nodespec.Link             // to be created
-	lacking      []nodespec.Release          // that cannot be installed now; only for a repair
-	held         map[string]bool             // services unchanged because of lacking releases; lower-case keys
+	unmet               map[nodespec.Need]bool
+	certificates        map[string]certificateState // by identity name; empty for the kubelet
+	reboot              string                      // reason for a required restart; empty for none
+	releases            []nodespec.Release          // that are incomplete
+	files               []nodespec.File             // to be written, with their final content
+	stops               map[string]string           // running services that must stop, with the reason; lower-case keys
+	stopped             bool                        // the plan contains the stop steps
+	foreign             bool                        // a foreign agent was stopped before
+	stopsHNS            bool                        // the plan stops and restarts the Host Networking Service
+	links               []nodespec.Link             // to be created
+	unavailableReleases []nodespec.Release          // that cannot be installed now; only for a repair
+	held                map[string]bool             // services unchanged because of lacking releases; lower-case keys
 }
 
-func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
-	m := &maker{facts: facts, spec: Resolve(facts, spec), unmet: map[nodespec.Need]bool{}}
+func newMaker(facts Facts, spec nodespec.NodeSpec) *planner {
+	m := &planner{facts: facts, spec: Resolve(facts, spec), unmet: map[nodespec.Need]bool{}}
 	m.judgeCertificates()
 	m.unmet[nodespec.NeedPodSubnet] = spec.Network.PodSubnet == ""
 	m.unmet[nodespec.NeedHNSNetwork] = m.networkReason() != ""
@@ -103,22 +103,22 @@ func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
 	return m
 }
 
-func (m *maker) add(operation Operation, reason string, arguments ...any) {
+func (m *planner) addOperation(operation Operation, reason string, arguments ...any) {
 	m.addStep(Step{Operation: operation, Reason: fmt.Sprintf(reason, arguments...)})
 }
 
-func (m *maker) addStep(step Step) {
+func (m *planner) addStep(step Step) {
 	step.Name = Name(step.Operation)
 	m.steps = append(m.steps, step)
 }
 
-func (m *maker) plan() Plan {
-	m.markSubnet()
-	return Plan{Steps: m.steps, Needs: m.needs()}
+func (m *planner) buildPlan() Plan {
+	m.markSubnetChange()
+	return Plan{Steps: m.steps, Needs: m.listUnmetNeeds()}
 }
 
-// needs returns all unmet needs of the spec, in a fixed order.
-func (m *maker) needs() []nodespec.Need {
+// listUnmetNeeds returns all unmet needs of the spec, in a fixed order.
+func (m *planner) listUnmetNeeds() []nodespec.Need {
 	wanted := map[nodespec.Need]bool{}
 	for _, file := range m.spec.Files {
 		for _, need := range file.Needs {
@@ -140,8 +140,8 @@ func (m *maker) needs() []nodespec.Need {
 	return needs
 }
 
-// lacks reports whether any of the needs is unmet.
-func (m *maker) lacks(needs []nodespec.Need) bool {
+// hasUnmetNeed reports whether any of the needs is unmet.
+func (m *planner) hasUnmetNeed(needs []nodespec.Need) bool {
 	return slices.ContainsFunc(needs, func(need nodespec.Need) bool { return m.unmet[need] })
 }
 
@@ -155,61 +155,61 @@ func accessReason(kind, path string, wanted host.Access) string {
 	return kind + " " + path + " does not have the permissions of the folder above it"
 }
 
-func sameAccess(a, b host.Access) bool { return normalAccess(a) == normalAccess(b) }
+func isSameAccess(a, b host.Access) bool { return normalAccess(a) == normalAccess(b) }
 
 func normalAccess(access host.Access) host.Access { return cmp.Or(access, host.AccessInherited) }
 
-func (m *maker) setFirewall() {
+func (m *planner) setFirewall() {
 	for _, rule := range m.spec.Firewall {
 		switch fact, there := m.facts.Firewall[rule.Name]; {
 		case !there:
-			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
-		case !sameRule(fact, rule):
-			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name,
+			m.addOperation(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
+		case !isSameRule(fact, rule):
+			m.addOperation(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name,
 				rule.Protocol, rule.LocalPort)
 		}
 	}
 }
 
-func sameRule(a, b host.FirewallRule) bool {
+func isSameRule(a, b host.FirewallRule) bool {
 	a.Name, a.Protocol = strings.ToLower(a.Name), strings.ToUpper(a.Protocol)
 	b.Name, b.Protocol = strings.ToLower(b.Name), strings.ToUpper(b.Protocol)
 	return a == b
 }
 
-func (m *maker) setEnvironment() {
+func (m *planner) setEnvironment() {
 	for _, name := range slices.Sorted(maps.Keys(m.spec.Environment)) {
 		value := m.spec.Environment[name]
 		switch fact, there := m.facts.Environment[name]; {
 		case !there:
-			m.add(SetEnvironment{Name: name, Value: value}, "environment variable %s is not set", name)
+			m.addOperation(SetEnvironment{Name: name, Value: value}, "environment variable %s is not set", name)
 		case fact != value:
-			m.add(SetEnvironment{Name: name, Value: value}, "environment variable %s has another value", name)
+			m.addOperation(SetEnvironment{Name: name, Value: value}, "environment variable %s has another value", name)
 		}
 	}
 }
 
-func (m *maker) enableFeatures() {
+func (m *planner) enableFeatures() {
 	for _, feature := range m.spec.Features {
 		switch state := m.facts.Features[feature]; state {
 		case host.FeatureEnabled, host.FeatureEnablePending:
 		case host.FeatureUnknown, "":
-			m.add(EnableFeature{Feature: feature}, "Windows does not list the feature %s as enabled", feature)
+			m.addOperation(EnableFeature{Feature: feature}, "Windows does not list the feature %s as enabled", feature)
 		default:
-			m.add(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
+			m.addOperation(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
 		}
 	}
 	for _, feature := range m.spec.OptionalFeatures {
 		if state := m.facts.Features[feature]; state == host.FeatureDisabled || state == host.FeatureDisablePending {
-			m.add(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
+			m.addOperation(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
 		}
 	}
 }
 
-func (m *maker) setHostName() {
+func (m *planner) setHostName() {
 	wanted := m.spec.HostName
 	if wanted != "" && !strings.EqualFold(nextHostName(m.facts), wanted) {
-		m.add(SetHostName{HostName: wanted}, "the host is named %s", nextHostName(m.facts))
+		m.addOperation(SetHostName{HostName: wanted}, "the host is named %s", nextHostName(m.facts))
 	}
 }
 
@@ -227,7 +227,7 @@ func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 		}
 	}
 	for _, feature := range spec.OptionalFeatures {
-		if known(facts.Features[feature]) && facts.Features[feature] != host.FeatureEnabled {
+		if isFeatureKnown(facts.Features[feature]) && facts.Features[feature] != host.FeatureEnabled {
 			return "the Windows feature " + feature + " takes effect only after a restart"
 		}
 	}
@@ -238,10 +238,10 @@ func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 	return ""
 }
 
-// known reports whether Windows has a feature.
-func known(state host.FeatureState) bool { return state != host.FeatureUnknown && state != "" }
+// isFeatureKnown reports whether Windows has a feature.
+func isFeatureKnown(state host.FeatureState) bool { return state != host.FeatureUnknown && state != "" }
 
-func (m *maker) restart() {
+func (m *planner) addRestart() {
 	_, ran := m.facts.Services[nodespec.ServiceKubelet]
-	m.addStep(Step{Operation: Reboot{Reason: m.reboot}, Reason: m.reboot, Reboots: true, DisturbsPods: ran})
+	m.addStep(Step{Operation: Reboot{Reason: m.reboot}, Reason: m.reboot, Reboots: true, DisruptsPods: ran})
 }

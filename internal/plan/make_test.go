@@ -62,7 +62,7 @@ func TestMake(t *testing.T) {
 		},
 		// R-089: the order matters
 		"the host was restarted": {
-			func(m *model, _ *nodespec.NodeSpec) { m.reboot() },
+			func(m *model, _ *nodespec.NodeSpec) { m.rebootHost() },
 			[]string{
 				`RemovePath C:\k\cni\cni.conf`, "AddRoute 169.254.169.254/32", "StartService kubelet", "StartService overlay", "AwaitNetwork OVN",
 				"CreateEndpoint VIP", "AttachEndpoint VIP",
@@ -70,7 +70,7 @@ func TestMake(t *testing.T) {
 		},
 		"the host was restarted and the network is there": {
 			func(m *model, _ *nodespec.NodeSpec) {
-				m.reboot()
+				m.rebootHost()
 				m.start("overlay")
 			},
 			[]string{"AddRoute 169.254.169.254/32", "CreateEndpoint VIP", "AttachEndpoint VIP"},
@@ -147,9 +147,9 @@ func TestMake(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := configured(t)
+			m, spec := newConfiguredModel(t)
 			test.change(m, &spec)
-			if got := names(plan.Make(m.Facts, spec).Steps); !slices.Equal(got, test.want) {
+			if got := namesOfSteps(plan.Make(m.Facts, spec).Steps); !slices.Equal(got, test.want) {
 				t.Errorf("got %q\nwant %q", got, test.want)
 			}
 		})
@@ -166,19 +166,19 @@ func TestCertificateOfTheSpec(t *testing.T) {
 		taken       bool
 	}{
 		"for the key that waits":            {nodeCertificate(), true},
-		"for another key":                   {certificate("system:node:a", other, now.Add(time.Hour)), false},
-		"for another node":                  {certificate("system:node:b", key(), now.Add(time.Hour)), false},
-		"expired":                           {certificate("system:node:a", key(), now), false},
+		"for another key":                   {newCertificatePEM("system:node:a", other, now.Add(time.Hour)), false},
+		"for another node":                  {newCertificatePEM("system:node:b", key(), now.Add(time.Hour)), false},
+		"expired":                           {newCertificatePEM("system:node:a", key(), now), false},
 		"none":                              {"", false},
 		"something that is no certificate":  {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
 		"something that is not even in PEM": {"certificate", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := configured(t)
-			m.Identity = plan.IdentityFacts{Request: request("system:node:a", "system:nodes")}
+			m, spec := newConfiguredModel(t)
+			m.Identity = plan.IdentityFacts{Request: newRequestPEM("system:node:a", "system:nodes")}
 			spec.Identity.Certificate = test.certificate
 			p := plan.Make(m.Facts, spec)
-			if taken := slices.Contains(names(p.Steps), "InstallCertificate system:node:a"); taken != test.taken {
+			if taken := slices.Contains(namesOfSteps(p.Steps), "InstallCertificate system:node:a"); taken != test.taken {
 				t.Errorf("taken: %t", taken)
 			}
 			if needed := slices.Contains(p.Needs, nodespec.NeedCertificate); needed == test.taken {
@@ -190,12 +190,12 @@ func TestCertificateOfTheSpec(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	t.Run("C:\\k that holds only the agent was made for it", func(t *testing.T) {
-		if plan.Record(fresh().Facts, node()).Paths[nodespec.Root].Existed {
+		if plan.Record(newModel().Facts, smallSpec()).Paths[nodespec.Root].Existed {
 			t.Error("it counts as there before")
 		}
 	})
 	t.Run("what is in the ledger stays as it is", func(t *testing.T) {
-		m, spec := configured(t)
+		m, spec := newConfiguredModel(t)
 		before := m.Ledger
 		after := plan.Record(m.Facts, spec)
 		if after.HostName != before.HostName || after.Services["kubelet"] != nil || after.Paths[`C:\var`].Existed {
@@ -203,7 +203,7 @@ func TestRecord(t *testing.T) {
 		}
 	})
 	t.Run("a node that joins again while it is removed is repaired again", func(t *testing.T) {
-		m, spec := configured(t)
+		m, spec := newConfiguredModel(t)
 		m.Ledger.Removing = true
 		if plan.Record(m.Facts, spec).Removing {
 			t.Error("it is still marked as being removed")

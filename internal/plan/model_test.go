@@ -24,14 +24,14 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // model is a simulated host in the form of facts. Steps change the facts.
 type model struct {
 	plan.Facts
-	disturbed bool // the last step disrupted pods
-	subnet    string
-	overlay   string // the service that creates the network
-	network   string
-	blackout  bool            // a power failure kills the agent
-	disturbs  map[string]bool // services with disruptive restarts
-	refuses   bool            // Defender refuses changes of exclusions
-	before    func(plan.Step) // checks the host before each step; may be nil
+	disrupted  bool // the last step disrupted pods
+	subnet     string
+	overlay    string // the service that creates the network
+	network    string
+	blackout   bool            // a power failure kills the agent
+	disruptive map[string]bool // services with disruptive restarts
+	refuses    bool            // Defender refuses changes of exclusions
+	before     func(plan.Step) // checks the host before each step; may be nil
 	// reads are the files that a service reads on start, and loaded are their digests at that time, by service and
 	// path.
 	reads  map[string][]string
@@ -41,9 +41,9 @@ type model struct {
 	unread *plan.CertificateFacts
 }
 
-// fresh returns an unconfigured host. The operator has created C:\k\wicd.
-func fresh() *model {
-	return &model{overlay: "overlay", network: "OVN", disturbs: map[string]bool{},
+// newModel returns an unconfigured host. The operator has created C:\k\wicd.
+func newModel() *model {
+	return &model{overlay: "overlay", network: "OVN", disruptive: map[string]bool{},
 		reads: map[string][]string{}, loaded: map[string]map[string]string{}, Facts: plan.Facts{
 			Time:     now,
 			System:   host.SystemInfo{HostName: "WIN-OLD"},
@@ -60,7 +60,7 @@ func fresh() *model {
 		}}
 }
 
-func (m *model) clone() *model {
+func (m *model) copyModel() *model {
 	c := *m
 	c.Payload, c.Features, c.Files = maps.Clone(m.Payload), maps.Clone(m.Features), maps.Clone(m.Files)
 	c.Environment, c.Firewall, c.Services = maps.Clone(m.Environment), maps.Clone(m.Firewall), maps.Clone(m.Services)
@@ -71,21 +71,21 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// do applies the effect of a step.
-func (m *model) do(step plan.Step) {
-	m.effect(step)
+// applyStep applies the effect of a step.
+func (m *model) applyStep(step plan.Step) {
+	m.applyOperation(step)
 	for path, fact := range m.Files {
 		fact.Listed = fact.Directory && strings.Contains(path, `\registries`)
 		m.Files[path] = fact
 		if fact.Entries != nil || fact.Listed {
-			fact.Entries = m.entries(path)
+			fact.Entries = m.listEntries(path)
 			m.Files[path] = fact
 		}
 	}
 }
 
-// entries returns the names in a directory.
-func (m *model) entries(folder string) []string {
+// listEntries returns the names in a directory.
+func (m *model) listEntries(folder string) []string {
 	names := map[string]bool{}
 	for path := range m.Files {
 		if rest, below := strings.CutPrefix(path, folder+`\`); below {
@@ -96,11 +96,11 @@ func (m *model) entries(folder string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (m *model) effect(step plan.Step) {
+func (m *model) applyOperation(step plan.Step) {
 	if m.before != nil {
 		m.before(step)
 	}
-	m.disturbed = false
+	m.disrupted = false
 	switch o := step.Operation.(type) {
 	case plan.EnableFeature:
 		m.Features[o.Feature] = host.FeatureEnablePending
@@ -118,7 +118,7 @@ func (m *model) effect(step plan.Step) {
 			m.System.PendingHostName = ""
 		}
 	case plan.Reboot:
-		m.reboot()
+		m.rebootHost()
 	case plan.SetEnvironment:
 		m.Environment[o.Name] = o.Value
 		if o.Unset {
@@ -136,7 +136,7 @@ func (m *model) effect(step plan.Step) {
 		m.TrustedCertificates = append(slices.Clone(m.TrustedCertificates), o.Certificate.Fingerprint)
 		slices.Sort(m.TrustedCertificates)
 	case plan.DistrustCertificate:
-		m.TrustedCertificates = without(m.TrustedCertificates, o.Fingerprint)
+		m.TrustedCertificates = withoutEntry(m.TrustedCertificates, o.Fingerprint)
 	case plan.SetRegistryNumber:
 		m.DevicelessDisabled = &o.Value
 	case plan.DeleteRegistryValue:
@@ -144,12 +144,12 @@ func (m *model) effect(step plan.Step) {
 	case plan.AddRoute:
 		m.Routes = append(m.Routes, o.Destination)
 	case plan.DeleteRoute:
-		m.Routes = without(m.Routes, o.Destination)
+		m.Routes = withoutEntry(m.Routes, o.Destination)
 	case plan.AddExclusion, plan.RemoveExclusion:
 		m.changeExclusions(o)
 	case plan.RequestCertificate:
 		facts := m.IdentityOf(o.Identity.Name)
-		facts.Request = request(o.Identity.CommonName, o.Identity.Organization)
+		facts.Request = newRequestPEM(o.Identity.CommonName, o.Identity.Organization)
 		m.setIdentity(o.Identity.Name, facts)
 	case plan.InstallCertificate:
 		m.setIdentity(o.Identity.Name, plan.IdentityFacts{Current: &plan.CertificateFacts{
@@ -209,17 +209,17 @@ func (m *model) doFile(operation plan.Operation) {
 		}
 	case plan.RemovePath:
 		maps.DeleteFunc(m.Files, func(path string, _ plan.FileFact) bool {
-			return nodespec.Within(path, o.Path) && !kept(path, o)
+			return nodespec.IsWithin(path, o.Path) && !isKept(path, o)
 		})
 	}
 }
 
-func without(list []string, entry string) []string {
+func withoutEntry(list []string, entry string) []string {
 	return orNil(slices.DeleteFunc(slices.Clone(list), func(each string) bool { return each == entry }))
 }
 
-// kept reports whether a removal keeps the path.
-func kept(path string, o plan.RemovePath) bool {
+// isKept reports whether a removal keeps the path.
+func isKept(path string, o plan.RemovePath) bool {
 	if o.Keep == nil {
 		return false
 	}
@@ -246,13 +246,13 @@ func (m *model) doService(operation plan.Operation) {
 	case plan.StopService:
 		m.stop(o.Service)
 	case plan.EndPods:
-		m.disturbed = true
+		m.disrupted = true
 	case plan.DeleteService:
 		delete(m.Services, o.Service)
 	case plan.RestoreService:
 		m.Services[o.Service.Name] = o.Service
 	case plan.KillProcess:
-		m.disturbed = true
+		m.disrupted = true
 		m.Processes = slices.DeleteFunc(m.Processes, func(p host.Process) bool { return p.PID == o.Process.PID })
 	case plan.CreateEndpoint:
 		m.Endpoints = []host.HNSEndpoint{{Name: o.Name, Network: o.Network, Address: o.Address}}
@@ -264,14 +264,14 @@ func (m *model) doService(operation plan.Operation) {
 	case plan.DisableDNSRegistration:
 		m.RegisteringAdapter = ""
 	case plan.DeleteNetwork:
-		m.disturbed, m.Routes = true, nil
+		m.disrupted, m.Routes = true, nil
 		m.Networks = slices.DeleteFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == o.Network })
 		m.Endpoints = slices.DeleteFunc(m.Endpoints, func(e host.HNSEndpoint) bool { return e.Network == o.Network })
 	}
 }
 
-func (m *model) reboot() {
-	_, m.disturbed = m.Services[nodespec.ServiceKubelet]
+func (m *model) rebootHost() {
+	_, m.disrupted = m.Services[nodespec.ServiceKubelet]
 	for name, state := range m.Features {
 		switch state {
 		case host.FeatureEnablePending:
@@ -328,7 +328,7 @@ func (m *model) stop(name string) {
 		}
 	}
 	service := m.Services[name]
-	m.disturbed = m.disturbed || service.State == host.ServiceRunning && m.disturbs[name]
+	m.disrupted = m.disrupted || service.State == host.ServiceRunning && m.disruptive[name]
 	service.State, service.RunningCommandLine = host.ServiceStopped, ""
 	m.Services[name] = service
 }
@@ -342,7 +342,7 @@ var key = sync.OnceValue(func() *ecdsa.PrivateKey {
 	return key
 })
 
-func request(commonName, organization string) string {
+func newRequestPEM(commonName, organization string) string {
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{organization}}}
 	data, err := x509.CreateCertificateRequest(rand.Reader, template, key())
 	if err != nil {
@@ -351,7 +351,7 @@ func request(commonName, organization string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: data}))
 }
 
-func certificate(commonName string, signed *ecdsa.PrivateKey, notAfter time.Time) string {
+func newCertificatePEM(commonName string, signed *ecdsa.PrivateKey, notAfter time.Time) string {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: commonName, Organization: []string{"system:nodes"}},
 		NotBefore: now.Add(-time.Hour), NotAfter: notAfter,
@@ -363,4 +363,4 @@ func certificate(commonName string, signed *ecdsa.PrivateKey, notAfter time.Time
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
 }
 
-var nodeCertificate = sync.OnceValue(func() string { return certificate("system:node:a", key(), now.Add(time.Hour)) })
+var nodeCertificate = sync.OnceValue(func() string { return newCertificatePEM("system:node:a", key(), now.Add(time.Hour)) })

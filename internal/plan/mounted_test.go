@@ -16,7 +16,7 @@ func TestMountedLayersAwaitOneRestart(t *testing.T) {
 	facts := func(boot string, ledger plan.Ledger) plan.Facts {
 		return plan.Facts{System: host.SystemInfo{BootID: boot}, Ledger: ledger, Files: map[string]plan.FileFact{data: {Directory: true}}}
 	}
-	held, waits := ledger.AwaitsRestart(data, "boot 1")
+	held, waits := ledger.RecordInUse(data, "boot 1")
 	if !waits || ledger.InUse != nil {
 		t.Fatalf("waits: %v, and the ledger from before is %v", waits, ledger.InUse)
 	}
@@ -38,17 +38,17 @@ func TestMountedLayersAwaitOneRestart(t *testing.T) {
 		})
 	}
 	t.Run("a restart in vain is not repeated", func(t *testing.T) {
-		if _, waits := held.AwaitsRestart(data, "boot 2"); waits {
+		if _, waits := held.RecordInUse(data, "boot 2"); waits {
 			t.Error("it waits for another")
 		}
 	})
 	t.Run("other folders wait for none", func(t *testing.T) {
-		if _, waits := ledger.AwaitsRestart(`C:\k\releases`, "boot 1"); waits {
+		if _, waits := ledger.RecordInUse(`C:\k\releases`, "boot 1"); waits {
 			t.Error("it waits")
 		}
 	})
 	t.Run("a host that stays waits for none", func(t *testing.T) {
-		if _, waits := (plan.Ledger{}).AwaitsRestart(data, "boot 1"); waits {
+		if _, waits := (plan.Ledger{}).RecordInUse(data, "boot 1"); waits {
 			t.Error("it waits")
 		}
 	})

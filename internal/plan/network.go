@@ -10,21 +10,21 @@ import (
 
 // setUpNetwork waits for the HNS network and creates kube-proxy's endpoint, as soon as hybrid-overlay-node can
 // create the network. Steps that need the endpoint's address are planned once the address is known.
-func (m *maker) setUpNetwork() {
+func (m *planner) setUpNetwork() {
 	network := m.spec.Network
-	if network.HNSNetwork == "" || network.PodSubnet == "" || m.startsLater() {
+	if network.HNSNetwork == "" || network.PodSubnet == "" || m.needsLaterStart() {
 		return
 	}
 	if reason := m.networkReason(); reason != "" {
-		lacks := lackingNetworking(m.facts, m.spec)
-		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks, NodeIP: m.spec.NodeIP}, "%s", reason)
+		lacks := describeMissingNetworking(m.facts, m.spec)
+		m.addOperation(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks, NodeIP: m.spec.NodeIP}, "%s", reason)
 	}
 	m.setUpEndpoint()
 	m.disableRegistration()
 }
 
 // setUpEndpoint creates kube-proxy's endpoint and attaches it to the host, before kube-proxy is started.
-func (m *maker) setUpEndpoint() {
+func (m *planner) setUpEndpoint() {
 	network := m.spec.Network
 	if network.SourceVIPEndpoint == "" || !m.unmet[nodespec.NeedSourceVIP] {
 		return
@@ -32,19 +32,19 @@ func (m *maker) setUpEndpoint() {
 	reason := "endpoint " + network.SourceVIPEndpoint + " is not attached to the host, so kube-proxy would receive no replies"
 	if sourceEndpoint(m.facts, network).Name == "" {
 		reason = "kube-proxy has no endpoint " + network.SourceVIPEndpoint + " to send from"
-		m.add(CreateEndpoint{Network: network.HNSNetwork, Name: network.SourceVIPEndpoint,
+		m.addOperation(CreateEndpoint{Network: network.HNSNetwork, Name: network.SourceVIPEndpoint,
 			Address: nodespec.SourceVIPAddress(network.PodSubnet)}, "%s", reason)
 	}
-	m.add(AttachEndpoint{Name: network.SourceVIPEndpoint}, "%s", reason)
+	m.addOperation(AttachEndpoint{Name: network.SourceVIPEndpoint}, "%s", reason)
 }
 
-// takeAwayForNetwork removes the files that must not exist before the HNS network, before their services are
+// removeForNetwork removes the files that must not exist before the HNS network, before their services are
 // started: a kubelet with a configured CNI plugin accepts pods. The files are written again when the network
 // exists. R-089
-func (m *maker) takeAwayForNetwork() {
+func (m *planner) removeForNetwork() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
-			m.add(RemovePath{Path: file.Path}, "%s, and no pod must start before it runs", m.networkReason())
+			m.addOperation(RemovePath{Path: file.Path}, "%s, and no pod must start before it runs", m.networkReason())
 		}
 	}
 }
@@ -64,28 +64,28 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 		path = o.File.Path
 	}
 	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool {
-		return needsNetwork(file) && nodespec.SamePath(file.Path, path)
+		return needsNetwork(file) && nodespec.IsSamePath(file.Path, path)
 	})
 }
 
-// markSubnet marks the steps that change the pod subnet as disruptive. Running pods have addresses of the former
+// markSubnetChange marks the steps that change the pod subnet as disruptive. Running pods have addresses of the former
 // subnet, are no longer reachable, and must be recreated.
-func (m *maker) markSubnet() {
+func (m *planner) markSubnetChange() {
 	if before, now := m.facts.PodSubnet, m.spec.Network.PodSubnet; before == "" || now == "" || before == now {
 		return
 	}
 	for i := range m.steps {
 		switch m.steps[i].Operation.(type) {
 		case AwaitNetwork, CreateEndpoint, AttachEndpoint:
-			m.steps[i].DisturbsPods = true
+			m.steps[i].DisruptsPods = true
 		default:
-			m.steps[i].DisturbsPods = m.steps[i].DisturbsPods || IsForNetwork(m.steps[i], m.spec)
+			m.steps[i].DisruptsPods = m.steps[i].DisruptsPods || IsForNetwork(m.steps[i], m.spec)
 		}
 	}
 }
 
-// startsLater reports whether services cannot start yet because the kubelet's certificate is missing.
-func (m *maker) startsLater() bool {
+// needsLaterStart reports whether services cannot start yet because the kubelet's certificate is missing.
+func (m *planner) needsLaterStart() bool {
 	if !m.unmet[nodespec.NeedCertificate] {
 		return false
 	}
@@ -96,7 +96,7 @@ func (m *maker) startsLater() bool {
 
 // networkReason returns the difference between the current and the desired pod network; empty for none. Before a
 // pod subnet is assigned, any subnet is accepted.
-func (m *maker) networkReason() string {
+func (m *planner) networkReason() string {
 	wanted := m.spec.Network
 	if wanted.HNSNetwork == "" {
 		return ""

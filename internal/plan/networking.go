@@ -9,20 +9,20 @@ import (
 
 // wakeNetworking starts the Host Networking Service if the service is stopped and the pod network is missing. On
 // Windows Server 2019 the service is stopped after each boot until the first call.
-func (m *maker) wakeNetworking() {
+func (m *planner) wakeNetworking() {
 	service, there := m.facts.HNS[nodespec.ServiceHNS]
 	if m.spec.Network.HNSNetwork == "" || !there || service.State != host.ServiceStopped && !m.stopsHNS {
 		return
 	}
 	if m.facts.HNSSilent != "" || m.networkReason() != "" {
-		m.add(StartService{Service: nodespec.ServiceHNS}, "the Host Networking Service, service %s, does not run",
+		m.addOperation(StartService{Service: nodespec.ServiceHNS}, "the Host Networking Service, service %s, does not run",
 			nodespec.ServiceHNS)
 	}
 }
 
-// lackingNetworking returns a message about missing Windows services that pod networks need, and about the features
+// describeMissingNetworking returns a message about missing Windows services that pod networks need, and about the features
 // that provide them; empty if none is missing.
-func lackingNetworking(facts Facts, spec nodespec.NodeSpec) string {
+func describeMissingNetworking(facts Facts, spec nodespec.NodeSpec) string {
 	var missing []string
 	for _, name := range []string{nodespec.ServiceHNS, nodespec.ServiceVFP} {
 		if _, there := facts.HNS[name]; !there {
@@ -33,10 +33,10 @@ func lackingNetworking(facts Facts, spec nodespec.NodeSpec) string {
 		return ""
 	}
 	return "Windows has no service " + strings.Join(missing, " and ") + ", although these features are enabled: " +
-		strings.Join(enabled(facts, spec), ", ")
+		strings.Join(enabledFeatures(facts, spec), ", ")
 }
 
-func enabled(facts Facts, spec nodespec.NodeSpec) []string {
+func enabledFeatures(facts Facts, spec nodespec.NodeSpec) []string {
 	var list []string
 	for _, features := range [][]string{spec.Features, spec.OptionalFeatures} {
 		for _, name := range features {

@@ -10,16 +10,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-func stepNames(p plan.Plan) []string { return names(p.Steps) }
+func stepNames(p plan.Plan) []string { return namesOfSteps(p.Steps) }
 
-// restarted returns the small node's host after its first restart, still without a network.
-func restarted(t *testing.T, change func(*model)) (*model, nodespec.NodeSpec) {
+// newRestartedModel returns the small node's host after its first restart, still without a network.
+func newRestartedModel(t *testing.T, change func(*model)) (*model, nodespec.NodeSpec) {
 	t.Helper()
-	m, spec := fresh(), node()
+	m, spec := newModel(), smallSpec()
 	change(m)
 	m.Ledger = plan.Record(m.Facts, spec)
 	for _, step := range plan.Make(m.Facts, spec).Steps {
-		m.do(step)
+		m.applyStep(step)
 	}
 	spec.Identity.Certificate = nodeCertificate()
 	m.subnet, spec.Network.PodSubnet = "10.132.1.0/24", "10.132.1.0/24"
@@ -43,7 +43,7 @@ func TestAStaticAddressIsKeptBeforeTheNetworkIsMade(t *testing.T) {
 		"not where DHCP gives the address":                    {"10.0.17763", false, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := restarted(t, func(m *model) {
+			m, spec := newRestartedModel(t, func(m *model) {
 				m.System.Version, m.System.StaticAddress, m.DevicelessDisabled = c.version, c.static, c.value
 				m.System.Addresses = []string{"10.0.0.4"}
 			})
@@ -52,8 +52,8 @@ func TestAStaticAddressIsKeptBeforeTheNetworkIsMade(t *testing.T) {
 			if at >= 0 != c.want || at > overlay || overlay < 0 {
 				t.Fatalf("the steps are %v", steps)
 			}
-			converge(t, m, spec, -1)
-			giveBack(t, m, -1)
+			convergeModel(t, m, spec, -1)
+			restoreModel(t, m, -1)
 			if before, after := c.value, m.DevicelessDisabled; before == nil != (after == nil) || before != nil && *before != *after {
 				t.Errorf("after the removal the value is %v", after)
 			}
@@ -67,7 +67,7 @@ func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing
 	running := map[string]host.Service{"hns": {ServiceConfig: host.ServiceConfig{Name: "hns"}, State: host.ServiceRunning}, "vfpext": {}}
 	prepare := func(t *testing.T) (*model, nodespec.NodeSpec) {
 		t.Helper()
-		m, spec := restarted(t, func(m *model) {})
+		m, spec := newRestartedModel(t, func(m *model) {})
 		m.System.StaticAddress, m.System.Version, m.System.BootID, m.HNS = true, "10.0.26100", "boot-1", running
 		m.Ledger = plan.Record(m.Facts, spec)
 		return m, spec
@@ -89,7 +89,7 @@ func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing
 		order(t, stepNames(plan.Make(m.Facts, spec)), stop, set, start, "StartService overlay")
 	})
 	t.Run("it is not where the pods' network exists", func(t *testing.T) {
-		m, spec := configured(t)
+		m, spec := newConfiguredModel(t)
 		m.System.StaticAddress, m.System.Version, m.HNS = true, "10.0.26100", running
 		order(t, stepNames(plan.Make(m.Facts, spec)), set)
 	})
@@ -120,9 +120,9 @@ func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing
 }
 
 func TestPartsOfTheFeatureContainersAreEnabledWhereWindowsKnowsThem(t *testing.T) {
-	spec := node()
+	spec := smallSpec()
 	spec.OptionalFeatures = []string{"Containers-HNS", "Containers-SDN"}
-	m := fresh()
+	m := newModel()
 	m.Features["Containers-HNS"], m.Features["Containers-SDN"] = host.FeatureDisabled, host.FeatureUnknown
 	steps := stepNames(plan.Make(m.Facts, spec))
 	if !slices.Contains(steps, "EnableFeature Containers-HNS") || slices.Contains(steps, "EnableFeature Containers-SDN") {
@@ -143,7 +143,7 @@ func TestPartsOfTheFeatureContainersAreEnabledWhereWindowsKnowsThem(t *testing.T
 func TestTheHostNetworkingServiceIsWoken(t *testing.T) {
 	const wake = "StartService hns"
 	stopped := host.Service{ServiceConfig: host.ServiceConfig{Name: "hns", StartType: host.StartManual}, State: host.ServiceStopped}
-	m, spec := restarted(t, func(m *model) {})
+	m, spec := newRestartedModel(t, func(m *model) {})
 	m.HNS, m.HNSSilent = map[string]host.Service{"hns": stopped, "vfpext": {}}, "it does not answer"
 	steps := stepNames(plan.Make(m.Facts, spec))
 	if at := slices.Index(steps, wake); at < 0 || at > slices.Index(steps, "StartService overlay") {
@@ -156,14 +156,14 @@ func TestTheHostNetworkingServiceIsWoken(t *testing.T) {
 		}
 	})
 	t.Run("not where the network is there: it may stop by itself", func(t *testing.T) {
-		m, spec := configured(t)
+		m, spec := newConfiguredModel(t)
 		m.HNS = map[string]host.Service{"hns": stopped}
 		if steps := stepNames(plan.Make(m.Facts, spec)); slices.Contains(steps, wake) {
 			t.Errorf("the steps are %v", steps)
 		}
 	})
 	t.Run("a removal fails with its silence, and takes no networks for gone", func(t *testing.T) {
-		m, _ := configured(t)
+		m, _ := newConfiguredModel(t)
 		m.HNS, m.HNSSilent, m.Networks = map[string]host.Service{"hns": stopped}, "it does not answer", nil
 		for range 2 {
 			p := plan.Remove(m.Facts)
@@ -171,7 +171,7 @@ func TestTheHostNetworkingServiceIsWoken(t *testing.T) {
 				return
 			}
 			for _, step := range p.Steps {
-				m.do(step)
+				m.applyStep(step)
 			}
 		}
 		t.Errorf("the steps are %v", stepNames(plan.Remove(m.Facts)))
@@ -191,7 +191,7 @@ func TestTheHostNetworkingServiceIsWoken(t *testing.T) {
 }
 
 func TestTheRuleForSSHGoesLast(t *testing.T) {
-	m, spec := fresh(), node()
+	m, spec := newModel(), smallSpec()
 	rule := host.FirewallRule{Name: nodespec.RuleSSH, DisplayName: nodespec.RuleSSH, Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true}
 	spec.Firewall = append(spec.Firewall, rule)
 	m.Ledger = plan.Record(m.Facts, spec)
@@ -199,11 +199,11 @@ func TestTheRuleForSSHGoesLast(t *testing.T) {
 	if at := slices.Index(steps, "SetFirewallRule "+nodespec.RuleSSH); at < 0 || at > slices.Index(steps, "Reboot") {
 		t.Errorf("the steps are %v", steps)
 	}
-	converge(t, m, spec, -1)
-	if steps := stepNames(plan.Commit(m.Facts, node())); slices.Contains(steps, "DeleteFirewallRule "+nodespec.RuleSSH) {
+	convergeModel(t, m, spec, -1)
+	if steps := stepNames(plan.Commit(m.Facts, smallSpec())); slices.Contains(steps, "DeleteFirewallRule "+nodespec.RuleSSH) {
 		t.Errorf("a spec of another release takes it away: %v", steps)
 	}
-	steps = names(giveBack(t, m, -1))
+	steps = namesOfSteps(restoreModel(t, m, -1))
 	if steps[len(steps)-1] != "DeleteFirewallRule "+nodespec.RuleSSH {
 		t.Errorf("the steps are %v", steps)
 	}

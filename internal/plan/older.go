@@ -13,9 +13,9 @@ import (
 // and before it WMCB with Docker. Only these objects certainly belong to a legacy operator. Docker itself does not:
 // it was part of the image.
 
-// olderFiles are the files of legacy operators, including files with credentials. Files that the spec also lists
+// legacyFiles are the files of legacy operators, including files with credentials. Files that the spec also lists
 // are replaced and not removed.
-var olderFiles = below(map[string][]string{
+var legacyFiles = pathsInDirectories(map[string][]string{
 	nodespec.Root: {
 		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe",
 		"windows_exporter.exe",
@@ -34,33 +34,33 @@ var olderFiles = below(map[string][]string{
 	`C:\Windows\Temp`: {"worker.ign"},
 })
 
-// olderFolders are directories of legacy operators without foreign content, parents after children.
-var olderFolders = []string{`C:\k\wicd-certs`, `C:\k\tls\certs`, `C:\k\tls`}
+// legacyDirectories are directories of legacy operators without foreign content, parents after children.
+var legacyDirectories = []string{`C:\k\wicd-certs`, `C:\k\tls\certs`, `C:\k\tls`}
 
-// olderLogs are log directories, which are kept for administrators while the host is a node.
-var olderLogs = []string{
+// legacyLogs are log directories, which are kept for administrators while the host is a node.
+var legacyLogs = []string{
 	`C:\k\log`, nodespec.LogDirectory(nodespec.ServiceHybridOverlay), nodespec.LogDirectory(nodespec.ServiceAgent),
 }
 
-// olderCertificates is the directory of the hybrid overlay's client certificates and keys, with a file for each
+// legacyCertificatesDir is the directory of the hybrid overlay's client certificates and keys, with a file for each
 // certificate request.
-const olderCertificates = `C:\k\cni\config`
+const legacyCertificatesDir = `C:\k\cni\config`
 
-// olderMirrors is the directory in which WICD's operator created a directory with a hosts.toml file for each
+// legacyMirrorsDir is the directory in which WICD's operator created a directory with a hosts.toml file for each
 // registry with mirrors.
-const olderMirrors = `C:\k\containerd\registries`
+const legacyMirrorsDir = `C:\k\containerd\registries`
 
-// OlderImported lists the certificates that WICD added to the root store, in PEM.
-const OlderImported = `C:\k\imported-certs.pem`
+// LegacyImportedPath lists the certificates that WICD added to the root store, in PEM.
+const LegacyImportedPath = `C:\k\imported-certs.pem`
 
-// olderSigns are files that only legacy operators create.
-var olderSigns = []string{`C:\k\windows-instance-config-daemon.exe`, `C:\k\wicd-kubeconfig`, `C:\k\wmcb.exe`}
+// legacyMarkers are files that only legacy operators create.
+var legacyMarkers = []string{`C:\k\windows-instance-config-daemon.exe`, `C:\k\wicd-kubeconfig`, `C:\k\wmcb.exe`}
 
-// olderVariables are the variables that WICD set, and removed if the cluster had no proxy. All values belong to
+// legacyVariables are the variables that WICD set, and removed if the cluster had no proxy. All values belong to
 // WICD.
-var olderVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+var legacyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
 
-func below(names map[string][]string) []string {
+func pathsInDirectories(names map[string][]string) []string {
 	var paths []string
 	for _, folder := range slices.Sorted(maps.Keys(names)) {
 		for _, name := range names[folder] {
@@ -70,43 +70,43 @@ func below(names map[string][]string) []string {
 	return paths
 }
 
-// OlderPaths returns all paths that a legacy operator may have created, except the paths of OlderEntries.
-func OlderPaths() []string { return slices.Concat(olderFiles, olderFolders, olderLogs) }
+// LegacyPaths returns all paths that a legacy operator may have created, except the paths of LegacyEntries.
+func LegacyPaths() []string { return slices.Concat(legacyFiles, legacyDirectories, legacyLogs) }
 
-// OlderListings returns the directories in which a legacy operator created entries with host-specific names.
-func OlderListings() []string { return []string{olderCertificates, olderMirrors} }
+// LegacyListings returns the directories in which a legacy operator created entries with host-specific names.
+func LegacyListings() []string { return []string{legacyCertificatesDir, legacyMirrorsDir} }
 
-// OlderEntries returns the paths that a legacy operator, if any, created for an entry of one of those directories.
-func OlderEntries(folder, name string) []string {
+// LegacyEntries returns the paths that a legacy operator, if any, created for an entry of one of those directories.
+func LegacyEntries(folder, name string) []string {
 	path := folder + `\` + name
 	switch {
-	case nodespec.SamePath(folder, olderMirrors):
+	case nodespec.IsSamePath(folder, legacyMirrorsDir):
 		return []string{path, path + `\hosts.toml`}
-	case nodespec.SamePath(folder, olderCertificates) && isOlderCertificate(name):
+	case nodespec.IsSamePath(folder, legacyCertificatesDir) && isLegacyCertificate(name):
 		return []string{path}
 	}
 	return nil
 }
 
-func isOlderCertificate(name string) bool {
+func isLegacyCertificate(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "ovnkube-client-") && strings.HasSuffix(name, ".pem")
 }
 
-// isOlderMirror reports whether a path belongs to a registry's mirrors. Unlike the other legacy paths, the parent
+// isLegacyMirror reports whether a path belongs to a registry's mirrors. Unlike the other legacy paths, the parent
 // directory is also used by this operator. Unused entries are removed like all other stale paths.
-func isOlderMirror(path string) bool {
-	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)
+func isLegacyMirror(path string) bool {
+	return nodespec.IsWithin(path, legacyMirrorsDir) && !nodespec.IsSamePath(path, legacyMirrorsDir)
 }
 
-// OlderVariables returns the environment variables that a legacy operator may have set.
-func OlderVariables() []string { return olderVariables }
+// LegacyVariables returns the environment variables that a legacy operator may have set.
+func LegacyVariables() []string { return legacyVariables }
 
-func isOlder(path string) bool {
-	if folder, name, ok := cutName(path); ok && nodespec.SamePath(folder, olderCertificates) && isOlderCertificate(name) {
+func isKnownLegacyPath(path string) bool {
+	if folder, name, ok := cutName(path); ok && nodespec.IsSamePath(folder, legacyCertificatesDir) && isLegacyCertificate(name) {
 		return true
 	}
-	return samePathIn(olderFiles, path) || samePathIn(olderFolders, path) || samePathIn(olderLogs, path)
+	return hasPath(legacyFiles, path) || hasPath(legacyDirectories, path) || hasPath(legacyLogs, path)
 }
 
 func cutName(path string) (folder, name string, ok bool) {
@@ -117,20 +117,20 @@ func cutName(path string) (folder, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-func samePathIn(paths []string, path string) bool {
-	return slices.ContainsFunc(paths, func(each string) bool { return nodespec.SamePath(each, path) })
+func hasPath(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(each string) bool { return nodespec.IsSamePath(each, path) })
 }
 
-// OlderNode describes the parts of a legacy node as a spec: services by name only, directories and networks. The
+// LegacyNode describes the parts of a legacy node as a spec: services by name only, directories and networks. The
 // spec is never applied. It serves the removal of a host that was not adopted.
-func OlderNode() nodespec.NodeSpec {
+func LegacyNode() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Identity: nodespec.Identity{Directory: `C:\var\lib\kubelet\pki`},
 		Network: nodespec.Network{OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork",
 			"OVNKubernetesHybridOverlayNetwork"}},
 	}
 	folders := []string{
-		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, olderMirrors, `C:\k\etc`,
+		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, legacyMirrorsDir, `C:\k\etc`,
 		`C:\k\tls`, `C:\k\wicd-certs`,
 		`C:\var`, `C:\var\lib`, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
@@ -148,19 +148,19 @@ func OlderNode() nodespec.NodeSpec {
 	return spec
 }
 
-// RecordOlder returns the ledger of a host that only a legacy operator has changed, from facts that were gathered
-// for OlderNode. ok is false without traces of a legacy operator.
-func RecordOlder(facts Facts) (ledger Ledger, ok bool) {
-	spec := OlderNode()
-	if !findLeftovers(facts, spec).there {
+// RecordLegacy returns the ledger of a host that only a legacy operator has changed, from facts that were gathered
+// for LegacyNode. ok is false without traces of a legacy operator.
+func RecordLegacy(facts Facts) (ledger Ledger, ok bool) {
+	spec := LegacyNode()
+	if !findLeftovers(facts, spec).found {
 		return Ledger{}, false
 	}
 	return Record(facts, spec), true
 }
 
 // stopForeignAgent stops a foreign agent before all other steps, because a foreign agent would revert the changes.
-func (m *maker) stopForeignAgent() {
-	fact, runs := m.running(nodespec.ServiceAgent)
+func (m *planner) stopForeignAgent() {
+	fact, runs := m.runningService(nodespec.ServiceAgent)
 	if !runs {
 		return
 	}
@@ -173,11 +173,11 @@ func (m *maker) stopForeignAgent() {
 		return
 	}
 	m.foreign = true
-	m.add(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
+	m.addOperation(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
 }
 
 // killReplaced kills processes of programs that a link replaces and that no service stops: container shims.
-func (m *maker) killReplaced() {
+func (m *planner) killReplaced() {
 	ofServices := map[int]bool{}
 	for _, service := range m.facts.Services {
 		ofServices[service.PID] = true
@@ -187,23 +187,23 @@ func (m *maker) killReplaced() {
 			continue
 		}
 		for _, process := range m.facts.Processes {
-			if nodespec.SamePath(process.Path, link.Path) && !ofServices[process.PID] {
+			if nodespec.IsSamePath(process.Path, link.Path) && !ofServices[process.PID] {
 				m.addStep(Step{Operation: KillProcess{Process: process}, Reason: "its program " + link.Path + " is replaced",
-					DisturbsPods: true})
+					DisruptsPods: true})
 			}
 		}
 	}
 }
 
-// removeOlder removes objects of a legacy operator that the node does not use, once all services of the node run.
-func (m *maker) removeOlder(r *restorer, path string) {
-	used := func(other string) bool { return nodespec.Within(other, path) }
+// removeLegacy removes objects of a legacy operator that the node does not use, once all services of the node run.
+func (m *planner) removeLegacy(r *restorePlanner, path string) {
+	used := func(other string) bool { return nodespec.IsWithin(other, path) }
 	switch {
-	case len(m.needs()) > 0, samePathIn(olderLogs, path), slices.ContainsFunc(specPaths(m.spec), used):
+	case len(m.listUnmetNeeds()) > 0, hasPath(legacyLogs, path), slices.ContainsFunc(specPaths(m.spec), used):
 		return
 	case slices.ContainsFunc(r.steps, func(step Step) bool {
 		folder, ok := step.Operation.(RemovePath)
-		return ok && nodespec.Within(path, folder.Path)
+		return ok && nodespec.IsWithin(path, folder.Path)
 	}):
 		return // removed with its directory
 	case slices.ContainsFunc(m.facts.Processes, func(process host.Process) bool { return used(process.Path) }):
@@ -211,6 +211,6 @@ func (m *maker) removeOlder(r *restorer, path string) {
 	}
 	before := r.why
 	r.why = "an older operator left it, and the node does not use it"
-	r.path(path)
+	r.restorePath(path)
 	r.why = before
 }

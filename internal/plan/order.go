@@ -35,8 +35,8 @@ func inOrder(names []string, dependencies func(name string) []string) []string {
 	return ordered
 }
 
-// service returns the facts of a service by name, ignoring case.
-func (f Facts) service(name string) (host.Service, bool) {
+// findService returns the facts of a service by name, ignoring case.
+func (f Facts) findService(name string) (host.Service, bool) {
 	if service, ok := f.Services[name]; ok {
 		return service, true
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// before returns an unconfigured host with arbitrary foreign objects at the node's paths and names.
-func before(t *rapid.T) *model {
-	m := fresh()
+// drawInitialModel returns an unconfigured host with arbitrary foreign objects at the node's paths and names.
+func drawInitialModel(t *rapid.T) *model {
+	m := newModel()
 	some := rapid.Bool()
 	if some.Draw(t, "own firewall rule") {
 		m.Firewall["Logs"] = host.FirewallRule{Name: "Logs", DisplayName: "own", Protocol: "TCP", LocalPort: 1}
@@ -59,9 +59,9 @@ func before(t *rapid.T) *model {
 	return m
 }
 
-// wanted returns a node in one of many variants.
-func wanted(t *rapid.T, label string) nodespec.NodeSpec {
-	spec := node()
+// drawSpec returns a node in one of many variants.
+func drawSpec(t *rapid.T, label string) nodespec.NodeSpec {
+	spec := smallSpec()
 	for _, component := range []string{"containerd", "kubelet", "overlay", "kube-proxy"} {
 		addRelease(&spec, component, rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, label+component))
 	}
@@ -96,8 +96,8 @@ func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	return spec
 }
 
-// drift makes arbitrary changes on a configured host.
-func drift(t *rapid.T, m *model) {
+// applyDrift makes arbitrary changes on a configured host.
+func applyDrift(t *rapid.T, m *model) {
 	for range rapid.IntRange(0, 4).Draw(t, "drifts") {
 		name := rapid.SampledFrom([]string{"containerd", "kubelet", "overlay", "kube-proxy"}).Draw(t, "service")
 		switch rapid.IntRange(0, 12).Draw(t, "kind") {
@@ -130,12 +130,12 @@ func drift(t *rapid.T, m *model) {
 		case 8:
 			m.Antivirus.AtWork = true
 		case 10:
-			m.reboot()
+			m.rebootHost()
 		case 11:
 			m.Routes = nil
 		case 12:
 			if _, ours := m.Ledger.TrustedCertificates["bb02"]; ours {
-				m.TrustedCertificates = without(m.TrustedCertificates, "bb02")
+				m.TrustedCertificates = withoutEntry(m.TrustedCertificates, "bb02")
 			}
 		case 9:
 			m.Antivirus.Exclusions = slices.DeleteFunc(m.Antivirus.Exclusions, func(e host.Exclusion) bool {
@@ -147,15 +147,15 @@ func drift(t *rapid.T, m *model) {
 
 func TestSameInputsSamePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, spec := before(t), wanted(t, "")
-		converge(t, m, spec, -1)
-		drift(t, m)
-		next := wanted(t, "next ")
+		m, spec := drawInitialModel(t), drawSpec(t, "")
+		convergeModel(t, m, spec, -1)
+		applyDrift(t, m)
+		next := drawSpec(t, "next ")
 		if a, b := plan.Make(m.Facts, next), plan.Make(m.Facts, next); !reflect.DeepEqual(a, b) {
-			t.Fatalf("%s\n\n%s", text(a), text(b))
+			t.Fatalf("%s\n\n%s", formatPlan(a), formatPlan(b))
 		}
 		if a, b := plan.Remove(m.Facts), plan.Remove(m.Facts); !reflect.DeepEqual(a, b) {
-			t.Fatalf("%s\n\n%s", text(a), text(b))
+			t.Fatalf("%s\n\n%s", formatPlan(a), formatPlan(b))
 		}
 	})
 }
@@ -164,12 +164,12 @@ func TestSameInputsSamePlan(t *testing.T) {
 // killed in between. Each disruptive step is marked as such: converge checks each step. R-092, R-107
 func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := before(t)
+		m := drawInitialModel(t)
 		m.blackout = rapid.Bool().Draw(t, "by a failure of the power")
-		converge(t, m, wanted(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
-		drift(t, m)
-		spec := wanted(t, "next ")
-		converge(t, m, spec, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
+		convergeModel(t, m, drawSpec(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
+		applyDrift(t, m)
+		spec := drawSpec(t, "next ")
+		convergeModel(t, m, spec, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
 		for _, service := range spec.Services {
 			if m.Services[service.Name].RunningCommandLine != service.CommandLine {
 				t.Fatalf("service %s runs %q", service.Name, m.Services[service.Name].RunningCommandLine)
@@ -191,15 +191,15 @@ func TestPlanAfterApplyIsEmpty(t *testing.T) {
 // A removal restores the original state, from every state of the host and if the agent is killed in between. R-064
 func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := before(t)
-		want := m.clone()
-		converge(t, m, wanted(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
-		drift(t, m)
+		m := drawInitialModel(t)
+		want := m.copyModel()
+		convergeModel(t, m, drawSpec(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
+		applyDrift(t, m)
 		if rapid.Bool().Draw(t, "upgraded") {
-			converge(t, m, wanted(t, "next "), -1)
+			convergeModel(t, m, drawSpec(t, "next "), -1)
 		}
 		m.Processes = []host.Process{{PID: 7, Name: "shim.exe", Path: `C:\k\releases\containerd-v1\shim.exe`}}
-		giveBack(t, m, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
+		restoreModel(t, m, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
 		operatorLeaves(m)
 		operatorLeaves(want)
 		// Routes do not survive a boot: the relevant state is the state when the route was recorded.
@@ -210,7 +210,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		m.Routes, m.TrustedCertificates = want.Routes, orNil(m.TrustedCertificates)
 		m.Ledger, m.Identity, m.Payload = want.Ledger, want.Identity, want.Payload
 		m.Antivirus.AtWork, m.Antivirus.Exclusions = want.Antivirus.AtWork, orNil(m.Antivirus.Exclusions)
-		m.disturbed, m.disturbs, m.subnet = want.disturbed, want.disturbs, want.subnet
+		m.disrupted, m.disruptive, m.subnet = want.disrupted, want.disruptive, want.subnet
 		m.reads, m.loaded, m.unread = want.reads, want.loaded, want.unread
 		m.Networks, m.Endpoints, m.Processes = orNil(m.Networks), orNil(m.Endpoints), orNil(m.Processes)
 		if !reflect.DeepEqual(m, want) {
@@ -223,7 +223,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 func operatorLeaves(m *model) {
 	delete(m.Files, nodespec.AgentRoot)
 	root := m.Files[nodespec.Root]
-	root.Entries = m.entries(nodespec.Root)
+	root.Entries = m.listEntries(nodespec.Root)
 	m.Files[nodespec.Root] = root
 	if len(root.Entries) == 0 {
 		delete(m.Files, nodespec.Root)

@@ -18,34 +18,34 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 		l.HostName = facts.System.HostName
 	}
 	features := slices.DeleteFunc(slices.Concat(spec.Features, spec.OptionalFeatures), func(name string) bool {
-		return slices.Contains(spec.OptionalFeatures, name) && !known(facts.Features[name])
+		return slices.Contains(spec.OptionalFeatures, name) && !isFeatureKnown(facts.Features[name])
 	})
-	l.Features = remember(l.Features, features, func(name string) host.FeatureState { return facts.Features[name] })
-	variables := append(slices.Collect(maps.Keys(spec.Environment)), left.variables(facts)...)
-	l.Environment = remember(l.Environment, variables, func(name string) *string { return left.variable(facts, name) })
+	l.Features = addMissing(l.Features, features, func(name string) host.FeatureState { return facts.Features[name] })
+	variables := append(slices.Collect(maps.Keys(spec.Environment)), left.foundVariables(facts)...)
+	l.Environment = addMissing(l.Environment, variables, func(name string) *string { return left.originalVariable(facts, name) })
 	rules := make([]string, len(spec.Firewall))
 	for i, rule := range spec.Firewall {
 		rules[i] = rule.Name
 	}
-	l.Firewall = remember(l.Firewall, rules, func(name string) *host.FirewallRule { return pointer(facts.Firewall, name) })
+	l.Firewall = addMissing(l.Firewall, rules, func(name string) *host.FirewallRule { return pointerTo(facts.Firewall, name) })
 	services := make([]string, len(spec.Services))
 	for i, service := range spec.Services {
 		services[i] = service.Name
 	}
-	services = append(services, left.services(facts, spec)...)
-	l.Services = remember(l.Services, services, func(name string) *host.Service { return left.service(facts, name) })
-	paths := append(recordedPaths(spec), left.paths(facts)...)
-	l.Paths = remember(l.Paths, paths, func(path string) PathBefore { return left.path(facts, path) })
-	l.TrustedCertificates = rememberCertificates(facts, spec, left)
-	l.Routes = remember(l.Routes, spec.Routes, facts.hasRoute)
-	l.Networks = rememberNetworks(facts, spec, left.there)
+	services = append(services, left.foundServices(facts, spec)...)
+	l.Services = addMissing(l.Services, services, func(name string) *host.Service { return left.originalService(facts, name) })
+	paths := append(recordedPaths(spec), left.foundPaths(facts)...)
+	l.Paths = addMissing(l.Paths, paths, func(path string) PathBefore { return left.originalPath(facts, path) })
+	l.TrustedCertificates = addCertificates(facts, spec, left)
+	l.Routes = addMissing(l.Routes, spec.Routes, facts.hasRoute)
+	l.Networks = addOwnedNetworks(facts, spec, left.found)
 	l.EventSource = recordEventSource(facts, spec)
 	l.StaticAddress = recordStaticAddress(facts)
 	return RecordLogin(l, facts.Login)
 }
 
-// remember adds the missing names, ignoring case.
-func remember[V any](entries map[string]V, names []string, before func(string) V) map[string]V {
+// addMissing adds the missing names, ignoring case.
+func addMissing[V any](entries map[string]V, names []string, before func(string) V) map[string]V {
 	known := map[string]bool{}
 	for name := range entries {
 		known[strings.ToLower(name)] = true
@@ -64,7 +64,7 @@ func remember[V any](entries map[string]V, names []string, before func(string) V
 	return result
 }
 
-func pointer[V any](facts map[string]V, name string) *V {
+func pointerTo[V any](facts map[string]V, name string) *V {
 	if value, there := facts[name]; there {
 		return &value
 	}
@@ -73,7 +73,7 @@ func pointer[V any](facts map[string]V, name string) *V {
 
 // recordedPaths returns the spec's paths except the paths of the agent, which the operator deletes.
 func recordedPaths(spec nodespec.NodeSpec) []string {
-	return slices.DeleteFunc(specPaths(spec), func(path string) bool { return nodespec.Within(path, nodespec.AgentRoot) })
+	return slices.DeleteFunc(specPaths(spec), func(path string) bool { return nodespec.IsWithin(path, nodespec.AgentRoot) })
 }
 
 func pathBefore(facts Facts, path string) PathBefore {
@@ -83,7 +83,7 @@ func pathBefore(facts Facts, path string) PathBefore {
 	}
 	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget,
 		Entries: fact.Entries}
-	if nodespec.SamePath(path, nodespec.Root) {
+	if nodespec.IsSamePath(path, nodespec.Root) {
 		// Unless the directory has other entries, the operator created it for the agent.
 		agent := strings.TrimPrefix(nodespec.AgentRoot, nodespec.Root+`\`)
 		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool {
@@ -96,9 +96,9 @@ func pathBefore(facts Facts, path string) PathBefore {
 	return before
 }
 
-// rememberNetworks adds the networks of the spec that do not exist yet. Networks that exist before the node's
+// addOwnedNetworks adds the networks of the spec that do not exist yet. Networks that exist before the node's
 // services run are foreign, unless a legacy operator left them.
-func rememberNetworks(facts Facts, spec nodespec.NodeSpec, left bool) []string {
+func addOwnedNetworks(facts Facts, spec nodespec.NodeSpec, left bool) []string {
 	networks := slices.Clone(facts.Ledger.Networks)
 	for _, name := range spec.Network.OwnedNetworks {
 		there := slices.ContainsFunc(facts.Networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })

@@ -23,13 +23,13 @@ func RegistrationName(adapter string) host.RegistryName {
 
 // disableRegistration disables DNS registration of kube-proxy's endpoint adapter. AttachEndpoint does the same:
 // this step is for an adapter that registers nevertheless.
-func (m *maker) disableRegistration() {
+func (m *planner) disableRegistration() {
 	refusal := m.facts.Ledger.RegistrationRefusal
 	refused := refusal != nil && refusal.BootID == m.facts.System.BootID
 	if m.facts.RegisteringAdapter == "" || refused || m.unmet[nodespec.NeedSourceVIP] {
 		return
 	}
 	name := m.spec.Network.SourceVIPEndpoint
-	m.add(DisableDNSRegistration{Endpoint: name, Adapter: m.facts.RegisteringAdapter},
+	m.addOperation(DisableDNSRegistration{Endpoint: name, Adapter: m.facts.RegisteringAdapter},
 		"the adapter of endpoint %s registers in DNS under the host's name, with an address that does not reach the host", name)
 }

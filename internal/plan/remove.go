@@ -15,49 +15,49 @@ import (
 // when the plan is empty. Processes of services are known only after the services have stopped: until then
 // containerd may start another shim, which would keep files in use. So the stops are a separate plan.
 func Remove(facts Facts) Plan {
-	r := &remover{restorer{facts: facts, why: "the host is restored to its original state"}}
+	r := &removalPlanner{restorePlanner{facts: facts, why: "the host is restored to its original state"}}
 	r.endServices()
 	if len(r.steps) > 0 {
 		return Plan{Steps: r.steps}
 	}
 	r.killProcesses()
 	r.deleteNetworks()
-	r.staticAddress()
+	r.restoreStaticAddress()
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Firewall)) {
 		if name != nodespec.RuleSSH {
-			r.firewallRule(name)
+			r.restoreFirewallRule(name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Environment)) {
-		r.variable(name)
+		r.restoreVariable(name)
 	}
 	for _, fingerprint := range slices.Sorted(maps.Keys(facts.Ledger.TrustedCertificates)) {
-		r.trustedCertificate(fingerprint)
+		r.restoreTrustedCertificate(fingerprint)
 	}
 	for _, destination := range slices.Sorted(maps.Keys(facts.Ledger.Routes)) {
-		r.route(destination)
+		r.restoreRoute(destination)
 	}
-	r.eventSource()
+	r.restoreEventSource()
 	for _, exclusion := range facts.Ledger.Exclusions {
-		r.exclusion(exclusion)
+		r.restoreExclusion(exclusion)
 	}
-	r.paths()
-	for _, name := range r.services() {
+	r.restorePaths()
+	for _, name := range r.orderedServiceNames() {
 		r.restoreService(name)
 	}
-	r.features()
-	r.hostName()
-	r.restart()
-	r.access()
+	r.disableFeatures()
+	r.restoreHostName()
+	r.addRestart()
+	r.restoreLoginAccess()
 	return Plan{Steps: r.steps}
 }
 
-type remover struct{ restorer }
+type removalPlanner struct{ restorePlanner }
 
 // endServices ends the agent's own service first, to prevent repairs, then the other services, dependents before
 // dependencies.
-func (r *remover) endServices() {
-	names := r.services()
+func (r *removalPlanner) endServices() {
+	names := r.orderedServiceNames()
 	isAgent := func(name string) bool { return strings.EqualFold(name, nodespec.ServiceAgent) }
 	if i := slices.IndexFunc(names, isAgent); i >= 0 {
 		r.endService(names[i])
@@ -71,65 +71,65 @@ func (r *remover) endServices() {
 
 // endPods ends the pods before their runtime stops. The kubelet, which would recreate the pods, depends on the
 // runtime and was stopped before.
-func (r *remover) endPods(service string) {
-	fact, there := r.facts.service(service)
+func (r *removalPlanner) endPods(service string) {
+	fact, there := r.facts.findService(service)
 	program := host.SplitCommandLine(cmp.Or(fact.RunningCommandLine, fact.CommandLine))
 	if there && strings.EqualFold(service, nodespec.ServiceContainerd) && fact.State == host.ServiceRunning &&
-		len(program) > 0 && nodespec.Within(program[0], nodespec.Root) {
-		r.add(EndPods{Service: fact.Name, Endpoint: nodespec.ContainerdEndpoint}, true)
+		len(program) > 0 && nodespec.IsWithin(program[0], nodespec.Root) {
+		r.addStep(EndPods{Service: fact.Name, Endpoint: nodespec.ContainerdEndpoint}, true)
 	}
 }
 
 // killProcesses kills processes that outlive their service, such as container shims, but not the agent.
-func (r *remover) killProcesses() {
+func (r *removalPlanner) killProcesses() {
 	ofServices := map[int]bool{}
 	for _, service := range r.facts.Services {
 		ofServices[service.PID] = true
 	}
 	for _, process := range r.facts.Processes {
-		if !ofServices[process.PID] && !nodespec.Within(process.Path, nodespec.AgentRoot) && r.vanishes(process.Path) {
-			r.add(KillProcess{Process: process}, true)
+		if !ofServices[process.PID] && !nodespec.IsWithin(process.Path, nodespec.AgentRoot) && r.isRemoved(process.Path) {
+			r.addStep(KillProcess{Process: process}, true)
 		}
 	}
 }
 
-// vanishes reports whether the removal deletes the path.
-func (r *remover) vanishes(path string) bool {
-	if nodespec.Within(path, nodespec.Root) {
+// isRemoved reports whether the removal deletes the path.
+func (r *removalPlanner) isRemoved(path string) bool {
+	if nodespec.IsWithin(path, nodespec.Root) {
 		return true
 	}
 	for known, before := range r.facts.Ledger.Paths {
-		if !before.Existed && nodespec.Within(path, known) {
+		if !before.Existed && nodespec.IsWithin(path, known) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *remover) deleteNetworks() {
+func (r *removalPlanner) deleteNetworks() {
 	if service, there := r.facts.HNS[nodespec.ServiceHNS]; r.facts.HNSSilent != "" && there &&
 		service.State == host.ServiceStopped {
-		r.add(StartService{Service: nodespec.ServiceHNS}, false)
+		r.addStep(StartService{Service: nodespec.ServiceHNS}, false)
 	}
 	if r.facts.HNSSilent != "" {
 		for _, name := range r.facts.Ledger.Networks { // the step reports why HNS does not respond
-			r.add(DeleteNetwork{Network: name}, true)
+			r.addStep(DeleteNetwork{Network: name}, true)
 		}
 		return
 	}
 	for _, network := range r.facts.Networks {
 		if containsFold(r.facts.Ledger.Networks, network.Name) {
-			r.add(DeleteNetwork{Network: network.Name}, true)
+			r.addStep(DeleteNetwork{Network: network.Name}, true)
 		}
 	}
 }
 
-// paths restores files, links and directories, children before parents. The content of created directories is
+// restorePaths restores files, links and directories, children before parents. The content of created directories is
 // removed with the directory.
-func (r *remover) paths() {
+func (r *removalPlanner) restorePaths() {
 	var paths []string
 	for path := range r.facts.Ledger.Paths {
-		if !nodespec.SamePath(path, nodespec.Root) && !nodespec.Within(path, nodespec.AgentRoot) && !r.goesWithFolder(path) {
+		if !nodespec.IsSamePath(path, nodespec.Root) && !nodespec.IsWithin(path, nodespec.AgentRoot) && !r.isInRemovedDirectory(path) {
 			paths = append(paths, path)
 		}
 	}
@@ -140,25 +140,25 @@ func (r *remover) paths() {
 		return strings.Compare(a, b)
 	})
 	for _, path := range paths {
-		if !r.facts.mounted(path) {
-			r.path(path)
+		if !r.facts.isAwaitingRestart(path) {
+			r.restorePath(path)
 		}
 	}
-	r.root()
+	r.restoreRoot()
 }
 
-// goesWithFolder reports whether the path is in a directory that did not exist originally.
-func (r *remover) goesWithFolder(path string) bool {
+// isInRemovedDirectory reports whether the path is in a directory that did not exist originally.
+func (r *removalPlanner) isInRemovedDirectory(path string) bool {
 	for folder, before := range r.facts.Ledger.Paths {
-		if !before.Existed && !nodespec.SamePath(folder, path) && nodespec.Within(path, folder) {
+		if !before.Existed && !nodespec.IsSamePath(folder, path) && nodespec.IsWithin(path, folder) {
 			return true
 		}
 	}
 	return false
 }
 
-// root removes all entries of C:\k except the original entries and the agent.
-func (r *remover) root() {
+// restoreRoot removes all entries of C:\k except the original entries and the agent.
+func (r *removalPlanner) restoreRoot() {
 	before, known := r.facts.Ledger.Paths[nodespec.Root]
 	if !known {
 		return
@@ -168,14 +168,14 @@ func (r *remover) root() {
 	if !before.Existed {
 		before.Access = fact.Access
 	}
-	r.directory(nodespec.Root, before, fact, there, agent)
+	r.restoreDirectory(nodespec.Root, before, fact, there, agent)
 }
 
-func (r *remover) features() {
+func (r *removalPlanner) disableFeatures() {
 	// Parts of the feature Containers have Containers as name prefix and are disabled first.
 	for _, feature := range slices.Backward(slices.Sorted(maps.Keys(r.facts.Ledger.Features))) {
 		if isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature]) {
-			r.add(DisableFeature{Feature: feature}, false)
+			r.addStep(DisableFeature{Feature: feature}, false)
 		}
 	}
 }
@@ -184,37 +184,37 @@ func isOn(state host.FeatureState) bool {
 	return state == host.FeatureEnabled || state == host.FeatureEnablePending
 }
 
-func (r *remover) hostName() {
+func (r *removalPlanner) restoreHostName() {
 	before := r.facts.Ledger.HostName
 	if before != "" && !strings.EqualFold(nextHostName(r.facts), before) {
-		r.add(SetHostName{HostName: before}, false)
+		r.addStep(SetHostName{HostName: before}, false)
 	}
 }
 
-// restart ends the plan with a restart if required. As with an installation, the agent plans again before the
+// addRestart ends the plan with a restart if required. As with an installation, the agent plans again before the
 // restart.
-func (r *remover) restart() {
+func (r *removalPlanner) addRestart() {
 	reason := r.restartReason()
 	if reason == "" {
 		return
 	}
 	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true,
-		DisturbsPods: true})
+		DisruptsPods: true})
 }
 
-// access restores the settings for the operator's login after the last restart, because the operator must log in
+// restoreLoginAccess restores the settings for the operator's login after the last restart, because the operator must log in
 // after each restart.
-func (r *remover) access() {
+func (r *removalPlanner) restoreLoginAccess() {
 	if r.restartReason() != "" {
 		return
 	}
-	r.startTypes()
+	r.restoreStartTypes()
 	if _, known := r.facts.Ledger.Firewall[nodespec.RuleSSH]; known {
-		r.firewallRule(nodespec.RuleSSH)
+		r.restoreFirewallRule(nodespec.RuleSSH)
 	}
 }
 
-func (r *remover) restartReason() string {
+func (r *removalPlanner) restartReason() string {
 	for _, feature := range slices.Sorted(maps.Keys(r.facts.Ledger.Features)) {
 		on := isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature])
 		if on || r.facts.Features[feature] == host.FeatureDisablePending {
@@ -222,7 +222,7 @@ func (r *remover) restartReason() string {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(r.facts.Ledger.InUse)) {
-		if r.facts.mounted(path) {
+		if r.facts.isAwaitingRestart(path) {
 			return "files of containers below " + path + " are in use until a restart"
 		}
 	}

@@ -17,18 +17,18 @@ func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left
 		facts.System.StaticAddress = false // a value that is not in the ledger could not be restored
 	}
 	m := newMaker(facts, spec)
-	left = joined(m.moved(), m.holdBack(failed))
+	left = joinNonEmpty(m.describeAddressChange(), m.holdBack(failed))
 	if m.reboot != "" {
 		m.repairBeforeRestart()
-		return m.plan(), "a restart of the host, because " + m.reboot
+		return m.buildPlan(), "a restart of the host, because " + m.reboot
 	}
 	m.makeAll()
-	return m.plan(), left
+	return m.buildPlan(), left
 }
 
-// moved describes a host that no longer has the node's address, such as after a new lease. A host without any
+// describeAddressChange describes a host that no longer has the node's address, such as after a new lease. A host without any
 // address has no network temporarily, such as during the creation of a virtual switch.
-func (m *maker) moved() string {
+func (m *planner) describeAddressChange() string {
 	addresses := m.facts.System.Addresses
 	if m.spec.NodeIP == "" || len(addresses) == 0 || slices.Contains(addresses, m.spec.NodeIP) {
 		return ""
@@ -37,40 +37,40 @@ func (m *maker) moved() string {
 		strings.Join(addresses, ", ")
 }
 
-// joined joins the non-empty texts.
-func joined(texts ...string) string {
+// joinNonEmpty joins the non-empty texts.
+func joinNonEmpty(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
 // holdBack omits the releases that cannot be installed, with their links, files and services.
-func (m *maker) holdBack(failed []string) (left string) {
+func (m *planner) holdBack(failed []string) (left string) {
 	var lacks []string
 	for _, release := range m.releases {
-		name := m.nowhere(release)
+		name := m.missingFile(release)
 		if name != "" {
 			lacks = append(lacks, name+" of "+release.Component+", which is not on the host")
 		}
 		if name != "" || slices.Contains(failed, release.Directory) {
-			m.lacking = append(m.lacking, release)
+			m.unavailableReleases = append(m.unavailableReleases, release)
 		}
 	}
-	if len(m.lacking) == 0 {
+	if len(m.unavailableReleases) == 0 {
 		return ""
 	}
 	m.releases = slices.DeleteFunc(m.releases, func(release nodespec.Release) bool {
-		return slices.ContainsFunc(m.lacking, func(lacking nodespec.Release) bool {
+		return slices.ContainsFunc(m.unavailableReleases, func(lacking nodespec.Release) bool {
 			return lacking.Directory == release.Directory
 		})
 	})
-	m.links = slices.DeleteFunc(slices.Clone(m.links), func(link nodespec.Link) bool { return m.ofLacking(link.Target) })
+	m.links = slices.DeleteFunc(slices.Clone(m.links), func(link nodespec.Link) bool { return m.isOfUnavailableRelease(link.Target) })
 	m.holdServices()
-	m.files = slices.DeleteFunc(m.files, m.holdsFile)
+	m.files = slices.DeleteFunc(m.files, m.isFileHeld)
 	m.stops = m.servicesToStop()
 	return strings.Join(lacks, "; ")
 }
 
-// nowhere returns the first file of a release that is missing on the host.
-func (m *maker) nowhere(release nodespec.Release) string {
+// missingFile returns the first file of a release that is missing on the host.
+func (m *planner) missingFile(release nodespec.Release) string {
 	for _, file := range release.Files {
 		if _, there := m.facts.Payload[file.SHA256]; !there {
 			return file.Name
@@ -79,23 +79,23 @@ func (m *maker) nowhere(release nodespec.Release) string {
 	return ""
 }
 
-// ofLacking reports whether a command line or a path contains the directory of a lacking release.
-func (m *maker) ofLacking(commandLine string) bool {
-	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool {
-		return Mentions(commandLine, release.Directory)
+// isOfUnavailableRelease reports whether a command line or a path contains the directory of a lacking release.
+func (m *planner) isOfUnavailableRelease(commandLine string) bool {
+	return slices.ContainsFunc(m.unavailableReleases, func(release nodespec.Release) bool {
+		return HasProgramIn(commandLine, release.Directory)
 	})
 }
 
 // holdServices marks the services that are not changed. These are services that run or should run from a lacking
 // release, and dependencies of running services that could not start again after a stop.
-func (m *maker) holdServices() {
+func (m *planner) holdServices() {
 	m.held = map[string]bool{}
 	pinned := map[string]bool{}
-	for _, service := range slices.Backward(m.ordered()) {
+	for _, service := range slices.Backward(m.orderedServices()) {
 		name := strings.ToLower(service.Name)
-		fact, runs := m.running(service.Name)
-		m.held[name] = pinned[name] || m.ofLacking(service.CommandLine) || m.ofLacking(fact.CommandLine) ||
-			m.ofLacking(fact.RunningCommandLine)
+		fact, runs := m.runningService(service.Name)
+		m.held[name] = pinned[name] || m.isOfUnavailableRelease(service.CommandLine) || m.isOfUnavailableRelease(fact.CommandLine) ||
+			m.isOfUnavailableRelease(fact.RunningCommandLine)
 		if !runs || !pinned[name] && m.canStart(fact) {
 			continue
 		}
@@ -105,27 +105,27 @@ func (m *maker) holdServices() {
 	}
 }
 
-// holdsFile reports whether a file is not changed because a held service uses it. A running service would never
+// isFileHeld reports whether a file is not changed because a held service uses it. A running service would never
 // notice the change, and a service of another version may not support the change. Files that depend on the network
 // are always changed with the network.
-func (m *maker) holdsFile(file nodespec.File) bool {
+func (m *planner) isFileHeld(file nodespec.File) bool {
 	if _, there := m.facts.Files[file.Path]; !there {
 		return false
 	}
 	return slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
-		if !m.held[strings.ToLower(service.Name)] || !restartsOn(service, file) {
+		if !m.held[strings.ToLower(service.Name)] || !needsRestartFor(service, file) {
 			return false
 		}
-		fact, there := m.facts.service(service.Name)
-		_, runs := m.running(service.Name)
+		fact, there := m.facts.findService(service.Name)
+		_, runs := m.runningService(service.Name)
 		return runs || there && fact.CommandLine != service.CommandLine &&
 			!slices.Contains(file.Needs, nodespec.NeedSourceVIP)
 	})
 }
 
 // canStart reports whether no file is missing for a service to start with its current command line.
-func (m *maker) canStart(fact host.Service) bool {
-	for _, release := range m.lacking {
+func (m *planner) canStart(fact host.Service) bool {
+	for _, release := range m.unavailableReleases {
 		for _, file := range release.Files {
 			path := release.Path(file)
 			if m.facts.Files[path].SHA256 != file.SHA256 && strings.Contains(strings.ToLower(fact.CommandLine),
@@ -137,56 +137,56 @@ func (m *maker) canStart(fact host.Service) bool {
 	return fact.CommandLine != ""
 }
 
-// cannotStart reports whether a service remains stopped until missing files arrive.
-func (m *maker) cannotStart(service nodespec.Service) bool {
-	fact, runs := m.running(service.Name)
+// isStartBlocked reports whether a service remains stopped until missing files arrive.
+func (m *planner) isStartBlocked(service nodespec.Service) bool {
+	fact, runs := m.runningService(service.Name)
 	return m.held[strings.ToLower(service.Name)] && !runs && !m.canStart(fact)
 }
 
 // repairBeforeRestart repairs a host that waits for a restart, which the operator decides. A host that was already
 // a node starts all its services even after a boot for another reason. No pod starts before the network exists.
-func (m *maker) repairBeforeRestart() {
+func (m *planner) repairBeforeRestart() {
 	m.stops = nil
 	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
 		ofNetwork := needsNetwork(file) || slices.Contains(file.Needs, nodespec.NeedSourceVIP)
 		return !ofNetwork || slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
-			_, runs := m.running(service.Name)
-			return runs && restartsOn(service, file)
+			_, runs := m.runningService(service.Name)
+			return runs && needsRestartFor(service, file)
 		})
 	})
-	m.takeAwayForNetwork()
+	m.removeForNetwork()
 	m.writeFiles()
 	m.wakeNetworking()
 	m.startConfigured()
 	m.setUpNetwork()
 }
 
-func restartsOn(service nodespec.Service, file nodespec.File) bool {
-	return slices.ContainsFunc(service.RestartOn, func(path string) bool { return nodespec.SamePath(path, file.Path) })
+func needsRestartFor(service nodespec.Service, file nodespec.File) bool {
+	return slices.ContainsFunc(service.RestartOn, func(path string) bool { return nodespec.IsSamePath(path, file.Path) })
 }
 
 // startConfigured starts the correctly configured services that Windows does not start automatically.
-func (m *maker) startConfigured() {
-	away := m.waiting() // with dependents
-	for _, service := range m.ordered() {
+func (m *planner) startConfigured() {
+	away := m.waitingServices() // with dependents
+	for _, service := range m.orderedServices() {
 		name := strings.ToLower(service.Name)
-		fact, there := m.facts.service(service.Name)
-		_, runs := m.running(service.Name)
+		fact, there := m.facts.findService(service.Name)
+		_, runs := m.runningService(service.Name)
 		if runs {
 			continue
 		}
 		away[name] = away[name] || configureReason(service.ServiceConfig, fact, there) != "" || !m.canStart(fact) ||
-			m.differs(service) ||
+			m.hasDifferingFile(service) ||
 			slices.ContainsFunc(service.Dependencies, func(dependency string) bool { return away[strings.ToLower(dependency)] })
 		if !away[name] && service.StartType == host.StartManual {
-			m.add(StartService{Service: service.Name}, "service %s does not run", service.Name)
+			m.addOperation(StartService{Service: service.Name}, "service %s does not run", service.Name)
 		}
 	}
 }
 
-// differs reports whether a file that a service reads on start differs from the spec and is not written now.
-func (m *maker) differs(service nodespec.Service) bool {
+// hasDifferingFile reports whether a file that a service reads on start differs from the spec and is not written now.
+func (m *planner) hasDifferingFile(service nodespec.Service) bool {
 	return slices.ContainsFunc(m.spec.Files, func(file nodespec.File) bool {
-		return restartsOn(service, file) && !m.changes(file.Path) && m.fileReason(file) != ""
+		return needsRestartFor(service, file) && !m.isFileWritten(file.Path) && m.fileReason(file) != ""
 	})
 }

@@ -86,7 +86,7 @@ func TestRepair(t *testing.T) {
 		},
 		"the host waits for a restart after a boot": {
 			func(m *model, _ *nodespec.NodeSpec) {
-				m.reboot()
+				m.rebootHost()
 				m.System.PendingHostName = "b"
 			}, nil, []string{
 				`RemovePath C:\k\cni\cni.conf`, "StartService kubelet", "StartService overlay", "AwaitNetwork OVN", "CreateEndpoint VIP", "AttachEndpoint VIP",
@@ -94,21 +94,21 @@ func TestRepair(t *testing.T) {
 		},
 		"the host waits for a restart after a boot, and a service is not as it should be": {
 			func(m *model, s *nodespec.NodeSpec) {
-				m.reboot()
+				m.rebootHost()
 				m.System.PendingHostName = "b"
 				s.Services[2].CommandLine += " --other"
 			}, nil, []string{`RemovePath C:\k\cni\cni.conf`, "StartService kubelet", "AwaitNetwork OVN", "CreateEndpoint VIP", "AttachEndpoint VIP"}, restart,
 		},
 		"the host waits for a restart after a boot, and a file of the kubelet differs": {
 			func(m *model, s *nodespec.NodeSpec) {
-				m.reboot()
+				m.rebootHost()
 				m.System.PendingHostName = "b"
 				s.Files[0].Content = "other\n"
 			}, nil, []string{`RemovePath C:\k\cni\cni.conf`, "AwaitNetwork OVN", "CreateEndpoint VIP", "AttachEndpoint VIP"}, restart,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := configured(t)
+			m, spec := newConfiguredModel(t)
 			for _, release := range spec.Releases {
 				m.Payload[release.Files[0].SHA256] = release.Path(release.Files[0])
 			}
@@ -120,7 +120,7 @@ func TestRepair(t *testing.T) {
 				}
 			}
 			p, left := plan.Repair(m.Facts, spec, failed...)
-			if got := names(p.Steps); !slices.Equal(got, test.want) || left != test.left {
+			if got := namesOfSteps(p.Steps); !slices.Equal(got, test.want) || left != test.left {
 				t.Errorf("got %q, left %q\nwant %q, left %q", got, left, test.want, test.left)
 			}
 		})
@@ -139,17 +139,17 @@ func TestDraftsGoWithTheirFolder(t *testing.T) {
 		"a name that only looks like a one": {"hosts.toml.wmco-tmp2", []string{`RemovePath ` + folder + `\hosts.toml`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := configured(t)
+			m, spec := newConfiguredModel(t)
 			mirrored := spec
 			mirrored.Directories, mirrored.Files = slices.Clone(spec.Directories), slices.Clone(spec.Files)
 			addMirrors(&mirrored, "b", "y")
 			spec.Directories, spec.Files = slices.Clone(mirrored.Directories), slices.Clone(mirrored.Files)
 			addMirrors(&mirrored, "a", "x")
-			converge(t, m, mirrored, -1)
+			convergeModel(t, m, mirrored, -1)
 			fact := m.Files[folder]
 			fact.Entries = append(slices.Clone(fact.Entries), test.entry)
 			m.Files[folder] = fact
-			if got := names(plan.Make(m.Facts, spec).Steps); !slices.Equal(got, test.want) {
+			if got := namesOfSteps(plan.Make(m.Facts, spec).Steps); !slices.Equal(got, test.want) {
 				t.Errorf("got %q\nwant %q", got, test.want)
 			}
 		})

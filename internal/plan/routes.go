@@ -11,23 +11,23 @@ import (
 // these routes at each boot, and when the HNS network acquires or releases the adapter, so missing routes are
 // drift. Without a default route, no routes are added.
 
-func (m *maker) addRoutes() {
+func (m *planner) addRoutes() {
 	for _, destination := range m.spec.Routes {
 		if !m.facts.NoDefaultRoute && !m.facts.hasRoute(destination) {
-			m.add(AddRoute{Destination: destination}, "there is no route to %s through the adapter of the default route",
+			m.addOperation(AddRoute{Destination: destination}, "there is no route to %s through the adapter of the default route",
 				destination)
 		}
 	}
 }
 
-// route restores a route. A route that existed originally may be lost with an HNS network of the node.
-func (r *restorer) route(destination string) {
+// restoreRoute restores a route. A route that existed originally may be lost with an HNS network of the node.
+func (r *restorePlanner) restoreRoute(destination string) {
 	switch before, there := r.facts.Ledger.Routes[destination], r.facts.hasRoute(destination); {
 	case r.facts.NoDefaultRoute:
 	case !before && there:
-		r.add(DeleteRoute{Destination: destination}, false)
+		r.addStep(DeleteRoute{Destination: destination}, false)
 	case before && !there:
-		r.add(AddRoute{Destination: destination}, false)
+		r.addStep(AddRoute{Destination: destination}, false)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// ordered returns the spec's services, each after its dependencies.
-func (m *maker) ordered() []nodespec.Service {
+// orderedServices returns the spec's services, each after its dependencies.
+func (m *planner) orderedServices() []nodespec.Service {
 	byName := map[string]nodespec.Service{}
 	names := make([]string, len(m.spec.Services))
 	for i, service := range m.spec.Services {
@@ -25,18 +25,18 @@ func (m *maker) ordered() []nodespec.Service {
 	return services
 }
 
-func (m *maker) running(name string) (host.Service, bool) {
-	fact, there := m.facts.service(name)
+func (m *planner) runningService(name string) (host.Service, bool) {
+	fact, there := m.facts.findService(name)
 	return fact, there && fact.State != host.ServiceStopped
 }
 
 // servicesToStop returns the running services that must stop for a change, and their dependents, with the reasons.
-func (m *maker) servicesToStop() map[string]string {
+func (m *planner) servicesToStop() map[string]string {
 	stops := map[string]string{}
-	waiting := m.waiting()
-	for _, service := range m.ordered() {
+	waiting := m.waitingServices()
+	for _, service := range m.orderedServices() {
 		name := strings.ToLower(service.Name)
-		if fact, runs := m.running(service.Name); runs && !waiting[name] && !m.held[name] {
+		if fact, runs := m.runningService(service.Name); runs && !waiting[name] && !m.held[name] {
 			if reason := m.restartReason(service, fact); reason != "" {
 				stops[name] = reason
 			}
@@ -45,7 +45,7 @@ func (m *maker) servicesToStop() map[string]string {
 	for _, release := range m.releases {
 		for _, service := range m.spec.Services {
 			held := m.held[strings.ToLower(service.Name)]
-			if fact, runs := m.running(service.Name); runs && !held && runsFrom(fact, release.Directory) {
+			if fact, runs := m.runningService(service.Name); runs && !held && isRunFrom(fact, release.Directory) {
 				stops[strings.ToLower(service.Name)] = m.releaseReason(release)
 			}
 		}
@@ -56,11 +56,11 @@ func (m *maker) servicesToStop() map[string]string {
 }
 
 // addDependents adds the running dependents of stopping services, because Windows stops them too.
-func (m *maker) addDependents(stops map[string]string) {
+func (m *planner) addDependents(stops map[string]string) {
 	for added := true; added; {
 		added = false
 		for _, name := range slices.Sorted(maps.Keys(m.facts.Services)) {
-			fact, runs := m.running(name)
+			fact, runs := m.runningService(name)
 			if _, known := stops[strings.ToLower(name)]; known || !runs {
 				continue
 			}
@@ -76,19 +76,19 @@ func (m *maker) addDependents(stops map[string]string) {
 }
 
 // restartReason returns the reason why a running service must be restarted; empty for none.
-func (m *maker) restartReason(service nodespec.Service, fact host.Service) string {
+func (m *planner) restartReason(service nodespec.Service, fact host.Service) string {
 	switch {
 	case fact.CommandLine != service.CommandLine:
 		return "the command line of service " + service.Name + " differs"
-	case fact.RunningCommandLine != "" && !nodespec.RunsAs(fact.RunningCommandLine, service.CommandLine):
+	case fact.RunningCommandLine != "" && !nodespec.IsRunningAs(fact.RunningCommandLine, service.CommandLine):
 		return "service " + service.Name + " still runs with its previous command line"
-	case !sameSet(fact.Environment, service.Environment, false):
+	case !isSameSet(fact.Environment, service.Environment, false):
 		return "the environment of service " + service.Name + " differs"
 	case m.certificates[""].installable && slices.Contains(service.Needs, nodespec.NeedCertificate):
 		return "service " + service.Name + " gets a new certificate"
 	}
 	for _, path := range service.RestartOn {
-		if m.changes(path) {
+		if m.isFileWritten(path) {
 			return "file " + path + " of service " + service.Name + " changes"
 		}
 	}
@@ -98,25 +98,25 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 // stopServices stops all services that must be stopped for a change, before any other change. If the agent is
 // killed in between, the next plan finds a stopped service and starts it. Dependents stop first, each in a separate
 // step, so that the plan shows the effect of each stop on pods. The second call does nothing.
-func (m *maker) stopServices() {
+func (m *planner) stopServices() {
 	if m.stopped {
 		return
 	}
 	m.stopped = true
-	for _, service := range slices.Backward(m.ordered()) {
+	for _, service := range slices.Backward(m.orderedServices()) {
 		reason, wanted := m.stops[strings.ToLower(service.Name)]
 		if done := m.foreign && strings.EqualFold(service.Name, nodespec.ServiceAgent); wanted && !done {
-			m.addStep(Step{Operation: StopService{Service: service.Name}, Reason: reason, DisturbsPods: service.DisturbsPods})
+			m.addStep(Step{Operation: StopService{Service: service.Name}, Reason: reason, DisruptsPods: service.DisruptsPods})
 		}
 	}
 }
 
-// waiting returns the services, in lower case, that cannot start yet because of an unmet need, missing files, or a
+// waitingServices returns the services, in lower case, that cannot start yet because of an unmet need, missing files, or a
 // waiting dependency.
-func (m *maker) waiting() map[string]bool {
+func (m *planner) waitingServices() map[string]bool {
 	waiting := map[string]bool{}
-	for _, service := range m.ordered() {
-		waits := m.lacks(service.Needs) || m.cannotStart(service) || slices.ContainsFunc(service.Dependencies,
+	for _, service := range m.orderedServices() {
+		waits := m.hasUnmetNeed(service.Needs) || m.isStartBlocked(service) || slices.ContainsFunc(service.Dependencies,
 			func(dependency string) bool {
 				return waiting[strings.ToLower(dependency)]
 			})
@@ -125,25 +125,25 @@ func (m *maker) waiting() map[string]bool {
 	return waiting
 }
 
-func (m *maker) startServices() {
-	waiting := m.waiting()
-	for _, service := range m.ordered() {
+func (m *planner) startServices() {
+	waiting := m.waitingServices()
+	for _, service := range m.orderedServices() {
 		if waiting[strings.ToLower(service.Name)] {
 			continue
 		}
-		fact, there := m.facts.service(service.Name)
+		fact, there := m.facts.findService(service.Name)
 		held := m.held[strings.ToLower(service.Name)] // exists, because a missing service would be waiting
 		if reason := configureReason(service.ServiceConfig, fact, there); reason != "" && !held {
-			m.add(ConfigureService{Service: service.ServiceConfig}, "%s", reason)
+			m.addOperation(ConfigureService{Service: service.ServiceConfig}, "%s", reason)
 		}
 		reason, stopped := m.stops[strings.ToLower(service.Name)]
 		switch {
 		case !there:
-			m.add(StartService{Service: service.Name}, "service %s is new", service.Name)
+			m.addOperation(StartService{Service: service.Name}, "service %s is new", service.Name)
 		case stopped:
-			m.add(StartService{Service: service.Name}, "%s", reason)
+			m.addOperation(StartService{Service: service.Name}, "%s", reason)
 		case fact.State != host.ServiceRunning:
-			m.add(StartService{Service: service.Name}, "service %s does not run", service.Name)
+			m.addOperation(StartService{Service: service.Name}, "service %s does not run", service.Name)
 		}
 	}
 }
@@ -156,9 +156,9 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 		return "service " + wanted.Name + " is not there"
 	case fact.CommandLine != wanted.CommandLine:
 		return differs("command line")
-	case !sameSet(fact.Dependencies, wanted.Dependencies, true):
+	case !isSameSet(fact.Dependencies, wanted.Dependencies, true):
 		return differs("list of dependencies")
-	case !sameSet(fact.Environment, wanted.Environment, false):
+	case !isSameSet(fact.Environment, wanted.Environment, false):
 		return differs("environment")
 	case fact.Description != wanted.Description:
 		return differs("description")
@@ -168,20 +168,20 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 		return differs("start type")
 	case fact.DelayedStart != wanted.DelayedStart && wanted.StartType == host.StartAutomatic:
 		return differs("delay of the start")
-	case !sameRecovery(fact.ServiceConfig, wanted):
+	case !isSameRecovery(fact.ServiceConfig, wanted):
 		return differs("recovery after a crash")
 	}
 	return ""
 }
 
-// sameRecovery compares the complete recovery settings. Windows keeps no reset period without actions.
-func sameRecovery(a, b host.ServiceConfig) bool {
+// isSameRecovery compares the complete recovery settings. Windows keeps no reset period without actions.
+func isSameRecovery(a, b host.ServiceConfig) bool {
 	ofA, ofB := a.FullRecovery(), b.FullRecovery()
 	return ofA.Equal(ofB) && (len(ofA.Actions) == 0 || a.ResetPeriod == b.ResetPeriod)
 }
 
-// sameSet compares two lists, ignoring the order.
-func sameSet(a, b []string, foldCase bool) bool {
+// isSameSet compares two lists, ignoring the order.
+func isSameSet(a, b []string, foldCase bool) bool {
 	normal := func(list []string) []string {
 		list = slices.Clone(list)
 		if foldCase {

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// node returns a small node with all kinds of objects that a plan supports.
-func node() nodespec.NodeSpec {
+// smallSpec returns a small node with all kinds of objects that a plan supports.
+func smallSpec() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Schema: 1, Instance: "a", HostName: "a", NodeName: "a", Features: []string{"Containers"},
 		Directories: []nodespec.Directory{
@@ -88,7 +88,7 @@ func addService(spec *nodespec.NodeSpec, name string, disturbs bool, needs []nod
 	if name == "containerd" {
 		start = host.StartAutomatic
 	}
-	service := nodespec.Service{Needs: needs, DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
+	service := nodespec.Service{Needs: needs, DisruptsPods: disturbs, ServiceConfig: host.ServiceConfig{
 		Name: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: start,
 		CommandLine: spec.Releases[len(spec.Services)].Directory + `\` + name + ".exe", Dependencies: dependencies,
 		RestartDelays: []time.Duration{time.Second}, ResetPeriod: time.Minute,

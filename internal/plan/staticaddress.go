@@ -37,8 +37,8 @@ type RegistryBefore struct {
 // DevicelessName returns the name of the registry value in the facts.
 func DevicelessName() host.RegistryName { return devicelessName }
 
-// risksStaticAddress reports whether the creation of the pod network would remove the host's address.
-func risksStaticAddress(facts Facts) bool {
+// canLoseStaticAddress reports whether the creation of the pod network would remove the host's address.
+func canLoseStaticAddress(facts Facts) bool {
 	set := facts.DevicelessDisabled != nil && *facts.DevicelessDisabled == devicelessDisabled
 	return facts.System.StaticAddress && facts.System.Version != keepsStatic && !set
 }
@@ -47,30 +47,30 @@ func risksStaticAddress(facts Facts) bool {
 // Networking Service is stopped before the value is written, and started by wakeNetworking. An agent that is killed
 // in between leaves no service running without the value. While the service's feature waits for a restart, the
 // registry key does not exist yet.
-func (m *maker) keepStaticAddress() {
+func (m *planner) keepStaticAddress() {
 	service, there := m.facts.HNS[nodespec.ServiceHNS]
-	if m.spec.Network.HNSNetwork == "" || !risksStaticAddress(m.facts) || m.reboot != "" && !there {
+	if m.spec.Network.HNSNetwork == "" || !canLoseStaticAddress(m.facts) || m.reboot != "" && !there {
 		return
 	}
 	runs := there && service.State != host.ServiceStopped
 	if runs && m.reboot == "" && m.networkReason() != "" && len(m.foreignNetworks()) == 0 {
 		m.stopsHNS = true
-		m.add(StopService{Service: nodespec.ServiceHNS}, "the Host Networking Service may read the registry value %s only at its start",
+		m.addOperation(StopService{Service: nodespec.ServiceHNS}, "the Host Networking Service may read the registry value %s only at its start",
 			devicelessName.Name)
 	}
 	address := strings.Join(m.facts.System.Addresses[:min(1, len(m.facts.System.Addresses))], "")
-	m.add(SetRegistryNumber{At: devicelessName, Value: devicelessDisabled},
+	m.addOperation(SetRegistryNumber{At: devicelessName, Value: devicelessDisabled},
 		"the host's address %s was not assigned by DHCP, and the pod network would remove it", address)
 }
 
 // staticAddressReboot returns the reason to restart a host with a Host Networking Service that may not know the
 // registry value, while other programs use the service. The reason is empty once the host was configured: then the
 // service has created the pod network with the value.
-func (m *maker) staticAddressReboot() string {
+func (m *planner) staticAddressReboot() string {
 	before := m.facts.Ledger.StaticAddress
 	sameBoot := before != nil && before.BootID != "" && before.BootID == m.facts.System.BootID
 	foreign := m.foreignNetworks()
-	if !sameBoot && !risksStaticAddress(m.facts) || m.facts.Applied != "" || m.networkReason() == "" || len(foreign) == 0 {
+	if !sameBoot && !canLoseStaticAddress(m.facts) || m.facts.Applied != "" || m.networkReason() == "" || len(foreign) == 0 {
 		return ""
 	}
 	return "the Host Networking Service may read the registry value " + devicelessName.Name +
@@ -78,7 +78,7 @@ func (m *maker) staticAddressReboot() string {
 }
 
 // foreignNetworks returns the names of the HNS networks that the services of a node do not create.
-func (m *maker) foreignNetworks() (names []string) {
+func (m *planner) foreignNetworks() (names []string) {
 	own := slices.Concat(m.spec.Network.OwnedNetworks, m.facts.Ledger.Networks, []string{m.spec.Network.HNSNetwork})
 	for _, network := range m.facts.Networks {
 		if !containsFold(own, network.Name) {
@@ -91,7 +91,7 @@ func (m *maker) foreignNetworks() (names []string) {
 // recordStaticAddress records the original value and the current boot.
 func recordStaticAddress(facts Facts) *RegistryBefore {
 	before := facts.Ledger.StaticAddress
-	if !risksStaticAddress(facts) {
+	if !canLoseStaticAddress(facts) {
 		return before
 	}
 	value := facts.DevicelessDisabled
@@ -101,14 +101,14 @@ func recordStaticAddress(facts Facts) *RegistryBefore {
 	return &RegistryBefore{Value: value, BootID: facts.System.BootID}
 }
 
-// staticAddress restores the original registry value.
-func (r *restorer) staticAddress() {
+// restoreStaticAddress restores the original registry value.
+func (r *restorePlanner) restoreStaticAddress() {
 	before, now := r.facts.Ledger.StaticAddress, r.facts.DevicelessDisabled
 	switch {
 	case before == nil:
 	case before.Value == nil && now != nil:
-		r.add(DeleteRegistryValue{At: devicelessName}, false)
+		r.addStep(DeleteRegistryValue{At: devicelessName}, false)
 	case before.Value != nil && (now == nil || *now != *before.Value):
-		r.add(SetRegistryNumber{At: devicelessName, Value: *before.Value}, false)
+		r.addStep(SetRegistryNumber{At: devicelessName, Value: *before.Value}, false)
 	}
 }

@@ -15,17 +15,17 @@ type Plan struct {
 	Needs []nodespec.Need `json:"needs,omitempty"`
 }
 
-// Disturbs reports whether the plan disrupts pods on the node.
-func (p Plan) Disturbs() bool {
-	return slices.ContainsFunc(p.Steps, func(step Step) bool { return step.DisturbsPods || step.Reboots })
+// IsDisruptive reports whether the plan disrupts pods on the node.
+func (p Plan) IsDisruptive() bool {
+	return slices.ContainsFunc(p.Steps, func(step Step) bool { return step.DisruptsPods || step.Reboots })
 }
 
 // Step is one change of the host. The plan, the condition, the event, the metric and the CLI use the same name.
 type Step struct {
 	Name   string `json:"name"`   // kind and target: "StartService kubelet"
 	Reason string `json:"reason"` // why, in words for an administrator
-	// DisturbsPods is true if the step disrupts pods on the node.
-	DisturbsPods bool `json:"disturbsPods,omitempty"`
+	// DisruptsPods is true if the step disrupts pods on the node.
+	DisruptsPods bool `json:"disturbsPods,omitempty"`
 	// Reboots is true for the step that restarts the host, which is always the last step.
 	Reboots bool `json:"reboots,omitempty"`
 	// Operation is the operation that the agent executes, and not part of the JSON form.
@@ -34,13 +34,13 @@ type Step struct {
 
 // Operation is one of the operation types of this package.
 type Operation interface {
-	// target returns the object of the operation, without secrets.
-	target() string
+	// targetName returns the object of the operation, without secrets.
+	targetName() string
 }
 
 // Name returns the step name of an operation: kind and target.
 func Name(operation Operation) string {
-	return strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T", operation), "plan.") + " " + operation.target())
+	return strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T", operation), "plan.") + " " + operation.targetName())
 }
 
 // Operations. Each operation can be repeated after an interruption.
@@ -137,42 +137,42 @@ type (
 	RestoreService struct{ Service host.Service }
 )
 
-func (o EnableFeature) target() string      { return o.Feature }
-func (o DisableFeature) target() string     { return o.Feature }
-func (o SetHostName) target() string        { return o.HostName }
-func (Reboot) target() string               { return "" }
-func (o MakeDirectory) target() string      { return o.Directory.Path }
-func (o InstallRelease) target() string     { return o.Release.Component }
-func (o WriteFile) target() string          { return o.File.Path }
-func (o MakeLink) target() string           { return o.Link.Path }
-func (o SetEnvironment) target() string     { return o.Name }
-func (o SetFirewallRule) target() string    { return o.Rule.Name }
-func (o DeleteFirewallRule) target() string { return o.Rule }
-func (o AddEventSource) target() string     { return o.Source }
-func (o RemoveEventSource) target() string  { return o.Source }
-func (o AddExclusion) target() string       { return o.Exclusion.Value }
-func (o RemoveExclusion) target() string    { return o.Exclusion.Value }
-func (o TrustCertificate) target() string {
-	return authority(o.Certificate.Fingerprint, o.Certificate.Subject)
+func (o EnableFeature) targetName() string      { return o.Feature }
+func (o DisableFeature) targetName() string     { return o.Feature }
+func (o SetHostName) targetName() string        { return o.HostName }
+func (Reboot) targetName() string               { return "" }
+func (o MakeDirectory) targetName() string      { return o.Directory.Path }
+func (o InstallRelease) targetName() string     { return o.Release.Component }
+func (o WriteFile) targetName() string          { return o.File.Path }
+func (o MakeLink) targetName() string           { return o.Link.Path }
+func (o SetEnvironment) targetName() string     { return o.Name }
+func (o SetFirewallRule) targetName() string    { return o.Rule.Name }
+func (o DeleteFirewallRule) targetName() string { return o.Rule }
+func (o AddEventSource) targetName() string     { return o.Source }
+func (o RemoveEventSource) targetName() string  { return o.Source }
+func (o AddExclusion) targetName() string       { return o.Exclusion.Value }
+func (o RemoveExclusion) targetName() string    { return o.Exclusion.Value }
+func (o TrustCertificate) targetName() string {
+	return describeAuthority(o.Certificate.Fingerprint, o.Certificate.Subject)
 }
-func (o DistrustCertificate) target() string    { return authority(o.Fingerprint, o.Subject) }
-func (o AddRoute) target() string               { return o.Destination }
-func (o DeleteRoute) target() string            { return o.Destination }
-func (o RequestCertificate) target() string     { return o.Identity.CommonName }
-func (o InstallCertificate) target() string     { return o.Identity.CommonName }
-func (o ConfigureService) target() string       { return o.Service.Name }
-func (o SetStartType) target() string           { return o.Service }
-func (o StartService) target() string           { return o.Service }
-func (o StopService) target() string            { return o.Service }
-func (o EndPods) target() string                { return o.Service }
-func (o DeleteService) target() string          { return o.Service }
-func (o SetRegistryNumber) target() string      { return o.At.Name }
-func (o DeleteRegistryValue) target() string    { return o.At.Name }
-func (o AwaitNetwork) target() string           { return o.Network }
-func (o CreateEndpoint) target() string         { return o.Name }
-func (o AttachEndpoint) target() string         { return o.Name }
-func (o DisableDNSRegistration) target() string { return o.Endpoint }
-func (o DeleteNetwork) target() string          { return o.Network }
-func (o KillProcess) target() string            { return o.Process.Name }
-func (o RemovePath) target() string             { return o.Path }
-func (o RestoreService) target() string         { return o.Service.Name }
+func (o DistrustCertificate) targetName() string    { return describeAuthority(o.Fingerprint, o.Subject) }
+func (o AddRoute) targetName() string               { return o.Destination }
+func (o DeleteRoute) targetName() string            { return o.Destination }
+func (o RequestCertificate) targetName() string     { return o.Identity.CommonName }
+func (o InstallCertificate) targetName() string     { return o.Identity.CommonName }
+func (o ConfigureService) targetName() string       { return o.Service.Name }
+func (o SetStartType) targetName() string           { return o.Service }
+func (o StartService) targetName() string           { return o.Service }
+func (o StopService) targetName() string            { return o.Service }
+func (o EndPods) targetName() string                { return o.Service }
+func (o DeleteService) targetName() string          { return o.Service }
+func (o SetRegistryNumber) targetName() string      { return o.At.Name }
+func (o DeleteRegistryValue) targetName() string    { return o.At.Name }
+func (o AwaitNetwork) targetName() string           { return o.Network }
+func (o CreateEndpoint) targetName() string         { return o.Name }
+func (o AttachEndpoint) targetName() string         { return o.Name }
+func (o DisableDNSRegistration) targetName() string { return o.Endpoint }
+func (o DeleteNetwork) targetName() string          { return o.Network }
+func (o KillProcess) targetName() string            { return o.Process.Name }
+func (o RemovePath) targetName() string             { return o.Path }
+func (o RestoreService) targetName() string         { return o.Service.Name }

@@ -13,7 +13,7 @@ func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
 	before, after := clusterInputs(), clusterInputs()
 	after.PodSubnet = "10.132.9.0/24"
 	felt := func(p plan.Plan) bool {
-		return slices.ContainsFunc(p.Steps, func(step plan.Step) bool { return step.DisturbsPods })
+		return slices.ContainsFunc(p.Steps, func(step plan.Step) bool { return step.DisruptsPods })
 	}
 	madeAnew := func(m *model) { // by hybrid-overlay-node
 		m.subnet = after.PodSubnet
@@ -24,30 +24,30 @@ func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
 		"when hybrid-overlay-node has made the network anew already": madeAnew,
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := settled(t, made(t, before))
+			m := newAppliedModel(t, makeSpec(t, before))
 			m.PodSubnet = before.PodSubnet
-			m.Ledger = plan.Record(m.Facts, made(t, after))
+			m.Ledger = plan.Record(m.Facts, makeSpec(t, after))
 			meanwhile(m)
-			if p := plan.Make(m.Facts, made(t, after)); !felt(p) {
-				t.Errorf("no pod feels\n%s", text(p))
+			if p := plan.Make(m.Facts, makeSpec(t, after)); !felt(p) {
+				t.Errorf("no pod feels\n%s", formatPlan(p))
 			}
 			// The agent's service, which has the former spec, leaves the change to the operator.
-			if p := plan.Make(m.Facts, made(t, before)); felt(p) {
-				t.Errorf("of its own accord pods feel\n%s", text(p))
+			if p := plan.Make(m.Facts, makeSpec(t, before)); felt(p) {
+				t.Errorf("of its own accord pods feel\n%s", formatPlan(p))
 			}
 			madeAnew(m)
 			m.PodSubnet = after.PodSubnet
-			converge(t, m, made(t, after), -1)
-			if p := plan.Make(m.Facts, made(t, after)); len(p.Steps) != 0 {
-				t.Errorf("left to do: %s", text(p))
+			convergeModel(t, m, makeSpec(t, after), -1)
+			if p := plan.Make(m.Facts, makeSpec(t, after)); len(p.Steps) != 0 {
+				t.Errorf("left to do: %s", formatPlan(p))
 			}
 		})
 	}
 	t.Run("the same network that is made anew is not", func(t *testing.T) {
-		m := settled(t, made(t, before))
+		m := newAppliedModel(t, makeSpec(t, before))
 		m.PodSubnet, m.Networks, m.Endpoints = before.PodSubnet, nil, nil
-		if p := plan.Make(m.Facts, made(t, before)); len(p.Steps) == 0 || felt(p) {
-			t.Errorf("pods feel\n%s", text(p))
+		if p := plan.Make(m.Facts, makeSpec(t, before)); len(p.Steps) == 0 || felt(p) {
+			t.Errorf("pods feel\n%s", formatPlan(p))
 		}
 	})
 }

@@ -12,18 +12,18 @@ import (
 // Authorities that the machine trusts. Running programs detect changes of the Windows root store, so no program is
 // restarted.
 
-func (m *maker) trustCertificates() {
+func (m *planner) trustCertificates() {
 	for _, certificate := range m.spec.TrustedCertificates {
-		if !m.facts.trusts(certificate.Fingerprint) {
-			m.add(TrustCertificate{Certificate: certificate}, "the host does not trust the certificate authority")
+		if !m.facts.isTrusted(certificate.Fingerprint) {
+			m.addOperation(TrustCertificate{Certificate: certificate}, "the host does not trust the certificate authority")
 		}
 	}
 }
 
-// trustedCertificate removes an authority from the store, unless the authority was trusted originally.
-func (r *restorer) trustedCertificate(fingerprint string) {
-	if !r.facts.Ledger.TrustedCertificates[fingerprint] && r.facts.trusts(fingerprint) {
-		r.add(DistrustCertificate{Fingerprint: fingerprint}, false)
+// restoreTrustedCertificate removes an authority from the store, unless the authority was trusted originally.
+func (r *restorePlanner) restoreTrustedCertificate(fingerprint string) {
+	if !r.facts.Ledger.TrustedCertificates[fingerprint] && r.facts.isTrusted(fingerprint) {
+		r.addStep(DistrustCertificate{Fingerprint: fingerprint}, false)
 	}
 }
 
@@ -38,23 +38,23 @@ func (l Ledger) WithForeignCertificate(fingerprint string) Ledger {
 	return l
 }
 
-func (f Facts) trusts(fingerprint string) bool {
+func (f Facts) isTrusted(fingerprint string) bool {
 	return containsFold(f.TrustedCertificates, fingerprint)
 }
 
-// rememberCertificates adds the certificates of the spec, and the certificates that a legacy operator imported.
+// addCertificates adds the certificates of the spec, and the certificates that a legacy operator imported.
 // Imported certificates are recorded as missing originally.
-func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) map[string]bool {
+func addCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) map[string]bool {
 	var names []string
 	for _, certificate := range spec.TrustedCertificates {
 		names = append(names, certificate.Fingerprint)
 	}
 	var imported []string
-	if left.there {
+	if left.found {
 		imported = facts.ImportedCertificates
 	}
-	return remember(facts.Ledger.TrustedCertificates, slices.Concat(names, imported), func(fingerprint string) bool {
-		return facts.trusts(fingerprint) && !containsFold(imported, fingerprint)
+	return addMissing(facts.Ledger.TrustedCertificates, slices.Concat(names, imported), func(fingerprint string) bool {
+		return facts.isTrusted(fingerprint) && !containsFold(imported, fingerprint)
 	})
 }
 
@@ -75,9 +75,9 @@ const (
 	shortFingerprint = 12
 )
 
-// authority describes a certificate by its subject and a part of the fingerprint, because renewed certificates of
+// describeAuthority describes a certificate by its subject and a part of the fingerprint, because renewed certificates of
 // an authority have the same subject.
-func authority(fingerprint, subject string) string {
+func describeAuthority(fingerprint, subject string) string {
 	short := fingerprint[:min(shortFingerprint, len(fingerprint))]
 	printable := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

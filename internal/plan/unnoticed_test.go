@@ -25,22 +25,22 @@ func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, spec := fresh(), node()
-			converge(t, m, spec, -1)
+			m, spec := newModel(), smallSpec()
+			convergeModel(t, m, spec, -1)
 			spec.Files[0].Content = "kind: KubeletConfiguration\nmaxPods: 100\n"
 			c.begin(m)
 			first := plan.Make(m.Facts, spec)
-			if written := slices.Contains(names(first.Steps), "WriteFile "+path); written {
-				t.Errorf("the file is written, and the kubelet continues without it: %v", names(first.Steps))
+			if written := slices.Contains(namesOfSteps(first.Steps), "WriteFile "+path); written {
+				t.Errorf("the file is written, and the kubelet continues without it: %v", namesOfSteps(first.Steps))
 			}
 			for _, step := range first.Steps {
-				m.do(step)
+				m.applyStep(step)
 			}
 			if m.Services["kubelet"].RunningCommandLine == "" {
 				t.Error("the kubelet was stopped")
 			}
 			c.end(m)
-			next := names(plan.Make(m.Facts, spec).Steps)
+			next := namesOfSteps(plan.Make(m.Facts, spec).Steps)
 			for _, step := range []string{"StopService kubelet", "WriteFile " + path, "StartService kubelet"} {
 				if !slices.Contains(next, step) {
 					t.Errorf("%v lacks %s", next, step)
@@ -53,13 +53,13 @@ func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
 // The access of a file is corrected immediately, even while its service cannot be restarted.
 func TestTheAccessToAFileIsCorrectedWhileItsServiceCannotRestart(t *testing.T) {
 	const path = `C:\k\kubelet.conf`
-	m, spec := fresh(), node()
-	converge(t, m, spec, -1)
+	m, spec := newModel(), smallSpec()
+	convergeModel(t, m, spec, -1)
 	fact := m.Files[path]
 	fact.Access = host.AccessAdministrators
 	m.Files[path] = fact
 	m.Time = now.Add(2 * time.Hour)
-	if steps := names(plan.Make(m.Facts, spec).Steps); !slices.Contains(steps, "WriteFile "+path) {
+	if steps := namesOfSteps(plan.Make(m.Facts, spec).Steps); !slices.Contains(steps, "WriteFile "+path) {
 		t.Errorf("%v", steps)
 	}
 }

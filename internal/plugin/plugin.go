@@ -29,7 +29,7 @@ func New(streams genericiooptions.IOStreams, clock clock.WithTicker, version str
 		Short: "Look after the Windows nodes of a cluster",
 		Long: `Look after the Windows nodes that the Windows Machine Config Operator configures. It works as kubectl windows and as
 oc windows once the program kubectl-windows is on the PATH.`,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: invocation(os.Args[0])},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: formatInvocation(os.Args[0])},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -53,8 +53,8 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	return root
 }
 
-// invocation returns the command line of a program: kubectl runs kubectl-windows as kubectl windows.
-func invocation(program string) string {
+// formatInvocation returns the command line of a program: kubectl runs kubectl-windows as kubectl windows.
+func formatInvocation(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	if before, after, is := strings.Cut(name, "-"); is && (before == "kubectl" || before == "oc") {
 		return before + " " + after

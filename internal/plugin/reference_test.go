@@ -21,36 +21,36 @@ const (
 	end      = "<!-- end of what the commands say of themselves -->\n"
 )
 
-func commands() *cobra.Command {
+func newTestCommand() *cobra.Command {
 	return New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}, "test")
 }
 
-// documented returns the commands below a command, sorted by name, each before its subcommands.
-func documented(root *cobra.Command) []*cobra.Command {
+// documentedCommands returns the commands below a command, sorted by name, each before its subcommands.
+func documentedCommands(root *cobra.Command) []*cobra.Command {
 	var list []*cobra.Command
 	for _, c := range root.Commands() {
 		if c.Name() != "help" && c.Name() != "completion" {
-			list = append(append(list, c), documented(c)...)
+			list = append(append(list, c), documentedCommands(c)...)
 		}
 	}
 	return list
 }
 
-// named returns the name of a command after kubectl windows.
-func named(c *cobra.Command) string {
+// commandName returns the name of a command after kubectl windows.
+func commandName(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().CommandPath()+" ")
 }
 
-// reference returns the help of each command as a document.
-func reference(root *cobra.Command) string {
+// formatReference returns the help of each command as a document.
+func formatReference(root *cobra.Command) string {
 	var text strings.Builder
-	for _, c := range documented(root) {
-		fmt.Fprintf(&text, "\n### %s\n\n%s.\n", named(c), c.Short)
+	for _, c := range documentedCommands(root) {
+		fmt.Fprintf(&text, "\n### %s\n\n%s.\n", commandName(c), c.Short)
 		if c.Long != "" {
 			fmt.Fprintf(&text, "\n%s\n", c.Long)
 		}
 		if c.HasParent() && !c.HasSubCommands() {
-			fmt.Fprintf(&text, "\n    kubectl windows %s%s\n", named(c), strings.TrimPrefix(c.Use, c.Name()))
+			fmt.Fprintf(&text, "\n    kubectl windows %s%s\n", commandName(c), strings.TrimPrefix(c.Use, c.Name()))
 		}
 		if c.Example != "" {
 			fmt.Fprintf(&text, "\n```\n%s\n```\n", c.Example)
@@ -72,7 +72,7 @@ func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
 	if !opened || !closed {
 		t.Fatalf("%s lacks the lines between which the reference stands", document)
 	}
-	fresh := before + begin + reference(commands()) + end + after
+	fresh := before + begin + formatReference(newTestCommand()) + end + after
 	if *update {
 		if err := os.WriteFile(document, []byte(fresh), 0o644); err != nil {
 			t.Fatal(err)
@@ -85,12 +85,12 @@ func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
 }
 
 func TestEachCommandHasAnExampleThatIsOne(t *testing.T) {
-	for _, c := range documented(commands()) {
+	for _, c := range documentedCommands(newTestCommand()) {
 		if c.Name() == "version" {
 			continue
 		}
-		if !strings.Contains(c.Example, "kubectl windows "+named(c)) {
-			t.Errorf("%s has no example", named(c))
+		if !strings.Contains(c.Example, "kubectl windows "+commandName(c)) {
+			t.Errorf("%s has no example", commandName(c))
 		}
 		for _, line := range strings.Split(c.Example, "\n") {
 			line, _, _ = strings.Cut(line, ">")
@@ -98,7 +98,7 @@ func TestEachCommandHasAnExampleThatIsOne(t *testing.T) {
 			if !is {
 				continue
 			}
-			found, rest, err := commands().Find(strings.Fields(arguments))
+			found, rest, err := newTestCommand().Find(strings.Fields(arguments))
 			if err != nil {
 				t.Errorf("%s: %v", line, err)
 				continue
@@ -118,7 +118,7 @@ func TestTheCommandIsCalledAsItsProgram(t *testing.T) {
 		"/usr/bin/kubectl-windows": "kubectl windows", "oc-windows": "oc windows", "kubectl-windows.exe": "kubectl windows",
 		"/tmp/plugin.test": "kubectl windows",
 	} {
-		if got := invocation(program); got != want {
+		if got := formatInvocation(program); got != want {
 			t.Errorf("%s: %s, want %s", program, got, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func golden(t *testing.T, platform string) []byte {
+func readGolden(t *testing.T, platform string) []byte {
 	t.Helper()
 	script, err := os.ReadFile("../userdata/testdata/" + strings.ToLower(platform) + ".ps1")
 	if err != nil {
@@ -18,12 +18,12 @@ func golden(t *testing.T, platform string) []byte {
 
 func TestAnotherPlatformHasItsFormWithTheSameKey(t *testing.T) {
 	for _, platform := range platforms {
-		script, err := scriptForPlatform(golden(t, "AWS"), string(platform))
+		script, err := scriptForPlatform(readGolden(t, "AWS"), string(platform))
 		if err != nil {
 			t.Errorf("%s: %v", platform, err)
 			continue
 		}
-		if !bytes.Equal(script, golden(t, string(platform))) {
+		if !bytes.Equal(script, readGolden(t, string(platform))) {
 			t.Errorf("%s: it is another script than the operator's", platform)
 		}
 	}

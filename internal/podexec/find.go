@@ -20,8 +20,8 @@ const (
 	containerName = "manager"
 )
 
-// find returns the pod of the operator that is the leader.
-func find(ctx context.Context, clientset kubernetes.Interface, namespace string) (*corev1.Pod, error) {
+// findLeaderPod returns the pod of the operator that is the leader.
+func findLeaderPod(ctx context.Context, clientset kubernetes.Interface, namespace string) (*corev1.Pod, error) {
 	pods, err := clientset.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: operatorLabel})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of the operator: %w", err)
@@ -30,23 +30,23 @@ func find(ctx context.Context, clientset kubernetes.Interface, namespace string)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read the Lease of the operator: %w", err)
 	}
-	pod := leading(pods.Items, lease)
+	pod := selectLeader(pods.Items, lease)
 	if pod == nil {
 		return nil, fmt.Errorf("no pod of the operator is ready in namespace %s: %s. See: kubectl get pods -n %s -l %s",
-			namespace, states(pods.Items), namespace, operatorLabel)
+			namespace, describePods(pods.Items), namespace, operatorLabel)
 	}
 	return pod, nil
 }
 
-// leading returns the ready pod that holds the Lease. If no ready pod holds the Lease, leading returns the
+// selectLeader returns the ready pod that holds the Lease. If no ready pod holds the Lease, leading returns the
 // oldest ready pod, because newer pods wait for it. It returns nil without a ready pod.
-func leading(pods []corev1.Pod, lease *coordinationv1.Lease) *corev1.Pod {
+func selectLeader(pods []corev1.Pod, lease *coordinationv1.Lease) *corev1.Pod {
 	var chosen *corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
 		switch {
-		case !ready(pod):
-		case holds(pod, lease):
+		case !isReady(pod):
+		case isLeaseHolder(pod, lease):
 			return pod
 		case chosen == nil, pod.CreationTimestamp.Before(&chosen.CreationTimestamp):
 			chosen = pod
@@ -55,16 +55,16 @@ func leading(pods []corev1.Pod, lease *coordinationv1.Lease) *corev1.Pod {
 	return chosen
 }
 
-// holds reports whether a pod holds the Lease. The holder's identity begins with its host name, which is the
+// isLeaseHolder reports whether a pod holds the Lease. The holder's identity begins with its host name, which is the
 // pod's name.
-func holds(pod *corev1.Pod, lease *coordinationv1.Lease) bool {
+func isLeaseHolder(pod *corev1.Pod, lease *coordinationv1.Lease) bool {
 	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return false
 	}
 	return strings.HasPrefix(*lease.Spec.HolderIdentity, pod.Name+"_")
 }
 
-func ready(pod *corev1.Pod) bool {
+func isReady(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 		return false
 	}
@@ -76,8 +76,8 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// states describes the phases of the pods.
-func states(pods []corev1.Pod) string {
+// describePods describes the phases of the pods.
+func describePods(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return "there is none"
 	}

@@ -67,18 +67,18 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int,
 	if err != nil {
 		return 0, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	pod, err := find(ctx, clientset, p.access.Namespace())
+	pod, err := findLeaderPod(ctx, clientset, p.access.Namespace())
 	if err != nil {
-		return 0, cmdutil.Explained(err)
+		return 0, cmdutil.ExplainError(err)
 	}
 	container := operatorContainer(pod)
 	executor, err := executorFor(config, clientset, pod, container.Name, commandLine(container, arguments))
 	if err != nil {
 		return 0, err
 	}
-	status, err := p.stream(ctx, executor, streams)
+	status, err := p.streamCommand(ctx, executor, streams)
 	if err != nil {
-		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
+		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explainError(ctx, clientset, pod, err))
 	}
 	return status, checkStatus(pod.Name, arguments[0], status)
 }
@@ -108,9 +108,9 @@ func checkStatus(pod, command string, status int) error {
 		"Try again; if it fails again, attach the output to a support case", pod, status)
 }
 
-// explained adds the missing right to the error of a command that could not run. The libraries keep only the
+// explainError adds the missing right to the error of a command that could not run. The libraries keep only the
 // text of a refusal, so the right is checked with the API server.
-func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.Pod, err error) error {
+func explainError(ctx context.Context, clientset kubernetes.Interface, pod *corev1.Pod, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.
 	if failed != nil || review.Status.Allowed {
 		return err
 	}
-	return cmdutil.Explained(apierrors.NewForbidden(corev1.Resource("pods/exec"), pod.Name, err))
+	return cmdutil.ExplainError(apierrors.NewForbidden(corev1.Resource("pods/exec"), pod.Name, err))
 }
 
-// stream runs the command. The standard input stays open until the command or the context ends.
-func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, streams Streams) (int, error) {
+// streamCommand runs the command. The standard input stays open until the command or the context ends.
+func (p Pod) streamCommand(ctx context.Context, executor remotecommand.Executor, streams Streams) (int, error) {
 	open, hold := io.Pipe()
 	defer func() { _ = hold.Close() }()
 	input := io.Reader(open)

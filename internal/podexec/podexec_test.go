@@ -44,8 +44,8 @@ type cluster struct {
 	sockets atomic.Int32
 }
 
-// runner returns a Pod for running commands in the cluster.
-func (c *cluster) runner(t *testing.T) Pod {
+// newPod returns a Pod for running commands in the cluster.
+func (c *cluster) newPod(t *testing.T) Pod {
 	t.Helper()
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
@@ -58,38 +58,38 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	root := "/api/v1/namespaces/" + cmdutil.DefaultNamespace + "/pods"
 	switch {
 	case r.URL.Path == root:
-		answer(w, http.StatusOK, corev1.PodList{
+		writeJSON(w, http.StatusOK, corev1.PodList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: c.pods})
 	case strings.HasSuffix(r.URL.Path, "/leases/"+v1alpha1.OperatorLease) && c.lease != nil:
-		answer(w, http.StatusOK, c.lease)
+		writeJSON(w, http.StatusOK, c.lease)
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
-		answer(w, http.StatusCreated, authorizationv1.SelfSubjectAccessReview{
+		writeJSON(w, http.StatusCreated, authorizationv1.SelfSubjectAccessReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: !c.forbidden}})
 	case strings.HasSuffix(r.URL.Path, "/exec") && c.forbidden:
-		answer(w, http.StatusForbidden, failure(metav1.StatusReasonForbidden, http.StatusForbidden,
+		writeJSON(w, http.StatusForbidden, newStatus(metav1.StatusReasonForbidden, http.StatusForbidden,
 			`pods "operator-1" is forbidden: User "nobody" cannot create resource "pods/exec"`))
 	case strings.HasSuffix(r.URL.Path, "/exec"):
 		c.ran.Store(strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, root+"/"), "/exec"))
-		c.exec(w, r)
+		c.serveExec(w, r)
 	default:
-		answer(w, http.StatusNotFound, failure(metav1.StatusReasonNotFound, http.StatusNotFound, r.URL.Path+" is not there"))
+		writeJSON(w, http.StatusNotFound, newStatus(metav1.StatusReasonNotFound, http.StatusNotFound, r.URL.Path+" is not there"))
 	}
 }
 
-func failure(reason metav1.StatusReason, code int32, message string) metav1.Status {
+func newStatus(reason metav1.StatusReason, code int32, message string) metav1.Status {
 	return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Reason: reason, Code: code, Message: message}
 }
 
-func answer(w http.ResponseWriter, code int, object any) {
+func writeJSON(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(object) // the client would report the error
 }
 
-// exec serves a command over a WebSocket or SPDY.
-func (c *cluster) exec(w http.ResponseWriter, r *http.Request) {
+// serveExec serves a command over a WebSocket or SPDY.
+func (c *cluster) serveExec(w http.ResponseWriter, r *http.Request) {
 	command := r.URL.Query()["command"]
 	if wsstream.IsWebSocketRequest(r) {
 		if c.noSockets {
@@ -115,7 +115,7 @@ func (c *cluster) execSocket(w http.ResponseWriter, r *http.Request, command []s
 	}
 	defer conn.Close()
 	status := c.program(command, streams[0], streams[1], streams[2])
-	_, _ = streams[3].Write(ended(status))
+	_, _ = streams[3].Write(encodeExitStatus(status))
 }
 
 func (c *cluster) execSPDY(w http.ResponseWriter, r *http.Request, command []string) {
@@ -138,14 +138,14 @@ func (c *cluster) execSPDY(w http.ResponseWriter, r *http.Request, command []str
 		streams[s.Headers().Get(corev1.StreamType)] = s
 	}
 	status := c.program(command, streams[corev1.StreamTypeStdin], streams[corev1.StreamTypeStdout], streams[corev1.StreamTypeStderr])
-	_, _ = streams[corev1.StreamTypeError].Write(ended(status))
+	_, _ = streams[corev1.StreamTypeError].Write(encodeExitStatus(status))
 }
 
-// ended returns the message of a kubelet for the exit status of a command.
-func ended(status int) []byte {
+// encodeExitStatus returns the message of a kubelet for the exit status of a command.
+func encodeExitStatus(status int) []byte {
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	if status != 0 {
-		result = failure(remotecommand.NonZeroExitCodeReason, http.StatusInternalServerError, "it has failed")
+		result = newStatus(remotecommand.NonZeroExitCodeReason, http.StatusInternalServerError, "it has failed")
 		result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
 			{Type: remotecommand.ExitCodeCauseType, Message: fmt.Sprint(status)}}}
 	}
@@ -185,7 +185,7 @@ func TestACommandRunsInTheOperatorsPod(t *testing.T) {
 				return Found
 			}
 			var out, errOut bytes.Buffer
-			status, err := c.runner(t).Run(t.Context(), []string{"plan", "win-1"}, Streams{Out: &out, ErrOut: &errOut})
+			status, err := c.newPod(t).Run(t.Context(), []string{"plan", "win-1"}, Streams{Out: &out, ErrOut: &errOut})
 			if err != nil || status != Found || out.String() != "3 steps\n" || errOut.String() != "slow host\n" {
 				t.Errorf("status %d, %v, output %q and %q", status, err, out.String(), errOut.String())
 			}
@@ -214,7 +214,7 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 		<-runs
 		interrupt(interrupted)
 	}()
-	if _, err := c.runner(t).Run(ctx, []string{"plan"}, Streams{Out: io.Discard, ErrOut: io.Discard}); !errors.Is(err, interrupted) {
+	if _, err := c.newPod(t).Run(ctx, []string{"plan"}, Streams{Out: io.Discard, ErrOut: io.Discard}); !errors.Is(err, interrupted) {
 		t.Errorf("the error is %v", err)
 	}
 	select {
@@ -224,8 +224,8 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	}
 }
 
-// ends returns a program that ends with a status and prints nothing.
-func ends(status int) func([]string, io.Reader, io.Writer, io.Writer) int {
+// programWithStatus returns a program that ends with a status and prints nothing.
+func programWithStatus(status int) func([]string, io.Reader, io.Writer, io.Writer) int {
 	return func([]string, io.Reader, io.Writer, io.Writer) int { return status }
 }
 
@@ -242,17 +242,17 @@ func TestWhyACommandCannotRun(t *testing.T) {
 			c.pods = []corev1.Pod{operatorPod("operator-1", corev1.ConditionFalse)}
 		}, []string{"operator-1 is Running", "kubectl get pods"}},
 		"the operator is older, and does not have the command or a flag": {func(c *cluster) {
-			c.program = ends(UnknownFlag)
+			c.program = programWithStatus(UnknownFlag)
 		}, []string{"the operator in pod operator-1 does not have the command plan or one of its flags: it is older", "Upgrade the operator"}},
-		"the command was killed": {func(c *cluster) { c.program = ends(137) },
+		"the command was killed": {func(c *cluster) { c.program = programWithStatus(137) },
 			[]string{"pod operator-1 was killed (status 137)", "too little memory", "fewer hosts"}},
-		"the command has crashed": {func(c *cluster) { c.program = ends(2) },
+		"the command has crashed": {func(c *cluster) { c.program = programWithStatus(2) },
 			[]string{"pod operator-1 failed with status 2", "Try again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := oneOperator()
 			c.change(in)
-			_, err := in.runner(t).Run(t.Context(), []string{"plan", "win-1", "--output=text"}, Streams{Out: io.Discard, ErrOut: io.Discard})
+			_, err := in.newPod(t).Run(t.Context(), []string{"plan", "win-1", "--output=text"}, Streams{Out: io.Discard, ErrOut: io.Discard})
 			for _, words := range c.says {
 				if err == nil || !strings.Contains(err.Error(), words) {
 					t.Errorf("the error is %v, want one with %q", err, words)
@@ -286,7 +286,7 @@ func TestTheOperatorThatLeadsIsAsked(t *testing.T) {
 			operatorPod("b", corev1.ConditionTrue, younger)}, nil, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := leading(c.pods, c.lease); got == nil || got.Name != c.want {
+			if got := selectLeader(c.pods, c.lease); got == nil || got.Name != c.want {
 				t.Errorf("it is %v, want %s", got, c.want)
 			}
 		})

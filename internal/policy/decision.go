@@ -12,21 +12,21 @@ type Decision struct {
 	Reason string
 	// Message is the explanation for an administrator.
 	Message string
-	// Passes is true if other clients are about to resolve the refusal within moments.
-	Passes bool
+	// Transient is true if other clients are about to resolve the refusal within moments.
+	Transient bool
 }
 
 // Check is one named rule, and the reason of its violation.
 type Check[T any] struct {
 	Name, Reason string
-	// Broken returns a message about the violation, or "" if the rule is met.
-	Broken func(T) string
+	// Violation returns a message about the violation, or "" if the rule is met.
+	Violation func(T) string
 }
 
 // Decide runs the checks in order until one fails. allowed is the message if all checks pass.
 func Decide[T any](subject T, allowed string, checks []Check[T]) Decision {
 	for _, c := range checks {
-		if message := c.Broken(subject); message != "" {
+		if message := c.Violation(subject); message != "" {
 			return Decision{Check: c.Name, Reason: c.Reason, Message: message}
 		}
 	}

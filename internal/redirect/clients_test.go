@@ -26,9 +26,9 @@ var configSources = []string{
 	"BuildConfigFromFlags", "BuildConfigFromKubeconfigGetter", "RESTConfigFromKubeConfig",
 }
 
-// followers returns the positions in a Go file that create a client that follows redirects: an http.Client without
+// findFollowers returns the positions in a Go file that create a client that follows redirects: an http.Client without
 // CheckRedirect, an unsafe name, or a configuration of client-go in a function that does not call Refuse.
-func followers(name string, source any) ([]string, error) {
+func findFollowers(name string, source any) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -47,8 +47,8 @@ func followers(name string, source any) ([]string, error) {
 		f.imports[local] = path
 	}
 	for _, declaration := range file.Decls {
-		f.refuses = f.callsRefuse(declaration)
-		ast.Inspect(declaration, f.visit)
+		f.refuses = f.hasRefuseCall(declaration)
+		ast.Inspect(declaration, f.inspectNode)
 	}
 	return f.found, nil
 }
@@ -63,12 +63,12 @@ type finder struct {
 	found   []string
 }
 
-func (f *finder) report(at ast.Node, format string, arguments ...any) {
+func (f *finder) reportAt(at ast.Node, format string, arguments ...any) {
 	f.found = append(f.found, fmt.Sprintf("%s: %s", f.set.Position(at.Pos()), fmt.Sprintf(format, arguments...)))
 }
 
-// qualified returns the import path and the name of a selector such as http.Client.
-func (f *finder) qualified(node ast.Node) (path, name string) {
+// qualifiedName returns the import path and the name of a selector such as http.Client.
+func (f *finder) qualifiedName(node ast.Node) (path, name string) {
 	selector, ok := node.(*ast.SelectorExpr)
 	if !ok {
 		return "", ""
@@ -79,14 +79,14 @@ func (f *finder) qualified(node ast.Node) (path, name string) {
 	return "", selector.Sel.Name
 }
 
-func (f *finder) is(node ast.Node, path, name string) bool {
-	p, n := f.qualified(node)
+func (f *finder) isSelector(node ast.Node, path, name string) bool {
+	p, n := f.qualifiedName(node)
 	return p == path && n == name
 }
 
-func (f *finder) callsRefuse(node ast.Node) (calls bool) {
+func (f *finder) hasRefuseCall(node ast.Node) (calls bool) {
 	ast.Inspect(node, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && f.is(call.Fun, "github.com/windows-machine-config/wmco/internal/redirect", "Refuse") {
+		if call, ok := n.(*ast.CallExpr); ok && f.isSelector(call.Fun, "github.com/windows-machine-config/wmco/internal/redirect", "Refuse") {
 			calls = true
 		}
 		return true
@@ -94,36 +94,36 @@ func (f *finder) callsRefuse(node ast.Node) (calls bool) {
 	return calls
 }
 
-func (f *finder) visit(node ast.Node) bool {
+func (f *finder) inspectNode(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.StarExpr: // the type of an existing client
 		f.allowed[n.X] = true
 	case *ast.CompositeLit:
-		if f.is(n.Type, "net/http", "Client") && slices.ContainsFunc(n.Elts, setsCheckRedirect) {
+		if f.isSelector(n.Type, "net/http", "Client") && slices.ContainsFunc(n.Elts, hasCheckRedirect) {
 			f.allowed[n.Type] = true
 		}
-		if f.is(n.Type, "k8s.io/client-go/rest", "Config") && !f.refuses {
-			f.report(n, "rest.Config without redirect.Refuse")
+		if f.isSelector(n.Type, "k8s.io/client-go/rest", "Config") && !f.refuses {
+			f.reportAt(n, "rest.Config without redirect.Refuse")
 		}
 	case *ast.CallExpr:
-		path, name := f.qualified(n.Fun)
+		path, name := f.qualifiedName(n.Fun)
 		ofManager := name == "GetConfig" && path == "" // the manager's method returns its own configuration
 		if slices.Contains(configSources, name) && !ofManager && !f.refuses {
-			f.report(n, "%s without redirect.Refuse", name)
+			f.reportAt(n, "%s without redirect.Refuse", name)
 		}
 	case *ast.SelectorExpr:
-		path, name := f.qualified(n)
+		path, name := f.qualifiedName(n)
 		if path == "net/http" && name == "Client" && !f.allowed[n] {
-			f.report(n, "http.Client without CheckRedirect")
+			f.reportAt(n, "http.Client without CheckRedirect")
 		}
 		if slices.Contains(unsafeNames[path], name) {
-			f.report(n, "%s.%s follows redirects", path, name)
+			f.reportAt(n, "%s.%s follows redirects", path, name)
 		}
 	}
 	return true
 }
 
-func setsCheckRedirect(element ast.Expr) bool {
+func hasCheckRedirect(element ast.Expr) bool {
 	pair, ok := element.(*ast.KeyValueExpr)
 	if !ok {
 		return false
@@ -141,7 +141,7 @@ func TestNoHTTPClientOfTheProductFollowsRedirects(t *testing.T) {
 				return err
 			}
 			files++
-			found, err := followers(path, nil)
+			found, err := findFollowers(path, nil)
 			for _, place := range found {
 				t.Error(place)
 			}
@@ -180,7 +180,7 @@ func TestAClientThatFollowsRedirectsIsFound(t *testing.T) {
 		"a configuration that refuses":         {`func f() { config, _ := flags.ToRESTConfig(); redirect.Refuse(config) }`, ""},
 	} {
 		source := "package p\nimport (\n\"net/http\"\nweb \"net/http\"\n\"k8s.io/client-go/rest\"\n\"sigs.k8s.io/controller-runtime/pkg/client/config\"\n\"" + ours + "\"\n)\n" + c.code
-		found, err := followers("p.go", source)
+		found, err := findFollowers("p.go", source)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// redirecting serves a redirect as a fake API server, and records the credentials that arrive at the target.
-func redirecting(t *testing.T, status int) (config *rest.Config, received *string) {
+// serveRedirect serves a redirect as a fake API server, and records the credentials that arrive at the target.
+func serveRedirect(t *testing.T, status int) (config *rest.Config, received *string) {
 	t.Helper()
 	received = new(string)
 	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func TestNoClientFollowsARedirect(t *testing.T) {
 				return executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &strings.Builder{}})
 			},
 		} {
-			config, received := redirecting(t, status)
+			config, received := serveRedirect(t, status)
 			Refuse(config)
 			err := call(t, config)
 			if *received != "" {

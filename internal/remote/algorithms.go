@@ -56,7 +56,7 @@ func offeredAlgorithms(legacy []string, pinned *HostKey) algorithms {
 	if pinned != nil {
 		first := algorithmsOfKey(pinned.Type)
 		slices.SortStableFunc(hostKeys, func(a, b string) int {
-			return rank(first, a) - rank(first, b)
+			return algorithmRank(first, a) - algorithmRank(first, b)
 		})
 	}
 	return algorithms{
@@ -72,7 +72,7 @@ func isAllowed(legacy []string, name string) bool {
 	return slices.Contains(legacy, name) && slices.Contains(legacyAlgorithms, name)
 }
 
-func rank(first []string, name string) int {
+func algorithmRank(first []string, name string) int {
 	if slices.Contains(first, name) {
 		return 0
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// offered returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as visible
+// recordOffer returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as visible
 // to an on-path attacker.
-func offered(t *testing.T, d *remote.Dialer) []string {
+func recordOffer(t *testing.T, d *remote.Dialer) []string {
 	t.Helper()
 	var names []string
 	var readErr error
-	talk(t, d, func(conn net.Conn) {
+	setTalker(t, d, func(conn net.Conn) {
 		defer func() { _ = conn.Close() }()
 		go func() { _, _ = io.WriteString(conn, "SSH-2.0-x\r\n") }()
 		names, readErr = readOffer(bufio.NewReader(conn))
@@ -69,7 +69,7 @@ func isWeak(name string) bool {
 
 func TestAlgorithmsThatAreOffered(t *testing.T) {
 	t.Run("are modern ones", func(t *testing.T) {
-		names := offered(t, &remote.Dialer{})
+		names := recordOffer(t, &remote.Dialer{})
 		if i := slices.IndexFunc(names, isWeak); i >= 0 {
 			t.Errorf("%s is offered", names[i])
 		}
@@ -85,7 +85,7 @@ func TestAlgorithmsThatAreOffered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names := offered(t, &remote.Dialer{LegacyAlgorithms: legacy})
+		names := recordOffer(t, &remote.Dialer{LegacyAlgorithms: legacy})
 		for _, name := range names {
 			if isWeak(name) && !slices.Contains(legacy, name) {
 				t.Errorf("%s is offered", name)
@@ -106,7 +106,7 @@ func TestAlgorithmsThatAreOffered(t *testing.T) {
 		}
 	})
 	t.Run("are never those that are broken", func(t *testing.T) {
-		names := offered(t, &remote.Dialer{LegacyAlgorithms: []string{"arcfour", "arcfour128", "3des-cbc", "ssh-dss",
+		names := recordOffer(t, &remote.Dialer{LegacyAlgorithms: []string{"arcfour", "arcfour128", "3des-cbc", "ssh-dss",
 			"diffie-hellman-group1-sha1"}})
 		if i := slices.IndexFunc(names, isWeak); i >= 0 {
 			t.Errorf("%s is offered", names[i])
@@ -150,7 +150,7 @@ func TestAServerWithOldAlgorithmsSaysWhichFlagAllowsThem(t *testing.T) {
 			key := newKey(t)
 			s := newServer(t, key)
 			c.configure(s.config)
-			_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(key))
+			_, err := (&remote.Dialer{}).Connect(t.Context(), s.newTarget(key))
 			expectError(t, err, remote.ReasonNoCommonAlgorithm, "update OpenSSH", c.allowed)
 			hinted := strings.Contains(err.Error(), "--ssh-legacy-algorithms") &&
 				strings.Contains(err.Error(), "SSH_LEGACY_ALGORITHMS")

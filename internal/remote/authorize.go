@@ -19,8 +19,8 @@ const (
 	administratorsKeys = "/C:/ProgramData/ssh/administrators_authorized_keys"
 	// ownKeys is the file of all other users, relative to the profile directory.
 	ownKeys = ".ssh/authorized_keys"
-	// longestKeys is the maximum size of an authorized keys file in bytes; real files are smaller.
-	longestKeys = 1 << 20
+	// maxKeysFileBytes is the maximum size of an authorized keys file in bytes; real files are smaller.
+	maxKeysFileBytes = 1 << 20
 )
 
 // Authorize adds a public key for the user, who is logged in with another key. The key is added to
@@ -32,28 +32,28 @@ func Authorize(ctx context.Context, connection *Connection, publicKey ssh.Public
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")
 	}
-	err := connection.operate(ctx, "an answer while the public key is authorized", connection.limits.File,
+	err := connection.runFileOperation(ctx, "an answer while the public key is authorized", connection.limits.FileTimeout,
 		func(_ context.Context, s *fileSession) error {
-			return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
+			return addAuthorizedKey(s, publicKey, user, connection.target.Key.Signer().PublicKey())
 		})
-	return connection.verdict(ctx, err, func(err error) error {
+	return connection.callerError(ctx, err, func(err error) error {
 		return connection.transferFailed("authorize the operator's new public key for user "+user, err)
 	})
 }
 
-func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.PublicKey) error {
+func addAuthorizedKey(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.PublicKey) error {
 	name, content, err := authorizedKeys(s, user, loggedInWith)
-	if err != nil || accepts(content, key) {
+	if err != nil || hasKey(content, key) {
 		return err
 	}
-	if err := appendTo(s, name, int64(len(content)), addition(content, key)); err != nil {
+	if err := appendTo(s, name, int64(len(content)), formatAppendedKey(content, key)); err != nil {
 		return fmt.Errorf("add it to %s: %w", windowsPath(name), err)
 	}
 	content, err = readKeys(s, name)
 	if err != nil {
 		return err
 	}
-	if !accepts(content, key) {
+	if !hasKey(content, key) {
 		return fmt.Errorf("it was added to %s but is not there: something else writes that file", windowsPath(name))
 	}
 	return nil
@@ -62,17 +62,17 @@ func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.
 // authorizedKeys returns the name and the content of the file that authorized the login: the first file that accepts
 // the key of the current login, or else the first existing file.
 func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (name string, content []byte, err error) {
-	candidates := []string{administratorsKeys, path.Join(profile(s, user), ownKeys)}
+	candidates := []string{administratorsKeys, path.Join(profileDirectory(s, user), ownKeys)}
 	for _, candidate := range candidates {
 		list, err := readKeys(s, candidate)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
-		case name != "" && (err != nil || !accepts(list, loggedInWith)):
+		case name != "" && (err != nil || !hasKey(list, loggedInWith)):
 			continue
 		case err != nil:
 			return "", nil, err
-		case accepts(list, loggedInWith):
+		case hasKey(list, loggedInWith):
 			return candidate, list, nil
 		}
 		name, content = candidate, list
@@ -84,18 +84,18 @@ func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (na
 		windowsPath(candidates[0]), windowsPath(candidates[1]))
 }
 
-// profile returns the user's home directory, where an SFTP session starts.
-func profile(s *fileSession, user string) string {
+// profileDirectory returns the user's home directory, where an SFTP session starts.
+func profileDirectory(s *fileSession, user string) string {
 	if home, err := s.RealPath("."); err == nil {
 		if _, err := sftpPath(windowsPath(home)); err == nil && strings.Count(home, "/") > 2 {
 			return home
 		}
 	}
-	return path.Join("/C:/Users", account(user))
+	return path.Join("/C:/Users", accountName(user))
 }
 
-// account returns the user name without the domain, as Windows names the profile of DOMAIN\user and of user@domain.
-func account(user string) string {
+// accountName returns the user name without the domain, as Windows names the profile of DOMAIN\user and of user@domain.
+func accountName(user string) string {
 	_, name, found := strings.Cut(user, `\`)
 	if !found {
 		name, _, _ = strings.Cut(user, "@")
@@ -108,18 +108,18 @@ func readKeys(s *fileSession, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", windowsPath(name), err)
 	}
-	content, err := io.ReadAll(io.LimitReader(file, longestKeys+1))
+	content, err := io.ReadAll(io.LimitReader(file, maxKeysFileBytes+1))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("read %s: %w", windowsPath(name), err)
 	}
-	if len(content) > longestKeys {
-		return nil, fmt.Errorf("%s is longer than %d bytes: it is not a list of keys", windowsPath(name), longestKeys)
+	if len(content) > maxKeysFileBytes {
+		return nil, fmt.Errorf("%s is longer than %d bytes: it is not a list of keys", windowsPath(name), maxKeysFileBytes)
 	}
 	return content, nil
 }
 
-// accepts reports whether the list contains the key without options that could prevent a login.
-func accepts(content []byte, key ssh.PublicKey) bool {
+// hasKey reports whether the list contains the key without options that could prevent a login.
+func hasKey(content []byte, key ssh.PublicKey) bool {
 	for line := range bytes.Lines(content) {
 		known, _, options, _, err := ssh.ParseAuthorizedKey(line)
 		if err == nil && len(options) == 0 && bytes.Equal(known.Marshal(), key.Marshal()) {
@@ -129,8 +129,8 @@ func accepts(content []byte, key ssh.PublicKey) bool {
 	return false
 }
 
-// addition returns the line to append to the list, with the line ending of the existing lines.
-func addition(content []byte, key ssh.PublicKey) []byte {
+// formatAppendedKey returns the line to append to the list, with the line ending of the existing lines.
+func formatAppendedKey(content []byte, key ssh.PublicKey) []byte {
 	end := "\n"
 	if bytes.Contains(content, []byte("\r\n")) {
 		end = "\r\n"

@@ -37,12 +37,12 @@ func TestAuthorize(t *testing.T) {
 		"the key in a comment":                          "# " + line + "\n",
 	} {
 		t.Run("adds the key to "+name, func(t *testing.T) {
-			s, c := hostWith(t, nil, func(s *server) { s.disk.put(administratorsFile, before) })
+			s, c := hostWith(t, nil, func(s *server) { s.disk.writeFile(administratorsFile, before) })
 			inode := fileOf(t, s)
 			if err := authorize(t, c); err != nil {
 				t.Fatal(err)
 			}
-			got := string(s.disk.content(administratorsFile))
+			got := string(s.disk.readFile(administratorsFile))
 			added, kept := strings.CutPrefix(got, before)
 			if !kept {
 				t.Fatalf("what was there is changed: %q", got)
@@ -57,14 +57,14 @@ func TestAuthorize(t *testing.T) {
 			if !os.SameFile(inode, fileOf(t, s)) {
 				t.Error("it is another file, which has another access list")
 			}
-			if err := authorize(t, c); err != nil || string(s.disk.content(administratorsFile)) != got {
-				t.Errorf("it is added again: %q, error %v", s.disk.content(administratorsFile), err)
+			if err := authorize(t, c); err != nil || string(s.disk.readFile(administratorsFile)) != got {
+				t.Errorf("it is added again: %q, error %v", s.disk.readFile(administratorsFile), err)
 			}
 		})
 	}
 	t.Run("writes nothing when the key is there", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) {
-			s.disk.put(administratorsFile, previous+"\r\n"+line+" the operator's\r\n")
+			s.disk.writeFile(administratorsFile, previous+"\r\n"+line+" the operator's\r\n")
 			s.disk.writes = func() { t.Error("something is written") }
 		})
 		if err := authorize(t, c); err != nil {
@@ -72,63 +72,63 @@ func TestAuthorize(t *testing.T) {
 		}
 	})
 	t.Run("takes the user's own file where administrators have none", func(t *testing.T) {
-		s, c := hostWith(t, nil, func(s *server) { s.disk.put(ownFile, previous+"\n") })
+		s, c := hostWith(t, nil, func(s *server) { s.disk.writeFile(ownFile, previous+"\n") })
 		if err := authorize(t, c); err != nil {
 			t.Fatal(err)
 		}
-		if got := string(s.disk.content(ownFile)); got != previous+"\n"+line+"\n" || s.disk.has(administratorsFile) {
+		if got := string(s.disk.readFile(ownFile)); got != previous+"\n"+line+"\n" || s.disk.hasFile(administratorsFile) {
 			t.Errorf("it is %q", got)
 		}
 	})
 	t.Run("leaves the user's own file alone where administrators have one", func(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) {
-			s.disk.put(administratorsFile, previous+"\n")
-			s.disk.put(ownFile, previous+"\n")
+			s.disk.writeFile(administratorsFile, previous+"\n")
+			s.disk.writeFile(ownFile, previous+"\n")
 		})
-		if err := authorize(t, c); err != nil || string(s.disk.content(ownFile)) != previous+"\n" {
-			t.Errorf("error %v, file %q", err, s.disk.content(ownFile))
+		if err := authorize(t, c); err != nil || string(s.disk.readFile(ownFile)) != previous+"\n" {
+			t.Errorf("error %v, file %q", err, s.disk.readFile(ownFile))
 		}
 	})
 	t.Run("takes the file by which it was let in: sshd was told not to read that of administrators", func(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
-		s.disk.put(administratorsFile, previous+"\n")
-		s.disk.put(ownFile, key.AuthorizedKey()+"\n")
-		if err := authorize(t, s.connect(&remote.Dialer{}, key)); err != nil {
+		s.disk.writeFile(administratorsFile, previous+"\n")
+		s.disk.writeFile(ownFile, key.AuthorizedKey()+"\n")
+		if err := authorize(t, s.mustConnect(&remote.Dialer{}, key)); err != nil {
 			t.Fatal(err)
 		}
-		if own, other := string(s.disk.content(ownFile)), string(s.disk.content(administratorsFile)); !strings.HasSuffix(own, line+"\n") || other != previous+"\n" {
+		if own, other := string(s.disk.readFile(ownFile)), string(s.disk.readFile(administratorsFile)); !strings.HasSuffix(own, line+"\n") || other != previous+"\n" {
 			t.Errorf("own file %q, that of administrators %q", own, other)
 		}
 	})
 	t.Run("makes no file: sshd was told to read another", func(t *testing.T) {
 		s, c := hostWith(t, nil)
 		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "administrators_authorized_keys", `C:\Users\Administrator\.ssh\authorized_keys`, "sshd_config")
-		if s.disk.has(administratorsFile) || s.disk.has(ownFile) {
+		if s.disk.hasFile(administratorsFile) || s.disk.hasFile(ownFile) {
 			t.Error("a file was made")
 		}
 	})
 	t.Run("names the file that it may not write", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) {
-			s.disk.put(administratorsFile, previous+"\n")
+			s.disk.writeFile(administratorsFile, previous+"\n")
 			s.disk.failures["Put"] = sftp.ErrSSHFxPermissionDenied
 		})
 		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "user Administrator is not allowed", "group Administrators")
 	})
 	t.Run("does not take a lost write for success", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) {
-			s.disk.put(administratorsFile, previous+"\n")
+			s.disk.writeFile(administratorsFile, previous+"\n")
 			s.disk.free = 0
 		})
 		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "not enough space")
 	})
 	t.Run("does not read without end", func(t *testing.T) {
-		_, c := hostWith(t, nil, func(s *server) { s.disk.put(administratorsFile, strings.Repeat("x", 1<<20+1)) })
+		_, c := hostWith(t, nil, func(s *server) { s.disk.writeFile(administratorsFile, strings.Repeat("x", 1<<20+1)) })
 		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "not a list of keys")
 	})
 	t.Run("tells of a lost connection as such", func(t *testing.T) {
-		s, c := hostWith(t, nil, func(s *server) { s.disk.put(administratorsFile, previous+"\n") })
-		s.cut()
+		s, c := hostWith(t, nil, func(s *server) { s.disk.writeFile(administratorsFile, previous+"\n") })
+		s.cutConnections()
 		expectError(t, authorize(t, c), remote.ReasonConnectionLost)
 	})
 	t.Run("needs a key", func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAuthorize(t *testing.T) {
 
 func fileOf(t *testing.T, s *server) os.FileInfo {
 	t.Helper()
-	info, err := os.Stat(s.disk.path(administratorsFile))
+	info, err := os.Stat(s.disk.localPath(administratorsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

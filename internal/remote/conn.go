@@ -30,10 +30,10 @@ type monitoredConn struct {
 	net.Conn
 	traffic Traffic
 
-	mu       sync.Mutex
-	received int64
-	greeting []byte
-	settled  bool
+	mu                sync.Mutex
+	received          int64
+	greeting          []byte
+	greetingDiscarded bool
 }
 
 func (c *monitoredConn) Read(p []byte) (int, error) {
@@ -41,7 +41,7 @@ func (c *monitoredConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.received += int64(n)
-	if room := greetingLimit - len(c.greeting); !c.settled && room > 0 {
+	if room := greetingLimit - len(c.greeting); !c.greetingDiscarded && room > 0 {
 		c.greeting = append(c.greeting, p[:min(n, room)]...)
 	}
 	return n, err
@@ -53,18 +53,18 @@ func (c *monitoredConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// count returns the number of received bytes.
-func (c *monitoredConn) count() int64 {
+// receivedBytes returns the number of received bytes.
+func (c *monitoredConn) receivedBytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.received
 }
 
-// settle discards the greeting and stops recording.
-func (c *monitoredConn) settle() {
+// discardGreeting discards the greeting and stops recording.
+func (c *monitoredConn) discardGreeting() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settled, c.greeting = true, nil
+	c.greetingDiscarded, c.greeting = true, nil
 }
 
 // greetingKind classifies the first bytes from a server.

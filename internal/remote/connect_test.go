@@ -20,7 +20,7 @@ func TestConnect(t *testing.T) {
 		noLeaks(t)
 		key := newKey(t)
 		s := newServer(t, key)
-		c := s.connect(&remote.Dialer{}, key)
+		c := s.mustConnect(&remote.Dialer{}, key)
 		if got := c.HostKey(); got.Type != "ssh-ed25519" || !strings.HasPrefix(got.Fingerprint(), "SHA256:") {
 			t.Errorf("host key %+v", got)
 		}
@@ -41,7 +41,7 @@ func TestConnect(t *testing.T) {
 		s := newServer(t, key)
 		second := newRSAKey(t)
 		s.config.AddHostKey(second.Signer())
-		target := s.target(key)
+		target := s.newTarget(key)
 		public := second.Signer().PublicKey()
 		target.HostKey = &remote.HostKey{Type: public.Type(), Data: public.Marshal()}
 		c, err := (&remote.Dialer{}).Connect(t.Context(), target)
@@ -57,14 +57,14 @@ func TestConnect(t *testing.T) {
 		key := newRSAKey(t)
 		s := newServer(t, key)
 		s.config.PublicKeyAuthAlgorithms = []string{ssh.KeyAlgoRSASHA256}
-		s.connect(&remote.Dialer{}, key)
+		s.mustConnect(&remote.Dialer{}, key)
 	})
 	t.Run("a banner and lines before the identification do no harm", func(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
 		s.preamble = "Authorized use only\r\n\x1b[31mSSH is watched\r\n"
 		s.config.BannerCallback = func(ssh.ConnMetadata) string { return strings.Repeat("Welcome\x07\r\n", 1000) }
-		s.connect(&remote.Dialer{}, key)
+		s.mustConnect(&remote.Dialer{}, key)
 	})
 }
 
@@ -112,7 +112,7 @@ func TestHostsWithoutConnection(t *testing.T) {
 			_, err := d.Connect(t.Context(), remote.Target{Address: "10.0.0.1", Key: newKey(t)})
 			return err
 		})
-		clock.pass(dialLimit)
+		clock.passTimer(dialTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "a TCP connection to port 22")
 	})
 	t.Run("the operator stops while it dials", func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestHostsWithoutConnection(t *testing.T) {
 	})
 }
 
-// talk sets a dialer that connects to a custom protocol implementation.
-func talk(t *testing.T, d *remote.Dialer, talker func(net.Conn)) {
+// setTalker sets a dialer that connects to a custom protocol implementation.
+func setTalker(t *testing.T, d *remote.Dialer, talker func(net.Conn)) {
 	d.Dial = func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		done := make(chan struct{})
@@ -170,7 +170,7 @@ func TestServersThatAreNotSSH(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
 			d := &remote.Dialer{}
-			talk(t, d, func(conn net.Conn) {
+			setTalker(t, d, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1024))
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
 				_, _ = io.WriteString(conn, c.says)
@@ -186,19 +186,19 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 	t.Run("before they identify themselves", func(t *testing.T) {
 		noLeaks(t)
 		d, clock := fakeDialer()
-		talk(t, d, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+		setTalker(t, d, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		wait := inBackground(func() error {
 			_, err := d.Connect(t.Context(), remote.Target{Address: "10.0.0.1", Key: newKey(t)})
 			return err
 		})
-		clock.pass(handshakeLimit)
+		clock.passTimer(handshakeTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH identification")
 	})
 	t.Run("in the key exchange", func(t *testing.T) {
 		noLeaks(t)
 		d, clock := fakeDialer()
 		said := make(chan struct{})
-		talk(t, d, func(conn net.Conn) {
+		setTalker(t, d, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 1024))
 			_, _ = io.WriteString(conn, "SSH-2.0-hung\r\n")
 			close(said)
@@ -209,18 +209,18 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 			return err
 		})
 		<-said
-		clock.pass(handshakeLimit)
+		clock.passTimer(handshakeTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH key exchange")
 	})
 	login := func(t *testing.T) (*server, *remote.Dialer, *testClock, remote.Target) {
 		key := newKey(t)
 		s := newServer(t, key)
 		s.config.PublicKeyCallback = func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
-			s.hang("login", nil)
+			s.hangRequest("login", nil)
 			return nil, errors.New("too late")
 		}
 		d, clock := fakeDialer()
-		return s, d, clock, s.target(key)
+		return s, d, clock, s.newTarget(key)
 	}
 	t.Run("in the login", func(t *testing.T) {
 		noLeaks(t)
@@ -230,7 +230,7 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 			return err
 		})
 		<-s.hung
-		clock.pass(handshakeLimit)
+		clock.passTimer(handshakeTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH login of user Administrator")
 	})
 	t.Run("until the operator stops", func(t *testing.T) {
@@ -252,14 +252,14 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	t.Run("a key that is not authorized", func(t *testing.T) {
 		s := newServer(t, newKey(t))
 		other := newKey(t)
-		_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(other))
+		_, err := (&remote.Dialer{}).Connect(t.Context(), s.newTarget(other))
 		expectError(t, err, remote.ReasonAuthenticationFailed, "cloud-private-key", "user Administrator", "host 127.0.0.1",
 			other.Fingerprint(), "administrators_authorized_keys", "Deny access to this computer from the network")
 	})
 	t.Run("another user", func(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
-		target := s.target(key)
+		target := s.newTarget(key)
 		target.User = "Alice"
 		_, err := (&remote.Dialer{}).Connect(t.Context(), target)
 		expectError(t, err, remote.ReasonAuthenticationFailed, "user Alice")
@@ -269,7 +269,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 		s := newServer(t, key)
 		s.config.PublicKeyCallback = nil
 		s.config.PasswordCallback = func(ssh.ConnMetadata, []byte) (*ssh.Permissions, error) { return nil, errors.New("no") }
-		_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(key))
+		_, err := (&remote.Dialer{}).Connect(t.Context(), s.newTarget(key))
 		expectError(t, err, remote.ReasonAuthenticationFailed, "does not allow user Administrator to log in with a key",
 			"PubkeyAuthentication")
 	})
@@ -277,22 +277,22 @@ func TestLoginsThatAreRefused(t *testing.T) {
 		key := newRSAKey(t)
 		s := newServer(t, key)
 		s.config.PublicKeyAuthAlgorithms = []string{ssh.KeyAlgoRSA}
-		_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(key))
+		_, err := (&remote.Dialer{}).Connect(t.Context(), s.newTarget(key))
 		expectError(t, err, remote.ReasonNoCommonAlgorithm, "ssh-rsa", "Ed25519")
-		s.connect(&remote.Dialer{LegacyAlgorithms: []string{ssh.KeyAlgoRSA}}, key)
+		s.mustConnect(&remote.Dialer{LegacyAlgorithms: []string{ssh.KeyAlgoRSA}}, key)
 	})
 }
 
 func TestAHostKeyThatChanged(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
-	presented := s.connect(&remote.Dialer{}, key).HostKey()
+	presented := s.mustConnect(&remote.Dialer{}, key).HostKey()
 	for name, pinned := range map[string]ssh.PublicKey{
 		"to another of its type": newKey(t).Signer().PublicKey(),
 		"to another type":        newRSAKey(t).Signer().PublicKey(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := s.target(key)
+			target := s.newTarget(key)
 			target.HostKey = &remote.HostKey{Type: pinned.Type(), Data: pinned.Marshal()}
 			_, err := (&remote.Dialer{}).Connect(t.Context(), target)
 			expectError(t, err, remote.ReasonHostKeyChanged, presented.Fingerprint(), ssh.FingerprintSHA256(pinned),
@@ -320,9 +320,9 @@ func TestServersWithOldAlgorithms(t *testing.T) {
 			key := newKey(t)
 			s := newServer(t, key)
 			configure(s.config)
-			_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(key))
+			_, err := (&remote.Dialer{}).Connect(t.Context(), s.newTarget(key))
 			expectError(t, err, remote.ReasonNoCommonAlgorithm, name, "update OpenSSH")
-			s.connect(&remote.Dialer{LegacyAlgorithms: []string{name, "unknown"}}, key)
+			s.mustConnect(&remote.Dialer{LegacyAlgorithms: []string{name, "unknown"}}, key)
 		})
 	}
 }
@@ -332,8 +332,8 @@ func TestConnectionsThatEnd(t *testing.T) {
 		noLeaks(t)
 		key := newKey(t)
 		s := newServer(t, key)
-		c := s.connect(&remote.Dialer{}, key)
-		s.cut()
+		c := s.mustConnect(&remote.Dialer{}, key)
+		s.cutConnections()
 		<-c.Done()
 		expectError(t, c.Err(), remote.ReasonConnectionLost)
 	})
@@ -343,9 +343,9 @@ func TestConnectionsThatEnd(t *testing.T) {
 		s := newServer(t, key)
 		s.deafTo = "keepalives"
 		d, clock := fakeDialer()
-		c := s.connect(d, key)
+		c := s.mustConnect(d, key)
 		for range 4 {
-			clock.pass(keepalive)
+			clock.passTimer(keepalive)
 		}
 		<-c.Done()
 		expectTimeout(t, c.Err(), remote.ReasonConnectionLost, "an answer to SSH keepalives")
@@ -355,9 +355,9 @@ func TestConnectionsThatEnd(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
 		d, clock := fakeDialer()
-		c := s.connect(d, key)
+		c := s.mustConnect(d, key)
 		for range 8 {
-			clock.await(keepalive)
+			clock.awaitTimer(keepalive)
 			// Data arrives between two keepalives.
 			if _, err := c.Exists(t.Context(), `C:\k`); err != nil {
 				t.Fatal(err)

@@ -73,13 +73,13 @@ func (c *Connection) Err() error {
 
 // Close ends the connection with all of its sessions and waits for its goroutines. Repeated calls are allowed.
 func (c *Connection) Close() {
-	c.abort(ErrClosed)
+	c.closeWithCause(ErrClosed)
 	<-c.done
 	c.background.Wait()
 }
 
-// abort ends the connection for the given reason. All pending operations on the host return.
-func (c *Connection) abort(cause error) {
+// closeWithCause ends the connection for the given reason. All pending operations on the host return.
+func (c *Connection) closeWithCause(cause error) {
 	c.mu.Lock()
 	if c.cause == nil {
 		c.cause = cause
@@ -95,17 +95,17 @@ func (c *Connection) awaitEnd() {
 	_ = c.conn.Close()
 	c.mu.Lock()
 	if c.cause == nil {
-		c.cause = c.lost(err)
+		c.cause = c.lostError(err)
 	}
 	c.mu.Unlock()
 	close(c.done)
 }
 
-// lost returns the error for a connection that the operator did not close.
-func (c *Connection) lost(err error) *Error {
+// lostError returns the error for a connection that the operator did not close.
+func (c *Connection) lostError(err error) *Error {
 	message := "the SSH connection was lost"
 	if err != nil && !errors.Is(err, io.EOF) {
-		message += fmt.Sprintf(" (%s)", sanitize(causeOf(err)))
+		message += fmt.Sprintf(" (%s)", sanitizeText(causeOf(err)))
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: c.target.Address, Message: message, Err: err,
 		Next: "the operator retries; check that the host runs and its network is stable"}
@@ -113,10 +113,10 @@ func (c *Connection) lost(err error) *Error {
 
 // keepAlive sends SSH keepalives to the host at an interval and ends the connection after too many missed answers.
 func (c *Connection) keepAlive() {
-	timer := c.clock.NewTimer(c.limits.Keepalive)
+	timer := c.clock.NewTimer(c.limits.KeepaliveInterval)
 	defer timer.Stop()
 	answered := make(chan struct{}, 1)
-	waiting, missed, seen := false, 0, c.conn.count()
+	waiting, missed, seen := false, 0, c.conn.receivedBytes()
 	for {
 		select {
 		case <-c.done:
@@ -124,41 +124,41 @@ func (c *Connection) keepAlive() {
 		case <-answered:
 			waiting, missed = false, 0
 		case <-timer.C():
-			now := c.conn.count()
+			now := c.conn.receivedBytes()
 			if waiting && now == seen {
 				missed++
 			} else {
 				missed = 0
 			}
-			if missed >= c.limits.KeepaliveMisses {
-				timeout := &TimeoutError{Waiting: "an answer to SSH keepalives", Limit: c.limits.Keepalive * time.Duration(missed)}
-				c.abort(c.lost(timeout))
+			if missed >= c.limits.MaxKeepaliveMisses {
+				timeout := &TimeoutError{Waiting: "an answer to SSH keepalives", Limit: c.limits.KeepaliveInterval * time.Duration(missed)}
+				c.closeWithCause(c.lostError(timeout))
 				return
 			}
 			if seen = now; !waiting {
 				waiting = true
 				c.background.Go(func() {
-					if c.ping() == nil {
+					if c.sendKeepalive() == nil {
 						answered <- struct{}{}
 					}
 				})
 			}
-			timer.Reset(c.limits.Keepalive)
+			timer.Reset(c.limits.KeepaliveInterval)
 		}
 	}
 }
 
-// ping waits for any answer of the SSH server. Servers reject this request, but a rejection counts as an answer.
-func (c *Connection) ping() error {
+// sendKeepalive waits for any answer of the SSH server. Servers reject this request, but a rejection counts as an answer.
+func (c *Connection) sendKeepalive() error {
 	_, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil)
 	return err
 }
 
-// do runs work, which waits for the host, within the limits of w. When a limit passes, the host counts as hung and
+// runWork runs work, which waits for the host, within the limits of w. When a limit passes, the host counts as hung and
 // the connection is closed. When ctx ends, do calls soft (if any) to stop the work; if the work does not stop soon,
 // the connection is closed. In either case the work has ended when do returns. A panic of work is raised in the
 // caller, which may recover from it.
-func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() error) error {
+func (c *Connection) runWork(ctx context.Context, w *watch, soft func(), work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -174,7 +174,7 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 		}()
 		workErr = work()
 	}()
-	err := w.until(ctx, done)
+	err := w.waitFor(ctx, done)
 	if err == nil {
 		if panicked != nil {
 			panic(panicked)
@@ -186,15 +186,15 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 			soft()
 		}
 		// Even after the end of ctx, the work has a moment to stop.
-		end := newWatch(c.clock, "the canceled work to end", c.limits.End)
-		if end.until(context.WithoutCancel(ctx), done) == nil {
+		end := newWatch(c.clock, "the canceled work to end", c.limits.EndTimeout)
+		if end.waitFor(context.WithoutCancel(ctx), done) == nil {
 			return err
 		}
-		c.abort(ErrClosed)
+		c.closeWithCause(ErrClosed)
 		<-done
 		return err
 	}
-	c.abort(c.lost(err))
+	c.closeWithCause(c.lostError(err))
 	<-done
 	return err
 }
@@ -205,9 +205,9 @@ type Panic struct {
 	Stack []byte // stack of the goroutine that panicked
 }
 
-// verdict maps an error of work to the error returned to the caller. A context's cause is returned unchanged. If the
+// callerError maps an error of work to the error returned to the caller. A context's cause is returned unchanged. If the
 // connection was lost, verdict returns the loss. All other errors, including timeouts, are passed to explain.
-func (c *Connection) verdict(ctx context.Context, err error, explain func(error) error) error {
+func (c *Connection) callerError(ctx context.Context, err error, explain func(error) error) error {
 	var timeout *TimeoutError
 	switch {
 	case err == nil:
@@ -217,23 +217,23 @@ func (c *Connection) verdict(ctx context.Context, err error, explain func(error)
 	case errors.As(err, &timeout):
 		return explain(err)
 	}
-	if lost := c.check(ctx); lost != nil {
+	if lost := c.checkAlive(ctx); lost != nil {
 		return lost
 	}
 	return explain(err)
 }
 
-// check verifies that the connection still works and returns the reason if it does not.
-func (c *Connection) check(ctx context.Context) error {
-	w := newWatch(c.clock, "an answer of the SSH server", c.limits.ExecStart)
-	err := c.do(ctx, w, nil, c.ping)
+// checkAlive verifies that the connection still works and returns the reason if it does not.
+func (c *Connection) checkAlive(ctx context.Context) error {
+	w := newWatch(c.clock, "an answer of the SSH server", c.limits.ExecStartTimeout)
+	err := c.runWork(ctx, w, nil, c.sendKeepalive)
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.abort(c.lost(err))
+	c.closeWithCause(c.lostError(err))
 	<-c.done
 	return c.Err()
 }

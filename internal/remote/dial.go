@@ -20,7 +20,7 @@ const minAddressTimeout = 2 * time.Second
 
 // dialTarget opens a TCP connection to the first usable address that accepts the connection.
 func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error) {
-	deadline := d.Clock.Now().Add(d.Limits.Dial)
+	deadline := d.Clock.Now().Add(d.Limits.DialTimeout)
 	addresses, err := d.resolveTarget(ctx, target)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error
 		failures[address] = err
 	}
 	if len(failures) == 0 { // name resolution used the full time
-		failures[target.Address] = &TimeoutError{Waiting: "the addresses of the DNS name", Limit: d.Limits.Dial}
+		failures[target.Address] = &TimeoutError{Waiting: "the addresses of the DNS name", Limit: d.Limits.DialTimeout}
 	}
 	return nil, dialError(target, chooseFailure(failures), usable)
 }
@@ -83,7 +83,7 @@ func (d *Dialer) resolveTarget(ctx context.Context, target Target) ([]string, er
 		addresses, err = d.LookUp(ctx, target.Address)
 		return err
 	}
-	err := d.limit(ctx, "the addresses of the DNS name", d.Limits.Dial, lookUp, nil)
+	err := d.runWithTimeout(ctx, "the addresses of the DNS name", d.Limits.DialTimeout, lookUp, nil)
 	var timeout *TimeoutError
 	var unresolved *net.DNSError
 	switch {
@@ -165,21 +165,21 @@ func (d *Dialer) dialAddress(ctx context.Context, target Target, address string,
 			_ = conn.Close()
 		}
 	}
-	err := d.limit(ctx, fmt.Sprintf("a TCP connection to port %d", target.Port), timeout, dial, closeConn)
+	err := d.runWithTimeout(ctx, fmt.Sprintf("a TCP connection to port %d", target.Port), timeout, dial, closeConn)
 	var late *TimeoutError
 	switch {
 	case errors.As(err, &late):
 		// The share of one address varies by the few clock ticks between two statements.
-		return nil, &TimeoutError{Waiting: late.Waiting, Limit: d.Limits.Dial}
+		return nil, &TimeoutError{Waiting: late.Waiting, Limit: d.Limits.DialTimeout}
 	case err != nil:
 		return nil, err
 	}
 	return conn, nil
 }
 
-// limit runs a call within a timeout of the dialer's clock. After the timeout, limit returns immediately, and
+// runWithTimeout runs a call within a timeout of the dialer's clock. After the timeout, limit returns immediately, and
 // abandoned (may be nil) runs when the call has ended.
-func (d *Dialer) limit(ctx context.Context, waiting string, timeout time.Duration, call func(context.Context) error,
+func (d *Dialer) runWithTimeout(ctx context.Context, waiting string, timeout time.Duration, call func(context.Context) error,
 	abandoned func()) error {
 	callCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -189,7 +189,7 @@ func (d *Dialer) limit(ctx context.Context, waiting string, timeout time.Duratio
 		defer close(done)
 		err = call(callCtx)
 	}()
-	if late := newWatch(d.Clock, waiting, timeout).until(ctx, done); late != nil {
+	if late := newWatch(d.Clock, waiting, timeout).waitFor(ctx, done); late != nil {
 		if abandoned != nil {
 			go func() {
 				<-done

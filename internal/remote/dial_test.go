@@ -29,7 +29,7 @@ func (n *network) addressesDialed() []string {
 	return slices.Clone(n.dialed)
 }
 
-func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
+func (n *network) dialAddress(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
 	n.mu.Lock()
 	n.dialed = append(n.dialed, host)
@@ -74,7 +74,7 @@ func TestAddressesOfANameAreTriedInTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &network{refusing: c.refusing}
-			d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo(c.addresses...)}
+			d := &remote.Dialer{Dial: n.dialAddress, LookUp: resolvesTo(c.addresses...)}
 			_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", User: "Administrator",
 				Key: newKey(t), NoHostAt: podsAndServices, LastReachedAddress: c.lastReachedAddress})
 			if dialed := n.addressesDialed(); err == nil || !slices.Equal(dialed, c.dialed) {
@@ -89,13 +89,13 @@ func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
 	n := &network{silent: []string{"10.0.0.7"}}
-	d.Dial, d.LookUp = n.dial, resolvesTo("10.0.0.7", "10.0.0.8")
+	d.Dial, d.LookUp = n.dialAddress, resolvesTo("10.0.0.7", "10.0.0.8")
 	wait := inBackground(func() error {
 		_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 		return err
 	})
 	waitFor(t, "the first address to be dialed", func() bool { return len(n.addressesDialed()) == 1 })
-	clock.pass(dialLimit / 2)
+	clock.passTimer(dialTimeout / 2)
 	err := wait()
 	if dialed := n.addressesDialed(); !slices.Equal(dialed, []string{"10.0.0.7", "10.0.0.8"}) {
 		t.Errorf("dialed were %v (%v)", dialed, err)
@@ -106,17 +106,17 @@ func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
 	n := &network{silent: []string{"10.0.0.7", "10.0.0.8"}}
-	d.Dial, d.LookUp = n.dial, resolvesTo("10.0.0.8", "10.0.0.7")
+	d.Dial, d.LookUp = n.dialAddress, resolvesTo("10.0.0.8", "10.0.0.7")
 	before := clock.Now()
 	wait := inBackground(func() error {
 		_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 		return err
 	})
-	clock.pass(dialLimit / 2)
-	clock.pass(dialLimit / 2)
+	clock.passTimer(dialTimeout / 2)
+	clock.passTimer(dialTimeout / 2)
 	err := wait()
 	expectError(t, err, remote.ReasonConnectionTimedOut, "no answer on TCP port 22 of 10.0.0.7 or 10.0.0.8")
-	if took := clock.Since(before); took != dialLimit {
+	if took := clock.Since(before); took != dialTimeout {
 		t.Errorf("it took %s", took)
 	}
 }
@@ -128,7 +128,7 @@ func TestTheMessageAboutASilentHostIsTheSameAtEachAttempt(t *testing.T) {
 			noLeaks(t)
 			n := &network{silent: []string{"10.0.0.7"}}
 			// The real clock advances between two statements.
-			d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo("10.0.0.7"), Limits: remote.Limits{Dial: 250 * time.Millisecond}}
+			d := &remote.Dialer{Dial: n.dialAddress, LookUp: resolvesTo("10.0.0.7"), Limits: remote.Limits{DialTimeout: 250 * time.Millisecond}}
 			for range 2 {
 				_, err := d.Connect(t.Context(), remote.Target{Address: address, Key: newKey(t)})
 				expectError(t, err, remote.ReasonConnectionTimedOut, "(waited 250ms for a TCP connection to port 22)")
@@ -143,20 +143,20 @@ func TestTheMessageDoesNotDependOnTheOrderOfTheAddresses(t *testing.T) {
 		addresses []string
 		limit     time.Duration // of the silent address
 	}{
-		"the silent one first":   {[]string{silent, refusing}, dialLimit / 2},
-		"the refusing one first": {[]string{refusing, silent}, dialLimit},
+		"the silent one first":   {[]string{silent, refusing}, dialTimeout / 2},
+		"the refusing one first": {[]string{refusing, silent}, dialTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
 			d, clock := fakeDialer()
 			n := &network{silent: []string{silent}, refusing: []string{refusing}}
-			d.Dial, d.LookUp = n.dial, resolvesTo(c.addresses...)
+			d.Dial, d.LookUp = n.dialAddress, resolvesTo(c.addresses...)
 			wait := inBackground(func() error {
 				_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 				return err
 			})
-			clock.await(dialLimit) // timeout of the name server
-			clock.pass(c.limit)
+			clock.awaitTimer(dialTimeout) // timeout of the name server
+			clock.passTimer(c.limit)
 			expectError(t, wait(), remote.ReasonUnreachable, "no TCP connection to port 22 of 10.0.0.7 or 10.0.0.8 (connect: connection refused)")
 		})
 	}
@@ -165,7 +165,7 @@ func TestTheMessageDoesNotDependOnTheOrderOfTheAddresses(t *testing.T) {
 func TestANameServerThatIsSilentTakesNoLongerThanAnAddress(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
-	d.Dial = (&network{}).dial
+	d.Dial = (&network{}).dialAddress
 	d.LookUp = func(ctx context.Context, _ string) ([]string, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -174,7 +174,7 @@ func TestANameServerThatIsSilentTakesNoLongerThanAnAddress(t *testing.T) {
 		_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 		return err
 	})
-	clock.pass(dialLimit)
+	clock.passTimer(dialTimeout)
 	expectError(t, wait(), remote.ReasonNameNotResolved, "the DNS name does not resolve")
 }
 
@@ -188,7 +188,7 @@ func TestFailedLookUps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &network{}
-			d := &remote.Dialer{Dial: n.dial, LookUp: lookUp}
+			d := &remote.Dialer{Dial: n.dialAddress, LookUp: lookUp}
 			_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 			expectError(t, err, remote.ReasonNameNotResolved, "host win.example.com", "the DNS name does not resolve")
 			if dialed := n.addressesDialed(); len(dialed) > 0 {
@@ -200,7 +200,7 @@ func TestFailedLookUps(t *testing.T) {
 
 func TestANameWithoutAnyUsableAddressIsRefused(t *testing.T) {
 	n := &network{}
-	d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo("127.0.0.1", "10.132.0.2")}
+	d := &remote.Dialer{Dial: n.dialAddress, LookUp: resolvesTo("127.0.0.1", "10.132.0.2")}
 	_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t), NoHostAt: podsAndServices})
 	expectError(t, err, remote.ReasonAddressNotAllowed, "the name resolves to 10.132.0.2", "Windows pods")
 	if dialed := n.addressesDialed(); len(dialed) > 0 {

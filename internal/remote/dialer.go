@@ -111,9 +111,9 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 		_ = conn.Close()
 		return nil, err
 	}
-	conn.settle()
+	conn.discardGreeting()
 	d.Traffic.Connected()
-	return newConnection(d, target, conn, client, h.presented()), nil
+	return newConnection(d, target, conn, client, h.presentedHostKey()), nil
 }
 
 // handshake is one SSH handshake and its progress.
@@ -130,7 +130,7 @@ type handshake struct {
 
 // run performs the handshake within its limit.
 func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
-	config, err := h.config(d)
+	config, err := h.clientConfig(d)
 	if err != nil {
 		return nil, &Error{Reason: ReasonAuthenticationFailed, Host: h.target.Address, Err: err,
 			Message: fmt.Sprintf("the private key cannot sign a login: %v", err),
@@ -146,7 +146,7 @@ func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 			client = ssh.NewClient(conn, channels, requests)
 		}
 	}()
-	err = newWatch(d.Clock, "", d.Limits.Handshake).until(ctx, done)
+	err = newWatch(d.Clock, "", d.Limits.HandshakeTimeout).waitFor(ctx, done)
 	if err != nil {
 		// Closing the connection ends the handshake at any stage.
 		_ = h.conn.Close()
@@ -154,18 +154,18 @@ func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, h.staged(h.timeout(d.Limits.Handshake))
+		return nil, h.withStage(h.timeoutError(d.Limits.HandshakeTimeout))
 	}
 	if sshErr != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, h.staged(h.failure(sshErr))
+		return nil, h.withStage(h.handshakeError(sshErr))
 	}
 	return client, nil
 }
 
-func (h *handshake) config(d *Dialer) (*ssh.ClientConfig, error) {
+func (h *handshake) clientConfig(d *Dialer) (*ssh.ClientConfig, error) {
 	offer := offeredAlgorithms(d.LegacyAlgorithms, h.target.HostKey)
 	signer, err := offer.loginSigner(h.target.Key.Signer())
 	if err != nil {
@@ -196,7 +196,7 @@ func (h *handshake) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error 
 	if h.hostKey != nil {
 		// A later key exchange on this connection must present the key of the first one.
 		err = checkHostKey(h.hostKey, presented)
-	} else if err = h.target.admits(presented); err == nil {
+	} else if err = h.target.checkHostKey(presented); err == nil {
 		err = checkStrength(key)
 	}
 	if err != nil {
@@ -207,14 +207,14 @@ func (h *handshake) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error 
 	return nil
 }
 
-func (h *handshake) presented() HostKey {
+func (h *handshake) presentedHostKey() HostKey {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return *h.hostKey
 }
 
-// timeout returns the error for the part of the handshake that timed out.
-func (h *handshake) timeout(limit time.Duration) error {
+// timeoutError returns the error for the part of the handshake that timed out.
+func (h *handshake) timeoutError(limit time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	waiting := "the SSH key exchange"

@@ -38,42 +38,42 @@ func newDisk(t testing.TB) *disk {
 	return d
 }
 
-func (d *disk) handlers() sftp.Handlers {
+func (d *disk) sftpHandlers() sftp.Handlers {
 	return sftp.Handlers{FileGet: d, FilePut: d, FileCmd: d, FileList: d}
 }
 
-// path returns the location of an SFTP path in the test directory.
-func (d *disk) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+// localPath returns the location of an SFTP path in the test directory.
+func (d *disk) localPath(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
 
-// has reports whether a path like "C:/k/x" exists.
-func (d *disk) has(name string) bool {
-	_, err := os.Lstat(d.path(name))
+// hasFile reports whether a path like "C:/k/x" exists.
+func (d *disk) hasFile(name string) bool {
+	_, err := os.Lstat(d.localPath(name))
 	return err == nil
 }
 
-func (d *disk) content(name string) []byte {
+func (d *disk) readFile(name string) []byte {
 	d.t.Helper()
-	data, err := os.ReadFile(d.path(name))
+	data, err := os.ReadFile(d.localPath(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	return data
 }
 
-func (d *disk) put(name, content string) {
+func (d *disk) writeFile(name, content string) {
 	d.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(d.localPath(name)), 0o750); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(d.path(name), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(d.localPath(name), []byte(content), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// names lists a directory.
-func (d *disk) names(folder string) []string {
+// listNames lists a directory.
+func (d *disk) listNames(folder string) []string {
 	d.t.Helper()
-	entries, err := os.ReadDir(d.path(folder))
+	entries, err := os.ReadDir(d.localPath(folder))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -84,8 +84,8 @@ func (d *disk) names(folder string) []string {
 	return names
 }
 
-// fault returns the simulated error of a request, if any.
-func (d *disk) fault(method, name string) error {
+// simulatedFault returns the simulated error of a request, if any.
+func (d *disk) simulatedFault(method, name string) error {
 	d.mu.Lock()
 	key := method + " " + name
 	err, hang := cmp.Or(d.failures[key], d.failures[method]), d.hang[key]
@@ -95,15 +95,17 @@ func (d *disk) fault(method, name string) error {
 	}
 	d.mu.Unlock()
 	if hang {
-		d.server.hang(key, nil)
+		d.server.hangRequest(key, nil)
 	}
 	return err
 }
 
-func (d *disk) Fileread(r *sftp.Request) (io.ReaderAt, error) { return os.Open(d.path(r.Filepath)) }
+func (d *disk) Fileread(r *sftp.Request) (io.ReaderAt, error) {
+	return os.Open(d.localPath(r.Filepath))
+}
 
 func (d *disk) Filewrite(r *sftp.Request) (io.WriterAt, error) {
-	if err := d.fault("Put", r.Filepath); err != nil {
+	if err := d.simulatedFault("Put", r.Filepath); err != nil {
 		return nil, err
 	}
 	flags := os.O_WRONLY
@@ -113,7 +115,7 @@ func (d *disk) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	if r.Pflags().Trunc {
 		flags |= os.O_TRUNC
 	}
-	file, err := os.OpenFile(d.path(r.Filepath), flags, 0o600)
+	file, err := os.OpenFile(d.localPath(r.Filepath), flags, 0o600)
 	return &diskFile{file, d}, err
 }
 
@@ -146,20 +148,20 @@ func (f *diskFile) WriteAt(p []byte, at int64) (int, error) {
 }
 
 func (d *disk) Filecmd(r *sftp.Request) error {
-	if err := d.fault(r.Method, r.Filepath); err != nil {
+	if err := d.simulatedFault(r.Method, r.Filepath); err != nil {
 		return err
 	}
-	name := d.path(r.Filepath)
+	name := d.localPath(r.Filepath)
 	switch r.Method {
 	case "Mkdir":
 		return os.Mkdir(name, 0o750)
 	case "Rename":
-		if d.has(r.Target) && !d.renames {
+		if d.hasFile(r.Target) && !d.renames {
 			return sftp.ErrSSHFxFailure
 		}
-		return os.Rename(name, d.path(r.Target))
+		return os.Rename(name, d.localPath(r.Target))
 	case "Rmdir", "Remove":
-		info, err := d.lstat(name)
+		info, err := d.lstatPath(name)
 		if err == nil && info.IsDir() != (r.Method == "Rmdir") {
 			return sftp.ErrSSHFxFailure
 		}
@@ -179,17 +181,17 @@ func (d *disk) StatVFS(*sftp.Request) (*sftp.StatVFS, error) {
 }
 
 func (d *disk) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
-	if err := d.fault(r.Method, r.Filepath); err != nil {
+	if err := d.simulatedFault(r.Method, r.Filepath); err != nil {
 		return nil, err
 	}
 	if r.Method == "Stat" {
-		info, err := os.Stat(d.path(r.Filepath))
+		info, err := os.Stat(d.localPath(r.Filepath))
 		return listing{info}, err
 	}
-	entries, err := os.ReadDir(d.path(r.Filepath))
+	entries, err := os.ReadDir(d.localPath(r.Filepath))
 	var list listing
 	for _, entry := range entries {
-		if info, err := d.lstat(filepath.Join(d.path(r.Filepath), entry.Name())); err == nil {
+		if info, err := d.lstatPath(filepath.Join(d.localPath(r.Filepath), entry.Name())); err == nil {
 			list = append(list, info)
 		}
 	}
@@ -197,16 +199,16 @@ func (d *disk) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 }
 
 func (d *disk) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
-	if err := d.fault("Lstat", r.Filepath); err != nil {
+	if err := d.simulatedFault("Lstat", r.Filepath); err != nil {
 		return nil, err
 	}
-	info, err := d.lstat(d.path(r.Filepath))
+	info, err := d.lstatPath(d.localPath(r.Filepath))
 	return listing{info}, err
 }
 
-func (d *disk) lstat(name string) (os.FileInfo, error) {
+func (d *disk) lstatPath(name string) (os.FileInfo, error) {
 	info, err := os.Lstat(name)
-	if err != nil || d.junction == "" || name != d.path(d.junction) {
+	if err != nil || d.junction == "" || name != d.localPath(d.junction) {
 		return info, err
 	}
 	target, err := os.Stat(name)

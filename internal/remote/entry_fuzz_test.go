@@ -71,12 +71,12 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 				return &ssh.Permissions{}, nil
 			}
 			s.agent = func(p *process) int {
-				p.say(hello(), result())
+				p.writeLines(helloLine(), resultLine())
 				return 0
 			}
 			keys := "C:/Users/" + user + "/.ssh/authorized_keys"
-			s.disk.put(keys, "")
-			target := s.target(key)
+			s.disk.writeFile(keys, "")
+			target := s.newTarget(key)
 			target.User = user
 			c, err := (&remote.Dialer{}).Connect(t.Context(), target)
 			if err != nil {
@@ -89,11 +89,11 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 			if _, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil); err != nil {
 				t.Error(err)
 			}
-			if want := fmt.Sprint([]string{agentPath + " facts"}); fmt.Sprint(s.ran()) != want {
-				t.Errorf("commands %q", s.ran())
+			if want := fmt.Sprint([]string{agentPath + " facts"}); fmt.Sprint(s.ranCommands()) != want {
+				t.Errorf("commands %q", s.ranCommands())
 			}
 			if err := remote.Authorize(t.Context(), c, key.Signer().PublicKey(), user); err != nil ||
-				!strings.Contains(string(s.disk.content(keys)), key.AuthorizedKey()) {
+				!strings.Contains(string(s.disk.readFile(keys)), key.AuthorizedKey()) {
 				t.Errorf("the key is not where that user's keys are: %v", err)
 			}
 		})

@@ -112,12 +112,12 @@ type HostKeyUnexpectedError struct {
 	Presented HostKey
 }
 
-// mostExpected is the maximum number of fingerprints in a message.
-const mostExpected = 5
+// maxExpectedKeys is the maximum number of fingerprints in a message.
+const maxExpectedKeys = 5
 
 func (e *HostKeyUnexpectedError) Error() string {
-	expected := strings.Join(e.Expected[:min(len(e.Expected), mostExpected)], " or ")
-	if more := len(e.Expected) - mostExpected; more > 0 {
+	expected := strings.Join(e.Expected[:min(len(e.Expected), maxExpectedKeys)], " or ")
+	if more := len(e.Expected) - maxExpectedKeys; more > 0 {
 		expected += fmt.Sprintf(" or one of %d more", more)
 	}
 	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s",
@@ -132,7 +132,7 @@ type HostKeyWeakError struct {
 
 func (e *HostKeyWeakError) Error() string {
 	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and RSA keys of less than %d bits can be forged",
-		e.Presented.Fingerprint(), e.Bits, shortestRSA)
+		e.Presented.Fingerprint(), e.Bits, minRSABits)
 }
 
 // LeftBehindError lists the files that could not be deleted; the cause of ReasonRemovalIncomplete.

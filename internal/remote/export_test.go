@@ -7,7 +7,7 @@ import (
 
 // Output opens a session and returns its output.
 func (c *Connection) Output(ctx context.Context) (io.Reader, error) {
-	s, err := c.open(ctx)
+	s, err := c.openSession(ctx)
 	if err != nil {
 		return nil, err
 	}

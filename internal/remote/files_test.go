@@ -38,8 +38,8 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// content returns n bytes that do not repeat.
-func content(n int) []byte {
+// testContent returns n bytes that do not repeat.
+func testContent(n int) []byte {
 	data := make([]byte, n)
 	state := uint32(1)
 	for i := range data {
@@ -61,7 +61,7 @@ func agentOf(program []byte) remote.Agent {
 func sftpForm(windows string) string { return strings.ReplaceAll(windows, `\`, "/") }
 
 func TestEnsureAgent(t *testing.T) {
-	program := content(5<<20 + 17)
+	program := testContent(5<<20 + 17)
 	agent := agentOf(program)
 	t.Run("is sent to a host that lacks it, and only then", func(t *testing.T) {
 		noLeaks(t)
@@ -76,7 +76,7 @@ func TestEnsureAgent(t *testing.T) {
 		if err != nil || !sent || path != `C:\ProgramData\ssh\wicd\`+agent.SHA256[:12]+`\wicd.exe` {
 			t.Fatalf("%s, %v, %v", path, sent, err)
 		}
-		if last != agent.Size || !bytes.Equal(s.disk.content(sftpForm(path)), program) {
+		if last != agent.Size || !bytes.Equal(s.disk.readFile(sftpForm(path)), program) {
 			t.Error("it did not arrive whole")
 		}
 		agent := agent
@@ -92,12 +92,12 @@ func TestEnsureAgent(t *testing.T) {
 	for name, renames := range map[string]bool{"where a rename replaces": true, "where a rename does not replace": false} {
 		t.Run("one of another size is replaced "+name, func(t *testing.T) {
 			s, c := hostWith(t, nil, func(s *server) { s.disk.renames = renames })
-			s.disk.put(sftpForm(nodespec.LandingPath(agent.SHA256)), "half")
+			s.disk.writeFile(sftpForm(nodespec.LandingPath(agent.SHA256)), "half")
 			path, sent, err := c.EnsureAgent(t.Context(), agent, nil)
-			if err != nil || !sent || !bytes.Equal(s.disk.content(sftpForm(path)), program) {
+			if err != nil || !sent || !bytes.Equal(s.disk.readFile(sftpForm(path)), program) {
 				t.Errorf("%v, %v", sent, err)
 			}
-			if names := s.disk.names(sftpForm(path[:strings.LastIndex(path, `\`)])); len(names) != 1 {
+			if names := s.disk.listNames(sftpForm(path[:strings.LastIndex(path, `\`)])); len(names) != 1 {
 				t.Errorf("left are %v", names)
 			}
 		})
@@ -105,13 +105,13 @@ func TestEnsureAgent(t *testing.T) {
 	t.Run("leftovers of broken uploads go, other files stay", func(t *testing.T) {
 		s, c := hostWith(t, nil)
 		folder := sftpForm(nodespec.LandingPath(agent.SHA256)[:strings.LastIndex(nodespec.LandingPath(agent.SHA256), `\`)])
-		s.disk.put(folder+"/wicd.exe.partial-01234567", "half")
-		s.disk.put(folder+"/WICD.EXE.PARTIAL-abcdef", "half")
-		s.disk.put(folder+"/other.txt", "other")
+		s.disk.writeFile(folder+"/wicd.exe.partial-01234567", "half")
+		s.disk.writeFile(folder+"/WICD.EXE.PARTIAL-abcdef", "half")
+		s.disk.writeFile(folder+"/other.txt", "other")
 		if _, _, err := c.EnsureAgent(t.Context(), agent, nil); err != nil {
 			t.Fatal(err)
 		}
-		if names := s.disk.names(folder); !slices.Equal(names, []string{"other.txt", "wicd.exe"}) {
+		if names := s.disk.listNames(folder); !slices.Equal(names, []string{"other.txt", "wicd.exe"}) {
 			t.Errorf("left are %v", names)
 		}
 	})
@@ -125,7 +125,7 @@ func TestEnsureAgent(t *testing.T) {
 
 // R-057
 func TestATransferThatIsCutIsRepeated(t *testing.T) {
-	program := content(3 << 20)
+	program := testContent(3 << 20)
 	agent := agentOf(program)
 	key := newKey(t)
 	for _, cut := range []int64{3 << 10, 100 << 10, 1 << 20, 2<<20 + 12345} {
@@ -141,21 +141,21 @@ func TestATransferThatIsCutIsRepeated(t *testing.T) {
 				faulty.left.Store(cut)
 				return faulty
 			}
-			c := s.connect(&remote.Dialer{}, key)
+			c := s.mustConnect(&remote.Dialer{}, key)
 			_, _, err := c.EnsureAgent(t.Context(), agent, nil)
 			expectError(t, err, remote.ReasonConnectionLost)
 			<-c.Done()
-			if s.disk.has(sftpForm(nodespec.LandingPath(agent.SHA256))) {
+			if s.disk.hasFile(sftpForm(nodespec.LandingPath(agent.SHA256))) {
 				t.Error("half a program lies under the agent's name")
 			}
-			again := s.connect(&remote.Dialer{}, key)
+			again := s.mustConnect(&remote.Dialer{}, key)
 			if _, sent, err := again.EnsureAgent(t.Context(), agent, nil); err != nil || !sent {
 				t.Fatal(sent, err)
 			}
-			if !bytes.Equal(s.disk.content(sftpForm(nodespec.LandingPath(agent.SHA256))), program) {
+			if !bytes.Equal(s.disk.readFile(sftpForm(nodespec.LandingPath(agent.SHA256))), program) {
 				t.Error("it did not arrive whole")
 			}
-			if names := s.disk.names("C:/ProgramData/ssh/wicd/" + agent.SHA256[:12]); len(names) != 1 {
+			if names := s.disk.listNames("C:/ProgramData/ssh/wicd/" + agent.SHA256[:12]); len(names) != 1 {
 				t.Errorf("left are %v", names)
 			}
 		})
@@ -164,26 +164,26 @@ func TestATransferThatIsCutIsRepeated(t *testing.T) {
 
 func TestAFolderThatIsMadeMeanwhileIsNoFailure(t *testing.T) {
 	s, c := hostWith(t, nil, func(s *server) {
-		s.disk.put("C:/k/wicd/other", "x")
+		s.disk.writeFile("C:/k/wicd/other", "x")
 		s.disk.failures["List /C:/k/wicd"] = sftp.ErrSSHFxNoSuchFile // the directory did not exist yet
 	})
 	if err := c.Upload(t.Context(), `C:\k\wicd\new`, 3, strings.NewReader("new"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(s.disk.content("C:/k/wicd/new")); got != "new" {
+	if got := string(s.disk.readFile("C:/k/wicd/new")); got != "new" {
 		t.Errorf("it is %q", got)
 	}
 }
 
 func TestUploadsThatFail(t *testing.T) {
 	const path = `C:\k\wicd\inbox\spec-0123456789ab.json`
-	data := content(2 << 20)
+	data := testContent(2 << 20)
 	upload := func(ctx context.Context, c *remote.Connection) error {
 		return c.Upload(ctx, path, int64(len(data)), bytes.NewReader(data), nil)
 	}
 	clean := func(t *testing.T, s *server) {
 		t.Helper()
-		if names := s.disk.names("C:/k/wicd/inbox"); len(names) != 0 {
+		if names := s.disk.listNames("C:/k/wicd/inbox"); len(names) != 0 {
 			t.Errorf("left are %v", names)
 		}
 	}
@@ -207,7 +207,7 @@ func TestUploadsThatFail(t *testing.T) {
 	})
 	t.Run("a file where a folder must be", func(t *testing.T) {
 		s, c := hostWith(t, nil)
-		s.disk.put("C:/k/wicd", "file")
+		s.disk.writeFile("C:/k/wicd", "file")
 		expectError(t, upload(t.Context(), c), remote.ReasonTransferFailed)
 	})
 	t.Run("a source that ends early", func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestUploadsThatFail(t *testing.T) {
 		if err := c.Upload(t.Context(), path, 0, strings.NewReader(""), nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.disk.content(sftpForm(path))) != 0 {
+		if len(s.disk.readFile(sftpForm(path))) != 0 {
 			t.Error("it is not empty")
 		}
 	})
@@ -257,7 +257,7 @@ func TestUploadsThatFail(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
 		s.disk.writes = cancel
-		c := s.connect(&remote.Dialer{Limits: remote.Limits{End: 10 * time.Minute}}, key) // otherwise a busy machine may lose the connection
+		c := s.mustConnect(&remote.Dialer{Limits: remote.Limits{EndTimeout: 10 * time.Minute}}, key) // otherwise a busy machine may lose the connection
 		expectCanceled(t, upload(ctx, c))
 		s.disk.mu.Lock()
 		s.disk.writes = nil
@@ -275,14 +275,14 @@ func TestFileWorkOnAHostThatHangs(t *testing.T) {
 		s := newServer(t, key)
 		s.deafTo = "files"
 		d, clock := fakeDialer()
-		c := s.connect(d, key)
+		c := s.mustConnect(d, key)
 		wait := inBackground(func() error {
 			_, err := c.Exists(t.Context(), `C:\k`)
 			return err
 		})
-		clock.await(execLimit) // timer of the session
+		clock.awaitTimer(execStartTimeout) // timer of the session
 		<-s.hung
-		clock.pass(execLimit)
+		clock.passTimer(execStartTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to start a program")
 	})
 	stall := func(t *testing.T) (*server, *remote.Connection, *testClock) {
@@ -292,13 +292,13 @@ func TestFileWorkOnAHostThatHangs(t *testing.T) {
 		s.disk.server = s
 		s.disk.hang["Mkdir /C:/k"] = true
 		d, clock := fakeDialer()
-		return s, s.connect(d, key), clock
+		return s, s.mustConnect(d, key), clock
 	}
 	t.Run("in the middle of a transfer", func(t *testing.T) {
 		s, c, clock := stall(t)
 		wait := inBackground(func() error { return c.Upload(t.Context(), `C:\k\x`, 4, strings.NewReader("file"), nil) })
 		<-s.hung
-		clock.pass(stallLimit)
+		clock.passTimer(stallTimeout)
 		expectTimeout(t, wait(), remote.ReasonTransferFailed, `an answer while C:\k\x is sent`)
 		<-c.Done()
 	})
@@ -308,14 +308,14 @@ func TestFileWorkOnAHostThatHangs(t *testing.T) {
 		wait := inBackground(func() error { return c.Upload(ctx, `C:\k\x`, 4, strings.NewReader("file"), nil) })
 		<-s.hung
 		cancel()
-		clock.pass(endLimit)
+		clock.passTimer(endTimeout)
 		expectCanceled(t, wait())
 	})
 }
 
 func TestExists(t *testing.T) {
 	_, c := hostWith(t, nil, func(s *server) {
-		s.disk.put("C:/k/file", "x")
+		s.disk.writeFile("C:/k/file", "x")
 		s.disk.failures["Stat /C:/secret"] = sftp.ErrSSHFxPermissionDenied
 	})
 	for path, want := range map[string]bool{`C:\k`: true, `C:\k\file`: true, `C:\k\missing`: false,
@@ -331,21 +331,21 @@ func TestExists(t *testing.T) {
 func TestRemove(t *testing.T) {
 	fill := func(s *server) {
 		for _, name := range []string{"k/a", "k/wicd/b", "k/wicd/deep/er/c", "var/log/kubelet/d", "Windows/e"} {
-			s.disk.put("C:/"+name, "x")
+			s.disk.writeFile("C:/"+name, "x")
 		}
 	}
 	t.Run("deletes files and folders, and nothing else", func(t *testing.T) {
 		s, c := hostWith(t, nil)
 		fill(s)
-		if err := os.Symlink(s.disk.path("C:/Windows"), s.disk.path("C:/k/link")); err != nil {
+		if err := os.Symlink(s.disk.localPath("C:/Windows"), s.disk.localPath("C:/k/link")); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Remove(t.Context(), `C:\k`, `C:\var\log\kubelet\d`, `C:\not\there`); err != nil {
 			t.Fatal(err)
 		}
-		if s.disk.has("C:/k") || s.disk.has("C:/var/log/kubelet/d") || !s.disk.has("C:/var/log/kubelet") ||
-			!s.disk.has("C:/Windows/e") {
-			t.Errorf("left are %v", s.disk.names("C:"))
+		if s.disk.hasFile("C:/k") || s.disk.hasFile("C:/var/log/kubelet/d") || !s.disk.hasFile("C:/var/log/kubelet") ||
+			!s.disk.hasFile("C:/Windows/e") {
+			t.Errorf("left are %v", s.disk.listNames("C:"))
 		}
 	})
 	t.Run("deletes junctions, and not what they lead to", func(t *testing.T) {
@@ -353,14 +353,14 @@ func TestRemove(t *testing.T) {
 			s, c := hostWith(t, nil)
 			fill(s)
 			s.disk.junction = junction
-			if err := errors.Join(os.RemoveAll(s.disk.path(junction)), os.Symlink(s.disk.path("C:/Windows"), s.disk.path(junction))); err != nil {
+			if err := errors.Join(os.RemoveAll(s.disk.localPath(junction)), os.Symlink(s.disk.localPath("C:/Windows"), s.disk.localPath(junction))); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Remove(t.Context(), `C:\k`); err != nil {
 				t.Error(err)
 			}
-			if s.disk.has("C:/k") || !s.disk.has("C:/Windows/e") {
-				t.Errorf("with a junction at %s, left are %v", junction, s.disk.names("C:"))
+			if s.disk.hasFile("C:/k") || !s.disk.hasFile("C:/Windows/e") {
+				t.Errorf("with a junction at %s, left are %v", junction, s.disk.listNames("C:"))
 			}
 		}
 	})
@@ -368,11 +368,11 @@ func TestRemove(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) { s.disk.failures["Rmdir /C:/k/junction"] = sftp.ErrSSHFxPermissionDenied })
 		fill(s)
 		s.disk.junction = "C:/k/junction"
-		if err := os.Symlink(s.disk.path("C:/Windows"), s.disk.path(s.disk.junction)); err != nil {
+		if err := os.Symlink(s.disk.localPath("C:/Windows"), s.disk.localPath(s.disk.junction)); err != nil {
 			t.Fatal(err)
 		}
 		expectError(t, c.Remove(t.Context(), `C:\k`), remote.ReasonRemovalIncomplete, `left behind: C:\k\junction`)
-		if !s.disk.has("C:/Windows/e") {
+		if !s.disk.hasFile("C:/Windows/e") {
 			t.Error("its target was emptied")
 		}
 	})
@@ -385,8 +385,8 @@ func TestRemove(t *testing.T) {
 		if !errors.As(err, &left) || len(left.Files) != 1 {
 			t.Errorf("%v", err)
 		}
-		if s.disk.has("C:/k/a") || s.disk.has("C:/k/wicd/deep") || s.disk.has("C:/var") || !s.disk.has("C:/k/wicd/b") {
-			t.Errorf("left are %v", s.disk.names("C:"))
+		if s.disk.hasFile("C:/k/a") || s.disk.hasFile("C:/k/wicd/deep") || s.disk.hasFile("C:/var") || !s.disk.hasFile("C:/k/wicd/b") {
+			t.Errorf("left are %v", s.disk.listNames("C:"))
 		}
 	})
 	t.Run("never a whole drive, and no path that is not plain", func(t *testing.T) {
@@ -397,14 +397,14 @@ func TestRemove(t *testing.T) {
 				t.Errorf("%q was deleted", path)
 			}
 		}
-		if !s.disk.has("C:/k/a") {
+		if !s.disk.hasFile("C:/k/a") {
 			t.Error("something was deleted")
 		}
 	})
 	t.Run("a lost connection is reported as such", func(t *testing.T) {
 		s, c := hostWith(t, nil)
 		fill(s)
-		s.cut()
+		s.cutConnections()
 		expectError(t, c.Remove(t.Context(), `C:\k`), remote.ReasonConnectionLost)
 	})
 }

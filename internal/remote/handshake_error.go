@@ -14,8 +14,8 @@ import (
 	api "github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// failure returns the error for a failed handshake.
-func (h *handshake) failure(err error) error {
+// handshakeError returns the error for a failed handshake.
+func (h *handshake) handshakeError(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var negotiation *ssh.AlgorithmNegotiationError
@@ -28,7 +28,7 @@ func (h *handshake) failure(err error) error {
 	case greeting == greetingOther, greeting == greetingOld:
 		return notSSH(h.target, greeting, err)
 	case isDropped(err):
-		return h.dropped(err)
+		return h.droppedError(err)
 	case h.trusted && strings.Contains(err.Error(), "no common public key signature algorithm"):
 		return &Error{Reason: ReasonNoCommonAlgorithm, Host: h.target.Address, Err: err,
 			Message: fmt.Sprintf("the SSH server accepts logins with a key of type %s only with algorithms that are not safe",
@@ -39,7 +39,7 @@ func (h *handshake) failure(err error) error {
 		return authenticationFailed(h.target, h.offered, err)
 	}
 	return &Error{Reason: ReasonNotSSH, Host: h.target.Address, Err: err,
-		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitize(err.Error())),
+		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitizeText(err.Error())),
 		Next:    "check which program listens on that port of the host"}
 }
 
@@ -50,8 +50,8 @@ func isDropped(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// dropped returns the error for a connection that ended during the handshake. The caller must hold h.mu.
-func (h *handshake) dropped(err error) error {
+// droppedError returns the error for a connection that ended during the handshake. The caller must hold h.mu.
+func (h *handshake) droppedError(err error) error {
 	during := "the SSH handshake"
 	if h.trusted {
 		during = fmt.Sprintf("the login of user %s", h.target.User)
@@ -116,7 +116,7 @@ func authenticationFailed(target Target, offered bool, err error) error {
 func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError) error {
 	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
 		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
-			sanitize(strings.Join(negotiation.RequestedAlgorithms, ", "))),
+			sanitizeText(strings.Join(negotiation.RequestedAlgorithms, ", "))),
 		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config" +
 			allowHint(negotiation.RequestedAlgorithms)}
 }

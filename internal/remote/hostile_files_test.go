@@ -20,7 +20,7 @@ type liar struct {
 	data byte
 }
 
-func (l liar) lies() *sftp.Handlers {
+func (l liar) sftpHandlers() *sftp.Handlers {
 	return &sftp.Handlers{FileGet: l, FilePut: l, FileCmd: l, FileList: l}
 }
 
@@ -78,7 +78,7 @@ func hostThatLies(t *testing.T, is entry) *remote.Connection {
 	t.Helper()
 	noLeaks(t)
 	_, c := hostWith(t, nil, func(s *server) {
-		s.lies = liar{list: func(*sftp.Request) sftp.ListerAt { return is }, data: 'x'}.lies()
+		s.lies = liar{list: func(*sftp.Request) sftp.ListerAt { return is }, data: 'x'}.sftpHandlers()
 	})
 	return c
 }

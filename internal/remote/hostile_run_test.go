@@ -26,10 +26,10 @@ func fitForStatus(t *testing.T, err error) {
 }
 
 // unhurried are limits under which hosts are stopped by the size of their output, even on a busy machine.
-var unhurried = remote.Limits{Hello: 10 * time.Minute, Silence: 10 * time.Minute}
+var unhurried = remote.Limits{HelloTimeout: 10 * time.Minute, SilenceTimeout: 10 * time.Minute}
 
-// until writes the same text repeatedly until the reader stops.
-func (p *process) until(what string) {
+// writeForever writes the same text repeatedly until the reader stops.
+func (p *process) writeForever(what string) {
 	for {
 		if _, err := io.WriteString(p.out, what); err != nil {
 			return
@@ -37,7 +37,7 @@ func (p *process) until(what string) {
 	}
 }
 
-func members(n int) string {
+func jsonMembers(n int) string {
 	var text strings.Builder
 	for i := range n {
 		fmt.Fprintf(&text, `"%06d":"",`, i)
@@ -60,42 +60,42 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 			return 0
 		}, remote.ReasonAgentStartFailed, []string{"exit code 0"}},
 		"an end without a result": {func(p *process) int {
-			p.say(hello())
+			p.writeLines(helloLine())
 			return 0
 		}, remote.ReasonAgentExited, []string{"without a result"}},
 		"steps without an end": {func(p *process) int {
 			data, _ := longStep.Encode()
-			p.say(hello())
-			p.until(string(data) + "\n")
+			p.writeLines(helloLine())
+			p.writeForever(string(data) + "\n")
 			return 0
 		}, remote.ReasonAgentExited, []string{"longer than 64 MiB"}},
 		"noise without an end": {func(p *process) int {
-			p.until(strings.Repeat("noise ", 10_000) + "\n")
+			p.writeForever(strings.Repeat("noise ", 10_000) + "\n")
 			return 0
 		}, remote.ReasonAgentExited, []string{"longer than 64 MiB"}},
 		"a line without an end": {func(p *process) int {
-			p.until(strings.Repeat(`{"wicd":`, 10_000))
+			p.writeForever(strings.Repeat(`{"wicd":`, 10_000))
 			return 0
 		}, remote.ReasonAgentExited, []string{"longer than 2 MiB"}},
 		"facts with tens of thousands of entries": {func(p *process) int {
-			p.say(hello())
-			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"payload":{`+members(21_000)+"}}}}\n")
+			p.writeLines(helloLine())
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"payload":{`+jsonMembers(21_000)+"}}}}\n")
 			return 0
 		}, remote.ReasonAgentExited, []string{"more than 20000 values"}},
 		"a list of empty objects, which are small only on the wire": {func(p *process) int {
-			p.say(hello())
+			p.writeLines(helloLine())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},",
 				300_000)+"{}]}}}\n")
 			return 0
 		}, remote.ReasonAgentExited, []string{"more than 20000 values"}},
 		"objects in objects": {func(p *process) int {
-			p.say(hello())
+			p.writeLines(helloLine())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 15_000)+"1"+
 				strings.Repeat("}", 15_001)+"\n")
 			return 0
 		}, remote.ReasonAgentExited, []string{"without a result"}},
 		"a failure with control characters, and what is no text": {func(p *process) int {
-			p.say(hello())
+			p.writeLines(helloLine())
 			_, _ = io.WriteString(p.out,
 				`{"wicd":"v1","type":"failure","failure":{"reason":"StepFailed","message":"a\u001b[2J\u0000\u202e`+"\xff\xfe"+`b`+strings.Repeat("c", 1<<20)+`"}}`+"\n")
 			return 1
@@ -106,8 +106,8 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 			key := newKey(t)
 			s := newServer(t, key)
 			s.agent = c.agent
-			s.disk.put("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
-			_, _, err := run(t, s.connect(&remote.Dialer{Limits: unhurried}, key))
+			s.disk.writeFile("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
+			_, _, err := run(t, s.mustConnect(&remote.Dialer{Limits: unhurried}, key))
 			expectError(t, err, c.reason, c.texts...)
 			fitForStatus(t, err)
 		})
@@ -132,7 +132,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 			}
 		}
 		d, clock := fakeDialer()
-		return s.connect(d, key), clock, drops
+		return s.mustConnect(d, key), clock, drops
 	}
 	t.Run("byte by byte", func(t *testing.T) {
 		c, clock, drops := prepare(t, func(p *process) { _, _ = io.WriteString(p.out, "x") })
@@ -140,25 +140,25 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
 			return err
 		})
-		clock.await(helloLimit)
-		for range int(helloLimit / time.Second) {
+		clock.awaitTimer(helloTimeout)
+		for range int(helloTimeout / time.Second) {
 			drops <- struct{}{}
 			clock.Step(time.Second)
 		}
 		expectTimeout(t, wait(), remote.ReasonAgentTimedOut, "the first line of agent command facts")
 	})
 	t.Run("line by line, each of which is a sign of life", func(t *testing.T) {
-		c, clock, drops := prepare(t, func(p *process) { p.say(step("a")) })
+		c, clock, drops := prepare(t, func(p *process) { p.writeLines(stepLine("a")) })
 		lines := make(chan struct{})
 		wait := inBackground(func() error {
 			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
 			return err
 		})
-		clock.await(helloLimit)
-		for passed := time.Duration(0); passed <= remote.DefaultVerbLimit; passed += silenceLimit - time.Minute {
+		clock.awaitTimer(helloTimeout)
+		for passed := time.Duration(0); passed <= remote.DefaultCommandTimeout; passed += silenceTimeout - time.Minute {
 			drops <- struct{}{}
 			<-lines
-			clock.Step(silenceLimit - time.Minute)
+			clock.Step(silenceTimeout - time.Minute)
 		}
 		drops <- struct{}{}
 		err := wait()
@@ -172,9 +172,9 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		c, clock, drops := prepare(t, func(p *process) {
 			select {
 			case <-ends:
-				p.say(result())
+				p.writeLines(resultLine())
 			default:
-				p.say(step("a"))
+				p.writeLines(stepLine("a"))
 			}
 		})
 		lines := make(chan struct{}, 1)
@@ -182,15 +182,15 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
 			return err
 		})
-		clock.await(helloLimit)
-		for passed := time.Duration(0); passed <= remote.DefaultVerbLimit; passed += silenceLimit - time.Minute {
+		clock.awaitTimer(helloTimeout)
+		for passed := time.Duration(0); passed <= remote.DefaultCommandTimeout; passed += silenceTimeout - time.Minute {
 			drops <- struct{}{}
 			<-lines
-			clock.Step(silenceLimit - time.Minute)
+			clock.Step(silenceTimeout - time.Minute)
 		}
 		close(ends)
 		drops <- struct{}{}
-		clock.pass(endLimit) // the agent continues to run
+		clock.passTimer(endTimeout) // the agent continues to run
 		if err := wait(); err != nil {
 			t.Error(err)
 		}
@@ -203,17 +203,17 @@ func TestAHostileHostDoesNotHoldUpOthers(t *testing.T) {
 	key := newKey(t)
 	hostile, honest := newServer(t, key), newServer(t, key)
 	hostile.agent = func(p *process) int {
-		p.until(strings.Repeat("noise ", 10_000) + "\n")
+		p.writeForever(strings.Repeat("noise ", 10_000) + "\n")
 		return 0
 	}
 	honest.agent = func(p *process) int {
-		p.say(hello(), result())
+		p.writeLines(helloLine(), resultLine())
 		return 0
 	}
 	pool := remote.NewPool(&remote.Dialer{Limits: unhurried})
 	t.Cleanup(pool.CloseAll)
 	work := func(s *server, instance string) error {
-		target := s.target(key)
+		target := s.newTarget(key)
 		target.Instance = instance
 		c, err := pool.Get(t.Context(), target)
 		if err != nil {

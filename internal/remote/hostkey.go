@@ -50,17 +50,17 @@ func checkExpected(expected []string, presented HostKey) error {
 	return &HostKeyUnexpectedError{Expected: expected, Presented: presented}
 }
 
-// admits returns an error unless the target accepts the presented host key.
-func (t Target) admits(presented HostKey) error {
+// checkHostKey returns an error unless the target accepts the presented host key.
+func (t Target) checkHostKey(presented HostKey) error {
 	if t.HostKey != nil {
 		return checkHostKey(t.HostKey, presented)
 	}
 	return checkExpected(t.Expected, presented)
 }
 
-// shortestRSA is the minimum length of an RSA host key in bits. Source: NIST SP 800-131A. OpenSSH for Windows has
+// minRSABits is the minimum length of an RSA host key in bits. Source: NIST SP 800-131A. OpenSSH for Windows has
 // never generated shorter keys.
-const shortestRSA = 2048
+const minRSABits = 2048
 
 // checkStrength rejects host keys that can be forged at an affordable cost.
 func checkStrength(key ssh.PublicKey) error {
@@ -68,7 +68,7 @@ func checkStrength(key ssh.PublicKey) error {
 	if !ok {
 		return nil
 	}
-	if number, ok := public.CryptoPublicKey().(*rsa.PublicKey); ok && number.N.BitLen() < shortestRSA {
+	if number, ok := public.CryptoPublicKey().(*rsa.PublicKey); ok && number.N.BitLen() < minRSABits {
 		return &HostKeyWeakError{Presented: hostKeyOf(key), Bits: number.N.BitLen()}
 	}
 	return nil

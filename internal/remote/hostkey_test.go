@@ -31,7 +31,7 @@ func TestNothingIsSentToAHostWhoseKeyHasChanged(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	tried := s.countLogins()
-	target := s.target(key)
+	target := s.newTarget(key)
 	target.HostKey = hostKey(newKey(t).Signer().PublicKey())
 	for range 3 {
 		_, err := (&remote.Dialer{}).Connect(t.Context(), target)
@@ -40,7 +40,7 @@ func TestNothingIsSentToAHostWhoseKeyHasChanged(t *testing.T) {
 	if tried.Load() != 0 {
 		t.Errorf("the operator has tried %d times to log in", tried.Load())
 	}
-	s.connect(&remote.Dialer{}, key)
+	s.mustConnect(&remote.Dialer{}, key)
 	if tried.Load() == 0 {
 		t.Error("logins are not counted")
 	}
@@ -50,10 +50,10 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	tried := s.countLogins()
-	shown := s.connect(&remote.Dialer{}, key).HostKey()
+	shown := s.mustConnect(&remote.Dialer{}, key).HostKey()
 	other := ssh.FingerprintSHA256(newKey(t).Signer().PublicKey())
 	connect := func(t *testing.T, change func(*remote.Target)) error {
-		target := s.target(key)
+		target := s.newTarget(key)
 		change(&target)
 		c, err := (&remote.Dialer{}).Connect(t.Context(), target)
 		if err == nil {
@@ -97,7 +97,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 	t.Run("counts for a connection that the pool has, too", func(t *testing.T) {
 		pool := remote.NewPool(&remote.Dialer{})
 		t.Cleanup(pool.CloseAll)
-		target := s.target(key)
+		target := s.newTarget(key)
 		if _, err := pool.Get(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestAHostKeyThatCanBeForgedIsNotBelieved(t *testing.T) {
 	for name, pinned := range map[string]*remote.HostKey{"at the first contact": nil,
 		"nor one that was pinned before": hostKey(signer.PublicKey())} {
 		t.Run(name, func(t *testing.T) {
-			target := s.target(key)
+			target := s.newTarget(key)
 			target.HostKey = pinned
 			_, err := (&remote.Dialer{}).Connect(t.Context(), target)
 			expectError(t, err, remote.ReasonNoCommonAlgorithm, "1024 bits", "ssh-keygen -A")

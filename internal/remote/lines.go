@@ -20,15 +20,15 @@ type boundError struct{ text string }
 func (e *boundError) Error() string { return e.text }
 
 var (
-	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", verb.MostBytes>>20)}
-	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", verb.MostValues)}
+	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", verb.MaxLineBytes>>20)}
+	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", verb.MaxLineValues)}
 	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's answer is longer than %d MiB", answerLimit>>20)}
 )
 
 // overrunError reports an agent command that exceeded the limit Limits.Verb.
-type overrunError struct{ limit time.Duration }
+type overrunError struct{ timeout time.Duration }
 
-func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.limit) }
+func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.timeout) }
 
 // readLine reads up to the next newline and strips the newline. Text before the end of the input counts as a line
 // even without a newline.
@@ -36,7 +36,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > verb.MostBytes {
+		if len(line)+len(part) > verb.MaxLineBytes {
 			return nil, errLineTooLong
 		}
 		line = append(line, part...)
@@ -60,7 +60,7 @@ func decodeLine(data []byte) (line verb.Line, ok bool, err error) {
 	if at < 0 {
 		return verb.Line{}, false, nil
 	}
-	if verb.Values(data[at:]) > verb.MostValues {
+	if verb.Values(data[at:]) > verb.MaxLineValues {
 		return verb.Line{}, false, errTooManyValues
 	}
 	line, ok = verb.Decode(data[at:])

@@ -12,7 +12,7 @@ import (
 // on all hosts.
 func TestAPanicOverTheAnswerOfAHostIsOneOfTheCaller(t *testing.T) {
 	_, c := hostWith(t, func(p *process) int {
-		p.say(hello(), step("StartService"), result())
+		p.writeLines(helloLine(), stepLine("StartService"), resultLine())
 		return 0
 	})
 	defer func() {

@@ -11,7 +11,7 @@ import (
 // wait for each other unless Limits.Connections are in use. Use NewPool to create a Pool.
 type Pool struct {
 	dialer *Dialer
-	places *semaphore.Weighted // one slot per connection, held until the connection ends
+	slots  *semaphore.Weighted // one slot per connection, held until the connection ends
 
 	mu      sync.Mutex
 	waiting int // callers waiting for a slot
@@ -21,7 +21,7 @@ type Pool struct {
 
 // entry holds the connection of one instance.
 type entry struct {
-	turn chan struct{} // holds a token while no caller dials or closes
+	dialToken chan struct{} // holds a token while no caller dials or closes
 
 	// Guarded by Pool.mu.
 	claims     int // callers that wait for or hold the token
@@ -33,7 +33,7 @@ type entry struct {
 // NewPool returns a pool of connections created by dialer.
 func NewPool(dialer *Dialer) *Pool {
 	dialer = dialer.withDefaults()
-	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)),
+	return &Pool{dialer: dialer, slots: semaphore.NewWeighted(int64(dialer.Limits.MaxConnections)),
 		entries: map[string]*entry{}}
 }
 
@@ -41,59 +41,59 @@ func NewPool(dialer *Dialer) *Pool {
 // connection differs from the target, Get first closes the connection, even if it is in use. Every successful Get
 // must be followed by a Release.
 func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
-	e, err := p.claim(ctx, target.Instance)
+	e, err := p.acquireDialToken(ctx, target.Instance)
 	if err != nil {
 		return nil, err
 	}
-	defer p.yield(target.Instance, e)
-	if c := p.use(e); c != nil {
-		if c.Serves(target) {
+	defer p.releaseDialToken(target.Instance, e)
+	if c := p.addUser(e); c != nil {
+		if c.CanServe(target) {
 			return c, nil
 		}
-		p.drop(e)
+		p.closeEntry(e)
 	}
-	c, err := p.connect(ctx, target)
+	c, err := p.dialInSlot(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		c.abort(ErrClosed)
+		c.closeWithCause(ErrClosed)
 		return nil, ErrClosed
 	}
 	e.connection, e.users = c, 1
 	return c, nil
 }
 
-// connect acquires a slot and dials. The connection holds the slot until its end.
-func (p *Pool) connect(ctx context.Context, target Target) (*Connection, error) {
-	if err := p.takePlace(ctx); err != nil {
+// dialInSlot acquires a slot and dials. The connection holds the slot until its end.
+func (p *Pool) dialInSlot(ctx context.Context, target Target) (*Connection, error) {
+	if err := p.acquireSlot(ctx); err != nil {
 		return nil, err
 	}
 	c, err := p.dialer.Connect(ctx, target)
 	if err != nil {
-		p.places.Release(1)
+		p.slots.Release(1)
 		return nil, err
 	}
 	go func() {
 		<-c.Done()
-		p.places.Release(1)
+		p.slots.Release(1)
 	}()
 	return c, nil
 }
 
-// takePlace waits for a slot. While a caller waits, idle connections are closed, including connections that become
+// acquireSlot waits for a slot. While a caller waits, idle connections are closed, including connections that become
 // idle later.
-func (p *Pool) takePlace(ctx context.Context) error {
-	if p.places.TryAcquire(1) {
+func (p *Pool) acquireSlot(ctx context.Context) error {
+	if p.slots.TryAcquire(1) {
 		return nil
 	}
 	p.mu.Lock()
 	p.waiting++
 	p.evictOne()
 	p.mu.Unlock()
-	err := p.places.Acquire(ctx, 1)
+	err := p.slots.Acquire(ctx, 1)
 	p.mu.Lock()
 	p.waiting--
 	p.mu.Unlock()
@@ -110,55 +110,55 @@ func (p *Pool) evictOne() {
 		if e.idle == nil {
 			continue
 		}
-		gives := e.connection.Alive()
-		p.evict(instance, e)
+		gives := e.connection.IsAlive()
+		p.evictIdle(instance, e)
 		if gives {
 			return
 		}
 	}
 }
 
-// evict closes an idle connection. The caller must hold p.mu, so that no other caller can start to use the
+// evictIdle closes an idle connection. The caller must hold p.mu, so that no other caller can start to use the
 // connection.
-func (p *Pool) evict(instance string, e *entry) {
+func (p *Pool) evictIdle(instance string, e *entry) {
 	c := e.connection
 	close(e.idle)
 	e.connection, e.idle = nil, nil
-	p.forget(instance, e)
-	c.abort(ErrClosed)
+	p.deleteUnused(instance, e)
+	c.closeWithCause(ErrClosed)
 }
 
-// Hold adds a user to a connection from Get and cancels its idle timeout. It reports whether the connection is open
+// TryHold adds a user to a connection from Get and cancels its idle timeout. It reports whether the connection is open
 // and still in the pool. If so, the caller must call Release.
-func (p *Pool) Hold(c *Connection) bool {
+func (p *Pool) TryHold(c *Connection) bool {
 	p.mu.Lock()
 	e := p.entries[c.target.Instance]
-	current := e != nil && e.connection == c && c.Alive()
+	current := e != nil && e.connection == c && c.IsAlive()
 	p.mu.Unlock()
-	return current && p.use(e) == c
+	return current && p.addUser(e) == c
 }
 
 // Touch restarts the idle timeout of a connection.
 func (p *Pool) Touch(c *Connection) {
-	if p.Hold(c) {
+	if p.TryHold(c) {
 		p.Release(c)
 	}
 }
 
-// Serves reports whether the connection is open and matches target.
-func (c *Connection) Serves(target Target) bool { return c.Alive() && c.LeadsTo(target) }
+// CanServe reports whether the connection is open and matches target.
+func (c *Connection) CanServe(target Target) bool { return c.IsAlive() && c.HasTarget(target) }
 
-// LeadsTo reports whether the open or closed connection matches target.
-func (c *Connection) LeadsTo(target Target) bool {
+// HasTarget reports whether the open or closed connection matches target.
+func (c *Connection) HasTarget(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
 	}
 	return c.target.Address == target.Address && c.target.Port == target.Port && c.target.User == target.User &&
-		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
+		c.target.Key.Hash() == target.Key.Hash() && target.checkHostKey(c.hostKey) == nil
 }
 
-// Alive reports whether the connection has neither ended nor started to end.
-func (c *Connection) Alive() bool {
+// IsAlive reports whether the connection has neither ended nor started to end.
+func (c *Connection) IsAlive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cause == nil
@@ -178,22 +178,22 @@ func (p *Pool) Release(c *Connection) {
 	}
 	e.idle = make(chan struct{})
 	if p.waiting > 0 {
-		p.evict(c.target.Instance, e)
+		p.evictIdle(c.target.Instance, e)
 		return
 	}
-	go p.expire(e, c, e.idle)
+	go p.expireIdle(e, c, e.idle)
 }
 
-// expire closes a connection that stays unused.
-func (p *Pool) expire(e *entry, c *Connection, used <-chan struct{}) {
-	if newWatch(c.clock, "use of the connection", c.limits.Idle).until(context.Background(), used) == nil {
+// expireIdle closes a connection that stays unused.
+func (p *Pool) expireIdle(e *entry, c *Connection, used <-chan struct{}) {
+	if newWatch(c.clock, "use of the connection", c.limits.IdleTimeout).waitFor(context.Background(), used) == nil {
 		return
 	}
 	p.mu.Lock()
 	unused := e.connection == c && e.idle == used
 	if unused {
 		e.connection, e.idle = nil, nil
-		p.forget(c.target.Instance, e)
+		p.deleteUnused(c.target.Instance, e)
 	}
 	p.mu.Unlock()
 	if unused {
@@ -207,9 +207,9 @@ func (p *Pool) Close(instance string) {
 	e := p.entries[instance]
 	p.mu.Unlock()
 	if e != nil {
-		p.drop(e)
+		p.closeEntry(e)
 		p.mu.Lock()
-		p.forget(instance, e)
+		p.deleteUnused(instance, e)
 		p.mu.Unlock()
 	}
 }
@@ -222,7 +222,7 @@ func (p *Pool) CloseAll() {
 	p.entries = map[string]*entry{}
 	p.mu.Unlock()
 	for _, e := range entries {
-		p.drop(e)
+		p.closeEntry(e)
 	}
 }
 
@@ -232,15 +232,15 @@ func (p *Pool) Len() int {
 	defer p.mu.Unlock()
 	n := 0
 	for _, e := range p.entries {
-		if e.connection != nil && e.connection.Alive() {
+		if e.connection != nil && e.connection.IsAlive() {
 			n++
 		}
 	}
 	return n
 }
 
-// claim waits for the exclusive right to dial for an instance.
-func (p *Pool) claim(ctx context.Context, instance string) (*entry, error) {
+// acquireDialToken waits for the exclusive right to dial for an instance.
+func (p *Pool) acquireDialToken(ctx context.Context, instance string) (*entry, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -248,42 +248,42 @@ func (p *Pool) claim(ctx context.Context, instance string) (*entry, error) {
 	}
 	e := p.entries[instance]
 	if e == nil {
-		e = &entry{turn: make(chan struct{}, 1)}
-		e.turn <- struct{}{}
+		e = &entry{dialToken: make(chan struct{}, 1)}
+		e.dialToken <- struct{}{}
 		p.entries[instance] = e
 	}
 	e.claims++
 	p.mu.Unlock()
 	select {
-	case <-e.turn:
+	case <-e.dialToken:
 		return e, nil
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		e.claims--
-		p.forget(instance, e)
+		p.deleteUnused(instance, e)
 		return nil, context.Cause(ctx)
 	}
 }
 
-// yield releases the right acquired by claim.
-func (p *Pool) yield(instance string, e *entry) {
+// releaseDialToken releases the right acquired by claim.
+func (p *Pool) releaseDialToken(instance string, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.claims--
-	e.turn <- struct{}{}
-	p.forget(instance, e)
+	e.dialToken <- struct{}{}
+	p.deleteUnused(instance, e)
 }
 
-// forget deletes an unused entry. The caller must hold p.mu.
-func (p *Pool) forget(instance string, e *entry) {
+// deleteUnused deletes an unused entry. The caller must hold p.mu.
+func (p *Pool) deleteUnused(instance string, e *entry) {
 	if e.claims == 0 && e.connection == nil && p.entries[instance] == e {
 		delete(p.entries, instance)
 	}
 }
 
-// use adds a user to the connection and cancels its idle timeout.
-func (p *Pool) use(e *entry) *Connection {
+// addUser adds a user to the connection and cancels its idle timeout.
+func (p *Pool) addUser(e *entry) *Connection {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.connection == nil {
@@ -297,8 +297,8 @@ func (p *Pool) use(e *entry) *Connection {
 	return e.connection
 }
 
-// drop closes an entry's connection.
-func (p *Pool) drop(e *entry) {
+// closeEntry closes an entry's connection.
+func (p *Pool) closeEntry(e *entry) {
 	p.mu.Lock()
 	c := e.connection
 	e.connection, e.users = nil, 0

@@ -12,24 +12,24 @@ import (
 
 // openConns counts concurrently open network connections.
 type openConns struct {
-	mu         sync.Mutex
-	open, most int
+	mu            sync.Mutex
+	open, maxOpen int
 }
 
-func (o *openConns) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (o *openConns) dialCounted(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	o.add(1)
-	return &countedConn{Conn: conn, closed: sync.OnceFunc(func() { o.add(-1) })}, nil
+	o.addOpen(1)
+	return &countedConn{Conn: conn, closed: sync.OnceFunc(func() { o.addOpen(-1) })}, nil
 }
 
-func (o *openConns) add(n int) {
+func (o *openConns) addOpen(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open += n
-	o.most = max(o.most, o.open)
+	o.maxOpen = max(o.maxOpen, o.open)
 }
 
 type countedConn struct {
@@ -49,14 +49,14 @@ func TestThePoolHasABound(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
 		s.agent = func(p *process) int {
-			p.say(hello(), result())
+			p.writeLines(helloLine(), resultLine())
 			return 0
 		}
 		conns := &openConns{}
-		pool := remote.NewPool(&remote.Dialer{Dial: conns.dial, Limits: remote.Limits{Connections: bound}})
+		pool := remote.NewPool(&remote.Dialer{Dial: conns.dialCounted, Limits: remote.Limits{MaxConnections: bound}})
 		t.Cleanup(pool.CloseAll)
 		return pool, conns, func(host int) remote.Target {
-			target := s.target(key)
+			target := s.newTarget(key)
 			target.Instance = fmt.Sprintf("win-%d", host)
 			return target
 		}
@@ -78,8 +78,8 @@ func TestThePoolHasABound(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if conns.most > bound || conns.most == 0 {
-			t.Errorf("%d connections were open at once", conns.most)
+		if conns.maxOpen > bound || conns.maxOpen == 0 {
+			t.Errorf("%d connections were open at once", conns.maxOpen)
 		}
 	})
 	t.Run("to which a connection that nobody uses gives way", func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestThePoolHasABound(t *testing.T) {
 			}
 			pool.Release(c)
 		}
-		if conns.most != bound {
-			t.Errorf("%d connections were open at once", conns.most)
+		if conns.maxOpen != bound {
+			t.Errorf("%d connections were open at once", conns.maxOpen)
 		}
 	})
 	t.Run("and none is closed in use, as hosts come and go", func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestThePoolHasABound(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if conns.most > bound {
-			t.Errorf("%d connections were open at once", conns.most)
+		if conns.maxOpen > bound {
+			t.Errorf("%d connections were open at once", conns.maxOpen)
 		}
 	})
 	t.Run("at which one waits until another is released, or the operator stops", func(t *testing.T) {

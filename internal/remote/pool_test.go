@@ -35,7 +35,7 @@ func TestPool(t *testing.T) {
 		var all sync.WaitGroup
 		seen := make([]*remote.Connection, 10)
 		for i := range seen {
-			all.Go(func() { seen[i] = get(t, pool, s.target(key)) })
+			all.Go(func() { seen[i] = get(t, pool, s.newTarget(key)) })
 		}
 		all.Wait()
 		for _, c := range seen {
@@ -51,7 +51,7 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("a key that is pinned after the first contact keeps the connection", func(t *testing.T) {
 		s, pool, _, key := prepare(t)
-		target := s.target(key)
+		target := s.newTarget(key)
 		first := get(t, pool, target)
 		hostKey := first.HostKey()
 		target.HostKey = &hostKey
@@ -70,8 +70,8 @@ func TestPool(t *testing.T) {
 	} {
 		t.Run(name+" closes the old connection", func(t *testing.T) {
 			s, pool, _, key := prepare(t)
-			first := get(t, pool, s.target(key))
-			target := s.target(key)
+			first := get(t, pool, s.newTarget(key))
+			target := s.newTarget(key)
 			change(t, &target)
 			second, err := pool.Get(t.Context(), target)
 			if second == first || err == nil && name != "another address" {
@@ -84,27 +84,27 @@ func TestPool(t *testing.T) {
 	}
 	t.Run("a lost connection is dialed again", func(t *testing.T) {
 		s, pool, _, key := prepare(t)
-		first := get(t, pool, s.target(key))
-		s.cut()
+		first := get(t, pool, s.newTarget(key))
+		s.cutConnections()
 		<-first.Done()
-		if second := get(t, pool, s.target(key)); second == first || second.Err() != nil {
+		if second := get(t, pool, s.newTarget(key)); second == first || second.Err() != nil {
 			t.Error("the lost connection was given out")
 		}
 	})
 	t.Run("a connection that nobody uses ends after a while", func(t *testing.T) {
 		s, pool, clock, key := prepare(t)
-		c := get(t, pool, s.target(key))
+		c := get(t, pool, s.newTarget(key))
 		pool.Release(c)
-		clock.await(idleLimit)
-		if get(t, pool, s.target(key)) != c {
+		clock.awaitTimer(idleTimeout)
+		if get(t, pool, s.newTarget(key)) != c {
 			t.Error("an idle connection was not used again")
 		}
-		clock.Step(idleLimit)
+		clock.Step(idleTimeout)
 		if c.Err() != nil {
 			t.Error("a connection in use was closed")
 		}
 		pool.Release(c)
-		clock.pass(idleLimit)
+		clock.passTimer(idleTimeout)
 		<-c.Done()
 		if pool.Len() != 0 {
 			t.Error("it is still counted")
@@ -112,7 +112,7 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("Close ends one instance's connection", func(t *testing.T) {
 		s, pool, _, key := prepare(t)
-		c := get(t, pool, s.target(key))
+		c := get(t, pool, s.newTarget(key))
 		pool.Close("win-1")
 		pool.Close("unknown")
 		if !errors.Is(c.Err(), remote.ErrClosed) || pool.Len() != 0 {
@@ -121,10 +121,10 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("after CloseAll there are no more connections", func(t *testing.T) {
 		s, pool, _, key := prepare(t)
-		c := get(t, pool, s.target(key))
+		c := get(t, pool, s.newTarget(key))
 		pool.CloseAll()
 		<-c.Done()
-		if _, err := pool.Get(t.Context(), s.target(key)); !errors.Is(err, remote.ErrClosed) {
+		if _, err := pool.Get(t.Context(), s.newTarget(key)); !errors.Is(err, remote.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -133,11 +133,11 @@ func TestPool(t *testing.T) {
 		s, pool, _, key := prepare(t)
 		hung := newServer(t, key)
 		hung.config.PublicKeyCallback = func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
-			hung.hang("login", nil)
+			hung.hangRequest("login", nil)
 			return nil, errors.New("too late")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		target := hung.target(key)
+		target := hung.newTarget(key)
 		target.Instance = "win-hung"
 		first := inBackground(func() error {
 			_, err := pool.Get(ctx, target)
@@ -148,7 +148,7 @@ func TestPool(t *testing.T) {
 			_, err := pool.Get(ctx, target)
 			return err
 		})
-		get(t, pool, s.target(key))
+		get(t, pool, s.newTarget(key))
 		cancel()
 		expectCanceled(t, first())
 		expectCanceled(t, second())

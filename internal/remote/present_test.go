@@ -4,7 +4,7 @@ import "testing"
 
 func TestHas(t *testing.T) {
 	s, c := hostWith(t, nil)
-	s.disk.put("C:/k/wicd/inbox/payload.zst", "12345")
+	s.disk.writeFile("C:/k/wicd/inbox/payload.zst", "12345")
 	for path, want := range map[string]bool{
 		`C:\k\wicd\inbox\payload.zst`: true,
 		`C:\k\wicd\inbox\other.zst`:   false,
@@ -24,18 +24,18 @@ func TestHas(t *testing.T) {
 func TestRemoveEmpty(t *testing.T) {
 	t.Run("deletes an empty folder", func(t *testing.T) {
 		s, c := hostWith(t, nil)
-		s.disk.put("C:/k/wicd/a", "x")
+		s.disk.writeFile("C:/k/wicd/a", "x")
 		if err := c.Remove(t.Context(), `C:\k\wicd`); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.RemoveEmpty(t.Context(), `C:\k`); err != nil || s.disk.has("C:/k") {
+		if err := c.RemoveEmpty(t.Context(), `C:\k`); err != nil || s.disk.hasFile("C:/k") {
 			t.Errorf("the folder is still there (%v)", err)
 		}
 	})
 	t.Run("leaves a folder with something in it, and that", func(t *testing.T) {
 		s, c := hostWith(t, nil)
-		s.disk.put("C:/k/inventory.txt", "x")
-		if err := c.RemoveEmpty(t.Context(), `C:\k`); err != nil || !s.disk.has("C:/k/inventory.txt") {
+		s.disk.writeFile("C:/k/inventory.txt", "x")
+		if err := c.RemoveEmpty(t.Context(), `C:\k`); err != nil || !s.disk.hasFile("C:/k/inventory.txt") {
 			t.Errorf("the owner's file is gone (%v)", err)
 		}
 	})

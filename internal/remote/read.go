@@ -69,8 +69,8 @@ func (c *Connection) read(ctx context.Context, windows string, work func(ctx con
 	if err != nil {
 		return err
 	}
-	err = c.operate(ctx, "an answer about "+windows, c.limits.File, func(ctx context.Context, s *fileSession) error {
-		if err := direct(s, name); err != nil {
+	err = c.runFileOperation(ctx, "an answer about "+windows, c.limits.FileTimeout, func(ctx context.Context, s *fileSession) error {
+		if err := checkNoLinks(s, name); err != nil {
 			return err
 		}
 		return work(ctx, s, name)
@@ -78,12 +78,12 @@ func (c *Connection) read(ctx context.Context, windows string, work func(ctx con
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read %s on host %s: %w", windows, c.target.Address, fs.ErrNotExist)
 	}
-	return c.verdict(ctx, err, func(err error) error { return c.transferFailed("read "+windows, err) })
+	return c.callerError(ctx, err, func(err error) error { return c.transferFailed("read "+windows, err) })
 }
 
-// direct returns an error unless all parents of an entry are directories and the entry is a directory or a regular
+// checkNoLinks returns an error unless all parents of an entry are directories and the entry is a directory or a regular
 // file.
-func direct(s *fileSession, name string) error {
+func checkNoLinks(s *fileSession, name string) error {
 	for at := name; strings.Count(at, "/") >= 2; at = path.Dir(at) {
 		info, err := s.Lstat(at)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 const kubeletLog = `C:\var\log\kubelet\kubelet.log`
 
 func TestPartsOfAFileAreRead(t *testing.T) {
-	_, c := hostWith(t, nil, func(s *server) { s.disk.put("C:/var/log/kubelet/kubelet.log", "0123456789") })
+	_, c := hostWith(t, nil, func(s *server) { s.disk.writeFile("C:/var/log/kubelet/kubelet.log", "0123456789") })
 	for name, test := range map[string]struct {
 		offset, most int64
 		want         string
@@ -55,11 +55,11 @@ func TestNoLinkIsFollowedToAFile(t *testing.T) {
 		"further above": "C:/var"} {
 		t.Run(name, func(t *testing.T) {
 			s, c := hostWith(t, nil, func(s *server) {
-				s.disk.put("C:/k/secret/log/kubelet/kubelet.log", "secret")
-				s.disk.put("C:/var/log/kubelet/kubelet.log", "log")
+				s.disk.writeFile("C:/k/secret/log/kubelet/kubelet.log", "secret")
+				s.disk.writeFile("C:/var/log/kubelet/kubelet.log", "log")
 			})
-			if err := errors.Join(os.RemoveAll(s.disk.path(link)),
-				os.Symlink(s.disk.path("C:/k/secret"+strings.TrimPrefix(link, "C:/var")), s.disk.path(link))); err != nil {
+			if err := errors.Join(os.RemoveAll(s.disk.localPath(link)),
+				os.Symlink(s.disk.localPath("C:/k/secret"+strings.TrimPrefix(link, "C:/var")), s.disk.localPath(link))); err != nil {
 				t.Fatal(err)
 			}
 			part, err := c.Read(t.Context(), kubeletLog, 0, 100)

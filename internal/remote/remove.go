@@ -16,7 +16,7 @@ import (
 func (e *LeftBehindError) Error() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
-		parts = append(parts, fmt.Sprintf("%s (%s)", name, sanitize(e.Files[name].Error())))
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, sanitizeText(e.Files[name].Error())))
 	}
 	return "left behind: " + strings.Join(parts, ", ")
 }
@@ -36,9 +36,9 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		}
 		r.targets = append(r.targets, target)
 	}
-	err := c.operate(ctx, "an answer while files are deleted", c.limits.File, r.run)
+	err := c.runFileOperation(ctx, "an answer while files are deleted", c.limits.FileTimeout, r.run)
 	if err != nil {
-		return c.verdict(ctx, err, func(err error) error {
+		return c.callerError(ctx, err, func(err error) error {
 			return c.transferFailed("delete "+strings.Join(windows, ", "), err)
 		})
 	}
@@ -46,7 +46,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		return nil
 	}
 	left := &LeftBehindError{Files: r.left}
-	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitize(left.Error()),
+	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitizeText(left.Error()),
 		Next: "the operator retries; a file in use can be deleted once its program has ended"}
 }
 
@@ -57,7 +57,7 @@ func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 		return err
 	}
 	waiting := "an answer while " + windows + " is deleted"
-	err = c.operate(ctx, waiting, c.limits.File, func(_ context.Context, s *fileSession) error {
+	err = c.runFileOperation(ctx, waiting, c.limits.FileTimeout, func(_ context.Context, s *fileSession) error {
 		entries, err := s.ReadDir(target)
 		if err == nil && len(entries) == 0 {
 			err = s.RemoveDirectory(target)
@@ -67,7 +67,7 @@ func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 		}
 		return err
 	})
-	return c.verdict(ctx, err, func(err error) error { return c.transferFailed("delete "+windows, err) })
+	return c.callerError(ctx, err, func(err error) error { return c.transferFailed("delete "+windows, err) })
 }
 
 // remover deletes directory trees over SFTP.
@@ -83,9 +83,9 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 			continue
 		}
 		if err == nil {
-			err = r.remove(ctx, s, target, info.IsDir(), 0)
+			err = r.removeEntry(ctx, s, target, info.IsDir(), 0)
 		} else {
-			err = r.note(s, target, err)
+			err = r.recordFailure(s, target, err)
 		}
 		if err != nil {
 			return err
@@ -94,52 +94,52 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 	return nil
 }
 
-// deepest is the maximum nesting of directories. Windows supports longer paths only on request, and a hostile host
+// maxDepth is the maximum nesting of directories. Windows supports longer paths only on request, and a hostile host
 // may report an infinite directory tree.
-const deepest = 64
+const maxDepth = 64
 
-// remove deletes one entry, including the content of a directory. An error ends the removal; entries that cannot be
+// removeEntry deletes one entry, including the content of a directory. An error ends the removal; entries that cannot be
 // deleted are only recorded.
-func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
+func (r *remover) removeEntry(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if !folder {
 		// Remove also deletes a link to a directory in the manner that Windows requires.
-		return r.note(s, name, s.Remove(name))
+		return r.recordFailure(s, name, s.Remove(name))
 	}
 	// OpenSSH for Windows reports a junction as a directory. Deleting the directory before its content deletes a
 	// junction without its target and fails for a non-empty directory. If the deletion is denied, the entry may be a
 	// junction.
 	err := s.RemoveDirectory(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || s.ended() {
-		return r.note(s, name, err)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || s.hasEnded() {
+		return r.recordFailure(s, name, err)
 	}
-	if depth > deepest {
-		return r.note(s, name, fmt.Errorf("folders are nested more than %d deep", deepest))
+	if depth > maxDepth {
+		return r.recordFailure(s, name, fmt.Errorf("folders are nested more than %d deep", maxDepth))
 	}
 	before := len(r.left)
 	entries, err := s.ReadDir(name)
 	if err != nil {
-		return r.note(s, name, err)
+		return r.recordFailure(s, name, err)
 	}
 	for _, entry := range entries {
-		if err := r.remove(ctx, s, path.Join(name, entry.Name()), entry.IsDir(), depth+1); err != nil {
+		if err := r.removeEntry(ctx, s, path.Join(name, entry.Name()), entry.IsDir(), depth+1); err != nil {
 			return err
 		}
 	}
 	if len(r.left) > before {
 		return nil
 	}
-	return r.note(s, name, s.RemoveDirectory(name))
+	return r.recordFailure(s, name, s.RemoveDirectory(name))
 }
 
-// note records an entry that could not be deleted. It returns an error if the session has ended.
-func (r *remover) note(s *fileSession, name string, err error) error {
+// recordFailure records an entry that could not be deleted. It returns an error if the session has ended.
+func (r *remover) recordFailure(s *fileSession, name string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		return nil
-	case s.ended(), errors.Is(err, sftp.ErrSSHFxConnectionLost): // operations fail shortly before the session end is detected
+	case s.hasEnded(), errors.Is(err, sftp.ErrSSHFxConnectionLost): // operations fail shortly before the session end is detected
 		return err
 	}
 	r.left[windowsPath(name)] = err

@@ -29,7 +29,7 @@ func (c counted) Read(p []byte) (int, error) {
 }
 
 func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
-	archive := content(12 << 20)
+	archive := testContent(12 << 20)
 	const target = `C:\k\wicd\inbox\payload-0123.zst`
 	key := newKey(t)
 	// The last megabyte, the packets in flight, and the data that a busy server has received but not written are sent
@@ -71,17 +71,17 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 			send := func(connection *remote.Connection, progress func(done, total int64)) error {
 				return connection.Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))), progress)
 			}
-			first := s.connect(&remote.Dialer{}, key)
+			first := s.mustConnect(&remote.Dialer{}, key)
 			expectError(t, send(first, nil), remote.ReasonConnectionLost)
 			<-first.Done()
 			waitFor(t, "the server has written what it received", func() bool { return s.living.Load() == 0 })
 			if c.tamper != nil {
 				folder := "C:/k/wicd/inbox/"
-				left := folder + s.disk.names(folder)[0]
-				s.disk.put(left, string(c.tamper(s.disk.content(left))))
+				left := folder + s.disk.listNames(folder)[0]
+				s.disk.writeFile(left, string(c.tamper(s.disk.readFile(left))))
 			}
 			var last int64
-			if err := send(s.connect(&remote.Dialer{}, key), func(done, _ int64) { last = done }); err != nil {
+			if err := send(s.mustConnect(&remote.Dialer{}, key), func(done, _ int64) { last = done }); err != nil {
 				t.Fatal(err)
 			}
 			if got := received.Load(); got > c.mostSent {
@@ -90,10 +90,10 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 			if last != int64(len(archive)) {
 				t.Errorf("progress ends at %d", last)
 			}
-			if spoilt := !bytes.Equal(s.disk.content(sftpForm(target)), archive); spoilt != c.spoilt {
+			if spoilt := !bytes.Equal(s.disk.readFile(sftpForm(target)), archive); spoilt != c.spoilt {
 				t.Errorf("what arrived is spoilt: %t", spoilt)
 			}
-			if names := s.disk.names("C:/k/wicd/inbox"); len(names) != 1 {
+			if names := s.disk.listNames("C:/k/wicd/inbox"); len(names) != 1 {
 				t.Errorf("left are %v", names)
 			}
 		})
@@ -102,7 +102,7 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 
 // A server process of an interrupted connection may hold the file until the host detects the interruption.
 func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
-	archive := content(3 << 20)
+	archive := testContent(3 << 20)
 	const target, partial = `C:\k\wicd\inbox\payload-0123.zst`, "/C:/k/wicd/inbox/payload-0123.zst.partial-resume"
 	for name, held := range map[string][]string{
 		"and cannot be opened":  {"Put " + partial, "Remove " + partial},
@@ -112,18 +112,18 @@ func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
 			noLeaks(t)
 			key := newKey(t)
 			s := newServer(t, key)
-			s.disk.put(partial[1:], string(archive[:len(archive)/2]))
+			s.disk.writeFile(partial[1:], string(archive[:len(archive)/2]))
 			for _, request := range held {
 				s.disk.failures[request] = sftp.ErrSSHFxPermissionDenied
 			}
 			var last int64
-			err := s.connect(&remote.Dialer{}, key).Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0,
+			err := s.mustConnect(&remote.Dialer{}, key).Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0,
 				int64(len(archive))),
 				func(done, _ int64) { last = done })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(s.disk.content(sftpForm(target)), archive) || last != int64(len(archive)) {
+			if !bytes.Equal(s.disk.readFile(sftpForm(target)), archive) || last != int64(len(archive)) {
 				t.Errorf("another content arrived, or progress ends at %d", last)
 			}
 		})
@@ -136,14 +136,14 @@ func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	const inbox = "C:/k/wicd/inbox/"
-	s.disk.put(inbox+"payload-old.zst.partial-resume", "half")
-	s.disk.put(inbox+"spec-0123.json", "{}")
+	s.disk.writeFile(inbox+"payload-old.zst.partial-resume", "half")
+	s.disk.writeFile(inbox+"spec-0123.json", "{}")
 	send := io.NewSectionReader(strings.NewReader("new"), 0, 3)
-	if err := s.connect(&remote.Dialer{}, key).Send(t.Context(), `C:\k\wicd\inbox\payload-new.zst`,
+	if err := s.mustConnect(&remote.Dialer{}, key).Send(t.Context(), `C:\k\wicd\inbox\payload-new.zst`,
 		send, nil); err != nil {
 		t.Fatal(err)
 	}
-	if names := s.disk.names(inbox); !slices.Equal(names, []string{"payload-new.zst", "spec-0123.json"}) {
+	if names := s.disk.listNames(inbox); !slices.Equal(names, []string{"payload-new.zst", "spec-0123.json"}) {
 		t.Errorf("left are %v", names)
 	}
 }
@@ -153,9 +153,9 @@ func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
 	s := newServer(t, key)
-	archive := content(12 << 20)
+	archive := testContent(12 << 20)
 	ctx, stop := context.WithCancelCause(t.Context())
-	err := s.connect(&remote.Dialer{}, key).Send(ctx, `C:\k\wicd\inbox\payload-0123.zst`,
+	err := s.mustConnect(&remote.Dialer{}, key).Send(ctx, `C:\k\wicd\inbox\payload-0123.zst`,
 		io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))), func(done, _ int64) {
 			if done > 6<<20 {
 				stop(errors.New("the operator ends"))
@@ -164,7 +164,7 @@ func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was sent")
 	}
-	if names := s.disk.names("C:/k/wicd/inbox"); !slices.Equal(names, []string{"payload-0123.zst.partial-resume"}) {
+	if names := s.disk.listNames("C:/k/wicd/inbox"); !slices.Equal(names, []string{"payload-0123.zst.partial-resume"}) {
 		t.Errorf("left are %v", names)
 	}
 }

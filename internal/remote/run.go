@@ -42,26 +42,26 @@ type execution struct {
 
 func (x *execution) run(ctx context.Context, command string) (verb.Line, error) {
 	c := x.connection
-	s, err := c.open(ctx)
+	s, err := c.openSession(ctx)
 	if err != nil {
 		return verb.Line{}, err
 	}
 	if err := c.start(ctx, s, func() error { return s.Start(command) }); err != nil {
 		return verb.Line{}, err
 	}
-	w := newWatch(c.clock, fmt.Sprintf("the first line of agent command %s", x.verb), c.limits.Hello)
-	err = c.do(ctx, w, func() { _ = s.Close() }, func() error { return x.read(s, w) })
+	w := newWatch(c.clock, fmt.Sprintf("the first line of agent command %s", x.verb), c.limits.HelloTimeout)
+	err = c.runWork(ctx, w, func() { _ = s.Close() }, func() error { return x.read(s, w) })
 	if err == nil && isFinal(x.last) {
-		return x.conclude(ctx, s)
+		return x.awaitAgentEnd(ctx, s)
 	}
 	// The command failed, so the session is over.
-	end := newWatch(c.clock, "the end of the session", c.limits.End)
+	end := newWatch(c.clock, "the end of the session", c.limits.EndTimeout)
 	if bound, overrun := (*boundError)(nil), (*overrunError)(nil); errors.As(err, &bound) || errors.As(err, &overrun) {
 		end = nil // the remaining output is discarded
 	}
-	c.finish(ctx, s, end)
-	return verb.Line{}, c.verdict(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
-		return x.explain(ctx, s, err)
+	c.endSession(ctx, s, end)
+	return verb.Line{}, c.callerError(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
+		return x.missingAnswerError(ctx, s, err)
 	})
 }
 
@@ -93,10 +93,10 @@ func (x *execution) read(s *session, w *watch) error {
 			_, _ = x.noise.Write(append(data, '\n'))
 			continue
 		}
-		if !isFinal(line) && c.clock.Since(begin) > c.limits.Verb {
-			return &overrunError{c.limits.Verb}
+		if !isFinal(line) && c.clock.Since(begin) > c.limits.CommandTimeout {
+			return &overrunError{c.limits.CommandTimeout}
 		}
-		w.expect(fmt.Sprintf("the next line of agent command %s", x.verb), c.limits.Silence)
+		w.expectNext(fmt.Sprintf("the next line of agent command %s", x.verb), c.limits.SilenceTimeout)
 		x.answered, x.last = true, line
 		if x.onLine != nil {
 			x.onLine(line)
@@ -111,29 +111,29 @@ func isFinal(line verb.Line) bool {
 	return line.Type == verb.TypeResult || line.Type == verb.TypeFailure || line.Type == verb.TypeRebooting
 }
 
-// conclude waits briefly for the end of the agent and returns its last line.
-func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error) {
+// awaitAgentEnd waits briefly for the end of the agent and returns its last line.
+func (x *execution) awaitAgentEnd(ctx context.Context, s *session) (verb.Line, error) {
 	c := x.connection
 	if x.last.Type == verb.TypeRebooting {
 		// Closing the session early might end the agent before it has requested the restart from Windows.
-		c.finish(ctx, s, newWatch(c.clock, "the host to restart", c.limits.Reboot))
-		c.abort(ErrClosed)
+		c.endSession(ctx, s, newWatch(c.clock, "the host to restart", c.limits.RebootTimeout))
+		c.closeWithCause(ErrClosed)
 		return x.last, nil
 	}
-	c.finish(ctx, s, newWatch(c.clock, "the agent to end", c.limits.End))
+	c.endSession(ctx, s, newWatch(c.clock, "the agent to end", c.limits.EndTimeout))
 	if x.last.Type == verb.TypeFailure {
 		failure := x.last.Failure
 		if failure == nil {
 			failure = &verb.Failure{Reason: verb.ReasonAgentError, Message: "the agent failed without saying why"}
 		}
-		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitize(failure.Error()),
+		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitizeText(failure.Error()),
 			Err: failure}
 	}
 	return x.last, nil
 }
 
-// explain returns the error for a missing answer.
-func (x *execution) explain(ctx context.Context, s *session, err error) error {
+// missingAnswerError returns the error for a missing answer.
+func (x *execution) missingAnswerError(ctx context.Context, s *session, err error) error {
 	c := x.connection
 	e := &Error{Host: c.target.Address, Err: err}
 	var timeout *TimeoutError
@@ -154,16 +154,16 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 		e.Next = "the next run continues where it stopped; check the host's load and the speed of its disk"
 	case x.answered:
 		e.Reason = ReasonAgentExited
-		e.Message = fmt.Sprintf("agent command %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quote(s))
+		e.Message = fmt.Sprintf("agent command %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quoteOutput(s))
 		e.Next = "the operator retries"
 	default:
-		return x.notStarted(ctx, s)
+		return x.notStartedError(ctx, s)
 	}
 	return e
 }
 
-// quote returns the end of the output other than the answer, for a message.
-func (x *execution) quote(s *session) string {
+// quoteOutput returns the end of the output other than the answer, for a message.
+func (x *execution) quoteOutput(s *session) string {
 	var texts []string
 	for _, text := range []string{s.stderr.String(), x.noise.String()} {
 		if text != "" {

@@ -18,8 +18,8 @@ import (
 
 const agentPath = `C:\k\wicd\0123456789ab\wicd.exe`
 
-// say writes lines of the agent.
-func (p *process) say(lines ...verb.Line) {
+// writeLines writes lines of the agent.
+func (p *process) writeLines(lines ...verb.Line) {
 	for _, line := range lines {
 		data, err := line.Encode()
 		if err != nil {
@@ -29,15 +29,15 @@ func (p *process) say(lines ...verb.Line) {
 	}
 }
 
-func hello() verb.Line {
+func helloLine() verb.Line {
 	return verb.Line{Type: verb.TypeHello, Hello: &verb.Hello{Version: "1.0", Verb: verb.Apply, BootID: "boot-1", PID: 7}}
 }
 
-func step(name string) verb.Line {
+func stepLine(name string) verb.Line {
 	return verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: name, Index: 1, Of: 1, State: verb.StepDone}}
 }
 
-func result() verb.Line {
+func resultLine() verb.Line {
 	return verb.Line{Type: verb.TypeResult,
 		Result: &verb.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
 }
@@ -61,12 +61,12 @@ func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*serve
 	for _, f := range configure {
 		f(s)
 	}
-	return s, s.connect(&remote.Dialer{}, key)
+	return s, s.mustConnect(&remote.Dialer{}, key)
 }
 
 // R-069, L-20
 func TestVerbsThatAnswer(t *testing.T) {
-	big := result()
+	big := resultLine()
 	big.Result.Facts.Files = map[string]plan.FileFact{}
 	for i := range 2000 {
 		big.Result.Facts.Files[fmt.Sprintf(`C:\k\file-%d`, i)] = plan.FileFact{SHA256: strings.Repeat("ab", 32)}
@@ -80,39 +80,39 @@ func TestVerbsThatAnswer(t *testing.T) {
 	}
 	for name, agent := range map[string]func(p *process) int{
 		"in plain lines": func(p *process) int {
-			p.say(hello(), step("a"), result())
+			p.writeLines(helloLine(), stepLine("a"), resultLine())
 			return 0
 		},
 		"with an exit code that means nothing": func(p *process) int {
-			p.say(hello(), step("a"), result())
+			p.writeLines(helloLine(), stepLine("a"), resultLine())
 			return 3
 		},
 		"after noise of AutoRun and profiles": func(p *process) int {
 			_, _ = io.WriteString(p.out, "Welcome to WIN-1\r\n{\"json\": \"but not ours\"}\r\n{\"wicd\":\"v0\"}\r\n\r\n\xff\xfe\r\n")
 			_, _ = io.WriteString(p.err, "The profile could not be loaded.\r\n")
-			p.say(hello(), step("a"), result())
+			p.writeLines(helloLine(), stepLine("a"), resultLine())
 			return 0
 		},
 		"with Windows' line ends and noise in between": func(p *process) int {
-			_, _ = io.WriteString(p.out, encoded(hello())+"\r\n\r\nwarning\r\n"+encoded(step("a"))+"\r\n"+encoded(result())+"\r\n")
+			_, _ = io.WriteString(p.out, encoded(helloLine())+"\r\n\r\nwarning\r\n"+encoded(stepLine("a"))+"\r\n"+encoded(resultLine())+"\r\n")
 			return 0
 		},
 		"after a terminal sequence on the same line": func(p *process) int {
-			_, _ = io.WriteString(p.out, "\x1b[?1h\xef\xbb\xbf"+encoded(hello())+"\n")
-			p.say(step("a"), result())
+			_, _ = io.WriteString(p.out, "\x1b[?1h\xef\xbb\xbf"+encoded(helloLine())+"\n")
+			p.writeLines(stepLine("a"), resultLine())
 			return 0
 		},
 		"without the last newline": func(p *process) int {
-			p.say(hello(), step("a"))
-			_, _ = io.WriteString(p.out, encoded(result()))
+			p.writeLines(helloLine(), stepLine("a"))
+			_, _ = io.WriteString(p.out, encoded(resultLine()))
 			return 0
 		},
 		"with facts of several hundred KiB": func(p *process) int {
-			p.say(hello(), step("a"), big)
+			p.writeLines(helloLine(), stepLine("a"), big)
 			return 0
 		},
 		"with output after the result": func(p *process) int {
-			p.say(hello(), step("a"), result())
+			p.writeLines(helloLine(), stepLine("a"), resultLine())
 			_, _ = io.WriteString(p.out, strings.Repeat("bye\n", 1_000_000))
 			return 0
 		},
@@ -127,15 +127,15 @@ func TestVerbsThatAnswer(t *testing.T) {
 			if line.Result.Facts.System.HostName != "win-1" || fmt.Sprint(types) != "[hello step result]" {
 				t.Errorf("%v, %+v", types, line)
 			}
-			if want := agentPath + ` apply --spec C:\k\spec.json`; fmt.Sprint(s.ran()) != fmt.Sprint([]string{want}) {
-				t.Errorf("commands %q", s.ran())
+			if want := agentPath + ` apply --spec C:\k\spec.json`; fmt.Sprint(s.ranCommands()) != fmt.Sprint([]string{want}) {
+				t.Errorf("commands %q", s.ranCommands())
 			}
 		})
 	}
 	t.Run("on one connection, one after another and at the same time", func(t *testing.T) {
 		noLeaks(t)
 		s, c := hostWith(t, func(p *process) int {
-			p.say(hello(), result())
+			p.writeLines(helloLine(), resultLine())
 			return 0
 		})
 		var waits []func() error
@@ -159,7 +159,7 @@ func TestVerbsThatAnswer(t *testing.T) {
 func TestVerbsThatFail(t *testing.T) {
 	t.Run("a failure of the agent keeps its reason", func(t *testing.T) {
 		_, c := hostWith(t, func(p *process) int {
-			p.say(hello(), verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed,
+			p.writeLines(helloLine(), verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed,
 				Step: "start kubelet", Message: "it stopped\x07"}})
 			return 1
 		})
@@ -175,13 +175,13 @@ func TestVerbsThatFail(t *testing.T) {
 		if _, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", "x & calc"}, nil); err == nil {
 			t.Error("it was accepted")
 		}
-		if len(s.ran()) != 0 {
-			t.Errorf("commands %q", s.ran())
+		if len(s.ranCommands()) != 0 {
+			t.Errorf("commands %q", s.ranCommands())
 		}
 	})
 	t.Run("an agent that ends early is quoted", func(t *testing.T) {
 		_, c := hostWith(t, func(p *process) int {
-			p.say(hello(), step("a"))
+			p.writeLines(helloLine(), stepLine("a"))
 			_, _ = io.WriteString(p.err, strings.Repeat("goroutine 1\n", 10000)+"panic: \x1b[31mout of memory\n")
 			return 2
 		})
@@ -194,7 +194,7 @@ func TestVerbsThatFail(t *testing.T) {
 	t.Run("a line without end is not swallowed", func(t *testing.T) {
 		noLeaks(t)
 		_, c := hostWith(t, func(p *process) int {
-			p.say(hello())
+			p.writeLines(helloLine())
 			for range 20 {
 				_, _ = io.WriteString(p.out, strings.Repeat("x", 1<<20))
 			}
@@ -206,7 +206,7 @@ func TestVerbsThatFail(t *testing.T) {
 	t.Run("a connection that is cut in the middle of a line", func(t *testing.T) {
 		noLeaks(t)
 		_, c := hostWith(t, func(p *process) int {
-			p.say(hello(), step("a"))
+			p.writeLines(helloLine(), stepLine("a"))
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"res`)
 			_ = p.conn.Close()
 			return 0
@@ -222,7 +222,9 @@ func TestVerbsThatFail(t *testing.T) {
 }
 
 func TestAHostThatRestarts(t *testing.T) {
-	reboot := func(p *process) { p.say(hello(), verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}}) }
+	reboot := func(p *process) {
+		p.writeLines(helloLine(), verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}})
+	}
 	t.Run("and drops the connection", func(t *testing.T) {
 		noLeaks(t)
 		_, c := hostWith(t, func(p *process) int {
@@ -255,16 +257,16 @@ func TestAHostThatRestarts(t *testing.T) {
 		s := newServer(t, key)
 		s.agent = func(p *process) int {
 			reboot(p)
-			s.hang("reboot", p.closed)
+			s.hangRequest("reboot", p.closed)
 			return 0
 		}
 		d, clock := fakeDialer()
-		c := s.connect(d, key)
+		c := s.mustConnect(d, key)
 		wait := inBackground(func() error {
 			_, err := c.Run(t.Context(), agentPath, verb.Apply, nil, nil)
 			return err
 		})
-		clock.pass(rebootLimit)
+		clock.passTimer(rebootTimeout)
 		if err := wait(); err != nil {
 			t.Error(err)
 		}
@@ -298,7 +300,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		}
 		s.deafTo, s.agent = deafTo, agent
 		d, clock := fakeDialer()
-		return s, s.connect(d, key), clock
+		return s, s.mustConnect(d, key), clock
 	}
 	start := func(ctx context.Context, c *remote.Connection) func() error {
 		return inBackground(func() error {
@@ -310,32 +312,32 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		s, c, clock := prepare(t, "sessions", nil)
 		wait := start(t.Context(), c)
 		<-s.hung
-		clock.pass(execLimit)
+		clock.passTimer(execStartTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to open a session")
 		<-c.Done()
 	})
 	t.Run("and starts no program", func(t *testing.T) {
 		s, c, clock := prepare(t, "programs", nil)
 		wait := start(t.Context(), c)
-		clock.await(execLimit) // timer of the session
+		clock.awaitTimer(execStartTimeout) // timer of the session
 		<-s.hung
-		clock.pass(execLimit)
+		clock.passTimer(execStartTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to start a program")
 	})
 	t.Run("and the agent never begins", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
-			p.server.hang("agent", p.closed)
+			p.server.hangRequest("agent", p.closed)
 			return 0
 		})
 		wait := start(t.Context(), c)
 		<-s.hung
-		clock.pass(helloLimit)
+		clock.passTimer(helloTimeout)
 		expectTimeout(t, wait(), remote.ReasonAgentTimedOut, "the first line of agent command apply")
 	})
 	t.Run("and the agent falls silent", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
-			p.say(hello(), step("a"))
-			p.server.hang("agent", p.closed)
+			p.writeLines(helloLine(), stepLine("a"))
+			p.server.hangRequest("agent", p.closed)
 			return 0
 		})
 		read := make(chan verb.Line, 10)
@@ -345,22 +347,22 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		})
 		<-s.hung
 		for line := range read { // including the last one, before the clock steps: the limit starts at the read
-			if line.Type == step("a").Type {
+			if line.Type == stepLine("a").Type {
 				break
 			}
 		}
-		clock.pass(silenceLimit)
+		clock.passTimer(silenceTimeout)
 		expectTimeout(t, wait(), remote.ReasonAgentTimedOut, "the next line of agent command apply")
 	})
 	t.Run("until the operator stops: the session is closed", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
-			p.say(hello())
-			p.server.hang("agent", p.closed)
+			p.writeLines(helloLine())
+			p.server.hangRequest("agent", p.closed)
 			return 0
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := start(ctx, c)
-		clock.await(silenceLimit) // the agent's first line was read
+		clock.awaitTimer(silenceTimeout) // the agent's first line was read
 		<-s.hung
 		cancel()
 		expectCanceled(t, wait())
@@ -372,8 +374,8 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		var deaf *deafConn
 		s, c, clock := prepare(t, "", func(p *process) int {
 			deaf.on.Store(true)
-			p.say(hello())
-			p.server.hang("agent", nil)
+			p.writeLines(helloLine())
+			p.server.hangRequest("agent", nil)
 			return 0
 		}, func(s *server) {
 			s.wrap = func(conn net.Conn) net.Conn {
@@ -383,10 +385,10 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := start(ctx, c)
-		clock.await(silenceLimit)
+		clock.awaitTimer(silenceTimeout)
 		<-s.hung
 		cancel()
-		clock.pass(endLimit)
+		clock.passTimer(endTimeout)
 		expectCanceled(t, wait())
 		<-c.Done()
 	})
@@ -403,13 +405,13 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 	})
 	t.Run("but an agent that lives on after its result is no fault", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
-			p.say(hello(), result())
-			p.server.hang("agent", p.closed)
+			p.writeLines(helloLine(), resultLine())
+			p.server.hangRequest("agent", p.closed)
 			return 0
 		})
 		wait := start(t.Context(), c)
 		<-s.hung
-		clock.pass(endLimit)
+		clock.passTimer(endTimeout)
 		if err := wait(); err != nil {
 			t.Error(err)
 		}
@@ -454,12 +456,12 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 			s, conn := hostWith(t, c.agent, func(s *server) {
 				s.shell = c.shell
 				if c.there {
-					s.disk.put("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
+					s.disk.writeFile("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
 				}
 			})
 			_, _, err := run(t, conn)
 			expectError(t, err, c.reason, c.texts...)
-			if ran := s.ran(); len(ran) > 2 {
+			if ran := s.ranCommands(); len(ran) > 2 {
 				t.Errorf("commands %q", ran)
 			}
 		})
@@ -471,8 +473,8 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 		})
 		_, _, err := run(t, c)
 		expectError(t, err, remote.ReasonConnectionLost)
-		if len(s.ran()) != 1 {
-			t.Errorf("commands %q", s.ran())
+		if len(s.ranCommands()) != 1 {
+			t.Errorf("commands %q", s.ranCommands())
 		}
 	})
 }

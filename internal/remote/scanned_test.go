@@ -16,7 +16,7 @@ import (
 // A virus scanner opens each new file, and Windows refuses to rename an open file.
 func TestAFileThatAScannerReadsIsRenamedLater(t *testing.T) {
 	t.Parallel()
-	archive := content(1 << 20)
+	archive := testContent(1 << 20)
 	const target = `C:\k\wicd\inbox\payload-0123.zst`
 	for name, send := range map[string]func(*remote.Connection) error{
 		"an upload": func(c *remote.Connection) error {
@@ -33,13 +33,13 @@ func TestAFileThatAScannerReadsIsRenamedLater(t *testing.T) {
 			s.disk.scans = 6
 			var received atomic.Int64
 			s.wrap = func(conn net.Conn) net.Conn { return counted{conn, &received} }
-			if err := send(s.connect(&remote.Dialer{}, key)); err != nil {
+			if err := send(s.mustConnect(&remote.Dialer{}, key)); err != nil {
 				t.Fatal(err)
 			}
 			if got, most := received.Load(), int64(len(archive))*3/2; got > most {
 				t.Errorf("%d bytes were sent, want at most %d", got, most)
 			}
-			if names := s.disk.names("C:/k/wicd/inbox"); !slices.Equal(names, []string{"payload-0123.zst"}) {
+			if names := s.disk.listNames("C:/k/wicd/inbox"); !slices.Equal(names, []string{"payload-0123.zst"}) {
 				t.Errorf("left are %v", names)
 			}
 		})
@@ -48,14 +48,14 @@ func TestAFileThatAScannerReadsIsRenamedLater(t *testing.T) {
 
 func TestAnArchiveWhoseRenameIsRefusedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	archive := content(8 << 20)
+	archive := testContent(8 << 20)
 	const target, inbox = `C:\k\wicd\inbox\payload-0123.zst`, "C:/k/wicd/inbox"
 	key := newKey(t)
 	s := newServer(t, key)
 	var received atomic.Int64
 	s.wrap = func(conn net.Conn) net.Conn { return counted{conn, &received} }
 	send := func() error {
-		return s.connect(&remote.Dialer{}, key).Send(t.Context(), target,
+		return s.mustConnect(&remote.Dialer{}, key).Send(t.Context(), target,
 			io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))), nil)
 	}
 	s.disk.failures["Rename"] = sftp.ErrSSHFxPermissionDenied
@@ -63,7 +63,7 @@ func TestAnArchiveWhoseRenameIsRefusedIsNotSentAgain(t *testing.T) {
 	if got, most := received.Load(), int64(len(archive))*3/2; got > most {
 		t.Errorf("%d bytes were sent, want at most %d", got, most)
 	}
-	if names := s.disk.names(inbox); !slices.Equal(names, []string{"payload-0123.zst.partial-resume"}) {
+	if names := s.disk.listNames(inbox); !slices.Equal(names, []string{"payload-0123.zst.partial-resume"}) {
 		t.Fatalf("left are %v", names)
 	}
 	s.disk.mu.Lock()
@@ -76,10 +76,10 @@ func TestAnArchiveWhoseRenameIsRefusedIsNotSentAgain(t *testing.T) {
 	if got, most := received.Load(), int64(3<<20); got > most {
 		t.Errorf("%d bytes were sent again, want at most %d", got, most)
 	}
-	if !bytes.Equal(s.disk.content(sftpForm(target)), archive) {
+	if !bytes.Equal(s.disk.readFile(sftpForm(target)), archive) {
 		t.Error("another content arrived")
 	}
-	if names := s.disk.names(inbox); !slices.Equal(names, []string{"payload-0123.zst"}) {
+	if names := s.disk.listNames(inbox); !slices.Equal(names, []string{"payload-0123.zst"}) {
 		t.Errorf("left are %v", names)
 	}
 }

@@ -86,14 +86,14 @@ func newServer(t testing.TB, login sshkey.Key) *server {
 	t.Cleanup(func() {
 		_ = listener.Close()
 		close(s.stopped)
-		s.cut()
+		s.cutConnections()
 		s.serving.Wait()
 	})
 	return s
 }
 
-// accept serves connections until the end of the test.
-func (s *server) accept() {
+// acceptConnections serves connections until the end of the test.
+func (s *server) acceptConnections() {
 	for {
 		conn, err := s.listener.Accept()
 		if err != nil {
@@ -102,12 +102,12 @@ func (s *server) accept() {
 		s.mu.Lock()
 		s.conns = append(s.conns, conn)
 		s.mu.Unlock()
-		s.serving.Go(func() { s.serve(conn) })
+		s.serving.Go(func() { s.serveConnection(conn) })
 	}
 }
 
-// cut ends all connections at once, as in a power failure of the host.
-func (s *server) cut() {
+// cutConnections ends all connections at once, as in a power failure of the host.
+func (s *server) cutConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, conn := range s.conns {
@@ -115,14 +115,14 @@ func (s *server) cut() {
 	}
 }
 
-func (s *server) ran() []string {
+func (s *server) ranCommands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.commands)
 }
 
-// hang reports an unanswered request and blocks until the end.
-func (s *server) hang(what string, closed <-chan struct{}) {
+// hangRequest reports an unanswered request and blocks until the end.
+func (s *server) hangRequest(what string, closed <-chan struct{}) {
 	s.hung <- what
 	select {
 	case <-closed:
@@ -130,7 +130,7 @@ func (s *server) hang(what string, closed <-chan struct{}) {
 	}
 }
 
-func (s *server) serve(raw net.Conn) {
+func (s *server) serveConnection(raw net.Conn) {
 	defer func() { _ = raw.Close() }()
 	s.connections.Add(1)
 	s.living.Add(1)
@@ -161,7 +161,7 @@ func (s *server) serve(raw net.Conn) {
 	})
 	for channel := range channels {
 		if s.deafTo == "sessions" {
-			all.Go(func() { s.hang("sessions", gone) })
+			all.Go(func() { s.hangRequest("sessions", gone) })
 			continue
 		}
 		if s.refuse == "sessions" {
@@ -172,11 +172,11 @@ func (s *server) serve(raw net.Conn) {
 		if err != nil {
 			return
 		}
-		all.Go(func() { s.session(raw, ch, requests) })
+		all.Go(func() { s.serveSession(raw, ch, requests) })
 	}
 }
 
-func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ssh.Request) {
+func (s *server) serveSession(conn net.Conn, channel ssh.Channel, requests <-chan *ssh.Request) {
 	closed := make(chan struct{})
 	var running sync.WaitGroup
 	for request := range requests {
@@ -190,10 +190,10 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 			_ = request.Reply(true, nil)
 			running.Go(func() {
 				if s.deafTo == "files" {
-					s.hang("files", closed)
+					s.hangRequest("files", closed)
 					return
 				}
-				handlers := s.disk.handlers()
+				handlers := s.disk.sftpHandlers()
 				if s.lies != nil {
 					handlers = *s.lies
 				}
@@ -217,7 +217,7 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 				continue
 			}
 			running.Go(func() {
-				code := s.exec(payload.Command, &process{server: s, out: channel, err: channel.Stderr(),
+				code := s.runCommand(payload.Command, &process{server: s, out: channel, err: channel.Stderr(),
 					closed: closed, conn: conn})
 				_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(code)})) // exit codes are small
 				_ = channel.Close()
@@ -231,8 +231,8 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 	running.Wait()
 }
 
-// exec runs a command in the simulated shell and returns the exit code.
-func (s *server) exec(command string, p *process) int {
+// runCommand runs a command in the simulated shell and returns the exit code.
+func (s *server) runCommand(command string, p *process) int {
 	if command == "echo %OS% $PSHOME" {
 		answer := map[string]string{
 			"cmd":        "Windows_NT $PSHOME\r\n",
@@ -246,17 +246,17 @@ func (s *server) exec(command string, p *process) int {
 	return s.agent(p)
 }
 
-// target returns the Target of the server.
-func (s *server) target(key sshkey.Key) remote.Target {
-	s.started.Do(func() { s.serving.Go(s.accept) })
+// newTarget returns the Target of the server.
+func (s *server) newTarget(key sshkey.Key) remote.Target {
+	s.started.Do(func() { s.serving.Go(s.acceptConnections) })
 	return remote.Target{Instance: "win-1", Namespace: "wmco", Address: "127.0.0.1", Port: s.port,
 		User: "Administrator", Key: key}
 }
 
-// connect returns a connection that is closed at the end of the test.
-func (s *server) connect(d *remote.Dialer, key sshkey.Key) *remote.Connection {
+// mustConnect returns a connection that is closed at the end of the test.
+func (s *server) mustConnect(d *remote.Dialer, key sshkey.Key) *remote.Connection {
 	s.t.Helper()
-	c, err := d.Connect(s.t.Context(), s.target(key))
+	c, err := d.Connect(s.t.Context(), s.newTarget(key))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func newKey(t testing.TB) sshkey.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsed(t, private)
+	return parseKey(t, private)
 }
 
 func newRSAKey(t testing.TB) sshkey.Key {
@@ -279,10 +279,10 @@ func newRSAKey(t testing.TB) sshkey.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsed(t, private)
+	return parseKey(t, private)
 }
 
-func parsed(t testing.TB, private any) sshkey.Key {
+func parseKey(t testing.TB, private any) sshkey.Key {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
@@ -309,7 +309,7 @@ func newClock() *testClock {
 	return c
 }
 
-func (c *testClock) note(d time.Duration) {
+func (c *testClock) recordTimer(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = append(c.set, d)
@@ -317,7 +317,7 @@ func (c *testClock) note(d time.Duration) {
 }
 
 func (c *testClock) NewTimer(d time.Duration) clock.Timer {
-	defer c.note(d)
+	defer c.recordTimer(d)
 	return &testTimer{c.FakeClock.NewTimer(d), c}
 }
 
@@ -327,18 +327,18 @@ type testTimer struct {
 }
 
 func (t *testTimer) Reset(d time.Duration) bool {
-	defer t.clock.note(d)
+	defer t.clock.recordTimer(d)
 	return t.Timer.Reset(d)
 }
 
-// pass waits until a timer of this duration was set and steps the clock.
-func (c *testClock) pass(d time.Duration) {
-	c.await(d)
+// passTimer waits until a timer of this duration was set and steps the clock.
+func (c *testClock) passTimer(d time.Duration) {
+	c.awaitTimer(d)
 	c.Step(d)
 }
 
-// await waits until a timer of this duration was set and removes its record.
-func (c *testClock) await(d time.Duration) {
+// awaitTimer waits until a timer of this duration was set and removes its record.
+func (c *testClock) awaitTimer(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -352,23 +352,23 @@ func (c *testClock) await(d time.Duration) {
 
 // Limits of tests with a fake clock. Each value is unique, so that pass can identify the timer.
 const (
-	dialLimit      = 10 * time.Second
-	handshakeLimit = 15 * time.Second
-	execLimit      = 11 * time.Second
-	helloLimit     = 61 * time.Second
-	silenceLimit   = 5 * time.Minute
-	stallLimit     = 31 * time.Second
-	endLimit       = 2 * time.Second
-	rebootLimit    = 62 * time.Second
-	idleLimit      = 63 * time.Second
-	keepalive      = 16 * time.Second
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 15 * time.Second
+	execStartTimeout = 11 * time.Second
+	helloTimeout     = 61 * time.Second
+	silenceTimeout   = 5 * time.Minute
+	stallTimeout     = 31 * time.Second
+	endTimeout       = 2 * time.Second
+	rebootTimeout    = 62 * time.Second
+	idleTimeout      = 63 * time.Second
+	keepalive        = 16 * time.Second
 )
 
 func fakeDialer() (*remote.Dialer, *testClock) {
 	c := newClock()
 	return &remote.Dialer{Clock: c, Limits: remote.Limits{
-		Dial: dialLimit, Handshake: handshakeLimit, ExecStart: execLimit, Hello: helloLimit, Silence: silenceLimit,
-		SFTPStall: stallLimit, End: endLimit, Reboot: rebootLimit, Idle: idleLimit, Keepalive: keepalive, KeepaliveMisses: 3,
+		DialTimeout: dialTimeout, HandshakeTimeout: handshakeTimeout, ExecStartTimeout: execStartTimeout, HelloTimeout: helloTimeout, SilenceTimeout: silenceTimeout,
+		SFTPStallTimeout: stallTimeout, EndTimeout: endTimeout, RebootTimeout: rebootTimeout, IdleTimeout: idleTimeout, KeepaliveInterval: keepalive, MaxKeepaliveMisses: 3,
 	}}, c
 }
 

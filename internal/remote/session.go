@@ -17,10 +17,10 @@ type session struct {
 	exit   error // the exit of the program, set by finish
 }
 
-func (c *Connection) open(ctx context.Context) (*session, error) {
+func (c *Connection) openSession(ctx context.Context) (*session, error) {
 	var s *ssh.Session
-	w := newWatch(c.clock, "the SSH server to open a session", c.limits.ExecStart)
-	err := c.do(ctx, w, nil, func() (err error) {
+	w := newWatch(c.clock, "the SSH server to open a session", c.limits.ExecStartTimeout)
+	err := c.runWork(ctx, w, nil, func() (err error) {
 		s, err = c.client.NewSession()
 		return err
 	})
@@ -28,7 +28,7 @@ func (c *Connection) open(ctx context.Context) (*session, error) {
 		if s != nil {
 			_ = s.Close()
 		}
-		return nil, c.verdict(ctx, err, c.refused)
+		return nil, c.callerError(ctx, err, c.sessionRefusedError)
 	}
 	c.conn.traffic.Opened()
 	out := &session{Session: s, stderr: &tail{}}
@@ -36,7 +36,7 @@ func (c *Connection) open(ctx context.Context) (*session, error) {
 	stdout, err := s.StdoutPipe()
 	if err != nil {
 		_ = s.Close()
-		return nil, c.refused(err)
+		return nil, c.sessionRefusedError(err)
 	}
 	out.stdout = &serialReader{reader: stdout}
 	return out, nil
@@ -57,18 +57,18 @@ func (r *serialReader) Read(p []byte) (int, error) {
 
 // start sends request to the SSH server and waits until the requested program or subsystem has started.
 func (c *Connection) start(ctx context.Context, s *session, request func() error) error {
-	w := newWatch(c.clock, "the SSH server to start a program", c.limits.ExecStart)
-	err := c.do(ctx, w, func() { _ = s.Close() }, request)
+	w := newWatch(c.clock, "the SSH server to start a program", c.limits.ExecStartTimeout)
+	err := c.runWork(ctx, w, func() { _ = s.Close() }, request)
 	if err != nil {
-		c.finish(ctx, s, nil)
+		c.endSession(ctx, s, nil)
 	}
-	return c.verdict(ctx, err, c.refused)
+	return c.callerError(ctx, err, c.sessionRefusedError)
 }
 
-// refused returns the error for a session that the SSH server does not open.
-func (c *Connection) refused(err error) error {
+// sessionRefusedError returns the error for a session that the SSH server does not open.
+func (c *Connection) sessionRefusedError(err error) error {
 	e := &Error{Reason: ReasonSessionRejected, Host: c.target.Address, Err: err,
-		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitize(err.Error())),
+		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitizeText(err.Error())),
 		Next:    "see the log of the service sshd on the host, and the settings MaxSessions, ForceCommand and DefaultShell"}
 	if timeout := (*TimeoutError)(nil); errors.As(err, &timeout) {
 		e.Reason = ReasonConnectionTimedOut
@@ -78,23 +78,23 @@ func (c *Connection) refused(err error) error {
 	return e
 }
 
-// finish waits until a session has ended and closes it after the limit of w, or immediately if w is nil. If the
+// endSession waits until a session has ended and closes it after the limit of w, or immediately if w is nil. If the
 // session still does not end, the connection is closed.
-func (c *Connection) finish(ctx context.Context, s *session, w *watch) {
+func (c *Connection) endSession(ctx context.Context, s *session, w *watch) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = io.Copy(io.Discard, s.stdout)
 		s.exit = s.Wait()
 	}()
-	ended := w != nil && w.until(ctx, done) == nil
+	ended := w != nil && w.waitFor(ctx, done) == nil
 	_ = s.Close()
 	if ended {
 		return
 	}
-	end := newWatch(c.clock, "the SSH server to close a session", c.limits.End)
-	if err := end.until(context.WithoutCancel(ctx), done); err != nil {
-		c.abort(c.lost(err))
+	end := newWatch(c.clock, "the SSH server to close a session", c.limits.EndTimeout)
+	if err := end.waitFor(context.WithoutCancel(ctx), done); err != nil {
+		c.closeWithCause(c.lostError(err))
 		<-done
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestTheEndOfASessionReachesAllItsReaders(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
-	c := newServer(t, key).connect(&remote.Dialer{}, key)
+	c := newServer(t, key).mustConnect(&remote.Dialer{}, key)
 	output, err := c.Output(t.Context())
 	if err != nil {
 		t.Fatal(err)

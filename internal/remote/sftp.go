@@ -31,13 +31,13 @@ func (f *files) init() {
 func (f *files) get() *fileSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.current != nil && f.current.ended() {
+	if f.current != nil && f.current.hasEnded() {
 		f.current = nil
 	}
 	return f.current
 }
 
-func (f *files) set(s *fileSession) {
+func (f *files) setCurrent(s *fileSession) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.current = s
@@ -60,7 +60,7 @@ const operationLimit = 32 << 20
 // errFlood ends the session of a host that exceeds operationLimit.
 var errFlood = fmt.Errorf("the host has sent more than %d MiB in answer to one file operation", operationLimit>>20)
 
-func (s *fileSession) ended() bool {
+func (s *fileSession) hasEnded() bool {
 	select {
 	case <-s.gone:
 		return true
@@ -69,9 +69,9 @@ func (s *fileSession) ended() bool {
 	}
 }
 
-// observe returns a reader of the session's output for the SFTP client. Every answer counts as activity of all
+// observeReads returns a reader of the session's output for the SFTP client. Every answer counts as activity of all
 // running operations.
-func (s *fileSession) observe(r io.Reader) io.Reader {
+func (s *fileSession) observeReads(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
 		if n == 0 {
@@ -80,7 +80,7 @@ func (s *fileSession) observe(r io.Reader) io.Reader {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for w, received := range s.watches {
-			w.alive()
+			w.recordActivity()
 			s.watches[w] = received + n
 			s.flooded = s.flooded || received+n > operationLimit
 		}
@@ -91,7 +91,7 @@ func (s *fileSession) observe(r io.Reader) io.Reader {
 	})
 }
 
-func (s *fileSession) watching(w *watch, on bool) {
+func (s *fileSession) setWatching(w *watch, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if on {
@@ -101,8 +101,8 @@ func (s *fileSession) watching(w *watch, on bool) {
 	}
 }
 
-// floods reports whether the session was ended with errFlood.
-func (s *fileSession) floods() bool {
+// isFlooded reports whether the session was ended with errFlood.
+func (s *fileSession) isFlooded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.flooded
@@ -112,8 +112,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// sftp returns the connection's SFTP session and opens the session if needed.
-func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
+// getFileSession returns the connection's SFTP session and opens the session if needed.
+func (c *Connection) getFileSession(ctx context.Context) (*fileSession, error) {
 	select {
 	case <-c.files.opening:
 		defer func() { c.files.opening <- struct{}{} }()
@@ -123,24 +123,24 @@ func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
 	if s := c.files.get(); s != nil {
 		return s, nil
 	}
-	s, err := c.openFiles(ctx)
+	s, err := c.openFileSession(ctx)
 	if err == nil {
-		c.files.set(s)
+		c.files.setCurrent(s)
 	}
 	return s, err
 }
 
-// openFiles opens an SFTP session. It uses packets of 32 KiB, which every server supports. Up to 64 packets are in
+// openFileSession opens an SFTP session. It uses packets of 32 KiB, which every server supports. Up to 64 packets are in
 // flight, the size of a channel's window.
-func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
-	raw, err := c.open(ctx)
+func (c *Connection) openFileSession(ctx context.Context) (*fileSession, error) {
+	raw, err := c.openSession(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stdin, err := raw.StdinPipe()
 	if err != nil {
 		_ = raw.Close()
-		return nil, c.refused(err)
+		return nil, c.sessionRefusedError(err)
 	}
 	out := &fileSession{gone: make(chan struct{}), watches: map[*watch]int{}}
 	err = c.start(ctx, raw, func() error {
@@ -148,7 +148,7 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 			return err
 		}
 		var err error
-		out.Client, err = sftp.NewClientPipe(out.observe(raw.stdout), stdin, sftp.UseConcurrentWrites(true))
+		out.Client, err = sftp.NewClientPipe(out.observeReads(raw.stdout), stdin, sftp.UseConcurrentWrites(true))
 		return err
 	})
 	if ReasonOf(err) == ReasonSessionRejected {
@@ -167,19 +167,19 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	return out, nil
 }
 
-// operate runs file operations on the SFTP session under the stall limit and the given limit. waiting describes the
+// runFileOperation runs file operations on the SFTP session under the stall limit and the given limit. waiting describes the
 // awaited event.
-func (c *Connection) operate(ctx context.Context, waiting string, limit time.Duration,
+func (c *Connection) runFileOperation(ctx context.Context, waiting string, limit time.Duration,
 	work func(ctx context.Context, s *fileSession) error) error {
-	s, err := c.sftp(ctx)
+	s, err := c.getFileSession(ctx)
 	if err != nil {
 		return err
 	}
-	w := newWatch(c.clock, waiting, c.limits.SFTPStall).within(limit)
-	s.watching(w, true)
-	defer s.watching(w, false)
-	err = c.do(ctx, w, nil, func() error { return work(ctx, s) })
-	if err != nil && s.floods() {
+	w := newWatch(c.clock, waiting, c.limits.SFTPStallTimeout).limitTotal(limit)
+	s.setWatching(w, true)
+	defer s.setWatching(w, false)
+	err = c.runWork(ctx, w, nil, func() error { return work(ctx, s) })
+	if err != nil && s.isFlooded() {
 		return errFlood
 	}
 	return err
@@ -204,25 +204,25 @@ func windowsPath(sftpPath string) string {
 
 // Exists reports whether a file or directory exists at a Windows path.
 func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
-	info, err := c.stat(ctx, windows)
+	info, err := c.statFile(ctx, windows)
 	return info != nil, err
 }
 
 // Has reports whether a file of this size in bytes exists at a Windows path. Upload publishes only complete files, so
 // a file with a content-addressed name need not be sent again.
 func (c *Connection) Has(ctx context.Context, windows string, size int64) (bool, error) {
-	info, err := c.stat(ctx, windows)
+	info, err := c.statFile(ctx, windows)
 	return info != nil && !info.IsDir() && info.Size() == size, err
 }
 
-// stat returns the file information for a Windows path, or nil if the path does not exist.
-func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, error) {
+// statFile returns the file information for a Windows path, or nil if the path does not exist.
+func (c *Connection) statFile(ctx context.Context, windows string) (fs.FileInfo, error) {
 	name, err := sftpPath(windows)
 	if err != nil {
 		return nil, err
 	}
 	var info fs.FileInfo
-	err = c.operate(ctx, "an answer about "+windows, c.limits.File, func(_ context.Context, s *fileSession) (err error) {
+	err = c.runFileOperation(ctx, "an answer about "+windows, c.limits.FileTimeout, func(_ context.Context, s *fileSession) (err error) {
 		info, err = s.Stat(name)
 		return err
 	})
@@ -230,15 +230,15 @@ func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, err
 		return nil, nil
 	}
 	if err != nil {
-		return nil, c.verdict(ctx, err, func(err error) error { return c.transferFailed("look at "+windows, err) })
+		return nil, c.callerError(ctx, err, func(err error) error { return c.transferFailed("look at "+windows, err) })
 	}
 	return info, nil
 }
 
-// makeFolders creates a directory and its parents; the root of the drive always exists. All directories are requested
+// createDirectories creates a directory and its parents; the root of the drive always exists. All directories are requested
 // concurrently, and the requests are repeated until the deepest succeeds, at most once per directory. A server that
 // answers in order has created all directories after one round trip.
-func makeFolders(s *fileSession, folder string) error {
+func createDirectories(s *fileSession, folder string) error {
 	var folders []string // ordered from the top
 	for f := folder; strings.Count(f, "/") >= 2; f = path.Dir(f) {
 		folders = append([]string{f}, folders...)

@@ -40,10 +40,10 @@ func shellOf(answer string) shell {
 	return shellOther
 }
 
-// notStarted runs one command to determine the reason for the agent's missing answer.
-func (x *execution) notStarted(ctx context.Context, s *session) error {
+// notStartedError runs one command to determine the reason for the agent's missing answer.
+func (x *execution) notStartedError(ctx context.Context, s *session) error {
 	c := x.connection
-	answer, err := c.ask(ctx)
+	answer, err := c.queryShell(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,13 +51,13 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 		return c.shellUnsupported(answer)
 	}
 	e := &Error{Reason: ReasonAgentStartFailed, Host: c.target.Address, Err: s.exit,
-		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quote(s)),
+		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quoteOutput(s)),
 		Next:    "the operator retries; run it on the host by hand to see the error of Windows"}
 	there, err := c.Exists(ctx, x.agent)
 	gone := err == nil && !there
-	if gone || isBlocked(x.quote(s)) {
+	if gone || isBlocked(x.quoteOutput(s)) {
 		e.Reason = ReasonAgentBlocked
-		e.Message = fmt.Sprintf("the agent %s is blocked%s", x.agent, x.quote(s))
+		e.Message = fmt.Sprintf("the agent %s is blocked%s", x.agent, x.quoteOutput(s))
 		e.Next = "allow " + nodespec.AgentRoot + " and " + nodespec.LandingRoot +
 			` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
 	}
@@ -85,9 +85,9 @@ func isBlocked(output string) bool {
 	return false
 }
 
-// ask runs shellQuestion and returns its output.
-func (c *Connection) ask(ctx context.Context) (string, error) {
-	s, err := c.open(ctx)
+// queryShell runs shellQuestion and returns its output.
+func (c *Connection) queryShell(ctx context.Context) (string, error) {
+	s, err := c.openSession(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -99,18 +99,18 @@ func (c *Connection) ask(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var answer []byte
-	w := newWatch(c.clock, "the shell's answer to an echo", c.limits.Hello)
-	err = c.do(ctx, w, func() { _ = s.Close() }, func() (err error) {
+	w := newWatch(c.clock, "the shell's answer to an echo", c.limits.HelloTimeout)
+	err = c.runWork(ctx, w, func() { _ = s.Close() }, func() (err error) {
 		answer, err = io.ReadAll(io.LimitReader(s.stdout, shellAnswerLimit))
 		return err
 	})
-	c.finish(ctx, s, newWatch(c.clock, "the shell to end", c.limits.End))
-	return string(answer), c.verdict(ctx, err, c.refused)
+	c.endSession(ctx, s, newWatch(c.clock, "the shell to end", c.limits.EndTimeout))
+	return string(answer), c.callerError(ctx, err, c.sessionRefusedError)
 }
 
 // shellUnsupported returns the error with the procedure to set a supported shell.
 func (c *Connection) shellUnsupported(answer string) error {
-	said := sanitize(answer)
+	said := sanitizeText(answer)
 	if said == "" {
 		said = "nothing"
 	}

@@ -20,10 +20,10 @@ const answerDelay = 29 * time.Second
 // slowHost is a file server that delays every answer by answerDelay of the fake clock.
 type slowHost struct {
 	liar
-	clock *testClock
-	limit time.Duration // of the tested operation
-	begin time.Time
-	list  int // number of entries in each directory
+	clock   *testClock
+	timeout time.Duration // of the tested operation
+	begin   time.Time
+	list    int // number of entries in each directory
 
 	mu     sync.Mutex
 	gone   <-chan struct{} // closed when the connection has ended
@@ -36,22 +36,22 @@ func connectSlow(t *testing.T, limit, stall time.Duration) (*slowHost, *remote.C
 	key := newKey(t)
 	s := newServer(t, key)
 	d, clock := fakeDialer()
-	d.Limits.SFTPStall, d.Limits.Keepalive = stall, 24*time.Hour
-	h := &slowHost{clock: clock, limit: limit, begin: clock.Now()}
+	d.Limits.SFTPStallTimeout, d.Limits.KeepaliveInterval = stall, 24*time.Hour
+	h := &slowHost{clock: clock, timeout: limit, begin: clock.Now()}
 	s.lies = &sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h}
-	c := s.connect(d, key)
+	c := s.mustConnect(d, key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gone = c.Done()
 	return h, c
 }
 
-// answer advances the clock by answerDelay. After the limit, it waits until the operator detects the timeout.
-func (h *slowHost) answer() {
+// delayAnswer advances the clock by answerDelay. After the limit, it waits until the operator detects the timeout.
+func (h *slowHost) delayAnswer() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock.Step(answerDelay)
-	if h.waited || h.clock.Since(h.begin) <= h.limit {
+	if h.waited || h.clock.Since(h.begin) <= h.timeout {
 		return
 	}
 	h.waited = true
@@ -63,7 +63,7 @@ func (h *slowHost) answer() {
 
 func (h *slowHost) Filewrite(*sftp.Request) (io.WriterAt, error) { return h, nil }
 func (h *slowHost) WriteAt(p []byte, _ int64) (int, error) {
-	h.answer()
+	h.delayAnswer()
 	return len(p), nil
 }
 
@@ -79,7 +79,7 @@ func (h *slowHost) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	if offset >= int64(h.list) {
 		return 0, io.EOF
 	}
-	h.answer()
+	h.delayAnswer()
 	into[0] = entry{name: "x", mode: 0o600}
 	return 1, nil
 }
@@ -87,18 +87,18 @@ func (h *slowHost) ListAt(into []os.FileInfo, offset int64) (int, error) {
 // A host that answers just often enough cannot prolong a file operation.
 func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
 	t.Run("a list that comes entry by entry ends after the limit", func(t *testing.T) {
-		h, c := connectSlow(t, remote.DefaultFileLimit, stallLimit)
+		h, c := connectSlow(t, remote.DefaultFileTimeout, stallTimeout)
 		h.list = 1000 // enough for eight hours
 		err := c.Remove(t.Context(), `C:\k\wicd`)
 		expectOverall(t, err, "could not delete C:\\k\\wicd: the host answers too slowly (it was not complete after 2m0s)")
-		if took := h.clock.Since(h.begin); took > remote.DefaultFileLimit+2*answerDelay {
+		if took := h.clock.Since(h.begin); took > remote.DefaultFileTimeout+2*answerDelay {
 			t.Errorf("it has taken %s", took)
 		}
 		<-c.Done() // other callers get a new connection
 	})
 	t.Run("a transfer may take the time of its size, and not more", func(t *testing.T) {
 		const size = 10 << 20
-		limit := remote.DefaultFileLimit + size/(remote.DefaultSlowestTransfer<<10)*time.Second
+		limit := remote.DefaultFileTimeout + size/(remote.DefaultMinTransferRate<<10)*time.Second
 		h, c := connectSlow(t, limit, time.Hour)
 		err := c.Upload(t.Context(), `C:\k\x`, size, strings.NewReader(strings.Repeat("x", size)), nil)
 		expectOverall(t, err, "could not send C:\\k\\x: the host answers too slowly (it was not complete after 7m20s)")

@@ -14,8 +14,8 @@ const (
 	StageLogin                           // the user logs in
 )
 
-// staged records the reached stage of the handshake in an error.
-func (h *handshake) staged(err error) error {
+// withStage records the reached stage of the handshake in an error.
+func (h *handshake) withStage(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err

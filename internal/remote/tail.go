@@ -35,7 +35,7 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	var lines []string
 	for line := range strings.Lines(string(t.data)) {
-		if line = sanitize(line); line != "" {
+		if line = sanitizeText(line); line != "" {
 			lines = append(lines, line)
 		}
 	}
@@ -45,7 +45,7 @@ func (t *tail) String() string {
 // messageLimit is the maximum size of one quotation in a message, in bytes.
 const messageLimit = 500
 
-// sanitize makes untrusted text safe for a log or a status: printable and of limited length.
-func sanitize(foreign string) string {
-	return text.Shortened(text.Printable(foreign), messageLimit)
+// sanitizeText makes untrusted text safe for a log or a status: printable and of limited length.
+func sanitizeText(foreign string) string {
+	return text.Shorten(text.Printable(foreign), messageLimit)
 }

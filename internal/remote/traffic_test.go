@@ -18,7 +18,7 @@ func (c *traffic) Sent(bytes int) { c.sent.Add(int64(bytes)) }
 func TestWhatGoesToAHostIsCounted(t *testing.T) {
 	key := newKey(t)
 	counted := &traffic{}
-	c := newServer(t, key).connect(&remote.Dialer{Traffic: counted}, key)
+	c := newServer(t, key).mustConnect(&remote.Dialer{Traffic: counted}, key)
 	if counted.connected.Load() != 1 || counted.opened.Load() != 0 || counted.sent.Load() == 0 {
 		t.Errorf("after the login it is %d connections, %d sessions, %d bytes", counted.connected.Load(), counted.opened.Load(),
 			counted.sent.Load())
@@ -35,7 +35,7 @@ func TestWhatGoesToAHostIsCounted(t *testing.T) {
 	if sent := counted.sent.Load(); sent < 2*size || sent > 2*size*11/10 {
 		t.Errorf("two files of %d bytes are %d bytes on the wire", size, sent)
 	}
-	if _, err := (&remote.Dialer{Traffic: counted}).Connect(t.Context(), newServer(t, newKey(t)).target(key)); err == nil ||
+	if _, err := (&remote.Dialer{Traffic: counted}).Connect(t.Context(), newServer(t, newKey(t)).newTarget(key)); err == nil ||
 		counted.connected.Load() != 1 {
 		t.Errorf("a refused login counts as a connection, error %v", err)
 	}

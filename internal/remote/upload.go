@@ -16,9 +16,9 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// packetsUnderWay is the maximum number of unanswered write requests: 64 requests of 32 KiB fill an SSH channel's
+// maxPacketsInFlight is the maximum number of unanswered write requests: 64 requests of 32 KiB fill an SSH channel's
 // window.
-const packetsUnderWay = 64
+const maxPacketsInFlight = 64
 
 // partialSuffix marks files that are being uploaded; random characters follow.
 const partialSuffix = ".partial-"
@@ -39,19 +39,19 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 	}
 	source := &source{ctx: ctx, reader: r, size: size, progress: progress}
 	u := &upload{connection: c, target: target, partial: partial, source: source}
-	waiting, limit := "an answer while "+windows+" is sent", c.limits.transfer(source.size)
-	err = c.operate(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
+	waiting, limit := "an answer while "+windows+" is sent", c.limits.transferTimeout(source.size)
+	err = c.runFileOperation(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
 		return u.run(ctx, s)
 	})
-	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
+	return c.callerError(ctx, err, func(err error) error { return u.uploadError(ctx, windows, err) })
 }
 
 // resumeSuffix marks partial files of resumable uploads: the names of the files are content-addressed.
 const resumeSuffix = partialSuffix + "resume"
 
-// holes is the length in bytes of the end of an interrupted upload that may have gaps: the packets in flight. This
+// maxGapBytes is the length in bytes of the end of an interrupted upload that may have gaps: the packets in flight. This
 // part is sent again.
-const holes = packetsUnderWay * 32 << 10
+const maxGapBytes = maxPacketsInFlight * 32 << 10
 
 // Send is like Upload for a file with a content-addressed name and resumes an interrupted Send. The receiver must
 // verify the content, because the beginning may have another origin. Send removes leftovers of interrupted Sends of
@@ -64,14 +64,14 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	}
 	source := &source{ctx: ctx, reader: content, size: content.Size(), progress: progress}
 	u := &upload{connection: c, target: target, partial: target + resumeSuffix, source: source, resume: content}
-	waiting, limit := "an answer while "+windows+" is sent", c.limits.transfer(source.size)
-	err = c.operate(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
+	waiting, limit := "an answer while "+windows+" is sent", c.limits.transferTimeout(source.size)
+	err = c.runFileOperation(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
 		err := u.run(ctx, s)
-		if err == nil || !u.barred || ctx.Err() != nil || s.ended() {
+		if err == nil || !u.barred || ctx.Err() != nil || s.hasEnded() {
 			return err
 		}
 		// The server process of an interrupted connection may hold the file until the host detects the interruption.
-		if restartErr := u.restart(); restartErr != nil {
+		if restartErr := u.startOver(); restartErr != nil {
 			return errors.Join(err, restartErr)
 		}
 		if err = u.run(ctx, s); err == nil {
@@ -80,7 +80,7 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 		}
 		return err
 	})
-	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
+	return c.callerError(ctx, err, func(err error) error { return u.uploadError(ctx, windows, err) })
 }
 
 // partialName returns a new temporary name beside target.
@@ -137,8 +137,8 @@ type upload struct {
 	kept            string    // the barred file, kept for the next attempt in case the restarted upload fails; otherwise empty
 }
 
-// restart resets the upload to the beginning of the content, under another name.
-func (u *upload) restart() (err error) {
+// startOver resets the upload to the beginning of the content, under another name.
+func (u *upload) startOver() (err error) {
 	u.kept = u.partial
 	if u.partial, err = u.connection.partialName(u.target); err != nil {
 		return err
@@ -149,25 +149,25 @@ func (u *upload) restart() (err error) {
 }
 
 func (u *upload) run(ctx context.Context, s *fileSession) error {
-	file, err := u.open(s)
+	file, err := u.openPartial(s)
 	if err == nil {
 		err = u.write(s, file)
 	}
 	if err != nil {
 		// An upload canceled by the caller can be resumed later, so its file is kept.
-		if file != nil && !s.ended() && (u.resume == nil || u.source.ctx.Err() == nil) {
+		if file != nil && !s.hasEnded() && (u.resume == nil || u.source.ctx.Err() == nil) {
 			// The file uses space, perhaps the last. If this fails too, the next upload removes the file.
 			_ = s.Remove(u.partial)
 		}
 		return err
 	}
 	u.writing = false
-	return u.place(ctx, s)
+	return u.renameWithRetry(ctx, s)
 }
 
-// open opens the temporary file, creates its directory, and removes leftovers from an existing directory. Independent
+// openPartial opens the temporary file, creates its directory, and removes leftovers from an existing directory. Independent
 // requests are sent concurrently because the round trip to a host may be long.
-func (u *upload) open(s *fileSession) (*sftp.File, error) {
+func (u *upload) openPartial(s *fileSession) (*sftp.File, error) {
 	folder, flags := path.Dir(u.target), os.O_WRONLY|os.O_CREATE
 	if u.resume == nil {
 		flags |= os.O_TRUNC
@@ -176,7 +176,7 @@ func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	var before fs.FileInfo // the file of an interrupted upload to resume
 	var file *sftp.File
 	var listErr, statErr, err error
-	atOnce(
+	runConcurrently(
 		func() { entries, listErr = s.ReadDir(folder) },
 		func() {
 			if u.resume != nil {
@@ -187,7 +187,7 @@ func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	)
 	if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(listErr, fs.ErrNotExist)) {
 		entries, listErr, before, statErr = nil, nil, nil, nil
-		if err := makeFolders(s, folder); err != nil {
+		if err := createDirectories(s, folder); err != nil {
 			return nil, err
 		}
 		file, err = s.OpenFile(u.partial, flags)
@@ -206,12 +206,12 @@ func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	if err := errors.Join(listErr, statErr); err != nil {
 		return file, errors.Join(err, file.Close())
 	}
-	u.clear(s, entries)
-	return u.begin(s, file, before)
+	u.removeLeftovers(s, entries)
+	return u.seekToStart(s, file, before)
 }
 
-// atOnce runs all functions concurrently and waits for them.
-func atOnce(work ...func()) {
+// runConcurrently runs all functions concurrently and waits for them.
+func runConcurrently(work ...func()) {
 	var group sync.WaitGroup
 	for _, do := range work {
 		group.Go(do)
@@ -219,8 +219,8 @@ func atOnce(work ...func()) {
 	group.Wait()
 }
 
-// clear removes leftovers of earlier uploads from the directory.
-func (u *upload) clear(s *fileSession, entries []fs.FileInfo) {
+// removeLeftovers removes leftovers of earlier uploads from the directory.
+func (u *upload) removeLeftovers(s *fileSession, entries []fs.FileInfo) {
 	leftover := strings.ToLower(path.Base(u.target) + partialSuffix)
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name())
@@ -232,8 +232,8 @@ func (u *upload) clear(s *fileSession, entries []fs.FileInfo) {
 	}
 }
 
-// begin seeks to the start offset of the upload. before describes the file of an interrupted upload, or is nil.
-func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sftp.File, error) {
+// seekToStart seeks to the start offset of the upload. before describes the file of an interrupted upload, or is nil.
+func (u *upload) seekToStart(s *fileSession, file *sftp.File, before fs.FileInfo) (*sftp.File, error) {
 	if before == nil || before.Size() == 0 && before.Mode().IsRegular() {
 		return file, nil
 	}
@@ -244,7 +244,7 @@ func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sf
 		}
 		return s.OpenFile(u.partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	}
-	offset := max(before.Size()-holes, 0)
+	offset := max(before.Size()-maxGapBytes, 0)
 	_, err := u.resume.Seek(offset, io.SeekStart)
 	if err == nil {
 		_, err = file.Seek(offset, io.SeekStart)
@@ -260,13 +260,13 @@ func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sf
 // closing the file. For other servers, the size is requested again, because Windows may report an old size for an
 // open file.
 func (u *upload) write(s *fileSession, file *sftp.File) error {
-	_, err := file.ReadFromWithConcurrency(u.source, packetsUnderWay)
+	_, err := file.ReadFromWithConcurrency(u.source, maxPacketsInFlight)
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
 	var info fs.FileInfo
 	var closeErr error
-	atOnce(func() { closeErr = file.Close() }, func() { info, err = s.Stat(u.partial) })
+	runConcurrently(func() { closeErr = file.Close() }, func() { info, err = s.Stat(u.partial) })
 	if closeErr != nil {
 		return closeErr
 	}
@@ -288,12 +288,12 @@ func renameDelays() []time.Duration {
 		500 * time.Millisecond, 800 * time.Millisecond}
 }
 
-// place renames the file to its final name. If the rename is refused, a resumable file is kept, because it is
+// renameWithRetry renames the file to its final name. If the rename is refused, a resumable file is kept, because it is
 // complete.
-func (u *upload) place(ctx context.Context, s *fileSession) error {
-	err := u.rename(s)
+func (u *upload) renameWithRetry(ctx context.Context, s *fileSession) error {
+	err := u.renamePartial(s)
 	for _, delay := range renameDelays() {
-		if err == nil || errors.Is(err, fs.ErrNotExist) || s.ended() {
+		if err == nil || errors.Is(err, fs.ErrNotExist) || s.hasEnded() {
 			break
 		}
 		timer := u.connection.clock.NewTimer(delay)
@@ -303,7 +303,7 @@ func (u *upload) place(ctx context.Context, s *fileSession) error {
 			timer.Stop()
 			return context.Cause(ctx)
 		}
-		err = u.rename(s)
+		err = u.renamePartial(s)
 	}
 	if err == nil {
 		return nil
@@ -320,8 +320,8 @@ func (u *upload) place(ctx context.Context, s *fileSession) error {
 	return fmt.Errorf("it could not be put in place: %w", err)
 }
 
-// rename renames the partial file to its target. Servers differ in whether a rename replaces an existing file.
-func (u *upload) rename(s *fileSession) error {
+// renamePartial renames the partial file to its target. Servers differ in whether a rename replaces an existing file.
+func (u *upload) renamePartial(s *fileSession) error {
 	if s.Rename(u.partial, u.target) == nil {
 		return nil
 	}

@@ -29,11 +29,11 @@ type delayedWrite struct {
 
 func newDelayedConn(conn net.Conn, delay time.Duration) *delayedConn {
 	c := &delayedConn{Conn: conn, delay: delay, queue: make(chan delayedWrite, 1<<16), done: make(chan struct{})}
-	go c.deliver()
+	go c.deliverWrites()
 	return c
 }
 
-func (c *delayedConn) deliver() {
+func (c *delayedConn) deliverWrites() {
 	for {
 		select {
 		case <-c.done:
@@ -63,7 +63,7 @@ func (c *delayedConn) Close() error {
 
 // BenchmarkUpload sends 32 MiB over links with different round trips.
 func BenchmarkUpload(b *testing.B) {
-	data := content(32 << 20)
+	data := testContent(32 << 20)
 	for _, trip := range []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond} {
 		b.Run(fmt.Sprintf("round trip of %s", trip), func(b *testing.B) {
 			key := newKey(b)
@@ -79,7 +79,7 @@ func BenchmarkUpload(b *testing.B) {
 					return newDelayedConn(conn, trip/2), nil
 				}
 			}
-			c, err := d.Connect(b.Context(), s.target(key))
+			c, err := d.Connect(b.Context(), s.newTarget(key))
 			if err != nil {
 				b.Fatal(err)
 			}

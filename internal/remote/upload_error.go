@@ -11,8 +11,8 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// explain returns the error for a failed upload.
-func (u *upload) explain(ctx context.Context, windows string, err error) error {
+// uploadError returns the error for a failed upload.
+func (u *upload) uploadError(ctx context.Context, windows string, err error) error {
 	c := u.connection
 	if u.source.err != nil {
 		return &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
@@ -52,7 +52,7 @@ const spareBytes = 1 << 20
 // isFull queries the free space of the volume. The partial file has been removed by then, so its full size counts.
 func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	full := false
-	err := c.operate(ctx, "the free space of the volume", c.limits.File, func(_ context.Context, s *fileSession) error {
+	err := c.runFileOperation(ctx, "the free space of the volume", c.limits.FileTimeout, func(_ context.Context, s *fileSession) error {
 		if _, ok := s.HasExtension("statvfs@openssh.com"); !ok {
 			return nil
 		}
@@ -68,7 +68,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 // transferFailed returns the error for a failed file operation on a working connection.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
-		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator retries"}
+		Message: fmt.Sprintf("could not %s (%s)", action, sanitizeText(err.Error())), Next: "the operator retries"}
 	var own *Error
 	var timeout *TimeoutError
 	switch {

@@ -16,52 +16,52 @@ type watch struct {
 
 	mu      sync.Mutex
 	waiting string // completes "waited 10s for …"
-	limit   time.Duration
+	timeout time.Duration
 	last    time.Time
 	end     time.Time     // deadline regardless of activity; zero for none
 	overall time.Duration // time from the start to end
 }
 
 func newWatch(c clock.WithTicker, waiting string, limit time.Duration) *watch {
-	return &watch{clock: c, changed: make(chan struct{}, 1), waiting: waiting, limit: limit, last: c.Now()}
+	return &watch{clock: c, changed: make(chan struct{}, 1), waiting: waiting, timeout: limit, last: c.Now()}
 }
 
-// within also limits the total time, regardless of activity.
-func (w *watch) within(overall time.Duration) *watch {
+// limitTotal also limits the total time, regardless of activity.
+func (w *watch) limitTotal(overall time.Duration) *watch {
 	w.overall, w.end = overall, w.last.Add(overall)
 	return w
 }
 
-// alive records activity.
-func (w *watch) alive() {
+// recordActivity records activity.
+func (w *watch) recordActivity() {
 	now := w.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = now
 }
 
-// expect records activity and sets the next awaited event and its limit.
-func (w *watch) expect(waiting string, limit time.Duration) {
+// expectNext records activity and sets the next awaited event and its limit.
+func (w *watch) expectNext(waiting string, limit time.Duration) {
 	now := w.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting, w.last = waiting, now
-	if w.limit == limit {
+	if w.timeout == limit {
 		return
 	}
-	w.limit = limit
+	w.timeout = limit
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// left returns the time until a limit passes, or an error if a limit has passed.
-func (w *watch) left() (time.Duration, *TimeoutError) {
+// timeLeft returns the time until a limit passes, or an error if a limit has passed.
+func (w *watch) timeLeft() (time.Duration, *TimeoutError) {
 	now := w.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left, timeout := w.limit-now.Sub(w.last), TimeoutError{Waiting: w.waiting, Limit: w.limit}
+	left, timeout := w.timeout-now.Sub(w.last), TimeoutError{Waiting: w.waiting, Limit: w.timeout}
 	if !w.end.IsZero() && w.end.Sub(now) < left {
 		left, timeout.Limit, timeout.Overall = w.end.Sub(now), w.overall, true
 	}
@@ -71,10 +71,10 @@ func (w *watch) left() (time.Duration, *TimeoutError) {
 	return 0, &timeout
 }
 
-// until waits for done. It returns nil when done was closed, the context's cause if the context ended first, and a
+// waitFor waits for done. It returns nil when done was closed, the context's cause if the context ended first, and a
 // TimeoutError if the limit passed.
-func (w *watch) until(ctx context.Context, done <-chan struct{}) error {
-	left, _ := w.left()
+func (w *watch) waitFor(ctx context.Context, done <-chan struct{}) error {
+	left, _ := w.timeLeft()
 	timer := w.clock.NewTimer(left)
 	defer timer.Stop()
 	for {
@@ -87,7 +87,7 @@ func (w *watch) until(ctx context.Context, done <-chan struct{}) error {
 			timer.Stop()
 		case <-timer.C():
 		}
-		left, timeout := w.left()
+		left, timeout := w.timeLeft()
 		if timeout != nil {
 			return timeout
 		}

@@ -121,7 +121,7 @@ func TestSanitize(t *testing.T) {
 		strings.Repeat("é", 400):       strings.Repeat("é", 248) + "…",
 		"a" + strings.Repeat("é", 400): "a" + strings.Repeat("é", 248) + "…",
 	} {
-		if got := sanitize(text); got != want {
+		if got := sanitizeText(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}

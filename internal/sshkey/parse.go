@@ -15,8 +15,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// MinimumRSABits is the minimum length of an RSA key.
-const MinimumRSABits = 2048
+// MinRSABits is the minimum length of an RSA key.
+const MinRSABits = 2048
 
 // Errors of Parse name the actual content and the next action. None contains any of the input.
 var (
@@ -52,7 +52,7 @@ func Parse(data []byte) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	if err := check(private); err != nil {
+	if err := checkPrivateKey(private); err != nil {
 		return Key{}, err
 	}
 	key, err := newKey(private)
@@ -141,11 +141,11 @@ func parseBlock(block *pem.Block) (any, error) {
 	return key, nil
 }
 
-// check refuses decoded keys that must not or cannot be used.
-func check(private any) error {
+// checkPrivateKey refuses decoded keys that must not or cannot be used.
+func checkPrivateKey(private any) error {
 	switch key := private.(type) {
 	case *rsa.PrivateKey:
-		if key.N.BitLen() < MinimumRSABits {
+		if key.N.BitLen() < MinRSABits {
 			return ErrShortRSA
 		}
 	case ed25519.PrivateKey, *ed25519.PrivateKey, *ecdsa.PrivateKey:
@@ -165,7 +165,7 @@ func isShortRSA(block *pem.Block) bool {
 		return false
 	}
 	_, err := asn1.Unmarshal(block.Bytes, &head)
-	return err == nil && head.N != nil && head.N.Sign() > 0 && head.N.BitLen() < MinimumRSABits
+	return err == nil && head.N != nil && head.N.Sign() > 0 && head.N.BitLen() < MinRSABits
 }
 
 // isDSA reports whether a PKCS#8 or OpenSSH container holds a DSA key, which the decoders do not support.

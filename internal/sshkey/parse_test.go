@@ -35,7 +35,7 @@ type keys struct {
 	ecdsa   map[string]*ecdsa.PrivateKey
 }
 
-func makeKeys(t testing.TB) keys {
+func newKeys(t testing.TB) keys {
 	t.Helper()
 	k := keys{ecdsa: map[string]*ecdsa.PrivateKey{}}
 	var err error
@@ -53,30 +53,30 @@ func makeKeys(t testing.TB) keys {
 	return k
 }
 
-func block(kind string, der []byte) []byte {
+func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-func pkcs1(key *rsa.PrivateKey) []byte {
-	return block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+func encodePKCS1(key *rsa.PrivateKey) []byte {
+	return pemBlock("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
 }
 
-func pkcs8(t testing.TB, key any) []byte {
+func encodePKCS8(t testing.TB, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block("PRIVATE KEY", der)
+	return pemBlock("PRIVATE KEY", der)
 }
 
-func sec1(t testing.TB, key *ecdsa.PrivateKey) []byte {
+func encodeSEC1(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block("EC PRIVATE KEY", der)
+	return pemBlock("EC PRIVATE KEY", der)
 }
 
 func openSSH(t testing.TB, key crypto.PrivateKey) []byte {
@@ -90,34 +90,34 @@ func openSSH(t testing.TB, key crypto.PrivateKey) []byte {
 
 // R-022, R-029, L-24, D-11
 func TestKeysThatAreAccepted(t *testing.T) {
-	k := makeKeys(t)
-	parameters := block("EC PARAMETERS", []byte{0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07})
+	k := newKeys(t)
+	parameters := pemBlock("EC PARAMETERS", []byte{0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07})
 	crlf := func(data []byte) []byte { return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")) }
 	for name, c := range map[string]struct {
 		pem       []byte
 		public    any
 		algorithm string
 	}{
-		"an RSA key in PKCS#1 form":      {pkcs1(k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
+		"an RSA key in PKCS#1 form":      {encodePKCS1(k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
 		"a key that Notepad has saved":   {append([]byte("\xef\xbb\xbf"), crlf(openSSH(t, k.ed25519))...), k.ed25519.Public(), "ssh-ed25519"},
-		"an RSA key in PKCS#8 form":      {pkcs8(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
+		"an RSA key in PKCS#8 form":      {encodePKCS8(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
 		"an RSA key in OpenSSH form":     {openSSH(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
-		"an Ed25519 key in PKCS#8 form":  {pkcs8(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
+		"an Ed25519 key in PKCS#8 form":  {encodePKCS8(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
 		"an Ed25519 key in OpenSSH form": {openSSH(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
-		"an ECDSA P-256 key in SEC 1 form": {sec1(t, k.ecdsa["P-256"]), k.ecdsa["P-256"].Public(),
+		"an ECDSA P-256 key in SEC 1 form": {encodeSEC1(t, k.ecdsa["P-256"]), k.ecdsa["P-256"].Public(),
 			"ecdsa-sha2-nistp256"},
-		"an ECDSA P-256 key with its parameters before": {append(parameters, sec1(t, k.ecdsa["P-256"])...),
+		"an ECDSA P-256 key with its parameters before": {append(parameters, encodeSEC1(t, k.ecdsa["P-256"])...),
 			k.ecdsa["P-256"].Public(), "ecdsa-sha2-nistp256"},
-		"an ECDSA P-384 key in PKCS#8 form": {pkcs8(t, k.ecdsa["P-384"]), k.ecdsa["P-384"].Public(),
+		"an ECDSA P-384 key in PKCS#8 form": {encodePKCS8(t, k.ecdsa["P-384"]), k.ecdsa["P-384"].Public(),
 			"ecdsa-sha2-nistp384"},
 		"an ECDSA P-521 key in OpenSSH form": {openSSH(t, k.ecdsa["P-521"]), k.ecdsa["P-521"].Public(),
 			"ecdsa-sha2-nistp521"},
-		"a key with the line ends of Windows": {crlf(pkcs1(k.rsa)), &k.rsa.PublicKey, "ssh-rsa"},
-		"a key between blank lines": {[]byte("\n \n" + string(pkcs1(k.rsa)) + "\n\n"),
+		"a key with the line ends of Windows": {crlf(encodePKCS1(k.rsa)), &k.rsa.PublicKey, "ssh-rsa"},
+		"a key between blank lines": {[]byte("\n \n" + string(encodePKCS1(k.rsa)) + "\n\n"),
 			&k.rsa.PublicKey, "ssh-rsa"},
 		"a key without the last newline": {bytes.TrimSpace(openSSH(t, k.ed25519)),
 			k.ed25519.Public(), "ssh-ed25519"},
-		"a key after a byte order mark and Windows lines": {append([]byte("\xef\xbb\xbf\r\n"), crlf(pkcs1(k.rsa))...),
+		"a key after a byte order mark and Windows lines": {append([]byte("\xef\xbb\xbf\r\n"), crlf(encodePKCS1(k.rsa))...),
 			&k.rsa.PublicKey, "ssh-rsa"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestKeysThatAreAccepted(t *testing.T) {
 
 // R-027, D-11: each wrong content has a separate error.
 func TestKeysThatAreRefused(t *testing.T) {
-	k := makeKeys(t)
-	good := pkcs1(k.rsa)
+	k := newKeys(t)
+	good := encodePKCS1(k.rsa)
 	public, _ := ssh.NewPublicKey(&k.rsa.PublicKey)
 	x25519, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -173,27 +173,27 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"a JSON object":            {[]byte(`{"key":"value"}`), sshkey.ErrNotPEM},
 		"base64 of a key":          {[]byte(base64.StdEncoding.EncodeToString(good)), sshkey.ErrEncodedTwice},
 		"an authorized_keys line":  {ssh.MarshalAuthorizedKey(public), sshkey.ErrPublicKey},
-		"a public key in PEM form": {block("PUBLIC KEY", []byte("x")), sshkey.ErrPublicKey},
+		"a public key in PEM form": {pemBlock("PUBLIC KEY", []byte("x")), sshkey.ErrPublicKey},
 		"a public key in RFC 4716 form": {[]byte("---- BEGIN SSH2 PUBLIC KEY ----\nAAAA\n---- END SSH2 PUBLIC KEY ----"),
 			sshkey.ErrPublicKey},
 		"an SSH certificate":             {[]byte("ssh-rsa-cert-v01@openssh.com AAAAB3 user"), sshkey.ErrCertificate},
-		"an X.509 certificate":           {block("CERTIFICATE", []byte("x")), sshkey.ErrCertificate},
+		"an X.509 certificate":           {pemBlock("CERTIFICATE", []byte("x")), sshkey.ErrCertificate},
 		"a PKCS#1 key with passphrase":   {encryptedPKCS1(), sshkey.ErrEncrypted},
-		"a PKCS#8 key with passphrase":   {block("ENCRYPTED PRIVATE KEY", []byte("x")), sshkey.ErrEncrypted},
+		"a PKCS#8 key with passphrase":   {pemBlock("ENCRYPTED PRIVATE KEY", []byte("x")), sshkey.ErrEncrypted},
 		"an OpenSSH key with passphrase": {encryptedOpenSSH(t, k.ed25519), sshkey.ErrEncrypted},
 		"a PuTTY key": {[]byte("PuTTY-User-Key-File-3: ssh-rsa\r\nEncryption: none\r\n"),
 			sshkey.ErrPuTTY},
-		"a DSA key":                              {block("DSA PRIVATE KEY", []byte("x")), sshkey.ErrDSA},
+		"a DSA key":                              {pemBlock("DSA PRIVATE KEY", []byte("x")), sshkey.ErrDSA},
 		"a DSA key in PKCS#8 form":               {dsaInPKCS8(t), sshkey.ErrDSA},
-		"an RSA key of 1024 bits":                {pkcs1(shortRSA(t)), sshkey.ErrShortRSA},
-		"an RSA key of 1024 bits in PKCS#8 form": {pkcs8(t, shortRSA(t)), sshkey.ErrShortRSA},
+		"an RSA key of 1024 bits":                {encodePKCS1(shortRSA(t)), sshkey.ErrShortRSA},
+		"an RSA key of 1024 bits in PKCS#8 form": {encodePKCS8(t, shortRSA(t)), sshkey.ErrShortRSA},
 		"an RSA key of 512 bits":                 {tinyRSA(t), sshkey.ErrShortRSA},
-		"an ECDSA key on P-224":                  {sec1(t, k.ecdsa["P-224"]), sshkey.ErrUnsupported},
-		"a key for key agreement":                {pkcs8(t, x25519), sshkey.ErrUnsupported},
-		"a PGP key":                              {block("PGP PRIVATE KEY BLOCK", []byte("x")), sshkey.ErrUnsupported},
+		"an ECDSA key on P-224":                  {encodeSEC1(t, k.ecdsa["P-224"]), sshkey.ErrUnsupported},
+		"a key for key agreement":                {encodePKCS8(t, x25519), sshkey.ErrUnsupported},
+		"a PGP key":                              {pemBlock("PGP PRIVATE KEY BLOCK", []byte("x")), sshkey.ErrUnsupported},
 		"a key cut in its middle":                {good[:len(good)/2], sshkey.ErrDamaged},
-		"a key with damaged content":             {block("RSA PRIVATE KEY", []byte("not DER")), sshkey.ErrDamaged},
-		"a damaged OpenSSH key": {block("OPENSSH PRIVATE KEY", []byte("openssh-key-v1\x00")),
+		"a key with damaged content":             {pemBlock("RSA PRIVATE KEY", []byte("not DER")), sshkey.ErrDamaged},
+		"a damaged OpenSSH key": {pemBlock("OPENSSH PRIVATE KEY", []byte("openssh-key-v1\x00")),
 			sshkey.ErrDamaged},
 		"two keys":                     {append(bytes.Clone(good), good...), sshkey.ErrTrailing},
 		"a key and something after it": {append(bytes.Clone(good), "rest"...), sshkey.ErrTrailing},
@@ -235,7 +235,7 @@ func dsaInPKCS8(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block("PRIVATE KEY", der)
+	return pemBlock("PRIVATE KEY", der)
 }
 
 func shortRSA(t *testing.T) *rsa.PrivateKey {
@@ -260,12 +260,12 @@ func tinyRSA(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block("RSA PRIVATE KEY", der)
+	return pemBlock("RSA PRIVATE KEY", der)
 }
 
 func TestAKeyNeverShows(t *testing.T) {
-	k := makeKeys(t)
-	key, err := sshkey.Parse(pkcs1(k.rsa))
+	k := newKeys(t)
+	key, err := sshkey.Parse(encodePKCS1(k.rsa))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,14 +301,14 @@ func TestErrorsContainNothingOfTheInput(t *testing.T) {
 		[]byte("-----BEGIN " + canary + "-----\nAAAA\n-----END " + canary + "-----\n"),
 		[]byte("PuTTY-User-Key-File-2: " + canary),
 		[]byte(canary + "-cert-v01@openssh.com AAAA"),
-		append(block("RSA PRIVATE KEY", []byte(canary)), canary...),
-		[]byte(base64.StdEncoding.EncodeToString(block("PRIVATE KEY", []byte(canary)))),
+		append(pemBlock("RSA PRIVATE KEY", []byte(canary)), canary...),
+		[]byte(base64.StdEncoding.EncodeToString(pemBlock("PRIVATE KEY", []byte(canary)))),
 		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Headers: map[string]string{canary: canary},
 			Bytes: []byte(canary)}),
 	}
 	for _, kind := range []string{"RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY",
 		"DSA PRIVATE KEY"} {
-		inputs = append(inputs, block(kind, []byte(canary)), block(kind, []byte("openssh-key-v1\x00"+canary)))
+		inputs = append(inputs, pemBlock(kind, []byte(canary)), pemBlock(kind, []byte("openssh-key-v1\x00"+canary)))
 	}
 	for _, input := range inputs {
 		_, err := sshkey.Parse(input)
@@ -322,11 +322,11 @@ func TestErrorsContainNothingOfTheInput(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	k := makeKeys(f)
+	k := newKeys(f)
 	for _, seed := range [][]byte{
-		nil, []byte(canary), pkcs1(k.rsa), pkcs8(f, k.ed25519), openSSH(f, k.ed25519), sec1(f, k.ecdsa["P-256"]),
+		nil, []byte(canary), encodePKCS1(k.rsa), encodePKCS8(f, k.ed25519), openSSH(f, k.ed25519), encodeSEC1(f, k.ecdsa["P-256"]),
 		encryptedPKCS1(), []byte("PuTTY-User-Key-File-3: x"), []byte("ssh-rsa AAAA"),
-		block("DSA PRIVATE KEY", []byte{0x30, 0}),
+		pemBlock("DSA PRIVATE KEY", []byte{0x30, 0}),
 	} {
 		f.Add(seed)
 	}

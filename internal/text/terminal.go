@@ -26,7 +26,7 @@ func (t *Terminal) Write(foreign []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pending := slices.Concat(t.partial, foreign)
-	whole := len(pending) - unfinished(pending)
+	whole := len(pending) - incompleteLength(pending)
 	t.partial = bytes.Clone(pending[whole:])
 	if _, err := io.WriteString(t.Out, PrintableLines(string(pending[:whole]))); err != nil {
 		return 0, err
@@ -34,8 +34,8 @@ func (t *Terminal) Write(foreign []byte) (int, error) {
 	return len(foreign), nil
 }
 
-// unfinished returns the number of bytes of an incomplete character at the end.
-func unfinished(content []byte) int {
+// incompleteLength returns the number of bytes of an incomplete character at the end.
+func incompleteLength(content []byte) int {
 	for length := 1; length < utf8.UTFMax && length <= len(content); length++ {
 		if end := content[len(content)-length:]; utf8.RuneStart(end[0]) {
 			if utf8.FullRune(end) {

@@ -22,8 +22,8 @@ func Printable(text string) string {
 	return strings.TrimSpace(clean)
 }
 
-// Shortened returns a text of at most the given number of bytes, cut at the boundary of a character.
-func Shortened(text string, most int) string {
+// Shorten returns a text of at most the given number of bytes, cut at the boundary of a character.
+func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -38,7 +38,7 @@ func Shortened(text string, most int) string {
 // Plain returns a foreign text in a form that is safe in a terminal: one line without control characters,
 // limited to a number of bytes.
 func Plain(foreign string, most int) string {
-	plain := Shortened(Printable(foreign), most)
+	plain := Shorten(Printable(foreign), most)
 	if len(plain) < len(foreign) {
 		return strings.Clone(plain) // otherwise the complete foreign text might stay in memory
 	}
@@ -53,8 +53,8 @@ func Sentence(text string) string {
 	return text + "."
 }
 
-// Counted returns a number with its noun. The default plural of a noun has an s.
-func Counted(n int, singular string, plural ...string) string {
+// Pluralize returns a number with its noun. The default plural of a noun has an s.
+func Pluralize(n int, singular string, plural ...string) string {
 	switch {
 	case n == 1:
 		return "1 " + singular
@@ -64,5 +64,5 @@ func Counted(n int, singular string, plural ...string) string {
 	return fmt.Sprintf("%d %ss", n, singular)
 }
 
-// Mebibytes returns a number of bytes in MiB.
-func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+// FormatMebibytes returns a number of bytes in MiB.
+func FormatMebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// longestHeader is the maximum size of the parsed header, in bytes: the longest RSA key that SSH servers accept
+// maxHeaderBytes is the maximum size of the parsed header, in bytes: the longest RSA key that SSH servers accept
 // takes 2.8 KiB.
-const longestHeader = 8 << 10
+const maxHeaderBytes = 8 << 10
 
 // wrappers lists the possible lines before the header, which select the interpreter of the platform's agent.
 var wrappers = []string{"<powershell>", "#ps1_sysnative"}
@@ -33,43 +33,43 @@ func ParseHeader(script []byte) (Settings, error) {
 }
 
 func parseHeader(script []byte) (s Settings, err error) {
-	if len(script) > longestHeader {
-		script = script[:longestHeader]
+	if len(script) > maxHeaderBytes {
+		script = script[:maxHeaderBytes]
 	}
 	lines := header{rest: script}
-	if slices.Contains(wrappers, lines.peek()) {
-		_, _ = lines.next("")
+	if slices.Contains(wrappers, lines.peekLine()) {
+		_, _ = lines.nextLine("")
 	}
-	version, err := lines.next("# windows-user-data ")
+	version, err := lines.nextLine("# windows-user-data ")
 	if err != nil {
 		return s, err
 	}
-	if s.Version, err = number(version, 1, 1<<20); err != nil {
+	if s.Version, err = parseNumber(version, 1, 1<<20); err != nil {
 		return s, fmt.Errorf("version: %w", err)
 	}
 	if s.Version != Version {
 		return s, fmt.Errorf("its version is %d, but only %d is supported", s.Version, Version)
 	}
-	if s.User, err = lines.next("# user: "); err != nil {
+	if s.User, err = lines.nextLine("# user: "); err != nil {
 		return s, err
 	}
 	if !userName.MatchString(s.User) {
 		return s, fmt.Errorf("%q is not a user name", s.User)
 	}
-	if s.PublicKey, err = lines.next("# public-key: "); err != nil {
+	if s.PublicKey, err = lines.nextLine("# public-key: "); err != nil {
 		return s, err
 	}
 	if err := checkKey(s.PublicKey); err != nil {
 		return s, err
 	}
-	list, err := lines.next("# ports: ")
+	list, err := lines.nextLine("# ports: ")
 	if err != nil {
 		return s, err
 	}
 	if s.Ports, err = parsePorts(list); err != nil {
 		return s, err
 	}
-	if end, err := lines.next("# end of header"); err != nil || end != "" {
+	if end, err := lines.nextLine("# end of header"); err != nil || end != "" {
 		return s, errors.Join(errors.New("the header has no end"), err)
 	}
 	return s, nil
@@ -78,14 +78,14 @@ func parseHeader(script []byte) (s Settings, err error) {
 // header holds the remaining lines of a script.
 type header struct{ rest []byte }
 
-// peek returns the next line, without the newline.
-func (h *header) peek() string {
+// peekLine returns the next line, without the newline.
+func (h *header) peekLine() string {
 	line, _, _ := bytes.Cut(h.rest, []byte("\n"))
 	return string(line)
 }
 
-// next consumes a line and returns the text after the given beginning.
-func (h *header) next(beginning string) (string, error) {
+// nextLine consumes a line and returns the text after the given beginning.
+func (h *header) nextLine(beginning string) (string, error) {
 	line, rest, ended := bytes.Cut(h.rest, []byte("\n"))
 	value, found := strings.CutPrefix(string(line), beginning)
 	if !ended || !found {
@@ -112,7 +112,7 @@ func parsePorts(list string) ([]int, error) {
 	var ports []int
 	least := 1
 	for text := range strings.SplitSeq(list, " ") {
-		port, err := number(text, least, 65535)
+		port, err := parseNumber(text, least, 65535)
 		if err != nil {
 			return nil, fmt.Errorf("ports: %w", err)
 		}
@@ -122,8 +122,8 @@ func parsePorts(list string) ([]int, error) {
 	return ports, nil
 }
 
-// number reads a decimal number in canonical form.
-func number(text string, least, most int) (int, error) {
+// parseNumber reads a decimal number in canonical form.
+func parseNumber(text string, least, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || strconv.Itoa(n) != text || n < least || n > most {
 		return 0, fmt.Errorf("%q is not a number from %d to %d", text, least, most)

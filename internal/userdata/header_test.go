@@ -49,7 +49,7 @@ func TestParseHeader(t *testing.T) {
 		"a header that is cut":                 header1[:len(header1)-1],
 		"a header that does not end":           replaced("# end of header\n", ""),
 		"lines that end as on Windows":         strings.ReplaceAll(header1, "\n", "\r\n"),
-		"a header that is not at the front":    strings.Repeat(" ", longestHeader) + header1,
+		"a header that is not at the front":    strings.Repeat(" ", maxHeaderBytes) + header1,
 		"a header as the cloud has encoded it": "PHBvd2Vyc2hlbGw+Cg==",
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestParseHeader(t *testing.T) {
 // ParseHeader accepts only headers that Generate could have written, and loses or adds nothing.
 func FuzzParseHeader(f *testing.F) {
 	for _, platform := range platforms {
-		f.Add([]byte(generate(f, platform)))
+		f.Add([]byte(mustGenerate(f, platform)))
 	}
 	f.Add([]byte(header1))
 	f.Fuzz(func(t *testing.T, script []byte) {

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // publicLine is a public key. Its private key was discarded.
 const publicLine = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPwR8Rz6xlBy/9Ow9z7Rsd/mN7N/NvVlDcHzGDFdCPgR"
 
-// longestKey returns the longest RSA key that OpenSSH accepts: 16384 bits.
-func longestKey() ssh.PublicKey {
+// maxLengthKey returns the longest RSA key that OpenSSH accepts: 16384 bits.
+func maxLengthKey() ssh.PublicKey {
 	modulus := slices.Concat([]byte{0, 0x80}, make([]byte, 2046), []byte{1})
 	blob := ssh.Marshal(struct {
 		Type              string
@@ -41,7 +41,7 @@ func publicKey(t testing.TB) ssh.PublicKey {
 	return key
 }
 
-func generate(t testing.TB, platform string) string {
+func mustGenerate(t testing.TB, platform string) string {
 	t.Helper()
 	script, err := Generate(platform, publicKey(t))
 	if err != nil {
@@ -57,9 +57,9 @@ var platforms = []string{"AWS", "Azure", "GCP", "Nutanix", "VSphere", "None"}
 func TestGoldenScripts(t *testing.T) {
 	scripts := map[string]string{}
 	for _, platform := range platforms {
-		scripts[strings.ToLower(platform)] = generate(t, platform)
+		scripts[strings.ToLower(platform)] = mustGenerate(t, platform)
 	}
-	long, err := Generate("AWS", longestKey())
+	long, err := Generate("AWS", maxLengthKey())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestScripts(t *testing.T) {
 		"VSphere": {"#ps1_sysnative\n", ""},
 	}
 	for _, platform := range platforms {
-		script := generate(t, platform)
+		script := mustGenerate(t, platform)
 		t.Run(platform+": it is in the form that is run there, and the rest is the same everywhere but for the user", func(t *testing.T) {
 			form := wrapped[platform]
 			inner, begins := strings.CutPrefix(script, form[0])
@@ -102,7 +102,7 @@ func TestScripts(t *testing.T) {
 				t.Fatalf("it is not within %q", form)
 			}
 			same := strings.ReplaceAll(strings.ReplaceAll(inner, "'"+User(platform)+"'", "'Administrator'"), "# user: "+User(platform)+"\n", "# user: Administrator\n")
-			if strings.TrimSpace(same) != strings.TrimSpace(generate(t, "None")) {
+			if strings.TrimSpace(same) != strings.TrimSpace(mustGenerate(t, "None")) {
 				t.Errorf("it is another script:\n%s", inner)
 			}
 			if strings.ContainsAny(inner, "<>") && regexp.MustCompile(`</?(powershell|script|persist|detach)>`).MatchString(inner) {
@@ -128,7 +128,7 @@ func TestScripts(t *testing.T) {
 			}
 		})
 	}
-	script := generate(t, "AWS")
+	script := mustGenerate(t, "AWS")
 	t.Run("the rule for 10250 is the one of the guides", func(t *testing.T) { // R-193
 		if !strings.Contains(script, "New-NetFirewallRule -DisplayName ContainerLogsPort -LocalPort 10250 -Enabled True -Direction Inbound -Protocol TCP -Action Allow -EdgeTraversalPolicy Allow") {
 			t.Error("it is not there")
@@ -145,7 +145,7 @@ func TestScripts(t *testing.T) {
 		}
 	})
 	t.Run("it fits into what EC2 takes, with the longest key", func(t *testing.T) {
-		long, err := Generate("AWS", longestKey())
+		long, err := Generate("AWS", maxLengthKey())
 		if err != nil || len(long) > 16<<10 {
 			t.Errorf("%d bytes, error %v", len(long), err)
 		}
@@ -154,18 +154,18 @@ func TestScripts(t *testing.T) {
 		}
 	})
 	t.Run("equal inputs give equal scripts, so that nothing is written without need", func(t *testing.T) {
-		if generate(t, "AWS") != script {
+		if mustGenerate(t, "AWS") != script {
 			t.Error("it differs")
 		}
 	})
 	t.Run("another key is another script", func(t *testing.T) {
-		other, err := Generate("AWS", longestKey())
+		other, err := Generate("AWS", maxLengthKey())
 		if err != nil || string(other) == script {
 			t.Errorf("it is the same, or error %v", err)
 		}
 	})
 	t.Run("platforms that nobody has heard of get the plain form", func(t *testing.T) {
-		if generate(t, "Mainframe") != generate(t, "None") || generate(t, "") != generate(t, "None") {
+		if mustGenerate(t, "Mainframe") != mustGenerate(t, "None") || mustGenerate(t, "") != mustGenerate(t, "None") {
 			t.Error("they get another")
 		}
 	})
@@ -179,7 +179,7 @@ func TestScripts(t *testing.T) {
 // This test applies the pattern of the script to sshd_config. It assumes only the replacement of .NET, which
 // for this pattern behaves like Go's.
 func TestTheScriptLeavesNoPasswords(t *testing.T) {
-	script := generate(t, "AWS")
+	script := mustGenerate(t, "AWS")
 	found := regexp.MustCompile(`\[regex\]::Replace\(\$text, '(.*)', \$line\)`).FindStringSubmatch(script)
 	if found == nil || !strings.Contains(script, "$line = 'PasswordAuthentication no'\n") ||
 		!strings.Contains(script, "if (-not $changed.StartsWith($line, [StringComparison]::Ordinal)) { $changed = \"$line`r`n$changed\" }") {

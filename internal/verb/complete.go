@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Complete returns an error if the last line of an agent command lacks a required part. The host is not trusted
+// CheckComplete returns an error if the last line of an agent command lacks a required part. The host is not trusted
 // to send genuine output of the agent.
-func Complete(name Name, last Line) error {
+func CheckComplete(name Name, last Line) error {
 	if last.Type == TypeRebooting && slices.Contains([]Name{Apply, Remove, Rollback, Reboot}, name) {
 		return nil
 	}

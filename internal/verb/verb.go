@@ -108,9 +108,9 @@ type Result struct {
 	NotRestored []string `json:"notRestored,omitempty"`
 	// Collected is the result of collect, with Facts.
 	Collected *Collected `json:"collected,omitempty"`
-	// NoFallback is the reason that the previous NodeSpec could not be kept as requested by the operator; empty
+	// NoRollbackReason is the reason that the previous NodeSpec could not be kept as requested by the operator; empty
 	// if it was kept. Of apply.
-	NoFallback string `json:"noFallback,omitempty"`
+	NoRollbackReason string `json:"noFallback,omitempty"`
 }
 
 // CheckResult is the result of one check.

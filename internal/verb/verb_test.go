@@ -108,7 +108,7 @@ func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
 		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Commit: false, verb.Apply: true, verb.Remove: true,
 		verb.Rollback: true, verb.Reboot: true,
 	} {
-		if err := verb.Complete(name, restarts); (err == nil) != allowed {
+		if err := verb.CheckComplete(name, restarts); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -53,12 +53,12 @@ func Start(config *rest.Config) (*Proxy, error) {
 	forward := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
 		Rewrite:        func(request *httputil.ProxyRequest) { request.SetURL(target) },
-		ModifyResponse: p.answer,
+		ModifyResponse: p.modifyResponse,
 		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = &http.Server{ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !p.refuse(w, r) && !p.lag(w, r) {
+			if !p.refuseRequest(w, r) && !p.applyStaleList(w, r) {
 				forward.ServeHTTP(w, r)
 			}
 		})}
@@ -88,7 +88,7 @@ func (p *Proxy) Add(resource string, fault Fault) (remove func()) {
 	active := &activeFault{Fault: fault, resource: resource}
 	p.mu.Lock()
 	p.faults = append(p.faults, active)
-	p.change()
+	p.notifyWatches()
 	p.mu.Unlock()
 	if fault.Refuse {
 		p.BreakWatches(resource)
@@ -97,12 +97,12 @@ func (p *Proxy) Add(resource string, fault Fault) (remove func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.faults = slices.DeleteFunc(p.faults, func(each *activeFault) bool { return each == active })
-		p.change()
+		p.notifyWatches()
 	})
 }
 
-// change wakes the watches. The caller holds the lock.
-func (p *Proxy) change() {
+// notifyWatches wakes the watches. The caller holds the lock.
+func (p *Proxy) notifyWatches() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }

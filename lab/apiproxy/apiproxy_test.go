@@ -20,13 +20,13 @@ import (
 // server is a fake API server with scripted watch events and a counter for changes.
 type server struct {
 	*httptest.Server
-	say     chan string
-	changes atomic.Int32
+	eventLines chan string
+	changes    atomic.Int32
 }
 
 func newServer(t *testing.T) (*server, *Proxy) {
 	t.Helper()
-	s := &server{say: make(chan string)}
+	s := &server{eventLines: make(chan string)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			s.changes.Add(1)
@@ -39,7 +39,7 @@ func newServer(t *testing.T) (*server, *Proxy) {
 		w.(http.Flusher).Flush()
 		for {
 			select {
-			case text := <-s.say:
+			case text := <-s.eventLines:
 				fmt.Fprintln(w, text)
 				w.(http.Flusher).Flush()
 			case <-r.Context().Done():
@@ -60,7 +60,7 @@ func newServer(t *testing.T) (*server, *Proxy) {
 	return s, p
 }
 
-func (p *Proxy) request(t *testing.T, method, path string) (code int, body string, err error) {
+func (p *Proxy) sendRequest(t *testing.T, method, path string) (code int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, p.Through(&rest.Config{}).Host+path, http.NoBody)
 	if err != nil {
@@ -75,8 +75,8 @@ func (p *Proxy) request(t *testing.T, method, path string) (code int, body strin
 	return response.StatusCode, string(text), err
 }
 
-// watch returns the lines that a watch receives, until the test ends.
-func (p *Proxy) watch(t *testing.T, path string) <-chan string {
+// startWatch returns the lines that a watch receives, until the test ends.
+func (p *Proxy) startWatch(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -107,14 +107,14 @@ const (
 func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 	s, p := newServer(t)
 	t.Run("without a fault everything passes", func(t *testing.T) {
-		if code, body, err := p.request(t, http.MethodPut, nodes+"/a"); code != 200 || body != "done" || err != nil {
+		if code, body, err := p.sendRequest(t, http.MethodPut, nodes+"/a"); code != 200 || body != "done" || err != nil {
 			t.Errorf("got %d %q, %v", code, body, err)
 		}
 	})
 	t.Run("failing requests are not passed on, and say so as the API server does", func(t *testing.T) {
 		before := s.changes.Load()
 		defer p.Add("nodes", Fault{Fail: true})()
-		code, body, err := p.request(t, http.MethodPut, nodes+"/a/status")
+		code, body, err := p.sendRequest(t, http.MethodPut, nodes+"/a/status")
 		var status metav1.Status
 		if code != 500 || err != nil || json.Unmarshal([]byte(body), &status) != nil || status.Reason != metav1.StatusReasonInternalError {
 			t.Errorf("got %d %q, %v", code, body, err)
@@ -122,7 +122,7 @@ func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 		if s.changes.Load() != before {
 			t.Error("it was passed on")
 		}
-		if code, _, err := p.request(t, http.MethodPut, csrs+"/a"); code != 200 || err != nil {
+		if code, _, err := p.sendRequest(t, http.MethodPut, csrs+"/a"); code != 200 || err != nil {
 			t.Errorf("another resource is spoiled as well: %d, %v", code, err)
 		}
 	})
@@ -130,20 +130,20 @@ func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 		defer p.Add("nodes", Fault{Conflict: true, Every: 2})()
 		var codes []string
 		for range 4 {
-			code, _, _ := p.request(t, http.MethodPatch, nodes+"/a")
+			code, _, _ := p.sendRequest(t, http.MethodPatch, nodes+"/a")
 			codes = append(codes, fmt.Sprint(code))
 		}
 		if got := strings.Join(codes, " "); got != "200 409 200 409" {
 			t.Error(got)
 		}
-		if code, _, _ := p.request(t, http.MethodGet, nodes+"/a"); code != 200 {
+		if code, _, _ := p.sendRequest(t, http.MethodGet, nodes+"/a"); code != 200 {
 			t.Errorf("a read got %d", code)
 		}
 	})
 	t.Run("a lost answer is one to a change that was done", func(t *testing.T) {
 		before := s.changes.Load()
 		defer p.Add("nodes", Fault{LoseAnswers: true})()
-		if code, _, err := p.request(t, http.MethodPatch, nodes+"/a"); err == nil {
+		if code, _, err := p.sendRequest(t, http.MethodPatch, nodes+"/a"); err == nil {
 			t.Errorf("it was answered with %d", code)
 		}
 		if s.changes.Load() != before+1 {
@@ -157,21 +157,21 @@ func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 			nodes:                        "done", nodes + "/a": "done", nodes + "?resourceVersion=9": "doneresourceVersion=9",
 			csrs + "?resourceVersion=0": "doneresourceVersion=0",
 		} {
-			if code, body, err := p.request(t, http.MethodGet, path); code != 200 || body != want || err != nil {
+			if code, body, err := p.sendRequest(t, http.MethodGet, path); code != 200 || body != want || err != nil {
 				t.Errorf("%s: %d %q, %v", path, code, body, err)
 			}
 		}
-		if code, _, _ := p.request(t, http.MethodGet, nodes+"?watch=true&sendInitialEvents=true"); code != 422 {
+		if code, _, _ := p.sendRequest(t, http.MethodGet, nodes+"?watch=true&sendInitialEvents=true"); code != 422 {
 			t.Errorf("a watch that begins with a list got %d", code)
 		}
 	})
 	t.Run("a refusal breaks requests", func(t *testing.T) {
 		remove := p.Add("", Fault{Refuse: true})
-		if code, _, err := p.request(t, http.MethodGet, nodes); err == nil {
+		if code, _, err := p.sendRequest(t, http.MethodGet, nodes); err == nil {
 			t.Errorf("it was answered with %d", code)
 		}
 		remove()
-		if code, _, err := p.request(t, http.MethodGet, nodes); code != 200 || err != nil {
+		if code, _, err := p.sendRequest(t, http.MethodGet, nodes); code != 200 || err != nil {
 			t.Errorf("after it: %d, %v", code, err)
 		}
 	})
@@ -179,11 +179,11 @@ func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 
 func TestAProxyHoldsWatchesBack(t *testing.T) {
 	s, p := newServer(t)
-	lines := p.watch(t, nodes)
+	lines := p.startWatch(t, nodes)
 	t.Run("a held watch tells everything afterward", func(t *testing.T) {
 		remove := p.Add("nodes", Fault{Hold: true})
-		s.say <- "first"
-		s.say <- "second"
+		s.eventLines <- "first"
+		s.eventLines <- "second"
 		select {
 		case line := <-lines:
 			t.Errorf("it told %q", line)
@@ -198,7 +198,7 @@ func TestAProxyHoldsWatchesBack(t *testing.T) {
 		defer p.Add(Resource(csrs), Fault{Delay: time.Hour})()
 		defer p.Add("nodes", Fault{Delay: 50 * time.Millisecond})()
 		began := time.Now()
-		s.say <- "third"
+		s.eventLines <- "third"
 		if line := <-lines; line != "third" || time.Since(began) < 50*time.Millisecond {
 			t.Errorf("it told %q after %s", line, time.Since(began))
 		}

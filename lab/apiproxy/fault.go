@@ -35,41 +35,41 @@ type activeFault struct {
 	met      atomic.Int64 // requests that matched the fault
 }
 
-func (f *activeFault) concerns(resource string) bool {
+func (f *activeFault) isForResource(resource string) bool {
 	return f.resource == "" || f.resource == resource
 }
 
-// turn reports whether this request is the n-th one.
-func (f *activeFault) turn() bool { return f.met.Add(1)%int64(max(1, f.Every)) == 0 }
+// isNthRequest reports whether this request is the n-th one.
+func (f *activeFault) isNthRequest() bool { return f.met.Add(1)%int64(max(1, f.Every)) == 0 }
 
 var errLost = errors.New("the answer is lost")
 
-// matching returns the active faults of a kind for a request.
-func (p *Proxy) matching(r *http.Request, kind func(Fault) bool) (found []*activeFault) {
+// findFaults returns the active faults of a kind for a request.
+func (p *Proxy) findFaults(r *http.Request, kind func(Fault) bool) (found []*activeFault) {
 	resource := Resource(r.URL.Path)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.faults {
-		if f.concerns(resource) && kind(f.Fault) {
+		if f.isForResource(resource) && kind(f.Fault) {
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-// refuse responds to a request that is not forwarded, and reports whether it did.
-func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request) bool {
-	if len(p.matching(r, func(f Fault) bool { return f.Refuse })) > 0 {
+// refuseRequest responds to a request that is not forwarded, and reports whether it did.
+func (p *Proxy) refuseRequest(w http.ResponseWriter, r *http.Request) bool {
+	if len(p.findFaults(r, func(f Fault) bool { return f.Refuse })) > 0 {
 		panic(http.ErrAbortHandler)
 	}
-	for _, f := range p.matching(r, func(f Fault) bool { return f.Fail || f.Conflict && changes(r) }) {
+	for _, f := range p.findFaults(r, func(f Fault) bool { return f.Fail || f.Conflict && isUpdateRequest(r) }) {
 		switch {
-		case !f.turn():
+		case !f.isNthRequest():
 		case f.Fail:
-			respond(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: request timed out")
+			writeStatus(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: request timed out")
 			return true
 		default:
-			respond(w, http.StatusConflict, metav1.StatusReasonConflict,
+			writeStatus(w, http.StatusConflict, metav1.StatusReasonConflict,
 				"Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again")
 			return true
 		}
@@ -77,17 +77,19 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// changes reports whether a request changes an existing object.
-func changes(r *http.Request) bool { return r.Method == http.MethodPut || r.Method == http.MethodPatch }
+// isUpdateRequest reports whether a request changes an existing object.
+func isUpdateRequest(r *http.Request) bool {
+	return r.Method == http.MethodPut || r.Method == http.MethodPatch
+}
 
-// watches reports whether a request is a watch.
-func watches(r *http.Request) bool {
+// isWatchRequest reports whether a request is a watch.
+func isWatchRequest(r *http.Request) bool {
 	watch := r.URL.Query().Get("watch")
 	return watch == "true" || watch == "1"
 }
 
-// respond sends a response in the form of the API server.
-func respond(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+// writeStatus sends a response in the form of the API server.
+func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
@@ -95,18 +97,18 @@ func respond(w http.ResponseWriter, code int, reason metav1.StatusReason, messag
 	_ = json.NewEncoder(w).Encode(status) // the client may have disconnected
 }
 
-// answer applies faults to a response of the API server.
-func (p *Proxy) answer(response *http.Response) error {
+// modifyResponse applies faults to a response of the API server.
+func (p *Proxy) modifyResponse(response *http.Response) error {
 	r := response.Request
-	if watches(r) {
+	if isWatchRequest(r) {
 		response.Body = p.newWatchBody(response.Body, Resource(r.URL.Path))
 		return nil
 	}
 	if r.Method == http.MethodGet {
 		return nil
 	}
-	for _, f := range p.matching(r, func(f Fault) bool { return f.LoseAnswers }) {
-		if f.turn() {
+	for _, f := range p.findFaults(r, func(f Fault) bool { return f.LoseAnswers }) {
+		if f.isNthRequest() {
 			_ = response.Body.Close() // the body is unused
 			return errLost
 		}

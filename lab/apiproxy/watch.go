@@ -21,9 +21,9 @@ type watchBody struct {
 }
 
 type chunk struct {
-	came time.Time
-	data []byte
-	err  error
+	receivedAt time.Time
+	data       []byte
+	err        error
 }
 
 func (p *Proxy) newWatchBody(source io.ReadCloser, resource string) *watchBody {
@@ -33,22 +33,22 @@ func (p *Proxy) newWatchBody(source io.ReadCloser, resource string) *watchBody {
 	p.watches[b] = struct{}{}
 	// A watch that was requested before a refusal and answered after the refusal is not among the watches that
 	// the refusal ended.
-	refused := slices.ContainsFunc(p.faults, func(f *activeFault) bool { return f.Refuse && f.concerns(resource) })
+	refused := slices.ContainsFunc(p.faults, func(f *activeFault) bool { return f.Refuse && f.isForResource(resource) })
 	p.mu.Unlock()
-	go b.receive()
+	go b.readSource()
 	if refused {
 		_ = b.Close() // the purpose of the refusal
 	}
 	return b
 }
 
-// receive reads until the source ends, which happens when the body is closed.
-func (b *watchBody) receive() {
+// readSource reads until the source ends, which happens when the body is closed.
+func (b *watchBody) readSource() {
 	for {
 		data := make([]byte, 16<<10)
 		n, err := b.source.Read(data)
 		select {
-		case b.chunks <- chunk{came: time.Now(), data: data[:n], err: err}:
+		case b.chunks <- chunk{receivedAt: time.Now(), data: data[:n], err: err}:
 		case <-b.closed:
 			return
 		}
@@ -63,7 +63,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 	for len(b.rest) == 0 && b.err == nil {
 		select {
 		case c := <-b.chunks:
-			if !b.await(c.came) {
+			if !b.awaitRelease(c.receivedAt) {
 				return 0, net.ErrClosed
 			}
 			b.rest, b.err = c.data, c.err
@@ -78,10 +78,10 @@ func (b *watchBody) Read(p []byte) (int, error) {
 	return 0, b.err
 }
 
-// await waits until data that arrived at a time may be released; false if the body was closed before.
-func (b *watchBody) await(came time.Time) bool {
+// awaitRelease waits until data that arrived at a time may be released; false if the body was closed before.
+func (b *watchBody) awaitRelease(came time.Time) bool {
 	for {
-		hold, delay, changed := b.proxy.pace(b.resource)
+		hold, delay, changed := b.proxy.currentWatchDelay(b.resource)
 		left := time.Until(came.Add(delay))
 		if !hold && left <= 0 {
 			return true
@@ -99,12 +99,12 @@ func (b *watchBody) await(came time.Time) bool {
 	}
 }
 
-// pace returns the current faults of the watches of a resource, and a channel that is closed when they change.
-func (p *Proxy) pace(resource string) (hold bool, delay time.Duration, changed <-chan struct{}) {
+// currentWatchDelay returns the current faults of the watches of a resource, and a channel that is closed when they change.
+func (p *Proxy) currentWatchDelay(resource string) (hold bool, delay time.Duration, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.faults {
-		if f.concerns(resource) {
+		if f.isForResource(resource) {
 			hold, delay = hold || f.Hold, max(delay, f.Delay)
 		}
 	}

@@ -46,13 +46,13 @@ func (e Event) Resource() string {
 	return e.Object.Resource + "/" + e.Object.Subresource
 }
 
-// Forbidden reports whether RBAC denied the request, or a later check found a missing right.
-func (e Event) Forbidden() bool {
+// IsForbidden reports whether RBAC denied the request, or a later check found a missing right.
+func (e Event) IsForbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
 }
 
-// longestLine is the maximum length of a line: the log contains no request bodies.
-const longestLine = 1 << 20
+// maxLineLength is the maximum length of a line: the log contains no request bodies.
+const maxLineLength = 1 << 20
 
 // Log is the file that the API server appends to. The zero offset is its beginning. When the file is full, the
 // API server renames the file and starts another one: both are read.
@@ -79,7 +79,7 @@ func OpenAtEnd(path string) (*Log, error) {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	// The last line may be incomplete: it is read again completely.
-	last := min(info.Size(), longestLine)
+	last := min(info.Size(), maxLineLength)
 	end := make([]byte, last)
 	if _, err := file.ReadAt(end, info.Size()-last); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read the audit log: %w", err)
@@ -90,7 +90,7 @@ func OpenAtEnd(path string) (*Log, error) {
 // Next returns the events since the last call.
 func (l *Log) Next() ([]Event, error) {
 	var events []Event
-	paths, err := l.unread()
+	paths, err := l.unreadFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ func (l *Log) Next() ([]Event, error) {
 	return events, nil
 }
 
-// unread returns the files that may contain unread data, oldest first: more than one if the first was renamed.
-func (l *Log) unread() ([]string, error) {
+// unreadFiles returns the files that may contain unread data, oldest first: more than one if the first was renamed.
+func (l *Log) unreadFiles() ([]string, error) {
 	present, err := os.Stat(l.path)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
@@ -153,11 +153,11 @@ func (l *Log) read(path string, same bool) ([]Event, error) {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	l.offset += int64(len(data))
-	return l.take(data)
+	return l.parseLines(data)
 }
 
-// take parses the complete lines and keeps the rest for the next call.
-func (l *Log) take(data []byte) ([]Event, error) {
+// parseLines parses the complete lines and keeps the rest for the next call.
+func (l *Log) parseLines(data []byte) ([]Event, error) {
 	var events []Event
 	l.rest = append(l.rest, data...)
 	for {

@@ -36,7 +36,7 @@ func TestLog(t *testing.T) {
 	add(line)
 	t.Run("an event says who did what to which object", func(t *testing.T) {
 		event := next(1)[0]
-		if event.Verb != "patch" || event.Resource() != "nodes/status" || event.Object.Name != "a" || event.User.Username != "somebody" || event.Forbidden() {
+		if event.Verb != "patch" || event.Resource() != "nodes/status" || event.Object.Name != "a" || event.User.Username != "somebody" || event.IsForbidden() {
 			t.Errorf("got %+v", event)
 		}
 	})
@@ -49,7 +49,7 @@ func TestLog(t *testing.T) {
 	t.Run("what RBAC or a check after it refused was forbidden", func(t *testing.T) {
 		add(`{"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n" + `{"responseStatus":{"code":403}}` + "\n")
 		for _, event := range next(2) {
-			if !event.Forbidden() {
+			if !event.IsForbidden() {
 				t.Errorf("%+v", event)
 			}
 		}
@@ -101,7 +101,7 @@ func TestLog(t *testing.T) {
 		}
 	})
 	t.Run("an invalid log is an error", func(t *testing.T) {
-		if _, err := Open(path).take([]byte("x\n")); err == nil {
+		if _, err := Open(path).parseLines([]byte("x\n")); err == nil {
 			t.Error("it is not")
 		}
 	})

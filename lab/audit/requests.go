@@ -34,17 +34,17 @@ func (r *Requests) Update() error {
 		return err
 	}
 	for _, event := range events {
-		r.count(event)
+		r.countEvent(event)
 	}
 	return nil
 }
 
-func (r *Requests) count(event Event) {
+func (r *Requests) countEvent(event Event) {
 	if event.User.Username != r.user || event.Verb == "watch" ||
 		event.Object.Resource == "leases" && event.Object.APIGroup == "coordination.k8s.io" {
 		return
 	}
-	if event.Writes() {
+	if event.IsWrite() {
 		r.Writes++
 		if event.Response.Code == http.StatusConflict {
 			r.Conflicts++
@@ -59,8 +59,8 @@ func (r *Requests) count(event Event) {
 	r.Kinds[event.Verb+" "+what]++
 }
 
-// Writes reports whether the request is a write.
-func (e Event) Writes() bool {
+// IsWrite reports whether the request is a write.
+func (e Event) IsWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 }
 

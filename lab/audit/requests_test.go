@@ -9,7 +9,7 @@ import (
 
 const operatorUser = "system:serviceaccount:ns:operator"
 
-func request(user, verb, group, resource, subresource string) string {
+func formatRequest(user, verb, group, resource, subresource string) string {
 	return fmt.Sprintf(`{"kind":"Event","verb":%q,"user":{"username":%q},"objectRef":{"apiGroup":%q,"resource":%q,"subresource":%q}}`+"\n",
 		verb, user, group, resource, subresource)
 }
@@ -36,16 +36,16 @@ func TestRequests(t *testing.T) {
 	if err := a.Update(); err == nil {
 		t.Error("a log that is not there is no error")
 	}
-	add(request(operatorUser, "get", "", "nodes", "") + request(operatorUser, "patch", "", "nodes", "status"))
+	add(formatRequest(operatorUser, "get", "", "nodes", "") + formatRequest(operatorUser, "patch", "", "nodes", "status"))
 	expect(1, 1)
 	t.Run("requests of others are not counted, and neither are leases and watches", func(t *testing.T) {
-		add(request("system:admin", "patch", "", "nodes", "") + request(operatorUser+"-2", "create", "", "events", "") +
-			request(operatorUser, "update", "coordination.k8s.io", "leases", "") +
-			request(operatorUser, "watch", "", "nodes", ""))
+		add(formatRequest("system:admin", "patch", "", "nodes", "") + formatRequest(operatorUser+"-2", "create", "", "events", "") +
+			formatRequest(operatorUser, "update", "coordination.k8s.io", "leases", "") +
+			formatRequest(operatorUser, "watch", "", "nodes", ""))
 		expect(1, 1)
 	})
 	t.Run("a line that is half written is counted when it is whole", func(t *testing.T) {
-		line := request(operatorUser, "create", "events.k8s.io", "events", "")
+		line := formatRequest(operatorUser, "create", "events.k8s.io", "events", "")
 		add(line[:40])
 		expect(1, 1)
 		add(line[40:])
@@ -53,10 +53,10 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("every request is counted by what it is, the most frequent first", func(t *testing.T) {
 		for _, verb := range []string{"update", "delete", "deletecollection"} {
-			add(request(operatorUser, verb, "", "nodes", ""))
+			add(formatRequest(operatorUser, verb, "", "nodes", ""))
 		}
 		expect(1, 5)
-		add(request(operatorUser, "delete", "", "nodes", "") + `{"verb":"get","user":{"username":"` + operatorUser +
+		add(formatRequest(operatorUser, "delete", "", "nodes", "") + `{"verb":"get","user":{"username":"` + operatorUser +
 			`"},"requestURI":"/version?timeout=1s"}` + "\n")
 		expect(2, 6)
 		want := "2 reads, 6 writes\n   2 delete nodes\n   1 create events\n   1 deletecollection nodes\n" +

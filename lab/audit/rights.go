@@ -55,15 +55,15 @@ func Rights(namespace string, rules []rbacv1.PolicyRule) []Right {
 	return rights
 }
 
-// allows reports whether the right is sufficient for a request. Wildcards are not supported: no Role of the
+// isSufficientFor reports whether the right is sufficient for a request. Wildcards are not supported: no Role of the
 // product contains one.
-func (r Right) allows(e Event) bool {
+func (r Right) isSufficientFor(e Event) bool {
 	return r.Verb == e.Verb && r.Group == e.Object.APIGroup && r.Resource == e.Resource() &&
 		(r.Name == "" || r.Name == e.Object.Name) && (r.Namespace == "" || r.Namespace == e.Object.Namespace)
 }
 
-// narrowness orders rights that are sufficient for the same request: the narrower right is needed.
-func (r Right) narrowness() int {
+// narrownessRank orders rights that are sufficient for the same request: the narrower right is needed.
+func (r Right) narrownessRank() int {
 	n := 0
 	if r.Namespace != "" {
 		n += 2
@@ -97,7 +97,7 @@ func Uses(rights []Right, events []Event) map[Right]int {
 	for _, event := range events {
 		best := -1
 		for i, right := range rights {
-			if right.allows(event) && (best < 0 || right.narrowness() > rights[best].narrowness()) { //nolint:gosec // G602: best is an index of rights
+			if right.isSufficientFor(event) && (best < 0 || right.narrownessRank() > rights[best].narrownessRank()) { //nolint:gosec // G602: best is an index of rights
 				best = i
 			}
 		}

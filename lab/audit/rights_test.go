@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func event(verb, group, resource, subresource, namespace, name string) Event {
+func newEvent(verb, group, resource, subresource, namespace, name string) Event {
 	var e Event
 	e.Verb, e.Object.APIGroup, e.Object.Resource, e.Object.Subresource = verb, group, resource, subresource
 	e.Object.Namespace, e.Object.Name = namespace, name
@@ -40,28 +40,28 @@ func TestUses(t *testing.T) {
 		event Event
 		want  int
 	}{
-		"the same verb on the same resource uses it": {all, event("get", "", "secrets", "", "a", "b"), 1},
-		"another verb does not":                      {all, event("list", "", "secrets", "", "a", ""), 0},
-		"another group does not":                     {all, event("get", "apps", "secrets", "", "a", "b"), 0},
-		"a subresource does not":                     {all, event("get", "", "secrets", "status", "a", "b"), 0},
+		"the same verb on the same resource uses it": {all, newEvent("get", "", "secrets", "", "a", "b"), 1},
+		"another verb does not":                      {all, newEvent("list", "", "secrets", "", "a", ""), 0},
+		"another group does not":                     {all, newEvent("get", "apps", "secrets", "", "a", "b"), 0},
+		"a subresource does not":                     {all, newEvent("get", "", "secrets", "status", "a", "b"), 0},
 		"a right on a subresource is used by it": {Right{Resource: "pods/eviction", Verb: "create"},
-			event("create", "", "pods", "eviction", "a", "b"), 1},
+			newEvent("create", "", "pods", "eviction", "a", "b"), 1},
 		"a right on a subresource is not used by the object": {Right{Resource: "pods/eviction", Verb: "create"},
-			event("create", "", "pods", "", "a", "b"), 0},
+			newEvent("create", "", "pods", "", "a", "b"), 0},
 		"a named one is used by that name": {Right{Resource: "secrets", Verb: "get", Name: "b"},
-			event("get", "", "secrets", "", "a", "b"), 1},
+			newEvent("get", "", "secrets", "", "a", "b"), 1},
 		"and not by another": {Right{Resource: "secrets", Verb: "get", Name: "b"},
-			event("get", "", "secrets", "", "a", "c"), 0},
+			newEvent("get", "", "secrets", "", "a", "c"), 0},
 		"and not by a list of all": {Right{Resource: "secrets", Verb: "list", Name: "b"},
-			event("list", "", "secrets", "", "a", ""), 0},
+			newEvent("list", "", "secrets", "", "a", ""), 0},
 		"a list by that name, which a selector makes, is one": {Right{Resource: "secrets", Verb: "list", Name: "b"},
-			event("list", "", "secrets", "", "a", "b"), 1},
+			newEvent("list", "", "secrets", "", "a", "b"), 1},
 		"a Role's is used in its namespace": {Right{Namespace: "a", Resource: "secrets", Verb: "get"},
-			event("get", "", "secrets", "", "a", "b"), 1},
+			newEvent("get", "", "secrets", "", "a", "b"), 1},
 		"and not in another": {Right{Namespace: "a", Resource: "secrets", Verb: "get"},
-			event("get", "", "secrets", "", "c", "b"), 0},
+			newEvent("get", "", "secrets", "", "c", "b"), 0},
 		"and not in the whole cluster": {Right{Namespace: "a", Resource: "nodes", Verb: "get"},
-			event("get", "", "nodes", "", "", "b"), 0},
+			newEvent("get", "", "nodes", "", "", "b"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Uses([]Right{test.right}, []Event{test.event})[test.right]; got != test.want {
@@ -78,8 +78,8 @@ func TestUses(t *testing.T) {
 		own, named := Right{Namespace: "a", Resource: "secrets", Verb: "get"},
 			Right{Resource: "secrets", Verb: "get", Name: "b"}
 		uses := Uses([]Right{all, own, named}, []Event{
-			event("get", "", "secrets", "", "a", "b"), event("get", "", "secrets", "", "c", "b"),
-			event("get", "", "secrets", "", "a", "c"),
+			newEvent("get", "", "secrets", "", "a", "b"), newEvent("get", "", "secrets", "", "c", "b"),
+			newEvent("get", "", "secrets", "", "a", "c"),
 		})
 		if uses[all] != 0 || uses[own] != 2 || uses[named] != 1 {
 			t.Errorf("got %v", uses)
@@ -88,9 +88,9 @@ func TestUses(t *testing.T) {
 }
 
 func TestAnObjectThatIsMadeByAPatchWasCreated(t *testing.T) {
-	made, changed := event("patch", "", "secrets", "", "a", "b"), event("patch", "", "secrets", "", "a", "b")
+	made, changed := newEvent("patch", "", "secrets", "", "a", "b"), newEvent("patch", "", "secrets", "", "a", "b")
 	made.Response.Code, changed.Response.Code = 201, 200
-	implied := Implied([]Event{changed, made, event("create", "", "secrets", "", "a", "c")})
+	implied := Implied([]Event{changed, made, newEvent("create", "", "secrets", "", "a", "c")})
 	if len(implied) != 1 || implied[0].Verb != "create" || implied[0].Object.Name != "b" {
 		t.Errorf("got %+v", implied)
 	}

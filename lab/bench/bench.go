@@ -36,11 +36,11 @@ type Patch struct {
 }
 
 type options struct {
-	hosts            []int
-	idle, limit      time.Duration
-	agent, operator  string
-	payload, results string
-	output           io.Writer
+	hosts                 []int
+	idleDuration, timeout time.Duration
+	agent, operator       string
+	payload, results      string
+	output                io.Writer
 }
 
 // Command returns the subcommand bench. If a budget is exceeded, it returns the summary of the run as error.
@@ -55,7 +55,7 @@ func Command() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.output = cmd.OutOrStdout()
-			if err := o.check(); err != nil {
+			if err := o.validateFlags(); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -64,9 +64,9 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.IntSliceVar(&o.hosts, "hosts", sizes(), "the sizes of the fleets to measure")
-	flags.DurationVar(&o.idle, "idle", time.Minute, "how long the operator of a fleet is left alone")
-	flags.DurationVar(&o.limit, "limit", 15*time.Minute, "how long each occasion may take for a fleet")
+	flags.IntSliceVar(&o.hosts, "hosts", fleetSizes(), "the sizes of the fleets to measure")
+	flags.DurationVar(&o.idleDuration, "idle", time.Minute, "how long the operator of a fleet is left alone")
+	flags.DurationVar(&o.timeout, "limit", 15*time.Minute, "how long each occasion may take for a fleet")
 	flags.StringVar(&o.operator, "operator", "build/wmco", "the operator")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "the agent, built for Windows")
 	flags.StringVar(&o.payload, "payload", "build/payload", "a payload of `make payload`, whose patches are compared with their budget")
@@ -74,14 +74,14 @@ func Command() *cobra.Command {
 	return command
 }
 
-func (o *options) check() error {
+func (o *options) validateFlags() error {
 	var faults []error
 	for _, n := range o.hosts {
-		if !slices.Contains(sizes(), n) {
-			faults = append(faults, fmt.Errorf("--hosts=%d: there are fleets of %v; `lab fleet` measures any other", n, sizes()))
+		if !slices.Contains(fleetSizes(), n) {
+			faults = append(faults, fmt.Errorf("--hosts=%d: there are fleets of %v; `lab fleet` measures any other", n, fleetSizes()))
 		}
 	}
-	if o.idle <= 0 || o.limit <= 0 {
+	if o.idleDuration <= 0 || o.timeout <= 0 {
 		faults = append(faults, errors.New("--idle and --limit must be above zero"))
 	}
 	return errors.Join(faults...)
@@ -97,27 +97,27 @@ func (o *options) run(ctx context.Context) (err error) {
 	if result.Patches, err = patchesOf(o.payload); err != nil {
 		return err
 	}
-	for _, each := range runs() {
+	for _, each := range fleetRuns() {
 		if err == nil && slices.Contains(o.hosts, each.hosts) {
 			var measured fleet.Result
-			if measured, err = each.measure(ctx, o); len(measured.Phases) > 0 {
+			if measured, err = each.measureFleet(ctx, o); len(measured.Phases) > 0 {
 				result.Fleets = append(result.Fleets, measured)
 			}
 		}
 	}
-	result.Budgets = evaluate(result)
+	result.Budgets = evaluateBudgets(result)
 	data, encodeErr := json.MarshalIndent(result, "", "  ")
-	if err := errors.Join(err, encodeErr, save(o.results, data), printTables(o.output, result)); err != nil {
+	if err := errors.Join(err, encodeErr, writeResultsFile(o.results, data), printTables(o.output, result)); err != nil {
 		return err
 	}
 	if len(withVerdict(result.Budgets, Over)) > 0 {
-		return errors.New(summary(result.Budgets))
+		return errors.New(formatSummary(result.Budgets))
 	}
-	_, err = fmt.Fprintln(o.output, summary(result.Budgets))
+	_, err = fmt.Fprintln(o.output, formatSummary(result.Budgets))
 	return err
 }
 
-func save(path string, content []byte) error {
+func writeResultsFile(path string, content []byte) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		err = os.WriteFile(path, append(content, '\n'), 0o644)

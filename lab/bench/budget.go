@@ -55,27 +55,27 @@ var (
 	controlCPU    value = func(p fleet.Phase) float64 { return p.CPU.ControlPlane }
 	allCPU        value = func(p fleet.Phase) float64 { return p.CPU.Total() }
 	idlePercent   value = func(p fleet.Phase) float64 { return 100 * p.CPU.Operator / p.Seconds }
-	peakMemory    value = func(p fleet.Phase) float64 { return memory(p, func(m fleet.Memory) int64 { return m.Peak }) }
-	currentMemory value = func(p fleet.Phase) float64 { return memory(p, func(m fleet.Memory) int64 { return m.Resident }) }
+	peakMemory    value = func(p fleet.Phase) float64 { return memoryMiB(p, func(m fleet.Memory) int64 { return m.Peak }) }
+	currentMemory value = func(p fleet.Phase) float64 { return memoryMiB(p, func(m fleet.Memory) int64 { return m.Resident }) }
 )
 
-// transfer returns NaN if no host was observed to receive packed programs.
-func transfer(p fleet.Phase) float64 {
+// transferSeconds returns NaN if no host was observed to receive packed programs.
+func transferSeconds(p fleet.Phase) float64 {
 	if p.TransferSeconds == 0 {
 		return math.NaN()
 	}
 	return p.TransferSeconds
 }
 
-func memory(p fleet.Phase, get func(fleet.Memory) int64) float64 {
+func memoryMiB(p fleet.Phase, get func(fleet.Memory) int64) float64 {
 	if p.Memory == nil {
 		return math.NaN()
 	}
 	return float64(get(*p.Memory)) / mib
 }
 
-// reached returns the time at which the number of hosts reached the desired state.
-func reached(hosts int) value {
+// secondsUntilReached returns the time at which the number of hosts reached the desired state.
+func secondsUntilReached(hosts int) value {
 	return func(p fleet.Phase) float64 {
 		if at, known := p.Reached(hosts); known {
 			return at
@@ -84,8 +84,8 @@ func reached(hosts int) value {
 	}
 }
 
-// budgets returns all budgets.
-func budgets() (all []budget) {
+// allBudgets returns all budgets.
+func allBudgets() (all []budget) {
 	for _, some := range [][]budget{joinBudgets(), requestBudgets(), timeBudgets(), growthBudgets(), quietBudgets(), upgradeBudgets()} {
 		all = append(all, some...)
 	}
@@ -95,16 +95,16 @@ func budgets() (all []budget) {
 func joinBudgets() []budget {
 	const first = "first configuration, worst host of all fleets"
 	return []budget{
-		{subject: first, what: "SSH connections", limit: 2, figure: worst(connections, fleet.Join)},
-		{subject: first, what: "execs", limit: 8, figure: worst(execs, fleet.Join)},
-		{subject: first, what: "PowerShell starts", limit: 0, figure: worst(powerShell, fleet.Join)},
-		{subject: first, what: "SFTP sessions", limit: 2, figure: worst(sftpSessions, fleet.Join)},
-		{subject: first, what: "reboots", limit: 1, figure: worst(reboots, fleet.Join)},
+		{subject: first, what: "SSH connections", limit: 2, figure: worstFigure(connections, fleet.Join)},
+		{subject: first, what: "execs", limit: 8, figure: worstFigure(execs, fleet.Join)},
+		{subject: first, what: "PowerShell starts", limit: 0, figure: worstFigure(powerShell, fleet.Join)},
+		{subject: first, what: "SFTP sessions", limit: 2, figure: worstFigure(sftpSessions, fleet.Join)},
+		{subject: first, what: "reboots", limit: 1, figure: worstFigure(reboots, fleet.Join)},
 		{subject: "payload, first time", what: "bytes on the wire", limit: 25, unit: "% of the raw size", figure: wirePercent},
 		{subject: "1 host, programs of the real size", what: "operator's memory at most", limit: 100, unit: mebibytes,
-			figure: ofSize(realSize, 0, 1, fleet.Join, peakMemory)},
+			figure: sizedPhaseFigure(realSize, 0, 1, fleet.Join, peakMemory)},
 		{subject: "fleets of all sizes, on all occasions", what: "operator's memory at most", limit: 256, unit: mebibytes,
-			figure: worst(peakMemory, fleet.Join, fleet.AllOccasions()...)},
+			figure: worstFigure(peakMemory, fleet.Join, fleet.AllOccasions()...)},
 	}
 }
 
@@ -116,24 +116,24 @@ func requestBudgets() (all []budget) {
 			subject, maxWritesEach = "1 host joins", maxWritesAlone
 		}
 		all = append(all,
-			budget{subject: subject, what: "API reads", limit: maxReads, figure: each(hosts, fleet.Join, reads)},
-			budget{subject: subject, what: "API writes", limit: maxWritesEach, figure: each(hosts, fleet.Join, writes)})
+			budget{subject: subject, what: "API reads", limit: maxReads, figure: perHostFigure(hosts, fleet.Join, reads)},
+			budget{subject: subject, what: "API writes", limit: maxWritesEach, figure: perHostFigure(hosts, fleet.Join, writes)})
 	}
 	return all
 }
 
 func timeBudgets() []budget {
 	return []budget{
-		{subject: "1 host that costs nothing", what: "ConfigMap to Ready", limit: 3, unit: seconds, figure: of(1, fleet.Join, elapsed)},
-		{subject: "10 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 10, unit: seconds, figure: of(10, fleet.Join, elapsed)},
-		{subject: "50 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 60, unit: seconds, figure: of(50, fleet.Join, elapsed)},
-		{subject: "1 host, programs of the real size", what: "ConfigMap to Ready", limit: 5, unit: seconds, figure: ofSize(realSize, 0, 1, fleet.Join, elapsed)},
+		{subject: "1 host that costs nothing", what: "ConfigMap to Ready", limit: 3, unit: seconds, figure: phaseFigure(1, fleet.Join, elapsed)},
+		{subject: "10 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 10, unit: seconds, figure: phaseFigure(10, fleet.Join, elapsed)},
+		{subject: "50 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 60, unit: seconds, figure: phaseFigure(50, fleet.Join, elapsed)},
+		{subject: "1 host, programs of the real size", what: "ConfigMap to Ready", limit: 5, unit: seconds, figure: sizedPhaseFigure(realSize, 0, 1, fleet.Join, elapsed)},
 		{subject: "1 host, programs of the real size, 50 ms round trip", what: "time beyond that without it", limit: 10, unit: seconds, figure: addedSeconds},
 		{subject: "1 host, programs of the real size, 50 ms round trip", what: "transfer of the packed programs", limit: 3, unit: seconds,
-			figure: ofSize(realSize, distant, 1, fleet.Join, transfer)},
-		{subject: "200 hosts of a larger fleet", what: "ConfigMap to 200 Ready", limit: 100, unit: seconds, figure: of(mediumFleet, fleet.Join, reached(mediumPart))},
-		{subject: "1,000 hosts at once", what: "ConfigMap to the first Ready", limit: 15, unit: seconds, figure: of(largeFleet, fleet.Join, reached(1))},
-		{subject: "1,000 hosts at once", what: "ConfigMap to all Ready", limit: 600, unit: seconds, figure: of(largeFleet, fleet.Join, elapsed)},
+			figure: sizedPhaseFigure(realSize, distant, 1, fleet.Join, transferSeconds)},
+		{subject: "200 hosts of a larger fleet", what: "ConfigMap to 200 Ready", limit: 100, unit: seconds, figure: phaseFigure(mediumFleet, fleet.Join, secondsUntilReached(mediumPart))},
+		{subject: "1,000 hosts at once", what: "ConfigMap to the first Ready", limit: 15, unit: seconds, figure: phaseFigure(largeFleet, fleet.Join, secondsUntilReached(1))},
+		{subject: "1,000 hosts at once", what: "ConfigMap to all Ready", limit: 600, unit: seconds, figure: phaseFigure(largeFleet, fleet.Join, elapsed)},
 	}
 }
 
@@ -141,10 +141,10 @@ func timeBudgets() []budget {
 func growthBudgets() []budget {
 	const subject = "a host among 1,000, compared with one among 100"
 	return []budget{
-		{subject: subject, what: "API requests", limit: maxGrowth, figure: growth(requests)},
-		{subject: subject, what: "operator's processor time", limit: maxGrowth, figure: growth(operatorCPU), varies: true},
-		{subject: subject, what: "control plane's processor time", limit: maxGrowth, figure: growth(controlCPU), varies: true},
-		{subject: subject, what: "processor time of all programs", limit: maxGrowth, figure: growth(allCPU), varies: true},
+		{subject: subject, what: "API requests", limit: maxGrowth, figure: joinCostGrowth(requests)},
+		{subject: subject, what: "operator's processor time", limit: maxGrowth, figure: joinCostGrowth(operatorCPU), varies: true},
+		{subject: subject, what: "control plane's processor time", limit: maxGrowth, figure: joinCostGrowth(controlCPU), varies: true},
+		{subject: subject, what: "processor time of all programs", limit: maxGrowth, figure: joinCostGrowth(allCPU), varies: true},
 	}
 }
 
@@ -156,19 +156,19 @@ func quietBudgets() []budget {
 		setting       = "a setting that disturbs no pod, 1,000 nodes"
 	)
 	return []budget{
-		{subject: idle, what: "SSH connections", limit: 0, figure: worst(connections, fleet.Idle)},
-		{subject: idle, what: "execs", limit: 0, figure: worst(execs, fleet.Idle)},
-		{subject: idle, what: "process starts on hosts", limit: 0, figure: worst(processes, fleet.Idle)},
-		{subject: idle, what: "API writes", limit: 0, figure: worst(writes, fleet.Idle)},
-		{subject: known, what: "operator's memory", limit: 200, unit: mebibytes, figure: of(largeFleet, fleet.Idle, currentMemory)},
-		{subject: known, what: "operator's processor time", limit: 1, unit: "% of a core", figure: of(largeFleet, fleet.Idle, idlePercent), varies: true},
-		{subject: restart, what: "SSH connections", limit: 0, figure: worst(connections, fleet.Restart)},
-		{subject: restart, what: "service operations on hosts", limit: 0, figure: worst(services, fleet.Restart)},
-		{subject: many, what: "API requests for each instance", limit: 5, figure: each(largeFleet, fleet.Restart, requests)},
-		{subject: many, what: "start to nothing left to do", limit: 20, unit: seconds, figure: of(largeFleet, fleet.Restart, elapsed)},
-		{subject: setting, what: "SSH connections, worst host", limit: 2, figure: of(largeFleet, fleet.Setting, connections)},
-		{subject: setting, what: "reboots", limit: 0, figure: of(largeFleet, fleet.Setting, reboots)},
-		{subject: setting, what: "until all nodes have it", limit: 5 * 60, unit: seconds, figure: of(largeFleet, fleet.Setting, elapsed)},
+		{subject: idle, what: "SSH connections", limit: 0, figure: worstFigure(connections, fleet.Idle)},
+		{subject: idle, what: "execs", limit: 0, figure: worstFigure(execs, fleet.Idle)},
+		{subject: idle, what: "process starts on hosts", limit: 0, figure: worstFigure(processes, fleet.Idle)},
+		{subject: idle, what: "API writes", limit: 0, figure: worstFigure(writes, fleet.Idle)},
+		{subject: known, what: "operator's memory", limit: 200, unit: mebibytes, figure: phaseFigure(largeFleet, fleet.Idle, currentMemory)},
+		{subject: known, what: "operator's processor time", limit: 1, unit: "% of a core", figure: phaseFigure(largeFleet, fleet.Idle, idlePercent), varies: true},
+		{subject: restart, what: "SSH connections", limit: 0, figure: worstFigure(connections, fleet.Restart)},
+		{subject: restart, what: "service operations on hosts", limit: 0, figure: worstFigure(services, fleet.Restart)},
+		{subject: many, what: "API requests for each instance", limit: 5, figure: perHostFigure(largeFleet, fleet.Restart, requests)},
+		{subject: many, what: "start to nothing left to do", limit: 20, unit: seconds, figure: phaseFigure(largeFleet, fleet.Restart, elapsed)},
+		{subject: setting, what: "SSH connections, worst host", limit: 2, figure: phaseFigure(largeFleet, fleet.Setting, connections)},
+		{subject: setting, what: "reboots", limit: 0, figure: phaseFigure(largeFleet, fleet.Setting, reboots)},
+		{subject: setting, what: "until all nodes have it", limit: 5 * 60, unit: seconds, figure: phaseFigure(largeFleet, fleet.Setting, elapsed)},
 	}
 }
 
@@ -178,19 +178,19 @@ func upgradeBudgets() []budget {
 		one  = "upgrade of a node, another kubelet and kube-proxy"
 		many = "upgrade of 100 nodes, 10 at a time"
 	)
-	first := of(1, fleet.Join, received)
-	patched := func(r Result) float64 { return 100 * of(1, fleet.Upgrade, received)(r) / first(r) }
+	first := phaseFigure(1, fleet.Join, received)
+	patched := func(r Result) float64 { return 100 * phaseFigure(1, fleet.Upgrade, received)(r) / first(r) }
 	return []budget{
-		{subject: same, what: "SSH connections", limit: 0, figure: worst(connections, fleet.SamePrograms)},
-		{subject: same, what: "bytes on the wire", limit: 0, figure: worst(received, fleet.SamePrograms)},
-		{subject: same, what: "service operations on hosts", limit: 0, figure: worst(services, fleet.SamePrograms)},
-		{subject: same + ", 1 node", what: "start of the operator to the new version", limit: 2, unit: seconds, figure: of(1, fleet.SamePrograms, elapsed)},
-		{subject: one, what: "SSH connections", limit: 2, figure: of(1, fleet.Upgrade, connections)},
-		{subject: one, what: "execs", limit: 8, figure: of(1, fleet.Upgrade, execs)},
-		{subject: one, what: "reboots", limit: 0, figure: of(1, fleet.Upgrade, reboots)},
+		{subject: same, what: "SSH connections", limit: 0, figure: worstFigure(connections, fleet.SamePrograms)},
+		{subject: same, what: "bytes on the wire", limit: 0, figure: worstFigure(received, fleet.SamePrograms)},
+		{subject: same, what: "service operations on hosts", limit: 0, figure: worstFigure(services, fleet.SamePrograms)},
+		{subject: same + ", 1 node", what: "start of the operator to the new version", limit: 2, unit: seconds, figure: phaseFigure(1, fleet.SamePrograms, elapsed)},
+		{subject: one, what: "SSH connections", limit: 2, figure: phaseFigure(1, fleet.Upgrade, connections)},
+		{subject: one, what: "execs", limit: 8, figure: phaseFigure(1, fleet.Upgrade, execs)},
+		{subject: one, what: "reboots", limit: 0, figure: phaseFigure(1, fleet.Upgrade, reboots)},
 		{subject: one, what: "bytes on the wire", limit: 10, unit: "% of the first time's", figure: patched},
-		{subject: many, what: "SSH connections, worst host", limit: 2, figure: of(smallFleet, fleet.Upgrade, connections)},
-		{subject: many, what: "execs, worst host", limit: 8, figure: of(smallFleet, fleet.Upgrade, execs)},
+		{subject: many, what: "SSH connections, worst host", limit: 2, figure: phaseFigure(smallFleet, fleet.Upgrade, connections)},
+		{subject: many, what: "execs, worst host", limit: 8, figure: phaseFigure(smallFleet, fleet.Upgrade, execs)},
 		{subject: "another version of a file of build/payload, worst file", what: "size of its patch", limit: 10, unit: "% of the file", figure: worstPatch},
 	}
 }

@@ -36,9 +36,9 @@ type run struct {
 	occasions          []fleet.Occasion
 }
 
-// runs returns the fleets to measure. The small fleet is upgraded; all other occasions are measured with the
+// fleetRuns returns the fleets to measure. The small fleet is upgraded; all other occasions are measured with the
 // large fleet.
-func runs() []run {
+func fleetRuns() []run {
 	return []run{
 		{hosts: 1, sizePercent: realSize},
 		{hosts: 1, sizePercent: realSize, roundTrip: distant},
@@ -51,17 +51,17 @@ func runs() []run {
 	}
 }
 
-// sizes returns the numbers of hosts.
-func sizes() (hosts []int) {
-	for _, each := range runs() {
+// fleetSizes returns the numbers of hosts.
+func fleetSizes() (hosts []int) {
+	for _, each := range fleetRuns() {
 		hosts = append(hosts, each.hosts)
 	}
 	return slices.Compact(hosts)
 }
 
-// measure runs this program once for the fleet. If the program fails, the result contains the occasions before
+// measureFleet runs this program once for the fleet. If the program fails, the result contains the occasions before
 // the failure.
-func (r run) measure(ctx context.Context, o *options) (result fleet.Result, err error) {
+func (r run) measureFleet(ctx context.Context, o *options) (result fleet.Result, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return result, fmt.Errorf("find this program: %w", err)
@@ -73,8 +73,8 @@ func (r run) measure(ctx context.Context, o *options) (result fleet.Result, err 
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "fleet.json")
 	command := exec.CommandContext(ctx, self, "fleet", fmt.Sprintf("--hosts=%d", r.hosts), fmt.Sprintf("--payload-percent=%d", r.sizePercent),
-		fmt.Sprintf("--round-trip=%s", r.roundTrip), fmt.Sprintf("--max-unavailable=%d", upgradedAtOnce), "--occasions="+strings.Join(names(r.occasions), ","),
-		"--operator="+o.operator, "--agent="+o.agent, fmt.Sprintf("--limit=%s", o.limit), fmt.Sprintf("--idle=%s", o.idle), "--json="+file)
+		fmt.Sprintf("--round-trip=%s", r.roundTrip), fmt.Sprintf("--max-unavailable=%d", upgradedAtOnce), "--occasions="+strings.Join(occasionNames(r.occasions), ","),
+		"--operator="+o.operator, "--agent="+o.agent, fmt.Sprintf("--limit=%s", o.timeout), fmt.Sprintf("--idle=%s", o.idleDuration), "--json="+file)
 	command.Stdout, command.Stderr = o.output, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	ended := command.Run()
@@ -88,7 +88,7 @@ func (r run) measure(ctx context.Context, o *options) (result fleet.Result, err 
 	return result, nil
 }
 
-func names(occasions []fleet.Occasion) []string {
+func occasionNames(occasions []fleet.Occasion) []string {
 	all := make([]string, len(occasions))
 	for i, each := range occasions {
 		all[i] = string(each)

@@ -30,20 +30,20 @@ type Line struct {
 	Verdict  Verdict  `json:"verdict"`
 }
 
-// evaluate compares a result with all budgets.
-func evaluate(r Result) []Line {
+// evaluateBudgets compares a result with all budgets.
+func evaluateBudgets(r Result) []Line {
 	var lines []Line
-	for _, b := range budgets() {
+	for _, b := range allBudgets() {
 		line := Line{Subject: b.subject, What: b.what, Limit: b.limit, Unit: b.unit, Verdict: NotMeasured}
 		if measured := b.figure(r); !math.IsNaN(measured) {
-			line.Measured, line.Verdict = &measured, b.verdict(measured)
+			line.Measured, line.Verdict = &measured, b.verdictFor(measured)
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-func (b budget) verdict(measured float64) Verdict {
+func (b budget) verdictFor(measured float64) Verdict {
 	switch exceeded := measured > b.limit || b.unit == seconds && measured == b.limit; {
 	case !exceeded:
 		return Kept
@@ -63,15 +63,15 @@ func withVerdict(lines []Line, verdict Verdict) (chosen []Line) {
 	return chosen
 }
 
-func (l Line) measured() string {
+func (l Line) formatMeasured() string {
 	if l.Measured == nil {
 		return ""
 	}
 	unit, _, _ := strings.Cut(l.Unit, " ") // "%" of "% of a core"
-	return strings.TrimSpace(rounded(*l.Measured) + " " + unit)
+	return strings.TrimSpace(formatRounded(*l.Measured) + " " + unit)
 }
 
-func (l Line) budget() string {
+func (l Line) formatBudget() string {
 	sign := "≤ "
 	switch {
 	case l.Limit == 0:
@@ -79,13 +79,13 @@ func (l Line) budget() string {
 	case l.Unit == seconds:
 		sign = "< "
 	}
-	return strings.TrimSpace(sign + rounded(l.Limit) + " " + l.Unit)
+	return strings.TrimSpace(sign + formatRounded(l.Limit) + " " + l.Unit)
 }
 
-func rounded(figure float64) string { return fmt.Sprint(math.Round(100*figure) / 100) }
+func formatRounded(figure float64) string { return fmt.Sprint(math.Round(100*figure) / 100) }
 
-// summary returns the run in one line.
-func summary(lines []Line) string {
+// formatSummary returns the run in one line.
+func formatSummary(lines []Line) string {
 	s := fmt.Sprintf("bench: %d of %d budgets kept", len(withVerdict(lines, Kept)), len(lines))
 	for _, verdict := range []Verdict{Over, Slow, NotMeasured} {
 		if n := len(withVerdict(lines, verdict)); n > 0 {
@@ -94,7 +94,7 @@ func summary(lines []Line) string {
 	}
 	separator := ": "
 	for _, line := range withVerdict(lines, Over) {
-		s += fmt.Sprintf("%s%s of %s: %s (budget %s)", separator, line.What, line.Subject, line.measured(), line.budget())
+		s += fmt.Sprintf("%s%s of %s: %s (budget %s)", separator, line.What, line.Subject, line.formatMeasured(), line.formatBudget())
 		separator = "; "
 	}
 	return s
@@ -111,7 +111,7 @@ func printTables(output io.Writer, r Result) error {
 			if p.Memory != nil { // otherwise the operator ran in the process of the hosts
 				cpu, memory = fmt.Sprintf("%.1f s", operatorCPU(p)), fmt.Sprintf("%.0f MiB", peakMemory(p))
 			}
-			if at := reached(1)(p); !math.IsNaN(at) {
+			if at := secondsUntilReached(1)(p); !math.IsNaN(at) {
 				first = fmt.Sprintf("%.1f s", at)
 			}
 			fmt.Fprintf(w, "%d\t%.0f MB\t%d ms\t%s\t%s\t%.1f s\t%d\t%d\t%d\t%.2f MB\t%d\t%d\t%s\t%.1f s\t%s\n", each.Hosts, float64(each.PayloadBytes)/1e6,
@@ -121,7 +121,7 @@ func printTables(output io.Writer, r Result) error {
 	}
 	fmt.Fprint(w, "\nSUBJECT\tWHAT\tMEASURED\tBUDGET\tVERDICT\n")
 	for _, line := range r.Budgets {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", line.Subject, line.What, line.measured(), line.budget(), line.Verdict)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", line.Subject, line.What, line.formatMeasured(), line.formatBudget(), line.Verdict)
 	}
 	return w.Flush()
 }

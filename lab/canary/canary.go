@@ -19,8 +19,8 @@ import (
 // Secrets are confidential values by kind.
 type Secrets map[string][]string
 
-// shortest is the minimum length in characters of a part of a key that cannot occur by chance.
-const shortest = 32
+// minPartLength is the minimum length in characters of a part of a key that cannot occur by chance.
+const minPartLength = 32
 
 // AddKey adds a private key in PEM form: all lines except the first, which is equal for all keys of a kind, and
 // the complete key in the encoding of a Secret.
@@ -28,7 +28,7 @@ func (s Secrets) AddKey(what string, key []byte) {
 	first := true
 	for line := range strings.Lines(string(key)) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "-----") || len(line) < shortest {
+		if strings.HasPrefix(line, "-----") || len(line) < minPartLength {
 			continue
 		}
 		if !first {
@@ -37,7 +37,7 @@ func (s Secrets) AddKey(what string, key []byte) {
 		first = false
 	}
 	encoded := base64.StdEncoding.EncodeToString(key)
-	s[what] = append(s[what], encoded[len(encoded)/2:][:shortest])
+	s[what] = append(s[what], encoded[len(encoded)/2:][:minPartLength])
 }
 
 // AddPair adds the private key of a file with a certificate and its key. The first line of the key contains the

@@ -20,10 +20,10 @@ import (
 
 func TestAccess(t *testing.T) {
 	c := plain.Cluster(t)
-	admin := clientset(t, c.Config)
+	admin := newClientset(t, c.Config)
 
 	t.Run("nobody reads secrets", func(t *testing.T) {
-		_, err := clientset(t, rest.AnonymousClientConfig(c.Config)).CoreV1().Secrets("kube-system").List(t.Context(),
+		_, err := newClientset(t, rest.AnonymousClientConfig(c.Config)).CoreV1().Secrets("kube-system").List(t.Context(),
 			metav1.ListOptions{})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("got %v, want forbidden", err)
@@ -32,7 +32,7 @@ func TestAccess(t *testing.T) {
 
 	t.Run("a service account has the rights it was given and no other", func(t *testing.T) {
 		namespace := clustertest.Namespace(t, c)
-		makeReaderOfNodes(t, admin, namespace)
+		createNodeReader(t, admin, namespace)
 		config, err := c.ServiceAccountConfig(t.Context(), namespace, "reader")
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestAccess(t *testing.T) {
 		if config, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
 			t.Fatal(err)
 		}
-		reader := clientset(t, config)
+		reader := newClientset(t, config)
 		if _, err := reader.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Errorf("list nodes: %v", err)
 		}
@@ -61,18 +61,18 @@ func TestAccess(t *testing.T) {
 	})
 
 	t.Run("a node does not give itself a role", func(t *testing.T) {
-		makeNode(t, admin, "role-taker")
+		createNode(t, admin, "role-taker")
 		config := rest.CopyConfig(c.Config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:role-taker", Groups: []string{"system:nodes", "system:authenticated"}}
 		patch := []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/worker":""}}}`)
-		_, err := clientset(t, config).CoreV1().Nodes().Patch(t.Context(), "role-taker", types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := newClientset(t, config).CoreV1().Nodes().Patch(t.Context(), "role-taker", types.MergePatchType, patch, metav1.PatchOptions{})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("got %v, want forbidden", err)
 		}
 	})
 
 	t.Run("requests are in the audit log", func(t *testing.T) {
-		makeNode(t, admin, "audited")
+		createNode(t, admin, "audited")
 		log, err := os.ReadFile(c.AuditLog)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-func makeReaderOfNodes(t *testing.T, admin kubernetes.Interface, namespace string) {
+func createNodeReader(t *testing.T, admin kubernetes.Interface, namespace string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
 	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account,
@@ -110,7 +110,7 @@ func makeReaderOfNodes(t *testing.T, admin kubernetes.Interface, namespace strin
 	}
 }
 
-func makeNode(t *testing.T, admin kubernetes.Interface, name string) {
+func createNode(t *testing.T, admin kubernetes.Interface, name string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := admin.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {

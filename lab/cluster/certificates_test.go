@@ -37,23 +37,23 @@ const bootstrapper = "system:serviceaccount:openshift-machine-config-operator:no
 func TestCertificateSigningRequests(t *testing.T) {
 	t.Run("in a plain cluster even a renewal waits for approval", func(t *testing.T) {
 		c := plain.Cluster(t)
-		admin := clientset(t, c.Config)
-		renewal := request(t, c, "system:node:waits", certificatesv1.KubeAPIServerClientKubeletSignerName, "waits")
-		other := request(t, c, "tester", certificatesv1.KubeAPIServerClientKubeletSignerName, "other")
-		approve(t, admin, other)
-		other.issued(t, admin)
-		renewal.waits(t, admin)
+		admin := newClientset(t, c.Config)
+		renewal := requestCertificate(t, c, "system:node:waits", certificatesv1.KubeAPIServerClientKubeletSignerName, "waits")
+		other := requestCertificate(t, c, "tester", certificatesv1.KubeAPIServerClientKubeletSignerName, "other")
+		approveRequest(t, admin, other)
+		other.awaitCertificate(t, admin)
+		renewal.checkPending(t, admin)
 	})
 
 	t.Run("in an OpenShift cluster a node's renewal is approved and nothing else", func(t *testing.T) {
 		c := openshift.Cluster(t)
-		admin := clientset(t, c.Config)
-		first := request(t, c, bootstrapper, certificatesv1.KubeAPIServerClientKubeletSignerName, "winhost")
-		serving := request(t, c, "system:node:winhost", certificatesv1.KubeletServingSignerName, "winhost")
-		renewal := request(t, c, "system:node:winhost", certificatesv1.KubeAPIServerClientKubeletSignerName, "winhost")
-		renewal.issued(t, admin)
-		first.waits(t, admin)
-		serving.waits(t, admin)
+		admin := newClientset(t, c.Config)
+		first := requestCertificate(t, c, bootstrapper, certificatesv1.KubeAPIServerClientKubeletSignerName, "winhost")
+		serving := requestCertificate(t, c, "system:node:winhost", certificatesv1.KubeletServingSignerName, "winhost")
+		renewal := requestCertificate(t, c, "system:node:winhost", certificatesv1.KubeAPIServerClientKubeletSignerName, "winhost")
+		renewal.awaitCertificate(t, admin)
+		first.checkPending(t, admin)
+		serving.checkPending(t, admin)
 	})
 
 	t.Run("a node does not ask for the certificate of another", func(t *testing.T) {
@@ -66,13 +66,13 @@ func TestCertificateSigningRequests(t *testing.T) {
 
 	t.Run("an approved client certificate lets the node in", func(t *testing.T) {
 		c := plain.Cluster(t)
-		admin := clientset(t, c.Config)
-		csr := request(t, c, "tester", certificatesv1.KubeAPIServerClientKubeletSignerName, "newnode")
-		approve(t, admin, csr)
+		admin := newClientset(t, c.Config)
+		csr := requestCertificate(t, c, "tester", certificatesv1.KubeAPIServerClientKubeletSignerName, "newnode")
+		approveRequest(t, admin, csr)
 		config := rest.AnonymousClientConfig(c.Config)
-		config.CertData, config.KeyData = csr.issued(t, admin), csr.keyPEM
+		config.CertData, config.KeyData = csr.awaitCertificate(t, admin), csr.keyPEM
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "newnode"}}
-		if _, err := clientset(t, config).CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		if _, err := newClientset(t, config).CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Errorf("the node registers itself: %v", err)
 		}
 	})
@@ -81,15 +81,15 @@ func TestCertificateSigningRequests(t *testing.T) {
 // R-070: logs are transferred from the kubelet through the API server, with mutual authentication.
 func TestPodLogs(t *testing.T) {
 	c := plain.Cluster(t)
-	admin := clientset(t, c.Config)
-	csr := request(t, c, "system:node:logger", certificatesv1.KubeletServingSignerName, "logger")
-	approve(t, admin, csr)
-	pair, err := tls.X509KeyPair(csr.issued(t, admin), csr.keyPEM)
+	admin := newClientset(t, c.Config)
+	csr := requestCertificate(t, c, "system:node:logger", certificatesv1.KubeletServingSignerName, "logger")
+	approveRequest(t, admin, csr)
+	pair, err := tls.X509KeyPair(csr.awaitCertificate(t, admin), csr.keyPEM)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kubelet := startKubeletServer(t, c, pair)
-	makeRunningPod(t, admin, "logger", kubelet.Listener.Addr().(*net.TCPAddr).Port)
+	createRunningPod(t, admin, "logger", kubelet.Listener.Addr().(*net.TCPAddr).Port)
 
 	stream, err := admin.CoreV1().Pods("default").GetLogs("talker", &corev1.PodLogOptions{}).Stream(t.Context())
 	if err != nil {
@@ -122,9 +122,9 @@ func startKubeletServer(t *testing.T, c *cluster.Cluster, serving tls.Certificat
 	return server
 }
 
-func makeRunningPod(t *testing.T, admin kubernetes.Interface, nodeName string, port int) {
+func createRunningPod(t *testing.T, admin kubernetes.Interface, nodeName string, port int) {
 	t.Helper()
-	makeNode(t, admin, nodeName)
+	createNode(t, admin, nodeName)
 	const status = `{"status":{"addresses":[{"type":"InternalIP","address":"127.0.0.1"}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`
 	patch := fmt.Appendf(nil, status, port)
 	if _, err := admin.CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, patch, metav1.PatchOptions{},
@@ -146,8 +146,8 @@ type csr struct {
 	keyPEM []byte
 }
 
-// request requests a certificate for system:node:<node> as user.
-func request(t *testing.T, c *cluster.Cluster, user, signer, node string) *csr {
+// requestCertificate requests a certificate for system:node:<node> as user.
+func requestCertificate(t *testing.T, c *cluster.Cluster, user, signer, node string) *csr {
 	t.Helper()
 	made, err := tryRequest(t, c, user, signer, node)
 	if err != nil {
@@ -179,7 +179,7 @@ func tryRequest(t *testing.T, c *cluster.Cluster, user, signer, node string) (*c
 	}
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated", groupOf(user)}}
-	object, err := clientset(t, config).CertificatesV1().CertificateSigningRequests().Create(t.Context(),
+	object, err := newClientset(t, config).CertificatesV1().CertificateSigningRequests().Create(t.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -206,7 +206,7 @@ func groupOf(user string) string {
 	}
 }
 
-func approve(t *testing.T, admin kubernetes.Interface, c *csr) {
+func approveRequest(t *testing.T, admin kubernetes.Interface, c *csr) {
 	t.Helper()
 	requests := admin.CertificatesV1().CertificateSigningRequests()
 	object, err := requests.Get(t.Context(), c.name, metav1.GetOptions{})
@@ -221,11 +221,11 @@ func approve(t *testing.T, admin kubernetes.Interface, c *csr) {
 	}
 }
 
-// issued waits for the certificate.
-func (c *csr) issued(t *testing.T, admin kubernetes.Interface) []byte {
+// awaitCertificate waits for the certificate.
+func (c *csr) awaitCertificate(t *testing.T, admin kubernetes.Interface) []byte {
 	t.Helper()
 	var certificate []byte
-	eventually(t, "wait for the certificate", func(ctx context.Context) (bool, error) {
+	awaitCondition(t, "wait for the certificate", func(ctx context.Context) (bool, error) {
 		object, err := admin.CertificatesV1().CertificateSigningRequests().Get(ctx, c.name, metav1.GetOptions{})
 		certificate = object.Status.Certificate
 		return len(certificate) > 0, err
@@ -233,8 +233,8 @@ func (c *csr) issued(t *testing.T, admin kubernetes.Interface) []byte {
 	return certificate
 }
 
-// waits checks that the request is not approved, denied or issued.
-func (c *csr) waits(t *testing.T, admin kubernetes.Interface) {
+// checkPending checks that the request is not approved, denied or issued.
+func (c *csr) checkPending(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	object, err := admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), c.name, metav1.GetOptions{})
 	if err != nil {

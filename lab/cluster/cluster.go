@@ -65,8 +65,8 @@ type Options struct {
 	// NodeGracePeriod is the time without a heartbeat after which a node becomes unreachable; the default of
 	// Kubernetes when 0. Tests with nodes without a kubelet need more.
 	NodeGracePeriod time.Duration
-	// BootLimit is the timeout of the start; 2 minutes when 0.
-	BootLimit time.Duration
+	// BootTimeout is the timeout of the start; 2 minutes when 0.
+	BootTimeout time.Duration
 }
 
 // Cluster is a running control plane.
@@ -88,13 +88,13 @@ type Cluster struct {
 	stop    sync.Once
 	stopErr error
 
-	life       sync.Mutex // held while the process is started or stopped
-	mu         sync.Mutex // guards the fields below
-	process    *process.Process
-	restarting bool
+	lifecycleMu sync.Mutex // held while the process is started or stopped
+	mu          sync.Mutex // guards the fields below
+	process     *process.Process
+	restarting  bool
 }
 
-const defaultBootLimit = 2 * time.Minute
+const defaultBootTimeout = 2 * time.Minute
 
 // Start starts a control plane and returns when it is ready, after about 4 seconds. A boot error ends with the
 // last output of the process.
@@ -110,7 +110,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		}
 		c.cleanup = func() error { return os.RemoveAll(c.Dir) }
 	}
-	if err := c.boot(ctx, o); err != nil {
+	if err := c.bootProcess(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
@@ -120,15 +120,15 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) boot(ctx context.Context, o Options) error {
+func (c *Cluster) bootProcess(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the control plane: %w", err)
 	}
-	ready := c.path("ready")
+	ready := c.filePath("ready")
 	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the ready file of an earlier start: %w", err)
 	}
-	args, files, err := c.arguments(o, ready)
+	args, files, err := c.buildArguments(o, ready)
 	if err != nil {
 		return err
 	}
@@ -137,14 +137,14 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 	// Less frequent garbage collection saves a twelfth of the control plane's CPU time, which is most of the
 	// cost of a test, in exchange for 250 MB.
 	command.Env, command.ExtraFiles = append(os.Environ(), "GOGC=400"), files
-	p, err := process.Start("the control plane", command, c.path("control-plane.log"))
+	p, err := process.Start("the control plane", command, c.filePath("control-plane.log"))
 	if err != nil {
 		return err
 	}
-	c.follow(p)
-	limit := o.BootLimit
+	c.setProcess(p)
+	limit := o.BootTimeout
 	if limit == 0 {
-		limit = defaultBootLimit
+		limit = defaultBootTimeout
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not ready after %s", limit))
 	defer cancel()
@@ -157,9 +157,9 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 	})
 }
 
-// follow sets the current process. The end of the process ends the control plane unless a restart is in
+// setProcess sets the current process. The end of the process ends the control plane unless a restart is in
 // progress.
-func (c *Cluster) follow(p *process.Process) {
+func (c *Cluster) setProcess(p *process.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.process = p
@@ -173,9 +173,9 @@ func (c *Cluster) follow(p *process.Process) {
 	}()
 }
 
-// arguments returns the flags of the process and the inherited files.
-func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, error) {
-	c.Kubeconfig = c.path("admin.kubeconfig")
+// buildArguments returns the flags of the process and the inherited files.
+func (c *Cluster) buildArguments(o Options, ready string) ([]string, []*os.File, error) {
+	c.Kubeconfig = c.filePath("admin.kubeconfig")
 	args := []string{
 		"--dir=" + c.Dir,
 		"--kubeconfig=" + c.Kubeconfig,
@@ -183,7 +183,7 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 		fmt.Sprintf("--parent=%d", os.Getpid()),
 	}
 	if o.Audit {
-		c.AuditLog = c.path("audit.log")
+		c.AuditLog = c.filePath("audit.log")
 	}
 	for _, flag := range []struct{ name, value string }{
 		{"profile", string(o.Profile)},
@@ -213,16 +213,16 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("hand the listener %s to the control plane: %w", o.Listener.Addr(), err)
 	}
-	c.ExternalKubeconfig = c.path("external.kubeconfig")
+	c.ExternalKubeconfig = c.filePath("external.kubeconfig")
 	// The first inherited file is number 3, after the standard three.
 	return append(args, "--listen-fd=3", "--listen-fd-kubeconfig="+c.ExternalKubeconfig), []*os.File{file}, nil
 }
 
 // PID returns the process id of the control plane.
-func (c *Cluster) PID() int { return c.current().PID() }
+func (c *Cluster) PID() int { return c.currentProcess().PID() }
 
-// current returns the current process; nil before the first start.
-func (c *Cluster) current() *process.Process {
+// currentProcess returns the current process; nil before the first start.
+func (c *Cluster) currentProcess() *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process
@@ -235,9 +235,9 @@ func (c *Cluster) Done() <-chan struct{} { return c.done }
 // Stop kills the control plane, waits for its end, and removes a temporary directory. Further calls do nothing.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
-		c.life.Lock()
-		defer c.life.Unlock()
-		if p := c.current(); p != nil {
+		c.lifecycleMu.Lock()
+		defer c.lifecycleMu.Unlock()
+		if p := c.currentProcess(); p != nil {
 			p.Kill()
 		}
 		if err := c.cleanup(); err != nil {
@@ -247,7 +247,7 @@ func (c *Cluster) Stop() error {
 	return c.stopErr
 }
 
-func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
+func (c *Cluster) filePath(name string) string { return filepath.Join(c.Dir, name) }
 
 func closeAll(files []*os.File) {
 	for _, file := range files {

@@ -15,8 +15,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenLifetime exceeds the duration of any test and demo.
-const tokenLifetime = 30 * 24 * time.Hour
+// tokenValidity exceeds the duration of any test and demo.
+const tokenValidity = 30 * 24 * time.Hour
 
 // ServiceAccountConfig returns a configuration with the rights of an existing ServiceAccount. The token is
 // valid for 30 days and is not renewed.
@@ -25,7 +25,7 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	if err != nil {
 		return nil, err
 	}
-	seconds := int64(tokenLifetime.Seconds())
+	seconds := int64(tokenValidity.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {

@@ -56,7 +56,7 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 			}
 		})
 		var established *apiextensionsv1.CustomResourceDefinition
-		eventually(t, "wait for it to be established", func(ctx context.Context) (done bool, err error) {
+		awaitCondition(t, "wait for it to be established", func(ctx context.Context) (done bool, err error) {
 			established, err = elsewhere.Get(ctx, crd.Name, metav1.GetOptions{})
 			// The API server writes both conditions together, and Established is False in the first of two
 			// writes.

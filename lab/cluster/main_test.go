@@ -22,13 +22,13 @@ var (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(parentVariable) != "" {
-		beParent()
+		runParent()
 	}
 	code := plain.Main(m)
 	os.Exit(max(code, openshift.Stop()))
 }
 
-func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
+func newClientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -37,8 +37,8 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// eventually waits until the condition is true.
-func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
+// awaitCondition waits until the condition is true.
+func awaitCondition(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)

@@ -106,7 +106,7 @@ func TestOpenShiftProfile(t *testing.T) {
 	}
 
 	t.Run("the controller manager fills in the bootstrap token of nodes", func(t *testing.T) {
-		eventually(t, "wait for the token", func(context.Context) (bool, error) {
+		awaitCondition(t, "wait for the token", func(context.Context) (bool, error) {
 			secret := get(t, "secrets.v1", "openshift-machine-config-operator", "node-bootstrapper-token")
 			_, found, err := unstructured.NestedString(secret.Object, "data", "token")
 			return found, err

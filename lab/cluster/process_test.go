@@ -21,8 +21,8 @@ import (
 // parentVariable makes the test binary start a control plane in the directory that the variable contains.
 const parentVariable = "LAB_CLUSTER_TEST_DIR"
 
-// beParent starts a control plane, prints its process id and waits to be killed.
-func beParent() {
+// runParent starts a control plane, prints its process id and waits to be killed.
+func runParent() {
 	c, err := cluster.Start(context.Background(), cluster.Options{Dir: os.Getenv(parentVariable)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,12 +37,12 @@ func TestProcess(t *testing.T) {
 	t.Run("a killed parent leaves no process, and a directory that starts again", func(t *testing.T) {
 		dir := t.TempDir()
 		pid := startAndKillParent(t, dir)
-		eventually(t, "wait for the control plane to be gone", func(context.Context) (bool, error) {
+		awaitCondition(t, "wait for the control plane to be gone", func(context.Context) (bool, error) {
 			return !isControlPlane(pid), nil
 		})
 
 		c := start(t, cluster.Options{Dir: dir})
-		if _, err := clientset(t, c.Config).CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+		if _, err := newClientset(t, c.Config).CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
 		if err := c.Stop(); err != nil {
@@ -67,7 +67,7 @@ func TestProcess(t *testing.T) {
 		if want := "https://" + listener.Addr().String(); config.Host != want {
 			t.Errorf("the external kubeconfig is for %s, want %s", config.Host, want)
 		}
-		if _, err := clientset(t, config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+		if _, err := newClientset(t, config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Errorf("through the inherited listener: %v", err)
 		}
 		pid := c.PID()

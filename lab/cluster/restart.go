@@ -10,9 +10,9 @@ import (
 // Restart kills the control plane and starts it again with the same data and address. Clients continue with the
 // same configuration; connections and watches break. Restart returns when the control plane is ready.
 func (c *Cluster) Restart(ctx context.Context) error {
-	c.life.Lock()
-	defer c.life.Unlock()
-	p := c.current()
+	c.lifecycleMu.Lock()
+	defer c.lifecycleMu.Unlock()
+	p := c.currentProcess()
 	select {
 	case <-c.done:
 		return errors.New("restart the control plane: it has ended")
@@ -26,8 +26,8 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	o.Listen = server.Host
 	c.setRestarting(true)
 	p.Kill()
-	if err := c.boot(ctx, o); err != nil {
-		if failed := c.current(); failed != p {
+	if err := c.bootProcess(ctx, o); err != nil {
+		if failed := c.currentProcess(); failed != p {
 			failed.Kill()
 		}
 		close(c.done)

@@ -11,7 +11,7 @@ import (
 
 func TestRestart(t *testing.T) {
 	c := start(t, cluster.Options{})
-	clients := clientset(t, c.Config)
+	clients := newClientset(t, c.Config)
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}}
 	if _, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

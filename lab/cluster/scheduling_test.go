@@ -14,7 +14,7 @@ import (
 // The controller manager removes the taint of a new node, and then the scheduler uses the node.
 func TestScheduling(t *testing.T) {
 	c := plain.Cluster(t)
-	admin := clientset(t, c.Config)
+	admin := newClientset(t, c.Config)
 	namespace := clustertest.Namespace(t, c)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
@@ -23,11 +23,11 @@ func TestScheduling(t *testing.T) {
 			Containers:   []corev1.Container{{Name: "main", Image: "none"}},
 		},
 	}
-	eventually(t, "make a pod, once the namespace has its service account", func(ctx context.Context) (bool, error) {
+	awaitCondition(t, "make a pod, once the namespace has its service account", func(ctx context.Context) (bool, error) {
 		_, err := admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return err == nil, nil
 	})
-	makeNode(t, admin, "roomy")
+	createNode(t, admin, "roomy")
 	nodes := admin.CoreV1().Nodes()
 	const label = `{"metadata":{"labels":{"test":"scheduling"}}}`
 	if _, err := nodes.Patch(t.Context(), "roomy", types.MergePatchType, []byte(label),
@@ -40,7 +40,7 @@ func TestScheduling(t *testing.T) {
 		"status"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "wait for the pod to get the node", func(ctx context.Context) (bool, error) {
+	awaitCondition(t, "wait for the pod to get the node", func(ctx context.Context) (bool, error) {
 		pod, err := admin.CoreV1().Pods(namespace).Get(ctx, "pod", metav1.GetOptions{})
 		return err == nil && pod.Spec.NodeName == "roomy", err
 	})

@@ -21,8 +21,8 @@ type board struct {
 	machines  map[string]*machinev1.Machine
 }
 
-// update stores the current state and returns a line for each changed host.
-func (b *board) update(instances []v1alpha1.WindowsInstance, machines []machinev1.Machine) (changed []string) {
+// updateState stores the current state and returns a line for each changed host.
+func (b *board) updateState(instances []v1alpha1.WindowsInstance, machines []machinev1.Machine) (changed []string) {
 	next := board{instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]*machinev1.Machine{}}
 	for i := range machines {
 		now := &machines[i]
@@ -40,20 +40,20 @@ func (b *board) update(instances []v1alpha1.WindowsInstance, machines []machinev
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.instances)) {
 		if before := b.instances[name]; next.instances[name] == nil {
-			changed = append(changed, line(name, before.Spec.Address, "removed", "", fate(before)))
+			changed = append(changed, formatLine(name, before.Spec.Address, "removed", "", describeRemoval(before)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.machines)) {
 		if before := b.machines[name]; next.machines[name] == nil {
-			changed = append(changed, line(name, internalAddress(before), "deleted", "", "the Machine is gone, and its virtual machine with it"))
+			changed = append(changed, formatLine(name, internalAddress(before), "deleted", "", "the Machine is gone, and its virtual machine with it"))
 		}
 	}
 	*b = next
 	return changed
 }
 
-// allReady reports whether at least the expected number of hosts exists and all hosts are Ready.
-func (b *board) allReady(expected int) bool {
+// hasAllReady reports whether at least the expected number of hosts exists and all hosts are Ready.
+func (b *board) hasAllReady(expected int) bool {
 	for _, instance := range b.instances {
 		if !isReady(instance) {
 			return false
@@ -69,7 +69,7 @@ func isReady(instance *v1alpha1.WindowsInstance) bool {
 // instanceLine returns the state of an instance.
 func instanceLine(instance *v1alpha1.WindowsInstance) string {
 	status, ready := instance.Status, isReady(instance)
-	summary, progress, detail := cmp.Or(status.Summary, "New"), "", obstacle(instance)
+	summary, progress, detail := cmp.Or(status.Summary, "New"), "", notReadyReason(instance)
 	if summary == v1alpha1.ReasonReady && !ready { // the status does not reflect the last spec change yet
 		summary = "Changed"
 	}
@@ -84,14 +84,14 @@ func instanceLine(instance *v1alpha1.WindowsInstance) string {
 			progress = fmt.Sprintf("%d/%d", step.Index, step.Total)
 		}
 	}
-	return line(instance.Name, instance.Spec.Address, summary, progress, detail)
+	return formatLine(instance.Name, instance.Spec.Address, summary, progress, detail)
 }
 
 func machineLine(machine *machinev1.Machine) string {
-	return line(machine.Name, internalAddress(machine), "Machine "+ptr.Deref(machine.Status.Phase, "is new"), "", ptr.Deref(machine.Status.ErrorMessage, ""))
+	return formatLine(machine.Name, internalAddress(machine), "Machine "+ptr.Deref(machine.Status.Phase, "is new"), "", ptr.Deref(machine.Status.ErrorMessage, ""))
 }
 
-func line(name, address, status, progress, detail string) string {
+func formatLine(name, address, status, progress, detail string) string {
 	text := fmt.Sprintf("%s (%s): %s", name, cmp.Or(address, "no address yet"), status)
 	if progress != "" {
 		text += " " + progress
@@ -111,8 +111,8 @@ func internalAddress(machine *machinev1.Machine) string {
 	return ""
 }
 
-// fate returns the result for the host of a deleted instance; "" if the instance may be created again.
-func fate(instance *v1alpha1.WindowsInstance) string {
+// describeRemoval returns the result for the host of a deleted instance; "" if the instance may be created again.
+func describeRemoval(instance *v1alpha1.WindowsInstance) string {
 	switch {
 	case instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved && (instance.Spec.Source.Machine == nil || instance.Spec.DesiredState == v1alpha1.DesiredStateNode):
 		return ""
@@ -126,8 +126,8 @@ func fate(instance *v1alpha1.WindowsInstance) string {
 	return "the host was given back"
 }
 
-// obstacle returns the reason why an instance is not Ready.
-func obstacle(instance *v1alpha1.WindowsInstance) string {
+// notReadyReason returns the reason why an instance is not Ready.
+func notReadyReason(instance *v1alpha1.WindowsInstance) string {
 	for _, condition := range instance.Status.Conditions {
 		if condition.Status != metav1.ConditionTrue && condition.Reason == instance.Status.Summary {
 			return condition.Message

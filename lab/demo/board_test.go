@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func told(t *testing.T, got []string, want ...string) {
+func checkLines(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -35,32 +35,32 @@ func TestBoard(t *testing.T) {
 	}
 	t.Run("each change of a host is reported once", func(t *testing.T) {
 		b := &board{}
-		told(t, b.update(instance(func(*v1alpha1.WindowsInstance) {}), nil), "a (10.9.0.1): New")
-		told(t, b.update(instance(step), nil), "a (10.9.0.1): InProgress 4/30, Receive payload: 3 of 5 MiB")
-		told(t, b.update(instance(step), nil))
-		told(t, b.update(instance(ready), nil), "a (10.9.0.1): Ready, node instance-1")
-		told(t, b.update(instance(ready), nil))
+		checkLines(t, b.updateState(instance(func(*v1alpha1.WindowsInstance) {}), nil), "a (10.9.0.1): New")
+		checkLines(t, b.updateState(instance(step), nil), "a (10.9.0.1): InProgress 4/30, Receive payload: 3 of 5 MiB")
+		checkLines(t, b.updateState(instance(step), nil))
+		checkLines(t, b.updateState(instance(ready), nil), "a (10.9.0.1): Ready, node instance-1")
+		checkLines(t, b.updateState(instance(ready), nil))
 	})
 	t.Run("an obstacle has its message", func(t *testing.T) {
-		told(t, (&board{}).update(instance(func(i *v1alpha1.WindowsInstance) {
+		checkLines(t, (&board{}).updateState(instance(func(i *v1alpha1.WindowsInstance) {
 			i.Status.Summary, i.Status.NextAction = "Unreachable", "Look at the host."
 		}), nil), "a (10.9.0.1): Unreachable, Look at the host.")
-		told(t, (&board{}).update(instance(func(i *v1alpha1.WindowsInstance) {
+		checkLines(t, (&board{}).updateState(instance(func(i *v1alpha1.WindowsInstance) {
 			i.Status.Summary = "Unreachable"
 			i.Status.Conditions = []metav1.Condition{{Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "no answer"}}
 		}), nil), "a (10.9.0.1): Unreachable, no answer")
 	})
 	t.Run("all are Ready when as many as expected are there and none is not", func(t *testing.T) {
 		b := &board{}
-		if b.allReady(1) {
+		if b.hasAllReady(1) {
 			t.Error("nobody is there")
 		}
-		b.update(instance(ready), nil)
-		if !b.allReady(1) || b.allReady(2) {
-			t.Errorf("one of one: %t, one of two: %t", b.allReady(1), b.allReady(2))
+		b.updateState(instance(ready), nil)
+		if !b.hasAllReady(1) || b.hasAllReady(2) {
+			t.Errorf("one of one: %t, one of two: %t", b.hasAllReady(1), b.hasAllReady(2))
 		}
-		b.update(instance(func(i *v1alpha1.WindowsInstance) { ready(i); i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }), nil)
-		if b.allReady(1) {
+		b.updateState(instance(func(i *v1alpha1.WindowsInstance) { ready(i); i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }), nil)
+		if b.hasAllReady(1) {
 			t.Error("one that is to be removed is Ready")
 		}
 	})
@@ -78,9 +78,9 @@ func TestBoard(t *testing.T) {
 	} {
 		t.Run("a host that leaves is named once more and forgotten: one "+name, func(t *testing.T) {
 			b := &board{}
-			b.update(instance(c.last), nil)
-			told(t, b.update(nil, nil), c.want)
-			told(t, b.update(nil, nil))
+			b.updateState(instance(c.last), nil)
+			checkLines(t, b.updateState(nil, nil), c.want)
+			checkLines(t, b.updateState(nil, nil))
 		})
 	}
 }
@@ -94,15 +94,15 @@ func TestBoardOfMachines(t *testing.T) {
 		return []machinev1.Machine{m}
 	}
 	b := &board{}
-	told(t, b.update(nil, machine("")), "win-a (no address yet): Machine is new")
-	told(t, b.update(nil, machine("Provisioning")), "win-a (no address yet): Machine Provisioning")
-	told(t, b.update(nil, machine("Provisioning")))
-	if b.allReady(1) {
+	checkLines(t, b.updateState(nil, machine("")), "win-a (no address yet): Machine is new")
+	checkLines(t, b.updateState(nil, machine("Provisioning")), "win-a (no address yet): Machine Provisioning")
+	checkLines(t, b.updateState(nil, machine("Provisioning")))
+	if b.hasAllReady(1) {
 		t.Error("a Machine without an instance is Ready")
 	}
 	gone := v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
 	gone.Spec.Source.Machine, gone.Spec.DesiredState = &v1alpha1.MachineReference{Name: "win-a"}, v1alpha1.DesiredStateRemoved
-	told(t, b.update([]v1alpha1.WindowsInstance{gone}, machine("Provisioning")), "win-a (no address yet): New")
-	told(t, b.update(nil, nil), "win-a (no address yet): removed, its Machine is gone",
+	checkLines(t, b.updateState([]v1alpha1.WindowsInstance{gone}, machine("Provisioning")), "win-a (no address yet): New")
+	checkLines(t, b.updateState(nil, nil), "win-a (no address yet): removed, its Machine is gone",
 		"win-a (no address yet): deleted, the Machine is gone, and its virtual machine with it")
 }

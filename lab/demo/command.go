@@ -32,8 +32,8 @@ const (
 
 // Default time limits for hosts: all hosts and the control plane share two processor cores.
 const (
-	fakeLimit = 5 * time.Minute
-	wineLimit = 15 * time.Minute
+	fakeHostTimeout = 5 * time.Minute
+	wineHostTimeout = 15 * time.Minute
 )
 
 // programs are the executables that `make` builds.
@@ -52,7 +52,7 @@ type demoOptions struct {
 	once     bool
 	// monitoring is true if Prometheus also runs.
 	monitoring bool
-	limit      time.Duration
+	timeout    time.Duration
 	log        string
 	programs   programs
 	// wineHosts returns the reason why this machine cannot run Wine hosts; nil if it can.
@@ -66,10 +66,10 @@ func newDemoCommand() *cobra.Command {
 		Short: "Boot a control plane, install the operator, and make simulated Windows hosts, or Wine hosts, nodes",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := o.complete(); err != nil {
+			if err := o.completeOptions(); err != nil {
 				return err
 			}
-			return o.enter()
+			return o.enterNamespaces()
 		},
 	}
 	flags := command.Flags()
@@ -79,15 +79,15 @@ func newDemoCommand() *cobra.Command {
 		" is Wine, which needs root")
 	flags.BoolVar(&o.once, "once", false, "leave when all hosts are Ready, or with status 1 when they are not in time")
 	flags.BoolVar(&o.monitoring, "monitoring", false, "run a real Prometheus beside, which scrapes the hosts, and a page with dashboards")
-	flags.DurationVar(&o.limit, "limit", 0,
-		fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
+	flags.DurationVar(&o.timeout, "limit", 0,
+		fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeHostTimeout, wineHostTimeout))
 	flags.StringVar(&o.log, "operator-log", "",
 		"file for the operator's log (default: demo-operator.log beside this program)")
 	return command
 }
 
-// complete validates the flags and finds the other programs beside this one.
-func (o *demoOptions) complete() error {
+// completeOptions validates the flags and finds the other programs beside this one.
+func (o *demoOptions) completeOptions() error {
 	switch o.host {
 	case hostFake:
 	case hostWine:
@@ -97,7 +97,7 @@ func (o *demoOptions) complete() error {
 	default:
 		return fmt.Errorf("--host=%s is not a kind of host; there are %s and %s", o.host, hostFake, hostWine)
 	}
-	o.limit = o.defaultLimit()
+	o.timeout = o.defaultTimeout()
 	if o.hosts < 1 || o.hosts > maxHosts {
 		return fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.hosts, maxHosts)
 	}
@@ -129,18 +129,18 @@ func (o *demoOptions) complete() error {
 	return err
 }
 
-// defaultLimit returns the time limit of --once: the requested limit, otherwise the default.
-func (o *demoOptions) defaultLimit() time.Duration {
+// defaultTimeout returns the time limit of --once: the requested limit, otherwise the default.
+func (o *demoOptions) defaultTimeout() time.Duration {
 	if o.host == hostWine {
-		return cmp.Or(o.limit, wineLimit)
+		return cmp.Or(o.timeout, wineHostTimeout)
 	}
-	return cmp.Or(o.limit, fakeLimit)
+	return cmp.Or(o.timeout, fakeHostTimeout)
 }
 
-// enter runs the demo in separate namespaces. Ports for users are opened before, so that they belong to the
+// enterNamespaces runs the demo in separate namespaces. Ports for users are opened before, so that they belong to the
 // outer network. Downloads and builds also run before, because the namespace has no Internet access.
-func (o *demoOptions) enter() error {
-	config, outside := o.namespace(), !namespace.Inside()
+func (o *demoOptions) enterNamespaces() error {
+	config, outside := o.namespaceConfig(), !namespace.IsInside()
 	if outside {
 		if o.host == hostWine {
 			kit, err := o.prepareWine()
@@ -149,7 +149,7 @@ func (o *demoOptions) enter() error {
 			}
 			defer runtime.KeepAlive(kit) // keeps the locks on the files in use
 		}
-		for range (&demo{demoOptions: o}).ports() {
+		for range (&demo{demoOptions: o}).outerListeners() {
 			file, err := openPort()
 			if err != nil {
 				return err
@@ -158,7 +158,7 @@ func (o *demoOptions) enter() error {
 			config.Files = append(config.Files, file)
 		}
 	}
-	code, err := namespace.Main(config, o.inside)
+	code, err := namespace.Main(config, o.runInside)
 	if outside && code != 0 && o.host == hostWine {
 		err = errors.Join(err, o.sweepWine())
 	}
@@ -181,9 +181,9 @@ func openPort() (*os.File, error) {
 	return file, nil
 }
 
-// namespace assigns addresses and names to the lab's network. Wine hosts create the links to their addresses
+// namespaceConfig assigns addresses and names to the lab's network. Wine hosts create the links to their addresses
 // themselves.
-func (o *demoOptions) namespace() namespace.Config {
+func (o *demoOptions) namespaceConfig() namespace.Config {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{
 		Addresses: append([]netip.Addr{api}, podAddresses...),
@@ -202,15 +202,15 @@ func (o *demoOptions) namespace() namespace.Config {
 	}
 	o.reserveMachines(&config)
 	if o.host == hostWine {
-		config.Grace = wineGrace
+		config.GracePeriod = wineGracePeriod
 	}
 	return config
 }
 
-// inside runs the demo inside its namespaces.
-func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
+// runInside runs the demo inside its namespaces.
+func (o *demoOptions) runInside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
 	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}, closePod: func() error { return nil }}
-	err := d.listen(environment)
+	err := d.restoreListeners(environment)
 	if err == nil {
 		err = d.run(ctx)
 	}
@@ -218,7 +218,7 @@ func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environ
 	case errors.Is(err, errNotReady):
 		return 1 // the hosts and reasons were printed
 	case ctx.Err() != nil:
-		d.output.println("\nThe lab is gone.")
+		d.output.printLine("\nThe lab is gone.")
 		if o.once {
 			return 1
 		}

@@ -15,14 +15,14 @@ import (
 
 func TestComplete(t *testing.T) {
 	t.Run("a kind of host that there is not is refused, with those that there are", func(t *testing.T) {
-		err := (&demoOptions{host: "cloud", hosts: 2}).complete()
+		err := (&demoOptions{host: "cloud", hosts: 2}).completeOptions()
 		if err == nil || !strings.Contains(err.Error(), "--host=cloud") || !strings.Contains(err.Error(), "fake and wine") {
 			t.Errorf("got %v", err)
 		}
 	})
 	for _, kind := range []string{hostFake, hostWine} {
 		t.Run("no host at all is refused for "+kind, func(t *testing.T) {
-			err := (&demoOptions{host: kind, wineHosts: func() error { return nil }}).complete()
+			err := (&demoOptions{host: kind, wineHosts: func() error { return nil }}).completeOptions()
 			if err == nil || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v", err)
 			}
@@ -32,7 +32,7 @@ func TestComplete(t *testing.T) {
 		want := errors.New("no root")
 		if err := (&demoOptions{host: hostWine, hosts: 2, wineHosts: func() error {
 			return want
-		}}).complete(); !errors.Is(err, want) {
+		}}).completeOptions(); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	})
@@ -44,12 +44,12 @@ func TestDefaultLimit(t *testing.T) {
 		options demoOptions
 		want    time.Duration
 	}{
-		{name: "simulated hosts", options: demoOptions{host: hostFake}, want: fakeLimit},
-		{name: "Wine hosts", options: demoOptions{host: hostWine}, want: wineLimit},
-		{name: "what was asked for", options: demoOptions{host: hostWine, limit: time.Minute}, want: time.Minute},
+		{name: "simulated hosts", options: demoOptions{host: hostFake}, want: fakeHostTimeout},
+		{name: "Wine hosts", options: demoOptions{host: hostWine}, want: wineHostTimeout},
+		{name: "what was asked for", options: demoOptions{host: hostWine, timeout: time.Minute}, want: time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.options.defaultLimit(); got != c.want {
+			if got := c.options.defaultTimeout(); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -70,7 +70,7 @@ func TestNamespace(t *testing.T) {
 			false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			config := c.options.namespace()
+			config := c.options.namespaceConfig()
 			if got := len(c.options.hostOptions()); got != c.hosts {
 				t.Errorf("%d hosts, want %d", got, c.hosts)
 			}
@@ -94,7 +94,7 @@ func TestNamespace(t *testing.T) {
 func TestListed(t *testing.T) {
 	for _, kind := range []string{hostFake, hostWine} {
 		d := &demo{demoOptions: &demoOptions{host: kind, hosts: 2}}
-		got := d.listed()
+		got := d.listedEntries()
 		if len(got) != 2 || got[rig.Address(1)] != "username=Administrator" || got[rig.DNSName(2)] != "username=core" {
 			t.Errorf("%s: the entries are %v: want one by address and one by name, and not the one to add later", kind, got)
 		}

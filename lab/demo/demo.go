@@ -48,8 +48,8 @@ type demo struct {
 	board      *board
 }
 
-// ports returns pointers to the listeners that are opened outside, in order.
-func (d *demo) ports() []**net.TCPListener {
+// outerListeners returns pointers to the listeners that are opened outside, in order.
+func (d *demo) outerListeners() []**net.TCPListener {
 	ports := []**net.TCPListener{&d.listener}
 	if d.host == hostWine {
 		ports = append(ports, &d.ssh)
@@ -60,9 +60,9 @@ func (d *demo) ports() []**net.TCPListener {
 	return ports
 }
 
-// listen restores the listeners that were opened outside.
-func (d *demo) listen(environment *namespace.Environment) error {
-	for i, listener := range d.ports() {
+// restoreListeners restores the listeners that were opened outside.
+func (d *demo) restoreListeners(environment *namespace.Environment) error {
+	for i, listener := range d.outerListeners() {
 		file := environment.Files[i]
 		defer file.Close()
 		taken, err := net.FileListener(file)
@@ -80,7 +80,7 @@ func (d *demo) listen(environment *namespace.Environment) error {
 
 // run performs the administrator's steps of the guide and prints the progress.
 func (d *demo) run(ctx context.Context) (err error) {
-	if err := d.boot(ctx); err != nil {
+	if err := d.bootLab(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
@@ -89,13 +89,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := d.install(ctx); err != nil {
+	if err := d.installOperator(ctx); err != nil {
 		return err
 	}
 	if err := d.applyMachineSet(ctx); err != nil {
 		return err
 	}
-	if err := d.watch(ctx); err != nil {
+	if err := d.watchUntilReady(ctx); err != nil {
 		return err
 	}
 	if err := d.showTables(ctx); err != nil {
@@ -107,11 +107,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.serveOperatorPod(ctx); err != nil { // now the Linux nodes exist
 		return err
 	}
-	d.output.println(d.whatToTry())
-	return d.follow(ctx)
+	d.output.printLine(d.formatSuggestions())
+	return d.printChanges(ctx)
 }
 
-func (d *demo) boot(ctx context.Context) error {
+func (d *demo) bootLab(ctx context.Context) error {
 	version, err := rig.OperatorVersion(ctx, d.programs.operator)
 	if err != nil {
 		return err
@@ -121,12 +121,12 @@ func (d *demo) boot(ctx context.Context) error {
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Listener: d.listener, Domain: domain},
 	}
 	if d.host == hostWine {
-		d.output.step("booting a control plane")
-		if options.PayloadDir, err = d.makeWinePayload(ctx, version); err != nil {
+		d.output.printStep("booting a control plane")
+		if options.PayloadDir, err = d.generateWinePayload(ctx, version); err != nil {
 			return err
 		}
 	} else {
-		d.output.step("booting a control plane and %d Windows hosts, one of them to add later", d.hosts+1)
+		d.output.printStep("booting a control plane and %d Windows hosts, one of them to add later", d.hosts+1)
 		options.Hosts, options.VM = d.hostOptions(), virtualMachines
 		if d.machines > 0 {
 			options.MachineAPI, options.ControlPlane.Platform = true, string(platform)
@@ -139,10 +139,10 @@ func (d *demo) boot(ctx context.Context) error {
 	return nil
 }
 
-// install installs the operator, creates the Secret and the ConfigMap, and starts the operator with the rights
+// installOperator installs the operator, creates the Secret and the ConfigMap, and starts the operator with the rights
 // of its ServiceAccount.
-func (d *demo) install(ctx context.Context) error {
-	d.output.step("oc apply -f examples/wmco-namespace.yaml")
+func (d *demo) installOperator(ctx context.Context) error {
+	d.output.printStep("oc apply -f examples/wmco-namespace.yaml")
 	object, err := rig.Example("wmco-namespace.yaml")
 	if err != nil {
 		return err
@@ -150,17 +150,17 @@ func (d *demo) install(ctx context.Context) error {
 	if err := d.rig.Apply(ctx, object); err != nil {
 		return err
 	}
-	d.output.step("oc apply -k deploy/")
+	d.output.printStep("oc apply -k deploy/")
 	if _, err := d.rig.InstallOperator(ctx, rig.Namespace); err != nil {
 		return err
 	}
-	d.output.step("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s",
+	d.output.printStep("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s",
 		rig.Namespace)
 	if err := d.rig.CreateKey(ctx); err != nil {
 		return err
 	}
-	d.output.step("oc apply -f examples/windows-instances.yaml, with the lab's hosts")
-	if err := d.rig.SetInstances(ctx, d.listed()); err != nil {
+	d.output.printStep("oc apply -f examples/windows-instances.yaml, with the lab's hosts")
+	if err := d.rig.SetInstances(ctx, d.listedEntries()); err != nil {
 		return err
 	}
 	if err := os.Remove(d.log); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -174,7 +174,7 @@ func (d *demo) install(ctx context.Context) error {
 	if d.operator, err = d.rig.StartOperator(d.operatorOptions); err != nil {
 		return err
 	}
-	d.output.step("the operator runs as its ServiceAccount; its log: %s", d.log)
+	d.output.printStep("the operator runs as its ServiceAccount; its log: %s", d.log)
 	return nil
 }
 

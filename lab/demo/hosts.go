@@ -39,8 +39,8 @@ func (o *demoOptions) hostOptions() []rig.HostOptions {
 	return hosts
 }
 
-// listed returns the entries of the first hosts, which become nodes.
-func (d *demo) listed() map[string]string {
+// listedEntries returns the entries of the first hosts, which become nodes.
+func (d *demo) listedEntries() map[string]string {
 	entries := map[string]string{}
 	for _, h := range d.hostOptions()[:d.hosts] {
 		e := entryOf(h)

@@ -45,7 +45,7 @@ func TestPodLogs(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := makeReady(ctx, r); err != nil {
+	if err := setUpReadyHost(ctx, r); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("the logs of a pod on the node come through the API server", func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestPodLogs(t *testing.T) {
 	})
 }
 
-func makeReady(ctx context.Context, r *rig.Rig) error {
+func setUpReadyHost(ctx context.Context, r *rig.Rig) error {
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		return err
 	}

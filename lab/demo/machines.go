@@ -21,9 +21,9 @@ const (
 	platform = configv1.AWSPlatformType
 	// windowsImage is the image in the MachineSet. The lab's cloud derives the Windows version from it.
 	windowsImage = "ami-00000000000002022"
-	// userDataLimit is the time that the operator may take to create the user data after its start.
-	userDataLimit = time.Minute
-	machineAPI    = v1alpha1.MachineNamespace
+	// userDataTimeout is the time that the operator may take to create the user data after its start.
+	userDataTimeout = time.Minute
+	machineAPI      = v1alpha1.MachineNamespace
 )
 
 // Durations of the cloud's virtual machines: long enough to be visible.
@@ -31,8 +31,8 @@ var virtualMachines = rig.VMOptions{
 	BootDuration: 3 * time.Second, UserDataDelay: 4 * time.Second, RebootDuration: rebootDuration, SSHDelay: bootDelay,
 }
 
-// wantedMachines returns the number of Machines in the MachineSet; Wine hosts have no cloud.
-func (o *demoOptions) wantedMachines() int {
+// desiredMachines returns the number of Machines in the MachineSet; Wine hosts have no cloud.
+func (o *demoOptions) desiredMachines() int {
 	if o.host == hostWine {
 		return 0
 	}
@@ -54,7 +54,7 @@ func (o *demoOptions) reserveMachines(config *namespace.Config) {
 // applyMachineSet creates a Windows MachineSet without Machines, as kubectl windows machineset does, and scales
 // it.
 func (d *demo) applyMachineSet(ctx context.Context) error {
-	if d.wantedMachines() == 0 {
+	if d.desiredMachines() == 0 {
 		return nil
 	}
 	set, err := d.generateMachineSet(ctx)
@@ -62,17 +62,17 @@ func (d *demo) applyMachineSet(ctx context.Context) error {
 		return err
 	}
 	d.machineSet = set.Name
-	d.output.step("kubectl windows machineset apply --image %s", windowsImage)
+	d.output.printStep("kubectl windows machineset apply --image %s", windowsImage)
 	if err := d.rig.Client.Create(ctx, set); err != nil {
 		return fmt.Errorf("make MachineSet %s: %w", set.Name, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, userDataLimit)
+	limited, cancel := context.WithTimeout(ctx, userDataTimeout)
 	defer cancel()
 	if err := d.rig.WaitUserData(limited); err != nil {
 		return err
 	}
-	d.output.step("oc scale --replicas=%d machineset %s -n %s", d.wantedMachines(), set.Name, machineAPI)
-	return d.rig.Scale(ctx, set.Name, int32(d.wantedMachines())) // limited by the flag
+	d.output.printStep("oc scale --replicas=%d machineset %s -n %s", d.desiredMachines(), set.Name, machineAPI)
+	return d.rig.Scale(ctx, set.Name, int32(d.desiredMachines())) // limited by the flag
 }
 
 func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {
@@ -96,12 +96,12 @@ func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, e
 
 // showTables prints the output of kubectl for Machines and nodes when the MachineSet is available.
 func (d *demo) showTables(ctx context.Context) error {
-	if d.wantedMachines() == 0 {
+	if d.desiredMachines() == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, userDataLimit)
+	limited, cancel := context.WithTimeout(ctx, userDataTimeout)
 	defer cancel()
-	if _, err := d.rig.WaitMachinesReady(limited, d.machineSet, d.wantedMachines()); err != nil {
+	if _, err := d.rig.WaitMachinesReady(limited, d.machineSet, d.desiredMachines()); err != nil {
 		return err
 	}
 	for _, t := range []struct{ command, path string }{
@@ -110,7 +110,7 @@ func (d *demo) showTables(ctx context.Context) error {
 		{"kubectl get machine -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" + machineAPI + "/machines"},
 		{"kubectl get nodes", "/api/v1/nodes"},
 	} {
-		d.output.println("\n$ " + t.command)
+		d.output.printLine("\n$ " + t.command)
 		if err := d.printTable(ctx, t.path); err != nil {
 			return err
 		}

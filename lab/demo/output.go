@@ -14,10 +14,10 @@ type output struct {
 
 func newOutput(writer io.Writer) *output { return &output{writer: writer, began: time.Now()} }
 
-// step prints a line with the time since the start.
-func (o *output) step(format string, args ...any) {
-	o.println(fmt.Sprintf("[%5.1fs] ", time.Since(o.began).Seconds()) + fmt.Sprintf(format, args...))
+// printStep prints a line with the time since the start.
+func (o *output) printStep(format string, args ...any) {
+	o.printLine(fmt.Sprintf("[%5.1fs] ", time.Since(o.began).Seconds()) + fmt.Sprintf(format, args...))
 }
 
-// println ignores errors: the demo continues without a reader.
-func (o *output) println(text string) { _, _ = io.WriteString(o.writer, text+"\n") }
+// printLine ignores errors: the demo continues without a reader.
+func (o *output) printLine(text string) { _, _ = io.WriteString(o.writer, text+"\n") }

@@ -31,12 +31,12 @@ func (d *demo) startMonitoring(ctx context.Context) (operatorFlags []string, err
 	if err != nil {
 		return nil, err
 	}
-	d.output.step("Prometheus scrapes what ServiceMonitors name; dashboards, alerts and targets: %s", d.prometheus.URL)
+	d.output.printStep("Prometheus scrapes what ServiceMonitors name; dashboards, alerts and targets: %s", d.prometheus.URL)
 	return []string{"--metrics-bind-address=" + operatorMetrics, "--metrics-cert-dir=" + certificates}, nil
 }
 
-// done returns a channel that is closed when Prometheus has ended; nil without Prometheus.
-func (p *prometheus) done() <-chan struct{} {
+// doneChannel returns a channel that is closed when Prometheus has ended; nil without Prometheus.
+func (p *prometheus) doneChannel() <-chan struct{} {
 	if p.Monitoring == nil {
 		return nil
 	}
@@ -53,11 +53,11 @@ func (p *prometheus) close() error {
 	return p.listener.Close()
 }
 
-func (p *prometheus) tries() []try {
+func (p *prometheus) suggestedCommands() []suggestedCommand {
 	if p.Monitoring == nil {
 		return nil
 	}
-	return []try{
+	return []suggestedCommand{
 		{"xdg-open " + p.URL, "the dashboards of the console, drawn by the lab: CPU, memory and file systems of each node"},
 		{"curl '" + p.URL + "api/v1/alerts'", "alerts that fire"},
 		{"curl '" + p.URL + "api/v1/targets?state=active'", "what Prometheus scrapes, and how it went"},

@@ -9,13 +9,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// whatToTry returns instructions for the user for another terminal.
-func (d *demo) whatToTry() string {
+// formatSuggestions returns instructions for the user for another terminal.
+func (d *demo) formatSuggestions() string {
 	var b strings.Builder
 	b.WriteString("\nIn another terminal, in this directory:\n\n")
 	fmt.Fprintf(&b, "    export KUBECONFIG=%s\n", d.rig.Cluster().ExternalKubeconfig)
 	fmt.Fprintf(&b, "    export PATH=$PATH:%s\n", filepath.Dir(d.programs.plugin))
-	for _, try := range d.tries() {
+	for _, try := range d.suggestedCommands() {
 		fmt.Fprintf(&b, "\n    %s\n", try.command)
 		if try.why != "" {
 			fmt.Fprintf(&b, "        # %s\n", try.why)
@@ -25,17 +25,17 @@ func (d *demo) whatToTry() string {
 	return b.String()
 }
 
-// try is a command with its purpose.
-type try struct{ command, why string }
+// suggestedCommand is a command with its purpose.
+type suggestedCommand struct{ command, why string }
 
-func (d *demo) tries() []try {
+func (d *demo) suggestedCommands() []suggestedCommand {
 	hosts := d.hostOptions()
 	first, spare := entryOf(hosts[0]), entryOf(hosts[d.hosts])
 	noContainer := "a pod, in name: no container starts on a simulated host"
 	if d.host == hostWine {
 		noContainer = "a pod, in name: no container starts under Wine"
 	}
-	tries := []try{
+	tries := []suggestedCommand{
 		{"kubectl get winst -A", "every host: address, node, version, status"},
 		{"kubectl windows status", "progress, problem and next action of each host"},
 		{"kubectl windows plan --all && kubectl windows diagnose " + first.address, "pending steps of all hosts, and the checks of one host, by the operator over SSH"},
@@ -45,27 +45,27 @@ func (d *demo) tries() []try {
 		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances",
 			fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
 	}
-	tries = append(tries, try{
+	tries = append(tries, suggestedCommand{
 		"kubectl annotate node -l " + v1alpha1.LabelBYOH + "=true " + v1alpha1.AnnotationRebootRequired +
 			"= && kubectl get winst,windp -A",
 		"the listed hosts are drained, restarted and checked, one after the other",
 	})
 	if d.machineSet != "" {
-		tries = append(tries, d.machineTries()...)
+		tries = append(tries, d.machineCommands()...)
 	}
 	if d.host == hostWine {
-		tries = append(tries, d.wineTries(hosts[0])...)
+		tries = append(tries, d.wineCommands(hosts[0])...)
 	}
-	return append(tries, d.prometheus.tries()...)
+	return append(tries, d.prometheus.suggestedCommands()...)
 }
 
-// machineTries returns commands for the MachineSet.
-func (d *demo) machineTries() []try {
+// machineCommands returns commands for the MachineSet.
+func (d *demo) machineCommands() []suggestedCommand {
 	inNamespace := " -n " + machineAPI
-	return []try{
+	return []suggestedCommand{
 		{"kubectl get machineset,machine" + inNamespace,
 			"beside those of Windows, the Linux ones, which the operator leaves alone"},
-		{fmt.Sprintf("kubectl scale machineset %s%s --replicas=%d", d.machineSet, inNamespace, d.wantedMachines()+2),
+		{fmt.Sprintf("kubectl scale machineset %s%s --replicas=%d", d.machineSet, inNamespace, d.desiredMachines()+2),
 			"two more nodes; with fewer replicas, nodes are drained and deleted"},
 		{fmt.Sprintf("kubectl delete machine%s $(kubectl get machine%[1]s -l machine.openshift.io/os-id=Windows -o name | head -1 | cut -d/ -f2)", inNamespace), "the node is drained, the virtual machine deleted, and another one takes its place"},
 	}

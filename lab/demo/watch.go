@@ -17,65 +17,65 @@ import (
 // often.
 const pollInterval = 500 * time.Millisecond
 
-// watch prints the progress of the hosts until all are Ready. With --once, it also ends after the limit, and
+// watchUntilReady prints the progress of the hosts until all are Ready. With --once, it also ends after the limit, and
 // reports the hosts that are not Ready.
-func (d *demo) watch(ctx context.Context) error {
+func (d *demo) watchUntilReady(ctx context.Context) error {
 	var limit <-chan time.Time
 	if d.once {
-		limit = time.After(d.limit)
+		limit = time.After(d.timeout)
 	}
-	err := d.observe(ctx, limit, func() bool { return d.board.allReady(d.expected()) })
+	err := d.pollHosts(ctx, limit, func() bool { return d.board.hasAllReady(d.expectedHosts()) })
 	if err == nil {
-		d.output.step("all %d hosts are Ready", d.expected())
+		d.output.printStep("all %d hosts are Ready", d.expectedHosts())
 		return nil
 	}
 	if errors.Is(err, errNotReady) {
-		d.output.println(fmt.Sprintf("\nNot all hosts are Ready after %s:\n", d.limit))
+		d.output.printLine(fmt.Sprintf("\nNot all hosts are Ready after %s:\n", d.timeout))
 	}
 	if ctx.Err() == nil {
-		d.explain()
+		d.explainNotReady()
 	}
 	return err
 }
 
-// expected returns the number of hosts that must become Ready.
-func (o *demoOptions) expected() int { return o.hosts + o.wantedMachines() }
+// expectedHosts returns the number of hosts that must become Ready.
+func (o *demoOptions) expectedHosts() int { return o.hosts + o.desiredMachines() }
 
-// follow prints changes until the end, after all hosts were Ready.
-func (d *demo) follow(ctx context.Context) error {
-	return d.observe(ctx, nil, func() bool { return false })
+// printChanges prints changes until the end, after all hosts were Ready.
+func (d *demo) printChanges(ctx context.Context) error {
+	return d.pollHosts(ctx, nil, func() bool { return false })
 }
 
-// observe reads the hosts periodically and prints changes until done returns true. A failed read does not end
+// pollHosts reads the hosts periodically and prints changes until done returns true. A failed read does not end
 // the demo: only the first of consecutive failures is printed.
-func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() bool) error {
+func (d *demo) pollHosts(ctx context.Context, limit <-chan time.Time, done func() bool) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	failed := false
 	for {
-		err := d.look(ctx)
+		err := d.readHosts(ctx)
 		if err != nil && !failed && ctx.Err() == nil && !isClosed(d.controlPlane) {
-			d.output.step("%v; it is tried again until it succeeds", err)
+			d.output.printStep("%v; it is tried again until it succeeds", err)
 		}
 		failed = err != nil
 		if !failed && done() {
 			return nil
 		}
-		if err := d.wait(ctx, ticker.C, limit); err != nil {
+		if err := d.awaitPoll(ctx, ticker.C, limit); err != nil {
 			return err
 		}
 	}
 }
 
-// wait returns nil when the next read is due, otherwise the reason for the end. Every process ends with the
+// awaitPoll returns nil when the next read is due, otherwise the reason for the end. Every process ends with the
 // control plane, so the end of the control plane is reported even if another end was detected first.
-func (d *demo) wait(ctx context.Context, next, limit <-chan time.Time) error {
+func (d *demo) awaitPoll(ctx context.Context, next, limit <-chan time.Time) error {
 	select {
 	case <-next:
 	case <-limit:
 		return errNotReady
 	case <-d.operator.Done():
-	case <-d.prometheus.done():
+	case <-d.prometheus.doneChannel():
 	case <-d.controlPlane:
 	case <-ctx.Done():
 	}
@@ -84,7 +84,7 @@ func (d *demo) wait(ctx context.Context, next, limit <-chan time.Time) error {
 		return context.Cause(ctx)
 	case isClosed(d.controlPlane):
 		return errors.New("the control plane has ended")
-	case isClosed(d.prometheus.done()):
+	case isClosed(d.prometheus.doneChannel()):
 		return d.prometheus.Failure()
 	case isClosed(d.operator.Done()):
 		return d.restartOperator()
@@ -101,41 +101,41 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-func (d *demo) look(ctx context.Context) error {
+func (d *demo) readHosts(ctx context.Context) error {
 	var instances v1alpha1.WindowsInstanceList
 	if err := d.rig.Client.List(ctx, &instances, client.InNamespace(rig.Namespace)); err != nil {
 		return fmt.Errorf("list the instances: %w", err)
 	}
 	var machines machinev1.MachineList
-	if d.wantedMachines() > 0 {
+	if d.desiredMachines() > 0 {
 		err := d.rig.Client.List(ctx, &machines, client.InNamespace(machineAPI), client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
 		if err != nil {
 			return fmt.Errorf("list the Machines: %w", err)
 		}
 	}
-	for _, line := range d.board.update(instances.Items, machines.Items) {
-		d.output.step("%s", line)
+	for _, line := range d.board.updateState(instances.Items, machines.Items) {
+		d.output.printStep("%s", line)
 	}
 	return nil
 }
 
-// explain prints the reason for each host that is not Ready.
-func (d *demo) explain() {
+// explainNotReady prints the reason for each host that is not Ready.
+func (d *demo) explainNotReady() {
 	listed := map[string]bool{}
 	for _, instance := range d.board.instances {
 		listed[instance.Spec.Address] = true
 		if !isReady(instance) {
-			d.output.println(rig.Explain(instance))
+			d.output.printLine(rig.Explain(instance))
 		}
 	}
 	for name, machine := range d.board.machines {
 		if d.board.instances[name] == nil {
-			d.output.println(machineLine(machine))
+			d.output.printLine(machineLine(machine))
 		}
 	}
-	for address := range d.listed() {
+	for address := range d.listedEntries() {
 		if !listed[address] {
-			d.output.println(address + ": there is no WindowsInstance for it; see the operator's log: " + d.log)
+			d.output.printLine(address + ": there is no WindowsInstance for it; see the operator's log: " + d.log)
 		}
 	}
 }

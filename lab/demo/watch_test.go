@@ -15,16 +15,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// answers is a fake API server that responds to the n-th List with answer(n).
-type answers struct {
+// scriptedClient is a fake API server that responds to the n-th List with answer(n).
+type scriptedClient struct {
 	client.WithWatch
-	asked  int
-	answer func(n int) error
+	requests int
+	errorFor func(n int) error
 }
 
-func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	a.asked++
-	if err := a.answer(a.asked); err != nil {
+func (a *scriptedClient) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	a.requests++
+	if err := a.errorFor(a.requests); err != nil {
 		return err
 	}
 	instance := v1alpha1.WindowsInstance{}
@@ -33,25 +33,25 @@ func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// watched returns a demo that reads its hosts from the fake API server, and the output. end ends the control
+// newWatchDemo returns a demo that reads its hosts from the fake API server, and the output. end ends the control
 // plane of the demo.
-func watched(answer func(n int) error) (d *demo, printed *bytes.Buffer, end func()) {
+func newWatchDemo(answer func(n int) error) (d *demo, printed *bytes.Buffer, end func()) {
 	printed = &bytes.Buffer{}
 	controlPlane := make(chan struct{})
 	return &demo{demoOptions: &demoOptions{}, output: newOutput(printed), board: &board{}, controlPlane: controlPlane,
-		rig: &rig.Rig{Client: &answers{answer: answer}}, operator: &rig.OperatorProcess{Process: &process.Process{}}}, printed, func() { close(controlPlane) }
+		rig: &rig.Rig{Client: &scriptedClient{errorFor: answer}}, operator: &rig.OperatorProcess{Process: &process.Process{}}}, printed, func() { close(controlPlane) }
 }
 
 func TestAFailedLookAtTheHostsEndsNoDemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		d, printed, _ := watched(func(n int) error {
+		d, printed, _ := newWatchDemo(func(n int) error {
 			if looks = n; n == 4 || n >= 7 {
 				return nil
 			}
 			return errors.New("etcdserver: request timed out")
 		})
-		if err := d.observe(t.Context(), nil, func() bool { return looks == 8 }); err != nil {
+		if err := d.pollHosts(t.Context(), nil, func() bool { return looks == 8 }); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(printed.String(), "list the instances: etcdserver: request timed out"); n != 2 || !strings.Contains(printed.String(), "a (") {
@@ -65,13 +65,13 @@ func TestADemoWithoutControlPlaneEndsAndSaysSo(t *testing.T) {
 	t.Run("when it ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var end func()
-			d, _, end := watched(func(n int) error {
+			d, _, end := newWatchDemo(func(n int) error {
 				if n == 3 {
 					end()
 				}
 				return refused
 			})
-			if err := d.observe(t.Context(), nil, func() bool { return true }); err == nil || err.Error() != "the control plane has ended" {
+			if err := d.pollHosts(t.Context(), nil, func() bool { return true }); err == nil || err.Error() != "the control plane has ended" {
 				t.Errorf("the demo ends with %v", err)
 			}
 		})
@@ -79,10 +79,10 @@ func TestADemoWithoutControlPlaneEndsAndSaysSo(t *testing.T) {
 	t.Run("but one that is asked to end ends with that", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			d, printed, end := watched(func(int) error { return refused })
+			d, printed, end := newWatchDemo(func(int) error { return refused })
 			cancel()
 			end()
-			if err := d.observe(ctx, nil, func() bool { return true }); !errors.Is(err, context.Canceled) || printed.Len() > 0 {
+			if err := d.pollHosts(ctx, nil, func() bool { return true }); !errors.Is(err, context.Canceled) || printed.Len() > 0 {
 				t.Errorf("the demo ends with %v, and prints %s", err, printed)
 			}
 		})

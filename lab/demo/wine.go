@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// wineGrace is the time for the cleanup of Wine hosts.
-	wineGrace = 40 * time.Second
-	// stageEvery is the interval between checks of the preparation's progress.
-	stageEvery = time.Second
+	// wineGracePeriod is the time for the cleanup of Wine hosts.
+	wineGracePeriod = 40 * time.Second
+	// stageInterval is the interval between checks of the preparation's progress.
+	stageInterval = time.Second
 )
 
 // prepareWine prepares Wine hosts outside of the namespaces and prints the progress.
@@ -30,7 +30,7 @@ func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	out := newOutput(os.Stdout)
-	out.step("preparing Wine hosts (the first time takes some minutes)")
+	out.printStep("preparing Wine hosts (the first time takes some minutes)")
 	type result struct {
 		kit *winerig.Kit
 		err error
@@ -40,7 +40,7 @@ func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
 		kit, err := winerig.Prepare(ctx, o.wineDir(), o.programs.wineNode)
 		done <- result{kit, err}
 	}()
-	ticker := time.NewTicker(stageEvery)
+	ticker := time.NewTicker(stageInterval)
 	defer ticker.Stop()
 	said := ""
 	for {
@@ -52,7 +52,7 @@ func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
 			return r.kit, r.err
 		case <-ticker.C:
 			if stage := preparationStage(o.wineDir()); stage != said {
-				out.step("%s", stage)
+				out.printStep("%s", stage)
 				said = stage
 			}
 		}
@@ -86,9 +86,9 @@ func preparationStage(dir string) string {
 	return "compiling the programs of the hosts"
 }
 
-// makeWinePayload generates the payload for Wine hosts. The base already exists; this process acquires only its
+// generateWinePayload generates the payload for Wine hosts. The base already exists; this process acquires only its
 // own locks.
-func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string, err error) {
+func (d *demo) generateWinePayload(ctx context.Context, version string) (dir string, err error) {
 	if d.kit, err = winerig.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
 		return "", err
 	}
@@ -99,7 +99,7 @@ func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string,
 // bootWine boots the Wine hosts concurrently and enables logins to the first host.
 func (d *demo) bootWine(ctx context.Context) error {
 	all := d.hostOptions()
-	d.output.step("booting %d Wine hosts%s", len(all),
+	d.output.printStep("booting %d Wine hosts%s", len(all),
 		map[bool]string{true: ", one of them to add later"}[len(all) > d.hosts])
 	d.wine = make([]*wine.Host, len(all))
 	err := inParallel(all, func(i int, h rig.HostOptions) (err error) {
@@ -121,11 +121,11 @@ func (d *demo) bootWine(ctx context.Context) error {
 // keyFile returns the path of the private key that hosts accept.
 func (d *demo) keyFile() string { return filepath.Join(d.dir, "private-key.pem") }
 
-// wineTries returns commands for hosts with logins.
-func (d *demo) wineTries(first rig.HostOptions) []try {
+// wineCommands returns commands for hosts with logins.
+func (d *demo) wineCommands(first rig.HostOptions) []suggestedCommand {
 	login := fmt.Sprintf("ssh -i %s -p %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null %s@127.0.0.1",
 		d.keyFile(), portOf(d.ssh), first.Username)
-	return []try{
+	return []suggestedCommand{
 		{login + ` 'dir C:\k & tasklist'`, "any command on " + first.Name + ", as the operator runs them: cmd.exe reads it"},
 		{login + ` 'del C:\k\kubelet.conf'`, "drift: the agent puts the file back within seconds"},
 	}

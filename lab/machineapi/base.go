@@ -18,10 +18,10 @@ type base struct {
 	events events.EventRecorder
 }
 
-func uncached() []client.Object { return []client.Object{&corev1.Secret{}} }
+func uncachedObjects() []client.Object { return []client.Object{&corev1.Secret{}} }
 
-// machines returns the Machines in the cache with the labels that the options select.
-func (b base) machines(ctx context.Context, options ...client.ListOption) ([]machinev1.Machine, error) {
+// listMachines returns the Machines in the cache with the labels that the options select.
+func (b base) listMachines(ctx context.Context, options ...client.ListOption) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
 	err := b.List(ctx, list, append(options, client.InNamespace(b.Namespace))...)
 	return list.Items, err

@@ -23,17 +23,17 @@ func setCondition(conditions *[]machinev1.Condition, now time.Time, c machinev1.
 	(*conditions)[i] = c
 }
 
-func conditionTrue(conditions []machinev1.Condition, kind machinev1.ConditionType) bool {
+func isConditionTrue(conditions []machinev1.Condition, kind machinev1.ConditionType) bool {
 	return slices.ContainsFunc(conditions, func(c machinev1.Condition) bool {
 		return c.Type == kind && c.Status == corev1.ConditionTrue
 	})
 }
 
-func isTrue(kind machinev1.ConditionType, message string) machinev1.Condition {
+func trueCondition(kind machinev1.ConditionType, message string) machinev1.Condition {
 	return machinev1.Condition{Type: kind, Status: corev1.ConditionTrue, Message: message}
 }
 
-func isFalse(kind machinev1.ConditionType, severity machinev1.ConditionSeverity, reason,
+func falseCondition(kind machinev1.ConditionType, severity machinev1.ConditionSeverity, reason,
 	message string) machinev1.Condition {
 	return machinev1.Condition{Type: kind, Status: corev1.ConditionFalse, Severity: severity,
 		Reason: reason, Message: message}

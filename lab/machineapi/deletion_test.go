@@ -18,16 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// running creates a Machine with a Node.
-func (f *fixture) running(name string, edit ...func(*machinev1.Machine)) (*machinev1.Machine, *corev1.Node) {
+// newRunningMachine creates a Machine with a Node.
+func (f *fixture) newRunningMachine(name string, edit ...func(*machinev1.Machine)) (*machinev1.Machine, *corev1.Node) {
 	f.t.Helper()
 	f.newMachine(name, edit...)
-	node := f.join(f.awaitPhase(name, machinev1.PhaseProvisioned), corev1.ConditionTrue)
+	node := f.joinNode(f.awaitPhase(name, machinev1.PhaseProvisioned), corev1.ConditionTrue)
 	return f.awaitPhase(name, machinev1.PhaseRunning), node
 }
 
-// pod creates a pod that runs on a Node without a kubelet, so that the pod never ends.
-func (f *fixture) pod(name string, node *corev1.Node, edit ...func(*corev1.Pod)) *corev1.Pod {
+// newRunningPod creates a pod that runs on a Node without a kubelet, so that the pod never ends.
+func (f *fixture) newRunningPod(name string, node *corev1.Node, edit ...func(*corev1.Pod)) *corev1.Pod {
 	f.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace, Labels: map[string]string{"app": name}},
@@ -41,29 +41,29 @@ func (f *fixture) pod(name string, node *corev1.Node, edit ...func(*corev1.Pod))
 	for _, e := range edit {
 		e(pod)
 	}
-	f.await("the pod "+name+" is made", func(ctx context.Context) (bool, error) {
+	f.pollUntil("the pod "+name+" is made", func(ctx context.Context) (bool, error) {
 		err := f.Create(ctx, pod.DeepCopy())
 		if apierrors.IsForbidden(err) { // The service account does not exist yet.
 			return false, nil
 		}
 		return err == nil, err
 	})
-	f.must(f.Get(f.t.Context(), client.ObjectKeyFromObject(pod), pod)) // No other client writes the pod before it runs.
+	f.requireNoError(f.Get(f.t.Context(), client.ObjectKeyFromObject(pod), pod)) // No other client writes the pod before it runs.
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	f.must(f.Status().Update(f.t.Context(), pod))
+	f.requireNoError(f.Status().Update(f.t.Context(), pod))
 	return pod
 }
 
-// end deletes the pod as the kubelet does when the containers have ended.
-func (f *fixture) end(pod *corev1.Pod) {
+// endPod deletes the pod as the kubelet does when the containers have ended.
+func (f *fixture) endPod(pod *corev1.Pod) {
 	f.t.Helper()
-	f.must(client.IgnoreNotFound(f.Delete(f.t.Context(), pod, client.GracePeriodSeconds(0))))
+	f.requireNoError(client.IgnoreNotFound(f.Delete(f.t.Context(), pod, client.GracePeriodSeconds(0))))
 }
 
 func (f *fixture) awaitTerminating(pod *corev1.Pod) {
 	f.t.Helper()
-	f.await("the pod "+pod.Name+" is evicted", func(ctx context.Context) (bool, error) {
+	f.pollUntil("the pod "+pod.Name+" is evicted", func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return !pod.DeletionTimestamp.IsZero(), err
 	})
@@ -82,41 +82,41 @@ func (f *fixture) awaitCondition(name string, kind machinev1.ConditionType,
 //
 func TestDeletionDrains(t *testing.T) {
 	f := start(t)
-	m, node := f.running("win")
-	guarded, plain := f.pod("guarded", node), f.pod("plain", node)
+	m, node := f.newRunningMachine("win")
+	guarded, plain := f.newRunningPod("guarded", node), f.newRunningPod("plain", node)
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "guarded", Namespace: f.namespace},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: ptr.To(intstr.FromInt32(1)),
 			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guarded"}}},
 	}
-	f.must(f.Create(t.Context(), budget))
-	f.await("the budget is known", func(ctx context.Context) (bool, error) {
+	f.requireNoError(f.Create(t.Context(), budget))
+	f.pollUntil("the budget is known", func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(budget), budget)
 		return budget.Status.ObservedGeneration > 0, err
 	})
 
-	f.must(f.Delete(t.Context(), m))
+	f.requireNoError(f.Delete(t.Context(), m))
 	f.awaitPhase("win", machinev1.PhaseDeleting)
 	f.awaitTerminating(plain)
 	f.awaitCondition("win", machinev1.MachineDrained, corev1.ConditionFalse)
-	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(guarded), guarded))
-	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(node), node))
-	if !guarded.DeletionTimestamp.IsZero() || !node.Spec.Unschedulable || f.memory.count() != 1 {
+	f.requireNoError(f.Get(t.Context(), client.ObjectKeyFromObject(guarded), guarded))
+	f.requireNoError(f.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	if !guarded.DeletionTimestamp.IsZero() || !node.Spec.Unschedulable || f.memory.countMachines() != 1 {
 		t.Errorf("guarded pod deleted at %v, unschedulable %v, virtual machines %d", guarded.DeletionTimestamp,
-			node.Spec.Unschedulable, f.memory.count())
+			node.Spec.Unschedulable, f.memory.countMachines())
 	}
 
-	f.must(f.Delete(t.Context(), budget))
+	f.requireNoError(f.Delete(t.Context(), budget))
 	f.awaitTerminating(guarded)
-	if f.memory.count() != 1 {
+	if f.memory.countMachines() != 1 {
 		t.Error("the virtual machine is gone before its pods")
 	}
-	f.end(guarded)
-	f.end(plain)
+	f.endPod(guarded)
+	f.endPod(plain)
 	f.awaitGone(m)
 	f.awaitGone(node)
-	if f.memory.count() != 0 {
+	if f.memory.countMachines() != 0 {
 		t.Error("the virtual machine is still there")
 	}
 }
@@ -134,76 +134,76 @@ func TestDeletionOfDaemonPodsIsNotAwaited(t *testing.T) {
 					Containers:   []corev1.Container{{Name: "c", Image: "example.com/app"}}}},
 		},
 	}
-	f.must(f.Create(t.Context(), daemons))
-	m, node := f.running("win", func(m *machinev1.Machine) { m.Spec.Labels = map[string]string{"for": f.namespace} })
-	f.await("the daemon's pod is on the Node", func(ctx context.Context) (bool, error) {
+	f.requireNoError(f.Create(t.Context(), daemons))
+	m, node := f.newRunningMachine("win", func(m *machinev1.Machine) { m.Spec.Labels = map[string]string{"for": f.namespace} })
+	f.pollUntil("the daemon's pod is on the Node", func(ctx context.Context) (bool, error) {
 		pods := &corev1.PodList{}
 		err := f.List(ctx, pods, client.InNamespace(f.namespace))
 		return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == node.Name }), err
 	})
-	f.must(f.Delete(t.Context(), m))
+	f.requireNoError(f.Delete(t.Context(), m))
 	f.awaitGone(m)
 }
 
 //
 func TestDeletionWithoutDraining(t *testing.T) {
 	f := start(t)
-	m, node := f.running("win", func(m *machinev1.Machine) {
+	m, node := f.newRunningMachine("win", func(m *machinev1.Machine) {
 		m.Annotations = map[string]string{annotationExcludeDraining: ""}
 	})
-	pod := f.pod("app", node)
-	f.must(f.Delete(t.Context(), m))
+	pod := f.newRunningPod("app", node)
+	f.requireNoError(f.Delete(t.Context(), m))
 	f.awaitGone(m)
 	f.awaitGone(node)
-	f.end(pod)
+	f.endPod(pod)
 }
 
 func TestDeletionHooks(t *testing.T) {
 	f := start(t)
-	m, node := f.running("win", func(m *machinev1.Machine) {
+	m, node := f.newRunningMachine("win", func(m *machinev1.Machine) {
 		m.Spec.LifecycleHooks = machinev1.LifecycleHooks{
 			PreDrain:     []machinev1.LifecycleHook{{Name: "Migrate", Owner: "tests"}},
 			PreTerminate: []machinev1.LifecycleHook{{Name: "Backup", Owner: "tests"}},
 		}
 	})
-	pod := f.pod("app", node)
-	f.must(f.Delete(t.Context(), m))
+	pod := f.newRunningPod("app", node)
+	f.requireNoError(f.Delete(t.Context(), m))
 	if c := f.awaitCondition("win", machinev1.MachineDrainable,
 		corev1.ConditionFalse); c.Reason != machinev1.MachineHookPresent {
 		t.Errorf("reason %s", c.Reason)
 	}
-	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	f.requireNoError(f.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 	if !pod.DeletionTimestamp.IsZero() {
 		t.Error("the pod was evicted before the hook was taken away")
 	}
-	change(f, m, func(m *machinev1.Machine) { m.Spec.LifecycleHooks.PreDrain = nil })
+	updateObject(f, m, func(m *machinev1.Machine) { m.Spec.LifecycleHooks.PreDrain = nil })
 	f.awaitTerminating(pod)
-	f.end(pod)
+	f.endPod(pod)
 	f.awaitCondition("win", machinev1.MachineTerminable, corev1.ConditionFalse)
-	if f.memory.count() != 1 {
+	if f.memory.countMachines() != 1 {
 		t.Error("the virtual machine went before the hook was taken away")
 	}
-	change(f, m, func(m *machinev1.Machine) { m.Spec.LifecycleHooks.PreTerminate = nil })
+	updateObject(f, m, func(m *machinev1.Machine) { m.Spec.LifecycleHooks.PreTerminate = nil })
 	f.awaitGone(m)
 }
 
 //
 func TestDeletionOfAnUnreachableNodeEnds(t *testing.T) {
 	f := start(t, fastClock)
-	m, node := f.running("win")
-	pod := f.pod("app", node, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600) })
-	f.report(node, corev1.ConditionUnknown)
-	f.must(f.Delete(t.Context(), m))
+	m, node := f.newRunningMachine("win")
+	pod := f.newRunningPod("app", node, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600) })
+	f.reportReady(node, corev1.ConditionUnknown)
+	f.requireNoError(f.Delete(t.Context(), m))
 	f.awaitTerminating(pod)
 	if grace := *pod.DeletionGracePeriodSeconds; grace != unreachableGraceSeconds {
 		t.Errorf("the pod has %d s to end", grace)
 	}
-	deadline := pod.DeletionTimestamp.Add(unreachableWait)
+	deadline := pod.DeletionTimestamp.Add(unreachableGracePeriod)
 	f.awaitGone(m)
 	if f.clock.Now().Before(deadline) {
 		t.Error("its pod was not waited for")
 	}
-	f.end(pod)
+	f.endPod(pod)
 }
 
 func TestDeletionSurvivesTheCloudsErrors(t *testing.T) {
@@ -211,7 +211,7 @@ func TestDeletionSurvivesTheCloudsErrors(t *testing.T) {
 	f.faults.Fail(Delete, "*", errors.New("internal error"))
 	f.newMachine("win")
 	m := f.awaitPhase("win", machinev1.PhaseProvisioned)
-	f.must(f.Delete(t.Context(), m))
+	f.requireNoError(f.Delete(t.Context(), m))
 	f.awaitEvent("FailedDelete", "win")
 	f.faults.Heal()
 	f.awaitGone(m)
@@ -221,10 +221,10 @@ func TestDeletionWhileProvisioning(t *testing.T) {
 	f := start(t)
 	f.memory.holdBack()
 	m := f.newMachine("win")
-	f.await("the cloud was asked", func(context.Context) (bool, error) { return f.memory.count() == 1, nil })
-	f.must(f.Delete(t.Context(), m))
+	f.pollUntil("the cloud was asked", func(context.Context) (bool, error) { return f.memory.countMachines() == 1, nil })
+	f.requireNoError(f.Delete(t.Context(), m))
 	f.awaitGone(m)
-	if f.memory.count() != 0 {
+	if f.memory.countMachines() != 0 {
 		t.Error("the virtual machine is still there")
 	}
 }
@@ -241,7 +241,7 @@ func TestGivenUp(t *testing.T) {
 		"a pod that should have ended long ago is not awaited": {ptr.To(metav1.NewTime(now.Add(-6 * time.Minute))), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := givenUp(now)(corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: c.deleted}}).Delete; got != c.waits {
+			if got := skipOverduePods(now)(corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: c.deleted}}).Delete; got != c.waits {
 				t.Errorf("waits: %v", got)
 			}
 		})

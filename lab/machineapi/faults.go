@@ -51,7 +51,7 @@ func (f *Faults) Heal() {
 	f.rules = nil
 }
 
-func (f *Faults) check(call Call, id string) error {
+func (f *Faults) checkFault(call Call, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, rule := range f.rules {
@@ -67,7 +67,7 @@ func (f *Faults) Create(ctx context.Context, vm VirtualMachine) error {
 	f.mu.Lock()
 	f.names[vm.ID] = vm.MachineName
 	f.mu.Unlock()
-	if err := f.check(Create, vm.ID); err != nil {
+	if err := f.checkFault(Create, vm.ID); err != nil {
 		return err
 	}
 	return f.cloud.Create(ctx, vm)
@@ -75,7 +75,7 @@ func (f *Faults) Create(ctx context.Context, vm VirtualMachine) error {
 
 // Describe implements [Cloud].
 func (f *Faults) Describe(ctx context.Context, id string) (VirtualMachineStatus, bool, error) {
-	if err := f.check(Describe, id); err != nil {
+	if err := f.checkFault(Describe, id); err != nil {
 		return VirtualMachineStatus{}, false, err
 	}
 	return f.cloud.Describe(ctx, id)
@@ -83,7 +83,7 @@ func (f *Faults) Describe(ctx context.Context, id string) (VirtualMachineStatus,
 
 // Delete implements [Cloud].
 func (f *Faults) Delete(ctx context.Context, id string) error {
-	if err := f.check(Delete, id); err != nil {
+	if err := f.checkFault(Delete, id); err != nil {
 		return err
 	}
 	return f.cloud.Delete(ctx, id)

@@ -27,7 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", BootLimit: 5 * time.Minute})
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", BootTimeout: 5 * time.Minute})
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 type memoryCloud struct {
 	mu      sync.Mutex
 	pending bool // new virtual machines get no addresses
-	made    []VirtualMachine
+	created []VirtualMachine
 	vms     map[string]VirtualMachineStatus
 }
 
@@ -50,15 +50,15 @@ func (c *memoryCloud) Create(_ context.Context, vm VirtualMachine) error {
 	if _, ok := c.vms[vm.ID]; ok {
 		return nil
 	}
-	c.made = append(c.made, vm)
+	c.created = append(c.created, vm)
 	c.vms[vm.ID] = VirtualMachineStatus{State: Pending, ProviderID: vm.ProviderID}
 	if !c.pending {
-		c.boot(vm.ID)
+		c.bootMachine(vm.ID)
 	}
 	return nil
 }
 
-func (c *memoryCloud) boot(id string) {
+func (c *memoryCloud) bootMachine(id string) {
 	vm := c.vms[id]
 	n := lastAddress.Add(1)
 	vm.State, vm.Addresses = Running,
@@ -78,7 +78,7 @@ func (c *memoryCloud) bootAll() {
 	defer c.mu.Unlock()
 	c.pending = false
 	for id := range c.vms {
-		c.boot(id)
+		c.bootMachine(id)
 	}
 }
 
@@ -96,16 +96,16 @@ func (c *memoryCloud) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-func (c *memoryCloud) count() int {
+func (c *memoryCloud) countMachines() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.vms)
 }
 
-func (c *memoryCloud) madeFor(name string) []VirtualMachine {
+func (c *memoryCloud) createdFor(name string) []VirtualMachine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.made), func(vm VirtualMachine) bool { return vm.MachineName != name })
+	return slices.DeleteFunc(slices.Clone(c.created), func(vm VirtualMachine) bool { return vm.MachineName != name })
 }
 
 // fixture is a Machine API in a separate namespace.
@@ -163,11 +163,11 @@ func (f *fixture) run(options ...func(*Options, *fixture)) {
 // fastClock advances the clock by five seconds at each poll while the test waits.
 func fastClock(_ *Options, f *fixture) { f.clock = clocktesting.NewFakeClock(time.Now()) }
 
-func platform(name string) func(*Options, *fixture) {
+func withPlatform(name string) func(*Options, *fixture) {
 	return func(o *Options, _ *fixture) { o.Platform = name }
 }
 
-func (f *fixture) await(what string, condition func(context.Context) (bool, error)) {
+func (f *fixture) pollUntil(what string, condition func(context.Context) (bool, error)) {
 	f.t.Helper()
 	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
 		func(ctx context.Context) (bool, error) {
@@ -181,17 +181,17 @@ func (f *fixture) await(what string, condition func(context.Context) (bool, erro
 	}
 }
 
-func (f *fixture) must(err error) {
+func (f *fixture) requireNoError(err error) {
 	f.t.Helper()
 	if err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// change changes an object and retries on conflicts.
-func change[T client.Object](f *fixture, object T, edit func(T)) {
+// updateObject changes an object and retries on conflicts.
+func updateObject[T client.Object](f *fixture, object T, edit func(T)) {
 	f.t.Helper()
-	f.await("change "+object.GetName(), func(ctx context.Context) (bool, error) {
+	f.pollUntil("change "+object.GetName(), func(ctx context.Context) (bool, error) {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err
 		}
@@ -217,7 +217,7 @@ func (f *fixture) newMachine(name string, edit ...func(*machinev1.Machine)) *mac
 	for _, e := range edit {
 		e(m)
 	}
-	f.must(f.Create(f.t.Context(), m))
+	f.requireNoError(f.Create(f.t.Context(), m))
 	return m
 }
 
@@ -243,7 +243,7 @@ func rawSpec(value any) machinev1.ProviderSpec {
 func (f *fixture) awaitMachine(what, name string, condition func(*machinev1.Machine) bool) *machinev1.Machine {
 	f.t.Helper()
 	m := &machinev1.Machine{}
-	f.await(what, func(ctx context.Context) (bool, error) {
+	f.pollUntil(what, func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, m)
 		return err == nil && condition(m), err
 	})
@@ -252,12 +252,12 @@ func (f *fixture) awaitMachine(what, name string, condition func(*machinev1.Mach
 
 func (f *fixture) awaitPhase(name, want string) *machinev1.Machine {
 	f.t.Helper()
-	return f.awaitMachine("Machine "+name+" is "+want, name, func(m *machinev1.Machine) bool { return phase(m) == want })
+	return f.awaitMachine("Machine "+name+" is "+want, name, func(m *machinev1.Machine) bool { return currentPhase(m) == want })
 }
 
 func (f *fixture) awaitGone(object client.Object) {
 	f.t.Helper()
-	f.await(object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
+	f.pollUntil(object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
@@ -265,7 +265,7 @@ func (f *fixture) awaitGone(object client.Object) {
 
 func (f *fixture) awaitEvent(reason, about string) {
 	f.t.Helper()
-	f.await("an event "+reason, func(ctx context.Context) (bool, error) {
+	f.pollUntil("an event "+reason, func(ctx context.Context) (bool, error) {
 		list := &corev1.EventList{}
 		err := f.List(ctx, list, client.InNamespace(f.namespace))
 		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool {

@@ -20,16 +20,16 @@ import (
 type healthCheckReconciler struct{ base }
 
 func (r *healthCheckReconciler) setUp(mgr ctrl.Manager) error {
-	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	all := handler.EnqueueRequestsFromMapFunc(r.requestsForAll)
 	return ctrl.NewControllerManagedBy(mgr).Named("machinehealthcheck").
 		For(&machinev1.MachineHealthCheck{}).
 		Watches(&machinev1.Machine{}, all).
 		Watches(&corev1.Node{}, all).
-		WithOptions(r.queues(1)).
+		WithOptions(r.controllerOptions(1)).
 		Complete(r)
 }
 
-func (r *healthCheckReconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *healthCheckReconciler) requestsForAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	checks := &machinev1.MachineHealthCheckList{}
 	if err := r.List(ctx, checks); err != nil {
 		return nil // The cache has stopped.
@@ -53,23 +53,23 @@ func (r *healthCheckReconciler) Reconcile(ctx context.Context, request reconcile
 			"spec.selector is invalid: %s", err)
 		return reconcile.Result{}, nil
 	}
-	machines, err := r.machines(ctx, client.MatchingLabelsSelector{Selector: selector})
+	machines, err := r.listMachines(ctx, client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	found, err := r.examine(ctx, check, machines)
+	found, err := r.examineMachines(ctx, check, machines)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	allowed, err := r.report(ctx, check, len(machines), found.healthy)
+	allowed, err := r.updateStatus(ctx, check, len(machines), found.healthy)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !allowed {
-		return reconcile.Result{RequeueAfter: settledPeriod}, nil
+		return reconcile.Result{RequeueAfter: stableInterval}, nil
 	}
 	for _, m := range found.unhealthy {
-		if err := r.remediate(ctx, check, m); err != nil {
+		if err := r.remediateMachine(ctx, check, m); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -84,7 +84,7 @@ type findings struct {
 	next time.Duration
 }
 
-func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.MachineHealthCheck,
+func (r *healthCheckReconciler) examineMachines(ctx context.Context, check *machinev1.MachineHealthCheck,
 	machines []machinev1.Machine) (findings, error) {
 	var found findings
 	for i := range machines {
@@ -93,7 +93,7 @@ func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.Ma
 		if err != nil {
 			return found, err
 		}
-		why, wait := unhealthy(check, m, node, r.Clock.Now())
+		why, wait := unhealthyReason(check, m, node, r.Clock.Now())
 		switch {
 		case why != "":
 			found.unhealthy = append(found.unhealthy, m)
@@ -111,8 +111,8 @@ func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.Ma
 	return found, nil
 }
 
-// report writes the status and returns whether Machines may be remediated.
-func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.MachineHealthCheck, expected,
+// updateStatus writes the status and returns whether Machines may be remediated.
+func (r *healthCheckReconciler) updateStatus(ctx context.Context, check *machinev1.MachineHealthCheck, expected,
 	healthy int) (bool, error) {
 	before := check.DeepCopy()
 	limit, err := maxUnhealthy(check.Spec.MaxUnhealthy, expected)
@@ -120,14 +120,14 @@ func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.Mac
 	allowed := err == nil && left >= 0
 	check.Status.ExpectedMachines, check.Status.CurrentHealthy = ptr.To(expected), ptr.To(healthy)
 	check.Status.RemediationsAllowed = int32(max(left, 0))
-	condition := isTrue(machinev1.RemediationAllowedCondition, "")
+	condition := trueCondition(machinev1.RemediationAllowedCondition, "")
 	if !allowed {
 		message := fmt.Sprintf("Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy"+
 			" (total: %d, unhealthy: %d, maxUnhealthy: %d)", expected, expected-healthy, limit)
 		if err != nil {
 			message = err.Error()
 		}
-		condition = isFalse(machinev1.RemediationAllowedCondition, machinev1.ConditionSeverityWarning,
+		condition = falseCondition(machinev1.RemediationAllowedCondition, machinev1.ConditionSeverityWarning,
 			machinev1.TooManyUnhealthyReason, message)
 		r.events.Eventf(check, nil, corev1.EventTypeWarning, "RemediationRestricted", "Remediate", "%s", message)
 	}
@@ -138,8 +138,8 @@ func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.Mac
 	return allowed, client.IgnoreNotFound(r.Status().Patch(ctx, check, client.MergeFrom(before)))
 }
 
-// remediate deletes a Machine if a controller will replace it.
-func (r *healthCheckReconciler) remediate(ctx context.Context, check *machinev1.MachineHealthCheck,
+// remediateMachine deletes a Machine if a controller will replace it.
+func (r *healthCheckReconciler) remediateMachine(ctx context.Context, check *machinev1.MachineHealthCheck,
 	m *machinev1.Machine) error {
 	if !m.DeletionTimestamp.IsZero() {
 		return nil

@@ -13,12 +13,12 @@ import (
 
 const defaultNodeStartupTimeout = 10 * time.Minute
 
-// unhealthy returns the reason why a Machine is unhealthy, or the time after which it becomes unhealthy without
+// unhealthyReason returns the reason why a Machine is unhealthy, or the time after which it becomes unhealthy without
 // changes; "" and 0 for a healthy Machine. The Node is nil if the Machine has no Node or the Node no longer
 // exists.
-func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node,
+func unhealthyReason(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node,
 	now time.Time) (string, time.Duration) {
-	if phase(m) == machinev1.PhaseFailed {
+	if currentPhase(m) == machinev1.PhaseFailed {
 		return "its phase is Failed", 0
 	}
 	if m.Status.NodeRef == nil {
@@ -29,7 +29,7 @@ func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *
 		if timeout == 0 {
 			return "", 0
 		}
-		return overdue("it has no Node", m.CreationTimestamp.Time, timeout, now)
+		return overdueMessage("it has no Node", m.CreationTimestamp.Time, timeout, now)
 	}
 	if node == nil {
 		return "its Node " + m.Status.NodeRef.Name + " is gone", 0
@@ -41,7 +41,7 @@ func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *
 			continue
 		}
 		what := fmt.Sprintf("its Node's condition %s is %s", c.Type, c.Status)
-		why, wait := overdue(what, condition.LastTransitionTime.Time, c.Timeout.Duration, now)
+		why, wait := overdueMessage(what, condition.LastTransitionTime.Time, c.Timeout.Duration, now)
 		if why != "" {
 			return why, 0
 		}
@@ -52,8 +52,8 @@ func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *
 	return "", soonest
 }
 
-// overdue returns a message if the timeout has expired, otherwise the remaining time.
-func overdue(what string, since time.Time, timeout time.Duration, now time.Time) (string, time.Duration) {
+// overdueMessage returns a message if the timeout has expired, otherwise the remaining time.
+func overdueMessage(what string, since time.Time, timeout time.Duration, now time.Time) (string, time.Duration) {
 	left := since.Add(timeout).Sub(now)
 	if left < 0 {
 		return fmt.Sprintf("%s, and that for more than %s", what, timeout), 0

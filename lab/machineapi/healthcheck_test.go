@@ -38,7 +38,7 @@ func TestHealthCheckReplacesAMachine(t *testing.T) {
 	machines := f.awaitMachines("win", 3, machinev1.PhaseProvisioned)
 	var nodes []*corev1.Node
 	for i := range machines {
-		nodes = append(nodes, f.join(&machines[i], corev1.ConditionTrue))
+		nodes = append(nodes, f.joinNode(&machines[i], corev1.ConditionTrue))
 	}
 	f.awaitMachines("win", 3, machinev1.PhaseRunning)
 	check := healthCheck(f.namespace, func(c *machinev1.MachineHealthCheck) {
@@ -47,11 +47,11 @@ func TestHealthCheckReplacesAMachine(t *testing.T) {
 		// Machine would be overdue.
 		c.Spec.NodeStartupTimeout = &metav1.Duration{}
 	})
-	f.must(f.Create(t.Context(), check))
-	f.await("all are healthy", f.checkStatus(check, 3, 3))
+	f.requireNoError(f.Create(t.Context(), check))
+	f.pollUntil("all are healthy", f.checkStatus(check, 3, 3))
 
 	since := f.clock.Now()
-	f.report(nodes[0], corev1.ConditionUnknown)
+	f.reportReady(nodes[0], corev1.ConditionUnknown)
 	f.awaitGone(&machines[0])
 	if waited := f.clock.Since(since); waited < 5*time.Minute-time.Second {
 		t.Errorf("it was gone after %s", waited)
@@ -60,10 +60,10 @@ func TestHealthCheckReplacesAMachine(t *testing.T) {
 	f.awaitGone(nodes[0])
 	for i := range now {
 		if now[i].Status.NodeRef == nil {
-			nodes[0] = f.join(&now[i], corev1.ConditionTrue)
+			nodes[0] = f.joinNode(&now[i], corev1.ConditionTrue)
 		}
 	}
-	f.await("all are healthy again", f.checkStatus(check, 3, 3))
+	f.pollUntil("all are healthy again", f.checkStatus(check, 3, 3))
 }
 
 func TestHealthCheckStopsWhenTooManyAreUnhealthy(t *testing.T) {
@@ -74,19 +74,19 @@ func TestHealthCheckStopsWhenTooManyAreUnhealthy(t *testing.T) {
 		c.Spec.MaxUnhealthy = ptr.To(intstr.FromInt32(1))
 		c.Spec.NodeStartupTimeout = &metav1.Duration{Duration: time.Minute}
 	})
-	f.must(f.Create(t.Context(), check))
-	f.await("remediation is restricted", func(ctx context.Context) (bool, error) {
+	f.requireNoError(f.Create(t.Context(), check))
+	f.pollUntil("remediation is restricted", func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(check), check)
 		return len(check.Status.Conditions) == 1 && check.Status.Conditions[0].Reason == machinev1.TooManyUnhealthyReason, err
 	})
 	f.clock.Step(time.Hour)
 	for i := range machines {
-		f.must(f.Get(t.Context(), client.ObjectKeyFromObject(&machines[i]), &machines[i]))
+		f.requireNoError(f.Get(t.Context(), client.ObjectKeyFromObject(&machines[i]), &machines[i]))
 		if !machines[i].DeletionTimestamp.IsZero() {
 			t.Errorf("Machine %s is deleted", machines[i].Name)
 		}
 	}
-	f.join(&machines[0], corev1.ConditionTrue)
+	f.joinNode(&machines[0], corev1.ConditionTrue)
 	f.awaitGone(&machines[1])
 }
 
@@ -94,7 +94,7 @@ func TestHealthCheckLeavesMachinesThatNobodyReplaces(t *testing.T) {
 	f := start(t)
 	f.newMachine("alone", func(m *machinev1.Machine) { m.Spec.ProviderSpec = rawSpec(map[string]any{}) })
 	f.awaitPhase("alone", machinev1.PhaseFailed)
-	f.must(f.Create(t.Context(), healthCheck(f.namespace)))
+	f.requireNoError(f.Create(t.Context(), healthCheck(f.namespace)))
 	f.awaitEvent("SkippedNoController", "alone")
 	f.awaitPhase("alone", machinev1.PhaseFailed)
 }
@@ -150,7 +150,7 @@ func TestUnhealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check := healthCheck("n", func(check *machinev1.MachineHealthCheck) { check.Spec.NodeStartupTimeout = c.startup })
 			m := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(c.created)}, Status: c.status}
-			why, wait := unhealthy(check, m, c.node, now)
+			why, wait := unhealthyReason(check, m, c.node, now)
 			if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || wait != c.wait {
 				t.Errorf("%q after %s, want %q after %s", why, wait, c.why, c.wait)
 			}

@@ -27,7 +27,7 @@ func (r *machineReconciler) setUp(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("machine").
 		For(&machinev1.Machine{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.machinesOf)).
-		WithOptions(r.queues(r.Workers)).
+		WithOptions(r.controllerOptions(r.Workers)).
 		Complete(r)
 }
 
@@ -38,51 +38,51 @@ func (r *machineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !m.DeletionTimestamp.IsZero() {
-		return r.delete(ctx, m)
+		return r.deleteMachine(ctx, m)
 	}
-	if phase(m) == machinev1.PhaseFailed {
+	if currentPhase(m) == machinev1.PhaseFailed {
 		return reconcile.Result{}, nil // A failed Machine is never retried and must be deleted.
 	}
 	// The finalizer must exist before any resource is created that needs cleanup.
 	before := m.DeepCopy()
 	if controllerutil.AddFinalizer(m, machinev1.MachineFinalizer) {
-		if err := r.save(ctx, before, m); err != nil {
+		if err := r.saveMachine(ctx, before, m); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	spec, err := readProviderSpec(r.Platform, m.Spec.ProviderSpec.Value)
 	if err != nil {
-		return reconcile.Result{}, r.fail(ctx, m, machinev1.InvalidConfigurationMachineError, err.Error())
+		return reconcile.Result{}, r.setFailed(ctx, m, machinev1.InvalidConfigurationMachineError, err.Error())
 	}
-	return r.actuate(ctx, m, spec)
+	return r.actuateMachine(ctx, m, spec)
 }
 
-// actuate creates the virtual machine if it does not exist, and records the state.
-func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result,
+// actuateMachine creates the virtual machine if it does not exist, and records the state.
+func (r *machineReconciler) actuateMachine(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result,
 	error) {
 	id := instanceID(r.Platform, m.UID)
 	vm, found, err := r.Cloud.Describe(ctx, id)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("ask the cloud for the virtual machine %s of %s: %w", id, m.Name, err)
 	}
-	if !found && provisioned(m) {
-		return reconcile.Result{}, r.lost(ctx, m)
+	if !found && isProvisioned(m) {
+		return reconcile.Result{}, r.failLost(ctx, m)
 	}
 	if !found {
 		if outdated, err := r.isOutdated(ctx, m); err != nil || outdated {
 			return reconcile.Result{}, err // cache updates cause their own request
 		}
-		if err := r.provision(ctx, m, spec, id); err != nil {
+		if err := r.provisionMachine(ctx, m, spec, id); err != nil {
 			return reconcile.Result{}, err
 		}
-		if phase(m) == machinev1.PhaseFailed {
+		if currentPhase(m) == machinev1.PhaseFailed {
 			return reconcile.Result{}, nil
 		}
 		if vm, found, err = r.Cloud.Describe(ctx, id); err != nil || !found {
-			return reconcile.Result{RequeueAfter: pendingPeriod}, err
+			return reconcile.Result{RequeueAfter: pendingInterval}, err
 		}
 	}
-	return r.observe(ctx, m, spec, id, vm)
+	return r.recordState(ctx, m, spec, id, vm)
 }
 
 // isOutdated reads the API server to check whether no virtual machine must be created for the Machine. The
@@ -97,18 +97,18 @@ func (r *machineReconciler) isOutdated(ctx context.Context, m *machinev1.Machine
 	if err != nil {
 		return false, fmt.Errorf("read Machine %s: %w", m.Name, err)
 	}
-	return now.UID != m.UID || !now.DeletionTimestamp.IsZero() || provisioned(now), nil
+	return now.UID != m.UID || !now.DeletionTimestamp.IsZero() || isProvisioned(now), nil
 }
 
-// observe records the state of the virtual machine and links the Machine to its Node.
-func (r *machineReconciler) observe(
+// recordState records the state of the virtual machine and links the Machine to its Node.
+func (r *machineReconciler) recordState(
 	ctx context.Context, m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus,
 ) (reconcile.Result, error) {
 	before := m.DeepCopy()
 	if vm.ProviderID == "" {
 		vm.ProviderID = providerID(r.Platform, m.Name, id, spec)
 	}
-	r.describe(m, spec, id, vm)
+	r.applyVMStatus(m, spec, id, vm)
 	node, err := r.findNode(ctx, m)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -118,21 +118,21 @@ func (r *machineReconciler) observe(
 	}
 	now := phaseOf(m)
 	m.Status.Phase = ptr.To(now)
-	if err := r.save(ctx, before, m); err != nil {
+	if err := r.saveMachine(ctx, before, m); err != nil {
 		return reconcile.Result{}, err
 	}
-	if phase(before) != now {
+	if currentPhase(before) != now {
 		r.Logger.Info("a Machine goes on", "machine", m.Name, "phase", now)
 	}
 	if node != nil {
-		if err := r.dress(ctx, m, node); err != nil {
+		if err := r.syncNodeMetadata(ctx, m, node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	if now == machinev1.PhaseProvisioning || vm.State == Pending {
-		return reconcile.Result{RequeueAfter: pendingPeriod}, nil
+		return reconcile.Result{RequeueAfter: pendingInterval}, nil
 	}
-	return reconcile.Result{RequeueAfter: settledPeriod}, nil
+	return reconcile.Result{RequeueAfter: stableInterval}, nil
 }
 
 // phaseOf returns the phase of a Machine with an existing virtual machine.
@@ -147,20 +147,20 @@ func phaseOf(m *machinev1.Machine) string {
 	}
 }
 
-// provisioned reports whether the virtual machine was recorded, so that it must not be recreated.
-func provisioned(m *machinev1.Machine) bool {
+// isProvisioned reports whether the virtual machine was recorded, so that it must not be recreated.
+func isProvisioned(m *machinev1.Machine) bool {
 	return ptr.Deref(m.Spec.ProviderID, "") != "" || len(m.Status.Addresses) > 0
 }
 
-// lost sets a Machine to Failed after its virtual machine was deleted outside the Machine API.
-func (r *machineReconciler) lost(ctx context.Context, m *machinev1.Machine) error {
+// failLost sets a Machine to Failed after its virtual machine was deleted outside the Machine API.
+func (r *machineReconciler) failLost(ctx context.Context, m *machinev1.Machine) error {
 	message := "Can't find created instance."
-	return r.fail(ctx, m, machinev1.UpdateMachineError, message, isFalse(
+	return r.setFailed(ctx, m, machinev1.UpdateMachineError, message, falseCondition(
 		machinev1.InstanceExistsCondition, machinev1.ConditionSeverityWarning, machinev1.InstanceMissingReason, message))
 }
 
-// fail sets a Machine to Failed permanently.
-func (r *machineReconciler) fail(
+// setFailed sets a Machine to Failed permanently.
+func (r *machineReconciler) setFailed(
 	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string,
 	conditions ...machinev1.Condition,
 ) error {
@@ -168,10 +168,10 @@ func (r *machineReconciler) fail(
 	for _, c := range conditions {
 		setCondition(&m.Status.Conditions, r.Clock.Now(), c)
 	}
-	m.Annotations = merged(m.Annotations, map[string]string{annotationInstanceState: "Unknown"})
+	m.Annotations = mergeMaps(m.Annotations, map[string]string{annotationInstanceState: "Unknown"})
 	m.Status.Phase = ptr.To(machinev1.PhaseFailed)
 	m.Status.ErrorReason, m.Status.ErrorMessage = &reason, &message
-	if err := r.save(ctx, before, m); err != nil {
+	if err := r.saveMachine(ctx, before, m); err != nil {
 		return err
 	}
 	r.Logger.Info("a Machine failed", "machine", m.Name, "reason", reason, "message", message)

@@ -14,20 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// delete deletes the resources of a Machine in this order: the pods on the Node, the virtual machine, the Node,
+// deleteMachine deletes the resources of a Machine in this order: the pods on the Node, the virtual machine, the Node,
 // and finally the Machine.
-func (r *machineReconciler) delete(ctx context.Context, m *machinev1.Machine) (reconcile.Result, error) {
+func (r *machineReconciler) deleteMachine(ctx context.Context, m *machinev1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(m, machinev1.MachineFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	before := m.DeepCopy()
 	m.Status.Phase = ptr.To(machinev1.PhaseDeleting)
-	if err := r.save(ctx, before, m); err != nil {
+	if err := r.saveMachine(ctx, before, m); err != nil {
 		return reconcile.Result{}, err
 	}
-	for _, step := range []func(context.Context, *machinev1.Machine) (bool, error){r.drain, r.mayTerminate, r.terminate} {
+	for _, step := range []func(context.Context, *machinev1.Machine) (bool, error){r.drainNode, r.canTerminate, r.deleteVirtualMachine} {
 		if done, err := step(ctx, m); err != nil || !done {
-			return reconcile.Result{RequeueAfter: pendingPeriod}, err
+			return reconcile.Result{RequeueAfter: pendingInterval}, err
 		}
 	}
 	if m.Status.NodeRef != nil {
@@ -38,38 +38,38 @@ func (r *machineReconciler) delete(ctx context.Context, m *machinev1.Machine) (r
 	}
 	before = m.DeepCopy()
 	controllerutil.RemoveFinalizer(m, machinev1.MachineFinalizer)
-	if err := r.save(ctx, before, m); err != nil {
+	if err := r.saveMachine(ctx, before, m); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.Logger.Info("a Machine is gone", "machine", m.Name)
 	return reconcile.Result{}, nil
 }
 
-// mayTerminate reports whether all pre-terminate hooks are released.
-func (r *machineReconciler) mayTerminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
-	return r.unhooked(ctx, m, machinev1.MachineTerminable, "pre-terminate", m.Spec.LifecycleHooks.PreTerminate)
+// canTerminate reports whether all pre-terminate hooks are released.
+func (r *machineReconciler) canTerminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
+	return r.hasNoHooks(ctx, m, machinev1.MachineTerminable, "pre-terminate", m.Spec.LifecycleHooks.PreTerminate)
 }
 
-// unhooked reports whether no hook blocks the Machine's deletion, and records the result in the condition.
-func (r *machineReconciler) unhooked(
+// hasNoHooks reports whether no hook blocks the Machine's deletion, and records the result in the condition.
+func (r *machineReconciler) hasNoHooks(
 	ctx context.Context, m *machinev1.Machine, kind machinev1.ConditionType, point string, hooks []machinev1.LifecycleHook,
 ) (bool, error) {
 	before := m.DeepCopy()
-	condition := isTrue(kind, "")
+	condition := trueCondition(kind, "")
 	if len(hooks) > 0 {
 		names := make([]string, len(hooks))
 		for i, hook := range hooks {
 			names[i] = hook.Name + " of " + hook.Owner
 		}
-		condition = isFalse(kind, machinev1.ConditionSeverityWarning, machinev1.MachineHookPresent,
+		condition = falseCondition(kind, machinev1.ConditionSeverityWarning, machinev1.MachineHookPresent,
 			fmt.Sprintf("held up by %s hooks: %s", point, strings.Join(names, ", ")))
 	}
 	setCondition(&m.Status.Conditions, r.Clock.Now(), condition)
-	return len(hooks) == 0, r.save(ctx, before, m)
+	return len(hooks) == 0, r.saveMachine(ctx, before, m)
 }
 
-// terminate deletes the virtual machine; true if it no longer exists.
-func (r *machineReconciler) terminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
+// deleteVirtualMachine deletes the virtual machine; true if it no longer exists.
+func (r *machineReconciler) deleteVirtualMachine(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	id := instanceID(r.Platform, m.UID)
 	if err := r.Cloud.Delete(ctx, id); err != nil {
 		r.events.Eventf(m, nil, corev1.EventTypeWarning, "FailedDelete", "Delete", "%s", err.Error())

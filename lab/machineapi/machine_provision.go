@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// provision requests the Machine's virtual machine from the cloud. An error means a retry. If no retry can
+// provisionMachine requests the Machine's virtual machine from the cloud. An error means a retry. If no retry can
 // succeed, the Machine is Failed afterwards.
-func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine, spec providerSpec, id string) error {
+func (r *machineReconciler) provisionMachine(ctx context.Context, m *machinev1.Machine, spec providerSpec, id string) error {
 	before := m.DeepCopy()
 	m.Status.Phase = ptr.To(machinev1.PhaseProvisioning)
-	setCondition(&m.Status.Conditions, r.Clock.Now(), isFalse(machinev1.InstanceExistsCondition,
+	setCondition(&m.Status.Conditions, r.Clock.Now(), falseCondition(machinev1.InstanceExistsCondition,
 		machinev1.ConditionSeverityWarning, machinev1.InstanceNotCreatedReason, "Instance has not been created"))
-	if err := r.save(ctx, before, m); err != nil {
+	if err := r.saveMachine(ctx, before, m); err != nil {
 		return err
 	}
 	data, err := r.userData(ctx, spec)
@@ -37,14 +37,14 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 		r.events.Eventf(m, nil, corev1.EventTypeNormal, "Create", "Create", "Created Machine %s", m.Name)
 		return nil
 	}
-	failure := isFalse(machinev1.MachineCreation, machinev1.ConditionSeverityError,
+	failure := falseCondition(machinev1.MachineCreation, machinev1.ConditionSeverityError,
 		machinev1.MachineCreationFailedConditionReason, err.Error())
 	if isPermanent(err) {
-		return r.fail(ctx, m, machinev1.CreateMachineError, err.Error(), failure)
+		return r.setFailed(ctx, m, machinev1.CreateMachineError, err.Error(), failure)
 	}
 	before = m.DeepCopy()
 	setCondition(&m.Status.Conditions, r.Clock.Now(), failure)
-	if saveErr := r.save(ctx, before, m); saveErr != nil {
+	if saveErr := r.saveMachine(ctx, before, m); saveErr != nil {
 		return saveErr
 	}
 	r.events.Eventf(m, nil, corev1.EventTypeWarning, "FailedCreate", "Create", "%s", err.Error())
@@ -67,8 +67,8 @@ func (r *machineReconciler) userData(ctx context.Context, spec providerSpec) ([]
 	return data, nil
 }
 
-// describe records the state of the virtual machine in m.
-func (r *machineReconciler) describe(m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus) {
+// applyVMStatus records the state of the virtual machine in m.
+func (r *machineReconciler) applyVMStatus(m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus) {
 	labels := map[string]string{}
 	for key, value := range map[string]string{labelInstanceType: spec.InstanceType, labelRegion: spec.Region,
 		labelZone: spec.Zone} {
@@ -76,8 +76,8 @@ func (r *machineReconciler) describe(m *machinev1.Machine, spec providerSpec, id
 			labels[key] = value
 		}
 	}
-	m.Labels = merged(m.Labels, labels)
-	m.Annotations = merged(m.Annotations, map[string]string{annotationInstanceState: vm.State})
+	m.Labels = mergeMaps(m.Labels, labels)
+	m.Annotations = mergeMaps(m.Annotations, map[string]string{annotationInstanceState: vm.State})
 	if vm.ProviderID != "" {
 		m.Spec.ProviderID = ptr.To(vm.ProviderID)
 	}
@@ -89,13 +89,13 @@ func (r *machineReconciler) describe(m *machinev1.Machine, spec providerSpec, id
 		m.Status.ProviderStatus = &runtime.RawExtension{Raw: status}
 	}
 	now := r.Clock.Now()
-	setCondition(&m.Status.Conditions, now, isTrue(machinev1.InstanceExistsCondition, ""))
-	created := isTrue(machinev1.MachineCreation, "Machine successfully created")
+	setCondition(&m.Status.Conditions, now, trueCondition(machinev1.InstanceExistsCondition, ""))
+	created := trueCondition(machinev1.MachineCreation, "Machine successfully created")
 	created.Reason = machinev1.MachineCreationSucceededConditionReason
 	setCondition(&m.Status.Conditions, now, created)
 }
 
-func merged(a, b map[string]string) map[string]string {
+func mergeMaps(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	if all == nil {
 		all = map[string]string{}
@@ -104,9 +104,9 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// save writes the differences between before and m, if any. Metadata and spec have other writers, so a
+// saveMachine writes the differences between before and m, if any. Metadata and spec have other writers, so a
 // concurrent change is a conflict; the status has no other writer.
-func (r *machineReconciler) save(ctx context.Context, before, m *machinev1.Machine) error {
+func (r *machineReconciler) saveMachine(ctx context.Context, before, m *machinev1.Machine) error {
 	status := m.Status.DeepCopy()
 	if !equality.Semantic.DeepEqual(before.ObjectMeta, m.ObjectMeta) || !equality.Semantic.DeepEqual(before.Spec, m.Spec) {
 		if err := r.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

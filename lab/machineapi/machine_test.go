@@ -19,7 +19,7 @@ func TestMachinePhases(t *testing.T) {
 	f := start(t)
 	f.memory.holdBack()
 	taint := corev1.Taint{Key: "team", Value: "blue", Effect: corev1.TaintEffectNoSchedule}
-	f.must(f.Create(t.Context(), &corev1.Secret{
+	f.requireNoError(f.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "windows-user-data", Namespace: f.namespace},
 		Data:       map[string][]byte{userDataKey: []byte("<powershell>")}}))
 	f.newMachine("win", func(m *machinev1.Machine) {
@@ -29,12 +29,12 @@ func TestMachinePhases(t *testing.T) {
 	})
 
 	m := f.awaitMachine("it has a provider ID", "win", func(m *machinev1.Machine) bool { return m.Spec.ProviderID != nil })
-	if phase(m) != machinev1.PhaseProvisioning || len(m.Status.Addresses) != 0 || !slices.Contains(m.Finalizers,
+	if currentPhase(m) != machinev1.PhaseProvisioning || len(m.Status.Addresses) != 0 || !slices.Contains(m.Finalizers,
 		machinev1.MachineFinalizer) {
-		t.Errorf("a Machine whose virtual machine boots: phase %s, addresses %v, finalizers %v", phase(m),
+		t.Errorf("a Machine whose virtual machine boots: phase %s, addresses %v, finalizers %v", currentPhase(m),
 			m.Status.Addresses, m.Finalizers)
 	}
-	made := f.memory.madeFor("win")
+	made := f.memory.createdFor("win")
 	if len(made) != 1 || made[0].OperatingSystem != Windows || made[0].Image != "ami-7" || made[0].Zone != "us-east-1b" ||
 		string(made[0].UserData) != "<powershell>" {
 		t.Fatalf("the cloud was asked for %+v", made)
@@ -51,7 +51,7 @@ func TestMachinePhases(t *testing.T) {
 		t.Errorf("a provisioned Machine has status %+v", m.Status)
 	}
 
-	node := f.join(m, corev1.ConditionTrue)
+	node := f.joinNode(m, corev1.ConditionTrue)
 	m = f.awaitPhase("win", machinev1.PhaseRunning)
 	if m.Status.NodeRef.Name != node.Name || m.Status.NodeRef.UID != node.UID ||
 		m.Annotations[annotationInstanceState] != Running {
@@ -63,13 +63,13 @@ func TestMachinePhases(t *testing.T) {
 		return worker && slices.Contains(node.Spec.Taints, taint) &&
 			node.Annotations[annotationMachine] == f.namespace+"/win", err
 	}
-	f.await("the Node has labels, taints and annotation of its Machine", dressed)
-	change(f, node, func(n *corev1.Node) {
+	f.pollUntil("the Node has labels, taints and annotation of its Machine", dressed)
+	updateObject(f, node, func(n *corev1.Node) {
 		delete(n.Labels, "node-role.kubernetes.io/worker")
 		n.Spec.Taints = nil
 		n.Labels["mine"] = "stays"
 	})
-	f.await("what the Node lost it gets again", dressed)
+	f.pollUntil("what the Node lost it gets again", dressed)
 	if node.Labels["mine"] != "stays" {
 		t.Error("a label of somebody else is gone")
 	}
@@ -86,16 +86,16 @@ func TestMachineAddressChange(t *testing.T) {
 }
 
 func TestNodeIsFoundByAddressWithoutCloud(t *testing.T) {
-	f := start(t, platform("None"))
+	f := start(t, withPlatform("None"))
 	f.newMachine("linux", func(m *machinev1.Machine) {
 		m.Labels = nil
 		m.Spec.ProviderSpec = rawSpec(map[string]any{"template": "rhcos"})
 	})
 	m := f.awaitPhase("linux", machinev1.PhaseProvisioned)
-	if made := f.memory.madeFor("linux"); made[0].OperatingSystem != Linux || m.Spec.ProviderID != nil {
+	if made := f.memory.createdFor("linux"); made[0].OperatingSystem != Linux || m.Spec.ProviderID != nil {
 		t.Errorf("operating system %s, provider ID %v", made[0].OperatingSystem, m.Spec.ProviderID)
 	}
-	f.join(m, corev1.ConditionTrue)
+	f.joinNode(m, corev1.ConditionTrue)
 	f.awaitPhase("linux", machinev1.PhaseRunning)
 }
 
@@ -103,10 +103,10 @@ func TestMachineWaitsForUserData(t *testing.T) {
 	f := start(t)
 	f.newMachine("win", func(m *machinev1.Machine) { m.Spec.ProviderSpec = awsSpec("ami-1", "late") })
 	f.awaitEvent("FailedCreate", "win")
-	if m := f.awaitPhase("win", machinev1.PhaseProvisioning); failed(m) || f.memory.count() != 0 {
-		t.Errorf("failed: %v, virtual machines: %d", failed(m), f.memory.count())
+	if m := f.awaitPhase("win", machinev1.PhaseProvisioning); hasFailed(m) || f.memory.countMachines() != 0 {
+		t.Errorf("failed: %v, virtual machines: %d", hasFailed(m), f.memory.countMachines())
 	}
-	f.must(f.Create(t.Context(), &corev1.Secret{
+	f.requireNoError(f.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: f.namespace},
 		Data:       map[string][]byte{userDataKey: []byte("data")}}))
 	f.awaitPhase("win", machinev1.PhaseProvisioned)
@@ -115,7 +115,7 @@ func TestMachineWaitsForUserData(t *testing.T) {
 func TestFailedMachines(t *testing.T) {
 	f := start(t, fastClock)
 	t.Run("a Machine without an image is Failed and stays so", func(t *testing.T) {
-		f := f.with(t)
+		f := f.forSubtest(t)
 		f.newMachine("invalid", func(m *machinev1.Machine) {
 			m.Spec.ProviderSpec = rawSpec(map[string]any{"template": "of another platform"})
 		})
@@ -124,17 +124,17 @@ func TestFailedMachines(t *testing.T) {
 			!strings.Contains(*m.Status.ErrorMessage, "ami.id") {
 			t.Errorf("%s: %s", *m.Status.ErrorReason, *m.Status.ErrorMessage)
 		}
-		change(f, m, func(m *machinev1.Machine) { m.Spec.ProviderSpec = awsSpec("ami-1", "") })
+		updateObject(f, m, func(m *machinev1.Machine) { m.Spec.ProviderSpec = awsSpec("ami-1", "") })
 		f.newMachine("later")
 		f.awaitPhase("later", machinev1.PhaseProvisioned)
-		if len(f.memory.madeFor("invalid")) != 0 {
+		if len(f.memory.createdFor("invalid")) != 0 {
 			t.Error("it was tried again")
 		}
-		f.must(f.Delete(t.Context(), m))
+		f.requireNoError(f.Delete(t.Context(), m))
 		f.awaitGone(m)
 	})
 	t.Run("a permanent error of the cloud makes a Machine Failed", func(t *testing.T) {
-		f := f.with(t)
+		f := f.forSubtest(t)
 		f.faults.Fail(Create, "quota", Permanent(errors.New("VcpuLimitExceeded")))
 		f.newMachine("quota")
 		m := f.awaitPhase("quota", machinev1.PhaseFailed)
@@ -143,7 +143,7 @@ func TestFailedMachines(t *testing.T) {
 		}
 	})
 	t.Run("any other error of the cloud is tried again", func(t *testing.T) {
-		f := f.with(t)
+		f := f.forSubtest(t)
 		f.faults.Fail(Create, "busy-*", errors.New("RequestLimitExceeded"))
 		f.newMachine("busy-1")
 		f.awaitEvent("FailedCreate", "busy-1")
@@ -151,10 +151,10 @@ func TestFailedMachines(t *testing.T) {
 		f.awaitPhase("busy-1", machinev1.PhaseProvisioned)
 	})
 	t.Run("a virtual machine that was deleted behind its back makes a Machine Failed", func(t *testing.T) {
-		f := f.with(t)
+		f := f.forSubtest(t)
 		f.newMachine("lost")
 		f.awaitPhase("lost", machinev1.PhaseProvisioned)
-		f.must(f.memory.Delete(t.Context(), f.memory.madeFor("lost")[0].ID))
+		f.requireNoError(f.memory.Delete(t.Context(), f.memory.createdFor("lost")[0].ID))
 		m := f.awaitPhase("lost", machinev1.PhaseFailed)
 		if *m.Status.ErrorMessage != "Can't find created instance." || m.Annotations[annotationInstanceState] != "Unknown" {
 			t.Errorf("%s, annotations %v", *m.Status.ErrorMessage, m.Annotations)
@@ -162,8 +162,8 @@ func TestFailedMachines(t *testing.T) {
 	})
 }
 
-// with returns the fixture for a subtest.
-func (f *fixture) with(t *testing.T) *fixture {
+// forSubtest returns the fixture for a subtest.
+func (f *fixture) forSubtest(t *testing.T) *fixture {
 	g := *f
 	g.t = t
 	return &g
@@ -177,11 +177,11 @@ func TestRestartMakesNothingTwice(t *testing.T) {
 	// Simulates a kill after the request to the cloud and before the result was recorded.
 	before := m.DeepCopy() // A patch, because the Machine may have been written once more meanwhile.
 	m.Status.Phase, m.Status.Addresses = ptr.To(machinev1.PhaseProvisioning), nil
-	f.must(f.Status().Patch(t.Context(), m, client.MergeFrom(before)))
-	change(f, m, func(m *machinev1.Machine) { m.Spec.ProviderID = nil })
+	f.requireNoError(f.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+	updateObject(f, m, func(m *machinev1.Machine) { m.Spec.ProviderID = nil })
 	f.run()
 	f.awaitPhase("win", machinev1.PhaseProvisioned)
-	if made := f.memory.madeFor("win"); len(made) != 1 {
+	if made := f.memory.createdFor("win"); len(made) != 1 {
 		t.Errorf("%d virtual machines were made", len(made))
 	}
 }

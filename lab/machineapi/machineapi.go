@@ -63,12 +63,12 @@ type Options struct {
 
 const (
 	defaultWorkers = 10
-	// pendingPeriod is the interval between reads of a virtual machine while a change is expected,
-	// settledPeriod otherwise.
-	pendingPeriod = 500 * time.Millisecond
-	settledPeriod = 5 * time.Second
-	// retryBase and retryLimit are the minimum and maximum backoff after errors.
-	retryBase, retryLimit = 50 * time.Millisecond, 3 * time.Second
+	// pendingInterval is the interval between reads of a virtual machine while a change is expected,
+	// stableInterval otherwise.
+	pendingInterval = 500 * time.Millisecond
+	stableInterval  = 5 * time.Second
+	// minRetryDelay and maxRetryDelay are the minimum and maximum backoff after errors.
+	minRetryDelay, maxRetryDelay = 50 * time.Millisecond, 3 * time.Second
 )
 
 // Run runs the Machine API with an administrator's configuration until ctx is done. An error means that the
@@ -130,7 +130,7 @@ func newManager(restConfig *rest.Config, o Options) (manager.Manager, error) {
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}},
 		// Secrets of the cluster must not be cached.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncachedObjects()}},
 	})
 }
 
@@ -145,12 +145,12 @@ func readPlatform(ctx context.Context, live client.Reader) (string, error) {
 	return string(configv1.NonePlatformType), nil
 }
 
-// queues returns the options of a controller with a queue that uses the clock of o.
-func (o Options) queues(workers int) controller.Options {
+// controllerOptions returns the options of a controller with a queue that uses the clock of o.
+func (o Options) controllerOptions(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase,
-			retryLimit),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay,
+			maxRetryDelay),
 		NewQueue: func(name string,
 			limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,

@@ -27,7 +27,7 @@ func (r *machineSetReconciler) setUp(mgr ctrl.Manager) error {
 		For(&machinev1.MachineSet{}).
 		Watches(&machinev1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.setsOf)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOfNode)).
-		WithOptions(r.queues(1)).
+		WithOptions(r.controllerOptions(1)).
 		Complete(r)
 }
 
@@ -42,7 +42,7 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 	}
 	selector, err := selectorOf(set)
 	if err != nil {
-		return reconcile.Result{}, r.refuse(ctx, set, err.Error())
+		return reconcile.Result{}, r.reportInvalid(ctx, set, err.Error())
 	}
 	// The cache may not contain the Machines of the previous reconcile yet.
 	list := &machinev1.MachineList{}
@@ -50,15 +50,15 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return reconcile.Result{}, err
 	}
-	machines, err := r.claim(ctx, set, list.Items)
+	machines, err := r.claimMachines(ctx, set, list.Items)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	scaleErr := r.scale(ctx, set, machines)
+	scaleErr := r.scaleMachines(ctx, set, machines)
 	if scaleErr != nil {
 		r.events.Eventf(set, nil, corev1.EventTypeWarning, "ReconcileError", "Scale", "%s", scaleErr.Error())
 	}
-	waiting, err := r.report(ctx, set, selector, machines)
+	waiting, err := r.updateStatus(ctx, set, selector, machines)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -81,7 +81,7 @@ func selectorOf(set *machinev1.MachineSet) (labels.Selector, error) {
 	return selector, nil
 }
 
-func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.MachineSet, message string) error {
+func (r *machineSetReconciler) reportInvalid(ctx context.Context, set *machinev1.MachineSet, message string) error {
 	r.events.Eventf(set, nil, corev1.EventTypeWarning, "ReconcileError", "Reconcile", "%s", message)
 	before := set.DeepCopy()
 	set.Status.ObservedGeneration = set.Generation
@@ -90,8 +90,8 @@ func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.Machin
 	return r.saveStatus(ctx, before, set)
 }
 
-// claim returns the set's Machines that are not being deleted, after adopting Machines without owner.
-func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet,
+// claimMachines returns the set's Machines that are not being deleted, after adopting Machines without owner.
+func (r *machineSetReconciler) claimMachines(ctx context.Context, set *machinev1.MachineSet,
 	all []machinev1.Machine) ([]*machinev1.Machine, error) {
 	var machines []*machinev1.Machine
 	for i := range all {
@@ -120,9 +120,9 @@ func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
 	return metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
 }
 
-// scale creates missing Machines or deletes surplus ones. Machines that are being deleted do not count: they
+// scaleMachines creates missing Machines or deletes surplus ones. Machines that are being deleted do not count: they
 // are replaced at once. R-042 R-044
-func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet,
+func (r *machineSetReconciler) scaleMachines(ctx context.Context, set *machinev1.MachineSet,
 	machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
 	if surplus < 0 {
@@ -192,7 +192,7 @@ func (r *machineSetReconciler) setsOf(ctx context.Context, object client.Object)
 }
 
 func (r *machineSetReconciler) setsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
-	machines, err := r.machines(ctx)
+	machines, err := r.listMachines(ctx)
 	if err != nil {
 		return nil // The cache has stopped.
 	}

@@ -29,15 +29,15 @@ func deletionOrder(machines []*machinev1.Machine, policy machinev1.MachineSetDel
 		case machinev1.OldestMachineSetDeletePolicy:
 			age = a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		}
-		return cmp.Or(cmp.Compare(rank(a, random), rank(b, random)), age, cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(deletionRank(a, random), deletionRank(b, random)), age, cmp.Compare(a.Name, b.Name))
 	})
 }
 
-func rank(m *machinev1.Machine, random bool) int {
+func deletionRank(m *machinev1.Machine, random bool) int {
 	switch {
 	case m.Annotations[annotationDelete] != "" || m.Annotations[annotationDeleteOld] != "":
 		return rankAnnotated
-	case failed(m):
+	case hasFailed(m):
 		return rankUnhealthy
 	case random && m.Status.NodeRef == nil:
 		return rankWithoutNode

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// report writes the counts of the set's Machines and returns the time after which a ready Node becomes
+// updateStatus writes the counts of the set's Machines and returns the time after which a ready Node becomes
 // available; 0 if there is none.
-func (r *machineSetReconciler) report(
+func (r *machineSetReconciler) updateStatus(
 	ctx context.Context, set *machinev1.MachineSet, selector labels.Selector, machines []*machinev1.Machine,
 ) (time.Duration, error) {
 	before := set.DeepCopy()
@@ -31,7 +31,7 @@ func (r *machineSetReconciler) report(
 		if err != nil {
 			return 0, err
 		}
-		ready, wait := availability(node, set.Spec.MinReadySeconds, r.Clock.Now())
+		ready, wait := nodeAvailability(node, set.Spec.MinReadySeconds, r.Clock.Now())
 		if ready {
 			status.ReadyReplicas++
 		}
@@ -45,8 +45,8 @@ func (r *machineSetReconciler) report(
 	return waiting, r.saveStatus(ctx, before, set)
 }
 
-// availability reports whether a Node is ready, and the remaining time until it counts as available.
-func availability(node *corev1.Node, minReadySeconds int32, now time.Time) (bool, time.Duration) {
+// nodeAvailability reports whether a Node is ready, and the remaining time until it counts as available.
+func nodeAvailability(node *corev1.Node, minReadySeconds int32, now time.Time) (bool, time.Duration) {
 	if node == nil {
 		return false, 0
 	}

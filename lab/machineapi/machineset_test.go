@@ -28,7 +28,7 @@ func (f *fixture) newSet(name string, replicas int32, edit ...func(*machinev1.Ma
 		Spec: machinev1.MachineSetSpec{
 			Replicas: &replicas, Selector: metav1.LabelSelector{MatchLabels: labels},
 			Template: machinev1.MachineTemplateSpec{
-				ObjectMeta: machinev1.ObjectMeta{Labels: merged(labels, map[string]string{labelOS: Windows})},
+				ObjectMeta: machinev1.ObjectMeta{Labels: mergeMaps(labels, map[string]string{labelOS: Windows})},
 				Spec: machinev1.MachineSpec{
 					ObjectMeta:   machinev1.ObjectMeta{Labels: map[string]string{"node-role.kubernetes.io/worker": ""}},
 					ProviderSpec: awsSpec("ami-1", "")},
@@ -38,12 +38,12 @@ func (f *fixture) newSet(name string, replicas int32, edit ...func(*machinev1.Ma
 	for _, e := range edit {
 		e(set)
 	}
-	f.must(f.Create(f.t.Context(), set))
+	f.requireNoError(f.Create(f.t.Context(), set))
 	return set
 }
 
-// of returns the Machines of a set that are not being deleted.
-func (f *fixture) of(ctx context.Context, set string) ([]machinev1.Machine, error) {
+// machinesOfSet returns the Machines of a set that are not being deleted.
+func (f *fixture) machinesOfSet(ctx context.Context, set string) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
 	err := f.List(ctx, list, client.InNamespace(f.namespace),
 		client.MatchingLabels{"machine.openshift.io/cluster-api-machineset": set})
@@ -53,11 +53,11 @@ func (f *fixture) of(ctx context.Context, set string) ([]machinev1.Machine, erro
 func (f *fixture) awaitMachines(set string, n int, phases ...string) []machinev1.Machine {
 	f.t.Helper()
 	var machines []machinev1.Machine
-	f.await(fmt.Sprintf("MachineSet %s has %d Machines %v", set, n, phases), func(ctx context.Context) (bool, error) {
+	f.pollUntil(fmt.Sprintf("MachineSet %s has %d Machines %v", set, n, phases), func(ctx context.Context) (bool, error) {
 		var err error
-		machines, err = f.of(ctx, set)
+		machines, err = f.machinesOfSet(ctx, set)
 		ok := !slices.ContainsFunc(machines, func(m machinev1.Machine) bool {
-			return len(phases) > 0 && !slices.Contains(phases, phase(&m))
+			return len(phases) > 0 && !slices.Contains(phases, currentPhase(&m))
 		})
 		return len(machines) == n && ok, err
 	})
@@ -67,14 +67,14 @@ func (f *fixture) awaitMachines(set string, n int, phases ...string) []machinev1
 func (f *fixture) awaitStatus(what, set string, condition func(machinev1.MachineSetStatus) bool) *machinev1.MachineSet {
 	f.t.Helper()
 	s := &machinev1.MachineSet{}
-	f.await(what, func(ctx context.Context) (bool, error) {
+	f.pollUntil(what, func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: set}, s)
 		return err == nil && condition(s.Status), err
 	})
 	return s
 }
 
-func names(machines []machinev1.Machine) []string {
+func machineNames(machines []machinev1.Machine) []string {
 	var all []string
 	for _, m := range machines {
 		all = append(all, m.Name)
@@ -97,7 +97,7 @@ func TestMachineSet(t *testing.T) {
 		}
 	}
 	for i := range machines {
-		f.join(&machines[i], corev1.ConditionTrue)
+		f.joinNode(&machines[i], corev1.ConditionTrue)
 	}
 	s := f.awaitStatus("both are available", set.Name, func(s machinev1.MachineSetStatus) bool {
 		return s.AvailableReplicas == 2
@@ -106,20 +106,20 @@ func TestMachineSet(t *testing.T) {
 		s.Status.ObservedGeneration != s.Generation {
 		t.Errorf("status %+v", s.Status)
 	}
-	columns(t, f)
+	checkColumns(t, f)
 
 	// A deleted Machine is replaced at once, with the image in the changed template.
-	change(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Spec.ProviderSpec = awsSpec("ami-2", "") })
+	updateObject(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Spec.ProviderSpec = awsSpec("ami-2", "") })
 	var changed machinev1.MachineSet
-	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(set), &changed))
+	f.requireNoError(f.Get(t.Context(), client.ObjectKeyFromObject(set), &changed))
 	f.awaitStatus("the new template is known", set.Name, func(s machinev1.MachineSetStatus) bool {
 		return s.ObservedGeneration == changed.Generation
 	})
-	f.must(f.Delete(t.Context(), &machines[0]))
+	f.requireNoError(f.Delete(t.Context(), &machines[0]))
 	f.awaitGone(&machines[0])
 	now := f.awaitMachines(set.Name, 2, machinev1.PhaseProvisioned, machinev1.PhaseRunning)
 	for _, m := range now {
-		image := f.memory.madeFor(m.Name)[0].Image
+		image := f.memory.createdFor(m.Name)[0].Image
 		if old := m.Name == machines[1].Name; old && image != "ami-1" || !old && image != "ami-2" {
 			t.Errorf("Machine %s was made of %s", m.Name, image)
 		}
@@ -127,25 +127,25 @@ func TestMachineSet(t *testing.T) {
 
 	// kubectl scale deletes the annotated Machine first, although another Machine has no Node.
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
-	f.must(f.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)))
+	f.requireNoError(f.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)))
 	f.awaitMachines(set.Name, 3, machinev1.PhaseProvisioned, machinev1.PhaseRunning)
-	change(f, &machines[1], func(m *machinev1.Machine) {
-		m.Annotations = merged(m.Annotations, map[string]string{annotationDelete: "true"})
+	updateObject(f, &machines[1], func(m *machinev1.Machine) {
+		m.Annotations = mergeMaps(m.Annotations, map[string]string{annotationDelete: "true"})
 	})
-	change(f, set, func(s *machinev1.MachineSet) { s.Spec.Replicas = ptr.To[int32](2) })
+	updateObject(f, set, func(s *machinev1.MachineSet) { s.Spec.Replicas = ptr.To[int32](2) })
 	f.awaitGone(&machines[1])
 	left := f.awaitMachines(set.Name, 2)
-	if slices.Contains(names(left), machines[1].Name) {
-		t.Errorf("left are %v", names(left))
+	if slices.Contains(machineNames(left), machines[1].Name) {
+		t.Errorf("left are %v", machineNames(left))
 	}
 
-	f.must(f.Delete(t.Context(), set))
+	f.requireNoError(f.Delete(t.Context(), set))
 	f.awaitMachines(set.Name, 0)
-	f.await("the cloud is empty", func(context.Context) (bool, error) { return f.memory.count() == 0, nil })
+	f.pollUntil("the cloud is empty", func(context.Context) (bool, error) { return f.memory.countMachines() == 0, nil })
 }
 
-// columns checks the tables that kubectl get prints.
-func columns(t *testing.T, f *fixture) {
+// checkColumns checks the tables that kubectl get prints.
+func checkColumns(t *testing.T, f *fixture) {
 	config := rest.CopyConfig(lab.Cluster(t).Config)
 	plain, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -155,15 +155,15 @@ func columns(t *testing.T, f *fixture) {
 		"machinesets": "NAME DESIRED CURRENT READY AVAILABLE AGE | lab-win-us-east-1b 2 2 2 2",
 		"machines":    "NAME PHASE TYPE REGION ZONE AGE | Running m5a.large us-east-1 us-east-1b",
 	} {
-		if got := table(t, plain, config.Host+"/apis/machine.openshift.io/v1beta1/namespaces/"+f.namespace+"/"+
+		if got := fetchTable(t, plain, config.Host+"/apis/machine.openshift.io/v1beta1/namespaces/"+f.namespace+"/"+
 			resource); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", resource, got, want)
 		}
 	}
 }
 
-// table returns the header and the first row of a table, without ages and names with random characters.
-func table(t *testing.T, c *http.Client, url string) string {
+// fetchTable returns the header and the first row of a table, without ages and names with random characters.
+func fetchTable(t *testing.T, c *http.Client, url string) string {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -225,10 +225,10 @@ func TestMachineSetRefusesAForeignSelector(t *testing.T) {
 		t.Errorf("%s: %s", *s.Status.ErrorReason, *s.Status.ErrorMessage)
 	}
 	f.awaitEvent("ReconcileError", set.Name)
-	if f.memory.count() != 0 {
+	if f.memory.countMachines() != 0 {
 		t.Error("it has made Machines")
 	}
-	change(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Labels = s.Spec.Selector.MatchLabels })
+	updateObject(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Labels = s.Spec.Selector.MatchLabels })
 	f.awaitMachines(set.Name, 1)
 	f.awaitStatus("the error is gone", set.Name, func(s machinev1.MachineSetStatus) bool { return s.ErrorReason == nil })
 }
@@ -252,7 +252,7 @@ func TestMachineSetMinReadySeconds(t *testing.T) {
 	f := start(t, fastClock)
 	f.newSet("slow", 1, func(s *machinev1.MachineSet) { s.Spec.MinReadySeconds = 600 })
 	m := f.awaitMachines("slow", 1, machinev1.PhaseProvisioned)[0]
-	node := f.join(&m, corev1.ConditionTrue)
+	node := f.joinNode(&m, corev1.ConditionTrue)
 	f.awaitStatus("it is ready", "slow", func(s machinev1.MachineSetStatus) bool { return s.ReadyReplicas == 1 })
 	f.awaitStatus("it is available", "slow", func(s machinev1.MachineSetStatus) bool { return s.AvailableReplicas == 1 })
 	if waited := f.clock.Since(node.Status.Conditions[0].LastTransitionTime.Time); waited.Seconds() < 600 {

@@ -33,14 +33,14 @@ func operatingSystem(m *machinev1.Machine) string {
 	return Linux
 }
 
-func phase(m *machinev1.Machine) string {
+func currentPhase(m *machinev1.Machine) string {
 	if m.Status.Phase == nil {
 		return ""
 	}
 	return *m.Status.Phase
 }
 
-func failed(m *machinev1.Machine) bool {
+func hasFailed(m *machinev1.Machine) bool {
 	return m.Status.ErrorReason != nil || m.Status.ErrorMessage != nil
 }
 

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// join creates the Node of a Machine, as the kubelet and the cloud controller would.
-func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *corev1.Node {
+// joinNode creates the Node of a Machine, as the kubelet and the cloud controller would.
+func (f *fixture) joinNode(m *machinev1.Machine, ready corev1.ConditionStatus) *corev1.Node {
 	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-" + m.Name}}
 	node.Spec.ProviderID = ptr.Deref(m.Spec.ProviderID, "")
@@ -25,21 +25,21 @@ func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *core
 	now := metav1.Now()
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: now,
 		LastHeartbeatTime: now}}
-	f.must(f.Create(f.t.Context(), node))
+	f.requireNoError(f.Create(f.t.Context(), node))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	name := node.Name // The test continues to use node and reads it again.
-	go func() { f.beat(ctx, name); close(ended) }()
+	go func() { f.keepLease(ctx, name); close(ended) }()
 	f.t.Cleanup(func() {
 		cancel()
 		<-ended
-		f.must(client.IgnoreNotFound(f.Delete(context.Background(), node.DeepCopy())))
+		f.requireNoError(client.IgnoreNotFound(f.Delete(context.Background(), node.DeepCopy())))
 	})
 	return node
 }
 
-// beat renews the Node's lease. Without renewals, the Node becomes unreachable after a while.
-func (f *fixture) beat(ctx context.Context, name string) {
+// keepLease renews the Node's lease. Without renewals, the Node becomes unreachable after a while.
+func (f *fixture) keepLease(ctx context.Context, name string) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &name, ptr.To[int32](40)
 	ticker := time.NewTicker(5 * time.Second)
@@ -65,10 +65,10 @@ func (f *fixture) updateLease(ctx context.Context, lease *coordinationv1.Lease) 
 	return client.IgnoreNotFound(f.Update(ctx, lease))
 }
 
-// report sets the Ready condition of a Node.
-func (f *fixture) report(node *corev1.Node, ready corev1.ConditionStatus) {
+// reportReady sets the Ready condition of a Node.
+func (f *fixture) reportReady(node *corev1.Node, ready corev1.ConditionStatus) {
 	f.t.Helper()
-	f.await("report that "+node.Name+" is "+string(ready), func(ctx context.Context) (bool, error) {
+	f.pollUntil("report that "+node.Name+" is "+string(ready), func(ctx context.Context) (bool, error) {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return false, err
 		}

@@ -20,7 +20,7 @@ func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) 
 	if err := r.List(ctx, nodes); err != nil {
 		return nil, err
 	}
-	for _, same := range []func(*machinev1.Machine, *corev1.Node) bool{sameProviderID, sameAddress} {
+	for _, same := range []func(*machinev1.Machine, *corev1.Node) bool{hasSameProviderID, hasSameAddress} {
 		var found []*corev1.Node
 		for i := range nodes.Items {
 			if same(m, &nodes.Items[i]) {
@@ -38,23 +38,23 @@ func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) 
 	return nil, nil
 }
 
-func sameProviderID(m *machinev1.Machine, node *corev1.Node) bool {
+func hasSameProviderID(m *machinev1.Machine, node *corev1.Node) bool {
 	return node.Spec.ProviderID != "" && node.Spec.ProviderID == ptr.Deref(m.Spec.ProviderID, "")
 }
 
-func sameAddress(m *machinev1.Machine, node *corev1.Node) bool {
+func hasSameAddress(m *machinev1.Machine, node *corev1.Node) bool {
 	return slices.ContainsFunc(m.Status.Addresses, func(a corev1.NodeAddress) bool {
 		return a.Type == corev1.NodeInternalIP && slices.Contains(node.Status.Addresses, a)
 	})
 }
 
-// dress copies labels and taints from the Machine to its Node, and sets annotationMachine. Values of other
+// syncNodeMetadata copies labels and taints from the Machine to its Node, and sets annotationMachine. Values of other
 // writers are kept, and removed values are restored.
-func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
+func (r *machineReconciler) syncNodeMetadata(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
 	after := node.DeepCopy()
-	after.Annotations = merged(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})
+	after.Annotations = mergeMaps(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})
 	if !r.BareNodes {
-		after.Labels = merged(after.Labels, m.Spec.Labels)
+		after.Labels = mergeMaps(after.Labels, m.Spec.Labels)
 		for _, taint := range m.Spec.Taints {
 			if !slices.ContainsFunc(after.Spec.Taints, func(other corev1.Taint) bool { return other.MatchTaint(&taint) }) {
 				after.Spec.Taints = append(after.Spec.Taints, taint)
@@ -75,15 +75,15 @@ func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object
 	if !ok {
 		return nil
 	}
-	return r.requests(ctx, func(m *machinev1.Machine) bool {
-		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || sameProviderID(m, node) ||
-			sameAddress(m, node)
+	return r.machineRequests(ctx, func(m *machinev1.Machine) bool {
+		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || hasSameProviderID(m, node) ||
+			hasSameAddress(m, node)
 	})
 }
 
-// requests returns requests for the matching Machines.
-func (r *machineReconciler) requests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
-	machines, err := r.machines(ctx)
+// machineRequests returns requests for the matching Machines.
+func (r *machineReconciler) machineRequests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
+	machines, err := r.listMachines(ctx)
 	if err != nil {
 		return nil // The cache has stopped.
 	}

@@ -32,7 +32,7 @@ func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec,
 	if _, ok := value.(map[string]any); !ok {
 		return providerSpec{}, errors.New("spec.providerSpec.value is not an object")
 	}
-	at := func(path ...string) string { return text(value, path...) }
+	at := func(path ...string) string { return stringAt(value, path...) }
 	spec := providerSpec{UserDataSecret: at("userDataSecret", "name")}
 	switch platform {
 	case "AWS":
@@ -65,10 +65,10 @@ func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec,
 }
 
 func azureImage(value any) string {
-	if offer := text(value, "image", "offer"); offer != "" {
-		return offer + ":" + text(value, "image", "sku")
+	if offer := stringAt(value, "image", "offer"); offer != "" {
+		return offer + ":" + stringAt(value, "image", "sku")
 	}
-	return text(value, "image", "resourceID")
+	return stringAt(value, "image", "resourceID")
 }
 
 func imageField(platform string) string {
@@ -88,8 +88,8 @@ func imageField(platform string) string {
 	}
 }
 
-// text returns the string at the path, "" if it does not exist. A number in the path is an index.
-func text(value any, path ...string) string {
+// stringAt returns the string at the path, "" if it does not exist. A number in the path is an index.
+func stringAt(value any, path ...string) string {
 	for _, step := range path {
 		switch container := value.(type) {
 		case map[string]any:

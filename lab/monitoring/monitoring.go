@@ -72,7 +72,7 @@ func (m *Monitoring) start(ctx context.Context, r *rig.Rig, o Options) (err erro
 		return err
 	}
 	in := func(name string) string { return filepath.Join(o.Dir, name) }
-	if err := prepare(ctx, r, in("root")); err != nil {
+	if err := prepareMonitoring(ctx, r, in("root")); err != nil {
 		return err
 	}
 	if err := r.Cluster().WriteKubeconfig(in("kubeconfig"), r.Config); err != nil {

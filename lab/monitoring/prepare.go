@@ -44,9 +44,9 @@ const (
 	clientsName = "kube-apiserver-client-ca"
 )
 
-// prepare creates the objects, and writes the files of Prometheus' pod below root.
-func prepare(ctx context.Context, r *rig.Rig, root string) error {
-	objects, err := decode(manifests)
+// prepareMonitoring creates the objects, and writes the files of Prometheus' pod below root.
+func prepareMonitoring(ctx context.Context, r *rig.Rig, root string) error {
+	objects, err := decodeObjects(manifests)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func prepare(ctx context.Context, r *rig.Rig, root string) error {
 	if err != nil {
 		return err
 	}
-	kubelets, err := authorities(ctx, r, servingName)
+	kubelets, err := readCABundle(ctx, r, servingName)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func prepare(ctx context.Context, r *rig.Rig, root string) error {
 	return nil
 }
 
-func decode(data []byte) (objects []*unstructured.Unstructured, err error) {
+func decodeObjects(data []byte) (objects []*unstructured.Unstructured, err error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
 		object := &unstructured.Unstructured{}
@@ -116,8 +116,8 @@ func serviceCA(ctx context.Context, r *rig.Rig) (bundle []byte, err error) {
 	return bundle, err
 }
 
-// authorities returns a CA bundle related to kubelets.
-func authorities(ctx context.Context, r *rig.Rig, name string) (string, error) {
+// readCABundle returns a CA bundle related to kubelets.
+func readCABundle(ctx context.Context, r *rig.Rig, name string) (string, error) {
 	m := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managed, Name: name}, m); err != nil {
 		return "", fmt.Errorf("read the authorities in ConfigMap %s/%s: %w", managed, name, err)
@@ -133,7 +133,7 @@ func admitToKubelets(ctx context.Context, r *rig.Rig) error {
 		return err
 	}
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signer.Leaf.Raw}))
-	known, err := authorities(ctx, r, clientsName)
+	known, err := readCABundle(ctx, r, clientsName)
 	if err != nil || strings.Contains(known, authority) {
 		return err
 	}
@@ -164,7 +164,7 @@ func clientCertificate(ctx context.Context, r *rig.Rig) (certificate, key []byte
 	if err != nil {
 		return nil, nil, fmt.Errorf("request a client certificate: %w", err)
 	}
-	if err := approve(ctx, r, name); err != nil {
+	if err := approveRequest(ctx, r, name); err != nil {
 		return nil, nil, err
 	}
 	if certificate, err = csr.WaitForCertificate(ctx, clients, name, uid); err != nil {
@@ -174,7 +174,7 @@ func clientCertificate(ctx context.Context, r *rig.Rig) (certificate, key []byte
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), err
 }
 
-func approve(ctx context.Context, r *rig.Rig, name string) error {
+func approveRequest(ctx context.Context, r *rig.Rig, name string) error {
 	request := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, request); err != nil {
 		return fmt.Errorf("approve the request for a client certificate: %w", err)

@@ -18,8 +18,8 @@ var settings = []struct {
 		"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
 }
 
-// forbidding returns a remedy for each setting of this machine that forbids user namespaces.
-func forbidding(read func(path string) ([]byte, error)) []string {
+// settingRemedies returns a remedy for each setting of this machine that forbids user namespaces.
+func settingRemedies(read func(path string) ([]byte, error)) []string {
 	var remedies []string
 	for _, setting := range settings {
 		// A missing setting forbids nothing.
@@ -46,7 +46,7 @@ func explainStart(err error, read func(path string) ([]byte, error)) error {
 
 // explainForbidden adds the setting that forbids namespaces, as far as it can be detected.
 func explainForbidden(err error, read func(path string) ([]byte, error)) error {
-	if remedies := forbidding(read); len(remedies) > 0 {
+	if remedies := settingRemedies(read); len(remedies) > 0 {
 		return fmt.Errorf("%w; %s; or run as root", err, strings.Join(remedies, "; "))
 	}
 	return fmt.Errorf("%w; no setting that forbids it was found: in a container the runtime may forbid it (for Docker and Podman: "+

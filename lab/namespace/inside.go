@@ -34,11 +34,11 @@ var errOutside = errors.New("the program outside of the namespace has ended, or 
 // The context ends with the program outside, or when Stop is called there. If the process is still running
 // after Config.Grace, it exits, and all other processes inside end with it.
 func Enter(parent context.Context) (context.Context, *Environment, error) {
-	config, err := decode(os.Getenv(variable))
+	config, err := decodeConfig(os.Getenv(variable))
 	if err == nil {
 		err = config.setUp()
 	}
-	if err := report(err); err != nil {
+	if err := reportSetup(err); err != nil {
 		return nil, nil, fmt.Errorf("set up the lab's namespace: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -51,8 +51,8 @@ func Enter(parent context.Context) (context.Context, *Environment, error) {
 	return ctx, environment, nil
 }
 
-// report reports a failure of the setup, or success, to the outside.
-func report(failure error) error {
+// reportSetup reports a failure of the setup, or success, to the outside.
+func reportSetup(failure error) error {
 	file := os.NewFile(reportFD, "report")
 	defer file.Close()
 	if failure == nil {
@@ -70,7 +70,7 @@ func (i inherited) watchOutside(cancel context.CancelCauseFunc) {
 	lifeline := os.NewFile(lifelineFD, "lifeline")
 	_, _ = io.Copy(io.Discard, lifeline) // Nothing is ever written: this returns when the outside ends.
 	cancel(errOutside)
-	time.Sleep(i.Grace)
+	time.Sleep(i.GracePeriod)
 	_ = os.RemoveAll(i.Dir)
 	os.Exit(1)
 }
@@ -100,15 +100,15 @@ func (i inherited) setUp() error {
 		"/etc/hosts":       hostsFile(i.Names),
 		"/etc/resolv.conf": "# No name server: names that are not in /etc/hosts do not exist.\nnameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
 	} {
-		if err := i.cover(path, content); err != nil {
+		if err := i.coverFile(path, content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cover mounts other content over a file.
-func (i inherited) cover(path, content string) error {
+// coverFile mounts other content over a file.
+func (i inherited) coverFile(path, content string) error {
 	file := filepath.Join(i.Dir, "etc", filepath.Base(path))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err

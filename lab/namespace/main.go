@@ -17,7 +17,7 @@ func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // Main runs the inside in namespaces and returns the exit code for a main function. An interrupt requests the
 // end of the inside. A second interrupt kills the inside.
 func Main(config Config, inside func(context.Context, *Environment) (exitCode int)) (exitCode int, err error) {
-	if Inside() {
+	if IsInside() {
 		ctx, environment, err := Enter(context.Background())
 		if err != nil {
 			return 1, nil // The outside reports the reason.

@@ -24,8 +24,8 @@ type Config struct {
 	Names map[string]netip.Addr `json:"names"`
 	// HostName is the host name inside.
 	HostName string `json:"hostName"`
-	// Grace is the time for the inside to end after a stop request. Zero: 10 seconds.
-	Grace time.Duration `json:"grace"`
+	// GracePeriod is the time for the inside to end after a stop request. Zero: 10 seconds.
+	GracePeriod time.Duration `json:"grace"`
 	// Files are passed to the inside. The caller closes them.
 	Files []*os.File `json:"-"`
 	// Environ is added to the environment, as "NAME=value".
@@ -42,7 +42,7 @@ const (
 	firstFileFD
 )
 
-const defaultGrace = 10 * time.Second
+const defaultGracePeriod = 10 * time.Second
 
 // ErrUnavailable means that this machine does not allow the program to create namespaces. The wrapping error
 // names the setting.
@@ -62,7 +62,7 @@ type setupFailure struct {
 	Forbidden bool `json:"forbidden"`
 }
 
-func (i inherited) encode() (string, error) {
+func (i inherited) encodeVariable() (string, error) {
 	data, err := json.Marshal(i)
 	if err != nil {
 		return "", fmt.Errorf("encode the configuration of the namespace: %w", err)
@@ -70,16 +70,16 @@ func (i inherited) encode() (string, error) {
 	return variable + "=" + string(data), nil
 }
 
-func decode(value string) (inherited, error) {
+func decodeConfig(value string) (inherited, error) {
 	var i inherited
 	if err := json.Unmarshal([]byte(value), &i); err != nil {
 		return i, fmt.Errorf("read %s: %w", variable, err)
 	}
-	if i.Grace == 0 {
-		i.Grace = defaultGrace
+	if i.GracePeriod == 0 {
+		i.GracePeriod = defaultGracePeriod
 	}
 	return i, nil
 }
 
-// Inside reports whether this process was started by Start.
-func Inside() bool { return os.Getenv(variable) != "" }
+// IsInside reports whether this process was started by Start.
+func IsInside() bool { return os.Getenv(variable) != "" }

@@ -42,7 +42,7 @@ func testMain(m *testing.M) int {
 		Names:     map[string]netip.Addr{"instance.example.com": netip.MustParseAddr("10.9.0.6")},
 		HostName:  "lab",
 	}
-	if !Inside() {
+	if !IsInside() {
 		listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
 			fmt.Println(err)
@@ -54,7 +54,7 @@ func testMain(m *testing.M) int {
 			return 1
 		}
 		config.Files = []*os.File{file}
-		go greet(listener.Addr().String())
+		go sendGreetings(listener.Addr().String())
 	}
 	code, err := Main(config, func(_ context.Context, e *Environment) int {
 		inheritedListener = e.Files[0]
@@ -70,8 +70,8 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// greet connects from outside repeatedly, because the tests may run more than once.
-func greet(address string) {
+// sendGreetings connects from outside repeatedly, because the tests may run more than once.
+func sendGreetings(address string) {
 	for {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -86,7 +86,7 @@ func greet(address string) {
 
 // playNested enters namespaces, starts a process there that never ends, and waits for its own end.
 func playNested() int {
-	code, err := Main(Config{Grace: 30 * time.Second}, func(ctx context.Context, e *Environment) int {
+	code, err := Main(Config{GracePeriod: 30 * time.Second}, func(ctx context.Context, e *Environment) int {
 		sleeper := exec.Command(os.Args[0])
 		sleeper.Env = append(os.Environ(), roleVariable+"="+roleSleeper)
 		sleeper.Stdout = os.Stdout // Keeps the pipe open as long as the process lives.

@@ -23,28 +23,28 @@ func addAddresses(addresses []netip.Addr) error {
 		return fmt.Errorf("open a netlink socket: %w", err)
 	}
 	defer unix.Close(socket)
-	up := encode(unix.IfInfomsg{Index: int32(loopback.Index), Flags: unix.IFF_UP, Change: unix.IFF_UP})
-	if err := request(socket, unix.RTM_NEWLINK, 0, up); err != nil {
+	up := encodeStruct(unix.IfInfomsg{Index: int32(loopback.Index), Flags: unix.IFF_UP, Change: unix.IFF_UP})
+	if err := sendNetlinkMessage(socket, unix.RTM_NEWLINK, 0, up); err != nil {
 		return fmt.Errorf("bring the loopback interface up: %w", err)
 	}
 	for _, address := range addresses {
 		if !address.Is4() {
 			return fmt.Errorf("add %s to the loopback interface: it is no IPv4 address", address)
 		}
-		message := encode(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE,
+		message := encodeStruct(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE,
 			Index: uint32(loopback.Index)})
-		message = append(message, attribute(unix.IFA_LOCAL, address.AsSlice())...)
-		message = append(message, attribute(unix.IFA_ADDRESS, address.AsSlice())...)
-		if err := request(socket, unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, message); err != nil {
+		message = append(message, encodeAttribute(unix.IFA_LOCAL, address.AsSlice())...)
+		message = append(message, encodeAttribute(unix.IFA_ADDRESS, address.AsSlice())...)
+		if err := sendNetlinkMessage(socket, unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, message); err != nil {
 			return fmt.Errorf("add %s to the loopback interface: %w", address, err)
 		}
 	}
 	return nil
 }
 
-// request sends one message and waits for the kernel's acknowledgement.
-func request(socket int, kind uint16, flags uint16, body []byte) error {
-	message := append(encode(unix.NlMsghdr{
+// sendNetlinkMessage sends one message and waits for the kernel's acknowledgement.
+func sendNetlinkMessage(socket int, kind uint16, flags uint16, body []byte) error {
+	message := append(encodeStruct(unix.NlMsghdr{
 		Len: uint32(unix.SizeofNlMsghdr + len(body)), Type: kind, Flags: flags | unix.NLM_F_REQUEST | unix.NLM_F_ACK,
 	}), body...)
 	if err := unix.Sendto(socket, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
@@ -73,12 +73,12 @@ func request(socket int, kind uint16, flags uint16, body []byte) error {
 	return nil
 }
 
-// attribute encodes an attribute with a value length that is a multiple of 4 bytes.
-func attribute(kind uint16, value []byte) []byte {
-	return append(encode(unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind}), value...)
+// encodeAttribute encodes an attribute with a value length that is a multiple of 4 bytes.
+func encodeAttribute(kind uint16, value []byte) []byte {
+	return append(encodeStruct(unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind}), value...)
 }
 
-// encode returns the bytes of a kernel structure.
-func encode[T unix.NlMsghdr | unix.IfInfomsg | unix.IfAddrmsg | unix.RtAttr](v T) []byte {
+// encodeStruct returns the bytes of a kernel structure.
+func encodeStruct[T unix.NlMsghdr | unix.IfInfomsg | unix.IfAddrmsg | unix.RtAttr](v T) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)))
 }

@@ -16,19 +16,19 @@ import (
 
 // Process is the outside's handle of the program inside.
 type Process struct {
-	command  *exec.Cmd
-	dir      string
-	grace    time.Duration
-	lifeline *os.File
-	release  sync.Once
+	command     *exec.Cmd
+	dir         string
+	gracePeriod time.Duration
+	lifeline    *os.File
+	release     sync.Once
 }
 
 // Start runs the current program again with the same arguments and standard files, and returns when its
 // namespaces are set up. The program must call Enter early. An error that matches ErrUnavailable names the
 // forbidden feature.
 func Start(config Config) (*Process, error) {
-	if config.Grace == 0 {
-		config.Grace = defaultGrace
+	if config.GracePeriod == 0 {
+		config.GracePeriod = defaultGracePeriod
 	}
 	// Root needs no user namespace, and may create other namespaces even if users may not.
 	if os.Geteuid() == 0 {
@@ -45,8 +45,8 @@ func start(config Config, userNamespace bool) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the lab's directory: %w", err)
 	}
-	p := &Process{dir: dir, grace: config.Grace}
-	report, err := p.launch(config, userNamespace)
+	p := &Process{dir: dir, gracePeriod: config.GracePeriod}
+	report, err := p.launchProcess(config, userNamespace)
 	if err != nil {
 		return nil, errors.Join(err, p.removeDir())
 	}
@@ -72,9 +72,9 @@ func readReport(report io.Reader) error {
 	return fmt.Errorf("set up the lab's namespace: %s", failure.Message)
 }
 
-// launch starts the process; report reaches EOF when the inside is set up.
-func (p *Process) launch(config Config, userNamespace bool) (report *os.File, err error) {
-	environment, err := inherited{Config: config, Dir: p.dir, Files: len(config.Files)}.encode()
+// launchProcess starts the process; report reaches EOF when the inside is set up.
+func (p *Process) launchProcess(config Config, userNamespace bool) (report *os.File, err error) {
+	environment, err := inherited{Config: config, Dir: p.dir, Files: len(config.Files)}.encodeVariable()
 	if err != nil {
 		return nil, err
 	}
@@ -98,16 +98,16 @@ func (p *Process) launch(config Config, userNamespace bool) (report *os.File, er
 	p.command.Stdin, p.command.Stdout, p.command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	p.command.Env = append(append(withoutProxies(os.Environ()), config.Environ...), environment)
 	p.command.ExtraFiles = append([]*os.File{lifeline, reportWriter}, config.Files...)
-	p.command.SysProcAttr = attributes(userNamespace)
+	p.command.SysProcAttr = processAttributes(userNamespace)
 	if err := p.command.Start(); err != nil {
 		return nil, errors.Join(explainStart(err, os.ReadFile), lifelineWriter.Close(), report.Close())
 	}
 	return report, nil
 }
 
-// attributes puts the process into new namespaces and a new process group: only the outside receives an
+// processAttributes puts the process into new namespaces and a new process group: only the outside receives an
 // interrupt from the terminal, and then stops the inside.
-func attributes(userNamespace bool) *syscall.SysProcAttr {
+func processAttributes(userNamespace bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
 		Setpgid:    true,
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWPID,
@@ -154,7 +154,7 @@ func (p *Process) Wait(ctx context.Context) (exitCode int, err error) {
 	case <-ctx.Done():
 		p.Stop()
 		// The inside exits by itself after the grace period; this handles an inside that cannot.
-		kill := time.AfterFunc(p.grace+time.Second, p.Kill)
+		kill := time.AfterFunc(p.gracePeriod+time.Second, p.Kill)
 		err = <-ended
 		kill.Stop()
 	}

@@ -77,7 +77,7 @@ func (b *Bundle) read(path string) error {
 func Definitions() ([]*unstructured.Unstructured, error) {
 	list := &objectList{}
 	for _, definition := range []client.Object{crds.ClusterServiceVersion(), crds.InstallPlan(), crds.CatalogSource()} {
-		list.add(definition, "apiextensions.k8s.io/v1", "CustomResourceDefinition")
+		list.addObject(definition, "apiextensions.k8s.io/v1", "CustomResourceDefinition")
 	}
 	return list.objects, errors.Join(list.errs...)
 }
@@ -98,7 +98,7 @@ func (b *Bundle) As(version string) (*Bundle, error) {
 
 // ClusterServiceVersion returns the ClusterServiceVersion that OLM creates in a namespace.
 func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstructured, error) {
-	object, err := plain(b.Version, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
+	object, err := toUnstructured(b.Version, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
 	if err == nil {
 		object.SetNamespace(namespace)
 	}
@@ -116,8 +116,8 @@ func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error)
 	strategy := b.Version.Spec.InstallStrategy.StrategySpec
 	for _, spec := range strategy.DeploymentSpecs {
 		meta := metav1.ObjectMeta{Name: spec.Spec.Template.Spec.ServiceAccountName, Namespace: namespace}
-		list.add(&corev1.ServiceAccount{ObjectMeta: meta}, "v1", "ServiceAccount")
-		list.deployment(spec, namespace, b.Version.Name)
+		list.addObject(&corev1.ServiceAccount{ObjectMeta: meta}, "v1", "ServiceAccount")
+		list.addDeployment(spec, namespace, b.Version.Name)
 	}
 	condition := &unstructured.Unstructured{}
 	condition.SetAPIVersion("operators.coreos.com/v2")
@@ -133,16 +133,16 @@ func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error)
 	name := b.Version.Name + "-lab"
 	for _, p := range strategy.Permissions {
 		meta := metav1.ObjectMeta{Name: name, Namespace: namespace}
-		list.add(&rbacv1.Role{ObjectMeta: meta, Rules: p.Rules}, rbac, "Role")
-		subjects := account(p.ServiceAccountName, namespace)
-		list.add(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef("Role", name), Subjects: subjects},
+		list.addObject(&rbacv1.Role{ObjectMeta: meta, Rules: p.Rules}, rbac, "Role")
+		subjects := accountSubjects(p.ServiceAccountName, namespace)
+		list.addObject(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef("Role", name), Subjects: subjects},
 			rbac, "RoleBinding")
 	}
 	for _, p := range strategy.ClusterPermissions {
 		meta := metav1.ObjectMeta{Name: name}
-		list.add(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: p.Rules}, rbac, "ClusterRole")
-		subjects := account(p.ServiceAccountName, namespace)
-		list.add(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
+		list.addObject(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: p.Rules}, rbac, "ClusterRole")
+		subjects := accountSubjects(p.ServiceAccountName, namespace)
+		list.addObject(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
 			rbac, "ClusterRoleBinding")
 	}
 	return list.objects, errors.Join(list.errs...)
@@ -154,7 +154,7 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 }
 
-func account(name, namespace string) []rbacv1.Subject {
+func accountSubjects(name, namespace string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace}}
 }
 
@@ -164,14 +164,14 @@ type objectList struct {
 	errs    []error
 }
 
-func (l *objectList) add(object client.Object, apiVersion, kind string) {
-	u, err := plain(object, apiVersion, kind)
+func (l *objectList) addObject(object client.Object, apiVersion, kind string) {
+	u, err := toUnstructured(object, apiVersion, kind)
 	l.objects, l.errs = append(l.objects, u), append(l.errs, err)
 }
 
-// deployment adds the Deployment with OLM's settings: the namespaces to watch and the name of the
+// addDeployment adds the Deployment with OLM's settings: the namespaces to watch and the name of the
 // OperatorCondition.
-func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, condition string) {
+func (l *objectList) addDeployment(d v1alpha1.StrategyDeploymentSpec, namespace, condition string) {
 	template := d.Spec.Template.DeepCopy()
 	metav1.SetMetaDataAnnotation(&template.ObjectMeta, "olm.targetNamespaces", namespace)
 	environment := &template.Spec.Containers[0].Env
@@ -191,8 +191,8 @@ func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, co
 	l.objects = append(l.objects, deployment)
 }
 
-// plain converts a typed object to the form of the API, without fields that only a server writes.
-func plain(object client.Object, apiVersion, kind string) (*unstructured.Unstructured, error) {
+// toUnstructured converts a typed object to the form of the API, without fields that only a server writes.
+func toUnstructured(object client.Object, apiVersion, kind string) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (p *Player) Sync(ctx context.Context, namespace string) error {
 		return err
 	}
 	for i := range subscriptions.Items {
-		if err := p.subscription(ctx, &subscriptions.Items[i]); err != nil {
+		if err := p.syncSubscription(ctx, &subscriptions.Items[i]); err != nil {
 			return fmt.Errorf("sync Subscription %s: %w", subscriptions.Items[i].Name, err)
 		}
 	}
@@ -61,23 +61,23 @@ func (p *Player) Sync(ctx context.Context, namespace string) error {
 		return err
 	}
 	for i := range plans.Items {
-		if err := p.plan(ctx, &plans.Items[i]); err != nil {
+		if err := p.runInstallPlan(ctx, &plans.Items[i]); err != nil {
 			return fmt.Errorf("sync InstallPlan %s: %w", plans.Items[i].Name, err)
 		}
 	}
-	if err := p.versions(ctx, namespace); err != nil {
+	if err := p.syncVersions(ctx, namespace); err != nil {
 		return err
 	}
-	return p.collect(ctx, namespace)
+	return p.collectGarbage(ctx, namespace)
 }
 
-// subscription creates an InstallPlan for the next release.
-func (p *Player) subscription(ctx context.Context, s *v1alpha1.Subscription) error {
-	entries, err := p.channel(ctx, s)
+// syncSubscription creates an InstallPlan for the next release.
+func (p *Player) syncSubscription(ctx context.Context, s *v1alpha1.Subscription) error {
+	entries, err := p.availableReleases(ctx, s)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	installed, err := p.installed(ctx, s.Namespace)
+	installed, err := p.installedVersion(ctx, s.Namespace)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (p *Player) subscription(ctx context.Context, s *v1alpha1.Subscription) err
 	if installed != nil {
 		name, bundle = installed.Name, p.Bundles[installed.Name]
 	}
-	next, err := Offered(entries, name, bundle.Version.Spec.Version.Version)
+	next, err := NextRelease(entries, name, bundle.Version.Spec.Version.Version)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (p *Player) subscription(ctx context.Context, s *v1alpha1.Subscription) err
 	return client.IgnoreAlreadyExists(p.client.Create(ctx, plan))
 }
 
-// channel returns the releases available to a Subscription; none if the CatalogSource does not exist.
-func (p *Player) channel(ctx context.Context, s *v1alpha1.Subscription) ([]Entry, error) {
+// availableReleases returns the releases available to a Subscription; none if the CatalogSource does not exist.
+func (p *Player) availableReleases(ctx context.Context, s *v1alpha1.Subscription) ([]Entry, error) {
 	source := &v1alpha1.CatalogSource{}
 	err := p.client.Get(ctx, client.ObjectKey{Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource}, source)
 	if apierrors.IsNotFound(err) {
@@ -128,8 +128,8 @@ func (p *Player) channel(ctx context.Context, s *v1alpha1.Subscription) ([]Entry
 	return catalog.Channel(s.Spec.Package, s.Spec.Channel), nil
 }
 
-// installed returns the installed release; nil for none.
-func (p *Player) installed(ctx context.Context, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
+// installedVersion returns the installed release; nil for none.
+func (p *Player) installedVersion(ctx context.Context, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := p.client.List(ctx, &versions, client.InNamespace(namespace)); err != nil {
 		return nil, err
@@ -142,21 +142,21 @@ func (p *Player) installed(ctx context.Context, namespace string) (*v1alpha1.Clu
 	return nil, nil
 }
 
-// plan creates the ClusterServiceVersions of an approved InstallPlan, with the cluster-wide objects of their
+// runInstallPlan creates the ClusterServiceVersions of an approved InstallPlan, with the cluster-wide objects of their
 // bundles.
-func (p *Player) plan(ctx context.Context, plan *v1alpha1.InstallPlan) error {
+func (p *Player) runInstallPlan(ctx context.Context, plan *v1alpha1.InstallPlan) error {
 	switch {
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return nil
 	case !plan.Spec.Approved:
-		return p.phase(ctx, plan, v1alpha1.InstallPlanPhaseRequiresApproval, "")
+		return p.setPlanPhase(ctx, plan, v1alpha1.InstallPlanPhaseRequiresApproval, "")
 	}
-	group, err := p.group(ctx, plan.Namespace)
+	group, err := p.operatorGroup(ctx, plan.Namespace)
 	if err != nil {
 		return err
 	}
 	if group == nil {
-		return p.phase(ctx, plan, v1alpha1.InstallPlanPhaseFailed, "the namespace must have one OperatorGroup")
+		return p.setPlanPhase(ctx, plan, v1alpha1.InstallPlanPhaseFailed, "the namespace must have one OperatorGroup")
 	}
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
 		bundle := p.Bundles[name]
@@ -171,10 +171,10 @@ func (p *Player) plan(ctx context.Context, plan *v1alpha1.InstallPlan) error {
 			return err
 		}
 	}
-	return p.phase(ctx, plan, v1alpha1.InstallPlanPhaseComplete, "")
+	return p.setPlanPhase(ctx, plan, v1alpha1.InstallPlanPhaseComplete, "")
 }
 
-func (p *Player) phase(ctx context.Context, plan *v1alpha1.InstallPlan, phase v1alpha1.InstallPlanPhase,
+func (p *Player) setPlanPhase(ctx context.Context, plan *v1alpha1.InstallPlan, phase v1alpha1.InstallPlanPhase,
 	message string) error {
 	if plan.Status.Phase == phase {
 		return nil
@@ -183,8 +183,8 @@ func (p *Player) phase(ctx context.Context, plan *v1alpha1.InstallPlan, phase v1
 	return p.client.Status().Update(ctx, plan)
 }
 
-// group returns the only OperatorGroup of a namespace; nil if there is none or more than one.
-func (p *Player) group(ctx context.Context, namespace string) (*operatorsv1.OperatorGroup, error) {
+// operatorGroup returns the only OperatorGroup of a namespace; nil if there is none or more than one.
+func (p *Player) operatorGroup(ctx context.Context, namespace string) (*operatorsv1.OperatorGroup, error) {
 	var groups operatorsv1.OperatorGroupList
 	if err := p.client.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
 		return nil, err

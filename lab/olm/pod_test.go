@@ -16,8 +16,8 @@ import (
 
 const bundleManifests = "../../deploy/olm/bundle/manifests"
 
-// installations returns the objects in the cluster by installation method.
-func installations(t *testing.T) map[string][]*unstructured.Unstructured {
+// objectsByMethod returns the objects in the cluster by installation method.
+func objectsByMethod(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	manifests, err := rig.Manifests(rig.Namespace)
 	if err != nil {
@@ -35,8 +35,8 @@ func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 		"by OLM": append(made, bundle.ClusterWide()...)}
 }
 
-// the returns the only object of a kind with a name prefix.
-func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
+// findObject returns the only object of a kind with a name prefix.
+func findObject[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
 	t.Helper()
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == kind && strings.HasPrefix(o.GetName(), name)
@@ -53,15 +53,15 @@ func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name s
 }
 
 func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
-	for way, objects := range installations(t) {
+	for way, objects := range objectsByMethod(t) {
 		t.Run("installed "+way, func(t *testing.T) {
-			deployment := the[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
+			deployment := findObject[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
 			pod := deployment.Spec.Template.Spec
 			if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 {
 				t.Fatalf("it has %d containers", len(pod.Containers)+len(pod.InitContainers))
 			}
 			container := pod.Containers[0]
-			restricted(t, pod, container)
+			checkRestricted(t, pod, container)
 			for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				if quantity := container.Resources.Requests[resource]; quantity.IsZero() {
 					t.Errorf("it asks for no %s", resource)
@@ -76,8 +76,8 @@ func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// restricted checks the pod security standard that the namespace enforces, and stricter settings.
-func restricted(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
+// checkRestricted checks the pod security standard that the namespace enforces, and stricter settings.
+func checkRestricted(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 	t.Helper()
 	of, in := pod.SecurityContext, container.SecurityContext
 	if of == nil || in == nil {
@@ -113,9 +113,9 @@ func restricted(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 }
 
 func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
-	for way, objects := range installations(t) {
+	for way, objects := range objectsByMethod(t) {
 		t.Run("installed "+way, func(t *testing.T) {
-			deployment := the[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
+			deployment := findObject[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
 			pod := deployment.Spec.Template.Spec
 			container := pod.Containers[0]
 			for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe,
@@ -125,7 +125,7 @@ func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
 					t.Errorf("the probe of %s is %+v", path, probe)
 				}
 			}
-			service := the[corev1.Service](t, objects, "Service", "windows-machine-config-operator-metrics")
+			service := findObject[corev1.Service](t, objects, "Service", "windows-machine-config-operator-metrics")
 			for key, value := range service.Spec.Selector {
 				if deployment.Spec.Template.Labels[key] != value {
 					t.Errorf("the Service selects %s=%s, the pod has %v", key, value, deployment.Spec.Template.Labels)
@@ -141,16 +141,16 @@ func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
 				t.Errorf("the Service has %+v, the container %+v and %v", to, container.Ports, container.Args)
 			}
 			secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]
-			if mounted(pod, container, "--metrics-cert-dir=") != secret || secret == "" {
+			if mountedSecret(pod, container, "--metrics-cert-dir=") != secret || secret == "" {
 				t.Errorf("the certificate is in Secret %q, and %q is mounted", secret,
-					mounted(pod, container, "--metrics-cert-dir="))
+					mountedSecret(pod, container, "--metrics-cert-dir="))
 			}
 		})
 	}
 }
 
-// mounted returns the optional Secret that is mounted at the directory in an argument.
-func mounted(pod corev1.PodSpec, container corev1.Container, argument string) string {
+// mountedSecret returns the optional Secret that is mounted at the directory in an argument.
+func mountedSecret(pod corev1.PodSpec, container corev1.Container, argument string) string {
 	for _, mount := range container.VolumeMounts {
 		if !slices.Contains(container.Args, argument+mount.MountPath) || !mount.ReadOnly {
 			continue
@@ -167,7 +167,7 @@ func mounted(pod corev1.PodSpec, container corev1.Container, argument string) st
 // There is no webhook: the operator does not intercept requests to the API server, and no webhook certificate
 // is needed.
 func TestThereIsNoWebhook(t *testing.T) {
-	for way, objects := range installations(t) {
+	for way, objects := range objectsByMethod(t) {
 		for _, object := range objects {
 			if strings.Contains(object.GetKind(), "Webhook") {
 				t.Errorf("installed %s: %s %s", way, object.GetKind(), object.GetName())

@@ -73,9 +73,9 @@ func Head(entries []Entry) (string, error) {
 	return heads[0], nil
 }
 
-// Offered returns the next release of a channel for an installed release, or the first release to install; ""
+// NextRelease returns the next release of a channel for an installed release, or the first release to install; ""
 // for none.
-func Offered(entries []Entry, installed string, version semver.Version) (string, error) {
+func NextRelease(entries []Entry, installed string, version semver.Version) (string, error) {
 	next, err := Head(entries)
 	if err != nil || installed == "" {
 		return next, err
@@ -85,7 +85,7 @@ func Offered(entries []Entry, installed string, version semver.Version) (string,
 		if i < 0 || next == installed {
 			return "", nil
 		}
-		leads, err := entries[i].follows(installed, version)
+		leads, err := entries[i].canReplace(installed, version)
 		if leads || err != nil {
 			return next, err
 		}
@@ -93,7 +93,7 @@ func Offered(entries []Entry, installed string, version semver.Version) (string,
 	}
 }
 
-func (e Entry) follows(installed string, version semver.Version) (bool, error) {
+func (e Entry) canReplace(installed string, version semver.Version) (bool, error) {
 	if e.Replaces == installed || slices.Contains(e.Skips, installed) {
 		return true, nil
 	}
@@ -107,8 +107,8 @@ func (e Entry) follows(installed string, version semver.Version) (bool, error) {
 	return inRange(version), nil
 }
 
-// Refused returns why an operator cannot be installed for the namespaces that an OperatorGroup selects; "" if it can.
-func Refused(modes []v1alpha1.InstallMode, group *operatorsv1.OperatorGroup) string {
+// InstallBlocker returns why an operator cannot be installed for the namespaces that an OperatorGroup selects; "" if it can.
+func InstallBlocker(modes []v1alpha1.InstallMode, group *operatorsv1.OperatorGroup) string {
 	needed := v1alpha1.InstallModeTypeAllNamespaces
 	switch targets := group.Spec.TargetNamespaces; {
 	case len(targets) == 1 && targets[0] == group.Namespace:
@@ -124,8 +124,8 @@ func Refused(modes []v1alpha1.InstallMode, group *operatorsv1.OperatorGroup) str
 	return fmt.Sprintf("%s InstallModeType not supported, and OperatorGroup %s needs it", needed, group.Name)
 }
 
-// Held returns the reason why a release must not be replaced; "" if it may.
-func Held(condition *operatorsv2.OperatorCondition) string {
+// UpgradeBlocker returns the reason why a release must not be replaced; "" if it may.
+func UpgradeBlocker(condition *operatorsv2.OperatorCondition) string {
 	found := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable)
 	if found == nil {
 		found = meta.FindStatusCondition(condition.Spec.Conditions, operatorsv2.Upgradeable)

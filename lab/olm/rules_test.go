@@ -56,13 +56,13 @@ func TestOffered(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			version, _ := semver.Parse(strings.TrimPrefix(test.installed, "op.v"))
-			if got, err := olm.Offered(test.entries, test.installed, version); err != nil || got != test.want {
+			if got, err := olm.NextRelease(test.entries, test.installed, version); err != nil || got != test.want {
 				t.Errorf("got %q, error %v", got, err)
 			}
 		})
 	}
 	t.Run("a channel with two heads is an error", func(t *testing.T) {
-		if _, err := olm.Offered([]olm.Entry{{Name: "a"}, {Name: "b"}}, "", semver.Version{}); err == nil {
+		if _, err := olm.NextRelease([]olm.Entry{{Name: "a"}, {Name: "b"}}, "", semver.Version{}); err == nil {
 			t.Error("it is accepted")
 		}
 	})
@@ -82,10 +82,10 @@ func TestAnOperatorGroupMustSelectWhatTheOperatorSupports(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "windows", Name: "group"},
 				Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: test.targets}}
-			if why := olm.Refused([]v1alpha1.InstallMode{{Type: test.needs, Supported: true}}, group); why != "" {
+			if why := olm.InstallBlocker([]v1alpha1.InstallMode{{Type: test.needs, Supported: true}}, group); why != "" {
 				t.Errorf("it is refused: %s", why)
 			}
-			why := olm.Refused([]v1alpha1.InstallMode{{Type: test.needs}}, group)
+			why := olm.InstallBlocker([]v1alpha1.InstallMode{{Type: test.needs}}, group)
 			if !strings.HasPrefix(why, string(test.needs)+" InstallModeType not supported") {
 				t.Errorf("it says %q", why)
 			}
@@ -110,7 +110,7 @@ func TestWhatHoldsAReleaseBack(t *testing.T) {
 		{"the administrator holds it", condition(metav1.ConditionTrue), condition(metav1.ConditionFalse), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			why := olm.Held(&operatorsv2.OperatorCondition{Spec: operatorsv2.OperatorConditionSpec{Conditions: test.conditions,
+			why := olm.UpgradeBlocker(&operatorsv2.OperatorCondition{Spec: operatorsv2.OperatorConditionSpec{Conditions: test.conditions,
 				Overrides: test.overrides}})
 			if (why != "") != test.held {
 				t.Errorf("it says %q", why)

@@ -18,13 +18,13 @@ const (
 	namespaceLabel = "olm.owner.namespace"
 )
 
-// versions performs the next step for each ClusterServiceVersion of a namespace.
-func (p *Player) versions(ctx context.Context, namespace string) error {
-	group, err := p.group(ctx, namespace)
+// syncVersions performs the next step for each ClusterServiceVersion of a namespace.
+func (p *Player) syncVersions(ctx context.Context, namespace string) error {
+	group, err := p.operatorGroup(ctx, namespace)
 	if err != nil || group == nil {
 		return err
 	}
-	installed, err := p.installed(ctx, namespace)
+	installed, err := p.installedVersion(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -37,54 +37,54 @@ func (p *Player) versions(ctx context.Context, namespace string) error {
 		if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 			continue
 		}
-		if why := Refused(csv.Spec.InstallModes, group); why != "" {
-			if err := p.set(ctx, csv, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonUnsupportedOperatorGroup, why); err != nil {
+		if why := InstallBlocker(csv.Spec.InstallModes, group); why != "" {
+			if err := p.setVersionPhase(ctx, csv, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonUnsupportedOperatorGroup, why); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := p.version(ctx, csv, installed); err != nil {
+		if err := p.installVersion(ctx, csv, installed); err != nil {
 			return fmt.Errorf("ClusterServiceVersion %s: %w", csv.Name, err)
 		}
 	}
 	return nil
 }
 
-// version installs a ClusterServiceVersion and replaces the installed one, if any.
-func (p *Player) version(ctx context.Context, csv, installed *v1alpha1.ClusterServiceVersion) error {
+// installVersion installs a ClusterServiceVersion and replaces the installed one, if any.
+func (p *Player) installVersion(ctx context.Context, csv, installed *v1alpha1.ClusterServiceVersion) error {
 	if installed != nil {
-		why, err := p.held(ctx, installed)
+		why, err := p.readUpgradeBlocker(ctx, installed)
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			return p.set(ctx, csv, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, why)
+			return p.setVersionPhase(ctx, csv, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, why)
 		}
 	}
-	objects, err := p.owned(csv)
+	objects, err := p.ownedObjects(csv)
 	if err != nil {
 		return err
 	}
 	if err := p.Install(ctx, csv.Namespace, objects); err != nil {
 		return err
 	}
-	if err := p.set(ctx, csv, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful,
+	if err := p.setVersionPhase(ctx, csv, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful,
 		"install strategy completed with no errors"); err != nil || installed == nil {
 		return err
 	}
 	return client.IgnoreNotFound(p.client.Delete(ctx, installed))
 }
 
-func (p *Player) held(ctx context.Context, installed *v1alpha1.ClusterServiceVersion) (string, error) {
+func (p *Player) readUpgradeBlocker(ctx context.Context, installed *v1alpha1.ClusterServiceVersion) (string, error) {
 	condition := &operatorsv2.OperatorCondition{}
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(installed), condition); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	return Held(condition), nil
+	return UpgradeBlocker(condition), nil
 }
 
-// owned returns the objects that OLM creates for a ClusterServiceVersion, with owner labels or references.
-func (p *Player) owned(csv *v1alpha1.ClusterServiceVersion) ([]*unstructured.Unstructured, error) {
+// ownedObjects returns the objects that OLM creates for a ClusterServiceVersion, with owner labels or references.
+func (p *Player) ownedObjects(csv *v1alpha1.ClusterServiceVersion) ([]*unstructured.Unstructured, error) {
 	bundle := p.Bundles[csv.Name]
 	if bundle == nil {
 		return nil, fmt.Errorf("there is no bundle of %s", csv.Name)
@@ -104,7 +104,7 @@ func (p *Player) owned(csv *v1alpha1.ClusterServiceVersion) ([]*unstructured.Uns
 	return objects, nil
 }
 
-func (p *Player) set(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, phase v1alpha1.ClusterServiceVersionPhase,
+func (p *Player) setVersionPhase(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, phase v1alpha1.ClusterServiceVersionPhase,
 	reason v1alpha1.ConditionReason, message string) error {
 	if csv.Status.Phase == phase && csv.Status.Reason == reason && csv.Status.Message == message {
 		return nil
@@ -115,9 +115,9 @@ func (p *Player) set(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, p
 	return p.client.Status().Update(ctx, csv)
 }
 
-// collect deletes the cluster-scoped objects of deleted ClusterServiceVersions. The garbage collector deletes
+// collectGarbage deletes the cluster-scoped objects of deleted ClusterServiceVersions. The garbage collector deletes
 // objects in the namespace.
-func (p *Player) collect(ctx context.Context, namespace string) error {
+func (p *Player) collectGarbage(ctx context.Context, namespace string) error {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := p.client.List(ctx, &versions, client.InNamespace(namespace)); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 
 // approveServing approves serving certificates of nodes with a Machine that has the requested addresses, as the
 // cluster machine approver does. Nodes without a Machine, such as bring-your-own hosts, are ignored.
-func (s *standIns) approveServing(ctx context.Context, name string) error {
+func (s *simulator) approveServing(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
-	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+	if err != nil || !isPending(request) || request.Spec.SignerName != certificatesv1.KubeletServingSignerName {
 		return ignoreGone(err)
 	}
 	node, ok := strings.CutPrefix(request.Spec.Username, "system:node:")
@@ -55,15 +55,15 @@ func (s *standIns) approveServing(ctx context.Context, name string) error {
 				machine.GetName(), dns, node)
 		}
 	}
-	return s.approve(ctx, request, "NodeCSRApprove",
+	return s.approveRequest(ctx, request, "NodeCSRApprove",
 		"This CSR was approved by the Node CSR Approver (cluster-machine-approver)")
 }
 
 // approveOVN approves the client certificates that OVN-Kubernetes uses on a node, as its identity approver
 // does.
-func (s *standIns) approveOVN(ctx context.Context, name string) error {
+func (s *simulator) approveOVN(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
-	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+	if err != nil || !isPending(request) || request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return ignoreGone(err)
 	}
 	csr, err := parseRequest(request)
@@ -77,10 +77,10 @@ func (s *standIns) approveOVN(ctx context.Context, name string) error {
 	if request.Spec.Username != "system:node:"+node && request.Spec.Username != csr.Subject.CommonName {
 		return nil
 	}
-	return s.approve(ctx, request, "AutoApproved", "Auto-approved CSR "+name)
+	return s.approveRequest(ctx, request, "AutoApproved", "Auto-approved CSR "+name)
 }
 
-func (s *standIns) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason,
+func (s *simulator) approveRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason,
 	message string) error {
 	request = request.DeepCopy()
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{

@@ -14,17 +14,17 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// errCloudHeld makes the queue retry.
-var errCloudHeld = errors.New("the cloud controller does not work yet")
+// errCloudDelayed makes the queue retry.
+var errCloudDelayed = errors.New("the cloud controller does not work yet")
 
 // errNoVirtualMachine makes the queue retry.
 var errNoVirtualMachine = errors.New("no VM found: no guest reports the node's name as its DNS name")
 
-// findsVM reports whether the cloud controller finds the virtual machine of a node. The controller for vSphere
+// hasVirtualMachine reports whether the cloud controller finds the virtual machine of a node. The controller for vSphere
 // searches by the full DNS name of the guest, and finds no guest if the case of both names differs. Source:
 // kubernetes/cloud-provider-vsphere, pkg/cloudprovider/vsphere/instances.go, InstanceID; nodemanager.go,
 // DiscoverNode; pkg/common/connectionmanager/search.go.
-func (s *standIns) findsVM(node *corev1.Node) bool {
+func (s *simulator) hasVirtualMachine(node *corev1.Node) bool {
 	if s.Platform != "VSphere" || s.GuestNames == nil || node.Labels[corev1.LabelOSStable] != "windows" {
 		return true
 	}
@@ -32,8 +32,8 @@ func (s *standIns) findsVM(node *corev1.Node) bool {
 	return len(names) == 0 || slices.Contains(names, node.Name)
 }
 
-// held reports whether the cloud controller is still delayed.
-func (o Options) held() bool {
+// isCloudDelayed reports whether the cloud controller is still delayed.
+func (o Options) isCloudDelayed() bool {
 	if o.CloudWorks == nil {
 		return false
 	}
@@ -45,11 +45,11 @@ func (o Options) held() bool {
 	}
 }
 
-// initialize initializes a new node as the cloud controller of the platform does. In one write, it sets the
+// initializeNode initializes a new node as the cloud controller of the platform does. In one write, it sets the
 // provider ID and the known labels for instance type, region and zone, and removes the taint. On Azure,
 // cloud-node-manager on the node does this, which Linux nodes of the lab do not have. Source:
 // k8s.io/cloud-provider/controllers/node, syncNode.
-func (s *standIns) initialize(ctx context.Context, name string) error {
+func (s *simulator) initializeNode(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {
 		return ignoreGone(err)
@@ -61,10 +61,10 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	if s.Platform == "Azure" && node.Labels[corev1.LabelOSStable] == "windows" {
 		return nil
 	}
-	if s.held() {
-		return errCloudHeld
+	if s.isCloudDelayed() {
+		return errCloudDelayed
 	}
-	if !s.findsVM(node) {
+	if !s.hasVirtualMachine(node) {
 		return errNoVirtualMachine
 	}
 	id := node.Spec.ProviderID
@@ -86,7 +86,7 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 		node.Labels = map[string]string{}
 	}
 	node.Labels[corev1.LabelInstanceTypeStable] = instanceTypes[s.Platform]
-	if region, zone := place(id); zone != "" {
+	if region, zone := parseProviderID(id); zone != "" {
 		node.Labels[corev1.LabelTopologyRegion], node.Labels[corev1.LabelTopologyZone] = region, zone
 	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isUninitialized)
@@ -104,9 +104,9 @@ var instanceTypes = map[string]string{
 	"Azure": "Standard_D2s_v3",
 }
 
-// place returns the region and the zone in a provider ID of AWS or GCP: aws:///us-east-1a/i-0123,
+// parseProviderID returns the region and the zone in a provider ID of AWS or GCP: aws:///us-east-1a/i-0123,
 // gce://project/us-central1-a/name.
-func place(providerID string) (region, zone string) {
+func parseProviderID(providerID string) (region, zone string) {
 	if rest, aws := strings.CutPrefix(providerID, "aws:///"); aws {
 		zone, _, _ = strings.Cut(rest, "/")
 		return strings.TrimRight(zone, "abcdef"), zone

@@ -25,15 +25,15 @@ func newController(name string, log *slog.Logger, sync func(context.Context, str
 		queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
 
-// ofNodes enables concurrent syncs: a thousand nodes may appear within minutes.
-func (c *controller) ofNodes() *controller {
+// withNodeWorkers enables concurrent syncs: a thousand nodes may appear within minutes.
+func (c *controller) withNodeWorkers() *controller {
 	c.workers = nodeWorkers
 	return c
 }
 
 const nodeWorkers = 10
 
-func (c *controller) handler() cache.ResourceEventHandler {
+func (c *controller) eventHandler() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if name, err := cache.ObjectToName(object); err == nil {
 			c.queue.Add(name.Name)
@@ -47,12 +47,12 @@ func (c *controller) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	var workers sync.WaitGroup
 	for range c.workers {
-		workers.Go(func() { c.work(ctx) })
+		workers.Go(func() { c.processQueue(ctx) })
 	}
 	workers.Wait()
 }
 
-func (c *controller) work(ctx context.Context) {
+func (c *controller) processQueue(ctx context.Context) {
 	for {
 		name, stop := c.queue.Get()
 		if stop {

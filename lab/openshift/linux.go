@@ -74,8 +74,8 @@ func linuxNode(name, address string, now time.Time, roles []string) *corev1.Node
 	return node
 }
 
-// create creates the nodes, or keeps nodes from an earlier run.
-func (l *linuxNodes) create(ctx context.Context) error {
+// createNodes creates the nodes, or keeps nodes from an earlier run.
+func (l *linuxNodes) createNodes(ctx context.Context) error {
 	for _, node := range l.nodes {
 		if _, err := l.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil &&
 			!apierrors.IsAlreadyExists(err) {
@@ -97,13 +97,13 @@ func (l *linuxNodes) create(ctx context.Context) error {
 	return nil
 }
 
-// keep renews the leases until ctx is done.
-func (l *linuxNodes) keep(ctx context.Context, log *slog.Logger) {
-	ticker := l.clock.NewTicker(leasePeriod)
+// keepLeases renews the leases until ctx is done.
+func (l *linuxNodes) keepLeases(ctx context.Context, log *slog.Logger) {
+	ticker := l.clock.NewTicker(leaseRenewInterval)
 	defer ticker.Stop()
 	for {
 		for _, node := range l.nodes {
-			if err := l.renew(ctx, node.Name); err != nil && ctx.Err() == nil {
+			if err := l.renewLease(ctx, node.Name); err != nil && ctx.Err() == nil {
 				log.Info("renew the lease of a Linux node", "node", node.Name, "error", err.Error())
 			}
 		}
@@ -115,7 +115,7 @@ func (l *linuxNodes) keep(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-func (l *linuxNodes) renew(ctx context.Context, name string) error {
+func (l *linuxNodes) renewLease(ctx context.Context, name string) error {
 	leases := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)

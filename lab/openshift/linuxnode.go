@@ -29,10 +29,10 @@ func (n LinuxNode) Run(ctx context.Context, client kubernetes.Interface, clock c
 	node := linuxNode(n.Name, n.Address, clock.Now(), roles)
 	node.Spec.ProviderID = n.ProviderID
 	l := &linuxNodes{client: client, clock: clock, nodes: []*corev1.Node{node}}
-	if err := l.create(ctx); err != nil {
+	if err := l.createNodes(ctx); err != nil {
 		return err
 	}
-	l.keep(ctx, slog.New(slog.DiscardHandler))
+	l.keepLeases(ctx, slog.New(slog.DiscardHandler))
 	err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(context.WithoutCancel(ctx), n.Name,
 		metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

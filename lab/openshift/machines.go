@@ -20,7 +20,7 @@ var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io",
 // machineOf returns a node's Machine; nil if there is none. A Machine that refers to the node takes precedence.
 // Otherwise it is a Machine without a reference that has the node's provider ID, an internal address of the
 // node, or the node's name.
-func (s *standIns) machineOf(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+func (s *simulator) machineOf(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	list, err := s.dynamic.Resource(machineResource).Namespace(machineNamespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil // The cluster has no Machine API.
@@ -35,7 +35,7 @@ func (s *standIns) machineOf(ctx context.Context, name string) (*unstructured.Un
 	if err != nil {
 		return nil, err
 	}
-	matchers := []func(*unstructured.Unstructured, *corev1.Node) bool{refersTo, hasProviderIDOf, hasAddressOf, namesNode}
+	matchers := []func(*unstructured.Unstructured, *corev1.Node) bool{hasNodeRef, hasProviderIDOf, hasAddressOf, hasNodeName}
 	for i, matches := range matchers {
 		for j := range list.Items {
 			machine := &list.Items[j]
@@ -47,7 +47,7 @@ func (s *standIns) machineOf(ctx context.Context, name string) (*unstructured.Un
 	return nil, nil
 }
 
-func refersTo(machine *unstructured.Unstructured, node *corev1.Node) bool {
+func hasNodeRef(machine *unstructured.Unstructured, node *corev1.Node) bool {
 	return nodeName(machine) == node.Name
 }
 
@@ -65,7 +65,7 @@ func hasAddressOf(machine *unstructured.Unstructured, node *corev1.Node) bool {
 	return false
 }
 
-func namesNode(machine *unstructured.Unstructured, node *corev1.Node) bool {
+func hasNodeName(machine *unstructured.Unstructured, node *corev1.Node) bool {
 	return machine.GetName() == node.Name || machineAddresses(machine)[node.Name]
 }
 

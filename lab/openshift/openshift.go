@@ -49,11 +49,11 @@ type Options struct {
 // Run runs the simulated parts with an administrator's configuration until ctx is done. An error means that the
 // start failed.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	s, err := newStandIns(config, o)
+	s, err := newSimulator(config, o)
 	if err != nil {
 		return fmt.Errorf("start the stand-ins of OpenShift: %w", err)
 	}
-	if err := s.linux.create(ctx); err != nil {
+	if err := s.linux.createNodes(ctx); err != nil {
 		return fmt.Errorf("start the stand-ins of OpenShift: %w", err)
 	}
 	factory := informers.NewSharedInformerFactory(s.client, 0)
@@ -61,14 +61,14 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	requests := factory.Certificates().V1().CertificateSigningRequests()
 	s.nodes, s.requests = nodes.Lister(), requests.Lister()
 
-	controllers := []*controller{newController("ovn", s.log, s.assignSubnet).ofNodes(),
-		newController("cloud", s.log, s.initialize).ofNodes()}
-	approvers := []*controller{newController("machine-approver", s.log, s.approveServing).ofNodes(),
-		newController("ovn-identity-approver", s.log, s.approveOVN).ofNodes()}
+	controllers := []*controller{newController("ovn", s.log, s.assignSubnet).withNodeWorkers(),
+		newController("cloud", s.log, s.initializeNode).withNodeWorkers()}
+	approvers := []*controller{newController("machine-approver", s.log, s.approveServing).withNodeWorkers(),
+		newController("ovn-identity-approver", s.log, s.approveOVN).withNodeWorkers()}
 	for informer, handlers := range map[cache.SharedIndexInformer][]*controller{nodes.Informer(): controllers,
 		requests.Informer(): approvers} {
 		for _, c := range handlers {
-			if _, err := informer.AddEventHandler(c.handler()); err != nil {
+			if _, err := informer.AddEventHandler(c.eventHandler()); err != nil {
 				return fmt.Errorf("start the stand-ins of OpenShift: %w", err)
 			}
 		}
@@ -93,7 +93,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return s.run(ctx, controllers)
 }
 
-type standIns struct {
+type simulator struct {
 	Options
 	log      *slog.Logger
 	client   kubernetes.Interface
@@ -104,7 +104,7 @@ type standIns struct {
 	requests certificateslisters.CertificateSigningRequestLister
 }
 
-func newStandIns(config *rest.Config, o Options) (*standIns, error) {
+func newSimulator(config *rest.Config, o Options) (*simulator, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400
 	config.UserAgent = "lab stand-ins of OpenShift"
@@ -126,29 +126,29 @@ func newStandIns(config *rest.Config, o Options) (*standIns, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &standIns{Options: o, log: log, client: client, dynamic: dynamicClient, linux: newLinuxNodes(client, o)}, nil
+	return &simulator{Options: o, log: log, client: client, dynamic: dynamicClient, linux: newLinuxNodes(client, o)}, nil
 }
 
-func (s *standIns) run(ctx context.Context, controllers []*controller) error {
+func (s *simulator) run(ctx context.Context, controllers []*controller) error {
 	done := make(chan struct{})
 	for _, c := range controllers {
 		go func() { c.run(ctx); done <- struct{}{} }()
 	}
-	s.linux.keep(ctx, s.log)
+	s.linux.keepLeases(ctx, s.log)
 	for range controllers {
 		<-done
 	}
 	return nil
 }
 
-func (s *standIns) windowsNodes() ([]*corev1.Node, error) {
+func (s *simulator) windowsNodes() ([]*corev1.Node, error) {
 	return s.nodes.List(labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"}))
 }
 
-// leasePeriod is the interval between lease renewals of the Linux nodes.
-const leasePeriod = 10 * time.Second
+// leaseRenewInterval is the interval between lease renewals of the Linux nodes.
+const leaseRenewInterval = 10 * time.Second
 
-// pending reports whether the request is undecided.
-func pending(request *certificatesv1.CertificateSigningRequest) bool {
+// isPending reports whether the request is undecided.
+func isPending(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Conditions) == 0 && len(request.Status.Certificate) == 0
 }

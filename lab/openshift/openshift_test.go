@@ -27,7 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, BootLimit: 5 * time.Minute})
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, BootTimeout: 5 * time.Minute})
 
 func TestMain(m *testing.M) { os.Exit(max(lab.Main(m), unsigned.Stop())) }
 
@@ -56,13 +56,13 @@ func start(t *testing.T, o Options) fixture {
 	return fixture{t, c.Config, admin}
 }
 
-func (f fixture) node(name, system string, taints ...corev1.Taint) {
+func (f fixture) createNode(name, system string, taints ...corev1.Taint) {
 	f.t.Helper()
-	f.nodeAt("", name, system, taints...)
+	f.createNodeAt("", name, system, taints...)
 }
 
-// nodeAt creates a node with an internal address.
-func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
+// createNodeAt creates a node with an internal address.
+func (f fixture) createNodeAt(address, name, system string, taints ...corev1.Taint) {
 	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{corev1.LabelOSStable: system}}, Spec: corev1.NodeSpec{Taints: taints}}
@@ -79,7 +79,7 @@ func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
 	})
 }
 
-func (f fixture) await(what string, condition func(context.Context) (bool, error)) {
+func (f fixture) awaitCondition(what string, condition func(context.Context) (bool, error)) {
 	f.t.Helper()
 	if err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
 		condition); err != nil {
@@ -90,7 +90,7 @@ func (f fixture) await(what string, condition func(context.Context) (bool, error
 func (f fixture) awaitNode(what, name string, condition func(*corev1.Node) bool) *corev1.Node {
 	f.t.Helper()
 	var node *corev1.Node
-	f.await(what, func(ctx context.Context) (bool, error) {
+	f.awaitCondition(what, func(ctx context.Context) (bool, error) {
 		var err error
 		node, err = f.admin.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		return err == nil && condition(node), err
@@ -98,8 +98,8 @@ func (f fixture) awaitNode(what, name string, condition func(*corev1.Node) bool)
 	return node
 }
 
-// request requests a certificate as a user.
-func (f fixture) request(user, signer string, subject pkix.Name, ip string, usage certificatesv1.KeyUsage) string {
+// requestCertificate requests a certificate as a user.
+func (f fixture) requestCertificate(user, signer string, subject pkix.Name, ip string, usage certificatesv1.KeyUsage) string {
 	f.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -133,13 +133,13 @@ func (f fixture) request(user, signer string, subject pkix.Name, ip string, usag
 	return made.Name
 }
 
-func (f fixture) serving(node, ip string) string {
-	return f.request("system:node:"+node, certificatesv1.KubeletServingSignerName,
+func (f fixture) requestServing(node, ip string) string {
+	return f.requestCertificate("system:node:"+node, certificatesv1.KubeletServingSignerName,
 		pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, ip,
 		certificatesv1.UsageServerAuth)
 }
 
-func (f fixture) approved(name string) (bool, error) {
+func (f fixture) isRequestApproved(name string) (bool, error) {
 	request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(f.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return false, err
@@ -153,10 +153,10 @@ func (f fixture) approved(name string) (bool, error) {
 func TestHybridOverlaySubnets(t *testing.T) {
 	f := start(t, Options{})
 	hasSubnet := func(n *corev1.Node) bool { return n.Annotations[subnetAnnotation] != "" }
-	f.node("linux-a", "linux")
+	f.createNode("linux-a", "linux")
 	names := []string{"win-a", "win-b", "win-c", "win-d"}
 	for _, name := range names {
-		f.node(name, "windows")
+		f.createNode(name, "windows")
 	}
 	given := map[string]bool{}
 	for _, name := range names {
@@ -174,28 +174,28 @@ func TestHybridOverlaySubnets(t *testing.T) {
 
 func TestMachineApprover(t *testing.T) {
 	f := start(t, Options{})
-	f.node("win-machine", "windows")
-	f.node("win-byoh", "windows")
-	f.machine("win-machine", "10.9.1.1", "", "win-machine")
-	f.nodeAt("10.9.1.4", "ec2amaz-2", "windows")
-	f.machine("lab-win-us-east-1a-bcdfg", "10.9.1.4", "", "")
+	f.createNode("win-machine", "windows")
+	f.createNode("win-byoh", "windows")
+	f.createMachine("win-machine", "10.9.1.1", "", "win-machine")
+	f.createNodeAt("10.9.1.4", "ec2amaz-2", "windows")
+	f.createMachine("lab-win-us-east-1a-bcdfg", "10.9.1.4", "", "")
 
-	good, foreign, byoh := f.serving("win-machine", "10.9.1.1"), f.serving("win-machine", "10.9.1.2"),
-		f.serving("win-byoh", "10.9.1.3")
-	f.await("the machine's request is approved", func(context.Context) (bool, error) { return f.approved(good) })
-	unlinked := f.serving("ec2amaz-2", "10.9.1.4")
-	f.await("the request of a machine that is known by its address is approved", func(context.Context) (bool, error) {
-		return f.approved(unlinked)
+	good, foreign, byoh := f.requestServing("win-machine", "10.9.1.1"), f.requestServing("win-machine", "10.9.1.2"),
+		f.requestServing("win-byoh", "10.9.1.3")
+	f.awaitCondition("the machine's request is approved", func(context.Context) (bool, error) { return f.isRequestApproved(good) })
+	unlinked := f.requestServing("ec2amaz-2", "10.9.1.4")
+	f.awaitCondition("the request of a machine that is known by its address is approved", func(context.Context) (bool, error) {
+		return f.isRequestApproved(unlinked)
 	})
 	for name, request := range map[string]string{"another address": foreign, "a node without Machine": byoh} {
-		if approved, err := f.approved(request); approved || err != nil {
+		if approved, err := f.isRequestApproved(request); approved || err != nil {
 			t.Errorf("%s: approved %v, error %v", name, approved, err)
 		}
 	}
 }
 
-// machine creates a Machine with an address, and optionally with a provider ID and a node.
-func (f fixture) machine(name, address, providerID, node string) {
+// createMachine creates a Machine with an address, and optionally with a provider ID and a node.
+func (f fixture) createMachine(name, address, providerID, node string) {
 	f.t.Helper()
 	client, err := dynamic.NewForConfig(f.config)
 	if err != nil {
@@ -226,13 +226,13 @@ func (f fixture) machine(name, address, providerID, node string) {
 func TestOVNIdentityApprover(t *testing.T) {
 	f := start(t, Options{})
 	ask := func(user, node string) string {
-		return f.request(user, certificatesv1.KubeAPIServerClientSignerName,
+		return f.requestCertificate(user, certificatesv1.KubeAPIServerClientSignerName,
 			pkix.Name{CommonName: "system:ovn-node:" + node, Organization: []string{"system:ovn-nodes"}}, "",
 			certificatesv1.UsageClientAuth)
 	}
 	own, foreign := ask("system:node:win-a", "win-a"), ask("system:node:win-a", "win-b")
-	f.await("a node's own identity is approved", func(context.Context) (bool, error) { return f.approved(own) })
-	if approved, err := f.approved(foreign); approved || err != nil {
+	f.awaitCondition("a node's own identity is approved", func(context.Context) (bool, error) { return f.isRequestApproved(own) })
+	if approved, err := f.isRequestApproved(foreign); approved || err != nil {
 		t.Errorf("another node's identity: approved %v, error %v", approved, err)
 	}
 }
@@ -244,7 +244,7 @@ func TestCloudController(t *testing.T) {
 	}
 	t.Run("on a cloud a new node gets its provider ID and loses its taint", func(t *testing.T) {
 		f := start(t, Options{Platform: "GCP"})
-		f.node("win-gcp", "windows", taint)
+		f.createNode("win-gcp", "windows", taint)
 		node := f.awaitNode("it is initialized", "win-gcp", initialized)
 		if node.Spec.ProviderID == "" {
 			t.Error("it has no provider ID")
@@ -252,7 +252,7 @@ func TestCloudController(t *testing.T) {
 	})
 	t.Run("on Azure a Windows node is left to its own cloud-node-manager", func(t *testing.T) {
 		f := start(t, Options{Platform: "Azure"})
-		f.node("win-azure", "windows", taint)
+		f.createNode("win-azure", "windows", taint)
 		node := f.awaitNode("the overlay has seen it", "win-azure", func(n *corev1.Node) bool {
 			return n.Annotations[subnetAnnotation] != ""
 		})
@@ -262,8 +262,8 @@ func TestCloudController(t *testing.T) {
 	})
 	t.Run("a node with a Machine's address gets the Machine's provider ID, whatever its name", func(t *testing.T) {
 		f := start(t, Options{Platform: "AWS"})
-		f.machine("lab-win-us-east-1b-x7k2p", "10.9.2.1", "aws:///us-east-1b/i-0123456789abcdef0", "")
-		f.nodeAt("10.9.2.1", "ec2amaz-1", "windows", taint)
+		f.createMachine("lab-win-us-east-1b-x7k2p", "10.9.2.1", "aws:///us-east-1b/i-0123456789abcdef0", "")
+		f.createNodeAt("10.9.2.1", "ec2amaz-1", "windows", taint)
 		node := f.awaitNode("it is initialized", "ec2amaz-1", initialized)
 		if node.Spec.ProviderID != "aws:///us-east-1b/i-0123456789abcdef0" {
 			t.Errorf("provider ID %s", node.Spec.ProviderID)
@@ -277,7 +277,7 @@ func TestCloudController(t *testing.T) {
 	t.Run("a cloud controller that does not work yet leaves the taint", func(t *testing.T) {
 		works := make(chan struct{})
 		f := start(t, Options{Platform: "VSphere", CloudWorks: works})
-		f.node("win-late", "windows", taint)
+		f.createNode("win-late", "windows", taint)
 		node := f.awaitNode("the overlay has seen it", "win-late", func(n *corev1.Node) bool {
 			return n.Annotations[subnetAnnotation] != ""
 		})
@@ -295,7 +295,7 @@ func TestCloudController(t *testing.T) {
 			return []string{"win-1.corp.example.com", "WIN-2", "win-3"}
 		}})
 		for _, name := range []string{"win-1", "win-1.corp.example.com", "win-2", "win-3"} {
-			f.node(name, "windows", taint)
+			f.createNode(name, "windows", taint)
 		}
 		for _, name := range []string{"win-1.corp.example.com", "win-3"} {
 			f.awaitNode("it is initialized", name, initialized)
@@ -311,7 +311,7 @@ func TestCloudController(t *testing.T) {
 	})
 	t.Run("without a cloud nothing happens", func(t *testing.T) {
 		f := start(t, Options{Platform: "None"})
-		f.node("win-none", "windows", taint)
+		f.createNode("win-none", "windows", taint)
 		node := f.awaitNode("the overlay has seen it", "win-none", func(n *corev1.Node) bool {
 			return n.Annotations[subnetAnnotation] != ""
 		})
@@ -323,7 +323,7 @@ func TestCloudController(t *testing.T) {
 
 func TestLinuxNodes(t *testing.T) {
 	f := start(t, Options{ControlPlaneNodes: 3, WorkerNodes: 2})
-	f.await("they have leases", func(ctx context.Context) (bool, error) {
+	f.awaitCondition("they have leases", func(ctx context.Context) (bool, error) {
 		list, err := f.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) >= 5, err
 	})

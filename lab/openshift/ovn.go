@@ -21,7 +21,7 @@ var networkResource = schema.GroupVersionResource{Group: "operator.openshift.io"
 
 // assignSubnet assigns the pod subnet to a Windows node, as the hybrid overlay of OVN-Kubernetes does. (On the
 // node, hybrid-overlay-node responds with the address of its gateway.) R-122
-func (s *standIns) assignSubnet(ctx context.Context, name string) error {
+func (s *simulator) assignSubnet(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -36,7 +36,7 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	subnet, err := s.subnets.allocate(node, s.windowsNodes, cidr, prefix)
+	subnet, err := s.subnets.allocateSubnet(node, s.windowsNodes, cidr, prefix)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 }
 
 // hybridNetwork returns the network of the pod subnets of Windows nodes.
-func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error) {
+func (s *simulator) hybridNetwork(ctx context.Context) (netip.Prefix, int, error) {
 	network, err := s.dynamic.Resource(networkResource).Get(ctx, "cluster", metav1.GetOptions{})
 	if err != nil {
 		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
@@ -79,8 +79,8 @@ func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error)
 	return cidr.Masked(), int(length), nil
 }
 
-// has returns the current subnet of a node.
-func has(nodes []*corev1.Node, uid types.UID) (netip.Prefix, bool) {
+// currentSubnet returns the current subnet of a node.
+func currentSubnet(nodes []*corev1.Node, uid types.UID) (netip.Prefix, bool) {
 	for _, n := range nodes {
 		if n.UID == uid {
 			subnet, err := netip.ParsePrefix(n.Annotations[subnetAnnotation])
@@ -92,12 +92,12 @@ func has(nodes []*corev1.Node, uid types.UID) (netip.Prefix, bool) {
 
 // allocator allocates subnets. It remembers allocations that the cache of nodes does not contain yet.
 type allocator struct {
-	mu    sync.Mutex
-	given map[types.UID]netip.Prefix
+	mu        sync.Mutex
+	allocated map[types.UID]netip.Prefix
 }
 
-// allocate returns the lowest free subnet.
-func (a *allocator) allocate(node *corev1.Node, list func() ([]*corev1.Node, error), cidr netip.Prefix,
+// allocateSubnet returns the lowest free subnet.
+func (a *allocator) allocateSubnet(node *corev1.Node, list func() ([]*corev1.Node, error), cidr netip.Prefix,
 	length int) (netip.Prefix, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,21 +105,21 @@ func (a *allocator) allocate(node *corev1.Node, list func() ([]*corev1.Node, err
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	if subnet, ok := a.given[node.UID]; ok {
+	if subnet, ok := a.allocated[node.UID]; ok {
 		return subnet, nil
 	}
-	if subnet, ok := has(nodes, node.UID); ok {
+	if subnet, ok := currentSubnet(nodes, node.UID); ok {
 		return subnet, nil
 	}
 	taken, alive := map[netip.Prefix]bool{}, map[types.UID]netip.Prefix{}
 	for _, n := range nodes {
 		if subnet, err := netip.ParsePrefix(n.Annotations[subnetAnnotation]); err == nil {
 			taken[subnet.Masked()] = true
-		} else if subnet, ok := a.given[n.UID]; ok {
+		} else if subnet, ok := a.allocated[n.UID]; ok {
 			taken[subnet], alive[n.UID] = true, subnet
 		}
 	}
-	a.given = alive
+	a.allocated = alive
 	for n := range 1 << (length - cidr.Bits()) {
 		base := cidr.Addr().As4()
 		offset := uint32(n) << (32 - length)
@@ -128,7 +128,7 @@ func (a *allocator) allocate(node *corev1.Node, list func() ([]*corev1.Node, err
 		}
 		subnet := netip.PrefixFrom(netip.AddrFrom4(base), length)
 		if !taken[subnet] {
-			a.given[node.UID] = subnet
+			a.allocated[node.UID] = subnet
 			return subnet, nil
 		}
 	}

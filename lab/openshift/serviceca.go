@@ -22,12 +22,12 @@ import (
 // servingSecret is the annotation that requests a Secret with a serving certificate for a Service.
 const servingSecret = "service.beta.openshift.io/serving-cert-secret-name"
 
-// servingLife is the validity of serving certificates, equal to the validity in OpenShift.
-const servingLife = 2 * 365 * 24 * time.Hour
+// servingValidity is the validity of serving certificates, equal to the validity in OpenShift.
+const servingValidity = 2 * 365 * 24 * time.Hour
 
 // serveServices creates a Secret with a serving certificate for each Service that requests one, as the service
 // CA operator does. An existing Secret is not changed; a deleted Secret is recreated.
-func (s *standIns) serveServices(ctx context.Context, ca *serviceCA) (*controller, error) {
+func (s *simulator) serveServices(ctx context.Context, ca *serviceCA) (*controller, error) {
 	sync := func(ctx context.Context, key string) error {
 		namespace, name, err := cache.SplitMetaNamespaceKey(key)
 		if err != nil {
@@ -67,7 +67,7 @@ func (s *standIns) serveServices(ctx context.Context, ca *serviceCA) (*controlle
 	return c, nil
 }
 
-func (s *standIns) serveService(ctx context.Context, ca *serviceCA, namespace, name string) error {
+func (s *simulator) serveService(ctx context.Context, ca *serviceCA, namespace, name string) error {
 	service, err := s.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return ignoreGone(err)
@@ -76,7 +76,7 @@ func (s *standIns) serveService(ctx context.Context, ca *serviceCA, namespace, n
 	if wanted == "" || service.DeletionTimestamp != nil {
 		return nil
 	}
-	certificate, key, err := ca.issue(name + "." + namespace + ".svc")
+	certificate, key, err := ca.issueCertificate(name + "." + namespace + ".svc")
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func newServiceCA() (*serviceCA, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "openshift-service-serving-signer@lab"},
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(servingLife),
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(servingValidity),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -120,8 +120,8 @@ func newServiceCA() (*serviceCA, error) {
 	return &serviceCA{certificate, key}, err
 }
 
-// issue returns a certificate, followed by the certificate of the CA, and the key, both in PEM.
-func (ca *serviceCA) issue(name string) (certificate, key []byte, err error) {
+// issueCertificate returns a certificate, followed by the certificate of the CA, and the key, both in PEM.
+func (ca *serviceCA) issueCertificate(name string) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err

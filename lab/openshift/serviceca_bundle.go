@@ -18,7 +18,7 @@ const (
 )
 
 // runServiceCA starts the controllers of the service CA with a new authority.
-func (s *standIns) runServiceCA(ctx context.Context) ([]*controller, error) {
+func (s *simulator) runServiceCA(ctx context.Context) ([]*controller, error) {
 	ca, err := newServiceCA()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (s *standIns) runServiceCA(ctx context.Context) ([]*controller, error) {
 }
 
 // injectBundles writes the certificate of the authority to each ConfigMap that requests it.
-func (s *standIns) injectBundles(ctx context.Context, ca *serviceCA) (*controller, error) {
+func (s *simulator) injectBundles(ctx context.Context, ca *serviceCA) (*controller, error) {
 	c := newController("service-ca-bundle", s.log, func(ctx context.Context, key string) error {
 		namespace, name, err := cache.SplitMetaNamespaceKey(key)
 		if err != nil {
@@ -52,7 +52,7 @@ func (s *standIns) injectBundles(ctx context.Context, ca *serviceCA) (*controlle
 	return c, err
 }
 
-func (s *standIns) injectBundle(ctx context.Context, ca *serviceCA, namespace, name string) error {
+func (s *simulator) injectBundle(ctx context.Context, ca *serviceCA, namespace, name string) error {
 	found, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return ignoreGone(err)

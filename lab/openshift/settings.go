@@ -45,7 +45,7 @@ var (
 // followSettings applies the cluster's settings after each change of an input, as the cluster network operator
 // and the machine config operator do. The outputs are not watched: a manual change of an output is only
 // corrected after the next change of a setting.
-func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
+func (s *simulator) followSettings(ctx context.Context) (*controller, error) {
 	c := newController("settings", s.log, s.applySettings)
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { c.queue.Add(theCluster) },
@@ -74,12 +74,12 @@ func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
 }
 
 // applySettings applies all settings, because changes are small and rare.
-func (s *standIns) applySettings(ctx context.Context, _ string) error {
+func (s *simulator) applySettings(ctx context.Context, _ string) error {
 	return errors.Join(s.mergeProxy(ctx), s.reportMTU(ctx), s.fillControllerConfig(ctx), s.renderWorkers(ctx))
 }
 
 // read reads a cluster-scoped object.
-func (s *standIns) read(ctx context.Context, resource schema.GroupVersionResource, name string, into any) error {
+func (s *simulator) read(ctx context.Context, resource schema.GroupVersionResource, name string, into any) error {
 	object, err := s.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read %s %s: %w", resource.Resource, name, err)
@@ -87,8 +87,8 @@ func (s *standIns) read(ctx context.Context, resource schema.GroupVersionResourc
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 }
 
-// patch patches fields of a cluster-scoped object. A missing object is no error.
-func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResource, name string, change any,
+// patchObject patches fields of a cluster-scoped object. A missing object is no error.
+func (s *simulator) patchObject(ctx context.Context, resource schema.GroupVersionResource, name string, change any,
 	subresource ...string) error {
 	data, err := json.Marshal(change)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResour
 }
 
 // configMap returns the data of a ConfigMap; nil if it does not exist.
-func (s *standIns) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+func (s *simulator) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	object, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -117,4 +117,4 @@ func (s *standIns) configMap(ctx context.Context, namespace, name string) (map[s
 	return object.Data, nil
 }
 
-func now() string { return time.Now().UTC().Format(time.RFC3339) }
+func currentTimestamp() string { return time.Now().UTC().Format(time.RFC3339) }

@@ -34,7 +34,7 @@ const (
 
 // renderWorkers creates a new rendered configuration of the workers when administrators change kubelet
 // settings, and sets it in the pool. The workers apply the configuration at once, unless the pool is paused.
-func (s *standIns) renderWorkers(ctx context.Context) error {
+func (s *simulator) renderWorkers(ctx context.Context) error {
 	var pool machineconfigv1.MachineConfigPool
 	if err := s.read(ctx, poolResource, workerPool, &pool); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *standIns) renderWorkers(ctx context.Context) error {
 
 // installedWorkers returns the rendered configuration of the installation from which the pool's configuration
 // was derived.
-func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+func (s *simulator) installedWorkers(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	for {
 		config, err := s.dynamic.Resource(machineConfigResource).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -77,7 +77,7 @@ func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstruct
 }
 
 // kubeletSettings returns the merged settings of all KubeletConfigs for the pool; later ones take precedence.
-func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any,
+func (s *simulator) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any,
 	error) {
 	list, err := s.dynamic.Resource(kubeletConfigResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -160,10 +160,10 @@ func withKubeletSettings(base *unstructured.Unstructured, settings map[string]an
 
 // rollOut sets the rendered configuration in the pool and, unless the pool is paused, reports all workers as
 // updated.
-func (s *standIns) rollOut(ctx context.Context, pool *machineconfigv1.MachineConfigPool, name string) error {
+func (s *simulator) rollOut(ctx context.Context, pool *machineconfigv1.MachineConfigPool, name string) error {
 	if pool.Spec.Configuration.Name != name {
 		change := map[string]any{"spec": map[string]any{"configuration": map[string]any{"name": name}}}
-		if err := s.patch(ctx, poolResource, workerPool, change); err != nil {
+		if err := s.patchObject(ctx, poolResource, workerPool, change); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *standIns) rollOut(ctx context.Context, pool *machineconfigv1.MachineCon
 		return nil
 	}
 	status := map[string]any{"conditions": []any{map[string]any{
-		"type": "Updated", "status": updated, "reason": "", "message": message, "lastTransitionTime": now(),
+		"type": "Updated", "status": updated, "reason": "", "message": message, "lastTransitionTime": currentTimestamp(),
 	}}}
 	if updated == poolUpdatedTrue {
 		status["configuration"] = map[string]any{"name": name}
@@ -183,5 +183,5 @@ func (s *standIns) rollOut(ctx context.Context, pool *machineconfigv1.MachineCon
 	}) {
 		return nil
 	}
-	return s.patch(ctx, poolResource, workerPool, map[string]any{"status": status}, "status")
+	return s.patchObject(ctx, poolResource, workerPool, map[string]any{"status": status}, "status")
 }

@@ -25,7 +25,7 @@ const (
 
 // fillControllerConfig copies the administrators' trusted authorities to ControllerConfig, which all nodes
 // read. Source: syncRenderConfig of the machine config operator.
-func (s *standIns) fillControllerConfig(ctx context.Context) error {
+func (s *simulator) fillControllerConfig(ctx context.Context) error {
 	var proxy configv1.Proxy
 	var image configv1.Image
 	var config machineconfigv1.ControllerConfig
@@ -95,7 +95,7 @@ type fieldChange struct {
 
 // trustBundle returns the authorities that the administrators trust: the bundle of the installation, and the
 // proxy's bundle if it is different.
-func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle []byte, err error) {
+func (s *simulator) trustBundle(ctx context.Context, proxyBundle string) (bundle []byte, err error) {
 	names := []string{userBundle}
 	if proxyBundle != "" && proxyBundle != userBundle {
 		names = append(names, proxyBundle)
@@ -119,7 +119,7 @@ func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle 
 }
 
 // registryBundles returns the authorities for image registries, one entry per key, in order.
-func (s *standIns) registryBundles(ctx context.Context, namespace,
+func (s *simulator) registryBundles(ctx context.Context, namespace,
 	name string) (bundles []machineconfigv1.ImageRegistryBundle, err error) {
 	bundles = []machineconfigv1.ImageRegistryBundle{} // An empty list is not null.
 	if name == "" {

@@ -13,7 +13,7 @@ import (
 
 // mergeProxy writes the effective proxy to the Proxy's status, as the cluster network operator does. The
 // cluster's own networks and names are added to the destinations without proxy.
-func (s *standIns) mergeProxy(ctx context.Context) error {
+func (s *simulator) mergeProxy(ctx context.Context) error {
 	var proxy configv1.Proxy
 	var infrastructure configv1.Infrastructure
 	var network configv1.Network
@@ -40,7 +40,7 @@ func (s *standIns) mergeProxy(ctx context.Context) error {
 	// Empty fields are set to null to remove them.
 	status := map[string]any{"httpProxy": orNull(wanted.HTTPProxy), "httpsProxy": orNull(wanted.HTTPSProxy),
 		"noProxy": orNull(wanted.NoProxy)}
-	return s.patch(ctx, proxyResource, theCluster, map[string]any{"status": status}, "status")
+	return s.patchObject(ctx, proxyResource, theCluster, map[string]any{"status": status}, "status")
 }
 
 func orNull(text string) any {
@@ -83,7 +83,7 @@ func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, ne
 }
 
 // reportMTU writes the effective MTU of the pod network to the network's status.
-func (s *standIns) reportMTU(ctx context.Context) error {
+func (s *simulator) reportMTU(ctx context.Context) error {
 	var wanted operatorv1.Network
 	var network configv1.Network
 	if err := s.read(ctx, operatorNetworkResource, theCluster, &wanted); err != nil {
@@ -96,6 +96,6 @@ func (s *standIns) reportMTU(ctx context.Context) error {
 	if ovn == nil || ovn.MTU == nil || int(*ovn.MTU) == network.Status.ClusterNetworkMTU {
 		return nil
 	}
-	return s.patch(ctx, configNetworkResource, theCluster,
+	return s.patchObject(ctx, configNetworkResource, theCluster,
 		map[string]any{"status": map[string]any{"clusterNetworkMTU": *ovn.MTU}})
 }

@@ -35,8 +35,8 @@ func startSettings(t *testing.T) settings {
 	return settings{f, client}
 }
 
-// change merges a patch into an object and reverts it after the test.
-func (s settings) change(resource schema.GroupVersionResource, name, patch, back string) {
+// changeObject merges a patch into an object and reverts it after the test.
+func (s settings) changeObject(resource schema.GroupVersionResource, name, patch, back string) {
 	s.t.Helper()
 	do := func(ctx context.Context, patch string) {
 		if _, err := s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, []byte(patch),
@@ -59,11 +59,11 @@ func (s settings) configMap(namespace, name string, data map[string]string) {
 	})
 }
 
-// becomes waits until an object satisfies the condition.
-func becomes[T any](s settings, what string, resource schema.GroupVersionResource, name string,
+// awaitObject waits until an object satisfies the condition.
+func awaitObject[T any](s settings, what string, resource schema.GroupVersionResource, name string,
 	condition func(*T) bool) {
 	s.t.Helper()
-	s.await(what, func(ctx context.Context) (bool, error) {
+	s.awaitCondition(what, func(ctx context.Context) (bool, error) {
 		object, err := s.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -77,15 +77,15 @@ func becomes[T any](s settings, what string, resource schema.GroupVersionResourc
 // L-01
 func TestTheProxyInForceIsMergedIntoTheStatus(t *testing.T) {
 	s := startSettings(t)
-	s.change(proxyResource, theCluster,
+	s.changeObject(proxyResource, theCluster,
 		`{"spec":{"httpProxy":"http://proxy:3128","httpsProxy":"http://proxy:3128","noProxy":"corp.example.com"}}`,
 		`{"spec":{"httpProxy":null,"httpsProxy":null,"noProxy":null}}`)
-	becomes(s, "the status has it", proxyResource, theCluster, func(p *configv1.Proxy) bool {
+	awaitObject(s, "the status has it", proxyResource, theCluster, func(p *configv1.Proxy) bool {
 		return p.Status.HTTPProxy == "http://proxy:3128" &&
 			p.Status.NoProxy == ".cluster.local,.svc,10.0.0.0/16,10.128.0.0/14,127.0.0.1,172.30.0.0/16,api-int.lab.example.com,corp.example.com,localhost"
 	})
-	s.change(proxyResource, theCluster, `{"spec":{"httpProxy":null,"httpsProxy":null}}`, `{}`)
-	becomes(s, "the status has none", proxyResource, theCluster, func(p *configv1.Proxy) bool {
+	s.changeObject(proxyResource, theCluster, `{"spec":{"httpProxy":null,"httpsProxy":null}}`, `{}`)
+	awaitObject(s, "the status has none", proxyResource, theCluster, func(p *configv1.Proxy) bool {
 		return p.Status == configv1.ProxyStatus{}
 	})
 }
@@ -97,26 +97,26 @@ func TestWhatAdministratorsTrustComesToControllerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, _, err := ca.issue("example.com")
+	bundle, _, err := ca.issueCertificate("example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.configMap(configNamespace, userBundle, map[string]string{bundleKey: string(bundle)})
-	becomes(s, "the bundle is there", controllerConfigResource, controllerConfig,
+	awaitObject(s, "the bundle is there", controllerConfigResource, controllerConfig,
 		func(c *machineconfigv1.ControllerConfig) bool {
 			return string(c.Spec.AdditionalTrustBundle) == string(bundle)
 		})
 	s.configMap(configNamespace, "proxy-ca", map[string]string{bundleKey: string(bundle)})
-	s.change(proxyResource, theCluster, `{"spec":{"trustedCA":{"name":"proxy-ca"}}}`, `{"spec":{"trustedCA":{"name":""}}}`)
-	becomes(s, "both are there", controllerConfigResource, controllerConfig,
+	s.changeObject(proxyResource, theCluster, `{"spec":{"trustedCA":{"name":"proxy-ca"}}}`, `{"spec":{"trustedCA":{"name":""}}}`)
+	awaitObject(s, "both are there", controllerConfigResource, controllerConfig,
 		func(c *machineconfigv1.ControllerConfig) bool {
 			return string(c.Spec.AdditionalTrustBundle) == string(bundle)+string(bundle)
 		})
 	s.configMap(configNamespace, "registries", map[string]string{"registry.example.com..5000": "b",
 		"quay.example.com": "a"})
-	s.change(imageResource, theCluster, `{"spec":{"additionalTrustedCA":{"name":"registries"}}}`,
+	s.changeObject(imageResource, theCluster, `{"spec":{"additionalTrustedCA":{"name":"registries"}}}`,
 		`{"spec":{"additionalTrustedCA":null}}`)
-	becomes(s, "the registries' are there", controllerConfigResource, controllerConfig,
+	awaitObject(s, "the registries' are there", controllerConfigResource, controllerConfig,
 		func(c *machineconfigv1.ControllerConfig) bool {
 			b := c.Spec.ImageRegistryBundleUserData
 			return len(b) == 2 && b[0].File == "quay.example.com" && b[1].File == "registry.example.com..5000" &&
@@ -127,7 +127,7 @@ func TestWhatAdministratorsTrustComesToControllerConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	becomes(s, "nothing is left", controllerConfigResource, controllerConfig,
+	awaitObject(s, "nothing is left", controllerConfigResource, controllerConfig,
 		func(c *machineconfigv1.ControllerConfig) bool {
 			return len(c.Spec.AdditionalTrustBundle)+len(c.Spec.ImageRegistryBundleUserData) == 0
 		})
@@ -138,8 +138,8 @@ func TestTheMTUInForceIsReported(t *testing.T) {
 	patch := func(mtu string) string {
 		return `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"mtu":` + mtu + `}}}}`
 	}
-	s.change(operatorNetworkResource, theCluster, patch("1300"), patch("1400"))
-	becomes(s, "it is the new one", configNetworkResource, theCluster, func(n *configv1.Network) bool {
+	s.changeObject(operatorNetworkResource, theCluster, patch("1300"), patch("1400"))
+	awaitObject(s, "it is the new one", configNetworkResource, theCluster, func(n *configv1.Network) bool {
 		return n.Status.ClusterNetworkMTU == 1300
 	})
 }
@@ -148,7 +148,7 @@ func TestTheMTUInForceIsReported(t *testing.T) {
 func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *testing.T) {
 	s := startSettings(t)
 	var installed string
-	becomes(s, "it is there", poolResource, workerPool, func(p *machineconfigv1.MachineConfigPool) bool {
+	awaitObject(s, "it is there", poolResource, workerPool, func(p *machineconfigv1.MachineConfigPool) bool {
 		installed = p.Status.Configuration.Name
 		return installed != ""
 	})
@@ -164,12 +164,12 @@ func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *t
 		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.change(poolResource, workerPool, `{"spec":{"paused":true}}`, `{"spec":{"paused":false}}`)
+	s.changeObject(poolResource, workerPool, `{"spec":{"paused":true}}`, `{"spec":{"paused":false}}`)
 	isOther := func(p *machineconfigv1.MachineConfigPool) bool { return p.Spec.Configuration.Name != installed }
-	becomes(s, "the pool names another", poolResource, workerPool, isOther)
-	s.change(poolResource, workerPool, `{"spec":{"paused":false}}`, `{}`)
+	awaitObject(s, "the pool names another", poolResource, workerPool, isOther)
+	s.changeObject(poolResource, workerPool, `{"spec":{"paused":false}}`, `{}`)
 	var name string
-	becomes(s, "the workers have it", poolResource, workerPool, func(p *machineconfigv1.MachineConfigPool) bool {
+	awaitObject(s, "the workers have it", poolResource, workerPool, func(p *machineconfigv1.MachineConfigPool) bool {
 		name = p.Status.Configuration.Name
 		return isOther(p) && name == p.Spec.Configuration.Name
 	})
@@ -181,7 +181,7 @@ func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *t
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	becomes(s, "the workers have the first again", poolResource, workerPool,
+	awaitObject(s, "the workers have the first again", poolResource, workerPool,
 		func(p *machineconfigv1.MachineConfigPool) bool {
 			return p.Status.Configuration.Name == installed && !isOther(p)
 		})
@@ -248,11 +248,11 @@ func TestServicesThatAskForItGetACertificate(t *testing.T) {
 		first = secret
 		return different, err
 	}
-	f.await("the Secret is there", has)
+	f.awaitCondition("the Secret is there", has)
 	if err := f.admin.CoreV1().Secrets("default").Delete(t.Context(), "metrics-tls", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.await("a deleted Secret is made again", has)
+	f.awaitCondition("a deleted Secret is made again", has)
 	if err := f.admin.CoreV1().Secrets("default").Delete(t.Context(), "metrics-tls", metav1.DeleteOptions{}); err != nil {
 		t.Log(err)
 	}

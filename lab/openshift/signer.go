@@ -79,8 +79,8 @@ func (s *Signer) HoldRenewals() (release func()) {
 	return func() { hold(false) }
 }
 
-// held reports whether a request must wait because the user already has a certificate.
-func (s *Signer) held(user, signer string) bool {
+// isRenewalHeld reports whether a request must wait because the user already has a certificate.
+func (s *Signer) isRenewalHeld(user, signer string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holding && slices.ContainsFunc(s.signed, func(c Signed) bool { return c.User == user && c.SignerName == signer })
@@ -93,8 +93,8 @@ func (s *Signer) Signed() []Signed {
 	return slices.Clone(s.signed)
 }
 
-// Forget drops the certificates that Signed returns, to limit memory in labs with many certificates.
-func (s *Signer) Forget() {
+// DropSigned drops the certificates that Signed returns, to limit memory in labs with many certificates.
+func (s *Signer) DropSigned() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signed = nil
@@ -110,8 +110,8 @@ func (s *Signer) Run(ctx context.Context, config *rest.Config, log *slog.Logger)
 	factory := informers.NewSharedInformerFactory(s.client, 0)
 	requests := factory.Certificates().V1().CertificateSigningRequests()
 	s.requests = requests.Lister()
-	signing := newController("signer", log, s.sign)
-	if _, err := requests.Informer().AddEventHandler(signing.handler()); err != nil {
+	signing := newController("signer", log, s.signRequest)
+	if _, err := requests.Informer().AddEventHandler(signing.eventHandler()); err != nil {
 		return fmt.Errorf("start the signer: %w", err)
 	}
 	factory.StartWithContext(ctx)
@@ -120,8 +120,8 @@ func (s *Signer) Run(ctx context.Context, config *rest.Config, log *slog.Logger)
 	return nil
 }
 
-// sign signs one request if it is approved and valid for its signer.
-func (s *Signer) sign(ctx context.Context, name string) error {
+// signRequest signs one request if it is approved and valid for its signer.
+func (s *Signer) signRequest(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
 	if err != nil || len(request.Status.Certificate) > 0 || !isApproved(request) {
 		return ignoreGone(err)
@@ -134,11 +134,11 @@ func (s *Signer) sign(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("sign request %s: %w", name, err)
 	}
-	if s.held(asked.Subject.CommonName, request.Spec.SignerName) {
+	if s.isRenewalHeld(asked.Subject.CommonName, request.Spec.SignerName) {
 		return fmt.Errorf("sign request %s: renewals are held back", name)
 	}
 	now := s.clock.Now()
-	certificate, err := s.issue(asked, usage, s.validityOf(asked.Subject.CommonName, now))
+	certificate, err := s.issueCertificate(asked, usage, s.validityOf(asked.Subject.CommonName, now))
 	if err != nil {
 		return fmt.Errorf("sign request %s: %w", name, err)
 	}
@@ -163,7 +163,7 @@ func (s *Signer) validityOf(user string, now time.Time) Validity {
 	return s.validity(user, now)
 }
 
-func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate,
+func (s *Signer) issueCertificate(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate,
 	error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 128))
 	if err != nil {

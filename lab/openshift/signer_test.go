@@ -21,11 +21,11 @@ import (
 
 // unsigned is a control plane without approver and signer.
 var unsigned = clustertest.New(cluster.Options{
-	Profile: cluster.OpenShift, BootLimit: 5 * time.Minute, ExternalSigner: true, NoRenewalApproval: true,
+	Profile: cluster.OpenShift, BootTimeout: 5 * time.Minute, ExternalSigner: true, NoRenewalApproval: true,
 })
 
-// signing runs a signer with the given validity on a control plane that has none.
-func signing(t *testing.T, validity Validity) (fixture, *Signer) {
+// startSigner runs a signer with the given validity on a control plane that has none.
+func startSigner(t *testing.T, validity Validity) (fixture, *Signer) {
 	t.Helper()
 	c := unsigned.Cluster(t)
 	admin, err := kubernetes.NewForConfig(c.Config)
@@ -49,8 +49,8 @@ func signing(t *testing.T, validity Validity) (fixture, *Signer) {
 	return fixture{t, c.Config, admin}, s
 }
 
-// approve approves a request as an administrator does.
-func (f fixture) approve(name string) {
+// approveRequest approves a request as an administrator does.
+func (f fixture) approveRequest(name string) {
 	f.t.Helper()
 	requests := f.admin.CertificatesV1().CertificateSigningRequests()
 	request, err := requests.Get(f.t.Context(), name, metav1.GetOptions{})
@@ -65,9 +65,9 @@ func (f fixture) approve(name string) {
 	}
 }
 
-func (f fixture) issued(name string) (certificate []byte) {
+func (f fixture) awaitCertificate(name string) (certificate []byte) {
 	f.t.Helper()
-	f.await("the certificate of "+name, func(ctx context.Context) (bool, error) {
+	f.awaitCondition("the certificate of "+name, func(ctx context.Context) (bool, error) {
 		request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			certificate = request.Status.Certificate
@@ -79,18 +79,18 @@ func (f fixture) issued(name string) (certificate []byte) {
 
 func TestSigner(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	f, s := signing(t, Validity{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+	f, s := startSigner(t, Validity{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
 	kubelet := pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}
 	client := func(subject pkix.Name, ip string) string {
-		return f.request("system:node:a", certificatesv1.KubeAPIServerClientKubeletSignerName, subject, ip,
+		return f.requestCertificate("system:node:a", certificatesv1.KubeAPIServerClientKubeletSignerName, subject, ip,
 			certificatesv1.UsageClientAuth)
 	}
-	pending, withAddress, serving, renewal := client(kubelet, ""), "", f.serving("a", "10.0.0.8"), client(kubelet, "")
+	pending, withAddress, serving, renewal := client(kubelet, ""), "", f.requestServing("a", "10.0.0.8"), client(kubelet, "")
 	t.Run("what is approved is signed for the time that it was given, and the kubelet's usage", func(t *testing.T) {
 		for name, usage := range map[string]x509.ExtKeyUsage{serving: x509.ExtKeyUsageServerAuth,
 			renewal: x509.ExtKeyUsageClientAuth} {
-			f.approve(name)
-			block, _ := pem.Decode(f.issued(name))
+			f.approveRequest(name)
+			block, _ := pem.Decode(f.awaitCertificate(name))
 			leaf, err := x509.ParseCertificate(block.Bytes)
 			if err != nil || !leaf.NotBefore.Equal(noon) || !leaf.NotAfter.Equal(noon.Add(time.Hour)) ||
 				leaf.Subject.CommonName != kubelet.CommonName ||
@@ -100,7 +100,7 @@ func TestSigner(t *testing.T) {
 		}
 	})
 	t.Run("it remembers what it has signed for each user", func(t *testing.T) {
-		f.await("both", func(context.Context) (bool, error) { return len(s.Signed()) == 2, nil })
+		f.awaitCondition("both", func(context.Context) (bool, error) { return len(s.Signed()) == 2, nil })
 		for _, signed := range s.Signed() {
 			if signed.User != kubelet.CommonName || signed.Requester != "system:node:a" || signed.Leaf == nil {
 				t.Errorf("it remembers %+v", signed)
@@ -108,12 +108,12 @@ func TestSigner(t *testing.T) {
 		}
 	})
 	t.Run("a renewal that nobody has approved waits, and so does what its signer does not give", func(t *testing.T) {
-		withAddress = f.request("system:node:b", certificatesv1.KubeAPIServerClientSignerName, kubelet, "10.0.0.8",
+		withAddress = f.requestCertificate("system:node:b", certificatesv1.KubeAPIServerClientSignerName, kubelet, "10.0.0.8",
 			certificatesv1.UsageServerAuth)
-		f.approve(withAddress)
+		f.approveRequest(withAddress)
 		last := client(kubelet, "")
-		f.approve(last)
-		f.issued(last) // earlier requests were processed before
+		f.approveRequest(last)
+		f.awaitCertificate(last) // earlier requests were processed before
 		for _, name := range []string{pending, withAddress} {
 			request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil || len(request.Status.Certificate) > 0 || name == pending && len(request.Status.Conditions) > 0 {
@@ -124,15 +124,15 @@ func TestSigner(t *testing.T) {
 	t.Run("a renewal that is held back waits, a first certificate does not, and the renewal is signed after that", func(t *testing.T) {
 		release := s.HoldRenewals()
 		held := client(kubelet, "")
-		f.approve(held)
-		first := f.serving("c", "10.0.0.9")
-		f.approve(first)
-		f.issued(first)
+		f.approveRequest(held)
+		first := f.requestServing("c", "10.0.0.9")
+		f.approveRequest(first)
+		f.awaitCertificate(first)
 		request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), held, metav1.GetOptions{})
 		if err != nil || len(request.Status.Certificate) > 0 {
 			t.Errorf("it is %+v (%v)", request, err)
 		}
 		release()
-		f.issued(held)
+		f.awaitCertificate(held)
 	})
 }

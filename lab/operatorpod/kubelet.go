@@ -54,7 +54,7 @@ type Kubelet struct {
 
 // Run creates the Pod and serves commands until ctx is done. Ready is called when both are possible.
 func (k Kubelet) Run(ctx context.Context, ready func()) error {
-	certificate, err := k.certificate()
+	certificate, err := k.newServingCertificate()
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func (k Kubelet) ExecInContainer(ctx context.Context, _, _, _ string, line []str
 	return nil
 }
 
-// certificate returns a serving certificate for the address.
-func (k Kubelet) certificate() (tls.Certificate, error) {
+// newServingCertificate returns a serving certificate for the address.
+func (k Kubelet) newServingCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make the key of the operator's node: %w", err)

@@ -68,7 +68,7 @@ var components = []component{
 // Generate writes the lab's payload to a directory. wicdExe is the agent, built for Windows; if empty, the
 // agent is also simulated. version is the version of the operator. Equal arguments yield equal files.
 func Generate(directory, wicdExe, version string, options Options) (*payload.Payload, error) {
-	agent, err := options.agent(wicdExe, version)
+	agent, err := options.agentSource(wicdExe, version)
 	if err != nil {
 		return nil, fmt.Errorf("make the lab's payload: %w", err)
 	}
@@ -77,7 +77,7 @@ func Generate(directory, wicdExe, version string, options Options) (*payload.Pay
 		Earlier: options.Earlier,
 	}
 	for _, c := range components {
-		build.Components = append(build.Components, options.source(c))
+		build.Components = append(build.Components, options.componentSource(c))
 	}
 	p, err := payload.Write(directory, build)
 	if err != nil {
@@ -86,11 +86,11 @@ func Generate(directory, wicdExe, version string, options Options) (*payload.Pay
 	return p, nil
 }
 
-func (o Options) source(c component) payload.Source {
+func (o Options) componentSource(c component) payload.Source {
 	if version, ok := o.Versions[c.name]; ok {
 		c.version = version
 	}
-	source := payload.Source{Component: standIn(c.name, c.version)}
+	source := payload.Source{Component: simulatedComponent(c.name, c.version)}
 	source.Platforms = c.platforms
 	for _, f := range c.files {
 		e := Executable{Component: c.name, File: f.name, Version: c.version, Size: f.size, Defect: o.Defects[c.name]}
@@ -102,7 +102,7 @@ func (o Options) source(c component) payload.Source {
 	return source
 }
 
-func standIn(name, version string) payload.Component {
+func simulatedComponent(name, version string) payload.Component {
 	return payload.Component{Name: name, Version: version, Source: "lab stand-in", Required: true, StandIn: true}
 }
 
@@ -118,12 +118,12 @@ func addFile(source *payload.Source, e Executable, program []byte) {
 	})
 }
 
-// agent returns the agent built for Windows, or a simulated agent. Only a simulated agent may have a version in
+// agentSource returns the agent built for Windows, or a simulated agent. Only a simulated agent may have a version in
 // Versions.
-func (o Options) agent(wicdExe, version string) (payload.Source, error) {
+func (o Options) agentSource(wicdExe, version string) (payload.Source, error) {
 	if wicdExe == "" {
 		version = cmp.Or(o.Versions[payload.ComponentAgent], version)
-		source := payload.Source{Component: standIn(payload.ComponentAgent, version)}
+		source := payload.Source{Component: simulatedComponent(payload.ComponentAgent, version)}
 		addFile(&source, Executable{
 			Component: payload.ComponentAgent, File: "wicd.exe", Version: version, Size: cmp.Or(o.AgentBytes, 64*kib),
 			Defect: o.Defects[payload.ComponentAgent],

@@ -12,8 +12,8 @@ import (
 // programMark starts the line at the end of a simulated executable that is a real program.
 const programMark = "\nwmco-lab-stand-in "
 
-// programLimit is the maximum length of that line in bytes.
-const programLimit = 1 << 10
+// maxDescriptionLength is the maximum length of that line in bytes.
+const maxDescriptionLength = 1 << 10
 
 // Program returns a program that runs on a real Windows and simulates e: the program, filler up to e.Size if
 // possible, and the description. Windows and Wine ignore data after an image.
@@ -23,9 +23,9 @@ func (e Executable) Program(program []byte) ([]byte, error) {
 		return nil, fmt.Errorf("make the program for %s: %w", e.File, err)
 	}
 	end := append(append([]byte(programMark), line...), '\n')
-	if len(end) > programLimit {
+	if len(end) > maxDescriptionLength {
 		return nil, fmt.Errorf("make the program for %s: its names and version are longer than %d bytes",
-			e.File, programLimit)
+			e.File, maxDescriptionLength)
 	}
 	content := bytes.Clone(program)
 	for block := 0; len(content)+len(end) < e.Size; block++ {
@@ -54,7 +54,7 @@ func readProgram(path string) (e Executable, err error) {
 	if err != nil {
 		return e, err
 	}
-	end := make([]byte, min(programLimit, info.Size()))
+	end := make([]byte, min(maxDescriptionLength, info.Size()))
 	if _, err := file.ReadAt(end, info.Size()-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
 		return e, err
 	}

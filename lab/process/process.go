@@ -78,16 +78,16 @@ func (p *Process) Err() error { return p.err }
 
 // Failure returns the result of the process with the end of the log, after Done is closed.
 func (p *Process) Failure() error {
-	return fmt.Errorf("%s ended (%w); its log %s ends with:\n%s", p.name, p.err, p.log, p.tail())
+	return fmt.Errorf("%s ended (%w); its log %s ends with:\n%s", p.name, p.err, p.log, p.logTail())
 }
 
 // Stop requests the end of the process by SIGTERM, as Kubernetes does, and waits.
-func (p *Process) Stop() { p.signal(syscall.SIGTERM) }
+func (p *Process) Stop() { p.signalAndWait(syscall.SIGTERM) }
 
 // Kill ends the process at once.
-func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
+func (p *Process) Kill() { p.signalAndWait(syscall.SIGKILL) }
 
-func (p *Process) signal(signal os.Signal) {
+func (p *Process) signalAndWait(signal os.Signal) {
 	_ = p.command.Process.Signal(signal) // fails only after the end
 	<-p.done
 }
@@ -105,13 +105,13 @@ func (p *Process) WaitFor(ctx context.Context, condition func() (bool, error)) e
 		case <-p.done:
 			return p.Failure()
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; its log ends with:\n%s", p.name, context.Cause(ctx), p.tail())
+			return fmt.Errorf("wait for %s: %w; its log ends with:\n%s", p.name, context.Cause(ctx), p.logTail())
 		}
 	}
 }
 
-// tail returns the end of the log, without klog's informational lines, such as "I0102 15:04:05.000000 ...".
-func (p *Process) tail() string {
+// logTail returns the end of the log, without klog's informational lines, such as "I0102 15:04:05.000000 ...".
+func (p *Process) logTail() string {
 	const limit = 15
 	data, err := os.ReadFile(p.log)
 	if err != nil {

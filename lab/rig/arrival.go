@@ -51,8 +51,8 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	if h == nil {
 		return Arrival{}, fmt.Errorf("machine %s has no virtual machine", machine)
 	}
-	open, accepted := h.entries(winhost.KindSSHD, "listens"), h.entries(KindUserData, "has run")
-	connections := h.entries(fake.KindConnection, "")
+	open, accepted := h.journalEntries(winhost.KindSSHD, "listens"), h.journalEntries(KindUserData, "has run")
+	connections := h.journalEntries(fake.KindConnection, "")
 	if len(open) != 2 || len(accepted) == 0 {
 		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times",
 			machine, len(open), len(accepted))
@@ -65,7 +65,7 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 		}
 		return 0
 	}
-	features := time.Duration(len(h.entries(fake.KindFeature, "Enable ")))
+	features := time.Duration(len(h.journalEntries(fake.KindFeature, "Enable ")))
 	a := Arrival{
 		UserData: accepted[0].Time.Sub(open[0].Time), Noticed: until(accepted[0]),
 		Windows:  features*h.Options.FeatureDuration + h.Options.RebootDuration + h.Options.BootDelay,
@@ -79,8 +79,8 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	return a, nil
 }
 
-// entries returns the journal entries of a kind with the given prefix of the detail.
-func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
+// journalEntries returns the journal entries of a kind with the given prefix of the detail.
+func (h *Host) journalEntries(kind fake.Kind, detail string) []fake.Entry {
 	return h.Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == kind && strings.HasPrefix(e.Detail, detail)
 	})

@@ -72,7 +72,7 @@ func (a *Availability) Report(ctx context.Context) (AvailabilityReport, error) {
 	if err != nil {
 		return AvailabilityReport{}, fmt.Errorf("follow the availability of nodes: %w", err)
 	}
-	report := a.newReplay(initial).run(changes, a.journals())
+	report := a.newReplay(initial).run(changes, a.serviceChanges())
 	report.Lost = a.history.Lost()
 	return report, nil
 }

@@ -27,8 +27,8 @@ func hostKey(h *Host) string {
 // nodeServices are the services that a node needs to run pods.
 var nodeServices = []string{"kubelet", "containerd"}
 
-// journals returns the starts and stops of services on all hosts since the beginning, by time.
-func (a *Availability) journals() []serviceChange {
+// serviceChanges returns the starts and stops of services on all hosts since the beginning, by time.
+func (a *Availability) serviceChanges() []serviceChange {
 	var all []serviceChange
 	for _, h := range append(a.rig.Hosts(), a.rig.MachineHosts()...) {
 		for _, entry := range h.Machine().Journal().Entries(nil) {

@@ -29,8 +29,8 @@ type AvailabilityReport struct {
 	// MinHealthy is the minimum number of selected pods that were Ready and not being deleted; -1 if no pods are
 	// followed.
 	MinHealthy int
-	// Disturbed are the nodes that were unavailable, in the order of their first unavailability.
-	Disturbed []string
+	// Disrupted are the nodes that were unavailable, in the order of their first unavailability.
+	Disrupted []string
 	// Timeline has a line for each change of the set of unavailable nodes, or of the number of healthy pods.
 	Timeline []string
 	// Lost is the number of watches that could not resume after an interruption. The missed changes were read from
@@ -53,7 +53,7 @@ type replay struct {
 	hosts     []string       // BYOH nodes that were available at the beginning
 	was       string
 	report    AvailabilityReport
-	disturbed map[string]bool
+	disrupted map[string]bool
 }
 
 // newReplay returns the state at the beginning.
@@ -61,7 +61,7 @@ func (a *Availability) newReplay(initial []Change) *replay {
 	r := &replay{
 		started: a.started, except: map[string]bool{}, pods: len(a.options.PodLabels) > 0, nodes: map[string]*corev1.Node{},
 		machines: map[string]*machinev1.Machine{}, healthy: map[string]bool{}, stopped: map[string]map[string]bool{},
-		sets: map[string]int{}, disturbed: map[string]bool{},
+		sets: map[string]int{}, disrupted: map[string]bool{},
 	}
 	r.report.MaxByPool, r.report.MinHealthy = map[string]int{}, -1
 	for _, name := range a.options.Except {
@@ -70,12 +70,12 @@ func (a *Availability) newReplay(initial []Change) *replay {
 	for _, c := range initial {
 		r.apply(c)
 	}
-	r.begin()
+	r.recordExpected()
 	return r
 }
 
-// begin records the available nodes as the expected ones.
-func (r *replay) begin() {
+// recordExpected records the available nodes as the expected ones.
+func (r *replay) recordExpected() {
 	for _, machine := range r.machines {
 		if r.machineAvailable(machine) == "" && !r.except[machine.Name] {
 			r.sets[setOf(machine)]++
@@ -91,22 +91,22 @@ func (r *replay) begin() {
 	if r.pods {
 		r.report.MinHealthy = len(r.healthy)
 	}
-	r.look(r.started)
+	r.countUnavailable(r.started)
 }
 
 // run replays all changes in order.
 func (r *replay) run(changes []Change, services []serviceChange) AvailabilityReport {
 	for _, c := range changes {
 		for len(services) > 0 && !services[0].at.After(c.At) {
-			r.serve(services[0])
+			r.applyService(services[0])
 			services = services[1:]
 		}
-		r.gated(c)
+		r.recordUngated(c)
 		r.apply(c)
-		r.look(c.At)
+		r.countUnavailable(c.At)
 	}
 	for _, s := range services {
-		r.serve(s)
+		r.applyService(s)
 	}
 	return r.report
 }
@@ -122,7 +122,7 @@ func (r *replay) apply(c Change) {
 		r.policy = object.Status.Disruptions
 		r.report.MaxDisruptions = max(r.report.MaxDisruptions, len(r.policy))
 	case *corev1.Pod:
-		if object.DeletionTimestamp == nil && podReady(object) {
+		if object.DeletionTimestamp == nil && isPodReady(object) {
 			r.healthy[c.Name] = true
 		} else {
 			delete(r.healthy, c.Name)
@@ -142,8 +142,8 @@ func (r *replay) apply(c Change) {
 	}
 }
 
-// serve applies the start or stop of a service to the state.
-func (r *replay) serve(s serviceChange) {
+// applyService applies the start or stop of a service to the state.
+func (r *replay) applyService(s serviceChange) {
 	services := nodeServices
 	if s.service != "" {
 		services = []string{s.service}
@@ -156,41 +156,41 @@ func (r *replay) serve(s serviceChange) {
 			delete(r.stopped[s.host], service)
 		}
 	}
-	r.look(s.at)
+	r.countUnavailable(s.at)
 }
 
-// gated records disruptions that the operator starts without an entry in the policy.
-func (r *replay) gated(c Change) {
+// recordUngated records disruptions that the operator starts without an entry in the policy.
+func (r *replay) recordUngated(c Change) {
 	switch object := c.Object.(type) {
 	case *corev1.Node:
 		before := r.nodes[object.Name]
-		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) &&
-			!r.disrupts(func(d v1alpha1.Disruption) bool {
+		if isCordonedByOperator(object) && (before == nil || !isCordonedByOperator(before)) &&
+			!r.hasDisruption(func(d v1alpha1.Disruption) bool {
 				return d.Node == object.Name
 			}) {
-			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.moment(c.At))
+			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.formatTime(c.At))
 		}
 	case *machinev1.Machine:
 		before := r.machines[object.Name]
 		if object.DeletionTimestamp != nil && before != nil && before.DeletionTimestamp == nil && !r.except[object.Name] &&
-			!r.disrupts(func(d v1alpha1.Disruption) bool { return d.Machine == object.Name }) {
-			r.report.Ungated = append(r.report.Ungated, "Machine "+object.Name+" was deleted at "+r.moment(c.At))
+			!r.hasDisruption(func(d v1alpha1.Disruption) bool { return d.Machine == object.Name }) {
+			r.report.Ungated = append(r.report.Ungated, "Machine "+object.Name+" was deleted at "+r.formatTime(c.At))
 		}
 	}
 }
 
-func (r *replay) disrupts(which func(v1alpha1.Disruption) bool) bool {
+func (r *replay) hasDisruption(which func(v1alpha1.Disruption) bool) bool {
 	return slices.ContainsFunc(r.policy, which)
 }
 
-// look counts the nodes that are unavailable now.
-func (r *replay) look(at time.Time) {
+// countUnavailable counts the nodes that are unavailable now.
+func (r *replay) countUnavailable(at time.Time) {
 	pools, reasons := map[string]int{}, []string{}
 	for _, name := range r.hosts {
 		if why := r.nodeAvailable(name, name); why != "" {
 			pools[""]++
 			reasons = append(reasons, name+" "+why)
-			r.disturb(name)
+			r.recordDisrupted(name)
 		}
 	}
 	available := map[string]int{}
@@ -200,7 +200,7 @@ func (r *replay) look(at time.Time) {
 			available[setOf(machine)]++
 		} else if !r.except[name] && r.sets[setOf(machine)] > 0 {
 			reasons = append(reasons, name+" "+why)
-			r.disturb(name)
+			r.recordDisrupted(name)
 		}
 	}
 	for set, want := range r.sets {
@@ -219,18 +219,18 @@ func (r *replay) look(at time.Time) {
 	}
 	if line != r.was {
 		r.was = line
-		r.report.Timeline = append(r.report.Timeline, r.moment(at)+" "+line)
+		r.report.Timeline = append(r.report.Timeline, r.formatTime(at)+" "+line)
 	}
 }
 
-func (r *replay) disturb(name string) {
-	if !r.disturbed[name] {
-		r.disturbed[name] = true
-		r.report.Disturbed = append(r.report.Disturbed, name)
+func (r *replay) recordDisrupted(name string) {
+	if !r.disrupted[name] {
+		r.disrupted[name] = true
+		r.report.Disrupted = append(r.report.Disrupted, name)
 	}
 }
 
-func (r *replay) moment(at time.Time) string {
+func (r *replay) formatTime(at time.Time) string {
 	return fmt.Sprintf("%7.3f s", at.Sub(r.started).Seconds())
 }
 
@@ -254,7 +254,7 @@ func (r *replay) nodeAvailable(name, host string) string {
 	if services := slices.Sorted(maps.Keys(r.stopped[host])); len(services) > 0 {
 		return "is without " + strings.Join(services, " and ")
 	}
-	if cordonedByOperator(node) {
+	if isCordonedByOperator(node) {
 		return "is cordoned by the operator"
 	}
 	if node.Spec.Unschedulable {
@@ -271,14 +271,14 @@ func (r *replay) nodeAvailable(name, host string) string {
 	return "is not Ready"
 }
 
-func cordonedByOperator(node *corev1.Node) bool {
+func isCordonedByOperator(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable
 }
 
 func setOf(machine *machinev1.Machine) string { return machine.Labels[labelMachineSet] }
 
-func podReady(pod *corev1.Pod) bool {
+func isPodReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

@@ -15,7 +15,7 @@ import (
 
 func TestAvailability(t *testing.T) {
 	r := newRig(t, Options{Hosts: Hosts(2)})
-	ctx := within(t, 5*time.Minute)
+	ctx := newTimeoutContext(t, 5*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestAvailability(t *testing.T) {
 			change(t, name, cordoned)
 			change(t, name, free)
 		}
-		if got := report(); got.MaxUnavailable != 1 || len(got.Ungated) != 2 || !slices.Equal(got.Disturbed, []string{"instance-1", "instance-2"}) {
+		if got := report(); got.MaxUnavailable != 1 || len(got.Ungated) != 2 || !slices.Equal(got.Disrupted, []string{"instance-1", "instance-2"}) {
 			t.Errorf("it tells %+v", got)
 		}
 	})
@@ -117,7 +117,7 @@ func TestAvailability(t *testing.T) {
 		change(t, "instance-1", free)
 		change(t, "instance-2", cordoned)
 		change(t, "instance-2", free)
-		if got := report(); !slices.Contains(got.Disturbed, "instance-1") || got.MaxUnavailable == 0 {
+		if got := report(); !slices.Contains(got.Disrupted, "instance-1") || got.MaxUnavailable == 0 {
 			t.Errorf("it tells %+v", got)
 		}
 	})

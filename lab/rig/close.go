@@ -111,16 +111,16 @@ func (r *Rig) removeMachines(ctx context.Context) error {
 	return errors.Join(append(errs, r.Client.DeleteAllOf(ctx, &corev1.Node{}))...)
 }
 
-// partingTime is the maximum time after the stop of a host during which files may still be written: client-go's
+// fileReleaseTimeout is the maximum time after the stop of a host during which files may still be written: client-go's
 // certificate managers do not wait for their goroutines.
-const partingTime = 10 * time.Second
+const fileReleaseTimeout = 10 * time.Second
 
 func (r *Rig) removeDir() error { return removeAll(r.dir) }
 
 // removeAll removes a directory of stopped hosts.
 func removeAll(path string) error {
 	var last error
-	for deadline := time.Now().Add(partingTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(fileReleaseTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if last = os.RemoveAll(path); !errors.Is(last, syscall.ENOTEMPTY) {
 			break
 		}

@@ -33,18 +33,20 @@ type cloud struct {
 	rig     *Rig
 	clients kubernetes.Interface // for Linux nodes
 
-	mu     sync.Mutex
-	vms    map[string]*vm // by ID
-	faults []*activeVMFault
-	last   int          // number of the most recently assigned address
-	taken  map[int]bool // numbers of the addresses in use
-	linux  int          // number of Linux machines created so far
-	ever   []*Host      // all Windows hosts created so far
+	mu            sync.Mutex
+	vms           map[string]*vm // by ID
+	faults        []*activeVMFault
+	last          int          // number of the most recently assigned address
+	usedAddresses map[int]bool // numbers of the addresses in use
+	linux         int          // number of Linux machines created so far
+	ever          []*Host      // all Windows hosts created so far
 }
 
 var _ machineapi.Cloud = (*cloud)(nil)
 
-func newCloud(r *Rig) *cloud { return &cloud{rig: r, vms: map[string]*vm{}, taken: map[int]bool{}} }
+func newCloud(r *Rig) *cloud {
+	return &cloud{rig: r, vms: map[string]*vm{}, usedAddresses: map[int]bool{}}
+}
 
 // Create implements machineapi.Cloud.
 func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error {
@@ -55,8 +57,8 @@ func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	}
 	faults := c.faultsOf(spec.MachineName)
 	for _, fault := range faults {
-		if fault.CreateFails != nil {
-			return fault.CreateFails
+		if fault.CreateError != nil {
+			return fault.CreateError
 		}
 	}
 	if err := checkVM(spec); err != nil {
@@ -64,7 +66,7 @@ func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	}
 	v := &vm{cloud: c, spec: spec, done: make(chan struct{})}
 	if spec.OperatingSystem == machineapi.Windows {
-		if err := c.takeAddress(v); err != nil {
+		if err := c.assignAddress(v); err != nil {
 			return err
 		}
 	} else {
@@ -91,12 +93,12 @@ func checkVM(spec machineapi.VirtualMachine) error {
 	return checkSubnet(spec)
 }
 
-// takeAddress assigns the least recently used free address. The caller holds the lock.
-func (c *cloud) takeAddress(v *vm) error {
+// assignAddress assigns the least recently used free address. The caller holds the lock.
+func (c *cloud) assignAddress(v *vm) error {
 	for i := range MachineAddresses {
 		n := (c.last+i)%MachineAddresses + 1
-		if !c.taken[n] {
-			c.last, c.taken[n] = n, true
+		if !c.usedAddresses[n] {
+			c.last, c.usedAddresses[n] = n, true
 			v.number, v.address = n, MachineAddress(n)
 			return nil
 		}
@@ -122,7 +124,7 @@ func (c *cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachin
 		status.State = machineapi.Running
 	}
 	if v.running {
-		status.Addresses = v.addresses()
+		status.Addresses = v.platformAddresses()
 	}
 	return status, true, nil
 }
@@ -167,13 +169,13 @@ func (c *cloud) Delete(_ context.Context, id string) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.vms, id)
-		delete(c.taken, v.number)
+		delete(c.usedAddresses, v.number)
 	})
 	return nil
 }
 
-// addresses returns the addresses that the platform reports.
-func (v *vm) addresses() []corev1.NodeAddress {
+// platformAddresses returns the addresses that the platform reports.
+func (v *vm) platformAddresses() []corev1.NodeAddress {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: v.address}}
 	name := v.spec.MachineName
 	if dns := internalDNS(v.spec.Platform, v.spec.MachineName, v.address); dns != "" {

@@ -34,7 +34,7 @@ func newCloudLab(t *testing.T, options VMOptions) *cloudLab {
 	r.network, r.cloud = r.options.Network, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(t.Context()))
 	r.programs = r.programTable()
-	if err := r.makeKey(t.Context()); err != nil {
+	if err := r.generateKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	l.rig, l.signer = r, r.key.Signer()
@@ -46,8 +46,8 @@ func newCloudLab(t *testing.T, options VMOptions) *cloudLab {
 	return l
 }
 
-// windows returns a virtual machine with the operator's user data.
-func (l *cloudLab) windows(platform, name string) machineapi.VirtualMachine {
+// newWindowsVM returns a virtual machine with the operator's user data.
+func (l *cloudLab) newWindowsVM(platform, name string) machineapi.VirtualMachine {
 	l.Helper()
 	data, err := userdata.Generate(platform, l.signer.PublicKey())
 	if err != nil {
@@ -65,11 +65,11 @@ func (l *cloudLab) run(vm machineapi.VirtualMachine) *Host {
 	if err := l.rig.cloud.Create(l.Context(), vm); err != nil {
 		l.Fatal(err)
 	}
-	l.eventually("the virtual machine runs", func() bool { return l.describe(vm.ID).State == machineapi.Running })
+	l.awaitCondition("the virtual machine runs", func() bool { return l.describeVM(vm.ID).State == machineapi.Running })
 	return l.rig.MachineHost(vm.MachineName)
 }
 
-func (l *cloudLab) describe(id string) machineapi.VirtualMachineStatus {
+func (l *cloudLab) describeVM(id string) machineapi.VirtualMachineStatus {
 	l.Helper()
 	status, _, err := l.rig.cloud.Describe(l.Context(), id)
 	if err != nil {
@@ -78,8 +78,8 @@ func (l *cloudLab) describe(id string) machineapi.VirtualMachineStatus {
 	return status
 }
 
-// eventually waits for a condition that other goroutines satisfy without a delay.
-func (l *cloudLab) eventually(what string, condition func() bool) {
+// awaitCondition waits for a condition that other goroutines satisfy without a delay.
+func (l *cloudLab) awaitCondition(what string, condition func() bool) {
 	l.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -90,15 +90,15 @@ func (l *cloudLab) eventually(what string, condition func() bool) {
 	}
 }
 
-// after advances the clock as soon as a goroutine waits for it.
-func (l *cloudLab) after(d time.Duration) {
+// advanceClock advances the clock as soon as a goroutine waits for it.
+func (l *cloudLab) advanceClock(d time.Duration) {
 	l.Helper()
-	l.eventually("somebody waits", l.clock.HasWaiters)
+	l.awaitCondition("somebody waits", l.clock.HasWaiters)
 	l.clock.Step(d)
 }
 
-// login logs in over the network.
-func (l *cloudLab) login(address, user string, signer ssh.Signer) error {
+// tryLogin logs in over the network.
+func (l *cloudLab) tryLogin(address, user string, signer ssh.Signer) error {
 	conn, err := l.rig.network.DialContext(l.Context(), "tcp", net.JoinHostPort(address, "22"))
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (l *cloudLab) login(address, user string, signer ssh.Signer) error {
 	return ssh.NewClient(c, channels, requests).Close()
 }
 
-func (l *cloudLab) accepts(h *Host, user string, signer ssh.Signer) bool {
-	return l.login(h.at(), user, signer) == nil
+func (l *cloudLab) canLogin(h *Host, user string, signer ssh.Signer) bool {
+	return l.tryLogin(h.currentAddress(), user, signer) == nil
 }
 
 // R-026
@@ -122,17 +122,17 @@ func TestUserDataOpensTheHost(t *testing.T) {
 		platformGCP: "Administrator"} {
 		t.Run(platform, func(t *testing.T) {
 			l := newCloudLab(t, VMOptions{UserDataDelay: time.Minute})
-			h := l.run(l.windows(platform, "win-a"))
-			if err := l.login(h.at(), user, l.signer); err == nil || !strings.Contains(err.Error(), "refused") &&
+			h := l.run(l.newWindowsVM(platform, "win-a"))
+			if err := l.tryLogin(h.currentAddress(), user, l.signer); err == nil || !strings.Contains(err.Error(), "refused") &&
 				!strings.Contains(err.Error(), "no route") {
 				t.Fatalf("before the user data has run: %v", err)
 			}
-			l.after(time.Minute)
-			l.eventually("the key is accepted", func() bool { return l.accepts(h, user, l.signer) })
-			if !h.Machine().Admits(22) || !h.Machine().Admits(10250) {
+			l.advanceClock(time.Minute)
+			l.awaitCondition("the key is accepted", func() bool { return l.canLogin(h, user, l.signer) })
+			if !h.Machine().IsPortAllowed(22) || !h.Machine().IsPortAllowed(10250) {
 				t.Error("a port of the header is not open")
 			}
-			if l.accepts(h, user, newSigner(t)) {
+			if l.canLogin(h, user, newSigner(t)) {
 				t.Error("another key is accepted as well")
 			}
 		})
@@ -146,10 +146,10 @@ func TestUserDataThatNoAgentRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newCloudLab(t, VMOptions{})
-			vm := l.windows(platformAWS, "win-a")
+			vm := l.newWindowsVM(platformAWS, "win-a")
 			vm.UserData = []byte(data)
 			h := l.run(vm)
-			if l.login(h.at(), "Administrator", l.signer) == nil {
+			if l.tryLogin(h.currentAddress(), "Administrator", l.signer) == nil {
 				t.Error("the host lets the operator in all the same")
 			}
 		})
@@ -161,10 +161,10 @@ func TestTemplatesHoldTheKey(t *testing.T) {
 	for _, platform := range []string{platformVSphere, platformNutanix} {
 		t.Run(platform, func(t *testing.T) {
 			l := newCloudLab(t, VMOptions{})
-			vm := l.windows(platform, "winworker-a")
+			vm := l.newWindowsVM(platform, "winworker-a")
 			vm.UserData = []byte(`{"ignition":{"version":"3.2.0"}}`)
 			h := l.run(vm)
-			l.eventually("the key of the template is accepted", func() bool { return l.accepts(h, "Administrator", l.signer) })
+			l.awaitCondition("the key of the template is accepted", func() bool { return l.canLogin(h, "Administrator", l.signer) })
 			if name := h.Machine().Name(); !strings.HasPrefix(name, "WIN-") {
 				t.Errorf("the host calls itself %s before anybody has renamed it", name)
 			}
@@ -175,7 +175,7 @@ func TestTemplatesHoldTheKey(t *testing.T) {
 // A MachineSet that is copied to another zone without a matching subnet creates no virtual machine.
 func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
 	l := newCloudLab(t, VMOptions{})
-	vm := l.windows(platformAWS, "win-a")
+	vm := l.newWindowsVM(platformAWS, "win-a")
 	vm.Zone, vm.Subnet = "us-east-1b", "lab-subnet-private-us-east-1a"
 	if err := l.rig.cloud.Create(t.Context(), vm); err == nil || !strings.Contains(err.Error(),
 		"no subnet IDs were found") {
@@ -189,16 +189,16 @@ func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
 
 func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 	l := newCloudLab(t, VMOptions{RebootDuration: time.Second})
-	vm := l.windows(platformAWS, "win-a")
+	vm := l.newWindowsVM(platformAWS, "win-a")
 	h := l.run(vm)
-	l.eventually("the key is accepted", func() bool { return l.accepts(h, "Administrator", l.signer) })
+	l.awaitCondition("the key is accepted", func() bool { return l.canLogin(h, "Administrator", l.signer) })
 	t.Run("making it again changes nothing", func(t *testing.T) {
 		if err := l.rig.cloud.Create(t.Context(), vm); err != nil || l.rig.MachineHost("win-a") != h {
 			t.Errorf("it is another host, or %v", err)
 		}
 	})
 	t.Run("the platform tells its addresses", func(t *testing.T) {
-		got := fmt.Sprint(l.describe(vm.ID).Addresses)
+		got := fmt.Sprint(l.describeVM(vm.ID).Addresses)
 		if want := "[{InternalIP 10.9.128.1} {InternalDNS ip-10-9-128-1.ec2.internal} {Hostname ip-10-9-128-1.ec2.internal}]"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -211,29 +211,29 @@ func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 		if err := h.Machine().Host().Power.Reboot(t.Context(), "a test wants it"); err != nil {
 			t.Fatal(err)
 		}
-		l.eventually("it is down", func() bool { return !l.accepts(h, "Administrator", l.signer) })
-		l.after(time.Second)
-		l.eventually("both keys are accepted", func() bool {
-			return l.accepts(h, "Administrator", l.signer) && l.accepts(h, "Administrator", other)
+		l.awaitCondition("it is down", func() bool { return !l.canLogin(h, "Administrator", l.signer) })
+		l.advanceClock(time.Second)
+		l.awaitCondition("both keys are accepted", func() bool {
+			return l.canLogin(h, "Administrator", l.signer) && l.canLogin(h, "Administrator", other)
 		})
 	})
 	t.Run("it is gone for good when it was deleted", func(t *testing.T) {
 		if err := l.rig.cloud.Delete(t.Context(), vm.ID); err != nil {
 			t.Fatal(err)
 		}
-		l.eventually("it is gone", func() bool {
+		l.awaitCondition("it is gone", func() bool {
 			_, found, err := l.rig.cloud.Describe(t.Context(), vm.ID)
 			return err == nil && !found
 		})
 		for _, address := range []string{"10.9.128.1", "ip-10-9-128-1.ec2.internal"} {
-			if err := l.login(address, "Administrator", l.signer); err == nil || strings.Contains(err.Error(), "refused") {
+			if err := l.tryLogin(address, "Administrator", l.signer); err == nil || strings.Contains(err.Error(), "refused") {
 				t.Errorf("%s is still somebody's: %v", address, err)
 			}
 		}
 		if err := l.rig.cloud.Delete(t.Context(), vm.ID); err != nil {
 			t.Errorf("deleting what is gone: %v", err)
 		}
-		if second := l.run(l.windows(platformAWS, "win-b")); second.at() == "10.9.128.1" {
+		if second := l.run(l.newWindowsVM(platformAWS, "win-b")); second.currentAddress() == "10.9.128.1" {
 			t.Error("the next virtual machine has its address already")
 		}
 	})
@@ -243,32 +243,32 @@ func TestVMFaults(t *testing.T) {
 	t.Run("user data hangs until it is mended", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
 		mend := l.rig.InjectVM(VMFault{Machine: "slow-*", UserDataHangs: true})
-		slow, other := l.run(l.windows(platformAWS, "slow-a")), l.run(l.windows(platformAWS, "fast-a"))
-		l.eventually("the other accepts the key", func() bool { return l.accepts(other, "Administrator", l.signer) })
-		if l.accepts(slow, "Administrator", l.signer) {
+		slow, other := l.run(l.newWindowsVM(platformAWS, "slow-a")), l.run(l.newWindowsVM(platformAWS, "fast-a"))
+		l.awaitCondition("the other accepts the key", func() bool { return l.canLogin(other, "Administrator", l.signer) })
+		if l.canLogin(slow, "Administrator", l.signer) {
 			t.Error("it accepts the key")
 		}
 		mend()
-		l.eventually("it accepts the key", func() bool { return l.accepts(slow, "Administrator", l.signer) })
+		l.awaitCondition("it accepts the key", func() bool { return l.canLogin(slow, "Administrator", l.signer) })
 	})
 	t.Run("the key is refused for a while", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
-		l.rig.InjectVM(VMFault{Machine: "win-*", RefusesKey: 5 * time.Minute})
-		h := l.run(l.windows(platformAWS, "win-a"))
-		l.eventually("the server answers", func() bool {
-			err := l.login(h.at(), "Administrator", l.signer)
+		l.rig.InjectVM(VMFault{Machine: "win-*", KeyRefusalDuration: 5 * time.Minute})
+		h := l.run(l.newWindowsVM(platformAWS, "win-a"))
+		l.awaitCondition("the server answers", func() bool {
+			err := l.tryLogin(h.currentAddress(), "Administrator", l.signer)
 			return err != nil && strings.Contains(err.Error(), "unable to authenticate")
 		})
-		l.eventually("the key is accepted", func() bool {
+		l.awaitCondition("the key is accepted", func() bool {
 			l.clock.Step(5 * time.Minute) // at each check: the server responds a moment before the wait begins
-			return l.accepts(h, "Administrator", l.signer)
+			return l.canLogin(h, "Administrator", l.signer)
 		})
 	})
 	t.Run("the platform refuses", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
 		quota := machineapi.Permanent(errors.New("quota"))
-		mend := l.rig.InjectVM(VMFault{Machine: "*", CreateFails: quota})
-		vm := l.windows(platformAWS, "win-a")
+		mend := l.rig.InjectVM(VMFault{Machine: "*", CreateError: quota})
+		vm := l.newWindowsVM(platformAWS, "win-a")
 		if err := l.rig.cloud.Create(t.Context(), vm); !errors.Is(err, quota) {
 			t.Errorf("got %v", err)
 		}
@@ -277,7 +277,7 @@ func TestVMFaults(t *testing.T) {
 	})
 	t.Run("a computer name that is too long on Azure", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
-		if err := l.rig.cloud.Create(t.Context(), l.windows(platformAzure, "a-very-long-name")); err == nil ||
+		if err := l.rig.cloud.Create(t.Context(), l.newWindowsVM(platformAzure, "a-very-long-name")); err == nil ||
 			!strings.Contains(err.Error(), "15 characters") {
 			t.Errorf("got %v", err)
 		}

@@ -38,13 +38,13 @@ type guest struct {
 
 func newGuest(alive context.Context, v *vm, h *Host) *guest {
 	g := &guest{vm: v, host: h, alive: alive, down: func() {}}
-	g.script, g.always = runnable(v.spec.Platform, v.spec.UserData)
+	g.script, g.always = runnableScript(v.spec.Platform, v.spec.UserData)
 	return g
 }
 
-// runnable returns the script in the user data that the platform's agent runs, nil if there is none, and whether the
+// runnableScript returns the script in the user data that the platform's agent runs, nil if there is none, and whether the
 // agent runs the script at each boot.
-func runnable(platform string, userData []byte) (script []byte, always bool) {
+func runnableScript(platform string, userData []byte) (script []byte, always bool) {
 	switch platform {
 	case platformAWS: // EC2Launch runs the text between tags.
 		_, rest, found := bytes.Cut(userData, []byte("<powershell>"))
@@ -54,9 +54,9 @@ func runnable(platform string, userData []byte) (script []byte, always bool) {
 		}
 		return bytes.TrimLeft(script, "\r\n"), bytes.Contains(outside, []byte("<persist>true</persist>"))
 	case platformAzure: // The Machine API runs the custom data as a script at the first logon of the setup.
-		return untagged(userData), false
+		return untaggedScript(userData), false
 	case platformGCP: // windows-startup-script-ps1
-		return untagged(userData), true
+		return untaggedScript(userData), true
 	case platformNutanix: // Cloudbase-Init, which recognizes scripts by their first line
 		if bytes.HasPrefix(userData, []byte("#ps1")) {
 			return userData, false
@@ -65,33 +65,33 @@ func runnable(platform string, userData []byte) (script []byte, always bool) {
 	return nil, false // The Machine API passes the data as for Ignition, which nothing in a Windows template reads.
 }
 
-// untagged returns a script, or nil if it is not PowerShell: tags are a syntax error in PowerShell.
-func untagged(script []byte) []byte {
+// untaggedScript returns a script, or nil if it is not PowerShell: tags are a syntax error in PowerShell.
+func untaggedScript(script []byte) []byte {
 	if bytes.HasPrefix(bytes.TrimSpace(script), []byte("<")) || bytes.HasPrefix(bytes.TrimSpace(script), []byte("{")) {
 		return nil
 	}
 	return script
 }
 
-// image configures the SSH server as in the platform's images: either not installed, or with the operator's key at
+// configureImage configures the SSH server as in the platform's images: either not installed, or with the operator's key at
 // the time when the image was created.
-func (g *guest) image(options *winhost.Options) {
+func (g *guest) configureImage(options *winhost.Options) {
 	user := g.host.Options.Username
 	options.HostKey = hostKeyInImage(g.vm.spec.Platform, g.vm.spec.Image)
-	if imageHoldsKey(g.vm.spec.Platform) {
+	if hasKeyInImage(g.vm.spec.Platform) {
 		options.AuthorizedKeys = map[string][]ssh.PublicKey{user: {g.vm.cloud.rig.imageKey()}}
 		return
 	}
 	options.NotInstalled, options.Administrators = true, []string{user}
 }
 
-// booted starts the agent's work at a boot.
-func (g *guest) booted() {
+// startBootWork starts the agent's work at a boot.
+func (g *guest) startBootWork() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ctx, cancel := context.WithCancel(g.alive)
 	g.down = cancel
-	if !g.clean && !imageHoldsKey(g.vm.spec.Platform) {
+	if !g.clean && !hasKeyInImage(g.vm.spec.Platform) {
 		// An image without an SSH server has no rule for it. An error means that the machine went down, and then
 		// nothing can listen.
 		g.clean = g.host.Machine().Host().Firewall.DeleteRule(ctx, sshRule) == nil
@@ -108,18 +108,18 @@ func (g *guest) booted() {
 		if ctx.Err() != nil {
 			err = errors.New("the machine went down before the user data had run")
 		}
-		g.note(err)
+		g.recordUserData(err)
 	})
 }
 
-// off stops the work of the boot.
-func (g *guest) off() {
+// stopBootWork stops the work of the boot.
+func (g *guest) stopBootWork() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.down()
 }
 
-func (g *guest) note(err error) {
+func (g *guest) recordUserData(err error) {
 	detail := "has run"
 	if err != nil {
 		detail = err.Error()
@@ -132,12 +132,12 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	delay, refuse := g.vm.cloud.rig.options.VM.UserDataDelay, false
 	for _, fault := range faults {
 		delay += fault.UserDataDelay
-		refuse = refuse || fault.RefusesKey > 0 || fault.RefusesOnceMore
+		refuse = refuse || fault.KeyRefusalDuration > 0 || fault.RefusesOnceMore
 	}
-	if !g.vm.wait(ctx, delay) {
+	if !g.vm.waitDuration(ctx, delay) {
 		return ctx.Err()
 	}
-	if err := awaitMended(ctx, faults); err != nil {
+	if err := awaitCleared(ctx, faults); err != nil {
 		return err
 	}
 	settings, err := userdata.ParseHeader(g.script)
@@ -154,7 +154,7 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 		}
 		g.host.Install()
 		for _, fault := range faults {
-			if !g.vm.wait(ctx, fault.RefusesKey) || fault.RefusesOnceMore && g.awaitLogin(ctx) != nil {
+			if !g.vm.waitDuration(ctx, fault.KeyRefusalDuration) || fault.RefusesOnceMore && g.awaitLogin(ctx) != nil {
 				return ctx.Err()
 			}
 		}
@@ -172,14 +172,14 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	return nil
 }
 
-// awaitMended waits while the user data hangs.
-func awaitMended(ctx context.Context, faults []*activeVMFault) error {
+// awaitCleared waits while the user data hangs.
+func awaitCleared(ctx context.Context, faults []*activeVMFault) error {
 	for _, fault := range faults {
 		if !fault.UserDataHangs {
 			continue
 		}
 		select {
-		case <-fault.mended:
+		case <-fault.cleared:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

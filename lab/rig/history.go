@@ -52,13 +52,13 @@ func (r *Rig) Follow(ctx context.Context, kinds ...*FollowedKind) (*History, err
 	}
 	h.initial = len(h.changes)
 	for i, kind := range kinds {
-		h.group.Go(func() { h.follow(following, kind, from[i]) })
+		h.group.Go(func() { h.followKind(following, kind, from[i]) })
 	}
 	return h, nil
 }
 
-// record records a change of an object unless it is known.
-func (h *History) record(kind *FollowedKind, object client.Object, deleted bool) error {
+// recordObject records a change of an object unless it is known.
+func (h *History) recordObject(kind *FollowedKind, object client.Object, deleted bool) error {
 	revision, err := revisionOf(object.GetResourceVersion())
 	if err != nil {
 		return err
@@ -78,18 +78,18 @@ func (h *History) record(kind *FollowedKind, object client.Object, deleted bool)
 	default:
 		kind.revisions[name] = revision
 	}
-	h.add(Change{Revision: revision, At: h.now(), Kind: kind.Name, Name: name, Object: object})
+	h.appendChange(Change{Revision: revision, At: h.currentTime(), Kind: kind.Name, Name: name, Object: object})
 	return nil
 }
 
-// add appends a change. The caller holds the lock.
-func (h *History) add(c Change) {
+// appendChange appends a change. The caller holds the lock.
+func (h *History) appendChange(c Change) {
 	h.changes = append(h.changes, c)
 	close(h.wakeAfter)
 	h.wakeAfter = make(chan struct{})
 }
 
-func (h *History) now() time.Time { return h.rig.options.Clock.Now() }
+func (h *History) currentTime() time.Time { return h.rig.options.Clock.Now() }
 
 // Changes waits until all changes in the API server are recorded. It returns the initial state and all changes so
 // far. Following continues.

@@ -76,7 +76,7 @@ func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.L
 			return "", fmt.Errorf("a list of %s has a %T", kind.Name, item)
 		}
 		there[keyOf(object)] = true
-		if err := h.record(kind, object, false); err != nil {
+		if err := h.recordObject(kind, object, false); err != nil {
 			return "", err
 		}
 	}
@@ -85,16 +85,16 @@ func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.L
 	for name := range kind.revisions {
 		if !there[name] {
 			delete(kind.revisions, name)
-			h.add(Change{Revision: revision, At: h.now(), Kind: kind.Name, Name: name})
+			h.appendChange(Change{Revision: revision, At: h.currentTime(), Kind: kind.Name, Name: name})
 		}
 	}
 	return list.GetResourceVersion(), nil
 }
 
-// follow watches a kind until ctx is done. After an interruption it resumes after the last reported change.
-func (h *History) follow(ctx context.Context, kind *FollowedKind, revision string) {
+// followKind watches a kind until ctx is done. After an interruption it resumes after the last reported change.
+func (h *History) followKind(ctx context.Context, kind *FollowedKind, revision string) {
 	for ctx.Err() == nil {
-		err := h.watch(ctx, kind, &revision)
+		err := h.watchKind(ctx, kind, &revision)
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			h.mu.Lock()
 			h.lost++
@@ -112,8 +112,8 @@ func (h *History) follow(ctx context.Context, kind *FollowedKind, revision strin
 	}
 }
 
-// watch records the events of a watch until the watch ends.
-func (h *History) watch(ctx context.Context, kind *FollowedKind, revision *string) error {
+// watchKind records the events of a watch until the watch ends.
+func (h *History) watchKind(ctx context.Context, kind *FollowedKind, revision *string) error {
 	options := append(slices.Clone(kind.Options), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: *revision, AllowWatchBookmarks: true},
 	})
@@ -135,7 +135,7 @@ func (h *History) watch(ctx context.Context, kind *FollowedKind, revision *strin
 		if event.Type == watch.Bookmark {
 			continue
 		}
-		if err := h.record(kind, object, event.Type == watch.Deleted); err != nil {
+		if err := h.recordObject(kind, object, event.Type == watch.Deleted); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 	}
 	for {
 		h.mu.Lock()
-		known, news := kind.knows(want, until), h.wakeAfter
+		known, news := kind.hasSeenAll(want, until), h.wakeAfter
 		h.mu.Unlock()
 		if known {
 			return nil
@@ -182,9 +182,9 @@ func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 	}
 }
 
-// knows reports whether the watch has reported all objects of the list at the revision until, and the deletion of all
+// hasSeenAll reports whether the watch has reported all objects of the list at the revision until, and the deletion of all
 // objects missing from the list.
-func (k *FollowedKind) knows(want map[string]uint64, until uint64) bool {
+func (k *FollowedKind) hasSeenAll(want map[string]uint64, until uint64) bool {
 	for name, revision := range want {
 		// Unknown objects were deleted after the list.
 		if known, there := k.revisions[name]; there && known < revision {

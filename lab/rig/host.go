@@ -169,15 +169,15 @@ const kubeletPKI = `C:\var\lib\kubelet\pki`
 
 // AddHost creates and boots a host. The name and address must be new.
 func (r *Rig) AddHost(ctx context.Context, options HostOptions) (*Host, error) {
-	h, err := r.enter(options)
+	h, err := r.registerHost(options)
 	if err != nil {
 		return nil, err
 	}
 	return h, r.bootHost(ctx, h)
 }
 
-// enter assigns a number to a host.
-func (r *Rig) enter(options HostOptions) (*Host, error) {
+// registerHost assigns a number to a host.
+func (r *Rig) registerHost(options HostOptions) (*Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	options = options.withDefaults(len(r.hosts) + 1)
@@ -194,8 +194,8 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	return h, nil
 }
 
-// at returns the host's current address.
-func (h *Host) at() string {
+// currentAddress returns the host's current address.
+func (h *Host) currentAddress() string {
 	address, _ := h.address.Load().(string) // nothing else is stored
 	return address
 }
@@ -210,7 +210,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		DomainMember: options.DomainMember, GroupPolicy: options.GroupPolicy,
 		Services: options.Services, Features: options.Features, Environment: options.Environment, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
-			return r.network.Listen(h.at(), port)
+			return r.network.Listen(h.currentAddress(), port)
 		},
 	}
 	if options.CloudName != "" {
@@ -229,15 +229,15 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		Machine: machine, Clock: r.options.Clock, Rand: r.options.Rand, BootDelay: options.BootDelay,
 		Link: cmp.Or(options.Link, r.options.Link),
 		Listen: func(context.Context) (net.Listener, error) {
-			return r.network.Listen(h.at(), sshPort)
+			return r.network.Listen(h.currentAddress(), sshPort)
 		},
 	}
 	if h.guest == nil {
 		server.AuthorizedKeys = map[string][]ssh.PublicKey{options.Username: {r.publicKey()}}
 	} else {
-		h.guest.image(&server)
-		machine.OnBoot(h.guest.booted)
-		machine.OnShutdown(h.guest.off)
+		h.guest.configureImage(&server)
+		machine.OnBoot(h.guest.startBootWork)
+		machine.OnShutdown(h.guest.stopBootWork)
 	}
 	h.Host = winhost.New(server)
 	if options.DNSName != "" {

@@ -9,20 +9,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// words replaces each line of the agent's output with the line of an attacker in control of the host.
-type words func(line []byte) []byte
+// outputFilter replaces each line of the agent's output with the line of an attacker in control of the host.
+type outputFilter func(line []byte) []byte
 
-// Speak makes a host hostile until honest is called. change receives each line that the agent would send over SSH,
+// TamperOutput makes a host hostile until honest is called. change receives each line that the agent would send over SSH,
 // without the line end, and the host sends exactly the result of change. The last call for a host counts.
-func (r *Rig) Speak(h *Host, change func(line []byte) []byte) (honest func()) {
+func (r *Rig) TamperOutput(h *Host, change func(line []byte) []byte) (honest func()) {
 	machine := h.Machine()
-	r.spoken.Store(machine, words(change))
-	return func() { r.spoken.Delete(machine) }
+	r.outputFilters.Store(machine, outputFilter(change))
+	return func() { r.outputFilters.Delete(machine) }
 }
 
-// Lie is Speak within the agent's protocol: lie changes the facts that the host reports.
-func (r *Rig) Lie(h *Host, lie func(facts *plan.Facts)) (honest func()) {
-	return r.Speak(h, func(text []byte) []byte {
+// TamperFacts is Speak within the agent's protocol: lie changes the facts that the host reports.
+func (r *Rig) TamperFacts(h *Host, lie func(facts *plan.Facts)) (honest func()) {
+	return r.TamperOutput(h, func(text []byte) []byte {
 		line, ok := verb.Decode(text)
 		if ok && line.Result != nil && line.Result.Facts != nil {
 			lie(line.Result.Facts)
@@ -34,24 +34,24 @@ func (r *Rig) Lie(h *Host, lie func(facts *plan.Facts)) (honest func()) {
 	})
 }
 
-// mouth returns the writer for an agent's output.
-func (r *Rig) mouth(p *fake.Process) io.Writer {
+// agentOutput returns the writer for an agent's output.
+func (r *Rig) agentOutput(p *fake.Process) io.Writer {
 	if p.Service != "" {
 		return p.Stdout // no reader
 	}
-	return &mouth{rig: r, process: p}
+	return &filteredOutput{rig: r, process: p}
 }
 
-type mouth struct {
+type filteredOutput struct {
 	rig     *Rig
 	process *fake.Process
 	line    []byte // the incomplete line
 }
 
 // Write implements io.Writer.
-func (m *mouth) Write(data []byte) (int, error) {
-	said, _ := m.rig.spoken.Load(m.process.Machine)
-	change, hostile := said.(words)
+func (m *filteredOutput) Write(data []byte) (int, error) {
+	said, _ := m.rig.outputFilters.Load(m.process.Machine)
+	change, hostile := said.(outputFilter)
 	if !hostile {
 		return m.process.Stdout.Write(data)
 	}

@@ -46,10 +46,10 @@ func imageSystem(image string) host.SystemInfo {
 	return fake.WindowsServer2022()
 }
 
-// imageHoldsKey reports whether administrators of the platform create their own image, with an SSH server that
+// hasKeyInImage reports whether administrators of the platform create their own image, with an SSH server that
 // accepts the operator's key. On other platforms the image is the vendor's, and the user data installs server and
 // key.
-func imageHoldsKey(platform string) bool {
+func hasKeyInImage(platform string) bool {
 	return platform == platformVSphere || platform == platformNutanix
 }
 
@@ -57,7 +57,7 @@ func imageHoldsKey(platform string) bool {
 // sshd of the master virtual machine wrote the key, and Sysprep preserves it. The name of such an image ends in
 // "-with-host-key".
 func hostKeyInImage(platform, image string) ed25519.PrivateKey {
-	if !imageHoldsKey(platform) || !strings.HasSuffix(image, "-with-host-key") {
+	if !hasKeyInImage(platform) || !strings.HasSuffix(image, "-with-host-key") {
 		return nil
 	}
 	seed := sha256.Sum256([]byte(image))
@@ -68,15 +68,15 @@ func hostKeyInImage(platform, image string) ed25519.PrivateKey {
 func computerName(vm machineapi.VirtualMachine) string {
 	switch vm.Platform {
 	case platformAWS:
-		return "EC2AMAZ-" + identifier(vm.ID, 7)
+		return "EC2AMAZ-" + identifierFromID(vm.ID, 7)
 	case platformVSphere, platformNutanix:
-		return "WIN-" + identifier(vm.ID, 11)
+		return "WIN-" + identifierFromID(vm.ID, 11)
 	}
 	return vm.MachineName
 }
 
-// identifier returns n capital letters and digits derived from the ID.
-func identifier(id string, n int) string {
+// identifierFromID returns n capital letters and digits derived from the ID.
+func identifierFromID(id string, n int) string {
 	sum := sha256.Sum256([]byte(id))
 	return base32.StdEncoding.EncodeToString(sum[:])[:n]
 }

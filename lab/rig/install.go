@@ -54,14 +54,14 @@ func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*u
 // Deployments to 0.
 func (r *Rig) ApplyObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		if err := r.install(ctx, object); err != nil {
+		if err := r.installObject(ctx, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Rig) install(ctx context.Context, object *unstructured.Unstructured) error {
+func (r *Rig) installObject(ctx context.Context, object *unstructured.Unstructured) error {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
 		return r.applyCRD(ctx, object)

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// makeKey creates the key of the operator and of new hosts, as an administrator does with ssh-keygen.
-func (r *Rig) makeKey(context.Context) error {
+// generateKey creates the key of the operator and of new hosts, as an administrator does with ssh-keygen.
+func (r *Rig) generateKey(context.Context) error {
 	private, key, err := r.newKey()
 	if err != nil {
 		return err

@@ -209,9 +209,9 @@ func machinesOf(ctx context.Context, reader client.Reader, machineSet string) ([
 	return machines.Items, nil
 }
 
-// makeControlPlaneMachines creates the Machines of the control plane, which the installation creates without a
+// createControlPlaneMachines creates the Machines of the control plane, which the installation creates without a
 // MachineSet.
-func (r *Rig) makeControlPlaneMachines(ctx context.Context) error {
+func (r *Rig) createControlPlaneMachines(ctx context.Context) error {
 	if !r.options.MachineAPI {
 		return nil
 	}

@@ -24,7 +24,7 @@ func TestMachineSetFromZeroToReady(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx := within(t, 3*time.Minute)
+	ctx := newTimeoutContext(t, 3*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -134,12 +134,12 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 		if err != nil {
 			return false, err
 		}
-		return mapped(mapper, definition)
+		return isMapped(mapper, definition)
 	})
 }
 
-// mapped reports whether a client can request all versions that a definition serves.
-func mapped(mapper meta.RESTMapper, definition *unstructured.Unstructured) (bool, error) {
+// isMapped reports whether a client can request all versions that a definition serves.
+func isMapped(mapper meta.RESTMapper, definition *unstructured.Unstructured) (bool, error) {
 	var typed apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &typed); err != nil {
 		return false, err

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func manifests(t *testing.T, namespace string) []*unstructured.Unstructured {
+func readManifests(t *testing.T, namespace string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := Manifests(namespace)
 	if err != nil {
@@ -21,8 +21,8 @@ func manifests(t *testing.T, namespace string) []*unstructured.Unstructured {
 	return objects
 }
 
-// convert parses an object and refuses fields that its type does not have.
-func convert[T any](t *testing.T, object *unstructured.Unstructured) T {
+// convertObject parses an object and refuses fields that its type does not have.
+func convertObject[T any](t *testing.T, object *unstructured.Unstructured) T {
 	t.Helper()
 	var typed T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
@@ -46,7 +46,7 @@ func TestNamespace(t *testing.T) {
 	t.Run("everything follows the namespace that is chosen", func(t *testing.T) {
 		const other = "windows-operator"
 		clusterWide := []string{"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace"}
-		for _, object := range manifests(t, other) {
+		for _, object := range readManifests(t, other) {
 			if namespace := object.GetNamespace(); namespace != other && !slices.Contains(clusterWide, object.GetKind()) {
 				t.Errorf("%s %s is in namespace %q", object.GetKind(), object.GetName(), namespace)
 			}
@@ -62,11 +62,11 @@ func TestNamespace(t *testing.T) {
 		}
 	})
 	t.Run("the roles are given to the operator's ServiceAccount", func(t *testing.T) {
-		objects := manifests(t, "windows-operator")
+		objects := readManifests(t, "windows-operator")
 		account := ofKind(t, objects, "ServiceAccount")
 		want := rbacv1.Subject{Kind: "ServiceAccount", Name: account.GetName(), Namespace: "windows-operator"}
-		cluster := convert[rbacv1.ClusterRoleBinding](t, ofKind(t, objects, "ClusterRoleBinding"))
-		own := convert[rbacv1.RoleBinding](t, ofKind(t, objects, "RoleBinding"))
+		cluster := convertObject[rbacv1.ClusterRoleBinding](t, ofKind(t, objects, "ClusterRoleBinding"))
+		own := convertObject[rbacv1.RoleBinding](t, ofKind(t, objects, "RoleBinding"))
 		for _, subjects := range [][]rbacv1.Subject{cluster.Subjects, own.Subjects} {
 			if !slices.Equal(subjects, []rbacv1.Subject{want}) {
 				t.Errorf("subjects %v, want %v", subjects, want)
@@ -80,7 +80,7 @@ func TestNamespace(t *testing.T) {
 		}
 	})
 	t.Run("the usual namespace is monitored", func(t *testing.T) {
-		namespace := ofKind(t, manifests(t, Namespace), "Namespace")
+		namespace := ofKind(t, readManifests(t, Namespace), "Namespace")
 		if namespace.GetName() != Namespace || namespace.GetLabels()["openshift.io/cluster-monitoring"] != "true" {
 			t.Errorf("%s has labels %v", namespace.GetName(), namespace.GetLabels())
 		}
@@ -88,7 +88,7 @@ func TestNamespace(t *testing.T) {
 }
 
 func TestDeployment(t *testing.T) {
-	deployment := convert[appsv1.Deployment](t, ofKind(t, manifests(t, Namespace), "Deployment"))
+	deployment := convertObject[appsv1.Deployment](t, ofKind(t, readManifests(t, Namespace), "Deployment"))
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
 	//

@@ -54,7 +54,7 @@ func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, e
 }
 
 // apiName returns the cluster-internal name of the API server.
-func (r *Rig) apiName() string { return "api-int." + r.domain() }
+func (r *Rig) apiName() string { return "api-int." + r.clusterDomain() }
 
 // apiAddress is the address of the API server's internal name on hosts: the address of the cluster's load balancer.
 const apiAddress = "10.9.255.254"

@@ -13,47 +13,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OlderKind is a generation of legacy operators (before version 12), by their method of configuring hosts.
-type OlderKind string
+// LegacyKind is a generation of legacy operators (before version 12), by their method of configuring hosts.
+type LegacyKind string
 
 const (
-	// OlderDocker is the generation of WMCB, until version 5: pods ran in Docker, and no agent stayed on the host.
-	OlderDocker OlderKind = "Docker"
-	// OlderBootstrapper is version 6, between the two generations: WMCB as before, pods in containerd, and still no
+	// LegacyDocker is the generation of WMCB, until version 5: pods ran in Docker, and no agent stayed on the host.
+	LegacyDocker LegacyKind = "Docker"
+	// LegacyBootstrapper is version 6, between the two generations: WMCB as before, pods in containerd, and still no
 	// permanent agent.
-	OlderBootstrapper OlderKind = "bootstrapper"
-	// OlderContainerd is the generation of WICD, an agent that stays on the host and reverts foreign changes.
-	OlderContainerd OlderKind = "containerd"
+	LegacyBootstrapper LegacyKind = "bootstrapper"
+	// LegacyContainerd is the generation of WICD, an agent that stays on the host and reverts foreign changes.
+	LegacyContainerd LegacyKind = "containerd"
 )
 
 // Version returns a version of that generation, in its original form.
-func (k OlderKind) Version() string {
+func (k LegacyKind) Version() string {
 	switch k {
-	case OlderDocker:
+	case LegacyDocker:
 		return "3.1.0-5d6e7f8"
-	case OlderBootstrapper:
+	case LegacyBootstrapper:
 		return "6.0.0-9e8d7c6"
 	}
 	return "10.19.0-1a2b3c4"
 }
 
-// registers reports whether the kubelet of that generation is a program of the lab, which creates its own Node.
-func (k OlderKind) registers() bool { return k != OlderDocker }
+// canRegisterNode reports whether the kubelet of that generation is a program of the lab, which creates its own Node.
+func (k LegacyKind) canRegisterNode() bool { return k != LegacyDocker }
 
 // Names of objects of legacy operators.
 const (
-	olderAgentAccount = "windows-instance-config-daemon"
-	olderAgentGroup   = "system:wicd-nodes"
-	olderAgentRights  = "system-wicd-nodes"
-	olderLock         = "windows-machine-config-operator-lock"
-	olderHostKeys     = "windows-ssh-host-keys"
+	legacyAgentAccount = "windows-instance-config-daemon"
+	legacyAgentGroup   = "system:wicd-nodes"
+	legacyAgentRights  = "system-wicd-nodes"
+	legacyLock         = "windows-machine-config-operator-lock"
+	legacyHostKeys     = "windows-ssh-host-keys"
 )
 
-// OlderClusterObjects returns the cluster objects of a legacy operator of the generation of WICD, except objects of
+// LegacyClusterObjects returns the cluster objects of a legacy operator of the generation of WICD, except objects of
 // users and objects that every version has.
-func OlderClusterObjects(namespace, version string) []client.Object {
+func LegacyClusterObjects(namespace, version string) []client.Object {
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
-	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: olderAgentAccount}}
+	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: legacyAgentAccount}}
 	role := func(name string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 	}
@@ -64,28 +64,28 @@ func OlderClusterObjects(namespace, version string) []client.Object {
 			Verbs: []string{"create", "get", "list", "watch"}},
 	}
 	owner := map[string]string{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
-	hostKeys := &corev1.ConfigMap{ObjectMeta: here(olderHostKeys)}
+	hostKeys := &corev1.ConfigMap{ObjectMeta: here(legacyHostKeys)}
 	hostKeys.Labels = owner
-	token := &corev1.Secret{ObjectMeta: here(olderAgentAccount), Type: corev1.SecretTypeServiceAccountToken}
-	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: olderAgentAccount}
+	token := &corev1.Secret{ObjectMeta: here(legacyAgentAccount), Type: corev1.SecretTypeServiceAccountToken}
+	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: legacyAgentAccount}
 	return []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: here(olderAgentAccount)},
+		&corev1.ServiceAccount{ObjectMeta: here(legacyAgentAccount)},
 		token,
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, Rules: rules},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, Rules: rules},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount},
-			RoleRef: role(olderAgentAccount), Subjects: account},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, RoleRef: role(olderAgentRights),
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: olderAgentGroup}}},
-		&rbacv1.RoleBinding{ObjectMeta: here(olderAgentAccount), RoleRef: role(olderAgentAccount), Subjects: account},
-		olderServices(namespace, version),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentAccount}, Rules: rules},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentRights}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentAccount},
+			RoleRef: role(legacyAgentAccount), Subjects: account},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentRights}, RoleRef: role(legacyAgentRights),
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: legacyAgentGroup}}},
+		&rbacv1.RoleBinding{ObjectMeta: here(legacyAgentAccount), RoleRef: role(legacyAgentAccount), Subjects: account},
+		legacyServices(namespace, version),
 		hostKeys,
-		&corev1.ConfigMap{ObjectMeta: here(olderLock)},
+		&corev1.ConfigMap{ObjectMeta: here(legacyLock)},
 	}
 }
 
-// olderServices returns the input of WICD for a version: services with their order, and variables.
-func olderServices(namespace, version string) *corev1.ConfigMap {
+// legacyServices returns the input of WICD for a version: services with their order, and variables.
+func legacyServices(namespace, version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "windows-services-" + version},
 		Immutable:  ptr.To(true),
@@ -98,10 +98,10 @@ func olderServices(namespace, version string) *corev1.ConfigMap {
 	}
 }
 
-// SeedOlderCluster creates the cluster objects of a legacy operator of the generation of WICD, after InstallOperator.
+// SeedLegacyCluster creates the cluster objects of a legacy operator of the generation of WICD, after InstallOperator.
 // Close deletes the remaining objects.
-func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
-	for _, object := range OlderClusterObjects(r.Namespace(), cmp.Or(version, OlderContainerd.Version())) {
+func (r *Rig) SeedLegacyCluster(ctx context.Context, version string) error {
+	for _, object := range LegacyClusterObjects(r.Namespace(), cmp.Or(version, LegacyContainerd.Version())) {
 		if err := r.Client.Create(ctx, object); err != nil {
 			return fmt.Errorf("make %T %s of an older operator: %w", object, object.GetName(), err)
 		}
@@ -110,10 +110,10 @@ func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	return nil
 }
 
-// NoteOlderHostKeys records host keys as legacy operators do for hosts that are not nodes yet: base64 by address.
-func (r *Rig) NoteOlderHostKeys(ctx context.Context, keys map[string]string) error {
+// RecordLegacyHostKeys records host keys as legacy operators do for hosts that are not nodes yet: base64 by address.
+func (r *Rig) RecordLegacyHostKeys(ctx context.Context, keys map[string]string) error {
 	noted := &corev1.ConfigMap{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace(), Name: olderHostKeys}, noted); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace(), Name: legacyHostKeys}, noted); err != nil {
 		return fmt.Errorf("note host keys: %w", err)
 	}
 	if noted.Data == nil {

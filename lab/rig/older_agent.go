@@ -14,26 +14,26 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// olderAgentMagic is the start of the stand-in for the agent of legacy operators. The services to configure follow as
+// legacyAgentMagic is the start of the stand-in for the agent of legacy operators. The services to configure follow as
 // JSON.
-const olderAgentMagic = "MZwmco-lab-older-agent\n"
+const legacyAgentMagic = "MZwmco-lab-older-agent\n"
 
-// olderAgentPeriod is the check interval. The real agent checks at each change of its Node, and every two minutes.
-const olderAgentPeriod = time.Second
+// legacyAgentInterval is the check interval. The real agent checks at each change of its Node, and every two minutes.
+const legacyAgentInterval = time.Second
 
-// olderAgent returns the executable of an agent that keeps the given services.
-func olderAgent(services []host.ServiceConfig) ([]byte, error) {
+// legacyAgent returns the executable of an agent that keeps the given services.
+func legacyAgent(services []host.ServiceConfig) ([]byte, error) {
 	data, err := json.Marshal(services)
 	if err != nil {
 		return nil, fmt.Errorf("encode services: %w", err)
 	}
-	return append([]byte(olderAgentMagic), data...), nil
+	return append([]byte(legacyAgentMagic), data...), nil
 }
 
-// withOlderAgent adds the legacy agent to the programs of a table.
-func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.ProgramTable {
+// withLegacyAgent adds the legacy agent to the programs of a table.
+func withLegacyAgent(next fake.ProgramTable, clock clock.WithTicker) fake.ProgramTable {
 	return func(content []byte) (fake.Program, error) {
-		data, ok := bytes.CutPrefix(content, []byte(olderAgentMagic))
+		data, ok := bytes.CutPrefix(content, []byte(legacyAgentMagic))
 		if !ok {
 			return next(content)
 		}
@@ -42,11 +42,11 @@ func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.Program
 			return nil, fmt.Errorf("read what the older agent is to configure: %w", err)
 		}
 		return func(ctx context.Context, p *fake.Process) int {
-			ticker := clock.NewTicker(olderAgentPeriod)
+			ticker := clock.NewTicker(legacyAgentInterval)
 			defer ticker.Stop()
 			for {
 				for _, config := range services {
-					if err := revert(ctx, p.Host.Services, config); err != nil {
+					if err := revertService(ctx, p.Host.Services, config); err != nil {
 						fmt.Fprintf(p.Stderr, "E %v\r\n", err) // retried with the next tick
 					}
 				}
@@ -60,8 +60,8 @@ func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.Program
 	}
 }
 
-// revert restores the legacy agent's configuration of a service, and starts the service.
-func revert(ctx context.Context, services host.Services, config host.ServiceConfig) error {
+// revertService restores the legacy agent's configuration of a service, and starts the service.
+func revertService(ctx context.Context, services host.Services, config host.ServiceConfig) error {
 	found, err := services.Query(ctx, config.Name)
 	if err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// olderLayout is the set of files and settings of a legacy operator on a host.
-type olderLayout struct {
-	services []host.ServiceConfig // in the order of their dependencies, the agent's last
-	files    map[string]string
-	links    map[string]string // their targets
-	folders  []string
+// legacyLayout is the set of files and settings of a legacy operator on a host.
+type legacyLayout struct {
+	services    []host.ServiceConfig // in the order of their dependencies, the agent's last
+	files       map[string]string
+	links       map[string]string // their targets
+	directories []string
 	// variables are the machine's variables.
 	variables map[string]string
 	// started are the services to start, together with their dependencies.
@@ -25,17 +25,17 @@ type olderLayout struct {
 // idleProgram stands for programs that run as services without visible work.
 const idleProgram = `C:\Windows\System32\svchost.exe`
 
-// olderInputs are the values that differ between hosts.
-type olderInputs struct {
+// legacyInputs are the values that differ between hosts.
+type legacyInputs struct {
 	node, address, subnet, server, namespace string
 	authority                                []byte
 	idle                                     string // content of idleProgram
 }
 
-const olderNetwork = "OVNKubernetesHybridOverlayNetwork"
+const legacyNetwork = "OVNKubernetesHybridOverlayNetwork"
 
-// kubeconfig returns a kubeconfig with the kubelet's certificate, or with a token.
-func (in olderInputs) kubeconfig(user string) string {
+// formatKubeconfig returns a kubeconfig with the kubelet's certificate, or with a token.
+func (in legacyInputs) formatKubeconfig(user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		fmt.Sprintf("clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n", in.server,
 			base64.StdEncoding.EncodeToString(in.authority)) +
@@ -43,13 +43,13 @@ func (in olderInputs) kubeconfig(user string) string {
 }
 
 const (
-	olderCertificateUser = `{client-certificate: 'C:\var\lib\kubelet\pki\kubelet-client-current.pem', client-key: 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'}`
-	olderTokenUser       = `{token: an-older-token}`
+	legacyCertificateUser = `{client-certificate: 'C:\var\lib\kubelet\pki\kubelet-client-current.pem', client-key: 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'}`
+	legacyTokenUser       = `{token: an-older-token}`
 )
 
-// olderDockerLayout returns the layout of WMCB. WMCB created the service of the kubelet and the operator created all
+// legacyDockerLayout returns the layout of WMCB. WMCB created the service of the kubelet and the operator created all
 // other services, with programs directly in C:\k.
-func olderDockerLayout(in olderInputs) olderLayout {
+func legacyDockerLayout(in legacyInputs) legacyLayout {
 	services := []host.ServiceConfig{
 		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`,
 			StartType: host.StartAutomatic},
@@ -66,12 +66,12 @@ func olderDockerLayout(in olderInputs) olderLayout {
 			CommandLine: `C:\k\kube-proxy.exe --windows-service --v=4 --proxy-mode=kernelspace --feature-gates=WinOverlay=true ` +
 				`--hostname-override=` + in.node + ` --kubeconfig=C:\k\kubeconfig --cluster-cidr=` + in.subnet +
 				` --log-dir=C:\var\log\kube-proxy ` +
-				`--logtostderr=false --network-name=` + olderNetwork + ` --source-vip=10.132.9.2 --enable-dsr=false`},
+				`--logtostderr=false --network-name=` + legacyNetwork + ` --source-vip=10.132.9.2 --enable-dsr=false`},
 	}
 	files := map[string]string{
 		`C:\k\kubelet.conf`:                      `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","cgroupsPerQOS":false}`,
-		`C:\k\kubeconfig`:                        in.kubeconfig(olderCertificateUser),
-		`C:\k\bootstrap-kubeconfig`:              in.kubeconfig(olderTokenUser),
+		`C:\k\kubeconfig`:                        in.formatKubeconfig(legacyCertificateUser),
+		`C:\k\bootstrap-kubeconfig`:              in.formatKubeconfig(legacyTokenUser),
 		`C:\k\kubelet-ca.crt`:                    "an authority of that time\n",
 		`C:\k\wmcb.exe`:                          "MZ",
 		`C:\k\cni\win-overlay.exe`:               strings.Repeat("MZ", 1<<20), // larger than the limit for keeping an original file
@@ -88,22 +88,22 @@ func olderDockerLayout(in olderInputs) olderLayout {
 		`C:\k\windows_exporter.exe`:              in.idle,
 		`C:\ProgramData\docker\containers\a.txt`: "a container of that time\n",
 	}
-	return olderLayout{services: services, files: files, started: []string{"kube-proxy"}}
+	return legacyLayout{services: services, files: files, started: []string{"kube-proxy"}}
 }
 
-// layout returns the layout of a generation on a host.
-func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
+// layoutFor returns the layout of a generation on a host.
+func (k LegacyKind) layoutFor(in legacyInputs) (legacyLayout, error) {
 	switch k {
-	case OlderDocker:
-		return olderDockerLayout(in), nil
-	case OlderBootstrapper:
-		return olderBootstrapperLayout(in), nil
+	case LegacyDocker:
+		return legacyDockerLayout(in), nil
+	case LegacyBootstrapper:
+		return legacyBootstrapperLayout(in), nil
 	}
-	return olderContainerdLayout(in)
+	return legacyContainerdLayout(in)
 }
 
-// olderContainerdServices returns the services that WICD configures, without its own.
-func olderContainerdServices(in olderInputs) []host.ServiceConfig {
+// legacyContainerdServices returns the services that WICD configures, without its own.
+func legacyContainerdServices(in legacyInputs) []host.ServiceConfig {
 	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
 		return host.ServiceConfig{Name: name, Description: "OpenShift managed " + name, CommandLine: line,
@@ -132,12 +132,12 @@ func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderContainerdLayout returns the layout of WICD.
-func olderContainerdLayout(in olderInputs) (olderLayout, error) {
-	services := olderContainerdServices(in)
-	agent, err := olderAgent(services)
+// legacyContainerdLayout returns the layout of WICD.
+func legacyContainerdLayout(in legacyInputs) (legacyLayout, error) {
+	services := legacyContainerdServices(in)
+	agent, err := legacyAgent(services)
 	if err != nil {
-		return olderLayout{}, err
+		return legacyLayout{}, err
 	}
 	files := map[string]string{
 		`C:\k\windows-instance-config-daemon.exe`:                    string(agent),
@@ -145,12 +145,12 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		`C:\k\kube-proxy.exe`:                                        in.idle,
 		`C:\k\windows_exporter.exe`:                                  in.idle,
 		`C:\k\csi-proxy.exe`:                                         in.idle,
-		`C:\k\kubelet.conf`:                                          olderKubeletConf,
+		`C:\k\kubelet.conf`:                                          legacyKubeletConf,
 		`C:\k\kubelet-ca.crt`:                                        string(in.authority),
 		`C:\k\bootstrap-ca.crt`:                                      string(in.authority),
-		`C:\k\bootstrap-kubeconfig`:                                  in.kubeconfig(olderTokenUser),
-		`C:\k\wicd-kubeconfig`:                                       in.kubeconfig(olderTokenUser),
-		`C:\k\kubeconfig`:                                            in.kubeconfig(olderCertificateUser),
+		`C:\k\bootstrap-kubeconfig`:                                  in.formatKubeconfig(legacyTokenUser),
+		`C:\k\wicd-kubeconfig`:                                       in.formatKubeconfig(legacyTokenUser),
+		`C:\k\kubeconfig`:                                            in.formatKubeconfig(legacyCertificateUser),
 		`C:\k\ca-bundle.crt`:                                         "# user-ca-bundle:\n" + string(in.authority) + "\n\n",
 		`C:\k\imported-certs.pem`:                                    string(in.authority),
 		`C:\k\cloud.conf`:                                            "[Global]\n",
@@ -160,9 +160,9 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		`C:\k\tls\windows-exporter-webconfig.yaml`:                   "tls_server_config: {cert_file: 'C:\\k\\tls\\certs\\tls.crt', key_file: 'C:\\k\\tls\\certs\\tls.key'}\n",
 		`C:\k\tls\certs\tls.crt`:                                     "a certificate\n",
 		`C:\k\tls\certs\tls.key`:                                     "a key\n",
-		`C:\k\containerd\containerd_conf.toml`:                       olderContainerdConf,
+		`C:\k\containerd\containerd_conf.toml`:                       legacyContainerdConf,
 		`C:\k\containerd\registries\registry.example.com\hosts.toml`: "server = \"https://registry.example.com/v2\"\n",
-		`C:\k\cni\config\cni.conf`: `{"cniVersion":"0.2.0","name":"` + olderNetwork +
+		`C:\k\cni\config\cni.conf`: `{"cniVersion":"0.2.0","name":"` + legacyNetwork +
 			`","type":"win-overlay","apiVersion":2}`,
 		`C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`: "a certificate and its key\n",
 		`C:\k\cni\config\ovnkube-client-current.pem`:             "a certificate and its key\n",
@@ -170,10 +170,10 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		`C:\Temp\hns.psm1`:                                       "# of an older operator\n",
 		`C:\Temp\windows-defender-exclusion.ps1`:                 "# of an older operator\n",
 		`C:\Temp\of-somebody-else.ps1`:                           "# not of an older operator\n",
-		olderAgentLog:                                            "I0101\n",
+		legacyAgentLog:                                           "I0101\n",
 		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:           "I0101\n",
 	}
-	maps.Copy(files, olderPrograms(
+	maps.Copy(files, legacyPrograms(
 		payload.Executable{Component: "containerd", File: "containerd.exe", Version: "v1.7.27"},
 		payload.Executable{Component: "containerd", File: "containerd-shim-runhcs-v1.exe", Version: "v1.7.27"},
 		payload.Executable{Component: "kubelet", File: "kubelet.exe", Version: "v1.32.3"},
@@ -188,32 +188,32 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --namespace ` + in.namespace +
 			` --kubeconfig C:\k\wicd-kubeconfig --cert-dir C:\k\wicd-certs --cert-duration 1h --ca-bundle C:\k\ca-bundle.crt`,
 	})
-	return olderLayout{
-		services: all, files: files, links: map[string]string{`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`: olderAgentLog},
-		folders: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`,
+	return legacyLayout{
+		services: all, files: files, links: map[string]string{`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`: legacyAgentLog},
+		directories: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`,
 			`C:\var\log\kubelet`, `C:\var\log\kube-proxy`, `C:\var\log\csi-proxy`},
-		variables: maps.Clone(olderVariables), started: []string{"kube-proxy", "windows_exporter", "csi-proxy",
+		variables: maps.Clone(legacyVariables), started: []string{"kube-proxy", "windows_exporter", "csi-proxy",
 			"windows-instance-config-daemon"},
 	}, nil
 }
 
-// olderAgentLog is the log of WICD. klog creates an additional link without host, user and time.
-const olderAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.WIN.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
+// legacyAgentLog is the log of WICD. klog creates an additional link without host, user and time.
+const legacyAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.WIN.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
 
-// olderVariables are the machine variables that WICD sets when the cluster has a proxy.
-var olderVariables = map[string]string{"HTTP_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc;.cluster.local"}
+// legacyVariables are the machine variables that WICD sets when the cluster has a proxy.
+var legacyVariables = map[string]string{"HTTP_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc;.cluster.local"}
 
-// olderPrograms are programs that the lab's hosts run, by their path.
-func olderPrograms(list ...payload.Executable) map[string]string {
+// legacyPrograms are programs that the lab's hosts run, by their path.
+func legacyPrograms(list ...payload.Executable) map[string]string {
 	files := map[string]string{}
 	for _, e := range list {
 		e.Size = 64 << 10
-		files[olderFolder(e.Component)+e.File] = string(e.Content())
+		files[legacyDirectory(e.Component)+e.File] = string(e.Content())
 	}
 	return files
 }
 
-func olderFolder(component string) string {
+func legacyDirectory(component string) string {
 	switch component {
 	case "containerd":
 		return `C:\k\containerd\`
@@ -224,7 +224,7 @@ func olderFolder(component string) string {
 }
 
 const (
-	olderKubeletConf = `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","rotateCertificates":true,"serverTLSBootstrap":true,
+	legacyKubeletConf = `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","rotateCertificates":true,"serverTLSBootstrap":true,
 "authentication":{"x509":{"clientCAFile":"C:\\k\\kubelet-ca.crt"},"anonymous":{"enabled":false}},"clusterDomain":"cluster.local","cgroupsPerQOS":false,
 "runtimeRequestTimeout":"10m0s","maxPods":250,"kubeAPIQPS":50,"kubeAPIBurst":100,"serializeImagePulls":false,"enableSystemLogHandler":true,
 "enableSystemLogQuery":true,"featureGates":{"NodeLogQuery":true,"RotateKubeletServerCertificate":true},"containerLogMaxSize":"50Mi",
@@ -232,7 +232,7 @@ const (
 "containerRuntimeEndpoint":"npipe://./pipe/containerd-containerd","registerNode":true,
 "registerWithTaints":[{"key":"os","value":"Windows","effect":"NoSchedule"}],"resolvConf":""}`
 
-	olderContainerdConf = `version = 2
+	legacyContainerdConf = `version = 2
 root = "C:\\ProgramData\\containerd\\root"
 state = "C:\\ProgramData\\containerd\\state"
 [grpc]

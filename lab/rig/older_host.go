@@ -19,9 +19,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// OlderOptions describe the configuration of a host by a legacy operator.
-type OlderOptions struct {
-	Kind OlderKind
+// LegacyOptions describe the configuration of a host by a legacy operator.
+type LegacyOptions struct {
+	Kind LegacyKind
 	// Version is the operator's version. Default: a version of the kind.
 	Version string
 	// NodeName is the name of the Node. Default: the computer name in lower case.
@@ -34,20 +34,20 @@ type OlderOptions struct {
 }
 
 const (
-	// olderPoll is the interval of checks for the cluster's part.
-	olderPoll = 100 * time.Millisecond
-	// olderLimit is the timeout of that wait.
-	olderLimit = 3 * time.Minute
+	// legacyPollInterval is the interval of checks for the cluster's part.
+	legacyPollInterval = 100 * time.Millisecond
+	// legacyNodeTimeout is the timeout of that wait.
+	legacyNodeTimeout = 3 * time.Minute
 )
 
-// SeedOlderHost makes a new host a legacy host with its node in service, and returns the Node. The namespace must
+// SeedLegacyHost makes a new host a legacy host with its node in service, and returns the Node. The namespace must
 // exist. For the host of a Machine, the result is a legacy host from the Machine API.
-func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
+func (r *Rig) SeedLegacyHost(ctx context.Context, h *Host, options LegacyOptions) (*corev1.Node, error) {
 	options.Version = cmp.Or(options.Version, options.Kind.Version())
 	options.NodeName = cmp.Or(options.NodeName, strings.ToLower(h.Machine().Name()))
-	ctx, cancel := context.WithTimeoutCause(ctx, olderLimit, errors.New("the older node is not Ready"))
+	ctx, cancel := context.WithTimeoutCause(ctx, legacyNodeTimeout, errors.New("the older node is not Ready"))
 	defer cancel()
-	node, err := r.seedOlderHost(ctx, h, options)
+	node, err := r.seedLegacyHost(ctx, h, options)
 	if err != nil {
 		return nil, fmt.Errorf("make %s a host of an older operator: %w", h.Options.Name,
 			errors.Join(err, context.Cause(ctx)))
@@ -55,7 +55,7 @@ func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	return node, nil
 }
 
-func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
+func (r *Rig) seedLegacyHost(ctx context.Context, h *Host, options LegacyOptions) (*corev1.Node, error) {
 	m := h.Machine()
 	if err := enableContainers(ctx, m); err != nil {
 		return nil, err
@@ -64,17 +64,17 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	if err != nil {
 		return nil, err
 	}
-	in := olderInputs{
+	in := legacyInputs{
 		node: options.NodeName, address: m.Addresses()[0], subnet: "10.132.9.0/24", server: r.Config.Host,
 		namespace: r.Namespace(),
 		authority: r.Config.CAData, idle: string(idle),
 	}
-	layout, err := options.Kind.layout(in)
+	layout, err := options.Kind.layoutFor(in)
 	if err != nil {
 		return nil, err
 	}
-	if options.Kind.registers() {
-		if err := r.giveOlderCertificate(ctx, m, options.NodeName); err != nil {
+	if options.Kind.canRegisterNode() {
+		if err := r.installLegacyCertificate(ctx, m, options.NodeName); err != nil {
 			return nil, err
 		}
 	}
@@ -82,10 +82,10 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 		return nil, err
 	}
 	switch {
-	case options.Kind.registers():
+	case options.Kind.canRegisterNode():
 		err = m.Host().Services.Start(ctx, "kubelet") // It registers the Node.
 	case !options.WithoutNode:
-		err = r.createOlderNode(ctx, m, options.NodeName)
+		err = r.createLegacyNode(ctx, m, options.NodeName)
 	}
 	if err != nil {
 		return nil, err
@@ -93,34 +93,34 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	if options.WithoutNode {
 		return nil, layout.start(ctx, m)
 	}
-	node, err := r.awaitOlderNode(ctx, options.NodeName, func(node *corev1.Node) bool {
+	node, err := r.awaitLegacyNode(ctx, options.NodeName, func(node *corev1.Node) bool {
 		return node.Annotations[v1alpha1.AnnotationPodSubnet] != ""
 	})
 	if err != nil {
 		return nil, err
 	}
-	if options.Kind.registers() {
-		if err := r.approveOlderServing(ctx, options.NodeName); err != nil {
+	if options.Kind.canRegisterNode() {
+		if err := r.approveLegacyServing(ctx, options.NodeName); err != nil {
 			return nil, err
 		}
 	}
-	if err := makeOlderNetworks(ctx, m, node.Annotations[v1alpha1.AnnotationPodSubnet]); err != nil {
+	if err := createLegacyNetworks(ctx, m, node.Annotations[v1alpha1.AnnotationPodSubnet]); err != nil {
 		return nil, err
 	}
 	if err := layout.start(ctx, m); err != nil {
 		return nil, err
 	}
-	if options.Kind == OlderDocker {
-		r.keepOlderNode(m, options.NodeName)
+	if options.Kind == LegacyDocker {
+		r.keepLegacyNode(m, options.NodeName)
 	}
-	if err := r.markOlderNode(ctx, h, node, options); err != nil {
+	if err := r.markLegacyNode(ctx, h, node, options); err != nil {
 		return nil, err
 	}
-	return r.awaitOlderNode(ctx, options.NodeName, olderNodeWorks)
+	return r.awaitLegacyNode(ctx, options.NodeName, isLegacyNodeReady)
 }
 
-// olderNodeWorks reports whether the Node is Ready and has no temporary taint that keeps pods off.
-func olderNodeWorks(node *corev1.Node) bool {
+// isLegacyNodeReady reports whether the Node is Ready and has no temporary taint that keeps pods off.
+func isLegacyNodeReady(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
 			return false
@@ -145,12 +145,12 @@ func enableContainers(ctx context.Context, m *fake.Machine) error {
 	if err := m.Host().Power.Reboot(ctx, "the feature Containers"); err != nil {
 		return err
 	}
-	return m.WaitFor(ctx, func(m *fake.Machine) bool { return m.Running() && m.BootID() != before })
+	return m.WaitFor(ctx, func(m *fake.Machine) bool { return m.IsRunning() && m.BootID() != before })
 }
 
 // write writes the layout to the host. Services are then configured but not started.
-func (l olderLayout) write(ctx context.Context, m *fake.Machine) error {
-	for _, folder := range l.folders {
+func (l legacyLayout) write(ctx context.Context, m *fake.Machine) error {
+	for _, folder := range l.directories {
 		if err := m.Drive().MkdirAll(folder); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (l olderLayout) write(ctx context.Context, m *fake.Machine) error {
 }
 
 // start starts all services.
-func (l olderLayout) start(ctx context.Context, m *fake.Machine) error {
+func (l legacyLayout) start(ctx context.Context, m *fake.Machine) error {
 	for _, service := range l.started {
 		if err := m.Host().Services.Start(ctx, service); err != nil {
 			return fmt.Errorf("start %s: %w", service, err)
@@ -191,17 +191,17 @@ func (l olderLayout) start(ctx context.Context, m *fake.Machine) error {
 	return nil
 }
 
-// makeOlderNetworks creates the networks of the hybrid overlay, and the endpoint of the script for kube-proxy.
-func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) error {
+// createLegacyNetworks creates the networks of the hybrid overlay, and the endpoint of the script for kube-proxy.
+func createLegacyNetworks(ctx context.Context, m *fake.Machine, subnet string) error {
 	for _, network := range []host.HNSNetwork{
-		{Name: "Base" + olderNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"},
-		{Name: olderNetwork, Type: "Overlay", Subnet: subnet},
+		{Name: "Base" + legacyNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"},
+		{Name: legacyNetwork, Type: "Overlay", Subnet: subnet},
 	} {
 		if err := m.CreateNetwork(network); err != nil {
 			return fmt.Errorf("make HNS network %s: %w", network.Name, err)
 		}
 	}
-	vip, err := m.Host().Networks.CreateEndpoint(ctx, olderNetwork, "VIPEndpoint", "")
+	vip, err := m.Host().Networks.CreateEndpoint(ctx, legacyNetwork, "VIPEndpoint", "")
 	if err != nil {
 		return fmt.Errorf("make the source address of kube-proxy: %w", err)
 	}
@@ -211,28 +211,28 @@ func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) erro
 	return nil
 }
 
-// awaitOlderNode waits until a Node meets the condition.
-func (r *Rig) awaitOlderNode(ctx context.Context, name string, condition func(*corev1.Node) bool) (*corev1.Node,
+// awaitLegacyNode waits until a Node meets the condition.
+func (r *Rig) awaitLegacyNode(ctx context.Context, name string, condition func(*corev1.Node) bool) (*corev1.Node,
 	error) {
 	node := &corev1.Node{}
-	err := wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, legacyPollInterval, true, func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, node)
 		return err == nil && condition(node), client.IgnoreNotFound(err)
 	})
 	return node, err
 }
 
-// olderUsername is an example of a user name encrypted with the SSH key by a legacy operator.
-const olderUsername = "wy4ECQMIVl3n2hJ0Yq/gJw5pXb8mQ1c7<wmcoMarker>Zk9kR0sXy2Fh0jQn4M3v<wmcoMarker>=x7Tz"
+// legacyUsername is an example of a user name encrypted with the SSH key by a legacy operator.
+const legacyUsername = "wy4ECQMIVl3n2hJ0Yq/gJw5pXb8mQ1c7<wmcoMarker>Zk9kR0sXy2Fh0jQn4M3v<wmcoMarker>=x7Tz"
 
-// markOlderNode writes the final annotations of a legacy operator to the Node.
-func (r *Rig) markOlderNode(ctx context.Context, h *Host, node *corev1.Node, options OlderOptions) error {
+// markLegacyNode writes the final annotations of a legacy operator to the Node.
+func (r *Rig) markLegacyNode(ctx context.Context, h *Host, node *corev1.Node, options LegacyOptions) error {
 	before := node.DeepCopy()
 	marks := map[string]string{
 		v1alpha1.AnnotationVersion: options.Version, v1alpha1.AnnotationPubKeyHash: r.KeyHash(),
-		v1alpha1.AnnotationUsername: olderUsername,
+		v1alpha1.AnnotationUsername: legacyUsername,
 	}
-	if options.Kind == OlderContainerd {
+	if options.Kind == LegacyContainerd {
 		marks[v1alpha1.AnnotationDesiredVersion] = options.Version
 	}
 	if options.Pinned {

@@ -25,10 +25,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// giveOlderCertificate writes a received and renewed certificate into the kubelet's store: key and certificate in one
+// installLegacyCertificate writes a received and renewed certificate into the kubelet's store: key and certificate in one
 // file, and a link to the file.
-func (r *Rig) giveOlderCertificate(ctx context.Context, m *fake.Machine, node string) error {
-	data, err := r.signOlder(ctx, node)
+func (r *Rig) installLegacyCertificate(ctx context.Context, m *fake.Machine, node string) error {
+	data, err := r.requestLegacyCertificate(ctx, node)
 	if err != nil {
 		return fmt.Errorf("get a certificate for the kubelet: %w", err)
 	}
@@ -42,8 +42,8 @@ func (r *Rig) giveOlderCertificate(ctx context.Context, m *fake.Machine, node st
 	return m.Host().Tree.Symlink(ctx, file, link)
 }
 
-// signOlder requests a signature of the cluster's signer for a new key of a node's kubelet.
-func (r *Rig) signOlder(ctx context.Context, node string) ([]byte, error) {
+// requestLegacyCertificate requests a signature of the cluster's signer for a new key of a node's kubelet.
+func (r *Rig) requestLegacyCertificate(ctx context.Context, node string) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), r.options.Rand)
 	if err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func (r *Rig) signOlder(ctx context.Context, node string) ([]byte, error) {
 	if err := r.Client.Create(ctx, csr); err != nil {
 		return nil, err
 	}
-	if err := r.approveOlder(ctx, csr); err != nil {
+	if err := r.approveLegacyRequest(ctx, csr); err != nil {
 		return nil, err
 	}
-	err = wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, legacyPollInterval, true, func(ctx context.Context) (bool, error) {
 		return len(csr.Status.Certificate) > 0, r.Client.Get(ctx, client.ObjectKeyFromObject(csr), csr)
 	})
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *Rig) signOlder(ctx context.Context, node string) ([]byte, error) {
 	return append(csr.Status.Certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})...), nil
 }
 
-// approveOlder approves a request like a legacy operator. Other clients write to the request at the same time.
-func (r *Rig) approveOlder(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+// approveLegacyRequest approves a request like a legacy operator. Other clients write to the request at the same time.
+func (r *Rig) approveLegacyRequest(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
 			return err
@@ -99,10 +99,10 @@ func (r *Rig) approveOlder(ctx context.Context, csr *certificatesv1.CertificateS
 	})
 }
 
-// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster
+// approveLegacyServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster
 // has done so.
-func (r *Rig) approveOlderServing(ctx context.Context, node string) error {
-	return wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
+func (r *Rig) approveLegacyServing(ctx context.Context, node string) error {
+	return wait.PollUntilContextCancel(ctx, legacyPollInterval, true, func(ctx context.Context) (bool, error) {
 		var list certificatesv1.CertificateSigningRequestList
 		if err := r.Client.List(ctx, &list); err != nil {
 			return false, err
@@ -112,14 +112,14 @@ func (r *Rig) approveOlderServing(ctx context.Context, node string) error {
 			if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName || csr.Spec.Username != "system:node:"+node {
 				continue
 			}
-			return true, client.IgnoreNotFound(r.approveOlder(ctx, csr))
+			return true, client.IgnoreNotFound(r.approveLegacyRequest(ctx, csr))
 		}
 		return false, nil
 	})
 }
 
-// createOlderNode creates the Node of a kubelet with Docker. No program of the lab is such a kubelet.
-func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string) error {
+// createLegacyNode creates the Node of a kubelet with Docker. No program of the lab is such a kubelet.
+func (r *Rig) createLegacyNode(ctx context.Context, m *fake.Machine, name string) error {
 	info, err := m.Host().System.Info(ctx)
 	if err != nil {
 		return err
@@ -159,14 +159,14 @@ func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string)
 	if err := r.Client.Status().Patch(ctx, node, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("write status of Node %s: %w", name, err)
 	}
-	return r.renewOlderLease(ctx, name)
+	return r.renewLegacyLease(ctx, name)
 }
 
-// olderLeasePeriod is the interval of lease renewals by a kubelet.
-const olderLeasePeriod = 10 * time.Second
+// legacyLeaseInterval is the interval of lease renewals by a kubelet.
+const legacyLeaseInterval = 10 * time.Second
 
-// keepOlderNode renews the lease of a Node as long as the process that simulates its kubelet runs.
-func (r *Rig) keepOlderNode(m *fake.Machine, name string) {
+// keepLegacyNode renews the lease of a Node as long as the process that simulates its kubelet runs.
+func (r *Rig) keepLegacyNode(m *fake.Machine, name string) {
 	kubelet, _ := m.Service("kubelet")
 	r.group.Go(func() {
 		ctx, cancel := context.WithCancel(r.running)
@@ -178,14 +178,14 @@ func (r *Rig) keepOlderNode(m *fake.Machine, name string) {
 				return !there || now.PID != kubelet.PID || now.State != host.ServiceRunning
 			})
 		})
-		_ = wait.PollUntilContextCancel(ctx, olderLeasePeriod, true, func(ctx context.Context) (bool, error) {
-			_ = r.renewOlderLease(ctx, name) // retried before the Node counts as dead
+		_ = wait.PollUntilContextCancel(ctx, legacyLeaseInterval, true, func(ctx context.Context) (bool, error) {
+			_ = r.renewLegacyLease(ctx, name) // retried before the Node counts as dead
 			return false, nil
 		})
 	})
 }
 
-func (r *Rig) renewOlderLease(ctx context.Context, name string) error {
+func (r *Rig) renewLegacyLease(ctx context.Context, name string) error {
 	lease := &coordinationv1.Lease{}
 	now := metav1.NewMicroTime(r.options.Clock.Now())
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name}, lease)

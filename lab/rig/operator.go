@@ -32,14 +32,14 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	}
 	o := &Operator{wires: &wires{open: map[net.Conn]struct{}{}}, done: make(chan struct{})}
 	api := rest.CopyConfig(config)
-	api.Dial = o.wires.dialer(new(net.Dialer).DialContext)
+	api.Dial = o.wires.wrapDialer(new(net.Dialer).DialContext)
 	c := operator.Config{
 		RESTConfig: api, Namespace: namespace, Version: r.options.Version,
 		PayloadDirectory: r.payloadDir,
-		Dial:             o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
+		Dial:             o.wires.wrapDialer(r.network.DialContext), Clock: r.options.Clock,
 		MetricsAddress: "0", ProbeAddress: "0", Logger: r.options.Log, SkipNameValidation: true,
 		// Most tests that remove hosts from the list do not depend on the delay. Zero means the operator's default.
-		Patience: byoh.Patience{Absence: 1, Removal: 1},
+		RemovalDelays: byoh.RemovalDelays{Absence: 1, Removal: 1},
 	}
 	if network, ok := r.network.(interface {
 		LookupHost(ctx context.Context, name string) ([]string, error)
@@ -78,7 +78,7 @@ func (o *Operator) Stop() error {
 // Kill stops the operator like SIGKILL, as seen from outside: from this moment on, none of its actions reaches the
 // API server or a host.
 func (o *Operator) Kill() {
-	o.wires.cut()
+	o.wires.cutConnections()
 	o.stop()
 	<-o.done
 }
@@ -97,26 +97,26 @@ type wires struct {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (w *wires) dialer(dial dialer) dialer {
+func (w *wires) wrapDialer(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if w.dead() {
+		if w.isKilled() {
 			return nil, errKilled
 		}
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return w.add(conn)
+		return w.addConnection(conn)
 	}
 }
 
-func (w *wires) dead() bool {
+func (w *wires) isKilled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.killed
 }
 
-func (w *wires) add(conn net.Conn) (net.Conn, error) {
+func (w *wires) addConnection(conn net.Conn) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.killed {
@@ -126,7 +126,7 @@ func (w *wires) add(conn net.Conn) (net.Conn, error) {
 	return &wire{Conn: conn, wires: w}, nil
 }
 
-func (w *wires) cut() {
+func (w *wires) cutConnections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.killed = true

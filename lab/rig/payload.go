@@ -15,8 +15,8 @@ import (
 
 const agentPath = "build/wicd.exe"
 
-// makePayload generates the payload with the real agent.
-func (r *Rig) makePayload(context.Context) (err error) {
+// generatePayload generates the payload with the real agent.
+func (r *Rig) generatePayload(context.Context) (err error) {
 	if r.payloadDir = r.options.PayloadDir; r.payloadDir != "" {
 		return nil
 	}
@@ -33,17 +33,17 @@ func (r *Rig) makePayload(context.Context) (err error) {
 
 // programTable returns the programs for the payload's executables on hosts.
 func (r *Rig) programTable() fake.ProgramTable {
-	return withOlderAgent(standin.Programs(standin.Options{
-		Clock: r.programClock(), Dial: r.dialAPI, Agent: r.agent, AgentVersion: r.options.Version, ProviderID: r.providerID,
+	return withLegacyAgent(standin.Programs(standin.Options{
+		Clock: r.programClock(), Dial: r.dialAPI, Agent: r.agentProgram, AgentVersion: r.options.Version, ProviderID: r.providerID,
 		Zone: r.zoneAt, CloudWorks: r.options.CloudWorks,
 	}), r.options.Clock)
 }
 
-// agent returns the real agent, in this process.
-func (r *Rig) agent(version string) fake.Program {
+// agentProgram returns the real agent, in this process.
+func (r *Rig) agentProgram(version string) fake.Program {
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{
-			Host: p.Host, Args: p.Args, Executable: p.Path, Version: version, Stdout: r.mouth(p), Stderr: p.Stderr,
+			Host: p.Host, Args: p.Args, Executable: p.Path, Version: version, Stdout: r.agentOutput(p), Stderr: p.Stderr,
 			Clock: p.Machine.Clock(r.options.Clock), Rand: r.options.Rand, API: report.HTTPS{Dial: r.dialAPI}, Ready: func() {},
 		})
 	}

@@ -33,11 +33,11 @@ func (r *Rig) PlatformWindows(spec machineapi.VirtualMachine, address string) (P
 	w := PlatformWindows{
 		ComputerName: computerName(spec), Username: machineUser(spec.Platform),
 		CloudName: cloudName(spec.Platform, spec.MachineName, address),
-		Addresses: (&vm{spec: spec, address: address}).addresses(),
+		Addresses: (&vm{spec: spec, address: address}).platformAddresses(),
 	}
-	if imageHoldsKey(spec.Platform) {
+	if hasKeyInImage(spec.Platform) {
 		w.ImageKeys = []ssh.PublicKey{r.imageKey()}
 	}
-	w.Script, w.EachBoot = runnable(spec.Platform, spec.UserData)
+	w.Script, w.EachBoot = runnableScript(spec.Platform, spec.UserData)
 	return w, nil
 }

@@ -82,5 +82,7 @@ func (r *Rig) OperatorCommand(ctx context.Context, o ProcessOptions, arguments .
 	return command
 }
 
-// Again starts the same operator again, after this process has stopped.
-func (p *OperatorProcess) Again() (*OperatorProcess, error) { return p.rig.StartOperator(p.options) }
+// StartAgain starts the same operator again, after this process has stopped.
+func (p *OperatorProcess) StartAgain() (*OperatorProcess, error) {
+	return p.rig.StartOperator(p.options)
+}

@@ -17,7 +17,7 @@ func TestFromConfigMapToReady(t *testing.T) {
 		{Name: "by-address", Address: "10.1.42.1"},
 		{Name: "by-name", DNSName: "instance.example.com", Username: "core"},
 	}})
-	ctx := within(t, 5*time.Minute)
+	ctx := newTimeoutContext(t, 5*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}

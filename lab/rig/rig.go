@@ -100,19 +100,19 @@ type Rig struct {
 	// Config is the client's configuration.
 	Config *rest.Config
 
-	options    Options
-	cluster    *cluster.Cluster
-	apiAddress string
-	strict     client.Client
-	cache      cache.Cache
-	network    Network
-	dir        string
-	payloadDir string
-	platform   string
-	cloud      *cloud
-	programs   fake.ProgramTable
-	contents   *fake.ContentStore
-	spoken     sync.Map // *fake.Machine to words, of hostile hosts
+	options       Options
+	cluster       *cluster.Cluster
+	apiAddress    string
+	strict        client.Client
+	cache         cache.Cache
+	network       Network
+	dir           string
+	payloadDir    string
+	platform      string
+	cloud         *cloud
+	programs      fake.ProgramTable
+	contents      *fake.ContentStore
+	outputFilters sync.Map // *fake.Machine to words, of hostile hosts
 
 	running context.Context
 	stop    context.CancelCauseFunc
@@ -135,9 +135,9 @@ func New(ctx context.Context, options Options) (*Rig, error) {
 	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
-		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.startTime, r.makeClients, r.readPlatform,
-		r.startStandIns, r.startHosts,
-		r.makeControlPlaneMachines, r.startMachineAPI,
+		r.createDir, r.generateKey, r.generatePayload, r.startCluster, r.startTime, r.createClients, r.readPlatform,
+		r.startOpenShift, r.startHosts,
+		r.createControlPlaneMachines, r.startMachineAPI,
 	} {
 		if err := start(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("start the lab: %w", err), r.Close())
@@ -166,7 +166,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (r *Rig) makeDir(context.Context) (err error) {
+func (r *Rig) createDir(context.Context) (err error) {
 	if r.dir == "" {
 		if r.dir, err = os.MkdirTemp("", "wmco-rig-"); err != nil {
 			return fmt.Errorf("make the lab's directory: %w", err)
@@ -191,7 +191,7 @@ func (r *Rig) startCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-func (r *Rig) makeClients(context.Context) (err error) {
+func (r *Rig) createClients(context.Context) (err error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme),
 		configv1.Install(scheme),
@@ -211,8 +211,8 @@ func (r *Rig) makeClients(context.Context) (err error) {
 	return nil
 }
 
-// startStandIns starts stand-ins for the OpenShift components beyond Kubernetes.
-func (r *Rig) startStandIns(context.Context) error {
+// startOpenShift starts stand-ins for the OpenShift components beyond Kubernetes.
+func (r *Rig) startOpenShift(context.Context) error {
 	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes,
 		ServiceCA: r.options.ServiceCA, CloudWorks: r.options.CloudWorks, GuestNames: r.guestNames}
 	if r.options.MachineAPI {
@@ -256,7 +256,7 @@ func (r *Rig) startHosts(ctx context.Context) error {
 	errs := make([]error, len(r.options.Hosts))
 	var group sync.WaitGroup
 	for i, options := range r.options.Hosts {
-		h, err := r.enter(options)
+		h, err := r.registerHost(options)
 		if err != nil {
 			errs[i] = err
 			continue
@@ -286,6 +286,6 @@ func (r *Rig) Namespace() string {
 	return r.namespace
 }
 
-func (r *Rig) domain() string { return cmp.Or(r.options.ControlPlane.Domain, "lab.example.com") }
+func (r *Rig) clusterDomain() string { return cmp.Or(r.options.ControlPlane.Domain, "lab.example.com") }
 
 func (r *Rig) onClose(run func() error) { r.cleanup = append(r.cleanup, run) }

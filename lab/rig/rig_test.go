@@ -40,14 +40,14 @@ func newRig(t *testing.T, options Options) *Rig {
 	return r
 }
 
-func within(t *testing.T, limit time.Duration) context.Context {
+func newTimeoutContext(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func may(t *testing.T, config *rest.Config, attributes authorizationv1.ResourceAttributes) bool {
+func isAllowed(t *testing.T, config *rest.Config, attributes authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestInstallOperator(t *testing.T) {
 			{Namespace: namespace, Resource: "secrets", Name: "cloud-private-key", Verb: "get"},
 			{Resource: "nodes", Verb: "patch"},
 		} {
-			if !may(t, config, attributes) {
+			if !isAllowed(t, config, attributes) {
 				t.Errorf("it may not %v", attributes)
 			}
 		}
@@ -88,7 +88,7 @@ func TestInstallOperator(t *testing.T) {
 			{Namespace: "default", Resource: "pods", Verb: "create"},
 			{Resource: "nodes", Verb: "create"},
 		} {
-			if may(t, config, attributes) {
+			if isAllowed(t, config, attributes) {
 				t.Errorf("it may %v", attributes)
 			}
 		}
@@ -167,12 +167,12 @@ func TestWires(t *testing.T) {
 		}
 		defer listener.Close()
 		w := &wires{open: map[net.Conn]struct{}{}}
-		dial := w.dialer(new(net.Dialer).DialContext)
+		dial := w.wrapDialer(new(net.Dialer).DialContext)
 		conn, err := dial(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.cut()
+		w.cutConnections()
 		if _, err := conn.Write([]byte("x")); err == nil {
 			t.Error("the connection still takes data")
 		}

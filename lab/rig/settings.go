@@ -36,7 +36,7 @@ const theCluster = "cluster"
 // SetProxy sets the cluster-wide proxy; the zero value removes it.
 func (r *Rig) SetProxy(ctx context.Context, spec configv1.ProxySpec) error {
 	proxy := &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: theCluster}}
-	return r.change(ctx, proxy, func() { proxy.Spec = spec })
+	return r.updateObject(ctx, proxy, func() { proxy.Spec = spec })
 }
 
 // UpgradeCluster starts the cluster's own upgrade to a version, and completes the upgrade if complete is set.
@@ -88,7 +88,7 @@ func (r *Rig) SetKubeletClientCAs(ctx context.Context, bundle string) (before st
 func (r *Rig) SetMetricsClientCAs(ctx context.Context, bundle string) (before string, err error) {
 	const key = "client-ca-file"
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}}
-	err = r.change(ctx, object, func() { before, object.Data[key] = object.Data[key], bundle })
+	err = r.updateObject(ctx, object, func() { before, object.Data[key] = object.Data[key], bundle })
 	return before, err
 }
 
@@ -103,31 +103,31 @@ func (r *Rig) SetRegistryCAs(ctx context.Context, byHost map[string]string) erro
 		name = ""
 	}
 	image := &configv1.Image{ObjectMeta: metav1.ObjectMeta{Name: theCluster}}
-	return r.change(ctx, image, func() { image.Spec.AdditionalTrustedCA.Name = name })
+	return r.updateObject(ctx, image, func() { image.Spec.AdditionalTrustedCA.Name = name })
 }
 
 // SetRegistrySources sets the insecure, blocked and allowed image registries.
 func (r *Rig) SetRegistrySources(ctx context.Context, sources configv1.RegistrySources) error {
 	image := &configv1.Image{ObjectMeta: metav1.ObjectMeta{Name: theCluster}}
-	return r.change(ctx, image, func() { image.Spec.RegistrySources = sources })
+	return r.updateObject(ctx, image, func() { image.Spec.RegistrySources = sources })
 }
 
 // SetDigestMirrors creates or replaces an ImageDigestMirrorSet; without arguments, it deletes the set.
 func (r *Rig) SetDigestMirrors(ctx context.Context, mirrors ...configv1.ImageDigestMirrors) error {
 	set := &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: mirrorSet}}
-	return r.makeOrDelete(ctx, set, len(mirrors) > 0, func() { set.Spec.ImageDigestMirrors = mirrors })
+	return r.createOrDelete(ctx, set, len(mirrors) > 0, func() { set.Spec.ImageDigestMirrors = mirrors })
 }
 
 // SetTagMirrors creates or replaces an ImageTagMirrorSet; without arguments, it deletes the set.
 func (r *Rig) SetTagMirrors(ctx context.Context, mirrors ...configv1.ImageTagMirrors) error {
 	set := &configv1.ImageTagMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: mirrorSet}}
-	return r.makeOrDelete(ctx, set, len(mirrors) > 0, func() { set.Spec.ImageTagMirrors = mirrors })
+	return r.createOrDelete(ctx, set, len(mirrors) > 0, func() { set.Spec.ImageTagMirrors = mirrors })
 }
 
 // SetPullSecret sets the cluster's pull secret in the form .dockerconfigjson, and returns the previous one.
 func (r *Rig) SetPullSecret(ctx context.Context, content []byte) (before []byte, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: "pull-secret"}}
-	err = r.change(ctx, secret, func() {
+	err = r.updateObject(ctx, secret, func() {
 		before = secret.Data[corev1.DockerConfigJsonKey]
 		secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: content}
 	})
@@ -139,7 +139,7 @@ func (r *Rig) SetPullSecret(ctx context.Context, content []byte) (before []byte,
 func (r *Rig) SetExporterTLS(ctx context.Context, certificate, key []byte) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: exporterSecret},
 		Type: corev1.SecretTypeTLS}
-	return r.makeOrDelete(ctx, secret, len(certificate) > 0, func() {
+	return r.createOrDelete(ctx, secret, len(certificate) > 0, func() {
 		secret.Data = map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
 	})
 }
@@ -151,7 +151,7 @@ func (r *Rig) SetKubeletSettings(ctx context.Context, settings map[string]any) e
 		return fmt.Errorf("write the kubelets' settings: %w", err)
 	}
 	config := &machineconfigv1.KubeletConfig{ObjectMeta: metav1.ObjectMeta{Name: kubeletSettings}}
-	return r.makeOrDelete(ctx, config, len(settings) > 0, func() {
+	return r.createOrDelete(ctx, config, len(settings) > 0, func() {
 		config.Spec.MachineConfigPoolSelector = &metav1.LabelSelector{MatchLabels: map[string]string{workerPoolLabel: ""}}
 		config.Spec.KubeletConfig = &runtime.RawExtension{Raw: raw}
 	})
@@ -160,22 +160,22 @@ func (r *Rig) SetKubeletSettings(ctx context.Context, settings map[string]any) e
 // PausePool pauses or resumes the rollout of settings to the workers.
 func (r *Rig) PausePool(ctx context.Context, paused bool) error {
 	pool := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
-	return r.change(ctx, pool, func() { pool.Spec.Paused = paused })
+	return r.updateObject(ctx, pool, func() { pool.Spec.Paused = paused })
 }
 
 // ChangeNetwork changes the configuration of OVN-Kubernetes.
 func (r *Rig) ChangeNetwork(ctx context.Context, do func(*operatorv1.OVNKubernetesConfig)) error {
 	network := &operatorv1.Network{ObjectMeta: metav1.ObjectMeta{Name: theCluster}}
-	return r.change(ctx, network, func() { do(network.Spec.DefaultNetwork.OVNKubernetesConfig) })
+	return r.updateObject(ctx, network, func() { do(network.Spec.DefaultNetwork.OVNKubernetesConfig) })
 }
 
 func (r *Rig) setConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	return r.makeOrDelete(ctx, object, len(data) > 0, func() { object.Data = data })
+	return r.createOrDelete(ctx, object, len(data) > 0, func() { object.Data = data })
 }
 
-// change reads, changes and writes an object, and retries on conflicts.
-func (r *Rig) change(ctx context.Context, object client.Object, do func()) error {
+// updateObject reads, changes and writes an object, and retries on conflicts.
+func (r *Rig) updateObject(ctx context.Context, object client.Object, do func()) error {
 	key := client.ObjectKeyFromObject(object)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := r.Client.Get(ctx, key, object); err != nil {
@@ -190,8 +190,8 @@ func (r *Rig) change(ctx context.Context, object client.Object, do func()) error
 	return nil
 }
 
-// makeOrDelete creates or updates a desired object, and deletes an undesired one.
-func (r *Rig) makeOrDelete(ctx context.Context, object client.Object, wanted bool, fill func()) error {
+// createOrDelete creates or updates a desired object, and deletes an undesired one.
+func (r *Rig) createOrDelete(ctx context.Context, object client.Object, wanted bool, fill func()) error {
 	if !wanted {
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, object)); err != nil {
 			return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
@@ -201,7 +201,7 @@ func (r *Rig) makeOrDelete(ctx context.Context, object client.Object, wanted boo
 	fill()
 	err := r.strict.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		return r.change(ctx, object, fill)
+		return r.updateObject(ctx, object, fill)
 	}
 	if err != nil {
 		return fmt.Errorf("make %T %s: %w", object, object.GetName(), err)

@@ -5,25 +5,25 @@ import (
 	"github.com/windows-machine-config/wmco/lab/audit"
 )
 
-// Listener counts the operator's actions. Leases and watches are permanent, and do not count.
-type Listener struct {
+// ActivityMonitor counts the operator's actions. Leases and watches are permanent, and do not count.
+type ActivityMonitor struct {
 	rig         *Rig
 	log         *audit.Log
 	connections int
 }
 
-// Listen starts to listen. The control plane must write an audit log.
-func (r *Rig) Listen() (*Listener, error) {
+// MonitorActivity starts to listen. The control plane must write an audit log.
+func (r *Rig) MonitorActivity() (*ActivityMonitor, error) {
 	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{rig: r, log: log, connections: r.Connections()}, nil
+	return &ActivityMonitor{rig: r, log: log, connections: r.Connections()}, nil
 }
 
-// Heard returns the operator's requests to the API server, and the number of connections to hosts, since the previous
+// NextActivity returns the operator's requests to the API server, and the number of connections to hosts, since the previous
 // call.
-func (l *Listener) Heard() (requests []audit.Event, connections int, err error) {
+func (l *ActivityMonitor) NextActivity() (requests []audit.Event, connections int, err error) {
 	events, err := l.log.Next()
 	if err != nil {
 		return nil, 0, err

@@ -19,7 +19,7 @@ import (
 func TestStaleWatches(t *testing.T) {
 	const delay = 2 * time.Second
 	r := newRig(t, Options{Hosts: Hosts(1)})
-	ctx := within(t, 5*time.Minute)
+	ctx := newTimeoutContext(t, 5*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestStaleWatches(t *testing.T) {
 // A cache that starts on a lagging API server contains deleted objects; a request for the current state does not.
 func TestACacheOfALaggingAPIServer(t *testing.T) {
 	r := newRig(t, Options{})
-	ctx := within(t, 2*time.Minute)
+	ctx := newTimeoutContext(t, 2*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (v *vm) run(ctx context.Context, faults []*activeVMFault) {
 	for _, fault := range faults {
 		boot += fault.BootDuration
 	}
-	if !v.wait(ctx, boot) {
+	if !v.waitDuration(ctx, boot) {
 		return
 	}
 	live := v.liveLinux
@@ -44,12 +44,12 @@ func (v *vm) run(ctx context.Context, faults []*activeVMFault) {
 		live = v.liveWindows
 	}
 	if err := live(ctx); err != nil && ctx.Err() == nil {
-		v.set(func() { v.err = err })
+		v.updateLocked(func() { v.err = err })
 	}
 }
 
-// wait waits for a duration. It returns false if ctx is done.
-func (v *vm) wait(ctx context.Context, d time.Duration) bool {
+// waitDuration waits for a duration. It returns false if ctx is done.
+func (v *vm) waitDuration(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -63,8 +63,8 @@ func (v *vm) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// set changes the state of the virtual machine under the lock.
-func (v *vm) set(change func()) {
+// updateLocked changes the state of the virtual machine under the lock.
+func (v *vm) updateLocked(change func()) {
 	v.cloud.mu.Lock()
 	defer v.cloud.mu.Unlock()
 	change()
@@ -85,17 +85,17 @@ func (v *vm) liveWindows(ctx context.Context) error {
 	}, vm: v}
 	h.guest = newGuest(ctx, v, h)
 	h.address.Store(v.address)
-	defer v.scrap(h)
+	defer v.removeHost(h)
 	if err := r.bootHost(ctx, h); err != nil {
 		return err
 	}
-	v.set(func() { v.host, v.running, v.cloud.ever = h, true, append(v.cloud.ever, h) })
+	v.updateLocked(func() { v.host, v.running, v.cloud.ever = h, true, append(v.cloud.ever, h) })
 	<-ctx.Done()
 	return nil
 }
 
-// scrap removes the host with its address, name and files.
-func (v *vm) scrap(h *Host) {
+// removeHost removes the host with its address, name and files.
+func (v *vm) removeHost(h *Host) {
 	r := v.cloud.rig
 	h.close()
 	if h.Options.DNSName != "" {
@@ -121,7 +121,7 @@ func (v *vm) liveLinux(ctx context.Context) error {
 	if v.spec.Platform == platformAWS {
 		name = internalDNS(v.spec.Platform, name, v.address)
 	}
-	v.set(func() { v.running = true })
+	v.updateLocked(func() { v.running = true })
 	node := openshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID,
 		Role: ignitionRole(v.spec.UserData)}
 	return node.Run(ctx, v.cloud.clients, v.cloud.rig.options.Clock)

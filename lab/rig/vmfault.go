@@ -10,17 +10,17 @@ import (
 type VMFault struct {
 	// Machine is a pattern for the Machine's name, as in path.Match.
 	Machine string
-	// CreateFails is the platform's error when it creates the virtual machine; see machineapi.Permanent. The error
+	// CreateError is the platform's error when it creates the virtual machine; see machineapi.Permanent. The error
 	// lasts until the fault is fixed.
-	CreateFails error
+	CreateError error
 	// BootDuration is added to the duration of a boot.
 	BootDuration time.Duration
 	// UserDataDelay is added to the time until the user data has run.
 	UserDataDelay time.Duration
 	// UserDataHangs prevents the user data from completing until the fault is fixed.
 	UserDataHangs bool
-	// RefusesKey is the time during which the SSH server listens but does not accept the key yet.
-	RefusesKey time.Duration
+	// KeyRefusalDuration is the time during which the SSH server listens but does not accept the key yet.
+	KeyRefusalDuration time.Duration
 	// RefusesOnceMore makes the server refuse the operator once more after that time, and accept the key right
 	// afterwards, so that the operator notices as late as possible.
 	RefusesOnceMore bool
@@ -29,7 +29,7 @@ type VMFault struct {
 // activeVMFault is an injected fault.
 type activeVMFault struct {
 	VMFault
-	mended chan struct{}
+	cleared chan struct{}
 }
 
 // InjectVM injects a fault until the returned function is called. The fault affects virtual machines that are created
@@ -45,7 +45,7 @@ func (r *Rig) InjectVM(fault VMFault) (mend func()) {
 		defer c.mu.Unlock()
 		if i := slices.Index(c.faults, active); i >= 0 {
 			c.faults = slices.Delete(c.faults, i, i+1)
-			close(active.mended)
+			close(active.cleared)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// lookAgain is the check interval of WaitFor while no watched object changes.
-const lookAgain = 500 * time.Millisecond
+// recheckInterval is the check interval of WaitFor while no watched object changes.
+const recheckInterval = 500 * time.Millisecond
 
 // WaitFor waits until the condition holds. The condition is checked at once, after each change of an object of the
 // kind of watched, and periodically, since it may depend on other state. The reader is a cache that includes the last
@@ -40,7 +40,7 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 		return fmt.Errorf("wait for %s: watch: %w", what, err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(handler) }() // fails only after the cache has stopped
-	ticker := time.NewTicker(lookAgain)
+	ticker := time.NewTicker(recheckInterval)
 	defer ticker.Stop()
 	for {
 		ok, err := condition(ctx, r.cache)
@@ -58,7 +58,7 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 		case <-r.running.Done():
 			return fmt.Errorf("wait for %s: %w", what, context.Cause(r.running))
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; the instances:\n%s", what, context.Cause(ctx), r.describe())
+			return fmt.Errorf("wait for %s: %w; the instances:\n%s", what, context.Cause(ctx), r.describeInstances())
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string,
 	condition func(*v1alpha1.WindowsInstance) bool) error {
 	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
-			instance, err := r.instance(ctx, reader, h)
+			instance, err := r.findInstance(ctx, reader, h)
 			return err == nil && condition(instance), err
 		})
 }
@@ -98,10 +98,10 @@ func IsReady(instance *v1alpha1.WindowsInstance) bool {
 
 // Instance returns the current instance of a host from the API server; nil if there is none.
 func (r *Rig) Instance(ctx context.Context, name string) (*v1alpha1.WindowsInstance, error) {
-	return r.instance(ctx, r.Client, r.Host(name))
+	return r.findInstance(ctx, r.Client, r.Host(name))
 }
 
-func (r *Rig) instance(ctx context.Context, reader client.Reader, h *Host) (*v1alpha1.WindowsInstance, error) {
+func (r *Rig) findInstance(ctx context.Context, reader client.Reader, h *Host) (*v1alpha1.WindowsInstance, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := reader.List(ctx, &list, client.InNamespace(r.Namespace())); err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
@@ -115,8 +115,8 @@ func (r *Rig) instance(ctx context.Context, reader client.Reader, h *Host) (*v1a
 	return nil, nil
 }
 
-// describe returns the progress of each instance, for the error of a wait.
-func (r *Rig) describe() string {
+// describeInstances returns the progress of each instance, for the error of a wait.
+func (r *Rig) describeInstances() string {
 	ctx, cancel := context.WithTimeout(r.running, 10*time.Second)
 	defer cancel()
 	var list v1alpha1.WindowsInstanceList

@@ -36,22 +36,22 @@ func (r *Rig) MachineHosts() []*Host {
 	return slices.Clone(r.cloud.ever)
 }
 
-// ForgetGoneHosts drops the hosts of deleted Machines, for labs that create more hosts than memory can hold.
-func (r *Rig) ForgetGoneHosts() {
+// DropDeletedHosts drops the hosts of deleted Machines, for labs that create more hosts than memory can hold.
+func (r *Rig) DropDeletedHosts() {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
-	r.cloud.ever = slices.DeleteFunc(r.cloud.ever, r.gone)
+	r.cloud.ever = slices.DeleteFunc(r.cloud.ever, r.isGoneLocked)
 }
 
-// Gone reports whether the Machine of a host no longer exists, and the host with it.
-func (r *Rig) Gone(h *Host) bool {
+// IsGone reports whether the Machine of a host no longer exists, and the host with it.
+func (r *Rig) IsGone(h *Host) bool {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
-	return r.gone(h)
+	return r.isGoneLocked(h)
 }
 
-// gone requires the lock of the cloud.
-func (r *Rig) gone(h *Host) bool { return r.cloud.vms[h.vm.spec.ID] != h.vm }
+// isGoneLocked requires the lock of the cloud.
+func (r *Rig) isGoneLocked(h *Host) bool { return r.cloud.vms[h.vm.spec.ID] != h.vm }
 
 // MachineName returns the name of the host's Machine; "" for a BYOH host.
 func (h *Host) MachineName() string {

@@ -11,17 +11,17 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// change applies an action to the desired state, and writes windows-instances.
-func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error, error) {
+// changeListedHosts applies an action to the desired state, and writes windows-instances.
+func (l *lab) changeListedHosts(ctx context.Context, a Action) (func(context.Context) error, error) {
 	l.model.Apply(a)
 	return nil, l.list(ctx)
 }
 
-// unlist removes a host from windows-instances. The instance must exist with facts about the host: a deleted object
+// unlistHost removes a host from windows-instances. The instance must exist with facts about the host: a deleted object
 // is recreated from the list only, and has no facts of the host before the operator has connected. The instance must
 // also have the right user. An operator that was stopped may not know the user in the entry, but needs the user to
 // restore the host.
-func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
+func (l *lab) unlistHost(ctx context.Context, a Action) (func(context.Context) error, error) {
 	instance, err := l.instanceOf(ctx, a.Host)
 	if err != nil || instance == nil || instance.Spec.Username == wrongUser || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
 		return nil, err
@@ -29,10 +29,10 @@ func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error
 	if address, _ := l.Host(a.Host).Entry(); l.entries[address] != "" {
 		return nil, nil
 	}
-	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they are deleted with the node
+	if err := l.recordKubeletKeys(l.Host(a.Host)); err != nil { // they are deleted with the node
 		return nil, err
 	}
-	return l.change(ctx, a)
+	return l.changeListedHosts(ctx, a)
 }
 
 // wrongUser is a user that no host has.
@@ -73,8 +73,8 @@ func (l *lab) pauseHost(ctx context.Context, a Action) (func(context.Context) er
 		l.patchInstance(ctx, a.Host, `{"spec":{"paused":true}}`)
 }
 
-func (l *lab) reboot(ctx context.Context, a Action) (func(context.Context) error, error) {
-	return nil, l.patchNode(ctx, a.Host, annotation(v1alpha1.AnnotationRebootRequired, ""))
+func (l *lab) requestReboot(ctx context.Context, a Action) (func(context.Context) error, error) {
+	return nil, l.patchNode(ctx, a.Host, annotationPatch(v1alpha1.AnnotationRebootRequired, ""))
 }
 
 func (l *lab) patchNode(ctx context.Context, host, patch string) error {
@@ -85,8 +85,8 @@ func (l *lab) patchNode(ctx context.Context, host, patch string) error {
 	return client.IgnoreNotFound(l.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-func (l *lab) retry(ctx context.Context, a Action) (func(context.Context) error, error) {
-	return nil, l.patchInstance(ctx, a.Host, annotation(v1alpha1.AnnotationRetry, "now"))
+func (l *lab) requestRetry(ctx context.Context, a Action) (func(context.Context) error, error) {
+	return nil, l.patchInstance(ctx, a.Host, annotationPatch(v1alpha1.AnnotationRetry, "now"))
 }
 
 // deleteInstance deletes the object of a listed host. Without the list, the object would not be recreated.
@@ -107,8 +107,8 @@ func (l *lab) deleteNode(ctx context.Context, a Action) (func(context.Context) e
 	return nil, client.IgnoreNotFound(l.Client.Delete(ctx, node))
 }
 
-// cordon cordons or uncordons a Node like a user, unless the operator has cordoned the Node.
-func (l *lab) cordon(ctx context.Context, a Action) (func(context.Context) error, error) {
+// setCordon cordons or uncordons a Node like a user, unless the operator has cordoned the Node.
+func (l *lab) setCordon(ctx context.Context, a Action) (func(context.Context) error, error) {
 	node, err := l.nodeOf(ctx, a.Host)
 	if err != nil || node == nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (l *lab) cordon(ctx context.Context, a Action) (func(context.Context) error
 	return nil, nil
 }
 
-func (l *lab) set(ctx context.Context, a Action) (func(context.Context) error, error) {
+func (l *lab) setMaxPods(ctx context.Context, a Action) (func(context.Context) error, error) {
 	l.model.Apply(a)
 	return nil, l.SetKubeletSettings(ctx, map[string]any{"maxPods": a.Number})
 }
@@ -143,12 +143,12 @@ func (l *lab) rotateKey(ctx context.Context, a Action) (func(context.Context) er
 // machineSet is the only MachineSet in labs with the Machine API.
 const machineSet = "windows"
 
-func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error, error) {
+func (l *lab) scaleMachines(ctx context.Context, a Action) (func(context.Context) error, error) {
 	if l.shape.Machines == 0 {
 		return nil, nil
 	}
 	for _, h := range l.MachineHosts() {
-		if err := l.rememberKubeletKeys(h); err != nil { // some hosts may be deleted
+		if err := l.recordKubeletKeys(h); err != nil { // some hosts may be deleted
 			return nil, err
 		}
 	}
@@ -156,13 +156,13 @@ func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error,
 	return nil, l.Scale(ctx, machineSet, int32(a.Number))
 }
 
-// await waits until the desired state is reached or the time has passed: something may block the progress.
-func (l *lab) await(ctx context.Context, a Action) (func(context.Context) error, error) {
+// awaitDesiredState waits until the desired state is reached or the time has passed: something may block the progress.
+func (l *lab) awaitDesiredState(ctx context.Context, a Action) (func(context.Context) error, error) {
 	for until := time.Now().Add(a.For); time.Now().Before(until); {
-		if missing, _, err := l.missing(ctx); err != nil || len(missing) == 0 {
+		if missing, _, err := l.findMissing(ctx); err != nil || len(missing) == 0 {
 			return nil, err
 		}
-		if err := l.wait(ctx, 2*tick); err != nil {
+		if err := l.waitPause(ctx, 2*tick); err != nil {
 			return nil, err
 		}
 	}

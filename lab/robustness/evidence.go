@@ -24,7 +24,7 @@ const (
 	kindPod      = "Pod"
 )
 
-func followed(namespace string) []*rig.FollowedKind {
+func followedKinds(namespace string) []*rig.FollowedKind {
 	in := []client.ListOption{client.InNamespace(namespace)}
 	return []*rig.FollowedKind{
 		{Name: kindNode, List: func() client.ObjectList { return &corev1.NodeList{} }},
@@ -45,10 +45,10 @@ type Evidence struct {
 	// Restarts are the requested restarts of Windows.
 	Restarts []Restart
 	// Verbs are the agent commands that operators have run on hosts, and Disturbances the effects on pods.
-	Verbs        []Verb
-	Disturbances []Disturbance
-	// Mended is the revision when all faults have ended; afterwards administrators only fix the consequences.
-	Mended uint64
+	Verbs          []Verb
+	PodDisruptions []PodDisruption
+	// FaultsEnd is the revision when all faults have ended; afterwards administrators only fix the consequences.
+	FaultsEnd uint64
 	// Operator is the user name of the operator.
 	Operator string
 	// Hosts are the hosts by the name of their Node.
@@ -81,19 +81,19 @@ var rules = []struct {
 	sentence string
 	broken   func(Evidence) []string
 }{
-	{"no more nodes are disturbed than the policy allows", (Evidence).tooMany},
-	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungated},
+	{"no more nodes are disturbed than the policy allows", (Evidence).excessDisruptions},
+	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungatedCordons},
 	{"a host in service restarts only with an entry in the policy's status", (Evidence).restartedUngated},
 	{"no pod lives through the restart of a node that was to be drained", (Evidence).restartedUndrained},
-	{"no verb disturbs pods that can be evicted on a node in service, unless the drain has timed out", (Evidence).disturbedUndrained},
-	{"verbs of one operator do not overlap on a host", (Evidence).overlapping},
+	{"no verb disturbs pods that can be evicted on a node in service, unless the drain has timed out", (Evidence).undrainedDisruptions},
+	{"verbs of one operator do not overlap on a host", (Evidence).overlappingVerbs},
 	{"a name is confirmed for one instance at a time", (Evidence).namedTwice},
 	{"a pinned host key is one of the host's", (Evidence).foreignHostKeys},
 	{"a changed host key is taken only when an administrator has accepted it", (Evidence).unacceptedHostKeys},
 	{"a certificate has names and addresses of its host only", (Evidence).foreignCertificates},
-	{"an instance that is not Ready has a reason and a next action", (Evidence).speechless},
+	{"an instance that is not Ready has a reason and a next action", (Evidence).missingMessages},
 	{"the operator writes to no Node of another", (Evidence).foreignNodes},
-	{"an instance does not lose Ready again and again while nobody does anything", (Evidence).flaps},
+	{"an instance does not lose Ready again and again while nobody does anything", (Evidence).readyLosses},
 }
 
 // Judge returns the violations, at most three for each rule.
@@ -122,8 +122,8 @@ func newState() *state {
 	return &state{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, instances: map[string]*v1alpha1.WindowsInstance{}}
 }
 
-// replay calls visit with each change and the state before the change.
-func (e Evidence) replay(visit func(before *state, c rig.Change)) {
+// replayChanges calls visit with each change and the state before the change.
+func (e Evidence) replayChanges(visit func(before *state, c rig.Change)) {
 	s := newState()
 	for _, c := range e.Changes {
 		visit(s, c)
@@ -131,9 +131,9 @@ func (e Evidence) replay(visit func(before *state, c rig.Change)) {
 	}
 }
 
-// during calls look with each state that existed at any moment in the interval, both ends included. This also covers
+// visitStates calls look with each state that existed at any moment in the interval, both ends included. This also covers
 // a state that began long before, or that was the last one.
-func (e Evidence) during(from, to time.Time, look func(*state)) {
+func (e Evidence) visitStates(from, to time.Time, look func(*state)) {
 	s := newState()
 	for i, c := range e.Changes {
 		if c.At.After(to) {
@@ -169,8 +169,8 @@ func (s *state) apply(c rig.Change) {
 	}
 }
 
-// lives reports whether the instance of an entry still exists, and was not recreated.
-func (s *state) lives(d v1alpha1.Disruption) bool {
+// hasInstance reports whether the instance of an entry still exists, and was not recreated.
+func (s *state) hasInstance(d v1alpha1.Disruption) bool {
 	for _, instance := range s.instances {
 		if instance.UID == d.InstanceUID {
 			return true
@@ -184,6 +184,6 @@ func (s *state) hasEntry(node string) bool {
 	return s.policy != nil && slices.ContainsFunc(s.policy.Status.Disruptions, func(d v1alpha1.Disruption) bool { return d.Node == node })
 }
 
-func at(c rig.Change) string {
+func formatPosition(c rig.Change) string {
 	return fmt.Sprintf("revision %d, %s", c.Revision, c.At.UTC().Format("15:04:05.000"))
 }

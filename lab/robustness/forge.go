@@ -23,10 +23,10 @@ import (
 // nodeUser is the prefix of the user names of kubelets.
 const nodeUser = "system:node:"
 
-// forge requests a certificate as the kubelet of a host, with a name that the host does not own.
-func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error, error) {
+// forgeRequest requests a certificate as the kubelet of a host, with a name that the host does not own.
+func (l *lab) forgeRequest(ctx context.Context, a Action) (func(context.Context) error, error) {
 	user := nodeUser + l.Host(a.Host).NodeName()
-	spec, err := forged(l.Host(a.Host).NodeName(), a.Text)
+	spec, err := newForgedRequest(l.Host(a.Host).NodeName(), a.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error,
 	return nil, err
 }
 
-// forged creates the request of a node for a name: a client certificate with the user name of a node, or else a
+// newForgedRequest creates the request of a node for a name: a client certificate with the user name of a node, or else a
 // serving certificate with an address, a URI or a DNS name.
-func forged(node, name string) (spec certificatesv1.CertificateSigningRequestSpec, err error) {
+func newForgedRequest(node, name string) (spec certificatesv1.CertificateSigningRequestSpec, err error) {
 	request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: nodeUser + node, Organization: []string{"system:nodes"}}}
 	spec.SignerName = certificatesv1.KubeletServingSignerName
 	spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}

@@ -16,61 +16,63 @@ type kind struct {
 
 // kinds are all kinds of actions.
 var kinds = map[Kind]kind{
-	ListHost:   {6, func(g *generator) (Action, bool) { return g.on(g.model.unlisted(g.shape)) }},
-	UnlistHost: {5, func(g *generator) (Action, bool) { return g.on(g.spare()) }},
-	WrongEntry: {2, func(g *generator) (Action, bool) { return g.during(g.on(g.model.listed(g.shape))) }},
+	ListHost:   {6, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.unlistedHosts(g.shape)) }},
+	UnlistHost: {5, func(g *generator) (Action, bool) { return g.actionOnHost(g.spareHosts()) }},
+	WrongEntry: {2, func(g *generator) (Action, bool) { return g.withDuration(g.actionOnHost(g.model.listedHosts(g.shape))) }},
 	InvalidEntry: {1, func(g *generator) (Action, bool) {
-		return g.during(Action{Text: pick(g, "10.0.0", "-x.example.com", "10.9.0.999", "1.2.3.4.5", "a..b")}, true)
+		return g.withDuration(Action{Text: pickRandom(g, "10.0.0", "-x.example.com", "10.9.0.999", "1.2.3.4.5", "a..b")}, true)
 	}},
-	PauseHost:      {2, func(g *generator) (Action, bool) { return g.during(g.on(g.model.listed(g.shape))) }},
-	PausePolicy:    {1, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	PauseHost:      {2, func(g *generator) (Action, bool) { return g.withDuration(g.actionOnHost(g.model.listedHosts(g.shape))) }},
+	PausePolicy:    {1, func(g *generator) (Action, bool) { return g.withDuration(Action{}, true) }},
 	MaxUnavailable: {2, func(g *generator) (Action, bool) { return Action{Number: 1 + g.random.IntN(2)}, true }},
-	Reboot:         {3, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
-	Retry:          {1, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
-	DeleteInstance: {2, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
-	DeleteNode:     {2, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
-	Cordon:         {1, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
-	Uncordon:       {1, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	Reboot:         {3, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.listedHosts(g.shape)) }},
+	Retry:          {1, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.listedHosts(g.shape)) }},
+	DeleteInstance: {2, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.listedHosts(g.shape)) }},
+	DeleteNode:     {2, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.listedHosts(g.shape)) }},
+	Cordon:         {1, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.listedHosts(g.shape)) }},
+	Uncordon:       {1, func(g *generator) (Action, bool) { return g.actionOnHost(g.model.listedHosts(g.shape)) }},
 	Setting:        {3, func(g *generator) (Action, bool) { return Action{Number: 100 + g.random.IntN(20)}, true }},
 	RotateKey:      {1, func(g *generator) (Action, bool) { return Action{}, !g.model.Rotated }},
 	Release: {3, func(g *generator) (Action, bool) {
 		return Action{Number: g.model.Release + 1}, g.model.Release+1 < g.shape.Releases
 	}},
 	Scale:    {5, func(g *generator) (Action, bool) { return Action{Number: g.random.IntN(3)}, g.shape.Machines > 0 }},
-	KeepPods: {4, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	Await:    {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
-
-	KillOperator: {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	StopOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	StaleStart: {6, func(g *generator) (Action, bool) { // long enough for a start and the first actions
-		return Action{For: g.between(3*time.Second, 12*time.Second), Resource: g.resource(), Number: 1 + g.random.IntN(8)}, true
+	KeepPods: {4, func(g *generator) (Action, bool) { return g.withDuration(Action{}, true) }},
+	Await: {4, func(g *generator) (Action, bool) {
+		return Action{For: g.randomDuration(5*time.Second, 40*time.Second)}, true
 	}},
-	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
+
+	KillOperator: {8, func(g *generator) (Action, bool) { return g.withDuration(Action{}, true) }},
+	StopOperator: {3, func(g *generator) (Action, bool) { return g.withDuration(Action{}, true) }},
+	StaleStart: {6, func(g *generator) (Action, bool) { // long enough for a start and the first actions
+		return Action{For: g.randomDuration(3*time.Second, 12*time.Second), Resource: g.randomResource(), Number: 1 + g.random.IntN(8)}, true
+	}},
+	SecondOperator: {3, func(g *generator) (Action, bool) { return g.withDuration(Action{Number: g.random.IntN(2)}, true) }},
 	RestartAPI:     {1, func(*generator) (Action, bool) { return Action{}, true }},
-	CutAPI:         {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	DelayWatches:   {3, func(g *generator) (Action, bool) { return g.ofAPI(200 + g.random.IntN(3000)) }},
-	HoldWatches:    {4, func(g *generator) (Action, bool) { return g.ofAPI(0) }},
-	BreakWatches:   {1, func(g *generator) (Action, bool) { return Action{Resource: g.resource()}, true }},
-	FailRequests:   {3, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
-	Conflicts:      {3, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
-	LoseAnswers:    {4, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
+	CutAPI:         {2, func(g *generator) (Action, bool) { return g.withDuration(Action{}, true) }},
+	DelayWatches:   {3, func(g *generator) (Action, bool) { return g.apiAction(200 + g.random.IntN(3000)) }},
+	HoldWatches:    {4, func(g *generator) (Action, bool) { return g.apiAction(0) }},
+	BreakWatches:   {1, func(g *generator) (Action, bool) { return Action{Resource: g.randomResource()}, true }},
+	FailRequests:   {3, func(g *generator) (Action, bool) { return g.apiAction(1 + g.random.IntN(3)) }},
+	Conflicts:      {3, func(g *generator) (Action, bool) { return g.apiAction(1 + g.random.IntN(3)) }},
+	LoseAnswers:    {4, func(g *generator) (Action, bool) { return g.apiAction(1 + g.random.IntN(3)) }},
 	HostFault:      {10, (*generator).hostFault},
-	PowerOff:       {3, func(g *generator) (Action, bool) { return g.during(g.on(g.any())) }},
+	PowerOff:       {3, func(g *generator) (Action, bool) { return g.withDuration(g.actionOnHost(g.allHosts())) }},
 	CrashService: {2, func(g *generator) (Action, bool) {
-		a, ok := g.on(append(g.model.listed(g.shape), g.machine()...))
-		a.Text = pick(g, "kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "windows-instance-config-daemon")
+		a, ok := g.actionOnHost(append(g.model.listedHosts(g.shape), g.machineHosts()...))
+		a.Text = pickRandom(g, "kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "windows-instance-config-daemon")
 		return a, ok
 	}},
 	WrongClock: {1, func(g *generator) (Action, bool) {
-		a, ok := g.during(g.on(g.any()))
-		a.Number = pick(g, -7200, -600, 600, 7200)
+		a, ok := g.withDuration(g.actionOnHost(g.allHosts()))
+		a.Number = pickRandom(g, -7200, -600, 600, 7200)
 		return a, ok
 	}},
-	MoveHost:  {1, func(g *generator) (Action, bool) { return g.on(g.shape.Named) }},
-	Reinstall: {1, func(g *generator) (Action, bool) { return g.on(g.shape.Hosts) }},
+	MoveHost:  {1, func(g *generator) (Action, bool) { return g.actionOnHost(g.shape.Named) }},
+	Reinstall: {1, func(g *generator) (Action, bool) { return g.actionOnHost(g.shape.Hosts) }},
 	ForgeRequest: {2, func(g *generator) (Action, bool) {
-		a, ok := g.on(g.model.listed(g.shape))
-		a.Text = pick(g, append([]string{"printer.example.com", "master-0", "kubernetes.default.svc",
+		a, ok := g.actionOnHost(g.model.listedHosts(g.shape))
+		a.Text = pickRandom(g, append([]string{"printer.example.com", "master-0", "kubernetes.default.svc",
 			"api-int.lab.example.com", "10.9.0.250", "spiffe://lab.example.com/printer", nodeUser + "master-0"}, g.shape.Hosts...)...)
 		return a, ok && a.Text != a.Host
 	}},
@@ -103,12 +105,12 @@ func Generate(seed uint64, shape Shape) Script {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), shape: shape, model: NewModel(shape)} //nolint:gosec // a seed is to give the same each time
 	var actions []Action
 	for len(actions) < shape.Actions {
-		chosen := g.kind()
+		chosen := g.nextKind()
 		a, ok := kinds[chosen].choose(g)
 		if !ok {
 			continue
 		}
-		a.Kind, a.Pause = chosen, g.between(50*time.Millisecond, 1500*time.Millisecond)
+		a.Kind, a.Pause = chosen, g.randomDuration(50*time.Millisecond, 1500*time.Millisecond)
 		g.model.Apply(a)
 		actions = append(actions, a)
 		if follow := together[chosen]; len(follow) > 0 && g.random.IntN(2) == 0 {
@@ -120,7 +122,7 @@ func Generate(seed uint64, shape Shape) Script {
 	return Script{Shape: shape, Actions: actions}
 }
 
-func (g *generator) kind() Kind {
+func (g *generator) nextKind() Kind {
 	if len(g.next) > 0 {
 		chosen := g.next[0]
 		g.next = g.next[1:]
@@ -139,55 +141,55 @@ func (g *generator) kind() Kind {
 	return order[0]
 }
 
-func (g *generator) between(least, most time.Duration) time.Duration {
+func (g *generator) randomDuration(least, most time.Duration) time.Duration {
 	return (least + time.Duration(g.random.Int64N(int64(most-least)))).Round(time.Millisecond)
 }
 
-func pick[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from))] }
+func pickRandom[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from))] }
 
-// on chooses a host.
-func (g *generator) on(hosts []string) (Action, bool) {
+// actionOnHost chooses a host.
+func (g *generator) actionOnHost(hosts []string) (Action, bool) {
 	if len(hosts) == 0 {
 		return Action{}, false
 	}
-	return Action{Host: pick(g, hosts...)}, true
+	return Action{Host: pickRandom(g, hosts...)}, true
 }
 
-// spare returns the listed hosts if at least two are listed.
-func (g *generator) spare() []string {
-	if hosts := g.model.listed(g.shape); len(hosts) > 1 {
+// spareHosts returns the listed hosts if at least two are listed.
+func (g *generator) spareHosts() []string {
+	if hosts := g.model.listedHosts(g.shape); len(hosts) > 1 {
 		return hosts
 	}
 	return nil
 }
 
-// machine returns the host of a Machine, if there is one.
-func (g *generator) machine() []string {
+// machineHosts returns the host of a Machine, if there is one.
+func (g *generator) machineHosts() []string {
 	if g.model.Machines == 0 {
 		return nil
 	}
 	return []string{youngestMachine}
 }
 
-// any returns all hosts.
-func (g *generator) any() []string { return append(g.machine(), g.shape.Hosts...) }
+// allHosts returns all hosts.
+func (g *generator) allHosts() []string { return append(g.machineHosts(), g.shape.Hosts...) }
 
-// during sets a duration.
-func (g *generator) during(a Action, ok bool) (Action, bool) {
-	a.For = g.between(200*time.Millisecond, 8*time.Second)
+// withDuration sets a duration.
+func (g *generator) withDuration(a Action, ok bool) (Action, bool) {
+	a.For = g.randomDuration(200*time.Millisecond, 8*time.Second)
 	return a, ok
 }
 
-func (g *generator) resource() string { return pick(g, resources...) }
+func (g *generator) randomResource() string { return pickRandom(g, resources...) }
 
-func (g *generator) ofAPI(number int) (Action, bool) {
-	return g.during(Action{Resource: g.resource(), Number: number}, true)
+func (g *generator) apiAction(number int) (Action, bool) {
+	return g.withDuration(Action{Resource: g.randomResource(), Number: number}, true)
 }
 
 // hostFault chooses a fault of a host, with parameters that the host recovers from after the fault.
 func (g *generator) hostFault() (Action, bool) {
-	a, ok := g.during(g.on(g.any()))
-	fault := pick(g, winhost.AllFaults()...)
+	a, ok := g.withDuration(g.actionOnHost(g.allHosts()))
+	fault := pickRandom(g, winhost.AllFaults()...)
 	a.Text, a.Number = string(fault), int(fault.Example().Bytes)
 	if fault == winhost.CutAfterBytes {
 		a.Number = g.random.IntN(2 << 20)

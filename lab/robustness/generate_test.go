@@ -138,10 +138,10 @@ func TestAShrunkRunRepeatsARuleOfTheFirst(t *testing.T) {
 		}
 		return r
 	}
-	if !broke("b", "c").Repeats(broke("a", "b")) {
+	if !broke("b", "c").HasSameViolation(broke("a", "b")) {
 		t.Error("b was broken again")
 	}
-	if broke("c").Repeats(broke("a", "b")) || broke().Repeats(broke("a")) {
+	if broke("c").HasSameViolation(broke("a", "b")) || broke().HasSameViolation(broke("a")) {
 		t.Error("another bug counts as the first one")
 	}
 }

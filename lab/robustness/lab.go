@@ -33,8 +33,8 @@ import (
 type Options struct {
 	// Releases are the operator's releases in order; at least as many as a shape has.
 	Releases []rig.Release
-	// Limit is the timeout for reaching the desired state at the end; Quiet is the required silence afterwards.
-	Limit, Quiet time.Duration
+	// Timeout is the timeout for reaching the desired state at the end; Quiet is the required silence afterwards.
+	Timeout, QuietPeriod time.Duration
 	// Progress receives the actions, one line each.
 	Progress func(format string, arguments ...any)
 }
@@ -60,7 +60,7 @@ type lab struct {
 	revisions []string               // of the API server's store, before each action
 	hosts     map[string]*hostRecord // by computer name
 	moved     int
-	mended    uint64 // the revision when all faults have ended
+	faultsEnd uint64 // the revision when all faults have ended
 }
 
 // hostRecord holds the facts of the harness about a host.
@@ -68,9 +68,9 @@ type hostRecord struct {
 	Host
 	machines []*fake.Machine // all machines of this host, the current one last
 	before   fake.Snapshot   // of the current machine, before it was first listed
-	// newKey is true if the host has presented a new host key, which the administrator accepts. otherKey is true if
+	// newKey is true if the host has presented a new host key, which the administrator accepts. keyUnknown is true if
 	// the old or the new key is not known.
-	newKey, otherKey bool
+	newKey, keyUnknown bool
 	// poweredOff is true if the current machine was powered off. instanceDeleted is true if an administrator has
 	// deleted an instance of the host.
 	poweredOff, instanceDeleted bool
@@ -83,13 +83,13 @@ type logbook struct {
 	text bytes.Buffer
 }
 
-func (b *logbook) add(prefix, arguments string) {
+func (b *logbook) appendLine(prefix, arguments string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.WriteString(prefix + " " + arguments + "\n")
 }
 
-func (b *logbook) all() []byte {
+func (b *logbook) copyText() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bytes.Clone(b.text.Bytes())
@@ -105,7 +105,7 @@ const failureDeadline = 5 * time.Minute
 func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop func() error, err error) {
 	fast, stopClock := rig.FastClock()
 	l = &lab{options: options, shape: shape, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(shape),
-		connections: &connections{clock: fast, made: map[string][]*connected{}},
+		connections: &connections{clock: fast, byClientAddress: map[string][]*connected{}},
 		entries:     map[string]string{}, hosts: map[string]*hostRecord{}}
 	platform := ""
 	if shape.Machines > 0 {
@@ -116,7 +116,7 @@ func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop fun
 		ControlPlane: cluster.Options{APIIntURL: "https://127.0.0.1", Audit: true, NodeGracePeriod: 20 * time.Second, Platform: platform},
 		MachineAPI:   platform != "",
 		PayloadDir:   options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
-		Log: funcr.New(l.log.add, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000", Verbosity: verbosity}),
+		Log: funcr.New(l.log.appendLine, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000", Verbosity: verbosity}),
 	})
 	if err != nil {
 		stopClock()
@@ -129,7 +129,7 @@ func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop fun
 		defer stopClock() // stopping goroutines may wait for the clock
 		return l.Close()
 	}
-	if err := l.install(ctx); err != nil {
+	if err := l.setUpCluster(ctx); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	return l, stop, nil
@@ -148,10 +148,10 @@ func hostOptions(shape Shape) (hosts []rig.HostOptions) {
 	return hosts
 }
 
-func (l *lab) install(ctx context.Context) error {
+func (l *lab) setUpCluster(ctx context.Context) error {
 	for _, h := range l.Hosts() {
 		l.hosts[h.Options.Name] = &hostRecord{}
-		if err := l.remember(h); err != nil {
+		if err := l.recordHost(h); err != nil {
 			return err
 		}
 	}
@@ -166,10 +166,10 @@ func (l *lab) install(ctx context.Context) error {
 	if l.proxy, l.through, err = l.Proxy(); err != nil {
 		return err
 	}
-	if l.history, err = l.Follow(ctx, followed(l.Namespace())...); err != nil {
+	if l.history, err = l.Follow(ctx, followedKinds(l.Namespace())...); err != nil {
 		return err
 	}
-	if err := l.deploy(ctx); err != nil {
+	if err := l.deployWorkload(ctx); err != nil {
 		return err
 	}
 	policy := &v1alpha1.WindowsDisruptionPolicy{
@@ -195,8 +195,8 @@ func (l *lab) install(ctx context.Context) error {
 // allHosts returns all current and former hosts.
 func (l *lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
-// remember records the current state of a host as the state to restore after a removal.
-func (l *lab) remember(h *rig.Host) error {
+// recordHost records the current state of a host as the state to restore after a removal.
+func (l *lab) recordHost(h *rig.Host) error {
 	key, err := h.HostKey()
 	if err != nil {
 		return fmt.Errorf("read the host key of %s: %w", h.Options.Name, err)
@@ -216,7 +216,7 @@ func (l *lab) remember(h *rig.Host) error {
 // list writes the entries of the model to windows-instances.
 func (l *lab) list(ctx context.Context) error {
 	entries := map[string]string{}
-	for _, name := range l.model.listed(l.shape) {
+	for _, name := range l.model.listedHosts(l.shape) {
 		address, value := l.Host(name).Entry()
 		entries[address] = value
 	}
@@ -246,11 +246,11 @@ func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
 	return node, err
 }
 
-// release returns the desired release of the operator.
-func (l *lab) release() rig.Release { return l.options.Releases[l.model.Release] }
+// desiredRelease returns the desired release of the operator.
+func (l *lab) desiredRelease() rig.Release { return l.options.Releases[l.model.Release] }
 
 // lastLines returns the end of the operator's log.
 func (l *lab) lastLines(n int) string {
-	lines := strings.Split(string(l.log.all()), "\n")
+	lines := strings.Split(string(l.log.copyText()), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

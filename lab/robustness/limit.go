@@ -15,17 +15,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// tooMany checks each new entry in the policy's status: together with this entry, all counting entries must be within
+// excessDisruptions checks each new entry in the policy's status: together with this entry, all counting entries must be within
 // the limit of the same object. An entry counts until its Node is schedulable again, even if the entry has ended
 // before.
-func (e Evidence) tooMany() (broken []string) {
+func (e Evidence) excessDisruptions() (broken []string) {
 	early := map[types.UID]v1alpha1.Disruption{}
-	e.replay(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c rig.Change) {
 		policy, ok := c.Object.(*v1alpha1.WindowsDisruptionPolicy)
 		if !ok {
 			return
 		}
-		before.noteEarly(early, policy)
+		before.recordEarlyEnds(early, policy)
 		settings, err := disruptionpolicy.Parse(policy.Spec)
 		if err != nil {
 			return
@@ -36,9 +36,9 @@ func (e Evidence) tooMany() (broken []string) {
 			}) {
 				continue
 			}
-			counting := before.counting(d.Since.Time, settings.FailureDeadline, policy, early)
+			counting := before.countedDisruptions(d.Since.Time, settings.FailureDeadline, policy, early)
 			if limit := settings.MaxUnavailable.Of(len(before.instances)); len(counting) > limit {
-				broken = append(broken, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", at(c),
+				broken = append(broken, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", formatPosition(c),
 					strings.Join(counting, ", "), limit))
 			}
 		}
@@ -46,25 +46,25 @@ func (e Evidence) tooMany() (broken []string) {
 	return broken
 }
 
-// counting returns the names of the disrupted nodes at a time.
-func (s *state) counting(now time.Time, deadline time.Duration, policy *v1alpha1.WindowsDisruptionPolicy,
+// countedDisruptions returns the names of the disrupted nodes at a time.
+func (s *state) countedDisruptions(now time.Time, deadline time.Duration, policy *v1alpha1.WindowsDisruptionPolicy,
 	early map[types.UID]v1alpha1.Disruption) (names []string) {
 	for _, d := range policy.Status.Disruptions {
-		if now.Sub(d.Since.Time) < deadline && s.lives(d) {
+		if now.Sub(d.Since.Time) < deadline && s.hasInstance(d) {
 			names = append(names, fmt.Sprintf("%s (%s)", d.Instance, d.Cause))
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(early)) {
-		if d := early[uid]; now.Sub(d.Since.Time) < deadline && s.leftUnschedulable(d) {
+		if d := early[uid]; now.Sub(d.Since.Time) < deadline && s.isLeftCordoned(d) {
 			names = append(names, fmt.Sprintf("%s (%s, whose entry has ended before)", d.Instance, d.Cause))
 		}
 	}
 	return names
 }
 
-// noteEarly records the entries that end before their nodes are in service again. A node that is being removed is not
+// recordEarlyEnds records the entries that end before their nodes are in service again. A node that is being removed is not
 // recorded: its entry may end.
-func (s *state) noteEarly(early map[types.UID]v1alpha1.Disruption, policy *v1alpha1.WindowsDisruptionPolicy) {
+func (s *state) recordEarlyEnds(early map[types.UID]v1alpha1.Disruption, policy *v1alpha1.WindowsDisruptionPolicy) {
 	for _, d := range policy.Status.Disruptions {
 		delete(early, d.InstanceUID)
 	}
@@ -72,7 +72,7 @@ func (s *state) noteEarly(early map[types.UID]v1alpha1.Disruption, policy *v1alp
 		return
 	}
 	for _, d := range s.policy.Status.Disruptions {
-		if s.leftUnschedulable(d) && !slices.ContainsFunc(policy.Status.Disruptions, func(other v1alpha1.Disruption) bool {
+		if s.isLeftCordoned(d) && !slices.ContainsFunc(policy.Status.Disruptions, func(other v1alpha1.Disruption) bool {
 			return other.InstanceUID == d.InstanceUID
 		}) {
 			early[d.InstanceUID] = d
@@ -80,10 +80,10 @@ func (s *state) noteEarly(early map[types.UID]v1alpha1.Disruption, policy *v1alp
 	}
 }
 
-// leftUnschedulable reports whether the Node of an entry is desired and still cordoned by the operator.
-func (s *state) leftUnschedulable(d v1alpha1.Disruption) bool {
+// isLeftCordoned reports whether the Node of an entry is desired and still cordoned by the operator.
+func (s *state) isLeftCordoned(d v1alpha1.Disruption) bool {
 	node := s.nodes["/"+d.Node]
-	if node == nil || !cordonedByOperator(node) {
+	if node == nil || !isCordonedByOperator(node) {
 		return false
 	}
 	for _, instance := range s.instances {
@@ -94,7 +94,7 @@ func (s *state) leftUnschedulable(d v1alpha1.Disruption) bool {
 	return false
 }
 
-func cordonedByOperator(node *corev1.Node) bool {
+func isCordonedByOperator(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable
 }

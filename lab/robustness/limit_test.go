@@ -11,27 +11,27 @@ import (
 
 func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
 	const rule = "no more nodes are disturbed than the policy allows"
-	a, b := entry("a", 0), entry("b", time.Minute)
-	history(instance("a"), instance("b"), policy(1, a), policy(1, a, b)).expect(t, rule, 1)
-	history(instance("a"), instance("b"), policy(1, a), policy(1), policy(1, b)).expect(t, rule, 0)
-	history(instance("a"), instance("b"), policy(2, a, b), policy(1, a, b)).expect(t, rule, 0)                  // lowered afterward
-	history(instance("a"), instance("b"), policy(1, a), policy(1, a, entry("b", time.Hour))).expect(t, rule, 0) // a has failed by then
-	history(instance("b"), policy(1, a, b)).expect(t, rule, 0)                                                  // without an instance, an entry no longer counts
+	a, b := newDisruption("a", 0), newDisruption("b", time.Minute)
+	newHistory(newInstance("a"), newInstance("b"), newPolicy(1, a), newPolicy(1, a, b)).expectViolations(t, rule, 1)
+	newHistory(newInstance("a"), newInstance("b"), newPolicy(1, a), newPolicy(1), newPolicy(1, b)).expectViolations(t, rule, 0)
+	newHistory(newInstance("a"), newInstance("b"), newPolicy(2, a, b), newPolicy(1, a, b)).expectViolations(t, rule, 0)                          // lowered afterward
+	newHistory(newInstance("a"), newInstance("b"), newPolicy(1, a), newPolicy(1, a, newDisruption("b", time.Hour))).expectViolations(t, rule, 0) // a has failed by then
+	newHistory(newInstance("b"), newPolicy(1, a, b)).expectViolations(t, rule, 0)                                                                // without an instance, an entry no longer counts
 }
 
 func TestAnEntryThatEndsBeforeItsNodeIsInServiceCounts(t *testing.T) {
 	const rule = "no more nodes are disturbed than the policy allows"
 	stays := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateNode }
 	goes := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
-	a, b := entry("a", 0), entry("b", time.Minute)
-	begun := []client.Object{instance("a", stays), instance("b", stays), node("a"), node("b"), policy(1, a), node("a", cordoned)}
-	then := func(more ...client.Object) past { return history(append(begun[:len(begun):len(begun)], more...)...) }
-	then(policy(1), policy(1, b)).expect(t, rule, 1)
-	then(policy(1, b)).expect(t, rule, 1) // in one write
-	then(node("a"), policy(1), policy(1, b)).expect(t, rule, 0)
-	then(policy(1), node("a"), policy(1, b)).expect(t, rule, 0)
-	then(policy(1), policy(1, entry("a", time.Minute))).expect(t, rule, 0) // it has an entry again
-	then(policy(1), policy(1, entry("b", time.Hour))).expect(t, rule, 0)   // it has failed by then
-	then(instance("a", goes), policy(1), policy(1, b)).expect(t, rule, 0)  // it is being removed
-	then(policy(2), policy(2, b)).expect(t, rule, 0)
+	a, b := newDisruption("a", 0), newDisruption("b", time.Minute)
+	begun := []client.Object{newInstance("a", stays), newInstance("b", stays), newNode("a"), newNode("b"), newPolicy(1, a), newNode("a", setCordoned)}
+	then := func(more ...client.Object) past { return newHistory(append(begun[:len(begun):len(begun)], more...)...) }
+	then(newPolicy(1), newPolicy(1, b)).expectViolations(t, rule, 1)
+	then(newPolicy(1, b)).expectViolations(t, rule, 1) // in one write
+	then(newNode("a"), newPolicy(1), newPolicy(1, b)).expectViolations(t, rule, 0)
+	then(newPolicy(1), newNode("a"), newPolicy(1, b)).expectViolations(t, rule, 0)
+	then(newPolicy(1), newPolicy(1, newDisruption("a", time.Minute))).expectViolations(t, rule, 0) // it has an entry again
+	then(newPolicy(1), newPolicy(1, newDisruption("b", time.Hour))).expectViolations(t, rule, 0)   // it has failed by then
+	then(newInstance("a", goes), newPolicy(1), newPolicy(1, b)).expectViolations(t, rule, 0)       // it is being removed
+	then(newPolicy(2), newPolicy(2, b)).expectViolations(t, rule, 0)
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Wanted is the desired state at the end.
-type Wanted struct {
+// DesiredState is the desired state at the end.
+type DesiredState struct {
 	// Listed and Unlisted are the hosts.
-	Listed, Unlisted []WantedHost
+	Listed, Unlisted []DesiredHost
 	// Machines is the desired number of Machines.
 	Machines int
 	// Version is the operator's version, and KeyHash the hash of the SSH key.
 	Version, KeyHash string
 }
 
-// WantedHost is a host by the names of its Node and its entry.
-type WantedHost struct {
+// DesiredHost is a host by the names of its Node and its entry.
+type DesiredHost struct {
 	Node, Address string
 	// Cordoned is the UID of the Node that the user has cordoned: another Node of the same name is schedulable.
 	Cordoned types.UID
@@ -34,8 +34,8 @@ type WantedHost struct {
 	Impostor bool
 }
 
-// There is the state of the API server at the end.
-type There struct {
+// CurrentState is the state of the API server at the end.
+type CurrentState struct {
 	Nodes     []corev1.Node
 	Machines  []machinev1.Machine
 	Instances []v1alpha1.WindowsInstance
@@ -43,12 +43,12 @@ type There struct {
 	Policy    v1alpha1.WindowsDisruptionPolicy
 }
 
-// wanted returns the desired state of the model.
-func (l *lab) wanted() Wanted {
-	w := Wanted{Machines: l.model.Machines, Version: l.release().Version, KeyHash: l.KeyHash()}
+// desiredState returns the desired state of the model.
+func (l *lab) desiredState() DesiredState {
+	w := DesiredState{Machines: l.model.Machines, Version: l.desiredRelease().Version, KeyHash: l.KeyHash()}
 	for _, h := range l.Hosts() {
 		address, _ := h.Entry()
-		host := WantedHost{Node: h.NodeName(), Address: address, Cordoned: l.hosts[h.Options.Name].cordoned,
+		host := DesiredHost{Node: h.NodeName(), Address: address, Cordoned: l.hosts[h.Options.Name].cordoned,
 			Impostor: h.Options.Name == l.shape.Impostor}
 		if l.model.Listed[h.Options.Name] {
 			w.Listed = append(w.Listed, host)
@@ -60,7 +60,7 @@ func (l *lab) wanted() Wanted {
 }
 
 // Missing compares the current state with the desired one, and describes the differences.
-func Missing(w Wanted, t There) (missing []string) {
+func Missing(w DesiredState, t CurrentState) (missing []string) {
 	for _, host := range w.Listed {
 		i := slices.IndexFunc(t.Instances, func(i v1alpha1.WindowsInstance) bool { return i.Spec.Address == host.Address })
 		if i < 0 {
@@ -73,8 +73,8 @@ func Missing(w Wanted, t There) (missing []string) {
 			}
 			continue
 		}
-		missing = append(missing, instanceLacks(&t.Instances[i])...)
-		missing = append(missing, w.nodeLacks(host, t.Nodes)...)
+		missing = append(missing, instanceDifferences(&t.Instances[i])...)
+		missing = append(missing, w.nodeDifferences(host, t.Nodes)...)
 	}
 	for _, host := range w.Unlisted {
 		for i := range t.Instances {
@@ -91,19 +91,19 @@ func Missing(w Wanted, t There) (missing []string) {
 	for i := range t.Instances {
 		address := t.Instances[i].Spec.Address
 		if t.Instances[i].Spec.Source.Machine == nil && !slices.ContainsFunc(slices.Concat(w.Listed, w.Unlisted),
-			func(h WantedHost) bool { return h.Address == address }) {
+			func(h DesiredHost) bool { return h.Address == address }) {
 			missing = append(missing, "nobody has asked for instance "+t.Instances[i].Name)
 		}
 	}
-	missing = append(missing, w.machinesLack(t)...)
+	missing = append(missing, w.machineDifferences(t)...)
 	for _, d := range t.Policy.Status.Disruptions {
 		missing = append(missing, fmt.Sprintf("the policy says that %s is disturbed (%s)", d.Instance, d.Cause))
 	}
 	return append(missing, leftRequests(t.Requests)...)
 }
 
-// machinesLack checks the Machines of the MachineSet. Each has an instance of the same name.
-func (w Wanted) machinesLack(t There) (missing []string) {
+// machineDifferences checks the Machines of the MachineSet. Each has an instance of the same name.
+func (w DesiredState) machineDifferences(t CurrentState) (missing []string) {
 	if len(t.Machines) != w.Machines {
 		missing = append(missing, fmt.Sprintf("there are %d Machines, want %d", len(t.Machines), w.Machines))
 	}
@@ -120,13 +120,13 @@ func (w Wanted) machinesLack(t There) (missing []string) {
 			missing = append(missing, "Machine "+m.Name+" has no node, or is being deleted")
 			continue
 		}
-		missing = append(missing, instanceLacks(&t.Instances[at])...)
-		missing = append(missing, w.nodeLacks(WantedHost{Node: m.Status.NodeRef.Name, Address: m.Name}, t.Nodes)...)
+		missing = append(missing, instanceDifferences(&t.Instances[at])...)
+		missing = append(missing, w.nodeDifferences(DesiredHost{Node: m.Status.NodeRef.Name, Address: m.Name}, t.Nodes)...)
 	}
 	return missing
 }
 
-func instanceLacks(instance *v1alpha1.WindowsInstance) (missing []string) {
+func instanceDifferences(instance *v1alpha1.WindowsInstance) (missing []string) {
 	switch {
 	case !rig.IsReady(instance):
 		missing = append(missing, instance.Spec.Address+" is not Ready: "+rig.Explain(instance))
@@ -141,8 +141,8 @@ func instanceLacks(instance *v1alpha1.WindowsInstance) (missing []string) {
 	return missing
 }
 
-// nodeLacks checks the Node of a listed host.
-func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []string) {
+// nodeDifferences checks the Node of a listed host.
+func (w DesiredState) nodeDifferences(host DesiredHost, nodes []corev1.Node) (missing []string) {
 	i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == host.Node })
 	if i < 0 {
 		return []string{host.Address + " is listed, and has no Node " + host.Node}
@@ -165,7 +165,7 @@ func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []strin
 			lack("has annotation %s=%s", annotation, value)
 		}
 	}
-	if !inService(node) {
+	if !isInService(node) {
 		lack("is not in service: %v, %v", node.Spec.Taints, node.Status.Conditions)
 	}
 	return missing

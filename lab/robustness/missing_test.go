@@ -13,38 +13,38 @@ import (
 
 func TestWhatIsMissingInTheEnd(t *testing.T) {
 	const version, key = "12.0.1", "hash"
-	wanted := Wanted{Version: version, KeyHash: key, Listed: []WantedHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []WantedHost{{Node: "b", Address: "b"}}}
-	good := func() There {
-		return There{
-			Nodes: []corev1.Node{*node("a", func(n *corev1.Node) {
+	wanted := DesiredState{Version: version, KeyHash: key, Listed: []DesiredHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []DesiredHost{{Node: "b", Address: "b"}}}
+	good := func() CurrentState {
+		return CurrentState{
+			Nodes: []corev1.Node{*newNode("a", func(n *corev1.Node) {
 				n.Annotations = map[string]string{v1alpha1.AnnotationVersion: version, v1alpha1.AnnotationPubKeyHash: key}
 			})},
-			Instances: []v1alpha1.WindowsInstance{*instance("a", func(i *v1alpha1.WindowsInstance) {
+			Instances: []v1alpha1.WindowsInstance{*newInstance("a", func(i *v1alpha1.WindowsInstance) {
 				i.Spec.DesiredState = v1alpha1.DesiredStateNode
 				i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionTrue}}
 			})},
 		}
 	}
-	for what, spoil := range map[string]func(*There){
-		"":                       func(*There) {},
-		"an instance":            func(t *There) { t.Instances = nil },
-		"a Ready instance":       func(t *There) { t.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse },
-		"one that is up to date": func(t *There) { t.Instances[0].Status.Conditions[1].Status = metav1.ConditionFalse },
-		"an end of the step":     func(t *There) { t.Instances[0].Status.Step = &v1alpha1.StepStatus{} },
-		"the wish for a node":    func(t *There) { t.Instances[0].Spec.DesiredState = v1alpha1.DesiredStateRemoved },
-		"a Node":                 func(t *There) { t.Nodes = nil },
-		"the version":            func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationVersion] = "12.0.0" },
-		"the key":                func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationPubKeyHash] = "x" },
-		"a schedulable Node":     func(t *There) { t.Nodes[0].Spec.Unschedulable = true },
-		"the end of a restart":   func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationRebootRequired] = "" },
-		"a proven Node":          func(t *There) { t.Nodes[0].Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} },
-		"the end of an instance": func(t *There) { t.Instances = append(t.Instances, *instance("b")) },
-		"the end of another": func(t *There) {
-			t.Instances = append(t.Instances, *instance("c", func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.3" }))
+	for what, spoil := range map[string]func(*CurrentState){
+		"":                       func(*CurrentState) {},
+		"an instance":            func(t *CurrentState) { t.Instances = nil },
+		"a Ready instance":       func(t *CurrentState) { t.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse },
+		"one that is up to date": func(t *CurrentState) { t.Instances[0].Status.Conditions[1].Status = metav1.ConditionFalse },
+		"an end of the step":     func(t *CurrentState) { t.Instances[0].Status.Step = &v1alpha1.StepStatus{} },
+		"the wish for a node":    func(t *CurrentState) { t.Instances[0].Spec.DesiredState = v1alpha1.DesiredStateRemoved },
+		"a Node":                 func(t *CurrentState) { t.Nodes = nil },
+		"the version":            func(t *CurrentState) { t.Nodes[0].Annotations[v1alpha1.AnnotationVersion] = "12.0.0" },
+		"the key":                func(t *CurrentState) { t.Nodes[0].Annotations[v1alpha1.AnnotationPubKeyHash] = "x" },
+		"a schedulable Node":     func(t *CurrentState) { t.Nodes[0].Spec.Unschedulable = true },
+		"the end of a restart":   func(t *CurrentState) { t.Nodes[0].Annotations[v1alpha1.AnnotationRebootRequired] = "" },
+		"a proven Node":          func(t *CurrentState) { t.Nodes[0].Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} },
+		"the end of an instance": func(t *CurrentState) { t.Instances = append(t.Instances, *newInstance("b")) },
+		"the end of another": func(t *CurrentState) {
+			t.Instances = append(t.Instances, *newInstance("c", func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.3" }))
 		},
-		"the end of a Node":   func(t *There) { t.Nodes = append(t.Nodes, *node("b")) },
-		"the end of an entry": func(t *There) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{entry("a", 0)} },
-		"the end of a request": func(t *There) {
+		"the end of a Node":   func(t *CurrentState) { t.Nodes = append(t.Nodes, *newNode("b")) },
+		"the end of an entry": func(t *CurrentState) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{newDisruption("a", 0)} },
+		"the end of a request": func(t *CurrentState) {
 			t.Requests = []certificatesv1.CertificateSigningRequest{{ObjectMeta: metav1.ObjectMeta{Name: "wmco-a-1"}}}
 		},
 	} {
@@ -56,7 +56,7 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 	}
 	t.Run("a Node that the user has made unschedulable stays so, and another of its name does not", func(t *testing.T) {
 		cordoned, there := wanted, good()
-		cordoned.Listed = []WantedHost{{Node: "a", Address: "10.0.0.1", Cordoned: "1"}}
+		cordoned.Listed = []DesiredHost{{Node: "a", Address: "10.0.0.1", Cordoned: "1"}}
 		for _, test := range []struct {
 			uid           types.UID
 			unschedulable bool

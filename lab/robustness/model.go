@@ -72,12 +72,12 @@ func (m *Model) Apply(a Action) {
 	}
 }
 
-// listed returns the listed hosts, and unlisted the remaining hosts, in the order of the shape.
-func (m *Model) listed(s Shape) []string { return m.where(s, true) }
+// listedHosts returns the listed hosts, and unlisted the remaining hosts, in the order of the shape.
+func (m *Model) listedHosts(s Shape) []string { return m.hostsWhere(s, true) }
 
-func (m *Model) unlisted(s Shape) []string { return m.where(s, false) }
+func (m *Model) unlistedHosts(s Shape) []string { return m.hostsWhere(s, false) }
 
-func (m *Model) where(s Shape, listed bool) []string {
+func (m *Model) hostsWhere(s Shape, listed bool) []string {
 	return slices.DeleteFunc(slices.Clone(s.Hosts), func(host string) bool { return m.Listed[host] != listed })
 }
 

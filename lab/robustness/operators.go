@@ -19,9 +19,9 @@ var election = operator.Election{Lease: 8 * time.Second, RenewDeadline: 6 * time
 // startOperator starts one more operator.
 func (l *lab) startOperator() error {
 	l.started++
-	o, err := l.RunOperator(l.through, rig.WithRelease(l.release()), func(c *operator.Config) {
+	o, err := l.RunOperator(l.through, rig.WithRelease(l.desiredRelease()), func(c *operator.Config) {
 		c.Debug, c.LeaderElection, c.Election = true, l.shape.Elects, election
-		c.Dial = l.connections.of(l.started, c.Dial)
+		c.Dial = l.connections.wrapDial(l.started, c.Dial)
 	})
 	if err == nil {
 		l.operators = append(l.operators, o)
@@ -71,7 +71,7 @@ func (l *lab) reapOperators() error {
 	return nil
 }
 
-func (l *lab) kill(context.Context, Action) (func(context.Context) error, error) {
+func (l *lab) killOperator(context.Context, Action) (func(context.Context) error, error) {
 	l.killOperators()
 	return l.startIfNone, nil
 }
@@ -81,8 +81,8 @@ func (l *lab) stopOperator(context.Context, Action) (func(context.Context) error
 	return l.startIfNone, nil
 }
 
-// raise replaces the operator with another release, as a Deployment with the strategy Recreate does.
-func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, error) {
+// installRelease replaces the operator with another release, as a Deployment with the strategy Recreate does.
+func (l *lab) installRelease(_ context.Context, a Action) (func(context.Context) error, error) {
 	if a.Number >= len(l.options.Releases) {
 		return nil, nil
 	}
@@ -91,8 +91,8 @@ func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, e
 	return nil, l.startOperator()
 }
 
-// second starts another operator, and kills the first or the second operator at the end.
-func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, error) {
+// startSecondOperator starts another operator, and kills the first or the second operator at the end.
+func (l *lab) startSecondOperator(_ context.Context, a Action) (func(context.Context) error, error) {
 	if len(l.operators) != 1 {
 		return nil, nil
 	}
@@ -112,8 +112,8 @@ func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, 
 	}, nil
 }
 
-// noteRevision records the current revision of the API server's store.
-func (l *lab) noteRevision(ctx context.Context) error {
+// recordRevision records the current revision of the API server's store.
+func (l *lab) recordRevision(ctx context.Context) error {
 	var some corev1.ConfigMapList
 	if err := l.Client.List(ctx, &some, client.InNamespace(l.Namespace()), client.Limit(1)); err != nil {
 		return err

@@ -21,16 +21,16 @@ type ending struct {
 	do  func(ctx context.Context) error
 }
 
-// play runs the actions in order.
-func (l *lab) play(ctx context.Context, actions []Action) error {
+// runActions runs the actions in order.
+func (l *lab) runActions(ctx context.Context, actions []Action) error {
 	for _, a := range actions {
-		if err := l.wait(ctx, a.Pause); err != nil {
+		if err := l.waitPause(ctx, a.Pause); err != nil {
 			return err
 		}
-		if err := l.noteRevision(ctx); err != nil {
+		if err := l.recordRevision(ctx); err != nil {
 			return err
 		}
-		end, err := l.do(ctx, a)
+		end, err := l.runAction(ctx, a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
@@ -44,10 +44,10 @@ func (l *lab) play(ctx context.Context, actions []Action) error {
 // tick is the interval of checks for due endings.
 const tick = 100 * time.Millisecond
 
-// wait waits, and runs due endings meanwhile.
-func (l *lab) wait(ctx context.Context, pause time.Duration) error {
+// waitPause waits, and runs due endings meanwhile.
+func (l *lab) waitPause(ctx context.Context, pause time.Duration) error {
 	for until := time.Now().Add(pause); ; {
-		if err := l.endWhatIs(ctx, func(e ending) bool { return !time.Now().Before(e.due) }); err != nil {
+		if err := l.endDueActions(ctx, func(e ending) bool { return !time.Now().Before(e.due) }); err != nil {
 			return err
 		}
 		if err := l.reapOperators(); err != nil {
@@ -65,7 +65,7 @@ func (l *lab) wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-func (l *lab) endWhatIs(ctx context.Context, due func(ending) bool) error {
+func (l *lab) endDueActions(ctx context.Context, due func(ending) bool) error {
 	endings := l.endings
 	l.endings = nil
 	for _, e := range endings {
@@ -80,12 +80,12 @@ func (l *lab) endWhatIs(ctx context.Context, due func(ending) bool) error {
 	return nil
 }
 
-// doer runs an action. It returns the function that ends the action, nil for an action without duration.
-type doer func(l *lab, ctx context.Context, a Action) (end func(ctx context.Context) error, err error)
+// executor runs an action. It returns the function that ends the action, nil for an action without duration.
+type executor func(l *lab, ctx context.Context, a Action) (end func(ctx context.Context) error, err error)
 
-// do runs an action. An action does nothing if it makes no sense now because the shrunk list lacks earlier actions.
-func (l *lab) do(ctx context.Context, a Action) (func(context.Context) error, error) {
-	do, known := doers[a.Kind]
+// runAction runs an action. An action does nothing if it makes no sense now because the shrunk list lacks earlier actions.
+func (l *lab) runAction(ctx context.Context, a Action) (func(context.Context) error, error) {
+	do, known := executors[a.Kind]
 	if !known {
 		return nil, fmt.Errorf("nobody knows how to do %s", a.Kind)
 	}
@@ -93,32 +93,32 @@ func (l *lab) do(ctx context.Context, a Action) (func(context.Context) error, er
 	return do(l, ctx, a)
 }
 
-var doers = map[Kind]doer{
-	ListHost: (*lab).change, UnlistHost: (*lab).unlist, MaxUnavailable: (*lab).setMaxUnavailable, PausePolicy: (*lab).pausePolicy,
+var executors = map[Kind]executor{
+	ListHost: (*lab).changeListedHosts, UnlistHost: (*lab).unlistHost, MaxUnavailable: (*lab).setMaxUnavailable, PausePolicy: (*lab).pausePolicy,
 	WrongEntry: (*lab).wrongEntry, InvalidEntry: (*lab).invalidEntry, PauseHost: (*lab).pauseHost,
-	Reboot: (*lab).reboot, Retry: (*lab).retry, DeleteInstance: (*lab).deleteInstance, DeleteNode: (*lab).deleteNode,
-	Cordon: (*lab).cordon, Uncordon: (*lab).cordon, Setting: (*lab).set, RotateKey: (*lab).rotateKey,
-	Release: (*lab).raise, Scale: (*lab).scale, KeepPods: (*lab).keepPods, Await: (*lab).await,
+	Reboot: (*lab).requestReboot, Retry: (*lab).requestRetry, DeleteInstance: (*lab).deleteInstance, DeleteNode: (*lab).deleteNode,
+	Cordon: (*lab).setCordon, Uncordon: (*lab).setCordon, Setting: (*lab).setMaxPods, RotateKey: (*lab).rotateKey,
+	Release: (*lab).installRelease, Scale: (*lab).scaleMachines, KeepPods: (*lab).keepPods, Await: (*lab).awaitDesiredState,
 
-	KillOperator: (*lab).kill, StopOperator: (*lab).stopOperator, StaleStart: (*lab).staleStart, SecondOperator: (*lab).second, RestartAPI: (*lab).restartAPI,
-	CutAPI: ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),
-	DelayWatches: ofAPI(func(a Action) apiproxy.Fault {
+	KillOperator: (*lab).killOperator, StopOperator: (*lab).stopOperator, StaleStart: (*lab).staleStart, SecondOperator: (*lab).startSecondOperator, RestartAPI: (*lab).restartAPI,
+	CutAPI: injectAPIFault(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),
+	DelayWatches: injectAPIFault(func(a Action) apiproxy.Fault {
 		return apiproxy.Fault{Delay: time.Duration(a.Number) * time.Millisecond}
 	}),
-	HoldWatches:  ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Hold: true} }),
-	FailRequests: ofAPI(func(a Action) apiproxy.Fault { return apiproxy.Fault{Fail: true, Every: a.Number} }),
-	Conflicts:    ofAPI(func(a Action) apiproxy.Fault { return apiproxy.Fault{Conflict: true, Every: a.Number} }),
-	LoseAnswers:  ofAPI(func(a Action) apiproxy.Fault { return apiproxy.Fault{LoseAnswers: true, Every: a.Number} }),
+	HoldWatches:  injectAPIFault(func(Action) apiproxy.Fault { return apiproxy.Fault{Hold: true} }),
+	FailRequests: injectAPIFault(func(a Action) apiproxy.Fault { return apiproxy.Fault{Fail: true, Every: a.Number} }),
+	Conflicts:    injectAPIFault(func(a Action) apiproxy.Fault { return apiproxy.Fault{Conflict: true, Every: a.Number} }),
+	LoseAnswers:  injectAPIFault(func(a Action) apiproxy.Fault { return apiproxy.Fault{LoseAnswers: true, Every: a.Number} }),
 	BreakWatches: func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
 		l.proxy.BreakWatches(a.Resource)
 		return nil, nil
 	},
 	HostFault: (*lab).hostFault, PowerOff: (*lab).powerOff, CrashService: (*lab).crashService,
-	WrongClock: (*lab).wrongClock, MoveHost: (*lab).move, Reinstall: (*lab).reinstall, ForgeRequest: (*lab).forge,
+	WrongClock: (*lab).wrongClock, MoveHost: (*lab).moveHost, Reinstall: (*lab).reinstallHost, ForgeRequest: (*lab).forgeRequest,
 }
 
-// ofAPI injects a fault between operator and API server.
-func ofAPI(fault func(Action) apiproxy.Fault) doer {
+// injectAPIFault injects a fault between operator and API server.
+func injectAPIFault(fault func(Action) apiproxy.Fault) executor {
 	return func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
 		remove := l.proxy.Add(a.Resource, fault(a))
 		return func(context.Context) error { remove(); return nil }, nil
@@ -129,13 +129,13 @@ func (l *lab) restartAPI(ctx context.Context, _ Action) (func(context.Context) e
 	return nil, l.Cluster().Restart(ctx)
 }
 
-// host returns the host of an action; nil if it does not exist now.
-func (l *lab) host(name string) *rig.Host {
+// actionHost returns the host of an action; nil if it does not exist now.
+func (l *lab) actionHost(name string) *rig.Host {
 	if name != youngestMachine {
 		return l.Host(name)
 	}
 	for _, h := range slices.Backward(l.MachineHosts()) {
-		if !l.Gone(h) {
+		if !l.IsGone(h) {
 			return h
 		}
 	}
@@ -147,7 +147,7 @@ func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) erro
 	if err != nil {
 		return nil, err
 	}
-	h := l.host(a.Host)
+	h := l.actionHost(a.Host)
 	if h == nil || fault == winhost.ChangedHostKey && a.Host == youngestMachine { // a VM that was replaced is another Machine
 		return nil, nil
 	}
@@ -155,14 +155,14 @@ func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) erro
 	parameters.Bytes = int64(a.Number)
 	if fault == winhost.ChangedHostKey {
 		// An operator that first connects meanwhile pins that key.
-		l.hosts[a.Host].newKey, l.hosts[a.Host].otherKey = true, true
+		l.hosts[a.Host].newKey, l.hosts[a.Host].keyUnknown = true, true
 	}
 	mend := h.Inject(fault, parameters)
 	return func(context.Context) error { mend(); return nil }, nil
 }
 
 func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error, error) {
-	h := l.host(a.Host)
+	h := l.actionHost(a.Host)
 	if h == nil {
 		return nil, nil
 	}
@@ -171,7 +171,7 @@ func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error
 	}
 	h.Machine().PowerOff()
 	return func(ctx context.Context) error {
-		if a.Host == youngestMachine && l.Gone(h) {
+		if a.Host == youngestMachine && l.IsGone(h) {
 			return nil
 		}
 		return h.Machine().Boot(ctx)
@@ -179,14 +179,14 @@ func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error
 }
 
 func (l *lab) crashService(_ context.Context, a Action) (func(context.Context) error, error) {
-	if h := l.host(a.Host); h != nil {
+	if h := l.actionHost(a.Host); h != nil {
 		_ = h.Machine().CrashService(a.Text, 1) // a stopped service cannot crash
 	}
 	return nil, nil
 }
 
 func (l *lab) wrongClock(_ context.Context, a Action) (func(context.Context) error, error) {
-	h := l.host(a.Host)
+	h := l.actionHost(a.Host)
 	if h == nil {
 		return nil, nil
 	}
@@ -197,24 +197,24 @@ func (l *lab) wrongClock(_ context.Context, a Action) (func(context.Context) err
 	}, nil
 }
 
-func (l *lab) move(ctx context.Context, a Action) (func(context.Context) error, error) {
+func (l *lab) moveHost(ctx context.Context, a Action) (func(context.Context) error, error) {
 	l.moved++
 	address, record := fmt.Sprintf("10.9.77.%d", l.moved), l.hosts[a.Host]
 	record.Addresses = append(record.Addresses, address)
 	return nil, l.MoveHost(ctx, l.Host(a.Host), address)
 }
 
-// reinstall reinstalls a host. The administrator accepts the new key when the operator requests it.
-func (l *lab) reinstall(ctx context.Context, a Action) (func(context.Context) error, error) {
+// reinstallHost reinstalls a host. The administrator accepts the new key when the operator requests it.
+func (l *lab) reinstallHost(ctx context.Context, a Action) (func(context.Context) error, error) {
 	h := l.Host(a.Host)
-	if err := l.rememberKubeletKeys(h); err != nil {
+	if err := l.recordKubeletKeys(h); err != nil {
 		return nil, err
 	}
 	if err := l.ReinstallHost(ctx, h); err != nil {
 		return nil, err
 	}
 	l.hosts[a.Host].newKey = true
-	return nil, l.remember(h)
+	return nil, l.recordHost(h)
 }
 
 // patchInstance merges a patch into the instance of a host, if there is one.
@@ -232,7 +232,7 @@ func (l *lab) patchPolicy(ctx context.Context, patch string) error {
 	return l.Client.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// annotation returns a patch that sets an annotation.
-func annotation(name, value string) string {
+// annotationPatch returns a patch that sets an annotation.
+func annotationPatch(name, value string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value)
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// ungated checks nodes that worked. A node that does not work, or was never verified, is drained for a removal
+// ungatedCordons checks nodes that worked. A node that does not work, or was never verified, is drained for a removal
 // without a disruption slot.
-func (e Evidence) ungated() (broken []string) {
-	e.replay(func(before *state, c rig.Change) {
+func (e Evidence) ungatedCordons() (broken []string) {
+	e.replayChanges(func(before *state, c rig.Change) {
 		node, ok := c.Object.(*corev1.Node)
-		if !ok || !cordonedByOperator(node) {
+		if !ok || !isCordonedByOperator(node) {
 			return
 		}
-		if was := before.nodes[c.Name]; was == nil || !inService(was) {
+		if was := before.nodes[c.Name]; was == nil || !isInService(was) {
 			return
 		}
 		if !before.hasEntry(node.Name) {
-			broken = append(broken, fmt.Sprintf("%s: Node %s", at(c), node.Name))
+			broken = append(broken, fmt.Sprintf("%s: Node %s", formatPosition(c), node.Name))
 		}
 	})
 	return broken
@@ -45,9 +45,9 @@ const restartTolerance = 2 * time.Minute
 func (e Evidence) restartedUngated() (broken []string) {
 	for _, restart := range e.Restarts {
 		served, gated, seen := true, false, false
-		e.during(restart.At.Add(-restartTolerance), restart.At.Add(restartTolerance), func(s *state) {
+		e.visitStates(restart.At.Add(-restartTolerance), restart.At.Add(restartTolerance), func(s *state) {
 			node := s.nodes["/"+restart.Node]
-			served, gated, seen = served && node != nil && inService(node), gated || s.hasEntry(restart.Node), true
+			served, gated, seen = served && node != nil && isInService(node), gated || s.hasEntry(restart.Node), true
 		})
 		if seen && served && !gated {
 			broken = append(broken, fmt.Sprintf("%s: Node %s", restart.At.UTC().Format("15:04:05.000"), restart.Node))
@@ -56,28 +56,28 @@ func (e Evidence) restartedUngated() (broken []string) {
 	return broken
 }
 
-// inService reports whether a node works, and the operator keeps no pods off the node. A cordon by a user does not
+// isInService reports whether a node works, and the operator keeps no pods off the node. A cordon by a user does not
 // change the operator's permissions for the node.
-func inService(node *corev1.Node) bool {
-	return nodeReady(node) && !cordonedByOperator(node) &&
+func isInService(node *corev1.Node) bool {
+	return isNodeReady(node) && !isCordonedByOperator(node) &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
 }
 
-func nodeReady(node *corev1.Node) bool {
+func isNodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
 func (e Evidence) namedTwice() (broken []string) {
-	e.replay(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c rig.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
 			return
 		}
 		for name, other := range before.instances {
 			if ref := other.Status.NodeRef; name != c.Name && ref != nil && ref.Confirmed && ref.Name == instance.Status.NodeRef.Name {
-				broken = append(broken, fmt.Sprintf("%s: %s, of %s and %s", at(c), ref.Name, c.Name, name))
+				broken = append(broken, fmt.Sprintf("%s: %s, of %s and %s", formatPosition(c), ref.Name, c.Name, name))
 			}
 		}
 	})
@@ -97,7 +97,7 @@ func (e Evidence) foreignHostKeys() (broken []string) {
 			}
 		}
 		if !known {
-			broken = append(broken, fmt.Sprintf("%s: %s has %s", at(c), instance.Name, instance.Status.HostKey.Fingerprint))
+			broken = append(broken, fmt.Sprintf("%s: %s has %s", formatPosition(c), instance.Name, instance.Status.HostKey.Fingerprint))
 		}
 	}
 	return broken
@@ -106,7 +106,7 @@ func (e Evidence) foreignHostKeys() (broken []string) {
 // unacceptedHostKeys checks each instance with a pinned key that changes to a different key.
 func (e Evidence) unacceptedHostKeys() (broken []string) {
 	pinned := map[types.UID]string{}
-	e.replay(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c rig.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || instance.Status.HostKey == nil {
 			return
@@ -116,7 +116,7 @@ func (e Evidence) unacceptedHostKeys() (broken []string) {
 			return
 		}
 		if was := before.instances[c.Name]; was == nil || was.Annotations[v1alpha1.AnnotationAcceptHostKey] != key {
-			broken = append(broken, fmt.Sprintf("%s: %s had %s, and has %s", at(c), c.Name, former, key))
+			broken = append(broken, fmt.Sprintf("%s: %s had %s, and has %s", formatPosition(c), c.Name, former, key))
 		}
 	})
 	return broken
@@ -132,7 +132,7 @@ func (e Evidence) foreignCertificates() (broken []string) {
 			continue
 		}
 		if what := e.foreignRequest(request); what != "" {
-			broken = append(broken, fmt.Sprintf("%s: %s of %s: %s", at(c), request.Name, request.Spec.Username, what))
+			broken = append(broken, fmt.Sprintf("%s: %s of %s: %s", formatPosition(c), request.Name, request.Spec.Username, what))
 		}
 	}
 	return broken
@@ -174,21 +174,21 @@ func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningReque
 	return ""
 }
 
-// speechless checks each status of the current spec.
-func (e Evidence) speechless() (broken []string) {
+// missingMessages checks each status of the current spec.
+func (e Evidence) missingMessages() (broken []string) {
 	for _, c := range e.Changes {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
-		if !ok || len(instance.Status.Conditions) == 0 || ready(instance) {
+		if !ok || len(instance.Status.Conditions) == 0 || isReady(instance) {
 			continue
 		}
-		if why := speechless(instance); why != "" {
-			broken = append(broken, at(c)+": "+instance.Name+" "+why)
+		if why := missingMessage(instance); why != "" {
+			broken = append(broken, formatPosition(c)+": "+instance.Name+" "+why)
 		}
 	}
 	return broken
 }
 
-func speechless(instance *v1alpha1.WindowsInstance) string {
+func missingMessage(instance *v1alpha1.WindowsInstance) string {
 	switch s := instance.Status; {
 	case s.Summary == "" || s.Summary == v1alpha1.ConditionReady:
 		return fmt.Sprintf("says %q, and is not Ready", s.Summary)
@@ -205,38 +205,38 @@ func speechless(instance *v1alpha1.WindowsInstance) string {
 
 func (e Evidence) foreignNodes() (broken []string) {
 	for _, r := range e.Requests {
-		if _, ours := e.Hosts[r.Object.Name]; !ours && e.wrote(r, "nodes") {
+		if _, ours := e.Hosts[r.Object.Name]; !ours && e.hasWritten(r, "nodes") {
 			broken = append(broken, r.Verb+" "+r.URI)
 		}
 	}
 	return broken
 }
 
-// mostFlaps is the maximum number of times that an instance may lose Ready after all faults have ended: once for each
+// maxReadyLosses is the maximum number of times that an instance may lose Ready after all faults have ended: once for each
 // pending change.
-const mostFlaps = 3
+const maxReadyLosses = 3
 
-func (e Evidence) flaps() (broken []string) {
+func (e Evidence) readyLosses() (broken []string) {
 	lost := map[types.UID]int{}
-	e.replay(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c rig.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		was := before.instances[c.Name]
-		if !ok || was == nil || c.Revision <= e.Mended || !ready(was) || ready(instance) {
+		if !ok || was == nil || c.Revision <= e.FaultsEnd || !isReady(was) || isReady(instance) {
 			return
 		}
-		if lost[instance.UID]++; lost[instance.UID] == mostFlaps+1 {
-			broken = append(broken, fmt.Sprintf("%s: %s, and it says %s", at(c), c.Name, instance.Status.Summary))
+		if lost[instance.UID]++; lost[instance.UID] == maxReadyLosses+1 {
+			broken = append(broken, fmt.Sprintf("%s: %s, and it says %s", formatPosition(c), c.Name, instance.Status.Summary))
 		}
 	})
 	return broken
 }
 
-func ready(instance *v1alpha1.WindowsInstance) bool {
+func isReady(instance *v1alpha1.WindowsInstance) bool {
 	return meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// wrote reports whether the operator has changed a resource.
-func (e Evidence) wrote(r audit.Event, resource string) bool {
+// hasWritten reports whether the operator has changed a resource.
+func (e Evidence) hasWritten(r audit.Event, resource string) bool {
 	return r.User.Username == e.Operator && r.Object.Resource == resource && r.Response.Code < 300 &&
 		!slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// disturbedUndrained checks the effects of agent commands on pods of nodes in service: continuously Ready shortly
+// undrainedDisruptions checks the effects of agent commands on pods of nodes in service: continuously Ready shortly
 // before, and without the operator's start-up taint. A pod that existed before and is not being deleted soon after
 // was disrupted. As for restarts, pods do not count if a user has uncordoned the Node, or if the Node was deleted.
-func (e Evidence) disturbedUndrained() (broken []string) {
-	for _, d := range e.Disturbances {
+func (e Evidence) undrainedDisruptions() (broken []string) {
+	for _, d := range e.PodDisruptions {
 		exempt := false
-		e.during(d.At.Add(-restartTolerance), d.At, func(s *state) {
+		e.visitStates(d.At.Add(-restartTolerance), d.At, func(s *state) {
 			node := s.nodes["/"+d.Node]
-			exempt = exempt || s.drainTimedOut(d.Node) ||
+			exempt = exempt || s.hasDrainTimeout(d.Node) ||
 				node != nil && node.Annotations[v1alpha1.AnnotationCordoned] != "" && !node.Spec.Unschedulable
 		})
 		serves := false
 		var before, after map[string]*corev1.Pod
-		e.during(d.At.Add(-lifeBefore), d.At, func(s *state) {
+		e.visitStates(d.At.Add(-minPodAge), d.At, func(s *state) {
 			node := s.nodes["/"+d.Node]
-			works := node != nil && nodeReady(node) && !nodeidentity.Unproven(node)
+			works := node != nil && isNodeReady(node) && !nodeidentity.HasStartupTaint(node)
 			if before == nil {
 				before, serves = s.podsOn(d.Node), works
 			}
@@ -35,8 +35,8 @@ func (e Evidence) disturbedUndrained() (broken []string) {
 		if exempt || !serves {
 			continue
 		}
-		late := d.At.Add(lifeAfter)
-		e.during(late, late, func(s *state) { after = s.podsOn(d.Node) })
+		late := d.At.Add(maxPodEndDelay)
+		e.visitStates(late, late, func(s *state) { after = s.podsOn(d.Node) })
 		for name, pod := range before {
 			if survivor := after[name]; survivor != nil && survivor.UID == pod.UID {
 				broken = append(broken, fmt.Sprintf("%s: Node %s, verb %s, %s, pod %s", d.At.UTC().Format("15:04:05.000"), d.Node, d.Verb, d.What, name))
@@ -46,8 +46,8 @@ func (e Evidence) disturbedUndrained() (broken []string) {
 	return broken
 }
 
-// drainTimedOut reports whether the last drain of a Node timed out.
-func (s *state) drainTimedOut(node string) bool {
+// hasDrainTimeout reports whether the last drain of a Node timed out.
+func (s *state) hasDrainTimeout(node string) bool {
 	for _, instance := range s.instances {
 		if ref := instance.Status.NodeRef; ref != nil && ref.Name == node && instance.Status.FailedChange != nil && instance.Status.FailedChange.DrainTimedOut {
 			return true
@@ -60,9 +60,9 @@ func (s *state) drainTimedOut(node string) bool {
 // restartTolerance.
 const overlapTolerance = 2 * time.Second
 
-// overlapping checks for agent commands that an operator starts on a host before the result of another command is
+// overlappingVerbs checks for agent commands that an operator starts on a host before the result of another command is
 // returned or no longer awaited.
-func (e Evidence) overlapping() (broken []string) {
+func (e Evidence) overlappingVerbs() (broken []string) {
 	verbs := slices.SortedStableFunc(slices.Values(e.Verbs), func(x, y Verb) int { return x.From.Compare(y.From) })
 	for i, second := range verbs {
 		for _, first := range verbs[:i] {

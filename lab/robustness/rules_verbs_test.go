@@ -23,21 +23,21 @@ func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 	const sentence = "no verb disturbs pods that can be evicted on a node in service, unless the drain has timed out"
 	// Objects follow each other by a minute. The command disrupts pods just after the last but one of five.
 	disturbed := func(objects ...client.Object) past {
-		p := history(objects...)
+		p := newHistory(objects...)
 		for range 4 { // time passes
 			p.Changes = append(p.Changes, rig.Change{Revision: uint64(len(p.Changes) + 1),
-				At: noon.Add(time.Duration(len(p.Changes)) * time.Minute), Kind: kindNode, Name: "/b", Object: node("b")})
+				At: noon.Add(time.Duration(len(p.Changes)) * time.Minute), Kind: kindNode, Name: "/b", Object: newNode("b")})
 		}
-		p.Disturbances = []Disturbance{{Node: "a", Verb: "apply", What: "service Stop containerd", At: noon.Add(4*time.Minute + lifeBefore/2)}}
+		p.PodDisruptions = []PodDisruption{{Node: "a", Verb: "apply", What: "service Stop containerd", At: noon.Add(4*time.Minute + minPodAge/2)}}
 		return p
 	}
-	a, held, web := node("a"), policy(1, entry("a", 0)), pod("web", "1", "a")
-	drained := node("a", cordoned)
-	ending := pod("web", "1", "a", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) })
-	uncordoned := node("a", func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "x"} })
-	unready := node("a", func(n *corev1.Node) { n.Status.Conditions = nil })
-	joining := node("a", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} })
-	timedOut := instance("a", func(i *v1alpha1.WindowsInstance) {
+	a, held, web := newNode("a"), newPolicy(1, newDisruption("a", 0)), newPod("web", "1", "a")
+	drained := newNode("a", setCordoned)
+	ending := newPod("web", "1", "a", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) })
+	uncordoned := newNode("a", func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "x"} })
+	unready := newNode("a", func(n *corev1.Node) { n.Status.Conditions = nil })
+	joining := newNode("a", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} })
+	timedOut := newInstance("a", func(i *v1alpha1.WindowsInstance) {
 		i.Status.NodeRef = &v1alpha1.NodeReference{Name: "a"}
 		i.Status.FailedChange = &v1alpha1.FailedChange{DrainTimedOut: true}
 	})
@@ -50,16 +50,16 @@ func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 		"also without an entry":                           {[]client.Object{web, a, a, a, a}, 1},
 		"a pod that is to end":                            {[]client.Object{web, held, drained, ending, a}, 0},
 		"a pod that has come just now":                    {[]client.Object{held, drained, drained, web, a}, 0},
-		"another one of its name, that came after":        {[]client.Object{web, held, drained, pod("web", "2", "a"), a}, 0},
-		"one on another node":                             {[]client.Object{pod("web", "1", "b"), held, a, a, a}, 0},
+		"another one of its name, that came after":        {[]client.Object{web, held, drained, newPod("web", "2", "a"), a}, 0},
+		"one on another node":                             {[]client.Object{newPod("web", "1", "b"), held, a, a, a}, 0},
 		"where a user lets pods come again":               {[]client.Object{web, held, uncordoned, a, a}, 0},
 		"on a node that did not work":                     {[]client.Object{web, held, unready, a, a}, 0},
 		"on a node that was never in service":             {[]client.Object{web, held, joining, joining, joining}, 0},
 		"after the drain has timed out":                   {[]client.Object{web, held, timedOut, a, a}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := disturbed(append([]client.Object{node("a")}, test.objects...)...)
-			p.expect(t, sentence, test.broken)
+			p := disturbed(append([]client.Object{newNode("a")}, test.objects...)...)
+			p.expectViolations(t, sentence, test.broken)
 		})
 	}
 }
@@ -81,9 +81,9 @@ func TestVerbsOfOneOperatorDoNotOverlap(t *testing.T) {
 		"with an end that is noted late": {[]Verb{ran("a", 1, 0, time.Minute+overlapTolerance), ran("a", 1, time.Minute, time.Hour)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := history()
+			p := newHistory()
 			p.Verbs = test.verbs
-			p.expect(t, sentence, test.broken)
+			p.expectViolations(t, sentence, test.broken)
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestWhatTheJournalOfAHostSaysOfVerbs(t *testing.T) {
 		return fake.Entry{Time: noon.Add(d), Kind: kind, PID: pid, Detail: detail}
 	}
 	t.Run("pods feel a service that stops, and a restart", func(t *testing.T) {
-		got := disturbances("a", []fake.Entry{
+		got := podDisruptions("a", []fake.Entry{
 			after(0, fake.KindProcess, 7, "start "+agent+"service"),
 			after(1, fake.KindService, 7, "Stop containerd"), // the agent's service repairs
 			after(2, fake.KindProcess, 8, "start "+agent+"apply --spec x"),
@@ -106,17 +106,17 @@ func TestWhatTheJournalOfAHostSaysOfVerbs(t *testing.T) {
 			after(8, fake.KindProcess, 9, "start "+agent+"reboot --boot-id x"),
 			after(9, fake.KindReboot, 9, "patches"),
 		})
-		want := []Disturbance{{"a", "apply", "service Stop containerd", noon.Add(4)}, {"a", "reboot", "reboot patches", noon.Add(9)}}
+		want := []PodDisruption{{"a", "apply", "service Stop containerd", noon.Add(4)}, {"a", "reboot", "reboot patches", noon.Add(9)}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("a verb ends with its session or its operator's connection", func(t *testing.T) {
 		clock := clocktesting.NewFakeClock(noon)
-		c := &connections{clock: clock, made: map[string][]*connected{}}
+		c := &connections{clock: clock, byClientAddress: map[string][]*connected{}}
 		here, there := net.Pipe()
 		t.Cleanup(func() { _ = there.Close() })
-		conn, err := c.of(3, func(context.Context, string, string) (net.Conn, error) { return here, nil })(t.Context(), "tcp", "a:22")
+		conn, err := c.wrapDial(3, func(context.Context, string, string) (net.Conn, error) { return here, nil })(t.Context(), "tcp", "a:22")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestWhatTheJournalOfAHostSaysOfVerbs(t *testing.T) {
 		want := []Verb{{"a", "facts", 3, noon.Add(time.Second), noon.Add(2 * time.Second)},
 			{"a", "apply", 3, noon.Add(5 * time.Second), noon.Add(9 * time.Second)},
 			{"a", "verify", 3, noon.Add(6 * time.Second), noon.Add(time.Minute)}}
-		if diff := cmp.Diff(want, c.verbs("a", journal)); diff != "" {
+		if diff := cmp.Diff(want, c.operatorVerbs("a", journal)); diff != "" {
 			t.Errorf("while it is open: %s", diff)
 		}
 		clock.SetTime(noon.Add(8 * time.Second))
@@ -144,7 +144,7 @@ func TestWhatTheJournalOfAHostSaysOfVerbs(t *testing.T) {
 			t.Error(err)
 		}
 		want[1].To, want[2].To = noon.Add(8*time.Second), noon.Add(8*time.Second)
-		if diff := cmp.Diff(want, c.verbs("a", journal)); diff != "" {
+		if diff := cmp.Diff(want, c.operatorVerbs("a", journal)); diff != "" {
 			t.Errorf("when it is closed: %s", diff)
 		}
 	})

@@ -9,9 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// lifeBefore is the minimum time of a pod on a node for a restart to affect the pod, and lifeAfter the maximum delay
+// minPodAge is the minimum time of a pod on a node for a restart to affect the pod, and maxPodEndDelay the maximum delay
 // until its end is observed; both by the clock of restartTolerance.
-const lifeBefore, lifeAfter = 5 * time.Second, 30 * time.Second
+const minPodAge, maxPodEndDelay = 5 * time.Second, 30 * time.Second
 
 // restartedUndrained checks restarts with an entry in the policy's status, of hosts with an existing Node that was
 // Ready before. A pod that existed before and is not being deleted afterwards has survived the restart. If a user has
@@ -20,25 +20,25 @@ const lifeBefore, lifeAfter = 5 * time.Second, 30 * time.Second
 func (e Evidence) restartedUndrained() (broken []string) {
 	for _, restart := range e.Restarts {
 		gated, uncordoned := false, false
-		e.during(restart.At.Add(-restartTolerance), restart.At, func(s *state) {
+		e.visitStates(restart.At.Add(-restartTolerance), restart.At, func(s *state) {
 			node := s.nodes["/"+restart.Node]
 			gated = gated || s.hasEntry(restart.Node)
 			uncordoned = uncordoned || node != nil && node.Annotations[v1alpha1.AnnotationCordoned] != "" && !node.Spec.Unschedulable
 		})
 		ready := false
 		var before, after map[string]*corev1.Pod
-		e.during(restart.At.Add(-lifeBefore), restart.At, func(s *state) {
+		e.visitStates(restart.At.Add(-minPodAge), restart.At, func(s *state) {
 			node := s.nodes["/"+restart.Node]
 			if before == nil {
-				before, ready = s.podsOn(restart.Node), node != nil && nodeReady(node)
+				before, ready = s.podsOn(restart.Node), node != nil && isNodeReady(node)
 			}
 			ready = ready && node != nil
 		})
 		if !gated || !ready || uncordoned {
 			continue
 		}
-		late := restart.At.Add(lifeAfter)
-		e.during(late, late, func(s *state) { after = s.podsOn(restart.Node) })
+		late := restart.At.Add(maxPodEndDelay)
+		e.visitStates(late, late, func(s *state) { after = s.podsOn(restart.Node) })
 		for name, pod := range before {
 			if survivor := after[name]; survivor != nil && survivor.UID == pod.UID {
 				broken = append(broken, fmt.Sprintf("%s: Node %s, pod %s", restart.At.UTC().Format("15:04:05.000"), restart.Node, name))

@@ -21,9 +21,9 @@ type Report struct {
 	// Traces are the logs of programs on hosts and the stacks of goroutines, if a run did not settle.
 	Traces string
 	// Changes and the following fields are the numbers of judged items.
-	Changes, Requests, Restarts, Verbs, Disturbances int
-	// Settled is the time from the last action until the desired state was reached.
-	Settled time.Duration
+	Changes, Requests, Restarts, Verbs, PodDisruptions int
+	// ConvergedAfter is the time from the last action until the desired state was reached.
+	ConvergedAfter time.Duration
 }
 
 // String returns the description of a failed run.
@@ -41,9 +41,9 @@ const (
 	hides     = "no secret is where anybody could read it"
 )
 
-// Repeats reports whether a run has violated a rule that the other run also violated: shrinking must not switch from
+// HasSameViolation reports whether a run has violated a rule that the other run also violated: shrinking must not switch from
 // one bug to another.
-func (r Report) Repeats(other Report) bool {
+func (r Report) HasSameViolation(other Report) bool {
 	return slices.ContainsFunc(r.Violations, func(v Violation) bool {
 		return slices.ContainsFunc(other.Violations, func(o Violation) bool { return o.Rule == v.Rule })
 	})
@@ -61,39 +61,39 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 			report.Log = l.lastLines(logLines)
 		}
 	}()
-	if err := errors.Join(l.play(ctx, script.Actions), l.mend(ctx)); err != nil {
+	if err := errors.Join(l.runActions(ctx, script.Actions), l.endFaults(ctx)); err != nil {
 		return report, fmt.Errorf("play: %w", err)
 	}
-	if err := l.noteMended(ctx); err != nil {
+	if err := l.recordFaultsEnd(ctx); err != nil {
 		return report, fmt.Errorf("note that all is mended: %w", err)
 	}
 	mended := time.Now()
-	missing, err := l.settle(ctx)
+	missing, err := l.awaitConvergence(ctx)
 	if err != nil {
 		return report, fmt.Errorf("wait for the end: %w", err)
 	}
-	report.Settled = time.Since(mended)
-	report.add(converges, missing)
+	report.ConvergedAfter = time.Since(mended)
+	report.addViolations(converges, missing)
 	if len(missing) > 0 {
-		report.Traces = l.traces()
+		report.Traces = l.collectTraces()
 	} else {
-		noise, err := l.silence(ctx)
+		noise, err := l.awaitSilence(ctx)
 		if err != nil {
 			return report, fmt.Errorf("wait for silence: %w", err)
 		}
-		report.add(isSilent, noise)
+		report.addViolations(isSilent, noise)
 	}
-	exposed, err := l.exposed(ctx)
+	exposed, err := l.exposedSecrets(ctx)
 	if err != nil {
 		return report, fmt.Errorf("look for secrets: %w", err)
 	}
-	evidence, err := l.evidence(ctx)
+	evidence, err := l.collectEvidence(ctx)
 	if err != nil {
 		return report, fmt.Errorf("collect what has happened: %w", err)
 	}
-	report.add(hides, append(exposed, exposedIn(evidence.Changes, l.secrets)...))
+	report.addViolations(hides, append(exposed, exposedIn(evidence.Changes, l.secrets)...))
 	report.Changes, report.Requests, report.Restarts = len(evidence.Changes), len(evidence.Requests), len(evidence.Restarts)
-	report.Verbs, report.Disturbances = len(evidence.Verbs), len(evidence.Disturbances)
+	report.Verbs, report.PodDisruptions = len(evidence.Verbs), len(evidence.PodDisruptions)
 	report.Violations = append(report.Violations, Judge(evidence)...)
 	return report, nil
 }
@@ -101,14 +101,14 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 // logLines is the maximum number of log lines in a report: usually the complete run.
 const logLines = 200_000
 
-func (r *Report) add(rule string, broken []string) {
+func (r *Report) addViolations(rule string, broken []string) {
 	for _, what := range broken {
 		r.Violations = append(r.Violations, Violation{rule, what})
 	}
 }
 
-// evidence collects the input of Judge.
-func (l *lab) evidence(ctx context.Context) (Evidence, error) {
+// collectEvidence collects the input of Judge.
+func (l *lab) collectEvidence(ctx context.Context) (Evidence, error) {
 	initial, later, err := l.history.Changes(ctx)
 	if err != nil {
 		return Evidence{}, err
@@ -117,12 +117,12 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 	if err != nil {
 		return Evidence{}, err
 	}
-	e := Evidence{Changes: append(initial[:len(initial):len(initial)], later...), Requests: requests, Mended: l.mended,
+	e := Evidence{Changes: append(initial[:len(initial):len(initial)], later...), Requests: requests, FaultsEnd: l.faultsEnd,
 		Operator: audit.ServiceAccount(l.Namespace(), "windows-machine-config-operator"), Hosts: map[string]Host{}}
 	for _, h := range l.Hosts() {
 		record := l.hosts[h.Options.Name]
 		host := record.Host
-		if record.otherKey {
+		if record.keyUnknown {
 			host.HostKeys = nil
 		}
 		name := h.NodeName()
@@ -153,6 +153,6 @@ func (e *Evidence) addHost(node string, journal []fake.Entry, made *connections)
 
 // addVerbs adds the operators' agent commands on the host.
 func (e *Evidence) addVerbs(node string, journal []fake.Entry, made *connections) {
-	e.Verbs = append(e.Verbs, made.verbs(node, journal)...)
-	e.Disturbances = append(e.Disturbances, disturbances(node, journal)...)
+	e.Verbs = append(e.Verbs, made.operatorVerbs(node, journal)...)
+	e.PodDisruptions = append(e.PodDisruptions, podDisruptions(node, journal)...)
 }

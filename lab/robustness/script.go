@@ -59,7 +59,7 @@ func Parse(r io.Reader) (s Script, err error) {
 }
 
 func (s *Shape) read(line []byte) error {
-	if err := strict(line, s); err != nil {
+	if err := decodeStrict(line, s); err != nil {
 		return err
 	}
 	unknown := func(host string) bool { return !slices.Contains(s.Hosts, host) }
@@ -75,7 +75,7 @@ func (s *Shape) read(line []byte) error {
 }
 
 func (a *Action) read(line []byte, shape Shape) error {
-	if err := strict(line, a); err != nil {
+	if err := decodeStrict(line, a); err != nil {
 		return err
 	}
 	if _, known := kinds[a.Kind]; !known {
@@ -87,7 +87,7 @@ func (a *Action) read(line []byte, shape Shape) error {
 	return nil
 }
 
-func strict(line []byte, into any) error {
+func decodeStrict(line []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(into)

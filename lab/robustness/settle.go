@@ -20,9 +20,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// mend ends all lasting actions, boots all hosts, and keeps one operator.
-func (l *lab) mend(ctx context.Context) error {
-	if err := l.endWhatIs(ctx, func(ending) bool { return true }); err != nil {
+// endFaults ends all lasting actions, boots all hosts, and keeps one operator.
+func (l *lab) endFaults(ctx context.Context) error {
+	if err := l.endDueActions(ctx, func(ending) bool { return true }); err != nil {
 		return err
 	}
 	for _, h := range l.Hosts() {
@@ -43,46 +43,46 @@ func (l *lab) mend(ctx context.Context) error {
 	return nil
 }
 
-// noteMended records the revision of the last change so far.
-func (l *lab) noteMended(ctx context.Context) error {
+// recordFaultsEnd records the revision of the last change so far.
+func (l *lab) recordFaultsEnd(ctx context.Context) error {
 	initial, later, err := l.history.Changes(ctx)
 	for _, c := range append(initial[:len(initial):len(initial)], later...) {
-		l.mended = max(l.mended, c.Revision)
+		l.faultsEnd = max(l.faultsEnd, c.Revision)
 	}
 	return err
 }
 
-// settle waits until the desired state is reached, and performs the documented actions of an administrator. It
+// awaitConvergence waits until the desired state is reached, and performs the documented actions of an administrator. It
 // returns the differences at the limit.
-func (l *lab) settle(ctx context.Context) ([]string, error) {
+func (l *lab) awaitConvergence(ctx context.Context) ([]string, error) {
 	left := time.Now() // time since which the operator no longer changes hosts
-	for deadline := time.Now().Add(l.options.Limit); ; {
-		missing, given, err := l.missing(ctx)
+	for deadline := time.Now().Add(l.options.Timeout); ; {
+		missing, given, err := l.findMissing(ctx)
 		if err != nil || len(missing) == 0 {
 			return nil, err
 		}
 		if !given {
 			left = time.Now()
 		}
-		if time.Now().After(deadline) || time.Since(left) > givenBack {
+		if time.Now().After(deadline) || time.Since(left) > restoreTimeout {
 			return missing, nil
 		}
-		if err := l.administer(ctx); err != nil {
+		if err := l.resolveFailures(ctx); err != nil {
 			return nil, err
 		}
-		if err := l.wait(ctx, time.Second); err != nil {
+		if err := l.waitPause(ctx, time.Second); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// givenBack is the maximum time for changes of a host after its instance is deleted, when the operator no longer
+// restoreTimeout is the maximum time for changes of a host after its instance is deleted, when the operator no longer
 // works on the host.
-const givenBack = 10 * time.Second
+const restoreTimeout = 10 * time.Second
 
-// administer accepts the current host keys of hosts with new keys, and retries changes that have failed because of
+// resolveFailures accepts the current host keys of hosts with new keys, and retries changes that have failed because of
 // faults that have ended.
-func (l *lab) administer(ctx context.Context) error {
+func (l *lab) resolveFailures(ctx context.Context) error {
 	for _, host := range l.shape.Hosts {
 		instance, err := l.instanceOf(ctx, host)
 		if err != nil || instance == nil {
@@ -94,12 +94,12 @@ func (l *lab) administer(ctx context.Context) error {
 		record := l.hosts[host]
 		if key := record.HostKeys[len(record.HostKeys)-1]; record.newKey && instance.Status.HostKey != nil &&
 			instance.Status.HostKey.Fingerprint != key && instance.Annotations[v1alpha1.AnnotationAcceptHostKey] != key {
-			if err := l.patchInstance(ctx, host, annotation(v1alpha1.AnnotationAcceptHostKey, key)); err != nil {
+			if err := l.patchInstance(ctx, host, annotationPatch(v1alpha1.AnnotationAcceptHostKey, key)); err != nil {
 				return err
 			}
 		}
 		if instance.Status.FailedChange != nil {
-			if err := l.patchInstance(ctx, host, annotation(v1alpha1.AnnotationRetry, "now")); err != nil {
+			if err := l.patchInstance(ctx, host, annotationPatch(v1alpha1.AnnotationRetry, "now")); err != nil {
 				return err
 			}
 		}
@@ -107,9 +107,9 @@ func (l *lab) administer(ctx context.Context) error {
 	return nil
 }
 
-// missing reads the current state, and compares it with the desired state. given is true if the API server has
+// findMissing reads the current state, and compares it with the desired state. given is true if the API server has
 // reached the desired state, and only hosts differ from their original state.
-func (l *lab) missing(ctx context.Context) (missing []string, given bool, err error) {
+func (l *lab) findMissing(ctx context.Context) (missing []string, given bool, err error) {
 	in := client.InNamespace(l.Namespace())
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
@@ -128,18 +128,18 @@ func (l *lab) missing(ctx context.Context) (missing []string, given bool, err er
 	if err := l.Client.Get(ctx, key, policy); err != nil {
 		return nil, false, err
 	}
-	there := There{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
+	there := CurrentState{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
 	if l.shape.Machines > 0 {
 		if there.Machines, err = l.Machines(ctx, machineSet); err != nil {
 			return nil, false, err
 		}
 	}
-	if missing = Missing(l.wanted(), there); len(missing) > 0 {
+	if missing = Missing(l.desiredState(), there); len(missing) > 0 {
 		return missing, false, nil
 	}
 	for _, h := range l.Hosts() { // last, because it reads a complete drive
 		if !l.model.Listed[h.Options.Name] {
-			if diff := l.difference(h); diff != "" {
+			if diff := l.hostDifference(h); diff != "" {
 				missing = append(missing, fmt.Sprintf("host %s is not as it was (-before +after):\n%s", h.Options.Name, diff))
 			}
 		}
@@ -150,11 +150,11 @@ func (l *lab) missing(ctx context.Context) (missing []string, given bool, err er
 // authorizedKeys is the file of authorized keys: new keys are added, and old keys are never removed.
 const authorizedKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
-// difference compares a host with its state before it was first listed.
-func (l *lab) difference(h *rig.Host) string {
+// hostDifference compares a host with its state before it was first listed.
+func (l *lab) hostDifference(h *rig.Host) string {
 	before, after := l.hosts[h.Options.Name].before, h.Machine().Snapshot()
 	if l.model.Rotated {
-		before.Files, after.Files = without(before, authorizedKeys), without(after, authorizedKeys)
+		before.Files, after.Files = filesWithout(before, authorizedKeys), filesWithout(after, authorizedKeys)
 	}
 	if l.hosts[h.Options.Name].poweredOff && len(after.Routes) == 0 {
 		before.Routes = after.Routes // Windows loses them at a boot
@@ -162,7 +162,7 @@ func (l *lab) difference(h *rig.Host) string {
 	return cmp.Diff(before, after)
 }
 
-func without(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
+func filesWithout(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
 	files := map[string]fake.FileSnapshot{}
 	for name, file := range s.Files {
 		if name != path {
@@ -172,28 +172,28 @@ func without(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
 	return files
 }
 
-// silence waits for a period without connections to hosts and without requests of the operator to the API server. It
+// awaitSilence waits for a period without connections to hosts and without requests of the operator to the API server. It
 // returns the operator's last actions.
-func (l *lab) silence(ctx context.Context) (noise []string, err error) {
-	listener, err := l.Listen()
+func (l *lab) awaitSilence(ctx context.Context) (noise []string, err error) {
+	listener, err := l.MonitorActivity()
 	if err != nil {
 		return nil, err
 	}
 	// The silence may begin at any time: each of several consecutive windows could contain a regular attempt, such as
 	// the attempts for a host that may never become a node.
 	since := time.Now()
-	for deadline := since.Add(l.options.Limit); ; {
-		if err := l.wait(ctx, l.options.Quiet/8); err != nil {
+	for deadline := since.Add(l.options.Timeout); ; {
+		if err := l.waitPause(ctx, l.options.QuietPeriod/8); err != nil {
 			return nil, err
 		}
-		requests, connections, err := listener.Heard()
+		requests, connections, err := listener.NextActivity()
 		if err != nil {
 			return nil, err
 		}
 		switch heard := noiseOf(requests, connections); {
 		case len(heard) > 0:
 			noise, since = heard, time.Now()
-		case time.Since(since) >= l.options.Quiet:
+		case time.Since(since) >= l.options.QuietPeriod:
 			return nil, nil
 		}
 		if time.Now().After(deadline) {
@@ -215,8 +215,8 @@ func noiseOf(requests []audit.Event, connections int) (noise []string) {
 // kubeletPKI is the directory of a kubelet's keys.
 const kubeletPKI = `C:\var\lib\kubelet\pki`
 
-// rememberKubeletKeys adds the kubelet's keys of a host to the secrets.
-func (l *lab) rememberKubeletKeys(h *rig.Host) error {
+// recordKubeletKeys adds the kubelet's keys of a host to the secrets.
+func (l *lab) recordKubeletKeys(h *rig.Host) error {
 	drive := h.Machine().Drive()
 	entries, err := drive.ReadDir(kubeletPKI)
 	if err != nil {
@@ -234,10 +234,10 @@ func (l *lab) rememberKubeletKeys(h *rig.Host) error {
 	return nil
 }
 
-// exposed returns the secrets that are readable for non-administrators.
-func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
+// exposedSecrets returns the secrets that are readable for non-administrators.
+func (l *lab) exposedSecrets(ctx context.Context) (exposed []string, err error) {
 	for _, h := range l.allHosts() {
-		if err := l.rememberKubeletKeys(h); err != nil {
+		if err := l.recordKubeletKeys(h); err != nil {
 			return nil, err
 		}
 	}
@@ -250,7 +250,7 @@ func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
 			exposed = append(exposed, fmt.Sprintf("%s %s/%s: %s", o.Kind, o.Namespace, o.Name, strings.Join(o.Holds, ", ")))
 		}
 	}
-	if found := l.secrets.In(l.log.all()); len(found) > 0 {
+	if found := l.secrets.In(l.log.copyText()); len(found) > 0 {
 		exposed = append(exposed, "the operator's log: "+strings.Join(found, ", "))
 	}
 	return append(exposed, l.inCommandLines(l.secrets)...), nil
@@ -268,7 +268,7 @@ func exposedIn(changes []rig.Change, secrets canary.Secrets) (exposed []string) 
 		if found := secrets.In(text); len(found) > 0 && !slices.ContainsFunc(exposed, func(known string) bool {
 			return strings.HasPrefix(known, what+" ")
 		}) {
-			exposed = append(exposed, what+" at "+at(c)+": "+strings.Join(found, ", "))
+			exposed = append(exposed, what+" at "+formatPosition(c)+": "+strings.Join(found, ", "))
 		}
 	}
 	return exposed

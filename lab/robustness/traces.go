@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// traces returns the logs of the programs on hosts, including the agent, and the stacks of all goroutines of this
+// collectTraces returns the logs of the programs on hosts, including the agent, and the stacks of all goroutines of this
 // process. They explain a run that did not settle.
-func (l *lab) traces() string {
+func (l *lab) collectTraces() string {
 	var b strings.Builder
 	for _, h := range append(l.Hosts(), l.MachineHosts()...) {
 		machine := h.Machine()

@@ -25,9 +25,9 @@ type Verb struct {
 	From, To time.Time
 }
 
-// Disturbance is an effect of an agent command on pods: the command stops a service that pods need, or restarts the
+// PodDisruption is an effect of an agent command on pods: the command stops a service that pods need, or restarts the
 // host.
-type Disturbance struct {
+type PodDisruption struct {
 	Node, Verb, What string
 	At               time.Time
 }
@@ -35,8 +35,8 @@ type Disturbance struct {
 // podServices are the services that the pods on a node need.
 var podServices = []string{nodespec.ServiceContainerd, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 
-// disturbances returns the effects of agent commands on pods, from the journal of a host.
-func disturbances(node string, journal []fake.Entry) (found []Disturbance) {
+// podDisruptions returns the effects of agent commands on pods, from the journal of a host.
+func podDisruptions(node string, journal []fake.Entry) (found []PodDisruption) {
 	running := map[int]string{} // commands by their process ID
 	for _, e := range journal {
 		if line, starts := strings.CutPrefix(e.Detail, "start "); e.Kind == fake.KindProcess && starts {
@@ -48,7 +48,7 @@ func disturbances(node string, journal []fake.Entry) (found []Disturbance) {
 		service, stops := strings.CutPrefix(e.Detail, "Stop ")
 		disturbs := e.Kind == fake.KindReboot || e.Kind == fake.KindService && stops && slices.Contains(podServices, service)
 		if name := running[e.PID]; disturbs && name != "" {
-			found = append(found, Disturbance{Node: node, Verb: name, What: string(e.Kind) + " " + e.Detail, At: e.Time})
+			found = append(found, PodDisruption{Node: node, Verb: name, What: string(e.Kind) + " " + e.Detail, At: e.Time})
 		}
 	}
 	return found
@@ -63,8 +63,8 @@ func verbOf(line string) string {
 	return words[1]
 }
 
-// verbs returns the agent commands that operators have run, from the journal of a host.
-func (c *connections) verbs(node string, journal []fake.Entry) (found []Verb) {
+// operatorVerbs returns the agent commands that operators have run, from the journal of a host.
+func (c *connections) operatorVerbs(node string, journal []fake.Entry) (found []Verb) {
 	end := c.clock.Now()
 	open := map[string][]int{} // indexes of found, by the client's address and command line
 	for _, e := range journal {
@@ -79,20 +79,20 @@ func (c *connections) verbs(node string, journal []fake.Entry) (found []Verb) {
 		}
 		if what == winhost.SessionEnded {
 			if at := open[session]; len(at) > 0 {
-				found[at[0]].To, open[session] = earlier(found[at[0]].To, e.Time), at[1:]
+				found[at[0]].To, open[session] = earlierTime(found[at[0]].To, e.Time), at[1:]
 			}
 			continue
 		}
-		if of := c.at(client, e.Time); of != nil {
+		if of := c.connectionAt(client, e.Time); of != nil {
 			open[session] = append(open[session], len(found))
-			found = append(found, Verb{Node: node, Name: name, Operator: of.operator, From: e.Time, To: earlier(of.closed, end)})
+			found = append(found, Verb{Node: node, Name: name, Operator: of.operator, From: e.Time, To: earlierTime(of.closed, end)})
 		}
 	}
 	return found
 }
 
-// earlier returns the earlier of two times; zero is never.
-func earlier(x, y time.Time) time.Time {
+// earlierTime returns the earlier of two times; zero is never.
+func earlierTime(x, y time.Time) time.Time {
 	if x.IsZero() || !y.IsZero() && y.Before(x) {
 		return y
 	}
@@ -103,8 +103,8 @@ func earlier(x, y time.Time) time.Time {
 type connections struct {
 	clock clock.PassiveClock
 
-	mu   sync.Mutex
-	made map[string][]*connected // by the operator's address
+	mu              sync.Mutex
+	byClientAddress map[string][]*connected // by the operator's address
 }
 
 // connected is a connection. closed is zero while it is open.
@@ -115,8 +115,8 @@ type connected struct {
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// of records the connections of an operator.
-func (c *connections) of(operator int, dial dial) dial {
+// wrapDial records the connections of an operator.
+func (c *connections) wrapDial(operator int, dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -126,8 +126,8 @@ func (c *connections) of(operator int, dial dial) dial {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		own := conn.LocalAddr().String()
-		c.made[own] = append(c.made[own], one)
-		return &notedConn{Conn: conn, closed: sync.OnceFunc(func() {
+		c.byClientAddress[own] = append(c.byClientAddress[own], one)
+		return &recordedConn{Conn: conn, closed: sync.OnceFunc(func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			one.closed = c.clock.Now()
@@ -135,11 +135,11 @@ func (c *connections) of(operator int, dial dial) dial {
 	}
 }
 
-// at returns the connection of an address at a time; nil if no operator had it.
-func (c *connections) at(address string, when time.Time) *connected {
+// connectionAt returns the connection of an address at a time; nil if no operator had it.
+func (c *connections) connectionAt(address string, when time.Time) *connected {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, one := range slices.Backward(c.made[address]) {
+	for _, one := range slices.Backward(c.byClientAddress[address]) {
 		if !one.opened.After(when) {
 			return one
 		}
@@ -147,13 +147,13 @@ func (c *connections) at(address string, when time.Time) *connected {
 	return nil
 }
 
-// notedConn records its end.
-type notedConn struct {
+// recordedConn records its end.
+type recordedConn struct {
 	net.Conn
 	closed func()
 }
 
-func (c *notedConn) Close() error {
+func (c *recordedConn) Close() error {
 	c.closed()
 	return c.Conn.Close()
 }

@@ -21,8 +21,8 @@ const (
 	workloadReplicas = 6
 )
 
-// deploy creates pods for all Windows nodes, with a budget that allows each eviction.
-func (l *lab) deploy(ctx context.Context) error {
+// deployWorkload creates pods for all Windows nodes, with a budget that allows each eviction.
+func (l *lab) deployWorkload(ctx context.Context) error {
 	if err := l.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloadNamespace}}); err != nil {
 		return fmt.Errorf("deploy a workload: %w", err)
 	}
@@ -33,7 +33,7 @@ func (l *lab) deploy(ctx context.Context) error {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
 				Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule},
-					leavesDead(corev1.TaintNodeUnreachable), leavesDead(corev1.TaintNodeNotReady)},
+					deadNodeToleration(corev1.TaintNodeUnreachable), deadNodeToleration(corev1.TaintNodeNotReady)},
 				TerminationGracePeriodSeconds: ptr.To[int64](1),
 				Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 			}}}},
@@ -48,9 +48,9 @@ func (l *lab) deploy(ctx context.Context) error {
 	return nil
 }
 
-// leavesDead makes pods leave a dead node after seconds, instead of the API server's default of five minutes. Until
+// deadNodeToleration makes pods leave a dead node after seconds, instead of the API server's default of five minutes. Until
 // then a budget protects all of them, since none is healthy.
-func leavesDead(taint string) corev1.Toleration {
+func deadNodeToleration(taint string) corev1.Toleration {
 	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](5)}
 }
 

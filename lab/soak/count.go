@@ -23,15 +23,15 @@ const (
 	mebi = 1 << 20
 )
 
-// measure measures all values at the end of a day. It then deletes Events and completed certificate requests,
+// measureDay measures all values at the end of a day. It then deletes Events and completed certificate requests,
 // as the cluster does within hours of real time.
-func (l *lab) measure(ctx context.Context) (Day, error) {
+func (l *lab) measureDay(ctx context.Context) (Day, error) {
 	values, totals := Day{}, Day{}
 	if err := l.countObjects(ctx, values); err != nil {
 		return nil, err
 	}
 	l.countHosts(values, totals)
-	lines, bytes, err := l.log.counts()
+	lines, bytes, err := l.log.readTotals()
 	if err != nil {
 		return nil, fmt.Errorf("write the operator's log: %w", err)
 	}
@@ -43,17 +43,17 @@ func (l *lab) measure(ctx context.Context) (Day, error) {
 	if err := countSeries(values); err != nil {
 		return nil, err
 	}
-	for _, h := range l.hosts() {
-		h.Machine().Journal().Forget()
+	for _, h := range l.allHosts() {
+		h.Machine().Journal().DropEntries()
 	}
-	l.ForgetGoneHosts()
-	l.signer.Forget()
+	l.DropDeletedHosts()
+	l.signer.DropSigned()
 	return values, countProcess(values)
 }
 
-// hosts returns all existing hosts.
-func (l *lab) hosts() []*rig.Host {
-	l.ForgetGoneHosts()
+// allHosts returns all existing hosts.
+func (l *lab) allHosts() []*rig.Host {
+	l.DropDeletedHosts()
 	return append(l.Hosts(), l.MachineHosts()...)
 }
 
@@ -65,7 +65,7 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 		switch {
 		case object.GetKind() == "Event":
 			if object.GroupVersionKind().Group != "" { // each is listed in both groups
-				values[EventsMade]++
+				values[EventsCreated]++
 				brief = append(brief, object)
 			}
 			return nil
@@ -106,7 +106,7 @@ var filling = map[string]int{
 
 // countHosts counts files and Windows events.
 func (l *lab) countHosts(values, totals Day) {
-	for _, h := range l.hosts() {
+	for _, h := range l.allHosts() {
 		files := h.Machine().Snapshot().Files
 		values[HostFiles] += float64(countFiles(files))
 		for _, file := range files {

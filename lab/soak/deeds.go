@@ -14,15 +14,15 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// do performs a deed. turn is the number of previous runs.
-func (l *lab) do(ctx context.Context, deed Deed) error {
-	turn := l.turns[deed]
-	l.turns[deed]++
-	act, known := map[Deed]func(*lab, context.Context, int) error{
+// runAction performs a deed. turn is the number of previous runs.
+func (l *lab) runAction(ctx context.Context, deed Action) error {
+	turn := l.runsByAction[deed]
+	l.runsByAction[deed]++
+	act, known := map[Action]func(*lab, context.Context, int) error{
 		ChangeSetting: (*lab).changeSetting, TrustAuthority: (*lab).trustAuthority,
 		RotateKubeletAuthority: (*lab).rotateKubeletAuthority, RotateServiceAuthority: (*lab).rotateServiceAuthority,
-		RotateKey: (*lab).rotateKey, Upgrade: (*lab).upgrade, RestartAPI: (*lab).restartAPI, RelistHost: (*lab).relistHost,
-		Drift: (*lab).drift, UpdateWindows: (*lab).updateWindows, Reboot: (*lab).reboot, ReplaceMachine: (*lab).replaceMachine,
+		RotateKey: (*lab).rotateKey, Upgrade: (*lab).upgradeOperator, RestartAPI: (*lab).restartAPI, RelistHost: (*lab).relistHost,
+		Drift: (*lab).causeDrift, UpdateWindows: (*lab).updateWindows, Reboot: (*lab).requestReboot, ReplaceMachine: (*lab).replaceMachine,
 	}[deed]
 	if !known {
 		return fmt.Errorf("nobody knows how it is done that %s", deed)
@@ -74,8 +74,8 @@ func (l *lab) rotateServiceAuthority(ctx context.Context, turn int) error {
 
 func (l *lab) rotateKey(ctx context.Context, _ int) error { return l.RotateKey(ctx, true) }
 
-// upgrade stops the operator and starts the next release, as a Deployment with the strategy Recreate does.
-func (l *lab) upgrade(_ context.Context, _ int) error {
+// upgradeOperator stops the operator and starts the next release, as a Deployment with the strategy Recreate does.
+func (l *lab) upgradeOperator(_ context.Context, _ int) error {
 	if err := l.operator.Stop(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *lab) relistHost(ctx context.Context, _ int) error {
 	if err := l.ListHosts(ctx, l.listed...); err != nil {
 		return err
 	}
-	if err := l.settle(ctx, name+" is not listed any more"); err != nil {
+	if err := l.awaitConvergence(ctx, name+" is not listed any more"); err != nil {
 		return err
 	}
 	l.listed = all
@@ -107,7 +107,7 @@ const (
 	driftingService = "windows_exporter"
 )
 
-func (l *lab) drift(ctx context.Context, turn int) error {
+func (l *lab) causeDrift(ctx context.Context, turn int) error {
 	h := l.Host(l.listed[turn%len(l.listed)])
 	before, err := h.Machine().Drive().ReadFile(driftingFile)
 	if err != nil {
@@ -117,29 +117,29 @@ func (l *lab) drift(ctx context.Context, turn int) error {
 		return err
 	}
 	for began := time.Now(); ; {
-		if err := l.sleep(ctx, look); err != nil {
+		if err := l.sleepVirtual(ctx, checkInterval); err != nil {
 			return err
 		}
 		now, err := h.Machine().Drive().ReadFile(driftingFile)
 		if err == nil && string(now) == string(before) {
 			return nil
 		}
-		if time.Since(began) > l.options.Limit {
+		if time.Since(began) > l.options.Timeout {
 			return fmt.Errorf("%s of %s was not put back: %w", driftingFile, h.Options.Name, err)
 		}
 	}
 }
 
-// offFor is the time that a host with Windows updates is off.
-const offFor = 3 * time.Minute
+// shutdownDuration is the time that a host with Windows updates is off.
+const shutdownDuration = 3 * time.Minute
 
 func (l *lab) updateWindows(ctx context.Context, turn int) error {
 	h := l.Host(l.listed[turn%len(l.listed)])
 	h.Machine().PowerOff()
-	return errors.Join(l.sleep(ctx, offFor), h.Machine().Boot(ctx))
+	return errors.Join(l.sleepVirtual(ctx, shutdownDuration), h.Machine().Boot(ctx))
 }
 
-func (l *lab) reboot(ctx context.Context, turn int) error {
+func (l *lab) requestReboot(ctx context.Context, turn int) error {
 	node := &corev1.Node{}
 	node.Name = l.Host(l.listed[turn%len(l.listed)]).NodeName()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, v1alpha1.AnnotationRebootRequired)

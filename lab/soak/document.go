@@ -15,7 +15,7 @@ func Document(r Report) string {
 	cycle := Cycle(len(r.Days))
 	fmt.Fprintf(&b, "# Soak\n\nWritten by `make soak DAYS=%d`. A fleet of %d listed hosts and %d Machines lived for %d days of virtual time, which took %s on\n"+
 		"%d cores (%s/%s, %s). Operator, agents and hosts are one process, which is measured; [verified.md](verified.md) says what follows which clock.\n\n",
-		len(r.Days), listedHosts, machines, len(r.Days), r.Took.Round(time.Minute), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+		len(r.Days), listedHosts, machines, len(r.Days), r.Elapsed.Round(time.Minute), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	fmt.Fprintf(&b, "Each day is measured at its end, when nothing is under way. The growth is the median of how much more it was on the last %d days than on the same\n"+
 		"day of the cycle before, on which the same was done; a run fails if it is more than what is allowed.\n\n", cycle)
 	b.WriteString(growthTable(r, cycle))
@@ -36,8 +36,8 @@ func growthTable(r Report, cycle int) string {
 	b.WriteString("growth | allowed | because of |\n|---|---|---|---|---|---|---|\n")
 	kinds := 0
 	for _, v := range r.Verdicts {
-		if ofOneKind(v.Name) {
-			if kinds++; !v.Grows() {
+		if isKindMeasure(v.Name) {
+			if kinds++; !v.HasGrown() {
 				continue
 			}
 		}
@@ -45,21 +45,21 @@ func growthTable(r Report, cycle int) string {
 		if v.Unit != "" {
 			what += ", " + v.Unit
 		}
-		if v.Grows() {
+		if v.HasGrown() {
 			what = "**" + what + "**"
 		}
 		fmt.Fprintf(&b, "| %s | ", what)
 		for _, number := range shown {
-			fmt.Fprintf(&b, "%s | ", figure(r.Days[max(number, 1)-1][v.Name]))
+			fmt.Fprintf(&b, "%s | ", formatFigure(r.Days[max(number, 1)-1][v.Name]))
 		}
-		fmt.Fprintf(&b, "%s | %s | %s |\n", figure(v.Growth), figure(v.Allowed), v.Why)
+		fmt.Fprintf(&b, "%s | %s | %s |\n", formatFigure(v.Growth), formatFigure(v.Allowed), v.Why)
 	}
 	fmt.Fprintf(&b, "\nOf each of the %d kinds of objects no more may be there than before.\n", kinds)
 	return b.String()
 }
 
-// figure formats integers without a fraction.
-func figure(value float64) string {
+// formatFigure formats integers without a fraction.
+func formatFigure(value float64) string {
 	if value == float64(int(value)) {
 		return fmt.Sprint(int(value))
 	}

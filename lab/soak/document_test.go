@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheDocumentShowsWhatGrows(t *testing.T) {
-	days := month(Heap, func(int) float64 { return 0 })
+	days := newMonth(Heap, func(int) float64 { return 0 })
 	for i, day := range days {
 		day[Goroutines] = 1000 + float64(i)
 		day[objectsOf+"Node"], day[objectsOf+"Job.batch"] = 6, float64(i)
@@ -16,7 +16,7 @@ func TestTheDocumentShowsWhatGrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := Document(Report{Days: days, Verdicts: verdicts, Took: 40*time.Minute + time.Second, Done: map[Deed]int{RestartAPI: 3}})
+	text := Document(Report{Days: days, Verdicts: verdicts, Elapsed: 40*time.Minute + time.Second, Done: map[Action]int{RestartAPI: 3}})
 	for _, want := range []string{
 		"`make soak DAYS=30`", "which took 40m0s", "| what | day 10 | day 20 | day 30 | growth | allowed |",
 		"| **goroutines** | 1009 | 1019 | 1029 | 10 | 7.8 |", "| 0 | 2.6 |",

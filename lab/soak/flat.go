@@ -21,8 +21,8 @@ type Verdict struct {
 	Growth, Allowed float64
 }
 
-// Grows reports whether the measure grows.
-func (v Verdict) Grows() bool { return v.Growth > v.Allowed }
+// HasGrown reports whether the measure grows.
+func (v Verdict) HasGrown() bool { return v.Growth > v.Allowed }
 
 // String formats the verdict.
 func (v Verdict) String() string {
@@ -40,13 +40,13 @@ func Judge(days []Day, cycle int) ([]Verdict, error) {
 	}
 	before, last := days[len(days)-2*cycle:len(days)-cycle], days[len(days)-cycle:]
 	var verdicts []Verdict
-	for _, name := range names(days) {
+	for _, name := range measureNames(days) {
 		v := Verdict{Measure: measureOf(name), Before: medianOf(before, name), Last: medianOf(last, name)}
 		differences := make([]float64, cycle)
 		for i := range differences {
 			differences[i] = last[i][name] - before[i][name]
 		}
-		v.Growth, v.Allowed = median(differences), max(v.Noise, v.Share*v.Before)*(1+fewDays/float64(cycle))
+		v.Growth, v.Allowed = medianValue(differences), max(v.Noise, v.Share*v.Before)*(1+fewDays/float64(cycle))
 		verdicts = append(verdicts, v)
 	}
 	return verdicts, nil
@@ -58,11 +58,11 @@ const fewDays = 3
 
 // Grown returns the verdicts of measures that grow.
 func Grown(verdicts []Verdict) []Verdict {
-	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return !v.Grows() })
+	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return !v.HasGrown() })
 }
 
-// names returns the names of all measures in the days, in display order.
-func names(days []Day) []string {
+// measureNames returns the names of all measures in the days, in display order.
+func measureNames(days []Day) []string {
 	all := map[string]bool{}
 	for _, day := range days {
 		for name := range day {
@@ -82,11 +82,11 @@ func medianOf(days []Day, name string) float64 {
 	for i, day := range days {
 		values[i] = day[name]
 	}
-	return median(values)
+	return medianValue(values)
 }
 
-// median returns the median of at least one value.
-func median(values []float64) float64 {
+// medianValue returns the median of at least one value.
+func medianValue(values []float64) float64 {
 	values = slices.Sorted(slices.Values(values))
 	middle := len(values) / 2
 	if len(values)%2 == 1 {

@@ -7,8 +7,8 @@ import (
 
 const tenDayCycle = 10
 
-// month returns the values of a month: the usual values of the days of a cycle, a little noise, and the growth.
-func month(measure string, grown func(day int) float64) []Day {
+// newMonth returns the values of a month: the usual values of the days of a cycle, a little noise, and the growth.
+func newMonth(measure string, grown func(day int) float64) []Day {
 	usual := []float64{60, 61, 60, 64, 60, 70, 61, 60, 64, 62}
 	days := make([]Day, 3*tenDayCycle)
 	for i := range days {
@@ -18,7 +18,7 @@ func month(measure string, grown func(day int) float64) []Day {
 	return days
 }
 
-func judged(t *testing.T, days []Day, measure string) Verdict {
+func judgeMeasure(t *testing.T, days []Day, measure string) Verdict {
 	t.Helper()
 	verdicts, err := Judge(days, tenDayCycle)
 	if err != nil {
@@ -39,14 +39,14 @@ func TestALeakOfEachMeasureIsFound(t *testing.T) {
 	for _, name := range kinds {
 		m := measureOf(name)
 		t.Run(name+" does not grow: no day is like the other", func(t *testing.T) {
-			if v := judged(t, month(name, func(int) float64 { return 0 }), name); v.Grows() {
+			if v := judgeMeasure(t, newMonth(name, func(int) float64 { return 0 }), name); v.HasGrown() {
 				t.Error(v)
 			}
 		})
 		t.Run(name+" grows a little each day", func(t *testing.T) {
 			// Counts grow by at least one; sizes grow in ten days by a little more than the noise.
 			daily := m.Noise/tenDayCycle*1.6 + 60*m.Share/tenDayCycle*3 + 0.2
-			if v := judged(t, month(name, func(day int) float64 { return daily * float64(day) }), name); !v.Grows() {
+			if v := judgeMeasure(t, newMonth(name, func(day int) float64 { return daily * float64(day) }), name); !v.HasGrown() {
 				t.Error(v)
 			}
 		})
@@ -56,13 +56,13 @@ func TestALeakOfEachMeasureIsFound(t *testing.T) {
 func TestOneThingADayIsALeak(t *testing.T) {
 	oneADay := func(day int) float64 { return float64(day) }
 	for _, name := range []string{Goroutines, OpenFiles, Objects, Series, HostFiles, objectsOf + "Lease"} {
-		if v := judged(t, month(name, oneADay), name); !v.Grows() {
+		if v := judgeMeasure(t, newMonth(name, oneADay), name); !v.HasGrown() {
 			t.Errorf("one a day is left: %s", v)
 		}
 	}
 	oneACycle := func(day int) float64 { return float64((day + 5) / tenDayCycle) } // in the middle of a cycle
 	for _, name := range []string{Objects, objectsOf + "Lease"} {
-		if v := judged(t, month(name, oneACycle), name); !v.Grows() {
+		if v := judgeMeasure(t, newMonth(name, oneACycle), name); !v.HasGrown() {
 			t.Errorf("one is left in ten days: %s", v)
 		}
 	}
@@ -80,7 +80,7 @@ func TestWhatIsNoLeak(t *testing.T) {
 		"less from day to day": func(day int) float64 { return -float64(day) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if v := judged(t, month(Goroutines, grown), Goroutines); v.Grows() {
+			if v := judgeMeasure(t, newMonth(Goroutines, grown), Goroutines); v.HasGrown() {
 				t.Error(v)
 			}
 		})
@@ -88,13 +88,13 @@ func TestWhatIsNoLeak(t *testing.T) {
 }
 
 func TestAKindThatAppearsLateHasGrown(t *testing.T) {
-	days := month(Heap, func(int) float64 { return 0 })
+	days := newMonth(Heap, func(int) float64 { return 0 })
 	for i, day := range days {
 		if i >= 20 {
 			day[objectsOf+"Job.batch"] = 1
 		}
 	}
-	if v := judged(t, days, objectsOf+"Job.batch"); !v.Grows() || v.Before != 0 || v.Last != 1 {
+	if v := judgeMeasure(t, days, objectsOf+"Job.batch"); !v.HasGrown() || v.Before != 0 || v.Last != 1 {
 		t.Error(v)
 	}
 	verdicts, err := Judge(days, tenDayCycle)
@@ -105,7 +105,7 @@ func TestAKindThatAppearsLateHasGrown(t *testing.T) {
 
 func TestTooFewDaysAreNotJudged(t *testing.T) {
 	for _, cycle := range []int{0, 16} {
-		if verdicts, err := Judge(month(Heap, func(int) float64 { return 0 }), cycle); err == nil {
+		if verdicts, err := Judge(newMonth(Heap, func(int) float64 { return 0 }), cycle); err == nil {
 			t.Errorf("30 days in cycles of %d: %v", cycle, verdicts)
 		}
 	}

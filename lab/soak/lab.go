@@ -49,10 +49,10 @@ type lab struct {
 	signing     <-chan error // the result of the signer
 	stopSigning context.CancelFunc
 
-	listed  []string // computer names
-	release int      // index of the operator's release
-	turns   map[Deed]int
-	counted Day // the totals at the end of the last day
+	listed       []string // computer names
+	release      int      // index of the operator's release
+	runsByAction map[Action]int
+	counted      Day // the totals at the end of the last day
 	// clientAuthorities are the initial authorities for clients of kubelets; "" before the first rotation.
 	clientAuthorities string
 }
@@ -63,25 +63,25 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the operator's log: %w", err)
 	}
-	l = &lab{options: options, log: &log{to: file}, turns: map[Deed]int{}, counted: Day{}}
+	l = &lab{options: options, log: &log{to: file}, runsByAction: map[Action]int{}, counted: Day{}}
 	// The last virtual day ends before the real day: timestamps of the API server are in the future of the
 	// operator and the hosts. A certificate that is valid by the real clock has therefore not expired by the
 	// virtual clock.
 	l.epoch = time.Now().UTC().Add(-time.Duration(options.Days+1) * day).Truncate(day)
 	l.clock = virtualtime.New(l.epoch)
-	l.clock.Stride(atWork)
+	l.clock.Stride(workStride)
 	l.Rig, err = rig.New(ctx, rig.Options{
 		Hosts: hostOptions(), LinuxNodes: 1, MachineAPI: true, VM: vm, VirtualTime: l.clock,
 		PayloadDir: options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
 		ControlPlane: cluster.Options{Platform: platform, APIIntURL: "https://127.0.0.1", ExternalSigner: true,
 			NodeGracePeriod: nodeGracePeriod},
-		Log: funcr.New(l.log.add, funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly}),
+		Log: funcr.New(l.log.appendLine, funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly}),
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	stop = func() error { return errors.Join(l.Close(), file.Close()) }
-	if err := l.sign(ctx); err != nil {
+	if err := l.startSigner(ctx); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	stop = func() error {
@@ -89,7 +89,7 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 		l.stopSigning()
 		return errors.Join(err, <-l.signing, file.Close())
 	}
-	if err := l.populate(ctx); err != nil {
+	if err := l.createFleet(ctx); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	return l, stop, nil
@@ -107,18 +107,18 @@ func hostOptions() []rig.HostOptions {
 	return hosts
 }
 
-// clientLife is the validity of the certificates of kubelets and of OVN-Kubernetes, which client-go renews by
+// clientValidity is the validity of the certificates of kubelets and of OVN-Kubernetes, which client-go renews by
 // the real clock. It is short because the certificate manager of an ended program keeps its memory until its
 // certificate is due for renewal.
-const clientLife = 10 * time.Minute
+const clientValidity = 10 * time.Minute
 
-// sign signs certificates instead of the controller manager.
-func (l *lab) sign(ctx context.Context) error {
+// startSigner signs certificates instead of the controller manager.
+func (l *lab) startSigner(ctx context.Context) error {
 	authority, err := l.Cluster().CSRSigner()
 	if err != nil {
 		return err
 	}
-	l.signer = openshift.NewSigner(authority, clock.RealClock{}, l.validity)
+	l.signer = openshift.NewSigner(authority, clock.RealClock{}, l.certificateValidity)
 	signing := make(chan error, 1)
 	ctx, l.stopSigning = context.WithCancel(context.WithoutCancel(ctx))
 	go func() { signing <- l.signer.Run(ctx, l.Config, slog.New(logr.ToSlogHandler(logr.Discard()))) }()
@@ -126,8 +126,8 @@ func (l *lab) sign(ctx context.Context) error {
 	return nil
 }
 
-// populate installs the operator and creates the fleet.
-func (l *lab) populate(ctx context.Context) error {
+// createFleet installs the operator and creates the fleet.
+func (l *lab) createFleet(ctx context.Context) error {
 	if _, err := l.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (l *lab) populate(ctx context.Context) error {
 	if err := l.CreateMachineSet(ctx, machineSet, machines, rig.MachineSetOptions{}); err != nil {
 		return err
 	}
-	return l.settle(ctx, "the fleet is new")
+	return l.awaitConvergence(ctx, "the fleet is new")
 }
 
 func (l *lab) startOperator() (err error) {

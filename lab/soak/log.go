@@ -13,7 +13,7 @@ type log struct {
 	err          error // of the first failed write
 }
 
-func (l *log) add(prefix, arguments string) {
+func (l *log) appendLine(prefix, arguments string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line := prefix + " " + arguments + "\n"
@@ -23,7 +23,7 @@ func (l *log) add(prefix, arguments string) {
 	}
 }
 
-func (l *log) counts() (lines, bytes int, err error) {
+func (l *log) readTotals() (lines, bytes int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines, l.bytes, l.err

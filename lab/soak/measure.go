@@ -16,19 +16,19 @@ type Measure struct {
 
 // Names of measures.
 const (
-	Heap        = "heap"
-	Goroutines  = "goroutines"
-	OpenFiles   = "open files"
-	LogBytes    = "operator's log"
-	LogLines    = "lines of it"
-	EventsMade  = "Events made"
-	Requests    = "certificate requests"
-	Objects     = "API objects"
-	ObjectBytes = "size of all API objects"
-	Series      = "metric series"
-	HostFiles   = "files on hosts"
-	HostBytes   = "size of them"
-	HostEvents  = "Windows events written"
+	Heap          = "heap"
+	Goroutines    = "goroutines"
+	OpenFiles     = "open files"
+	LogBytes      = "operator's log"
+	LogLines      = "lines of it"
+	EventsCreated = "Events made"
+	Requests      = "certificate requests"
+	Objects       = "API objects"
+	ObjectBytes   = "size of all API objects"
+	Series        = "metric series"
+	HostFiles     = "files on hosts"
+	HostBytes     = "size of them"
+	HostEvents    = "Windows events written"
 )
 
 // objectsOf is the prefix of the names of measures of single kinds of objects.
@@ -43,7 +43,7 @@ var measures = []Measure{
 	{Name: LogBytes, Unit: "KiB a day", Noise: 8, Share: 0.15,
 		Why: "what is tried again until the API server or a host is there depends on how busy the machine is"},
 	{Name: LogLines, Unit: "a day", Noise: 20, Share: 0.15, Why: "the same"},
-	{Name: EventsMade, Unit: "a day", Noise: 10, Share: 0.2, Why: "the same"},
+	{Name: EventsCreated, Unit: "a day", Noise: 10, Share: 0.2, Why: "the same"},
 	{Name: Requests, Unit: "a day", Noise: 8, Share: 0.25,
 		Why: "kubelets renew by the real clock, and a day takes as long as the machine is busy"},
 	{Name: Objects, Why: "nothing: the same is there at the end of each day"},
@@ -64,5 +64,5 @@ func measureOf(name string) Measure {
 	return Measure{Name: name, Why: "nothing: the same is there at the end of each day"}
 }
 
-// ofOneKind reports whether a measure belongs to a single kind of objects.
-func ofOneKind(name string) bool { return strings.HasPrefix(name, objectsOf) }
+// isKindMeasure reports whether a measure belongs to a single kind of objects.
+func isKindMeasure(name string) bool { return strings.HasPrefix(name, objectsOf) }

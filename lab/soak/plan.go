@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// Deed is an action of an administrator, the cluster or a host in the course of a month.
-type Deed string
+// Action is an action of an administrator, the cluster or a host in the course of a month.
+type Action string
 
 // Deeds.
 const (
 	// ChangeSetting changes the pod limit of the workers' kubelets before the maintenance window opens.
-	ChangeSetting Deed = "a setting of the kubelets changes"
+	ChangeSetting Action = "a setting of the kubelets changes"
 	// TrustAuthority replaces the authority that administrators add to the trust of the cluster.
-	TrustAuthority Deed = "the trusted authorities change"
+	TrustAuthority Action = "the trusted authorities change"
 	// RotateKubeletAuthority replaces one of the authorities that kubelets accept for their clients.
-	RotateKubeletAuthority Deed = "the authorities of the kubelets' clients rotate"
+	RotateKubeletAuthority Action = "the authorities of the kubelets' clients rotate"
 	// RotateServiceAuthority replaces the serving certificate of the exporters, as the service CA does.
-	RotateServiceAuthority Deed = "the exporters' certificate is replaced"
+	RotateServiceAuthority Action = "the exporters' certificate is replaced"
 	// RotateKey replaces the operator's SSH key and keeps the previous key beside it.
-	RotateKey Deed = "the SSH key is replaced"
+	RotateKey Action = "the SSH key is replaced"
 	// Upgrade replaces the operator by its next release.
-	Upgrade Deed = "the operator is upgraded"
+	Upgrade Action = "the operator is upgraded"
 	// RestartAPI restarts the control plane.
-	RestartAPI Deed = "the control plane restarts"
+	RestartAPI Action = "the control plane restarts"
 	// RelistHost unlists a host and lists it again after the host was restored.
-	RelistHost Deed = "a host is unlisted, and listed again"
+	RelistHost Action = "a host is unlisted, and listed again"
 	// Drift stops a service and deletes a file on a host; the agent repairs the drift.
-	Drift Deed = "a host drifts from its configuration"
+	Drift Action = "a host drifts from its configuration"
 	// UpdateWindows restarts a host as Windows updates do.
-	UpdateWindows Deed = "a host restarts by itself"
+	UpdateWindows Action = "a host restarts by itself"
 	// Reboot requests a restart of a host from the operator.
-	Reboot Deed = "an administrator asks for a restart"
+	Reboot Action = "an administrator asks for a restart"
 	// ReplaceMachine deletes a Machine, which its MachineSet replaces.
-	ReplaceMachine Deed = "a Machine is deleted, and replaced"
+	ReplaceMachine Action = "a Machine is deleted, and replaced"
 )
 
 // Times of a day.
@@ -44,8 +44,8 @@ const (
 	changesBegin, windowOpens, windowDuration = 1 * time.Hour, 2 * time.Hour, 6 * time.Hour
 )
 
-// beforeWindow reports whether a deed is performed before the maintenance window opens.
-func (d Deed) beforeWindow() bool {
+// isBeforeWindow reports whether a deed is performed before the maintenance window opens.
+func (d Action) isBeforeWindow() bool {
 	switch d {
 	case ChangeSetting, TrustAuthority, RotateKubeletAuthority, RotateServiceAuthority, RotateKey, Upgrade:
 		return true
@@ -59,7 +59,7 @@ func Cycle(days int) int { return max(1, days/3) }
 
 // rhythm lists the days of each deed in a cycle of ten days.
 var rhythm = []struct {
-	deed Deed
+	deed Action
 	on   []int
 }{
 	{ChangeSetting, []int{0, 2, 4, 6, 8}},
@@ -81,13 +81,13 @@ var upgrades = []int{3, 8}
 
 // Plan returns the ordered deeds of a day, starting from 0. All cycles have the same deeds; a shorter cycle has
 // the deeds of ten days, closer together.
-func Plan(number, days int) (deeds []Deed) {
+func Plan(number, days int) (deeds []Action) {
 	cycle := Cycle(days)
-	if number < min(cycle, tenDays) && falls(upgrades, number, cycle) {
+	if number < min(cycle, tenDays) && isScheduled(upgrades, number, cycle) {
 		deeds = append(deeds, Upgrade)
 	}
 	for _, each := range rhythm {
-		if falls(each.on, number%cycle, cycle) {
+		if isScheduled(each.on, number%cycle, cycle) {
 			deeds = append(deeds, each.deed)
 		}
 	}
@@ -97,7 +97,7 @@ func Plan(number, days int) (deeds []Deed) {
 // tenDays is the length of the rhythm.
 const tenDays = 10
 
-// falls reports whether a day of a cycle is one of the days of the rhythm. A longer cycle repeats the rhythm.
-func falls(on []int, number, cycle int) bool {
+// isScheduled reports whether a day of a cycle is one of the days of the rhythm. A longer cycle repeats the rhythm.
+func isScheduled(on []int, number, cycle int) bool {
 	return slices.ContainsFunc(on, func(each int) bool { return each%min(cycle, tenDays) == number%tenDays })
 }

@@ -19,7 +19,7 @@ func TestEachCycleHasTheSameDeeds(t *testing.T) {
 			if number < cycle {
 				continue
 			}
-			before := slices.DeleteFunc(Plan(number-cycle, days), func(d Deed) bool { return d == Upgrade })
+			before := slices.DeleteFunc(Plan(number-cycle, days), func(d Action) bool { return d == Upgrade })
 			if !slices.Equal(deeds, before) {
 				t.Errorf("of %d days, day %d has %q, and a cycle before %q", days, number, deeds, before)
 			}
@@ -32,7 +32,7 @@ func TestEachCycleHasTheSameDeeds(t *testing.T) {
 
 func TestAllIsDoneInEachCycle(t *testing.T) {
 	for _, days := range []int{3, 6, 30} {
-		done := map[Deed]bool{Upgrade: true}
+		done := map[Action]bool{Upgrade: true}
 		for number := range Cycle(days) {
 			for _, deed := range Plan(number, days) {
 				done[deed] = true
@@ -51,11 +51,11 @@ func TestAllIsDoneInEachCycle(t *testing.T) {
 func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 	for number := range 30 {
 		deeds := Plan(number, 30)
-		if !slices.IsSortedFunc(deeds, func(a, b Deed) int {
+		if !slices.IsSortedFunc(deeds, func(a, b Action) int {
 			switch {
-			case a.beforeWindow() == b.beforeWindow():
+			case a.isBeforeWindow() == b.isBeforeWindow():
 				return 0
-			case a.beforeWindow():
+			case a.isBeforeWindow():
 				return -1
 			}
 			return 1
@@ -66,13 +66,13 @@ func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 }
 
 func TestWhatIsDoneInAMonth(t *testing.T) {
-	counts := map[Deed]int{}
+	counts := map[Action]int{}
 	for number := range 30 {
 		for _, deed := range Plan(number, 30) {
 			counts[deed]++
 		}
 	}
-	for deed, want := range map[Deed]int{Upgrade: 2, RotateKey: 6, RelistHost: 30, Drift: 30, UpdateWindows: 9, ReplaceMachine: 6,
+	for deed, want := range map[Action]int{Upgrade: 2, RotateKey: 6, RelistHost: 30, Drift: 30, UpdateWindows: 9, ReplaceMachine: 6,
 		RestartAPI: 3, ChangeSetting: 15} {
 		if counts[deed] != want {
 			t.Errorf("in a month %d times: %s; want %d", counts[deed], deed, want)

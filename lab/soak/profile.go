@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// profile writes profiles of goroutines and memory at the end of a day: `go tool pprof -base` of two days shows
+// writeProfiles writes profiles of goroutines and memory at the end of a day: `go tool pprof -base` of two days shows
 // the growth between the days. It also writes the files on the hosts.
-func (l *lab) profile(number int) error {
+func (l *lab) writeProfiles(number int) error {
 	for _, name := range []string{"goroutine", "heap"} {
 		file, err := os.Create(filepath.Join(l.options.Dir, fmt.Sprintf("%s-%02d.pprof", name, number+1)))
 		if err != nil {
@@ -23,7 +23,7 @@ func (l *lab) profile(number int) error {
 		}
 	}
 	var files strings.Builder
-	for _, h := range l.hosts() {
+	for _, h := range l.allHosts() {
 		for path, file := range h.Machine().Snapshot().Files {
 			fmt.Fprintf(&files, "%s %s %d\n", h.Options.Name, path, file.Size)
 		}

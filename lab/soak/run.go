@@ -31,8 +31,8 @@ type Options struct {
 	Releases []rig.Release
 	// Stride is the part of a day that passes at once while the fleet is idle.
 	Stride time.Duration
-	// Limit is the timeout for the fleet to reach the desired state, by the real clock.
-	Limit time.Duration
+	// Timeout is the timeout for the fleet to reach the desired state, by the real clock.
+	Timeout time.Duration
 	// Dir receives the operator's log, and the goroutine and memory profiles of each day.
 	Dir string
 	// Progress receives a line for each action.
@@ -46,9 +46,9 @@ const Releases = 3
 type Report struct {
 	Days     []Day
 	Verdicts []Verdict
-	Took     time.Duration
+	Elapsed  time.Duration
 	// Done counts the deeds.
-	Done map[Deed]int
+	Done map[Action]int
 }
 
 // Run runs all days and returns the verdicts.
@@ -63,7 +63,7 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	for number := range options.Days {
-		values, err := l.live(ctx, number)
+		values, err := l.runDay(ctx, number)
 		if err != nil {
 			return report, fmt.Errorf("day %d: %w", number+1, err)
 		}
@@ -71,31 +71,31 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 		options.Progress("day %d after %s: %.1f MiB, %.0f goroutines, %.0f files, %.0f objects", number+1,
 			time.Since(began).Round(time.Second), values[Heap], values[Goroutines], values[OpenFiles], values[Objects])
 	}
-	report.Took, report.Done = time.Since(began), l.turns
+	report.Elapsed, report.Done = time.Since(began), l.runsByAction
 	report.Verdicts, err = Judge(report.Days, Cycle(options.Days))
 	return report, err
 }
 
-// live runs a day and measures at its end.
-func (l *lab) live(ctx context.Context, number int) (Day, error) {
+// runDay runs a day and measures at its end.
+func (l *lab) runDay(ctx context.Context, number int) (Day, error) {
 	begins := l.epoch.Add(time.Duration(number+1) * day) // the fleet was created on the day before
 	if err := l.strideUntil(ctx, begins.Add(changesBegin)); err != nil {
 		return nil, err
 	}
 	open := false
 	for _, deed := range Plan(number, l.options.Days) {
-		if !deed.beforeWindow() && !open {
+		if !deed.isBeforeWindow() && !open {
 			if err := l.openWindow(ctx, begins); err != nil {
 				return nil, err
 			}
 			open = true
 		}
 		l.options.Progress("day %d, %s: %s", number+1, l.clock.Now().Format(time.TimeOnly), deed)
-		if err := l.do(ctx, deed); err != nil {
+		if err := l.runAction(ctx, deed); err != nil {
 			return nil, err
 		}
 		if open {
-			if err := l.settle(ctx, string(deed)); err != nil {
+			if err := l.awaitConvergence(ctx, string(deed)); err != nil {
 				return nil, err
 			}
 		}
@@ -103,11 +103,11 @@ func (l *lab) live(ctx context.Context, number int) (Day, error) {
 	if err := l.strideUntil(ctx, begins.Add(day-time.Minute)); err != nil {
 		return nil, err
 	}
-	if err := l.settle(ctx, "the end of the day"); err != nil {
+	if err := l.awaitConvergence(ctx, "the end of the day"); err != nil {
 		return nil, err
 	}
-	values, err := l.measure(ctx)
-	return values, errors.Join(err, l.profile(number))
+	values, err := l.measureDay(ctx)
+	return values, errors.Join(err, l.writeProfiles(number))
 }
 
 // openWindow waits for the maintenance window and the disruptions in it.
@@ -115,5 +115,5 @@ func (l *lab) openWindow(ctx context.Context, begins time.Time) error {
 	if err := l.strideUntil(ctx, begins.Add(windowOpens)); err != nil {
 		return err
 	}
-	return l.settle(ctx, "the maintenance window opens")
+	return l.awaitConvergence(ctx, "the maintenance window opens")
 }

@@ -15,28 +15,28 @@ import (
 	"github.com/windows-machine-config/wmco/lab/robustness"
 )
 
-// atWork is the stride while the fleet works and no measurement needs a finer resolution.
-const atWork = 2 * time.Second
+// workStride is the stride while the fleet works and no measurement needs a finer resolution.
+const workStride = 2 * time.Second
 
-// look is the interval between checks of the fleet, in virtual time.
-const look = 10 * time.Second
+// checkInterval is the interval between checks of the fleet, in virtual time.
+const checkInterval = 10 * time.Second
 
-// settle waits until the fleet has the desired state twice in a row. The limit is in real time.
-func (l *lab) settle(ctx context.Context, after string) error {
+// awaitConvergence waits until the fleet has the desired state twice in a row. The limit is in real time.
+func (l *lab) awaitConvergence(ctx context.Context, after string) error {
 	began, asked := time.Now(), l.clock.Now()
 	for quiet := 0; quiet < 2; {
-		if err := l.sleep(ctx, look); err != nil {
+		if err := l.sleepVirtual(ctx, checkInterval); err != nil {
 			return err
 		}
-		missing, err := l.missing(ctx)
+		missing, err := l.findMissing(ctx)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look after the fleet: %w", err)
 		case len(missing) == 0:
 			quiet++
-		case time.Since(began) > l.options.Limit:
+		case time.Since(began) > l.options.Timeout:
 			return fmt.Errorf("after %q the fleet was not as it was asked for within %s, which were %s of virtual time:\n%s", after,
-				l.options.Limit, l.clock.Since(asked), strings.Join(missing, "\n"))
+				l.options.Timeout, l.clock.Since(asked), strings.Join(missing, "\n"))
 		default:
 			quiet = 0
 		}
@@ -44,8 +44,8 @@ func (l *lab) settle(ctx context.Context, after string) error {
 	return nil
 }
 
-// sleep waits for a duration of virtual time. It returns an error if a component has ended meanwhile.
-func (l *lab) sleep(ctx context.Context, d time.Duration) error {
+// sleepVirtual waits for a duration of virtual time. It returns an error if a component has ended meanwhile.
+func (l *lab) sleepVirtual(ctx context.Context, d time.Duration) error {
 	timer := l.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -63,18 +63,18 @@ func (l *lab) sleep(ctx context.Context, d time.Duration) error {
 // strideUntil lets virtual time pass in strides until a time of day.
 func (l *lab) strideUntil(ctx context.Context, at time.Time) error {
 	l.clock.Stride(l.options.Stride)
-	defer l.clock.Stride(atWork)
+	defer l.clock.Stride(workStride)
 	for left := at.Sub(l.clock.Now()); left > 0; left = at.Sub(l.clock.Now()) {
-		if err := l.sleep(ctx, left); err != nil {
+		if err := l.sleepVirtual(ctx, left); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missing returns the differences from the desired state.
-func (l *lab) missing(ctx context.Context) ([]string, error) {
-	var there robustness.There
+// findMissing returns the differences from the desired state.
+func (l *lab) findMissing(ctx context.Context) ([]string, error) {
+	var there robustness.CurrentState
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
 	var requests certificatesv1.CertificateSigningRequestList
@@ -96,14 +96,14 @@ func (l *lab) missing(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	there.Nodes, there.Instances, there.Requests, there.Machines = nodes.Items, instances.Items, requests.Items, owned
-	return robustness.Missing(l.wanted(), there), nil
+	return robustness.Missing(l.desiredState(), there), nil
 }
 
-func (l *lab) wanted() robustness.Wanted {
-	w := robustness.Wanted{Machines: machines, Version: l.options.Releases[l.release].Version, KeyHash: l.KeyHash()}
+func (l *lab) desiredState() robustness.DesiredState {
+	w := robustness.DesiredState{Machines: machines, Version: l.options.Releases[l.release].Version, KeyHash: l.KeyHash()}
 	for _, h := range l.Hosts() {
 		address, _ := h.Entry()
-		host := robustness.WantedHost{Node: h.NodeName(), Address: address}
+		host := robustness.DesiredHost{Node: h.NodeName(), Address: address}
 		if slices.Contains(l.listed, h.Options.Name) {
 			w.Listed = append(w.Listed, host)
 		} else {

@@ -17,13 +17,13 @@ const (
 	managersPast = 0.65
 )
 
-// validity returns the validity of a certificate.
-func (l *lab) validity(user string, now time.Time) openshift.Validity {
+// certificateValidity returns the validity of a certificate.
+func (l *lab) certificateValidity(user string, now time.Time) openshift.Validity {
 	if strings.HasPrefix(user, managerPrefix) {
 		left := time.Duration(l.options.Days+3) * day
 		virtual := l.clock.Now()
 		whole := time.Duration(float64(left) / (1 - managersPast))
 		return openshift.Validity{NotBefore: virtual.Add(left - whole), NotAfter: virtual.Add(left)}
 	}
-	return openshift.Validity{NotBefore: now, NotAfter: now.Add(clientLife)}
+	return openshift.Validity{NotBefore: now, NotAfter: now.Add(clientValidity)}
 }

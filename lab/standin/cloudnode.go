@@ -38,17 +38,17 @@ func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, e payload
 		flags.String(name, "", "")
 	}
 	if err := flags.Parse(p.Args); err != nil {
-		return fail(p, "cloud-node-manager: %v", err)
+		return reportFailure(p, "cloud-node-manager: %v", err)
 	}
-	if !serviceFlag(p, *service) {
-		return fail(p, "cloud-node-manager runs as a service without --windows-service")
+	if !isServiceFlagValid(p, *service) {
+		return reportFailure(p, "cloud-node-manager runs as a service without --windows-service")
 	}
 	if *node == "" {
-		return fail(p, "cloud-node-manager: node name is not set")
+		return reportFailure(p, "cloud-node-manager: node name is not set")
 	}
 	m := cloudNode{t: t, p: p, node: *node, kubeconfig: *config, version: e.Version}
-	if _, err := m.client(); err != nil {
-		return fail(p, "cloud-node-manager: %v", err)
+	if _, err := m.newClient(); err != nil {
+		return reportFailure(p, "cloud-node-manager: %v", err)
 	}
 	if t.CloudWorks != nil {
 		select {
@@ -57,16 +57,16 @@ func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, e payload
 		}
 	}
 	for ctx.Err() == nil {
-		if err := m.follow(ctx); err != nil && ctx.Err() == nil {
+		if err := m.watchNode(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(p.Stderr, "E %v\r\n", err)
 		}
-		t.pause(ctx, watchRetry)
+		t.pauseFor(ctx, watchRetryDelay)
 	}
 	return 0
 }
 
-// pause waits for a duration or until ctx is done.
-func (t *table) pause(ctx context.Context, d time.Duration) {
+// pauseFor waits for a duration or until ctx is done.
+func (t *table) pauseFor(ctx context.Context, d time.Duration) {
 	timer := t.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -82,9 +82,9 @@ type cloudNode struct {
 	node, kubeconfig, version string
 }
 
-// client returns a client with the current certificate on the drive, because client-go also reloads renewed
+// newClient returns a client with the current certificate on the drive, because client-go also reloads renewed
 // certificates.
-func (m *cloudNode) client() (kubernetes.Interface, error) {
+func (m *cloudNode) newClient() (kubernetes.Interface, error) {
 	config, err := kubeconfig.Load(m.p.Machine, m.p.Environ, m.kubeconfig, m.t.Dial)
 	if err != nil {
 		return nil, err
@@ -93,9 +93,9 @@ func (m *cloudNode) client() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// follow watches the node until the watch ends.
-func (m *cloudNode) follow(ctx context.Context) error {
-	client, err := m.client()
+// watchNode watches the node until the watch ends.
+func (m *cloudNode) watchNode(ctx context.Context) error {
+	client, err := m.newClient()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (m *cloudNode) follow(ctx context.Context) error {
 		return fmt.Errorf("list nodes: %w", err)
 	}
 	for i := range list.Items {
-		if err := m.initialize(ctx, client, &list.Items[i]); err != nil {
+		if err := m.initializeNode(ctx, client, &list.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (m *cloudNode) follow(ctx context.Context) error {
 	defer watch.Stop()
 	for event := range watch.ResultChan() {
 		if node, ok := event.Object.(*corev1.Node); ok {
-			if err := m.initialize(ctx, client, node); err != nil {
+			if err := m.initializeNode(ctx, client, node); err != nil {
 				return err
 			}
 		}
@@ -125,9 +125,9 @@ func (m *cloudNode) follow(ctx context.Context) error {
 	return nil
 }
 
-// initialize sets the node fields that the cloud provides and removes the taint. Source:
+// initializeNode sets the node fields that the cloud provides and removes the taint. Source:
 // pkg/nodemanager/nodemanager.go of cloud-provider-azure, initializeNode and updateNodeAddress.
-func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface, seen *corev1.Node) error {
+func (m *cloudNode) initializeNode(ctx context.Context, client kubernetes.Interface, seen *corev1.Node) error {
 	isUninitialized := func(t corev1.Taint) bool { return t.Key == uninitializedTaint }
 	if !slices.ContainsFunc(seen.Spec.Taints, isUninitialized) {
 		return nil

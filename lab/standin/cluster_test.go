@@ -49,7 +49,7 @@ type clusterHost struct {
 	node    string
 }
 
-func joinable(t *testing.T, name string, options Options) *clusterHost {
+func newClusterHost(t *testing.T, name string, options Options) *clusterHost {
 	t.Helper()
 	c := lab.Cluster(t)
 	admin, err := kubernetes.NewForConfig(c.Config)
@@ -57,7 +57,7 @@ func joinable(t *testing.T, name string, options Options) *clusterHost {
 		t.Fatal(err)
 	}
 	h := &clusterHost{testHost: newHost(t, name, options), cluster: c, admin: admin, node: name}
-	h.identity()
+	h.storeIdentity()
 	ca, err := admin.CoreV1().ConfigMaps("openshift-config-managed").Get(t.Context(), "kube-apiserver-client-ca",
 		metav1.GetOptions{})
 	if err != nil {
@@ -73,12 +73,12 @@ users: [{name: u, user: {client-certificate: 'C:\var\lib\kubelet\pki\kubelet-cli
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `)
-	h.service("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
+	h.configureService("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
 		`--config=C:\k\kubelet.conf`, `--kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\var\lib\kubelet\pki`,
 		"--windows-service", "--v=2",
 		"--node-labels=node.openshift.io/os_id=Windows", "--node-ip=10.9.0.5",
 		"--container-runtime-endpoint=npipe:////./pipe/containerd-containerd")
-	h.service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+name, `--k8s-kubeconfig=C:\k\kubeconfig`,
+	h.configureService("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+name, `--k8s-kubeconfig=C:\k\kubeconfig`,
 		"--windows-service",
 		"--logfile", `C:\var\log\hybrid-overlay\hybrid-overlay.log`)
 	return h
@@ -96,9 +96,9 @@ func caData(t *testing.T, config *rest.Config) []byte {
 	return data
 }
 
-// identity stores a signed client certificate in client-go's file store of the host, as the agent and the
+// storeIdentity stores a signed client certificate in client-go's file store of the host, as the agent and the
 // operator do.
-func (h *clusterHost) identity() {
+func (h *clusterHost) storeIdentity() {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -126,8 +126,8 @@ func (h *clusterHost) identity() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	approve(h.t, h.admin, request)
-	h.poll("the client certificate", func(ctx context.Context) (bool, error) {
+	approveRequest(h.t, h.admin, request)
+	h.pollCondition("the client certificate", func(ctx context.Context) (bool, error) {
 		request, err = csrs.Get(ctx, request.Name, metav1.GetOptions{})
 		return err == nil && len(request.Status.Certificate) > 0, err
 	})
@@ -140,7 +140,7 @@ func (h *clusterHost) identity() {
 	}
 }
 
-func approve(t *testing.T, admin kubernetes.Interface, request *certificatesv1.CertificateSigningRequest) {
+func approveRequest(t *testing.T, admin kubernetes.Interface, request *certificatesv1.CertificateSigningRequest) {
 	t.Helper()
 	csrs := admin.CertificatesV1().CertificateSigningRequests()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -166,7 +166,7 @@ func approve(t *testing.T, admin kubernetes.Interface, request *certificatesv1.C
 func (h *clusterHost) approveServing() *certificatesv1.CertificateSigningRequest {
 	h.t.Helper()
 	var found *certificatesv1.CertificateSigningRequest
-	h.poll("a serving certificate request", func(ctx context.Context) (bool, error) {
+	h.pollCondition("a serving certificate request", func(ctx context.Context) (bool, error) {
 		list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 			FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName,
 		})
@@ -180,13 +180,13 @@ func (h *clusterHost) approveServing() *certificatesv1.CertificateSigningRequest
 		}
 		return found != nil, nil
 	})
-	approve(h.t, h.admin, found)
+	approveRequest(h.t, h.admin, found)
 	return found
 }
 
-func (h *clusterHost) poll(what string, condition func(context.Context) (bool, error)) {
+func (h *clusterHost) pollCondition(what string, condition func(context.Context) (bool, error)) {
 	h.t.Helper()
-	if err := h.until(condition); err != nil {
+	if err := h.pollUntil(condition); err != nil {
 		h.t.Fatalf("%s: %v\nkubelet's log:\n%s\nhybrid overlay's log:\n%s", what, err,
 			h.read(`C:\var\log\kubelet\kubelet.log`), h.read(`C:\var\log\hybrid-overlay\hybrid-overlay.log`))
 	}
@@ -196,7 +196,7 @@ func (h *clusterHost) poll(what string, condition func(context.Context) (bool, e
 func (h *clusterHost) awaitNode(what string, condition func(*corev1.Node) bool) *corev1.Node {
 	h.t.Helper()
 	var node *corev1.Node
-	h.poll(what, func(ctx context.Context) (bool, error) {
+	h.pollCondition(what, func(ctx context.Context) (bool, error) {
 		var err error
 		node, err = h.admin.CoreV1().Nodes().Get(ctx, h.node, metav1.GetOptions{})
 		return err == nil && condition(node), nil
@@ -206,7 +206,7 @@ func (h *clusterHost) awaitNode(what string, condition func(*corev1.Node) bool) 
 
 func (h *clusterHost) annotateSubnet(subnet string) {
 	h.t.Helper()
-	h.poll("annotate the node", func(ctx context.Context) (bool, error) {
+	h.pollCondition("annotate the node", func(ctx context.Context) (bool, error) {
 		node, err := h.admin.CoreV1().Nodes().Get(ctx, h.node, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -229,15 +229,15 @@ func nodeReady(node *corev1.Node) (corev1.ConditionStatus, string) {
 	return corev1.ConditionUnknown, "no condition"
 }
 
-// ready starts the services until the node is Ready, with HNS networks and pod network.
-func (h *clusterHost) ready(subnet string) *corev1.Node {
+// startReadyNode starts the services until the node is Ready, with HNS networks and pod network.
+func (h *clusterHost) startReadyNode(subnet string) *corev1.Node {
 	h.t.Helper()
-	h.containerd()
+	h.startContainerd()
 	h.start("kubelet")
 	h.awaitNode("the node registers", func(*corev1.Node) bool { return true })
 	h.annotateSubnet(subnet)
 	h.start("hybrid-overlay-node")
-	h.await("the HNS network", func() bool { return h.network(overlayNetwork) == subnet })
+	h.awaitMachine("the HNS network", func() bool { return h.networkSubnet(overlayNetwork) == subnet })
 	h.write(`C:\k\cni\config\cni.conf`,
 		`{"cniVersion":"1.0.0","name":"OVNKubernetesHybridOverlayNetwork","type":"win-overlay"}`)
 	return h.awaitNode("the node is ready", func(n *corev1.Node) bool {
@@ -246,7 +246,7 @@ func (h *clusterHost) ready(subnet string) *corev1.Node {
 	})
 }
 
-func (h *clusterHost) network(name string) string {
+func (h *clusterHost) networkSubnet(name string) string {
 	networks, err := h.Host().Networks.Networks(h.t.Context())
 	if err != nil {
 		h.t.Error(err)

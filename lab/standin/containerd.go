@@ -26,8 +26,8 @@ type containerdConfig struct {
 	Plugins map[string]any `toml:"plugins"`
 }
 
-// containerd serves the runtime interface and simulates pods without containers. R-091
-func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Executable) int {
+// runContainerd serves the runtime interface and simulates pods without containers. R-091
+func (t *table) runContainerd(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := flag.NewFlagSet("containerd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	configPath := flags.String("config", `C:\Program Files\containerd\config.toml`, "")
@@ -38,40 +38,40 @@ func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Execu
 	}
 	service := flags.Bool("run-service", false, "")
 	if err := flags.Parse(p.Args); err != nil {
-		return fail(p, "containerd: %v", err)
+		return reportFailure(p, "containerd: %v", err)
 	}
 	if err := logTo(p, *logPath); err != nil {
-		return fail(p, "containerd: %v", err)
+		return reportFailure(p, "containerd: %v", err)
 	}
-	if !serviceFlag(p, *service) {
-		return fail(p, "containerd: runs as a service without --run-service")
+	if !isServiceFlagValid(p, *service) {
+		return reportFailure(p, "containerd: runs as a service without --run-service")
 	}
 	config, err := loadContainerdConfig(p, *configPath)
 	if err != nil {
-		return fail(p, `level=fatal msg="containerd: %v"`, err)
+		return reportFailure(p, `level=fatal msg="containerd: %v"`, err)
 	}
-	if err := makeContent(p, config); err != nil {
-		return fail(p, `level=fatal msg="containerd: %v"`, err)
+	if err := createContent(p, config); err != nil {
+		return reportFailure(p, `level=fatal msg="containerd: %v"`, err)
 	}
 	runtime := t.runtimeOf(p.Machine)
-	runtime.attach(p, config.cniDirectory())
-	defer runtime.detach(p)
-	err = p.Machine.ServeRuntime(config.endpoint(), func() host.RuntimeStatus {
+	runtime.attachProcess(p, config.cniDirectory())
+	defer runtime.detachProcess(p)
+	err = p.Machine.ServeRuntime(config.endpointURL(), func() host.RuntimeStatus {
 		return host.RuntimeStatus{Name: "containerd", Version: e.Version, Ready: true}
 	})
 	if err != nil {
-		return fail(p, `level=fatal msg="containerd: failed to get listener for main endpoint: %v"`, err)
+		return reportFailure(p, `level=fatal msg="containerd: failed to get listener for main endpoint: %v"`, err)
 	}
 	fmt.Fprintf(p.Stderr, "level=info msg=\"containerd successfully booted\" version=%s\r\n", e.Version)
-	noteProxy(p)
-	code := idle(ctx)
+	logProxy(p)
+	code := awaitStop(ctx)
 	fmt.Fprint(p.Stderr, "level=info msg=\"stopped\"\r\n")
 	return code
 }
 
-// noteProxy logs the proxy for image pulls: Go's HTTP client reads the proxy from the environment once, at the
+// logProxy logs the proxy for image pulls: Go's HTTP client reads the proxy from the environment once, at the
 // start.
-func noteProxy(p *node.Process) {
+func logProxy(p *node.Process) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		value := p.Environ[name]
 		if proxy, err := url.Parse(value); err == nil && proxy.User != nil {
@@ -99,8 +99,8 @@ func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error
 	return config, nil
 }
 
-// makeContent creates content in the directories of containerd that a removal must delete.
-func makeContent(p *node.Process, config containerdConfig) error {
+// createContent creates content in the directories of containerd that a removal must delete.
+func createContent(p *node.Process, config containerdConfig) error {
 	drive := p.Machine
 	for _, folder := range []string{
 		config.Root + `\io.containerd.content.v1.content\blobs`,
@@ -112,7 +112,7 @@ func makeContent(p *node.Process, config containerdConfig) error {
 		}
 	}
 	database := config.Root + `\io.containerd.metadata.v1.bolt\meta.db`
-	if err := drive.Exists(database); err == nil {
+	if err := drive.CheckExists(database); err == nil {
 		return p.Machine.Hold(database)
 	}
 	if err := drive.WriteFile(database, []byte("images and containers of the lab")); err != nil {
@@ -121,8 +121,8 @@ func makeContent(p *node.Process, config containerdConfig) error {
 	return p.Machine.Hold(database)
 }
 
-// endpoint returns the address in the form of clients: \\.\pipe\name becomes npipe://./pipe/name.
-func (c containerdConfig) endpoint() string {
+// endpointURL returns the address in the form of clients: \\.\pipe\name becomes npipe://./pipe/name.
+func (c containerdConfig) endpointURL() string {
 	return "npipe:" + strings.ReplaceAll(c.GRPC.Address, `\`, "/")
 }
 

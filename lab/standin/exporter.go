@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// exporter serves metrics with the names of windows_exporter. R-087
-func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executable) int {
+// runExporter serves metrics with the names of windows_exporter. R-087
+func (t *table) runExporter(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := pflag.NewFlagSet("windows_exporter", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	address := flags.String("web.listen-address", ":9182", "")
@@ -37,12 +37,12 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 		}
 	}
 	if err := flags.Parse(args); err != nil {
-		return fail(p, "windows_exporter: error: %v, try --help", err)
+		return reportFailure(p, "windows_exporter: error: %v, try --help", err)
 	}
 	_, portText, err := net.SplitHostPort(*address)
 	port, portErr := strconv.Atoi(portText)
 	if err := errors.Join(err, portErr); err != nil {
-		return fail(p, "windows_exporter: listen address %s: %v", *address, err)
+		return reportFailure(p, "windows_exporter: listen address %s: %v", *address, err)
 	}
 	ticking := t.Clock
 	if p.Clock != nil {
@@ -58,20 +58,20 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 	handler.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) })
 	serving, err := loadWebConfig(p.Machine, *webConfig)
 	if err != nil {
-		return fail(p, "windows_exporter: %v", err)
+		return reportFailure(p, "windows_exporter: %v", err)
 	}
-	if err := p.Machine.ServeLocal(port, serving.only(handler)); err != nil {
-		return fail(p, "windows_exporter: %v", err)
+	if err := p.Machine.ServeLocal(port, serving.restrictLocal(handler)); err != nil {
+		return reportFailure(p, "windows_exporter: %v", err)
 	}
 	listener, err := p.Machine.Listen(port)
 	if err != nil {
-		return fail(p, "windows_exporter: %v", err)
+		return reportFailure(p, "windows_exporter: %v", err)
 	}
-	listener = serving.listener(listener)
+	listener = serving.wrapListener(listener)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); ctx.Err() == nil {
-		return fail(p, "windows_exporter: %v", err)
+		return reportFailure(p, "windows_exporter: %v", err)
 	}
 	return 0
 }

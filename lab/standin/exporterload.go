@@ -23,14 +23,14 @@ func loadOf(host, what string, least, most float64) load {
 		phase: 2 * math.Pi * random("phase")}
 }
 
-func (l load) angle(at time.Duration) float64 { return 2*math.Pi*at.Seconds()/l.period + l.phase }
+func (l load) angleAt(at time.Duration) float64 { return 2*math.Pi*at.Seconds()/l.period + l.phase }
 
-// now returns the load at a time after the boot.
-func (l load) now(sinceBoot time.Duration) float64 {
-	return l.mean + l.swing*math.Sin(l.angle(sinceBoot))
+// valueAt returns the load at a time after the boot.
+func (l load) valueAt(sinceBoot time.Duration) float64 {
+	return l.mean + l.swing*math.Sin(l.angleAt(sinceBoot))
 }
 
-// total returns the sum of the load over all seconds since the boot, which never decreases.
-func (l load) total(sinceBoot time.Duration) float64 {
-	return l.mean*sinceBoot.Seconds() + l.swing*l.period/(2*math.Pi)*(math.Cos(l.angle(0))-math.Cos(l.angle(sinceBoot)))
+// totalUntil returns the sum of the load over all seconds since the boot, which never decreases.
+func (l load) totalUntil(sinceBoot time.Duration) float64 {
+	return l.mean*sinceBoot.Seconds() + l.swing*l.period/(2*math.Pi)*(math.Cos(l.angleAt(0))-math.Cos(l.angleAt(sinceBoot)))
 }

@@ -13,16 +13,16 @@ func TestALoadStaysBetweenItsLimitsAndItsTotalIsWhatItSumsUpTo(t *testing.T) {
 		most := least + rapid.Float64Range(0.1, 100).Draw(t, "room")
 		l := loadOf(rapid.StringN(1, 15, -1).Draw(t, "host"), "cpu", least, most)
 		at := time.Duration(rapid.Int64Range(0, int64(30*24*time.Hour)).Draw(t, "time"))
-		if now := l.now(at); now < least || now > most {
+		if now := l.valueAt(at); now < least || now > most {
 			t.Errorf("%v is not from %v to %v", now, least, most)
 		}
 		const second = time.Second
 		// Between two scrapes a counter increases by the load, which changes little within a second.
-		if grown, now := l.total(at+second)-l.total(at), l.now(at); grown < 0 || grown < now-most*0.06 || grown > now+most*0.06 {
+		if grown, now := l.totalUntil(at+second)-l.totalUntil(at), l.valueAt(at); grown < 0 || grown < now-most*0.06 || grown > now+most*0.06 {
 			t.Errorf("the total grows by %v within a second, and the load is %v", grown, now)
 		}
-		if l.total(0) != 0 {
-			t.Errorf("the total begins with %v", l.total(0))
+		if l.totalUntil(0) != 0 {
+			t.Errorf("the total begins with %v", l.totalUntil(0))
 		}
 	})
 }

@@ -49,18 +49,18 @@ func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version str
 	}
 	s := scrape{metrics: metrics{w}, host: info.HostName, info: info, services: services,
 		sinceBoot: max(0, now.Sub(info.BootTime))}
-	s.single("windows_exporter_build_info", "gauge", fmt.Sprintf(`version=%q,goos="windows",goarch="amd64"`,
+	s.writeSingle("windows_exporter_build_info", "gauge", fmt.Sprintf(`version=%q,goos="windows",goarch="amd64"`,
 		strings.TrimPrefix(version, "v")), 1)
-	s.head("windows_exporter_collector_success", "gauge")
+	s.writeHead("windows_exporter_collector_success", "gauge")
 	for _, collector := range collectors {
-		s.value("windows_exporter_collector_success", fmt.Sprintf(`collector=%q`, collector), 1)
+		s.writeValue("windows_exporter_collector_success", fmt.Sprintf(`collector=%q`, collector), 1)
 	}
 	for _, c := range []struct {
 		name  string
 		write func()
 	}{
-		{"container", s.containers}, {"cpu", s.processors}, {"logical_disk", s.volumes}, {"memory", s.memory},
-		{"net", s.network}, {"os", s.system}, {"service", s.states}, {"system", s.boot},
+		{"container", s.writeContainers}, {"cpu", s.writeProcessors}, {"logical_disk", s.writeVolumes}, {"memory", s.writeMemory},
+		{"net", s.writeNetwork}, {"os", s.writeSystem}, {"service", s.writeServiceStates}, {"system", s.writeBootTime},
 	} {
 		if slices.Contains(collectors, c.name) {
 			c.write()
@@ -69,16 +69,16 @@ func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version str
 	return nil
 }
 
-// containers reports no containers: the simulated containerd starts no process.
-func (s scrape) containers() { s.single("windows_container_count", "gauge", "", 0) }
+// writeContainers reports no containers: the simulated containerd starts no process.
+func (s scrape) writeContainers() { s.writeSingle("windows_container_count", "gauge", "", 0) }
 
-func (s scrape) processors() {
-	s.single("windows_cpu_logical_processor", "gauge", "", processors)
+func (s scrape) writeProcessors() {
+	s.writeSingle("windows_cpu_logical_processor", "gauge", "", processors)
 	var busy [processors]float64
 	for core := range processors {
-		busy[core] = loadOf(s.host, "cpu "+strconv.Itoa(core), 0.02, 0.85).total(s.sinceBoot)
+		busy[core] = loadOf(s.host, "cpu "+strconv.Itoa(core), 0.02, 0.85).totalUntil(s.sinceBoot)
 	}
-	s.head("windows_cpu_time_total", "counter")
+	s.writeHead("windows_cpu_time_total", "counter")
 	for core := range processors {
 		for _, mode := range []struct {
 			name    string
@@ -88,73 +88,73 @@ func (s scrape) processors() {
 			// privileged includes interrupt and dpc.
 			{"privileged", busy[core] * 0.3}, {"interrupt", busy[core] * 0.02}, {"dpc", busy[core] * 0.03},
 		} {
-			s.value("windows_cpu_time_total", fmt.Sprintf(`core="0,%d",mode=%q`, core, mode.name), mode.seconds)
+			s.writeValue("windows_cpu_time_total", fmt.Sprintf(`core="0,%d",mode=%q`, core, mode.name), mode.seconds)
 		}
 	}
-	s.head("windows_cpu_clock_interrupts_total", "counter")
+	s.writeHead("windows_cpu_clock_interrupts_total", "counter")
 	for core := range processors {
-		s.value("windows_cpu_clock_interrupts_total", fmt.Sprintf(`core="0,%d"`, core), s.sinceBoot.Seconds()*clockTicks)
+		s.writeValue("windows_cpu_clock_interrupts_total", fmt.Sprintf(`core="0,%d"`, core), s.sinceBoot.Seconds()*clockTicks)
 	}
 }
 
-func (s scrape) memory() {
+func (s scrape) writeMemory() {
 	total := float64(s.info.MemoryBytes)
-	available := total * (1 - loadOf(s.host, "memory", 0.2, 0.9).now(s.sinceBoot))
-	s.single("windows_memory_physical_total_bytes", "gauge", "", total)
-	s.single("windows_memory_physical_free_bytes", "gauge", "", available)
-	s.single("windows_memory_available_bytes", "gauge", "", available)
-	s.single("windows_memory_committed_bytes", "gauge", "", total-available)
-	s.single("windows_memory_commit_limit", "gauge", "", total*1.25)
+	available := total * (1 - loadOf(s.host, "memory", 0.2, 0.9).valueAt(s.sinceBoot))
+	s.writeSingle("windows_memory_physical_total_bytes", "gauge", "", total)
+	s.writeSingle("windows_memory_physical_free_bytes", "gauge", "", available)
+	s.writeSingle("windows_memory_available_bytes", "gauge", "", available)
+	s.writeSingle("windows_memory_committed_bytes", "gauge", "", total-available)
+	s.writeSingle("windows_memory_commit_limit", "gauge", "", total*1.25)
 }
 
-func (s scrape) volumes() {
+func (s scrape) writeVolumes() {
 	const of = `volume="C:"`
 	busy := loadOf(s.host, "disk", 0, 0.5)
 	others := loadOf(s.host, "files", 10<<30, 90<<30).mean // besides the content of the simulated disk
 	reads, writes := loadOf(s.host, "reads", 0, 300), loadOf(s.host, "writes", 0, 120)
-	s.single("windows_logical_disk_size_bytes", "gauge", of, volumeSize)
-	s.single("windows_logical_disk_free_bytes", "gauge", of, max(0, float64(s.info.FreeDiskBytes)-others))
-	s.single("windows_logical_disk_idle_seconds_total", "counter", of, s.sinceBoot.Seconds()-busy.total(s.sinceBoot))
-	s.single("windows_logical_disk_reads_total", "counter", of, reads.total(s.sinceBoot))
-	s.single("windows_logical_disk_read_bytes_total", "counter", of, reads.total(s.sinceBoot)*(16<<10))
-	s.single("windows_logical_disk_writes_total", "counter", of, writes.total(s.sinceBoot))
-	s.single("windows_logical_disk_write_bytes_total", "counter", of, writes.total(s.sinceBoot)*(32<<10))
+	s.writeSingle("windows_logical_disk_size_bytes", "gauge", of, volumeSize)
+	s.writeSingle("windows_logical_disk_free_bytes", "gauge", of, max(0, float64(s.info.FreeDiskBytes)-others))
+	s.writeSingle("windows_logical_disk_idle_seconds_total", "counter", of, s.sinceBoot.Seconds()-busy.totalUntil(s.sinceBoot))
+	s.writeSingle("windows_logical_disk_reads_total", "counter", of, reads.totalUntil(s.sinceBoot))
+	s.writeSingle("windows_logical_disk_read_bytes_total", "counter", of, reads.totalUntil(s.sinceBoot)*(16<<10))
+	s.writeSingle("windows_logical_disk_writes_total", "counter", of, writes.totalUntil(s.sinceBoot))
+	s.writeSingle("windows_logical_disk_write_bytes_total", "counter", of, writes.totalUntil(s.sinceBoot)*(32<<10))
 }
 
-func (s scrape) network() {
+func (s scrape) writeNetwork() {
 	const of = `nic="Ethernet"`
 	in, out := loadOf(s.host, "received", 0, linkSpeed/50), loadOf(s.host, "sent", 0, linkSpeed/50)
-	received, sent := in.total(s.sinceBoot), out.total(s.sinceBoot)
-	s.single("windows_net_bytes_received_total", "counter", of, received)
-	s.single("windows_net_bytes_sent_total", "counter", of, sent)
-	s.single("windows_net_bytes_total", "counter", of, received+sent)
-	s.single("windows_net_packets_received_total", "counter", of, received/900)
-	s.single("windows_net_packets_sent_total", "counter", of, sent/900)
+	received, sent := in.totalUntil(s.sinceBoot), out.totalUntil(s.sinceBoot)
+	s.writeSingle("windows_net_bytes_received_total", "counter", of, received)
+	s.writeSingle("windows_net_bytes_sent_total", "counter", of, sent)
+	s.writeSingle("windows_net_bytes_total", "counter", of, received+sent)
+	s.writeSingle("windows_net_packets_received_total", "counter", of, received/900)
+	s.writeSingle("windows_net_packets_sent_total", "counter", of, sent/900)
 	for _, name := range []string{
 		"windows_net_packets_received_discarded_total",
 		"windows_net_packets_received_errors_total",
 		"windows_net_packets_outbound_discarded_total",
 		"windows_net_packets_outbound_errors_total",
 	} {
-		s.single(name, "counter", of, 0)
+		s.writeSingle(name, "counter", of, 0)
 	}
-	s.single("windows_net_current_bandwidth_bytes", "gauge", of, linkSpeed)
+	s.writeSingle("windows_net_current_bandwidth_bytes", "gauge", of, linkSpeed)
 }
 
-func (s scrape) system() {
+func (s scrape) writeSystem() {
 	version := s.info.Version
-	s.single("windows_os_info", "gauge", fmt.Sprintf(`product=%q,version=%q,build_number=%q,revision="%d"`,
+	s.writeSingle("windows_os_info", "gauge", fmt.Sprintf(`product=%q,version=%q,build_number=%q,revision="%d"`,
 		s.info.Product, version, version[strings.LastIndexByte(version, '.')+1:], s.info.Revision), 1)
-	s.single("windows_os_hostname", "gauge", fmt.Sprintf(`hostname=%q,domain=%q,fqdn=%q`, s.info.HostName,
+	s.writeSingle("windows_os_hostname", "gauge", fmt.Sprintf(`hostname=%q,domain=%q,fqdn=%q`, s.info.HostName,
 		s.info.Domain, s.info.HostName), 1)
 }
 
-func (s scrape) boot() {
-	s.single("windows_system_boot_time_timestamp", "gauge", "", float64(s.info.BootTime.Unix()))
+func (s scrape) writeBootTime() {
+	s.writeSingle("windows_system_boot_time_timestamp", "gauge", "", float64(s.info.BootTime.Unix()))
 }
 
-func (s scrape) states() {
-	s.head("windows_service_state", "gauge")
+func (s scrape) writeServiceStates() {
+	s.writeHead("windows_service_state", "gauge")
 	states := map[host.ServiceState]string{host.ServiceRunning: "running", host.ServiceStopped: "stopped",
 		host.ServiceStartPending: "start pending", host.ServiceStopPending: "stop pending"}
 	for _, service := range s.services {
@@ -164,7 +164,7 @@ func (s scrape) states() {
 			if service.State == state {
 				value = 1
 			}
-			s.value("windows_service_state", fmt.Sprintf(`name=%q,state=%q`, strings.ToLower(service.Name), states[state]),
+			s.writeValue("windows_service_state", fmt.Sprintf(`name=%q,state=%q`, strings.ToLower(service.Name), states[state]),
 				value)
 		}
 	}
@@ -173,18 +173,18 @@ func (s scrape) states() {
 // metrics writes metrics in the text format of Prometheus.
 type metrics struct{ w io.Writer }
 
-func (m metrics) head(name, kind string) {
+func (m metrics) writeHead(name, kind string) {
 	fmt.Fprintf(m.w, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, strings.ReplaceAll(name, "_", " "), kind)
 }
 
-func (m metrics) value(name, labels string, value float64) {
+func (m metrics) writeValue(name, labels string, value float64) {
 	if labels != "" {
 		labels = "{" + labels + "}"
 	}
 	fmt.Fprintf(m.w, "%s%s %v\n", name, labels, value)
 }
 
-func (m metrics) single(name, kind, labels string, value float64) {
-	m.head(name, kind)
-	m.value(name, labels, value)
+func (m metrics) writeSingle(name, kind, labels string, value float64) {
+	m.writeHead(name, kind)
+	m.writeValue(name, labels, value)
 }

@@ -38,15 +38,15 @@ func loadWebConfig(drive node.Drive, path string) (webServing, error) {
 	if path == "" {
 		return s, nil
 	}
-	config, err := s.config(nil)
+	config, err := s.tlsConfig(nil)
 	if config == nil {
 		s.path = ""
 	}
 	return s, err
 }
 
-// config implements tls.Config.GetConfigForClient. It returns nil for a configuration without TLS.
-func (s webServing) config(*tls.ClientHelloInfo) (*tls.Config, error) {
+// tlsConfig implements tls.Config.GetConfigForClient. It returns nil for a configuration without TLS.
+func (s webServing) tlsConfig(*tls.ClientHelloInfo) (*tls.Config, error) {
 	content, err := s.drive.ReadFile(s.path)
 	if err != nil {
 		return nil, fmt.Errorf("web configuration: %w", err)
@@ -60,20 +60,20 @@ func (s webServing) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	if file.TLS == nil {
 		return nil, nil
 	}
-	pair, err := s.certificate(file.TLS)
+	pair, err := s.loadCertificate(file.TLS)
 	if err != nil {
 		return nil, err
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	return config, s.demand(config, file.TLS)
+	return config, s.setClientAuth(config, file.TLS)
 }
 
-func (s webServing) certificate(file *serverConfig) (tls.Certificate, error) {
-	certificate, err := s.drive.ReadFile(s.from(file.Certificate))
+func (s webServing) loadCertificate(file *serverConfig) (tls.Certificate, error) {
+	certificate, err := s.drive.ReadFile(s.resolvePath(file.Certificate))
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("failed to load X509KeyPair: %w", err)
 	}
-	key, err := s.drive.ReadFile(s.from(file.Key))
+	key, err := s.drive.ReadFile(s.resolvePath(file.Key))
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("failed to load X509KeyPair: %w", err)
 	}
@@ -84,8 +84,8 @@ func (s webServing) certificate(file *serverConfig) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// demand sets the client authentication that the file requires.
-func (s webServing) demand(config *tls.Config, file *serverConfig) error {
+// setClientAuth sets the client authentication that the file requires.
+func (s webServing) setClientAuth(config *tls.Config, file *serverConfig) error {
 	switch file.ClientAuth {
 	case "", "NoClientCert":
 		if file.ClientCA != "" {
@@ -97,30 +97,30 @@ func (s webServing) demand(config *tls.Config, file *serverConfig) error {
 	default:
 		return errors.New("invalid ClientAuth: " + file.ClientAuth)
 	}
-	authorities, err := s.drive.ReadFile(s.from(file.ClientCA))
+	authorities, err := s.drive.ReadFile(s.resolvePath(file.ClientCA))
 	config.ClientCAs.AppendCertsFromPEM(authorities)
 	return err
 }
 
-// from returns the path of a file in a web configuration, relative to the directory of the configuration.
-func (s webServing) from(name string) string {
+// resolvePath returns the path of a file in a web configuration, relative to the directory of the configuration.
+func (s webServing) resolvePath(name string) string {
 	if strings.Contains(name, ":") {
 		return name
 	}
-	return folder(s.path) + `\` + name
+	return parentDirectory(s.path) + `\` + name
 }
 
-func (s webServing) listener(plain net.Listener) net.Listener {
+func (s webServing) wrapListener(plain net.Listener) net.Listener {
 	if s.path == "" {
 		return plain
 	}
-	return tls.NewListener(plain, &tls.Config{GetConfigForClient: s.config, MinVersion: tls.VersionTLS12})
+	return tls.NewListener(plain, &tls.Config{GetConfigForClient: s.tlsConfig, MinVersion: tls.VersionTLS12})
 }
 
-// only restricts requests on the loopback address, where the simulated host carries requests without a
+// restrictLocal restricts requests on the loopback address, where the simulated host carries requests without a
 // connection. It accepts only the served scheme, and only clients with a certificate if certificates are
 // required.
-func (s webServing) only(handler http.Handler) http.Handler {
+func (s webServing) restrictLocal(handler http.Handler) http.Handler {
 	scheme := "http"
 	if s.path != "" {
 		scheme = "https"
@@ -131,7 +131,7 @@ func (s webServing) only(handler http.Handler) http.Handler {
 				http.StatusBadRequest)
 			return
 		}
-		if err := s.admits(r.TLS); err != nil {
+		if err := s.checkClient(r.TLS); err != nil {
 			http.Error(w, "remote error: tls: "+err.Error(), http.StatusForbidden) // instead of a failed handshake
 			return
 		}
@@ -139,12 +139,12 @@ func (s webServing) only(handler http.Handler) http.Handler {
 	})
 }
 
-// admits returns the error with which the handshake with a client would have failed.
-func (s webServing) admits(client *tls.ConnectionState) error {
+// checkClient returns the error with which the handshake with a client would have failed.
+func (s webServing) checkClient(client *tls.ConnectionState) error {
 	if s.path == "" {
 		return nil
 	}
-	config, err := s.config(nil)
+	config, err := s.tlsConfig(nil)
 	if err != nil || config == nil || config.ClientAuth == tls.NoClientCert {
 		return err
 	}

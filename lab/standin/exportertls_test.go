@@ -54,9 +54,9 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	}
 	serves := func(name string) {
 		t.Helper()
-		err := h.until(func(ctx context.Context) (bool, error) {
+		err := h.pollUntil(func(ctx context.Context) (bool, error) {
 			dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // Only the subject of the certificate matters.
-			conn, err := dialer.DialContext(ctx, "tcp", h.address(9182))
+			conn, err := dialer.DialContext(ctx, "tcp", h.portAddress(9182))
 			if err != nil {
 				return false, nil
 			}
@@ -69,9 +69,9 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 		}
 	}
 	h.write(`C:\k\web.yaml`, "tls_server_config:\n  cert_file: tls.crt\n  key_file: 'C:\\k\\tls.key'\n")
-	h.service("windows_exporter", `C:\k\windows_exporter.exe`, `--web.config.file=C:\k\web.yaml`)
-	if err := h.Host().Services.Start(t.Context(), "windows_exporter"); err == nil && h.running("windows_exporter") {
-		h.await("it ends without a certificate", func() bool { return !h.running("windows_exporter") })
+	h.configureService("windows_exporter", `C:\k\windows_exporter.exe`, `--web.config.file=C:\k\web.yaml`)
+	if err := h.Host().Services.Start(t.Context(), "windows_exporter"); err == nil && h.isServiceRunning("windows_exporter") {
+		h.awaitMachine("it ends without a certificate", func() bool { return !h.isServiceRunning("windows_exporter") })
 	}
 	put("first")
 	h.start("windows_exporter")
@@ -84,11 +84,11 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 			t.Errorf("%s: status %d, error %v", address, status, err)
 		}
 	}
-	h.demandsCertificates(t)
+	h.requireCertificates(t)
 }
 
-// demandsCertificates changes the configuration of the running exporter to require client certificates.
-func (h *testHost) demandsCertificates(t *testing.T) {
+// requireCertificates changes the configuration of the running exporter to require client certificates.
+func (h *testHost) requireCertificates(t *testing.T) {
 	t.Helper()
 	certificate, key := servingPair(t, "client")
 	h.write(`C:\k\ca.crt`, certificate)
@@ -115,7 +115,7 @@ func (h *testHost) demandsCertificates(t *testing.T) {
 			t.Errorf("on the host, with %s: status %d, error %v", name, status, err)
 		}
 		client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-		response, err := client.Get("https://" + h.address(9182) + "/metrics")
+		response, err := client.Get("https://" + h.portAddress(9182) + "/metrics")
 		if (err == nil) != (c.want == http.StatusOK) {
 			t.Errorf("over the network, with %s: error %v", name, err)
 		}

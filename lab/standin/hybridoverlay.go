@@ -29,7 +29,7 @@ const (
 	subnetAnnotation  = "k8s.ovn.org/hybrid-overlay-node-subnet"
 	gatewayAnnotation = "k8s.ovn.org/hybrid-overlay-distributed-router-gateway-mac"
 
-	watchRetry = 2 * time.Second
+	watchRetryDelay = 2 * time.Second
 )
 
 // hybridOverlay creates the HNS networks for the pod subnet that the cluster network assigns to the node. R-089
@@ -43,7 +43,7 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	identity := &ovnIdentity{p: p, dial: t.Dial}
 	flags.StringVar(&identity.bootstrap, "bootstrap-kubeconfig", "", "")
 	flags.StringVar(&identity.directory, "cert-dir", "", "")
-	flags.DurationVar(&identity.life, "cert-duration", 24*time.Hour, "")
+	flags.DurationVar(&identity.validity, "cert-duration", 24*time.Hour, "")
 	mtu := flags.Int("mtu", 1400, "")
 	for _, name := range strings.Fields(`cluster-subnets hybrid-overlay-cluster-subnets hybrid-overlay-vxlan-port k8s-apiserver k8s-cacert
 		k8s-token logfile-maxage logfile-maxbackups logfile-maxsize loglevel nodeIP no-hostsubnet-nodes k8s-service-cidrs`) {
@@ -51,29 +51,29 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	}
 	flags.Bool("enable-hybrid-overlay", false, "")
 	if err := flags.Parse(p.Args); err != nil {
-		return fail(p, "hybrid-overlay-node: %v", err)
+		return reportFailure(p, "hybrid-overlay-node: %v", err)
 	}
 	if err := logTo(p, *logPath); err != nil {
-		return fail(p, "hybrid-overlay-node: %v", err)
+		return reportFailure(p, "hybrid-overlay-node: %v", err)
 	}
-	if !serviceFlag(p, *service) {
-		return fail(p, "hybrid-overlay-node runs as a service without --windows-service")
+	if !isServiceFlagValid(p, *service) {
+		return reportFailure(p, "hybrid-overlay-node runs as a service without --windows-service")
 	}
 	if *node == "" {
-		return fail(p, "missing node name; use the 'node' flag to provide one")
+		return reportFailure(p, "missing node name; use the 'node' flag to provide one")
 	}
 	if *mtu < 576 || *mtu > 65535 {
-		return fail(p, "invalid MTU %d", *mtu)
+		return reportFailure(p, "invalid MTU %d", *mtu)
 	}
 	restConfig, stop, err := t.overlayIdentity(ctx, p, *config, *node, identity)
 	if err != nil {
-		return fail(p, "%v", err)
+		return reportFailure(p, "%v", err)
 	}
 	defer stop()
 	restConfig.UserAgent = "hybrid-overlay-node/" + e.Version + " lab stand-in"
 	client, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
-		return fail(p, "%v", err)
+		return reportFailure(p, "%v", err)
 	}
 	o := overlay{t: t, p: p, client: client, node: *node}
 	o.run(ctx)
@@ -105,22 +105,22 @@ type overlay struct {
 // run watches the node's annotation until ctx is done.
 func (o *overlay) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := o.follow(ctx); err != nil && ctx.Err() == nil {
+		if err := o.watchNode(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(o.p.Stderr, "E %v\r\n", err)
 		}
-		o.t.pause(ctx, watchRetry)
+		o.t.pauseFor(ctx, watchRetryDelay)
 	}
 }
 
-// follow watches the node until the watch ends.
-func (o *overlay) follow(ctx context.Context) error {
+// watchNode watches the node until the watch ends.
+func (o *overlay) watchNode(ctx context.Context) error {
 	selector := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.node).String()}
 	list, err := o.client.CoreV1().Nodes().List(ctx, selector)
 	if err != nil {
 		return fmt.Errorf("get node %s: %w", o.node, err)
 	}
 	for i := range list.Items {
-		if err := o.sync(ctx, &list.Items[i]); err != nil {
+		if err := o.syncNetworks(ctx, &list.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (o *overlay) follow(ctx context.Context) error {
 	defer watch.Stop()
 	for event := range watch.ResultChan() {
 		if node, ok := event.Object.(*corev1.Node); ok {
-			if err := o.sync(ctx, node); err != nil {
+			if err := o.syncNetworks(ctx, node); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func (o *overlay) follow(ctx context.Context) error {
 	return nil
 }
 
-func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
+func (o *overlay) syncNetworks(ctx context.Context, node *corev1.Node) error {
 	subnet := node.Annotations[subnetAnnotation]
 	if subnet == "" {
 		return nil
@@ -152,7 +152,7 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 		{Name: baseNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"},
 		{Name: overlayNetwork, Type: "Overlay", Subnet: subnet},
 	} {
-		if err := o.ensure(ctx, network); err != nil {
+		if err := o.ensureNetwork(ctx, network); err != nil {
 			return fmt.Errorf("HNS network %s: %w", network.Name, err)
 		}
 	}
@@ -169,8 +169,8 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// ensure creates the network, and recreates it if the subnet differs.
-func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
+// ensureNetwork creates the network, and recreates it if the subnet differs.
+func (o *overlay) ensureNetwork(ctx context.Context, wanted host.HNSNetwork) error {
 	networks, err := o.p.Host.Networks.Networks(ctx)
 	if err != nil {
 		return err

@@ -50,24 +50,24 @@ func (h *clusterHost) currentOVNCertificate() string {
 
 // R-089
 func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
-	h := joinable(t, "win-identity", Options{})
-	h.service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+h.node,
+	h := newClusterHost(t, "win-identity", Options{})
+	h.configureService("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+h.node,
 		`--bootstrap-kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\k\cni\config`,
 		"--cert-duration=24h", "--windows-service", "--logfile", `C:\var\log\hybrid-overlay\hybrid-overlay.log`)
-	h.containerd()
+	h.startContainerd()
 	h.start("kubelet")
 	h.awaitNode("the node registers", func(*corev1.Node) bool { return true })
 	h.annotateSubnet("10.132.30.0/23")
 	h.start("hybrid-overlay-node")
-	h.poll("a request", func(ctx context.Context) (bool, error) {
+	h.pollCondition("a request", func(ctx context.Context) (bool, error) {
 		requests, err := h.ovnRequests(ctx)
 		if len(requests) == 0 {
 			return false, err
 		}
-		approve(t, h.admin, &requests[0])
+		approveRequest(t, h.admin, &requests[0])
 		return true, err
 	})
-	h.await("the HNS network", func() bool { return h.network(overlayNetwork) == "10.132.30.0/23" })
+	h.awaitMachine("the HNS network", func() bool { return h.networkSubnet(overlayNetwork) == "10.132.30.0/23" })
 	h.awaitNode("the gateway", func(n *corev1.Node) bool { return n.Annotations[gatewayAnnotation] != "" })
 	h.currentOVNCertificate()
 
@@ -76,33 +76,33 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.start("hybrid-overlay-node")
-	h.await("the HNS network after a restart", func() bool { return h.network(overlayNetwork) == "10.132.30.0/23" })
+	h.awaitMachine("the HNS network after a restart", func() bool { return h.networkSubnet(overlayNetwork) == "10.132.30.0/23" })
 	if requests, err := h.ovnRequests(t.Context()); err != nil || len(requests) != 1 {
 		t.Errorf("there are %d requests for one certificate (%v)", len(requests), err)
 	}
 
 	// The program renews the certificate with the rights that the certificate provides.
 	h.stop("hybrid-overlay-node")
-	h.grant("ovn-nodes", "system:ovn-nodes", rbacv1.PolicyRule{APIGroups: []string{certificatesv1.GroupName},
+	h.grantRights("ovn-nodes", "system:ovn-nodes", rbacv1.PolicyRule{APIGroups: []string{certificatesv1.GroupName},
 		Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}})
-	aged, key := h.aged(pkix.Name{CommonName: "system:ovn-node:" + h.node, Organization: []string{"system:ovn-nodes"}})
+	aged, key := h.newAgedCertificate(pkix.Name{CommonName: "system:ovn-node:" + h.node, Organization: []string{"system:ovn-nodes"}})
 	former := `C:\k\cni\config\ovnkube-client-2026-01-01-00-00-00.pem`
 	h.write(former, string(aged)+"\n"+string(key))
 	if err := h.Drive().Symlink(former, `C:\k\cni\config\ovnkube-client-current.pem`); err != nil {
 		t.Fatal(err)
 	}
 	h.start("hybrid-overlay-node")
-	h.poll("a request for the next certificate", func(ctx context.Context) (bool, error) {
+	h.pollCondition("a request for the next certificate", func(ctx context.Context) (bool, error) {
 		requests, err := h.ovnRequests(ctx)
 		for i := range requests {
 			if requests[i].Spec.Username == "system:ovn-node:"+h.node {
-				approve(t, h.admin, &requests[i])
+				approveRequest(t, h.admin, &requests[i])
 				return true, err
 			}
 		}
 		return false, err
 	})
-	h.await("the next certificate", func() bool {
+	h.awaitMachine("the next certificate", func() bool {
 		return !strings.HasPrefix(h.read(`C:\k\cni\config\ovnkube-client-current.pem`), string(aged))
 	})
 	if next := h.currentOVNCertificate(); next == former || !strings.HasPrefix(h.read(former), string(aged)) {
@@ -112,7 +112,7 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 
 // R-088
 func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
-	h := joinable(t, "win-cloud", Options{ProviderID: func(name, address string) string {
+	h := newClusterHost(t, "win-cloud", Options{ProviderID: func(name, address string) string {
 		return "azure:///" + name + "/" + address
 	}, Zone: func(address string) string { return map[string]string{"10.9.0.5": "2"}[address] }})
 	e := payload.Executable{Component: "azure-cloud-node-manager", File: "azure-cloud-node-manager.exe",
@@ -128,7 +128,7 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	if _, err := h.admin.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	h.service("cloud-node-manager", `C:\k\azure-cloud-node-manager.exe`, "--windows-service", "--node-name="+h.node,
+	h.configureService("cloud-node-manager", `C:\k\azure-cloud-node-manager.exe`, "--windows-service", "--node-name="+h.node,
 		"--wait-routes=false",
 		`--kubeconfig=C:\k\cloud-kubeconfig`)
 	h.start("cloud-node-manager")
@@ -138,7 +138,7 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	if initialized(h.awaitNode("the node is there", func(*corev1.Node) bool { return true })) {
 		t.Error("it is initialized without rights")
 	}
-	h.grant("cloud-node-managers", "system:cloud-node-managers",
+	h.grantRights("cloud-node-managers", "system:cloud-node-managers",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch",
 			"update", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
@@ -178,8 +178,8 @@ func (h *clusterHost) clientCertificate(name, group string) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	approve(h.t, h.admin, request)
-	h.poll("the certificate", func(ctx context.Context) (bool, error) {
+	approveRequest(h.t, h.admin, request)
+	h.pollCondition("the certificate", func(ctx context.Context) (bool, error) {
 		request, err = csrs.Get(ctx, request.Name, metav1.GetOptions{})
 		return err == nil && len(request.Status.Certificate) > 0, err
 	})
@@ -190,8 +190,8 @@ func (h *clusterHost) clientCertificate(name, group string) string {
 	return string(request.Status.Certificate) + string(private)
 }
 
-// grant grants rights to a group.
-func (h *clusterHost) grant(name, group string, rules ...rbacv1.PolicyRule) {
+// grantRights grants rights to a group.
+func (h *clusterHost) grantRights(name, group string, rules ...rbacv1.PolicyRule) {
 	h.t.Helper()
 	meta := metav1.ObjectMeta{Name: name}
 	if _, err := h.admin.RbacV1().ClusterRoles().Create(h.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},

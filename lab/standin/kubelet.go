@@ -8,13 +8,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-func (t *table) kubelet(ctx context.Context, p *node.Process, e payload.Executable) int {
-	if !serviceFlag(p, hasServiceFlag(p.Args)) {
-		return fail(p, "kubelet runs as a service without --windows-service")
+func (t *table) runKubelet(ctx context.Context, p *node.Process, e payload.Executable) int {
+	if !isServiceFlagValid(p, hasServiceFlag(p.Args)) {
+		return reportFailure(p, "kubelet runs as a service without --windows-service")
 	}
 	runtime := t.runtimeOf(p.Machine)
 	if t.Separate {
-		runtime.adopt(p)
+		runtime.adoptProcess(p)
 	}
 	ticking := t.Clock
 	if p.Clock != nil {

@@ -19,7 +19,7 @@ import (
 
 // R-084, R-089, R-102, R-103
 func TestKubeletRegistersItsNode(t *testing.T) {
-	h := joinable(t, "win-registers", Options{})
+	h := newClusterHost(t, "win-registers", Options{})
 	h.start("kubelet")
 	node := h.awaitNode("the node registers", func(n *corev1.Node) bool { return len(n.Status.Conditions) > 0 })
 
@@ -48,7 +48,7 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 		t.Errorf("without a runtime the node is ready=%s: %s", status, message)
 	}
 
-	h.containerd()
+	h.startContainerd()
 	node = h.awaitNode("the runtime is seen", func(n *corev1.Node) bool {
 		_, message := nodeReady(n)
 		return !strings.Contains(message, "container runtime is down")
@@ -60,12 +60,12 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 		!strings.Contains(message, "cni plugin not initialized") {
 		t.Errorf("without a pod network the node is ready=%s: %s", status, message)
 	}
-	h.poll("the lease", func(ctx context.Context) (bool, error) {
+	h.pollCondition("the lease", func(ctx context.Context) (bool, error) {
 		lease, err := h.admin.CoordinationV1().Leases("kube-node-lease").Get(ctx, h.node, metav1.GetOptions{})
 		return err == nil && *lease.Spec.HolderIdentity == h.node && len(lease.OwnerReferences) == 1, nil
 	})
-	h.ready("10.132.2.0/23")
-	if h.network(baseNetwork) == "" {
+	h.startReadyNode("10.132.2.0/23")
+	if h.networkSubnet(baseNetwork) == "" {
 		t.Error("the base network is not there")
 	}
 	h.awaitNode("the gateway's address", func(n *corev1.Node) bool {
@@ -74,12 +74,12 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 
 	t.Run("another subnet makes the network anew", func(t *testing.T) {
 		h.annotateSubnet("10.132.4.0/23")
-		h.await("the HNS network", func() bool { return h.network(overlayNetwork) == "10.132.4.0/23" })
+		h.awaitMachine("the HNS network", func() bool { return h.networkSubnet(overlayNetwork) == "10.132.4.0/23" })
 	})
 	t.Run("a restarted kubelet takes its node over", func(t *testing.T) {
 		h.stop("kubelet")
 		h.start("kubelet")
-		h.poll("it registers again", func(context.Context) (bool, error) {
+		h.pollCondition("it registers again", func(context.Context) (bool, error) {
 			return strings.Count(h.read(`C:\var\log\kubelet\kubelet.log`), "Successfully registered node") == 2, nil
 		})
 	})
@@ -88,7 +88,7 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 // The node controller sets this status if the heartbeat of a kubelet is overdue, for instance because the clock
 // of the host went back.
 func TestAKubeletThatWasTakenForLostSaysThatItIsNot(t *testing.T) {
-	h := joinable(t, "win-lost", Options{})
+	h := newClusterHost(t, "win-lost", Options{})
 	h.start("kubelet")
 	reports := func(n *corev1.Node) bool { status, _ := nodeReady(n); return status == corev1.ConditionFalse }
 	h.awaitNode("the node reports", reports)
@@ -103,7 +103,7 @@ func TestAKubeletThatWasTakenForLostSaysThatItIsNot(t *testing.T) {
 }
 
 func TestKubeletEndsWithAReason(t *testing.T) {
-	h := joinable(t, "win-refused", Options{})
+	h := newClusterHost(t, "win-refused", Options{})
 	refused := func(want string, args ...string) {
 		t.Helper()
 		code, output := h.run(append([]string{`C:\k\kubelet.exe`}, args...)...)
@@ -133,18 +133,18 @@ func TestKubeletEndsWithAReason(t *testing.T) {
 // The API server refuses a kubelet that registers with another name than the name in its certificate, and the
 // kubelet logs the refusal.
 func TestKubeletMayRegisterItsOwnNodeOnly(t *testing.T) {
-	h := joinable(t, "win-honest", Options{})
-	h.service("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
+	h := newClusterHost(t, "win-honest", Options{})
+	h.configureService("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
 		`--config=C:\k\kubelet.conf`,
 		`--kubeconfig=C:\k\kubeconfig`, "--windows-service", "--hostname-override=master-0")
 	h.start("kubelet")
-	h.poll("the refusal", func(context.Context) (bool, error) {
+	h.pollCondition("the refusal", func(context.Context) (bool, error) {
 		log := h.read(`C:\var\log\kubelet\kubelet.log`)
 		return strings.Contains(log, "Unable to register node") && strings.Contains(log, "forbidden"), nil
 	})
 }
 
-func (h *clusterHost) pod(namespace, name string, change func(*corev1.Pod)) *corev1.Pod {
+func (h *clusterHost) createPod(namespace, name string, change func(*corev1.Pod)) *corev1.Pod {
 	h.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -158,7 +158,7 @@ func (h *clusterHost) pod(namespace, name string, change func(*corev1.Pod)) *cor
 		change(pod)
 	}
 	var made *corev1.Pod
-	h.poll("make a pod", func(ctx context.Context) (bool, error) {
+	h.pollCondition("make a pod", func(ctx context.Context) (bool, error) {
 		var err error
 		made, err = h.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) { // until the namespace has its service account
@@ -172,7 +172,7 @@ func (h *clusterHost) pod(namespace, name string, change func(*corev1.Pod)) *cor
 func (h *clusterHost) awaitPod(what, namespace, name string, condition func(*corev1.Pod) bool) *corev1.Pod {
 	h.t.Helper()
 	var pod *corev1.Pod
-	h.poll(what, func(ctx context.Context) (bool, error) {
+	h.pollCondition(what, func(ctx context.Context) (bool, error) {
 		var err error
 		pod, err = h.admin.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		return err == nil && condition(pod), nil
@@ -180,38 +180,38 @@ func (h *clusterHost) awaitPod(what, namespace, name string, condition func(*cor
 	return pod
 }
 
-func running(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
+func isRunning(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
 
 func TestKubeletRunsPodsInName(t *testing.T) {
-	h := joinable(t, "win-pods", Options{PodStopTime: time.Millisecond})
+	h := newClusterHost(t, "win-pods", Options{PodStopTime: time.Millisecond})
 	namespace := clustertest.Namespace(t, h.cluster)
-	early := h.pod(namespace, "early", nil)
-	h.ready("10.132.6.0/23")
-	early = h.awaitPod("a pod that waited for the network runs", namespace, early.Name, running)
+	early := h.createPod(namespace, "early", nil)
+	h.startReadyNode("10.132.6.0/23")
+	early = h.awaitPod("a pod that waited for the network runs", namespace, early.Name, isRunning)
 
 	t.Run("a running pod has an address of the node's subnet, an endpoint and a shim", func(t *testing.T) {
 		address, err := netip.ParseAddr(early.Status.PodIP)
 		if err != nil || !netip.MustParsePrefix("10.132.6.0/23").Contains(address) {
 			t.Errorf("address %q", early.Status.PodIP)
 		}
-		if shim := h.process("containerd-shim-runhcs-v1.exe"); shim == nil {
+		if shim := h.findProcess("containerd-shim-runhcs-v1.exe"); shim == nil {
 			t.Error("no shim runs")
 		}
 	})
 	t.Run("a pod for Linux is refused", func(t *testing.T) {
-		h.pod(namespace, "linux", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} })
+		h.createPod(namespace, "linux", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} })
 		h.awaitPod("it fails", namespace, "linux", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
 	})
 	t.Run("pods run on while containerd and the kubelet are restarted", func(t *testing.T) {
-		shim := h.process("containerd-shim-runhcs-v1.exe").PID
+		shim := h.findProcess("containerd-shim-runhcs-v1.exe").PID
 		h.stop("kubelet")
 		h.stop("containerd")
 		h.start("containerd")
 		h.start("kubelet")
-		h.pod(namespace, "later", nil)
-		h.awaitPod("a later pod runs", namespace, "later", running)
-		again := h.awaitPod("the pod", namespace, "early", running)
-		if again.Status.ContainerStatuses[0].RestartCount != 0 || h.process("containerd-shim-runhcs-v1.exe").PID != shim {
+		h.createPod(namespace, "later", nil)
+		h.awaitPod("a later pod runs", namespace, "later", isRunning)
+		again := h.awaitPod("the pod", namespace, "early", isRunning)
+		if again.Status.ContainerStatuses[0].RestartCount != 0 || h.findProcess("containerd-shim-runhcs-v1.exe").PID != shim {
 			t.Error("the pod was restarted")
 		}
 	})
@@ -221,39 +221,39 @@ func TestKubeletRunsPodsInName(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h.poll("the pods go", func(ctx context.Context) (bool, error) {
+		h.pollCondition("the pods go", func(ctx context.Context) (bool, error) {
 			list, err := h.admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 			return err == nil && len(list.Items) == 0, err
 		})
-		h.await("nothing is left of them", func() bool {
+		h.awaitMachine("nothing is left of them", func() bool {
 			endpoints, err := h.Host().Networks.Endpoints(t.Context())
-			return err == nil && len(endpoints) == 0 && h.process("containerd-shim-runhcs-v1.exe") == nil
+			return err == nil && len(endpoints) == 0 && h.findProcess("containerd-shim-runhcs-v1.exe") == nil
 		})
 	})
 	t.Run("a pod goes as soon on a host whose clock is ten minutes slow", func(t *testing.T) {
 		h.SetClockOffset(-10 * time.Minute)
 		defer h.SetClockOffset(0)
-		h.pod(namespace, "unhurried", nil)
-		h.awaitPod("it runs", namespace, "unhurried", running)
+		h.createPod(namespace, "unhurried", nil)
+		h.awaitPod("it runs", namespace, "unhurried", isRunning)
 		if err := h.admin.CoreV1().Pods(namespace).Delete(t.Context(), "unhurried", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		h.poll("it goes", func(ctx context.Context) (bool, error) {
+		h.pollCondition("it goes", func(ctx context.Context) (bool, error) {
 			_, err := h.admin.CoreV1().Pods(namespace).Get(ctx, "unhurried", metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		})
 	})
 	t.Run("a pod that does not end when asked has its whole grace period", func(t *testing.T) {
-		h.pod(namespace, "stubborn", func(p *corev1.Pod) {
+		h.createPod(namespace, "stubborn", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "600"}
 			p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3)
 		})
-		h.awaitPod("it runs", namespace, "stubborn", running)
+		h.awaitPod("it runs", namespace, "stubborn", isRunning)
 		start := time.Now()
 		if err := h.admin.CoreV1().Pods(namespace).Delete(t.Context(), "stubborn", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		h.poll("it goes", func(ctx context.Context) (bool, error) {
+		h.pollCondition("it goes", func(ctx context.Context) (bool, error) {
 			_, err := h.admin.CoreV1().Pods(namespace).Get(ctx, "stubborn", metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		})

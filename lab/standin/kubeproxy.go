@@ -38,16 +38,16 @@ type proxyConfig struct {
 func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Executable) int {
 	config, service, err := proxyFlags(p)
 	if err != nil {
-		return fail(p, "E kube-proxy: %v", err)
+		return reportFailure(p, "E kube-proxy: %v", err)
 	}
-	if !serviceFlag(p, service) {
-		return fail(p, "kube-proxy runs as a service without --windows-service")
+	if !isServiceFlagValid(p, service) {
+		return reportFailure(p, "kube-proxy runs as a service without --windows-service")
 	}
 	if _, err := kubeconfig.Load(p.Machine, p.Environ, config.ClientConnection.Kubeconfig, t.Dial); err != nil {
-		return fail(p, "E kube-proxy: %v", err)
+		return reportFailure(p, "E kube-proxy: %v", err)
 	}
 	if err := config.checkNetwork(ctx, p); err != nil {
-		return fail(p, "E kube-proxy: Error running ProxyServer: %v", err)
+		return reportFailure(p, "E kube-proxy: Error running ProxyServer: %v", err)
 	}
 	err = p.Machine.ServeLocal(10256, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -55,10 +55,10 @@ func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Execut
 			t.Clock.Now().Format("2006-01-02 15:04:05 -0700 MST"))
 	}))
 	if err != nil {
-		return fail(p, "E kube-proxy: %v", err)
+		return reportFailure(p, "E kube-proxy: %v", err)
 	}
 	fmt.Fprintf(p.Stderr, "I kube-proxy %s uses HNS network %s\r\n", e.Version, config.Winkernel.NetworkName)
-	return idle(ctx)
+	return awaitStop(ctx)
 }
 
 // proxyFlags parses the command line. As in the real kube-proxy, a configuration file overrides flags with the

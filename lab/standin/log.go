@@ -64,5 +64,5 @@ func logTo(p *node.Process, path string) error {
 	return nil
 }
 
-// folder returns the part of a path before its last backslash.
-func folder(path string) string { return path[:max(strings.LastIndexByte(path, '\\'), 0)] }
+// parentDirectory returns the part of a path before its last backslash.
+func parentDirectory(path string) string { return path[:max(strings.LastIndexByte(path, '\\'), 0)] }

@@ -22,20 +22,20 @@ func (t *table) kubeLogRunner(ctx context.Context, p *node.Process, _ payload.Ex
 	flags.Bool("also-stdout", false, "")
 	flags.Bool("redirect-stderr", true, "")
 	if err := flags.Parse(p.Args); err != nil {
-		return fail(p, "%v", err)
+		return reportFailure(p, "%v", err)
 	}
 	if flags.NArg() == 0 {
-		return fail(p, "not enough arguments to run")
+		return reportFailure(p, "not enough arguments to run")
 	}
 	if err := logTo(p, *path); err != nil {
-		return fail(p, "%v", err)
+		return reportFailure(p, "%v", err)
 	}
 	if p.Service && !hasServiceFlag(flags.Args()[1:]) {
-		return fail(p, "%s was not told to run as a service", flags.Arg(0))
+		return reportFailure(p, "%s was not told to run as a service", flags.Arg(0))
 	}
 	code, err := p.Machine.Run(ctx, p.Stdout, flags.Arg(0), flags.Args()[1:]...)
 	if err != nil {
-		return fail(p, "starting command: %v", err)
+		return reportFailure(p, "starting command: %v", err)
 	}
 	return code
 }

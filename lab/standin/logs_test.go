@@ -18,7 +18,7 @@ import (
 
 //
 func TestKubeletServesLogs(t *testing.T) {
-	h := joinable(t, "win-logs", Options{})
+	h := newClusterHost(t, "win-logs", Options{})
 	if err := h.Host().Firewall.SetRule(t.Context(), host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +34,14 @@ func TestKubeletServesLogs(t *testing.T) {
 		}
 	}
 	namespace := clustertest.Namespace(t, h.cluster)
-	h.ready("10.132.8.0/23")
-	h.pod(namespace, "web", nil)
-	h.awaitPod("the pod runs", namespace, "web", running)
+	h.startReadyNode("10.132.8.0/23")
+	h.createPod(namespace, "web", nil)
+	h.awaitPod("the pod runs", namespace, "web", isRunning)
 
 	get := func(config *tls.Config, path string) (int, string, error) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 		defer client.CloseIdleConnections()
-		response, err := client.Get("https://" + h.address(10250) + path)
+		response, err := client.Get("https://" + h.portAddress(10250) + path)
 		if err != nil {
 			return 0, "", err
 		}
@@ -63,7 +63,7 @@ func TestKubeletServesLogs(t *testing.T) {
 		}
 	})
 	h.approveServing()
-	h.poll("it answers", func(context.Context) (bool, error) {
+	h.pollCondition("it answers", func(context.Context) (bool, error) {
 		status, _, err := get(admin, "/healthz")
 		return err == nil && status == http.StatusOK, nil
 	})

@@ -22,13 +22,13 @@ func (t *table) csiProxy(ctx context.Context, p *node.Process, _ payload.Executa
 		flags.String(name, "", "")
 	}
 	if err := flags.Parse(p.Args); err != nil {
-		return fail(p, "csi-proxy: %v", err)
+		return reportFailure(p, "csi-proxy: %v", err)
 	}
 	if err := logTo(p, *logPath); err != nil {
-		return fail(p, "csi-proxy: %v", err)
+		return reportFailure(p, "csi-proxy: %v", err)
 	}
-	if !serviceFlag(p, *service) {
-		return fail(p, "csi-proxy runs as a service without -windows-service")
+	if !isServiceFlagValid(p, *service) {
+		return reportFailure(p, "csi-proxy runs as a service without -windows-service")
 	}
-	return idle(ctx)
+	return awaitStop(ctx)
 }

@@ -32,14 +32,14 @@ type ovnIdentity struct {
 	node      string
 	bootstrap string // the kubelet's kubeconfig
 	directory string
-	life      time.Duration
+	validity  time.Duration
 	dial      kubeconfig.Dialer
 
 	manager certificate.Manager
 }
 
-// certificateLimit is the time that the real program waits for its first certificate before it exits.
-const certificateLimit = 2 * time.Minute
+// certificateTimeout is the time that the real program waits for its first certificate before it exits.
+const certificateTimeout = 2 * time.Minute
 
 // start waits for a certificate and returns a client configuration that always uses the current certificate.
 // stop ends the renewals.
@@ -56,7 +56,7 @@ func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func()
 		Template: &x509.CertificateRequest{
 			Subject: pkix.Name{CommonName: "system:ovn-node:" + id.node, Organization: []string{"system:ovn-nodes"}},
 		},
-		RequestedCertificateLifetime: &id.life,
+		RequestedCertificateLifetime: &id.validity,
 		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
 			certificatesv1.UsageClientAuth},
@@ -65,7 +65,7 @@ func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func()
 			if current == nil {
 				return kubernetes.NewForConfig(bootstrap)
 			}
-			renewing, err := id.config(bootstrap)
+			renewing, err := id.clientConfig(bootstrap)
 			if err != nil {
 				return nil, err
 			}
@@ -76,7 +76,7 @@ func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func()
 		return nil, nil, fmt.Errorf("failed to initialize the certificate manager: %w", err)
 	}
 	id.manager.Start()
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateLimit, true,
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateTimeout, true,
 		func(context.Context) (bool, error) {
 			return id.manager.Current() != nil, nil
 		})
@@ -84,12 +84,12 @@ func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func()
 		id.manager.Stop()
 		return nil, nil, fmt.Errorf("certificate was not signed: %w", err)
 	}
-	own, err = id.config(bootstrap)
+	own, err = id.clientConfig(bootstrap)
 	return own, id.manager.Stop, err
 }
 
-// config returns a client configuration that uses the current certificate for each new connection.
-func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
+// clientConfig returns a client configuration that uses the current certificate for each new connection.
+func (id *ovnIdentity) clientConfig(bootstrap *rest.Config) (*rest.Config, error) {
 	own := rest.AnonymousClientConfig(bootstrap)
 	tlsConfig, err := rest.TLSConfigFor(own)
 	if err != nil {
@@ -116,7 +116,7 @@ type driveStore struct {
 
 // Current implements certificate.Store.
 func (s *driveStore) Current() (*tls.Certificate, error) {
-	content, err := s.drive.ReadFile(s.path("current"))
+	content, err := s.drive.ReadFile(s.certificatePath("current"))
 	if errors.Is(err, fs.ErrNotExist) {
 		missing := certificate.NoCertKeyError("no certificate in " + s.directory)
 		return nil, &missing
@@ -126,7 +126,7 @@ func (s *driveStore) Current() (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(content, content)
 	if err != nil {
-		return nil, fmt.Errorf("could not load cert/key pair from %s: %w", s.path("current"), err)
+		return nil, fmt.Errorf("could not load cert/key pair from %s: %w", s.certificatePath("current"), err)
 	}
 	return &pair, nil
 }
@@ -139,16 +139,16 @@ func (s *driveStore) Update(cert, key []byte) (*tls.Certificate, error) {
 	}
 	both := append(append([]byte(nil), cert...), '\n')
 	both = append(both, key...)
-	file := s.path(time.Now().Format("2006-01-02-15-04-05"))
+	file := s.certificatePath(time.Now().Format("2006-01-02-15-04-05"))
 	if err := s.drive.WriteFile(file, both); err != nil {
 		return nil, fmt.Errorf("write certificate: %w", err)
 	}
-	if err := s.drive.Symlink(file, s.path("current")); err != nil {
+	if err := s.drive.Symlink(file, s.certificatePath("current")); err != nil {
 		return nil, fmt.Errorf("make %s the current certificate: %w", file, err)
 	}
 	return &pair, nil
 }
 
-func (s *driveStore) path(which string) string {
+func (s *driveStore) certificatePath(which string) string {
 	return s.directory + `\` + s.name + "-" + which + ".pem"
 }

@@ -52,15 +52,15 @@ type program func(ctx context.Context, p *node.Process, e payload.Executable) in
 
 // Programs returns a program table that all hosts share.
 func Programs(options Options) fake.ProgramTable {
-	return newTable(options).find
+	return newTable(options).findProgram
 }
 
 // Run runs the simulation of an executable in a process until it ends or ctx is done, and returns the exit
 // code. The agent is not simulated.
 func Run(ctx context.Context, options Options, p *node.Process, e payload.Executable) int {
-	run, err := newTable(options).program(e)
+	run, err := newTable(options).findSimulation(e)
 	if err != nil {
-		return fail(p, "%v", err)
+		return reportFailure(p, "%v", err)
 	}
 	return run(ctx, p, e)
 }
@@ -78,16 +78,16 @@ func newTable(options Options) *table {
 	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{},
 		runtimes: map[any]*containerRuntime{}}
 	t.programs = map[string]program{
-		"containerd.exe":                t.containerd,
-		"containerd-shim-runhcs-v1.exe": t.shim,
-		"kubelet.exe":                   t.kubelet,
+		"containerd.exe":                t.runContainerd,
+		"containerd-shim-runhcs-v1.exe": t.runShim,
+		"kubelet.exe":                   t.runKubelet,
 		"kube-proxy.exe":                t.kubeProxy,
 		"kube-log-runner.exe":           t.kubeLogRunner,
 		"win-overlay.exe":               printVersion,
 		"win-bridge.exe":                printVersion,
 		"host-local.exe":                printVersion,
 		"hybrid-overlay-node.exe":       t.hybridOverlay,
-		"windows_exporter.exe":          t.exporter,
+		"windows_exporter.exe":          t.runExporter,
 		"csi-proxy.exe":                 t.csiProxy,
 		"azure-cloud-node-manager.exe":  t.cloudNodeManager,
 		"ecr-credential-provider.exe":   printVersion,
@@ -106,8 +106,8 @@ type table struct {
 	runtimes map[any]*containerRuntime // by the machine's ID
 }
 
-// find returns the program for the content of an executable.
-func (t *table) find(content []byte) (fake.Program, error) {
+// findProgram returns the program for the content of an executable.
+func (t *table) findProgram(content []byte) (fake.Program, error) {
 	e, err := payload.ReadExecutable(content)
 	if err != nil {
 		if agentErr := t.isAgent(content); agentErr != nil {
@@ -121,15 +121,15 @@ func (t *table) find(content []byte) (fake.Program, error) {
 		}
 		return t.Agent(e.Version), nil
 	}
-	run, err := t.program(e)
+	run, err := t.findSimulation(e)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, p *fake.Process) int { return run(ctx, t.process(p), e) }, nil
+	return func(ctx context.Context, p *fake.Process) int { return run(ctx, t.newProcess(p), e) }, nil
 }
 
-// program returns the simulation of an executable.
-func (t *table) program(e payload.Executable) (program, error) {
+// findSimulation returns the simulation of an executable.
+func (t *table) findSimulation(e payload.Executable) (program, error) {
 	run, ok := t.programs[e.File]
 	if !ok {
 		return nil, fmt.Errorf("the lab does not know what %s of %s does", e.File, e.Component)
@@ -139,7 +139,7 @@ func (t *table) program(e payload.Executable) (program, error) {
 			return printVersion(ctx, p, e)
 		}
 		if e.Defect == payload.DefectExits {
-			return fail(p, "%s %s: this release is defective", e.Component, e.Version)
+			return reportFailure(p, "%s %s: this release is defective", e.Component, e.Version)
 		}
 		return run(ctx, p, e)
 	}, nil
@@ -179,18 +179,18 @@ func printVersion(_ context.Context, p *node.Process, e payload.Executable) int 
 	return 0
 }
 
-// fail writes the reason for an early end and returns the exit code.
-func fail(p *node.Process, format string, args ...any) int {
+// reportFailure writes the reason for an early end and returns the exit code.
+func reportFailure(p *node.Process, format string, args ...any) int {
 	fmt.Fprintf(p.Stderr, format+"\r\n", args...)
 	return 1
 }
 
-// idle waits until the program must stop.
-func idle(ctx context.Context) int {
+// awaitStop waits until the program must stop.
+func awaitStop(ctx context.Context) int {
 	<-ctx.Done()
 	return 0
 }
 
-// serviceFlag reports whether a program that runs as a service has the service flag. Without the flag, the real
+// isServiceFlagValid reports whether a program that runs as a service has the service flag. Without the flag, the real
 // program never responds to the service control manager, which ends the program (error 1053).
-func serviceFlag(p *node.Process, given bool) bool { return given || !p.Service }
+func isServiceFlagValid(p *node.Process, given bool) bool { return given || !p.Service }

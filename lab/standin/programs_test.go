@@ -15,12 +15,12 @@ import (
 
 const pipe = "npipe://./pipe/containerd-containerd"
 
-func (h *testHost) containerd() {
+func (h *testHost) startContainerd() {
 	h.write(`C:\k\containerd\config.toml`, containerdConfigFile)
-	h.service("containerd", `C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`,
+	h.configureService("containerd", `C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`,
 		"--log-file", `C:\var\log\containerd\containerd.log`, "--run-service")
 	h.start("containerd")
-	h.await("containerd serves", func() bool {
+	h.awaitMachine("containerd serves", func() bool {
 		status, err := h.Host().Probes.ContainerRuntime(h.t.Context(), pipe)
 		return err == nil && status.Ready
 	})
@@ -30,7 +30,7 @@ func (h *testHost) containerd() {
 func TestContainerd(t *testing.T) {
 	t.Run("a running containerd tells its true version and leaves its folders", func(t *testing.T) {
 		h := newHost(t, "win", Options{})
-		h.containerd()
+		h.startContainerd()
 		status, err := h.Host().Probes.ContainerRuntime(t.Context(), pipe)
 		if err != nil || status != (host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}) {
 			t.Errorf("got %+v, error %v", status, err)
@@ -76,9 +76,9 @@ func TestContainerd(t *testing.T) {
 	t.Run("as a service it must be told so", func(t *testing.T) {
 		h := newHost(t, "win", Options{})
 		h.write(`C:\k\containerd\config.toml`, containerdConfigFile)
-		h.service("containerd", `C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`)
+		h.configureService("containerd", `C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`)
 		_ = h.Host().Services.Start(t.Context(), "containerd") // Windows may or may not see it running before it ends.
-		h.await("containerd ends", func() bool { return !h.running("containerd") })
+		h.awaitMachine("containerd ends", func() bool { return !h.isServiceRunning("containerd") })
 	})
 }
 
@@ -132,17 +132,17 @@ func TestExporter(t *testing.T) {
 		Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true}); err != nil {
 		t.Fatal(err)
 	}
-	h.service("windows_exporter", `C:\k\windows_exporter.exe`, "--collectors.enabled",
+	h.configureService("windows_exporter", `C:\k\windows_exporter.exe`, "--collectors.enabled",
 		"cpu,logical_disk,memory,service", "--collector.net.enabled=x", "--web.listen-address", ":9182")
 	h.start("windows_exporter")
-	if err := h.until(func(context.Context) (bool, error) { return h.address(9182) != "", nil }); err != nil {
+	if err := h.pollUntil(func(context.Context) (bool, error) { return h.portAddress(9182) != "", nil }); err != nil {
 		t.Fatal(err)
 	}
 	status, body, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:9182/metrics", nil)
 	if err != nil || status != http.StatusOK || !strings.Contains(body, "windows_exporter_build_info") {
 		t.Errorf("status %d, error %v, body %s", status, err, body)
 	}
-	response, err := http.Get("http://" + h.address(9182) + "/metrics")
+	response, err := http.Get("http://" + h.portAddress(9182) + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,10 +218,10 @@ winkernel: {networkName: OVNKubernetesHybridOverlayNetwork, sourceVip: "` + vip 
 	if err := h.Host().Networks.AttachEndpoint(t.Context(), vip.Name); err != nil {
 		t.Fatal(err)
 	}
-	h.service("kube-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kube-proxy.log`,
+	h.configureService("kube-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kube-proxy.log`,
 		`C:\k\kube-proxy.exe`, file, "--windows-service")
 	h.start("kube-proxy")
-	h.await("it is healthy", func() bool {
+	h.awaitMachine("it is healthy", func() bool {
 		status, _, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:10256/healthz", nil)
 		return err == nil && status == http.StatusOK
 	})
@@ -230,10 +230,10 @@ winkernel: {networkName: OVNKubernetesHybridOverlayNetwork, sourceVip: "` + vip 
 func TestKubeLogRunner(t *testing.T) {
 	start := func(t *testing.T) *testHost {
 		h := newHost(t, "win", Options{})
-		h.service("csi-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\csi.log`, "-log-file-size=100M",
+		h.configureService("csi-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\csi.log`, "-log-file-size=100M",
 			`C:\k\csi-proxy.exe`, "-windows-service")
 		h.start("csi-proxy")
-		h.await("the child runs", func() bool { return h.process("csi-proxy.exe") != nil })
+		h.awaitMachine("the child runs", func() bool { return h.findProcess("csi-proxy.exe") != nil })
 		return h
 	}
 	t.Run("the program is a process of its own, and ends with the service", func(t *testing.T) {
@@ -242,14 +242,14 @@ func TestKubeLogRunner(t *testing.T) {
 			t.Errorf("remove the running executable: %v", err)
 		}
 		h.stop("csi-proxy")
-		h.await("the child is gone", func() bool { return h.process("csi-proxy.exe") == nil })
+		h.awaitMachine("the child is gone", func() bool { return h.findProcess("csi-proxy.exe") == nil })
 	})
 	t.Run("when the program is killed the service ends", func(t *testing.T) {
 		h := start(t)
-		if err := h.Host().Processes.Kill(t.Context(), h.process("csi-proxy.exe").PID); err != nil {
+		if err := h.Host().Processes.Kill(t.Context(), h.findProcess("csi-proxy.exe").PID); err != nil {
 			t.Fatal(err)
 		}
-		h.await("the service ends", func() bool { return !h.running("csi-proxy") })
+		h.awaitMachine("the service ends", func() bool { return !h.isServiceRunning("csi-proxy") })
 	})
 	t.Run("what the program says is in the log", func(t *testing.T) {
 		h := newHost(t, "win", Options{})
@@ -268,7 +268,7 @@ func TestKubeLogRunner(t *testing.T) {
 	})
 }
 
-func (h *testHost) process(name string) *host.Process {
+func (h *testHost) findProcess(name string) *host.Process {
 	processes, err := h.Host().Processes.List(h.t.Context())
 	if err != nil {
 		h.t.Error(err)

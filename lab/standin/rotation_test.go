@@ -26,11 +26,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// rotationCheck is the interval at which a kubelet checks for a rotated certificate.
-const rotationCheck = 5 * time.Second
+// rotationCheckInterval is the interval at which a kubelet checks for a rotated certificate.
+const rotationCheckInterval = 5 * time.Second
 
-// aged returns a user certificate that is due for rotation, and the key, both in PEM.
-func (h *clusterHost) aged(user pkix.Name) (certificatePEM, keyPEM []byte) {
+// newAgedCertificate returns a user certificate that is due for rotation, and the key, both in PEM.
+func (h *clusterHost) newAgedCertificate(user pkix.Name) (certificatePEM, keyPEM []byte) {
 	h.t.Helper()
 	signer, err := tls.LoadX509KeyPair(filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.crt"),
 		filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.key"))
@@ -55,10 +55,10 @@ func (h *clusterHost) aged(user pkix.Name) (certificatePEM, keyPEM []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM
 }
 
-// age replaces the kubelet's certificate with a certificate that is due for rotation.
-func (h *clusterHost) age() {
+// ageCertificate replaces the kubelet's certificate with a certificate that is due for rotation.
+func (h *clusterHost) ageCertificate() {
 	h.t.Helper()
-	aged, key := h.aged(pkix.Name{CommonName: "system:node:" + h.node, Organization: []string{"system:nodes"}})
+	aged, key := h.newAgedCertificate(pkix.Name{CommonName: "system:node:" + h.node, Organization: []string{"system:nodes"}})
 	if err := os.RemoveAll(h.pki); err != nil {
 		h.t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func (h *clusterHost) age() {
 	}
 }
 
-// requests returns the number of the node's requests for a new client certificate.
-func (h *clusterHost) requests(ctx context.Context) (count int) {
+// countRequests returns the number of the node's requests for a new client certificate.
+func (h *clusterHost) countRequests(ctx context.Context) (count int) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0
@@ -89,13 +89,13 @@ func (h *clusterHost) requests(ctx context.Context) (count int) {
 	return count
 }
 
-// link returns the path of the link in the file store.
-func (h *clusterHost) link() string { return filepath.Join(h.pki, "kubelet-client-current.pem") }
+// linkPath returns the path of the link in the file store.
+func (h *clusterHost) linkPath() string { return filepath.Join(h.pki, "kubelet-client-current.pem") }
 
-// current returns the content behind the file store's link.
-func (h *clusterHost) current(t *testing.T) string {
+// currentCertificate returns the content behind the file store's link.
+func (h *clusterHost) currentCertificate(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(h.link())
+	content, err := os.ReadFile(h.linkPath())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,26 +105,26 @@ func (h *clusterHost) current(t *testing.T) string {
 func TestKubeletRotatesItsCertificate(t *testing.T) {
 	t.Run("a certificate that is due is renewed in the file store, and the kubelet goes on with it", func(t *testing.T) {
 		ticking := clocktesting.NewFakeClock(time.Now())
-		h := joinable(t, "win-rotates", Options{Clock: ticking})
-		h.age()
-		aged := h.current(t)
+		h := newClusterHost(t, "win-rotates", Options{Clock: ticking})
+		h.ageCertificate()
+		aged := h.currentCertificate(t)
 		h.start("kubelet")
-		h.poll("the link leads to the next certificate", func(context.Context) (bool, error) {
-			content, err := os.ReadFile(h.link())
+		h.pollCondition("the link leads to the next certificate", func(context.Context) (bool, error) {
+			content, err := os.ReadFile(h.linkPath())
 			if errors.Is(err, fs.ErrNotExist) {
 				return false, nil // client-go removes the link before creating the next one
 			}
 			return string(content) != aged, err
 		})
-		h.poll("its connections are made anew", func(context.Context) (bool, error) {
-			ticking.Step(rotationCheck)
+		h.pollCondition("its connections are made anew", func(context.Context) (bool, error) {
+			ticking.Step(rotationCheckInterval)
 			return strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "Certificate rotation detected"), nil
 		})
 	})
 	t.Run("a current certificate that is a plain file and no link cannot be renewed", func(t *testing.T) {
-		h := joinable(t, "win-plain", Options{})
-		h.age()
-		current := h.link()
+		h := newClusterHost(t, "win-plain", Options{})
+		h.ageCertificate()
+		current := h.linkPath()
 		content, err := os.ReadFile(current)
 		if err != nil {
 			t.Fatal(err)
@@ -136,8 +136,8 @@ func TestKubeletRotatesItsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.start("kubelet")
-		h.poll("the failure is in the log", func(ctx context.Context) (bool, error) {
-			return h.requests(ctx) > 0 && strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "symlink"), nil
+		h.pollCondition("the failure is in the log", func(ctx context.Context) (bool, error) {
+			return h.countRequests(ctx) > 0 && strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "symlink"), nil
 		})
 	})
 }

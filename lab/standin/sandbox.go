@@ -45,13 +45,13 @@ func (t *table) runtimeOf(machine node.Machine) *containerRuntime {
 	return r
 }
 
-func (r *containerRuntime) attach(p *node.Process, cniDirectory string) {
+func (r *containerRuntime) attachProcess(p *node.Process, cniDirectory string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.process, r.cniDirectory = p, cniDirectory
 }
 
-func (r *containerRuntime) detach(p *node.Process) {
+func (r *containerRuntime) detachProcess(p *node.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.process == p {
@@ -68,11 +68,11 @@ func (r *containerRuntime) RunPod(ctx context.Context, pod kubelet.Pod) (address
 	if s, ok := r.sandboxes[pod.UID]; ok && s.shim.Alive() {
 		return s.address, false, nil
 	}
-	executable, err := r.executable(ctx)
+	executable, err := r.containerdPath(ctx)
 	if err != nil {
 		return "", false, err
 	}
-	if s, ok := r.known(ctx, pod); ok {
+	if s, ok := r.recoverSandbox(ctx, pod); ok {
 		r.sandboxes[pod.UID] = s
 		return s.address, false, nil
 	}
@@ -94,7 +94,7 @@ func (r *containerRuntime) startSandbox(ctx context.Context, pod kubelet.Pod, ex
 		s.endpoint = pod.UID + "_" + network
 		endpoint, err := r.process.Host.Networks.CreateEndpoint(ctx, network, s.endpoint, "")
 		if errors.Is(err, host.ErrExist) { // of a pod that a reboot or a kill ended
-			endpoint, err = r.endpoint(ctx, s.endpoint)
+			endpoint, err = r.findEndpoint(ctx, s.endpoint)
 		}
 		if err != nil {
 			return s, fmt.Errorf("failed to setup network for sandbox: %w", err)
@@ -102,14 +102,14 @@ func (r *containerRuntime) startSandbox(ctx context.Context, pod kubelet.Pod, ex
 		s.address = endpoint.Address
 	}
 	var err error
-	s.shim, err = r.process.Machine.Spawn(folder(executable)+`\`+shimExecutable, "-namespace", "k8s.io", "-id", pod.UID)
+	s.shim, err = r.process.Machine.Spawn(parentDirectory(executable)+`\`+shimExecutable, "-namespace", "k8s.io", "-id", pod.UID)
 	if err != nil {
 		return s, errors.Join(fmt.Errorf("failed to start shim: %w", err), r.deleteEndpoint(ctx, s))
 	}
-	return s, r.remember(pod, s.shim)
+	return s, r.storeShimPID(pod, s.shim)
 }
 
-func (r *containerRuntime) endpoint(ctx context.Context, name string) (host.HNSEndpoint, error) {
+func (r *containerRuntime) findEndpoint(ctx context.Context, name string) (host.HNSEndpoint, error) {
 	endpoints, err := r.process.Host.Networks.Endpoints(ctx)
 	for _, e := range endpoints {
 		if e.Name == name {
@@ -164,12 +164,12 @@ func (r *containerRuntime) StopPod(ctx context.Context, pod kubelet.Pod) error {
 	defer r.mu.Unlock()
 	s, ok := r.sandboxes[pod.UID]
 	if !ok && r.separate {
-		s, ok = r.known(ctx, pod)
+		s, ok = r.recoverSandbox(ctx, pod)
 	}
 	if !ok {
 		return nil
 	}
-	if _, err := r.executable(ctx); err != nil {
+	if _, err := r.containerdPath(ctx); err != nil {
 		return err
 	}
 	if err := r.deleteEndpoint(ctx, s); err != nil {

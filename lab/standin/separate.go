@@ -21,15 +21,15 @@ const (
 	tasks        = `C:\ProgramData\containerd\state\io.containerd.runtime.v2.task\k8s.io`
 )
 
-// adopt uses the process of the kubelet as runtime.
-func (r *containerRuntime) adopt(p *node.Process) {
+// adoptProcess uses the process of the kubelet as runtime.
+func (r *containerRuntime) adoptProcess(p *node.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.process, r.cniDirectory, r.separate = p, cniDirectory, true
 }
 
-// executable returns the path of the running containerd.
-func (r *containerRuntime) executable(ctx context.Context) (string, error) {
+// containerdPath returns the path of the running containerd.
+func (r *containerRuntime) containerdPath(ctx context.Context) (string, error) {
 	if r.process == nil || !r.process.Machine.Alive() {
 		return "", errRuntimeDown
 	}
@@ -71,8 +71,8 @@ func (s shimProcess) Exit(int) {
 	}
 }
 
-// known returns a pod with a running shim of an earlier kubelet.
-func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox, bool) {
+// recoverSandbox returns a pod with a running shim of an earlier kubelet.
+func (r *containerRuntime) recoverSandbox(ctx context.Context, pod kubelet.Pod) (sandbox, bool) {
 	content, err := r.process.Machine.ReadFile(pidFile(pod.UID))
 	if !r.separate || err != nil {
 		return sandbox{}, false
@@ -84,7 +84,7 @@ func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox,
 	s := sandbox{shim: shimProcess{r.process, pid}}
 	if network, err := r.podNetwork(); err == nil && !pod.HostNetwork {
 		s.endpoint = pod.UID + "_" + network
-		endpoint, err := r.endpoint(ctx, s.endpoint)
+		endpoint, err := r.findEndpoint(ctx, s.endpoint)
 		if err != nil {
 			return sandbox{}, false
 		}
@@ -93,22 +93,22 @@ func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox,
 	return s, s.shim.Alive()
 }
 
-// remember stores the process id of a pod's shim.
-func (r *containerRuntime) remember(pod kubelet.Pod, shim node.Child) error {
+// storeShimPID stores the process id of a pod's shim.
+func (r *containerRuntime) storeShimPID(pod kubelet.Pod, shim node.Child) error {
 	child, ok := shim.(interface{ PID() int })
 	if !r.separate || !ok {
 		return nil
 	}
-	if err := r.process.Machine.MkdirAll(folder(pidFile(pod.UID))); err != nil {
+	if err := r.process.Machine.MkdirAll(parentDirectory(pidFile(pod.UID))); err != nil {
 		return fmt.Errorf("keep the shim's process number: %w", err)
 	}
 	return r.process.Machine.WriteFile(pidFile(pod.UID), strconv.AppendInt(nil, int64(child.PID()), 10))
 }
 
-// shim runs until it is killed, if started for a pod. R-091
-func (t *table) shim(ctx context.Context, p *node.Process, e payload.Executable) int {
+// runShim runs until it is killed, if started for a pod. R-091
+func (t *table) runShim(ctx context.Context, p *node.Process, e payload.Executable) int {
 	if len(p.Args) == 0 || p.Args[len(p.Args)-1] == "-v" {
 		return printVersion(ctx, p, e)
 	}
-	return idle(ctx)
+	return awaitStop(ctx)
 }

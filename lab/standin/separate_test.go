@@ -35,7 +35,7 @@ func kubeletProcess(t *testing.T) *node.Process {
 				if strings.HasSuffix(p.Path, "kubelet.exe") {
 					processes <- p
 				}
-				return idle(ctx)
+				return awaitStop(ctx)
 			}, nil
 		},
 	})
@@ -43,7 +43,7 @@ func kubeletProcess(t *testing.T) *node.Process {
 		`C:\k\kubelet.exe`: "MZ", `C:\k\containerd\containerd.exe`: "MZ", `C:\k\containerd\` + shimExecutable: "MZ",
 		cniDirectory + `\cni.conf`: `{"name":"net"}`,
 	} {
-		if err := errors.Join(m.Drive().MkdirAll(folder(path)), m.Drive().WriteFile(path, []byte(content))); err != nil {
+		if err := errors.Join(m.Drive().MkdirAll(parentDirectory(path)), m.Drive().WriteFile(path, []byte(content))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +62,7 @@ func kubeletProcess(t *testing.T) *node.Process {
 	if err := m.CreateNetwork(host.HNSNetwork{Name: "net", Type: "Overlay", Subnet: "10.132.0.0/24"}); err != nil {
 		t.Fatal(err)
 	}
-	p := (&table{}).process(<-processes)
+	p := (&table{}).newProcess(<-processes)
 	p.Machine = realMachine{p.Machine.(simulated)}
 	return p
 }
@@ -72,7 +72,7 @@ func TestPodsOfSeparateProcesses(t *testing.T) {
 	pod := kubelet.Pod{UID: "u1", Namespace: "default", Name: "web"}
 	start := func() *containerRuntime {
 		r := &containerRuntime{sandboxes: map[string]sandbox{}}
-		r.adopt(p)
+		r.adoptProcess(p)
 		return r
 	}
 	shims := func() (count int) {

@@ -22,8 +22,8 @@ type simulated struct {
 
 var _ node.Machine = simulated{}
 
-// process returns the programs' view of a process on a simulated machine.
-func (t *table) process(p *fake.Process) *node.Process {
+// newProcess returns the programs' view of a process on a simulated machine.
+func (t *table) newProcess(p *fake.Process) *node.Process {
 	return &node.Process{
 		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout,
 		Stderr: p.Stderr, Host: p.Host,
@@ -66,8 +66,8 @@ func (m simulated) Symlink(target, link string) error {
 // MkdirAll implements node.Drive.
 func (m simulated) MkdirAll(path string) error { return m.p.Machine.Drive().MkdirAll(path) }
 
-// Exists implements node.Drive.
-func (m simulated) Exists(path string) error {
+// CheckExists implements node.Drive.
+func (m simulated) CheckExists(path string) error {
 	_, err := m.p.Machine.Drive().Stat(path)
 	return err
 }
@@ -121,7 +121,7 @@ func (m simulated) Run(ctx context.Context, output io.Writer, path string, args 
 	if err != nil {
 		return 0, err
 	}
-	run, err := m.t.find(content)
+	run, err := m.t.findProgram(content)
 	if err != nil {
 		return 0, fmt.Errorf("fork/exec %s: %w", path, errors.Join(fake.ErrNotExecutable, err))
 	}

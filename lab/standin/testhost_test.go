@@ -91,8 +91,8 @@ func (h *testHost) read(path string) string {
 	return string(content)
 }
 
-// service configures a service; start starts the service and waits until it runs.
-func (h *testHost) service(name string, words ...string) {
+// configureService configures a service; start starts the service and waits until it runs.
+func (h *testHost) configureService(name string, words ...string) {
 	h.t.Helper()
 	config := host.ServiceConfig{Name: name, CommandLine: host.CommandLine(words...), StartType: host.StartManual}
 	if err := h.Host().Services.Configure(h.t.Context(), config); err != nil {
@@ -114,8 +114,8 @@ func (h *testHost) stop(name string) {
 	}
 }
 
-// await waits for a condition of the machine.
-func (h *testHost) await(what string, condition func() bool) {
+// awaitMachine waits for a condition of the machine.
+func (h *testHost) awaitMachine(what string, condition func() bool) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 3*time.Minute)
 	defer cancel()
@@ -124,12 +124,12 @@ func (h *testHost) await(what string, condition func() bool) {
 	}
 }
 
-// until polls a condition that is not part of the machine.
-func (h *testHost) until(condition func(context.Context) (bool, error)) error {
+// pollUntil polls a condition that is not part of the machine.
+func (h *testHost) pollUntil(condition func(context.Context) (bool, error)) error {
 	return wait.PollUntilContextTimeout(h.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition)
 }
 
-func (h *testHost) running(name string) bool {
+func (h *testHost) isServiceRunning(name string) bool {
 	service, ok := h.Service(name)
 	return ok && service.State == host.ServiceRunning
 }
@@ -147,7 +147,7 @@ func (h *testHost) run(words ...string) (int, string) {
 	return code, output.String()
 }
 
-func (h *testHost) address(port int) string {
+func (h *testHost) portAddress(port int) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ports[port] == nil {

@@ -14,11 +14,11 @@ import (
 
 // Clock is a virtual clock. Time passes only in Run.
 type Clock struct {
-	mu     sync.Mutex
-	now    time.Time
-	timers queue
-	made   int
-	stride time.Duration
+	mu      sync.Mutex
+	now     time.Time
+	timers  queue
+	created int
+	stride  time.Duration
 }
 
 var _ clock.WithTicker = (*Clock)(nil)
@@ -57,26 +57,26 @@ func (c *Clock) NewTicker(d time.Duration) clock.Ticker {
 }
 
 func (c *Clock) start(d, period time.Duration) *timer {
-	t := &timer{clock: c, period: period, channel: make(chan time.Time, 1), place: away}
+	t := &timer{clock: c, period: period, channel: make(chan time.Time, 1), index: notQueued}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.set(t, d)
+	c.scheduleTimer(t, d)
 	return t
 }
 
-// set starts a timer. The caller holds the lock.
-func (c *Clock) set(t *timer, d time.Duration) {
+// scheduleTimer starts a timer. The caller holds the lock.
+func (c *Clock) scheduleTimer(t *timer, d time.Duration) {
 	if d <= 0 {
-		t.fire(c.now)
+		t.sendTick(c.now)
 		return
 	}
-	c.made++
-	t.due, t.wait, t.number = c.now.Add(d), d, c.made
+	c.created++
+	t.due, t.wait, t.number = c.now.Add(d), d, c.created
 	heap.Push(&c.timers, t)
 }
 
-// next returns the time to the next timer; false if there is none.
-func (c *Clock) next() (time.Duration, bool) {
+// timeToNext returns the time to the next timer; false if there is none.
+func (c *Clock) timeToNext() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers) == 0 {
@@ -85,11 +85,11 @@ func (c *Clock) next() (time.Duration, bool) {
 	return c.timers[0].due.Sub(c.now), true
 }
 
-// grain is the time span of timers that fire together in a leap: a transfer has thousands of timers.
-const grain = 2 * time.Millisecond
+// leapGranularity is the time span of timers that fire together in a leap: a transfer has thousands of timers.
+const leapGranularity = 2 * time.Millisecond
 
-// impatience is the maximum wait of a timer that polls an operation in progress.
-const impatience = time.Second
+// maxPollWait is the maximum wait of a timer that polls an operation in progress.
+const maxPollWait = time.Second
 
 // Stride sets the time span of a leap over many timers, for labs that are mostly idle for days: a ticker that
 // is skipped several times ticks once. A timer with a duration below one second means that an operation is in
@@ -101,29 +101,29 @@ func (c *Clock) Stride(stride time.Duration) {
 	c.stride = stride
 }
 
-// reach returns the time span of timers that fire together in a leap. The caller holds the lock.
-func (c *Clock) reach() time.Duration {
-	if slices.ContainsFunc(c.timers, func(t *timer) bool { return t.period == 0 && t.wait < impatience }) {
-		return grain
+// leapSpan returns the time span of timers that fire together in a leap. The caller holds the lock.
+func (c *Clock) leapSpan() time.Duration {
+	if slices.ContainsFunc(c.timers, func(t *timer) bool { return t.period == 0 && t.wait < maxPollWait }) {
+		return leapGranularity
 	}
-	return max(grain, c.stride)
+	return max(leapGranularity, c.stride)
 }
 
-// leap advances to the next timer if it is within the limit, and from there to the last timer within a grain or
+// leapForward advances to the next timer if it is within the limit, and from there to the last timer within a grain or
 // a stride.
-func (c *Clock) leap(atMost time.Duration) {
+func (c *Clock) leapForward(atMost time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers) == 0 || c.timers[0].due.Sub(c.now) > atMost {
 		return
 	}
-	for end := c.timers[0].due.Add(c.reach()); len(c.timers) > 0 && !c.timers[0].due.After(end); {
+	for end := c.timers[0].due.Add(c.leapSpan()); len(c.timers) > 0 && !c.timers[0].due.After(end); {
 		t := c.timers[0]
-		heap.Remove(&c.timers, t.place)
+		heap.Remove(&c.timers, t.index)
 		c.now = t.due
-		t.fire(c.now)
+		t.sendTick(c.now)
 		if t.period > 0 {
-			c.set(t, t.period)
+			c.scheduleTimer(t, t.period)
 		}
 	}
 }
@@ -138,11 +138,11 @@ type timer struct {
 	due    time.Time
 	wait   time.Duration // duration at the last set
 	number int           // order of creation, for timers that are due at the same time
-	place  int           // index in the queue
+	index  int           // index in the queue
 }
 
-// away is the index of a timer that is not in the queue.
-const away = -1
+// notQueued is the index of a timer that is not in the queue.
+const notQueued = -1
 
 // C implements clock.Timer.
 func (t *timer) C() <-chan time.Time { return t.channel }
@@ -155,9 +155,9 @@ func (t *timer) Stop() bool {
 }
 
 func (t *timer) stop() bool {
-	waits := t.place != away
+	waits := t.index != notQueued
 	if waits {
-		heap.Remove(&t.clock.timers, t.place)
+		heap.Remove(&t.clock.timers, t.index)
 	}
 	select { // like package time: no value from before a Stop or a Reset is received
 	case <-t.channel:
@@ -171,11 +171,11 @@ func (t *timer) Reset(d time.Duration) bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
 	waited := t.stop()
-	t.clock.set(t, d)
+	t.clock.scheduleTimer(t, d)
 	return waited
 }
 
-func (t *timer) fire(now time.Time) {
+func (t *timer) sendTick(now time.Time) {
 	select {
 	case t.channel <- now:
 	default: // a slow receiver misses ticks
@@ -205,13 +205,13 @@ func (q queue) Less(i, j int) bool {
 
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
+	q[i].index, q[j].index = i, j
 }
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	t, _ := x.(*timer) // only timers are pushed
-	t.place = len(*q)
+	t.index = len(*q)
 	*q = append(*q, t)
 }
 
@@ -221,6 +221,6 @@ func (q *queue) Pop() any {
 	t := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
-	t.place = away
+	t.index = notQueued
 	return t
 }

@@ -17,7 +17,7 @@ func Programs(others ...int) (busy func() bool) {
 	return func() bool {
 		// This process is checked last, because it may already process the results of another process.
 		for _, other := range others {
-			if works(other) {
+			if isWorking(other) {
 				return true
 			}
 		}
@@ -26,9 +26,9 @@ func Programs(others ...int) (busy func() bool) {
 	}
 }
 
-// works reports whether a thread of a process runs or waits for a processor or a disk. An ended process does
+// isWorking reports whether a thread of a process runs or waits for a processor or a disk. An ended process does
 // not work.
-func works(process int) bool {
+func isWorking(process int) bool {
 	tasks := fmt.Sprintf("/proc/%d/task", process)
 	folder, err := os.Open(tasks)
 	if err != nil {

@@ -27,7 +27,7 @@ func run(t *testing.T, c *Clock, busy func() bool) {
 	})
 }
 
-func idle() bool { return false }
+func isIdle() bool { return false }
 
 func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := New(noon), 0
 		c.NewTimer(time.Hour)
-		run(t, c, func() bool { asked++; return asked%looks == 0 })
+		run(t, c, func() bool { asked++; return asked%idleChecks == 0 })
 		time.Sleep(time.Minute)
 		if now := c.Now(); !now.Equal(noon) {
 			t.Errorf("it is %s", now)
@@ -72,7 +72,7 @@ func TestTimersFireInTheirOrderAndAtTheirTime(t *testing.T) {
 		if !stopped.Stop() || stopped.Stop() || !moved.Reset(5*time.Second) {
 			t.Error("a timer does not know whether it waits")
 		}
-		run(t, c, idle)
+		run(t, c, isIdle)
 		for _, next := range []struct {
 			what  string
 			timer interface{ C() <-chan time.Time }
@@ -116,12 +116,12 @@ func TestATimerOfNoTimeFiresAtOnce(t *testing.T) {
 
 func TestTimersThatAreDueAlmostTogetherFireTogether(t *testing.T) {
 	c := New(noon)
-	first, second, later := c.NewTimer(time.Second), c.NewTimer(time.Second+grain), c.NewTimer(time.Second+grain+1)
-	c.leap(time.Second)
+	first, second, later := c.NewTimer(time.Second), c.NewTimer(time.Second+leapGranularity), c.NewTimer(time.Second+leapGranularity+1)
+	c.leapForward(time.Second)
 	if now := <-first.C(); now.Sub(noon) != time.Second {
 		t.Errorf("the first fires after %s", now.Sub(noon))
 	}
-	if now := <-second.C(); now.Sub(noon) != time.Second+grain || !c.Now().Equal(now) {
+	if now := <-second.C(); now.Sub(noon) != time.Second+leapGranularity || !c.Now().Equal(now) {
 		t.Errorf("the second fires after %s", now.Sub(noon))
 	}
 	if !later.Stop() {
@@ -133,23 +133,23 @@ func TestAStridePassesManyTimersAtOnceWhileNobodyIsInTheMiddleOfSomething(t *tes
 	c := New(noon)
 	ticks, hour := c.NewTicker(500*time.Millisecond), c.NewTimer(time.Hour)
 	c.Stride(5 * time.Minute)
-	c.leap(time.Minute)
+	c.leapForward(time.Minute)
 	if passed := c.Since(noon); passed != 5*time.Minute+500*time.Millisecond {
 		t.Errorf("a stride is %s", passed)
 	}
 	if now := <-ticks.C(); now.Sub(noon) != 500*time.Millisecond {
 		t.Errorf("the tick is of %s", now)
 	}
-	brief := c.NewTimer(impatience - 1)
+	brief := c.NewTimer(maxPollWait - 1)
 	before := c.Now()
-	c.leap(time.Minute)
-	c.leap(time.Minute)
-	if now := <-brief.C(); now.Sub(before) != impatience-1 || c.Since(now) > grain {
-		t.Errorf("one who waited for less than %s is woken after %s, and the clock is at %s", impatience, now.Sub(before), c.Since(before))
+	c.leapForward(time.Minute)
+	c.leapForward(time.Minute)
+	if now := <-brief.C(); now.Sub(before) != maxPollWait-1 || c.Since(now) > leapGranularity {
+		t.Errorf("one who waited for less than %s is woken after %s, and the clock is at %s", maxPollWait, now.Sub(before), c.Since(before))
 	}
 	c.Stride(0)
 	before = c.Now()
-	c.leap(time.Minute)
+	c.leapForward(time.Minute)
 	if passed := c.Since(before); passed > time.Second {
 		t.Errorf("without strides a leap is %s", passed)
 	}
@@ -163,7 +163,7 @@ func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
 	c := New(noon)
 	ticks := c.NewTicker(time.Second)
 	for range 3 {
-		c.leap(time.Second)
+		c.leapForward(time.Second)
 	}
 	if now := <-ticks.C(); now.Sub(noon) != time.Second {
 		t.Errorf("the tick is of %s", now)
@@ -189,7 +189,7 @@ func TestAProgramThatComputesIsSeen(t *testing.T) {
 	}
 	becomes := func(what string, process int, want bool) {
 		t.Helper()
-		for works(process) != want {
+		for isWorking(process) != want {
 			if t.Context().Err() != nil {
 				t.Fatalf("%s: it works: %t", what, !want)
 			}
@@ -198,7 +198,7 @@ func TestAProgramThatComputesIsSeen(t *testing.T) {
 	}
 	becomes("one that computes", start("while :; do :; done"), true)
 	becomes("one that sleeps", start("exec sleep 600"), false)
-	if works(1 << 30) {
+	if isWorking(1 << 30) {
 		t.Error("one that is not there works")
 	}
 }

@@ -28,8 +28,8 @@ type Base struct {
 	// Prefix is the Windows installation: the Wine prefix with drive C: in drive_c.
 	Prefix string
 
-	// StandIns is the output directory of standin.Build. The libraries are already installed in Prefix.
-	StandIns string
+	// FakeDLLs is the output directory of standin.Build. The libraries are already installed in Prefix.
+	FakeDLLs string
 
 	machine, sshd, refuse string     // programs
 	held                  []*os.File // locks that mark the files as used by this process
@@ -42,14 +42,14 @@ type Base struct {
 // The first run needs access to the Debian archive and to the Go modules. A program that enters lab/namespace
 // therefore calls Prepare before entering, and again inside.
 func Prepare(ctx context.Context, dir string) (*Base, error) {
-	base, err := prepare(ctx, dir)
+	base, err := prepareBase(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Wine hosts: %w", err)
 	}
 	return base, nil
 }
 
-func prepare(ctx context.Context, dir string) (*Base, error) {
+func prepareBase(ctx context.Context, dir string) (*Base, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
@@ -63,34 +63,34 @@ func prepare(ctx context.Context, dir string) (*Base, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	held, err := lock(filepath.Join(dir, lockName))
+	held, err := lockExclusive(filepath.Join(dir, lockName))
 	if err != nil {
 		return nil, err
 	}
 	defer held.Close()
 	b := &Base{Dir: dir}
-	if err := errors.Join(sweep(filepath.Join(dir, hostsDir)), b.removeDrafts(ctx)); err != nil {
+	if err := errors.Join(sweepHosts(filepath.Join(dir, hostsDir)), b.removeDrafts(ctx)); err != nil {
 		return nil, err
 	}
 	if err := b.buildPrograms(ctx, repository); err != nil {
 		return nil, err
 	}
-	if err := b.makeRoot(ctx, repository); err != nil {
+	if err := b.createRoot(ctx, repository); err != nil {
 		return nil, err
 	}
 	if err := b.buildLibraries(ctx, repository); err != nil {
 		return nil, err
 	}
-	if err := b.makePrefix(ctx); err != nil {
+	if err := b.createPrefix(ctx); err != nil {
 		return nil, err
 	}
-	return b, b.settle()
+	return b, b.lockParts()
 }
 
 // rootScript creates the chroot.
 const rootScript = "hack/make-wine-root"
 
-func (b *Base) makeRoot(ctx context.Context, repository string) error {
+func (b *Base) createRoot(ctx context.Context, repository string) error {
 	script := filepath.Join(repository, rootScript)
 	digest, err := digestFiles(script)
 	if err != nil {
@@ -110,12 +110,12 @@ func (b *Base) makeRoot(ctx context.Context, repository string) error {
 	return nil
 }
 
-// prefixLimit is the timeout for the first boot of a Windows installation.
-const prefixLimit = 3 * time.Minute
+// prefixTimeout is the timeout for the first boot of a Windows installation.
+const prefixTimeout = 3 * time.Minute
 
-// makePrefix creates the Windows installation that hosts are cloned from: in a draft directory first, which is
+// createPrefix creates the Windows installation that hosts are cloned from: in a draft directory first, which is
 // then renamed.
-func (b *Base) makePrefix(ctx context.Context) error {
+func (b *Base) createPrefix(ctx context.Context) error {
 	digest, err := digestFiles(append(b.libraryFiles(), b.refuse)...)
 	if err != nil {
 		return err
@@ -126,50 +126,50 @@ func (b *Base) makePrefix(ctx context.Context) error {
 	if _, err := os.Stat(b.Prefix); err == nil {
 		return nil
 	}
-	folder, held, err := newFolder(filepath.Join(b.Dir, hostsDir), "base")
+	folder, held, err := newLockedDirectory(filepath.Join(b.Dir, hostsDir), "base")
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	err = b.install(ctx, folder)
+	err = b.installPrefix(ctx, folder)
 	if err == nil {
 		err = os.Rename(filepath.Join(folder, wire.PrefixDir), b.Prefix)
 	}
 	return errors.Join(err, os.RemoveAll(folder))
 }
 
-// install creates a Wine prefix and replaces the programs without function.
-func (b *Base) install(ctx context.Context, folder string) error {
+// installPrefix creates a Wine prefix and replaces the programs without function.
+func (b *Base) installPrefix(ctx context.Context, folder string) error {
 	prefix := filepath.Join(folder, wire.PrefixDir)
 	if err := os.Mkdir(prefix, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(prefix, standInRegistry), standin.Registry, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(prefix, fakeDLLRegistry), standin.Registry, 0o600); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, prefixLimit, fmt.Errorf("it took longer than %v", prefixLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, prefixTimeout, fmt.Errorf("it took longer than %v", prefixTimeout))
 	defer cancel()
-	p, err := launch(b.machine)
+	p, err := launchProcess(b.machine)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(
-		p.send(wire.Config{
-			Dir: folder, Root: b.Root, Name: "base", Hosts: "127.0.0.1 localhost", Install: true, Down: time.Hour, // once is enough
+		p.sendMessage(wire.Config{
+			Dir: folder, Root: b.Root, Name: "base", Hosts: "127.0.0.1 localhost", Install: true, BootDelay: time.Hour, // once is enough
 			// no second boot is needed
-			Program: []string{"regedit", "/S", `Z:\prefix\` + standInRegistry},
+			Program: []string{"regedit", "/S", `Z:\prefix\` + fakeDLLRegistry},
 		}),
-		p.send(wire.Message{Do: wire.Boot}),
+		p.sendMessage(wire.Message{Do: wire.Boot}),
 	)
 	if err == nil {
-		err = p.wait(ctx, func(s state) bool { return s.downs > 0 })
+		err = p.awaitState(ctx, func(s state) bool { return s.downs > 0 })
 	}
-	p.release()
+	p.endHost()
 	if err == nil {
 		_, err = os.Stat(filepath.Join(prefix, "user.reg")) // written last
 	}
 	if err != nil {
-		return fmt.Errorf("make a Windows installation: %w%s", err, console(folder))
+		return fmt.Errorf("make a Windows installation: %w%s", err, readConsoleEnd(folder))
 	}
 	for _, stub := range stubs {
 		if err := linkProgram(prefix, b.refuse, stub); err != nil {
@@ -179,7 +179,7 @@ func (b *Base) install(ctx context.Context, folder string) error {
 	return errors.Join(
 		b.putLibraries(prefix),
 		addToRegistry(filepath.Join(prefix, "user.reg"), userRegistry),
-		os.Remove(filepath.Join(prefix, standInRegistry)),
+		os.Remove(filepath.Join(prefix, fakeDLLRegistry)),
 	)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func TestRestart(t *testing.T) {
-	h := newHost(t, Options{Name: "restarts", Address: address(20)})
+	h := newHost(t, Options{Name: "restarts", Address: hostAddress(20)})
 	restart := func(t *testing.T) {
 		t.Helper()
 		next, begin := h.Boots()+1, time.Now()
@@ -21,7 +21,7 @@ func TestRestart(t *testing.T) {
 		if err := h.WaitBoot(t.Context(), next); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("back after %v, of which %v down", time.Since(begin), h.options.Down)
+		t.Logf("back after %v, of which %v down", time.Since(begin), h.options.BootDelay)
 	}
 	t.Run("a service that starts by itself runs again after a restart", func(t *testing.T) {
 		run(t, h, `C:\guest.exe install demo`)
@@ -52,7 +52,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestAHostThatHangsIsReset(t *testing.T) {
-	h := newHost(t, Options{Name: "hangs", Address: address(21), Hang: 15 * time.Second})
+	h := newHost(t, Options{Name: "hangs", Address: hostAddress(21), HangTimeout: 15 * time.Second})
 	next := h.Boots() + 1
 	// A frozen process still owns the port and accepts connections.
 	for pid, line := range processesOf(t, h.dir) {
@@ -80,7 +80,7 @@ func TestSixHosts(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range hosts {
 		group.Go(func() {
-			h, err := New(t.Context(), Options{Base: base, Name: fmt.Sprintf("six-%d", i), Address: address(byte(30 + i))})
+			h, err := New(t.Context(), Options{Base: base, Name: fmt.Sprintf("six-%d", i), Address: hostAddress(byte(30 + i))})
 			if err != nil {
 				t.Error(err)
 				return

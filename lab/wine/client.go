@@ -85,13 +85,13 @@ func Exec(client *ssh.Client, line string) (Result, error) {
 // Upload copies a local file to a Windows path over SFTP. Missing directories are created and an existing file
 // is replaced.
 func (h *Host) Upload(ctx context.Context, local, windows string) error {
-	if err := h.upload(ctx, local, windows); err != nil {
+	if err := h.uploadFile(ctx, local, windows); err != nil {
 		return fmt.Errorf("send %s to the Wine host %s: %w", windows, h.options.Name, err)
 	}
 	return nil
 }
 
-func (h *Host) upload(ctx context.Context, local, windows string) error {
+func (h *Host) uploadFile(ctx context.Context, local, windows string) error {
 	source, err := os.Open(local)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func drivePath(prefix, windows string) (string, error) {
 			return "", fmt.Errorf("%q is no plain path", windows)
 		}
 		if part != "" {
-			path = filepath.Join(path, present(path, part))
+			path = filepath.Join(path, existingName(path, part))
 		}
 	}
 	return path, nil
@@ -49,8 +49,8 @@ func cutDrive(windows string) (rest string, ok bool) {
 	return windows[3:], true
 }
 
-// present returns the name in the case that the directory has.
-func present(folder, name string) string {
+// existingName returns the name in the case that the directory has.
+func existingName(folder, name string) string {
 	if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
 		return name
 	}

@@ -30,7 +30,7 @@ func newSigner(t *testing.T) ssh.Signer {
 }
 
 func TestFiles(t *testing.T) {
-	h := newHost(t, Options{Name: "files", Address: address(12)})
+	h := newHost(t, Options{Name: "files", Address: hostAddress(12)})
 	connection, err := h.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestFiles(t *testing.T) {
 		if err := session.Start(`C:\k\running.exe sleep C:\running.pid`); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it runs", func() bool {
+		awaitCondition(t, "it runs", func() bool {
 			info, err := client.Stat("/C:/running.pid")
 			return err == nil && info.Size() > 0
 		})

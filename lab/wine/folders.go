@@ -19,11 +19,11 @@ const (
 	lockName = "lock"
 )
 
-// lock waits for a lock file and creates the file if missing. The lock is released when the file is closed or
+// lockExclusive waits for a lock file and creates the file if missing. The lock is released when the file is closed or
 // the process ends.
-func lock(path string) (*os.File, error) { return flock(path, unix.LOCK_EX) }
+func lockExclusive(path string) (*os.File, error) { return acquireFileLock(path, unix.LOCK_EX) }
 
-func flock(path string, how int) (*os.File, error) {
+func acquireFileLock(path string, how int) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ func flock(path string, how int) (*os.File, error) {
 	return file, nil
 }
 
-// newFolder creates the directory of a host below dir and locks it. The lock marks that the creator is alive.
-func newFolder(dir, name string) (folder string, held *os.File, err error) {
-	all, err := lock(filepath.Join(dir, lockName)) // without the lock, a sweep could find the directory before it is locked
+// newLockedDirectory creates the directory of a host below dir and locks it. The lock marks that the creator is alive.
+func newLockedDirectory(dir, name string) (folder string, held *os.File, err error) {
+	all, err := lockExclusive(filepath.Join(dir, lockName)) // without the lock, a sweep could find the directory before it is locked
 	if err != nil {
 		return "", nil, err
 	}
@@ -53,13 +53,13 @@ func newFolder(dir, name string) (folder string, held *os.File, err error) {
 	if folder, err = os.MkdirTemp(dir, strings.ToLower(name)+"-"); err != nil {
 		return "", nil, err
 	}
-	held, err = lock(filepath.Join(folder, wire.LockFile))
+	held, err = lockExclusive(filepath.Join(folder, wire.LockFile))
 	return folder, held, err
 }
 
-// sweep removes the directories of hosts that outlived a killed creator.
-func sweep(dir string) error {
-	all, err := lock(filepath.Join(dir, lockName))
+// sweepHosts removes the directories of hosts that outlived a killed creator.
+func sweepHosts(dir string) error {
+	all, err := lockExclusive(filepath.Join(dir, lockName))
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,14 @@ func sweep(dir string) error {
 	var errs []error
 	for _, entry := range entries {
 		if entry.IsDir() {
-			errs = append(errs, sweepFolder(filepath.Join(dir, entry.Name())))
+			errs = append(errs, sweepDirectory(filepath.Join(dir, entry.Name())))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func sweepFolder(folder string) error {
-	held, err := flock(filepath.Join(folder, wire.LockFile), unix.LOCK_EX|unix.LOCK_NB)
+func sweepDirectory(folder string) error {
+	held, err := acquireFileLock(filepath.Join(folder, wire.LockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil // its creator is alive
 	}

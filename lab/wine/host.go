@@ -42,7 +42,7 @@ func New(ctx context.Context, options Options) (*Host, error) {
 		return nil, fmt.Errorf("make the Wine host %s: %w", options.Name, err)
 	}
 	h := &Host{options: options}
-	for _, step := range []func(context.Context) error{h.makeFolder, h.makeDrive, h.makeProcess, h.setUp} {
+	for _, step := range []func(context.Context) error{h.createDirectory, h.createDrive, h.createProcess, h.setUp} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("make the Wine host %s: %w", options.Name, err), h.Close())
 		}
@@ -50,13 +50,13 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	return h, nil
 }
 
-func (h *Host) makeFolder(context.Context) (err error) {
-	h.dir, h.lock, err = newFolder(filepath.Join(h.options.Base.Dir, hostsDir), h.options.Name)
+func (h *Host) createDirectory(context.Context) (err error) {
+	h.dir, h.lock, err = newLockedDirectory(filepath.Join(h.options.Base.Dir, hostsDir), h.options.Name)
 	return err
 }
 
-// makeDrive clones the Windows installation and adds the settings of this host.
-func (h *Host) makeDrive(context.Context) error {
+// createDrive clones the Windows installation and adds the settings of this host.
+func (h *Host) createDrive(context.Context) error {
 	prefix := filepath.Join(h.dir, wire.PrefixDir)
 	if err := clonePrefix(h.options.Base.Prefix, prefix); err != nil {
 		return err
@@ -73,15 +73,15 @@ func (h *Host) makeDrive(context.Context) error {
 	if err != nil {
 		return err
 	}
-	additions := append([]string{h.options.System.registry(), hostName(h.options.Name), guid}, h.options.Registry...)
+	additions := append([]string{h.options.System.formatRegistry(), hostName(h.options.Name), guid}, h.options.Registry...)
 	if err := addToRegistry(filepath.Join(prefix, "system.reg"), additions...); err != nil {
 		return err
 	}
-	return h.makeKeys(prefix)
+	return h.createKeys(prefix)
 }
 
-// makeKeys writes the host key and the authorized keys.
-func (h *Host) makeKeys(prefix string) error {
+// createKeys writes the host key and the authorized keys.
+func (h *Host) createKeys(prefix string) error {
 	_, hostKey, err := ed25519.GenerateKey(h.options.Rand)
 	if err != nil {
 		return fmt.Errorf("make the host key: %w", err)
@@ -113,8 +113,8 @@ func (h *Host) makeKeys(prefix string) error {
 	)
 }
 
-func (h *Host) makeProcess(context.Context) (err error) {
-	if h.process, err = launch(h.options.Base.machine); err != nil {
+func (h *Host) createProcess(context.Context) (err error) {
+	if h.process, err = launchProcess(h.options.Base.machine); err != nil {
 		return err
 	}
 	h.link, err = newLink(h.process.command.Process.Pid, h.options.Address, h.options.Gateway)
@@ -126,11 +126,11 @@ func (h *Host) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = h.process.send(wire.Config{
-		Dir: h.dir, Root: h.options.Base.Root, Overlays: h.options.Base.overlays(), Name: h.options.Name,
+	err = h.process.sendMessage(wire.Config{
+		Dir: h.dir, Root: h.options.Base.Root, Overlays: h.options.Base.rootOverlays(), Name: h.options.Name,
 		Interface: h.link.inside,
 		Address:   netip.PrefixFrom(h.options.Address, h.options.Prefix), Gateway: h.options.Gateway, Hosts: hosts,
-		Down: h.options.Down, Hang: h.options.Hang,
+		BootDelay: h.options.BootDelay, HangTimeout: h.options.HangTimeout,
 		Program: []string{sshdPath, "-users", strings.Join(h.options.Users, ","), "-keys",
 			authorizedKeysPath + "," + labKeysPath,
 			"-host-key", hostKeyPath},
@@ -138,7 +138,7 @@ func (h *Host) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.process.wait(ctx, func(s state) bool { return s.ready })
+	return h.process.awaitState(ctx, func(s state) bool { return s.ready })
 }
 
 // hostsFile returns the hosts file of the caller, extended by Options.Names.
@@ -157,12 +157,12 @@ func (h *Host) hostsFile() (string, error) {
 
 // Start boots the host and returns when SSH logins succeed. A running host is not changed.
 func (h *Host) Start(ctx context.Context) error {
-	err := h.process.send(wire.Message{Do: wire.Boot})
+	err := h.process.sendMessage(wire.Message{Do: wire.Boot})
 	if err == nil {
-		err = h.process.wait(ctx, func(s state) bool { return s.up })
+		err = h.process.awaitState(ctx, func(s state) bool { return s.up })
 	}
 	if err != nil {
-		return fmt.Errorf("boot the Wine host %s: %w%s", h.options.Name, err, h.console())
+		return fmt.Errorf("boot the Wine host %s: %w%s", h.options.Name, err, h.consoleEnd())
 	}
 	return nil
 }
@@ -170,9 +170,9 @@ func (h *Host) Start(ctx context.Context) error {
 // Stop cuts the power: all processes end at once. Data that Windows has not written to the drive is lost. The
 // host stays off until Start.
 func (h *Host) Stop(ctx context.Context) error {
-	err := h.process.send(wire.Message{Do: wire.PowerOff})
+	err := h.process.sendMessage(wire.Message{Do: wire.PowerOff})
 	if err == nil {
-		err = h.process.wait(ctx, func(s state) bool { return !s.on })
+		err = h.process.awaitState(ctx, func(s state) bool { return !s.on })
 	}
 	if err != nil {
 		return fmt.Errorf("stop the Wine host %s: %w", h.options.Name, err)
@@ -185,8 +185,8 @@ func (h *Host) Close() error {
 	h.closing.Do(func() {
 		var errs []error
 		if h.process != nil {
-			h.process.release()
-			errs = append(errs, h.link.remove())
+			h.process.endHost()
+			errs = append(errs, h.link.removeDevice())
 		}
 		if h.dir != "" {
 			errs = append(errs, os.RemoveAll(h.dir)) // already done by the first process, unless it was killed
@@ -211,8 +211,8 @@ func (h *Host) Boots() int {
 // WaitBoot waits until the host has booted n times in total and SSH logins succeed. To wait for a restart, pass
 // n = Boots()+1, read before the restart is requested.
 func (h *Host) WaitBoot(ctx context.Context, n int) error {
-	if err := h.process.wait(ctx, func(s state) bool { return s.up && s.boots >= n }); err != nil {
-		return fmt.Errorf("wait for boot %d of the Wine host %s: %w%s", n, h.options.Name, err, h.console())
+	if err := h.process.awaitState(ctx, func(s state) bool { return s.up && s.boots >= n }); err != nil {
+		return fmt.Errorf("wait for boot %d of the Wine host %s: %w%s", n, h.options.Name, err, h.consoleEnd())
 	}
 	return nil
 }
@@ -233,16 +233,16 @@ func (h *Host) Journal() []Entry {
 	return append([]Entry(nil), h.process.journal...)
 }
 
-// consoleLimit is the maximum number of console bytes in an error message.
-const consoleLimit = 2 << 10
+// maxConsoleBytes is the maximum number of console bytes in an error message.
+const maxConsoleBytes = 2 << 10
 
-// console returns the end of the standard error of Wine and the SSH server, for error messages.
-func (h *Host) console() string { return console(h.dir) }
+// consoleEnd returns the end of the standard error of Wine and the SSH server, for error messages.
+func (h *Host) consoleEnd() string { return readConsoleEnd(h.dir) }
 
-func console(dir string) string {
+func readConsoleEnd(dir string) string {
 	data, err := os.ReadFile(filepath.Join(dir, wire.ConsoleFile))
 	if err != nil || len(data) == 0 {
 		return ""
 	}
-	return "; its console ends with: " + strings.TrimSpace(string(data[max(0, len(data)-consoleLimit):]))
+	return "; its console ends with: " + strings.TrimSpace(string(data[max(0, len(data)-maxConsoleBytes):]))
 }

@@ -28,7 +28,7 @@ func TestUsers(t *testing.T) {
 		"a rootless container's":           {"0 1000 1\n1 100000 65536\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ownsAllUsers(test.uidMap); got != test.all {
+			if got := hasAllUsers(test.uidMap); got != test.all {
 				t.Errorf("all users: %t, want %t", got, test.all)
 			}
 		})
@@ -46,7 +46,7 @@ func TestContainersThatMayNotMount(t *testing.T) {
 		"what is no status":              {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := mayMount(test.status); got != test.may {
+			if got := canMount(test.status); got != test.may {
 				t.Errorf("may mount: %t, want %t", got, test.may)
 			}
 		})
@@ -64,7 +64,7 @@ func TestMachinesWithoutDebiansTools(t *testing.T) {
 		"another one without mmdebstrap says so":   {[]string{standin.Compiler}, "mmdebstrap"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := obtainable(func(program string) (string, error) {
+			err := checkObtainable(func(program string) (string, error) {
 				if slices.Contains(test.programs, program) {
 					return "/usr/bin/" + program, nil
 				}
@@ -82,9 +82,9 @@ func TestIdentity(t *testing.T) {
 		options      Options
 		version, ubr string
 	}{
-		"Windows Server 2022 unless another is asked for": {Options{Name: "identity-2022", Address: address(50)},
+		"Windows Server 2022 unless another is asked for": {Options{Name: "identity-2022", Address: hostAddress(50)},
 			"10.0.20348 type 3", "0x2a9"},
-		"Windows Server 2019": {Options{Name: "identity-2019", Address: address(51),
+		"Windows Server 2019": {Options{Name: "identity-2019", Address: hostAddress(51),
 			System: WindowsServer2019()}, "10.0.17763 type 3", "0x1730"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestHostsOfOneNetwork(t *testing.T) {
-	other := newHost(t, Options{Name: "other", Address: address(61)})
-	h := newHost(t, Options{Name: "one", Address: address(60),
-		Names: map[string]netip.Addr{"api-int.example.com": address(61)}})
+	other := newHost(t, Options{Name: "other", Address: hostAddress(61)})
+	h := newHost(t, Options{Name: "one", Address: hostAddress(60),
+		Names: map[string]netip.Addr{"api-int.example.com": hostAddress(61)}})
 	t.Run("reach each other, by address and by name", func(t *testing.T) {
 		for _, target := range []string{other.Address(), "api-int.example.com:22"} {
 			if got := run(t, h, `C:\guest.exe dial `+target); !strings.HasPrefix(got, "SSH-2.0-OpenSSH_for_Windows") {
@@ -111,7 +111,7 @@ func TestHostsOfOneNetwork(t *testing.T) {
 		}
 	})
 	t.Run("have different addresses", func(t *testing.T) {
-		if h, err := New(t.Context(), Options{Base: base, Name: "third", Address: address(61)}); err == nil ||
+		if h, err := New(t.Context(), Options{Base: base, Name: "third", Address: hostAddress(61)}); err == nil ||
 			!strings.Contains(err.Error(), "in use") {
 			t.Errorf("got %v", err)
 			_ = h.Close()
@@ -140,9 +140,9 @@ func TestHostsOfOneNetwork(t *testing.T) {
 // The operator's own SSH client must work with a Wine host.
 func TestOperatorConnection(t *testing.T) {
 	key := newKey(t)
-	h := newHost(t, Options{Name: "operated", Address: address(70),
+	h := newHost(t, Options{Name: "operated", Address: hostAddress(70),
 		AuthorizedKeys: []ssh.PublicKey{key.Signer().PublicKey()}})
-	c, err := new(remote.Dialer).Connect(t.Context(), remote.Target{Instance: "operated", Address: address(70).String(),
+	c, err := new(remote.Dialer).Connect(t.Context(), remote.Target{Instance: "operated", Address: hostAddress(70).String(),
 		User: "Administrator", Key: key})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func playMaker() int {
 		fmt.Println(err)
 		return 1
 	}
-	h, err := New(ctx, Options{Base: base, Name: "orphan", Address: address(40)})
+	h, err := New(ctx, Options{Base: base, Name: "orphan", Address: hostAddress(40)})
 	if err == nil {
 		err = h.Start(ctx)
 	}
@@ -70,16 +70,16 @@ func TestKilledMaker(t *testing.T) {
 			return os.IsNotExist(err)
 		}
 	}
-	eventually(t, "the host's first process ends", func() bool { return !alive() })
-	eventually(t, "the host's folder is removed", gone(folder))
-	eventually(t, "the network interface is gone", gone("/sys/class/net/wine-0a080028"))
+	awaitCondition(t, "the host's first process ends", func() bool { return !alive() })
+	awaitCondition(t, "the host's folder is removed", gone(folder))
+	awaitCondition(t, "the network interface is gone", gone("/sys/class/net/wine-0a080028"))
 	if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || strings.Contains(string(mounts), folder) {
 		t.Errorf("mounts are left: %v", err)
 	}
 	if processes := processesOf(t, folder); len(processes) > 0 {
 		t.Errorf("processes are left: %v", processes)
 	}
-	if h := newHost(t, Options{Name: "heir", Address: address(40)}); h.Boots() != 1 {
+	if h := newHost(t, Options{Name: "heir", Address: hostAddress(40)}); h.Boots() != 1 {
 		t.Errorf("the address is not free")
 	}
 }
@@ -107,17 +107,17 @@ func processesOf(t *testing.T, folder string) map[int]string {
 
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	living, held, err := newFolder(dir, "Living")
+	living, held, err := newLockedDirectory(dir, "Living")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	dead, released, err := newFolder(dir, "Dead")
+	dead, released, err := newLockedDirectory(dir, "Dead")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = released.Close()
-	if err := sweep(dir); err != nil {
+	if err := sweepHosts(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(living); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// standInRegistry is the name of the registry file of the fake libraries while a prefix is created: at the top
+// fakeDLLRegistry is the name of the registry file of the fake libraries while a prefix is created: at the top
 // of the prefix, outside of drive C:.
-const standInRegistry = "standin.reg"
+const fakeDLLRegistry = "standin.reg"
 
 // patchedDir is a root with the patched libraries of Wine, below the directory of the fake libraries.
 const patchedDir = "root"
@@ -36,8 +36,8 @@ func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	if err != nil {
 		return err
 	}
-	b.StandIns = filepath.Join(b.Dir, "standin-"+digest)
-	if _, err := os.Stat(b.StandIns); err == nil {
+	b.FakeDLLs = filepath.Join(b.Dir, "standin-"+digest)
+	if _, err := os.Stat(b.FakeDLLs); err == nil {
 		return nil
 	}
 	aside, err := os.MkdirTemp(b.Dir, ".standin-")
@@ -49,7 +49,7 @@ func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 		err = b.patchWine(filepath.Join(aside, patchedDir))
 	}
 	if err == nil {
-		err = os.Rename(aside, b.StandIns)
+		err = os.Rename(aside, b.FakeDLLs)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(aside))
@@ -79,11 +79,11 @@ func (b *Base) patchWine(root string) error {
 	return standin.PatchWine(root)
 }
 
-// overlays returns the files that replace files of the chroot in hosts, by path in the chroot.
-func (b *Base) overlays() map[string]string {
+// rootOverlays returns the files that replace files of the chroot in hosts, by path in the chroot.
+func (b *Base) rootOverlays() map[string]string {
 	overlays := map[string]string{}
 	for i, inRoot := range wineLibraries("/") {
-		overlays[inRoot] = wineLibraries(filepath.Join(b.StandIns, patchedDir))[i]
+		overlays[inRoot] = wineLibraries(filepath.Join(b.FakeDLLs, patchedDir))[i]
 	}
 	return overlays
 }
@@ -92,7 +92,7 @@ func (b *Base) overlays() map[string]string {
 func (b *Base) libraryFiles() []string {
 	var files []string
 	for _, name := range standin.Libraries() {
-		files = append(files, filepath.Join(b.StandIns, name))
+		files = append(files, filepath.Join(b.FakeDLLs, name))
 	}
 	return files
 }

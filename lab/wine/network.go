@@ -25,25 +25,25 @@ func newLink(pid int, address, gateway netip.Addr) (link, error) {
 	l := link{outside: fmt.Sprintf("wine-%x", four[:]), inside: "eth0"}
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = l.outside
-	err := add(&netlink.Veth{LinkAttrs: attributes, PeerName: l.inside, PeerNamespace: netlink.NsPid(pid)})
+	err := addVeth(&netlink.Veth{LinkAttrs: attributes, PeerName: l.inside, PeerNamespace: netlink.NsPid(pid)})
 	if errors.Is(err, syscall.EEXIST) {
 		return link{}, fmt.Errorf("the address %s is in use by another Wine host: interface %s is there", address, l.outside)
 	}
 	if err != nil {
 		return link{}, fmt.Errorf("make the network interface %s: %w", l.outside, err)
 	}
-	if err := l.connect(address, gateway); err != nil {
-		return link{}, errors.Join(err, l.remove())
+	if err := l.configureOutside(address, gateway); err != nil {
+		return link{}, errors.Join(err, l.removeDevice())
 	}
 	return l, nil
 }
 
-// partingTime is the maximum time that the interface of an ended host still exists. The kernel removes the
+// interfaceTimeout is the maximum time that the interface of an ended host still exists. The kernel removes the
 // interface some time after the namespace.
-const partingTime = 5 * time.Second
+const interfaceTimeout = 5 * time.Second
 
-func add(veth *netlink.Veth) error {
-	for deadline := time.Now().Add(partingTime); ; time.Sleep(50 * time.Millisecond) {
+func addVeth(veth *netlink.Veth) error {
+	for deadline := time.Now().Add(interfaceTimeout); ; time.Sleep(50 * time.Millisecond) {
 		err := netlink.LinkAdd(veth)
 		if !errors.Is(err, syscall.EEXIST) || time.Now().After(deadline) {
 			return err
@@ -51,7 +51,7 @@ func add(veth *netlink.Veth) error {
 	}
 }
 
-func (l link) connect(address, gateway netip.Addr) error {
+func (l link) configureOutside(address, gateway netip.Addr) error {
 	outside, err := netlink.LinkByName(l.outside)
 	if err != nil {
 		return fmt.Errorf("find the network interface %s: %w", l.outside, err)
@@ -77,7 +77,7 @@ func (l link) connect(address, gateway netip.Addr) error {
 	return nil
 }
 
-func (l link) remove() error {
+func (l link) removeDevice() error {
 	if l.outside == "" {
 		return nil
 	}

@@ -41,11 +41,11 @@ type Options struct {
 	// Registry is added to the machine registry (HKEY_LOCAL_MACHINE) before the first boot: keys and values in
 	// the format of Wine. See registry/*.reg.
 	Registry []string
-	// Down is the delay between shutdown and boot. Default: 500 ms.
-	Down time.Duration
-	// Hang is the time without a response of the SSH server after which the host is reset: Wine may hang where
+	// BootDelay is the delay between shutdown and boot. Default: 500 ms.
+	BootDelay time.Duration
+	// HangTimeout is the time without a response of the SSH server after which the host is reset: Wine may hang where
 	// Windows does not. Default: 90 s.
-	Hang time.Duration
+	HangTimeout time.Duration
 	// Rand is the source of randomness for keys. Default: crypto/rand.
 	Rand io.Reader
 }
@@ -70,8 +70,8 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Users) == 0 {
 		o.Users = []string{"Administrator"}
 	}
-	o.Down = cmp.Or(o.Down, 500*time.Millisecond)
-	o.Hang = cmp.Or(o.Hang, 90*time.Second)
+	o.BootDelay = cmp.Or(o.BootDelay, 500*time.Millisecond)
+	o.HangTimeout = cmp.Or(o.HangTimeout, 90*time.Second)
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}

@@ -35,8 +35,8 @@ type state struct {
 	err           error // why the host failed permanently
 }
 
-// launch starts the first process in separate namespaces. The process then waits for its configuration.
-func launch(program string) (*process, error) {
+// launchProcess starts the first process in separate namespaces. The process then waits for its configuration.
+func launchProcess(program string) (*process, error) {
 	commandsReader, commands, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -61,18 +61,18 @@ func launch(program string) (*process, error) {
 		return nil, errors.Join(fmt.Errorf("start a process in namespaces of its own: %w", err),
 			commands.Close(), events.Close())
 	}
-	go p.listen(events)
+	go p.readEvents(events)
 	return p, nil
 }
 
-// listen processes events until the process has ended.
-func (p *process) listen(events io.ReadCloser) {
+// readEvents processes events until the process has ended.
+func (p *process) readEvents(events io.ReadCloser) {
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var event wire.Event
 		if json.Unmarshal(lines.Bytes(), &event) == nil {
-			p.note(event)
+			p.applyEvent(event)
 		}
 	}
 	_ = events.Close()
@@ -82,13 +82,13 @@ func (p *process) listen(events io.ReadCloser) {
 	if p.state.err == nil {
 		p.state.err = errors.New("its first process has ended")
 	}
-	p.notify()
+	p.notifyWaiters()
 	p.mu.Unlock()
 	close(p.gone)
 }
 
-// note applies one event to the state.
-func (p *process) note(event wire.Event) {
+// applyEvent applies one event to the state.
+func (p *process) applyEvent(event wire.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch event.Kind {
@@ -107,17 +107,17 @@ func (p *process) note(event wire.Event) {
 		p.state.err = errors.New(event.Detail)
 	}
 	p.journal = append(p.journal, Entry{Time: time.Now(), Kind: Kind(event.Kind), Detail: event.Detail})
-	p.notify()
+	p.notifyWaiters()
 }
 
-// notify wakes all waiters. The caller holds the lock.
-func (p *process) notify() {
+// notifyWaiters wakes all waiters. The caller holds the lock.
+func (p *process) notifyWaiters() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// wait waits until the state satisfies the predicate, the host has failed or ctx is done.
-func (p *process) wait(ctx context.Context, wanted func(state) bool) error {
+// awaitState waits until the state satisfies the predicate, the host has failed or ctx is done.
+func (p *process) awaitState(ctx context.Context, wanted func(state) bool) error {
 	for {
 		p.mu.Lock()
 		current, changed := p.state, p.changed
@@ -136,23 +136,23 @@ func (p *process) wait(ctx context.Context, wanted func(state) bool) error {
 	}
 }
 
-// send sends a configuration or a command.
-func (p *process) send(message any) error {
+// sendMessage sends a configuration or a command.
+func (p *process) sendMessage(message any) error {
 	if err := json.NewEncoder(p.commands).Encode(message); err != nil {
 		return fmt.Errorf("command the host's first process: %w", err)
 	}
 	return nil
 }
 
-// endLimit is the timeout for the cleanup of a host.
-const endLimit = 20 * time.Second
+// endTimeout is the timeout for the cleanup of a host.
+const endTimeout = 20 * time.Second
 
-// release ends the host and waits for its end.
-func (p *process) release() {
+// endHost ends the host and waits for its end.
+func (p *process) endHost() {
 	_ = p.commands.Close() // it was open
 	select {
 	case <-p.gone:
-	case <-time.After(endLimit):
+	case <-time.After(endTimeout):
 		_ = p.command.Process.Kill()
 		<-p.gone
 	}

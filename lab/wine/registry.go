@@ -31,8 +31,8 @@ func addToRegistry(file string, additions ...string) error {
 	return nil
 }
 
-// registry returns the identity in Wine's registry format.
-func (i Identity) registry() string {
+// formatRegistry returns the identity in Wine's registry format.
+func (i Identity) formatRegistry() string {
 	var b strings.Builder
 	b.WriteString("[Software\\\\Microsoft\\\\Windows NT\\\\CurrentVersion]\n")
 	for _, value := range []struct{ name, text string }{

@@ -16,7 +16,7 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	h := newHost(t, Options{Name: "commands", Address: address(10)})
+	h := newHost(t, Options{Name: "commands", Address: hostAddress(10)})
 	client, err := h.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func testSessionEnd(t *testing.T, h *Host, client *ssh.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the child writes its process id", func() bool {
+	awaitCondition(t, "the child writes its process id", func() bool {
 		content, err := os.ReadFile(file)
 		return err == nil && len(content) > 0
 	})
@@ -161,7 +161,7 @@ func testSessionEnd(t *testing.T, h *Host, client *ssh.Client) {
 	if err := session.Close(); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	eventually(t, "the child ends", func() bool { return !alive() })
+	awaitCondition(t, "the child ends", func() bool { return !alive() })
 }
 
 func testRefused(t *testing.T, h *Host, client *ssh.Client) {
@@ -187,8 +187,8 @@ func testRefused(t *testing.T, h *Host, client *ssh.Client) {
 	}
 }
 
-// eventually waits until a condition is true.
-func eventually(t *testing.T, what string, is func() bool) {
+// awaitCondition waits until a condition is true.
+func awaitCondition(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -199,7 +199,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 func TestLogin(t *testing.T) {
 	signer := newSigner(t)
-	h := newHost(t, Options{Name: "login", Address: address(11), Users: []string{"Administrator", "core"},
+	h := newHost(t, Options{Name: "login", Address: hostAddress(11), Users: []string{"Administrator", "core"},
 		AuthorizedKeys: []ssh.PublicKey{signer.PublicKey()}})
 	login := func(user string, key ssh.Signer) error {
 		client, err := ssh.Dial("tcp", h.Address(), &ssh.ClientConfig{

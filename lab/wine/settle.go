@@ -34,10 +34,10 @@ func (b *Base) removeDrafts(ctx context.Context) error {
 // lockSuffix is the suffix of the lock of the path beside it. Users of the path hold a shared lock.
 const lockSuffix = ".lock"
 
-// settle locks the parts of this base and removes unused parts with other inputs.
-func (b *Base) settle() error {
-	for kind, path := range map[string]string{"root-": b.Root, "standin-": b.StandIns, "prefix-": b.Prefix} {
-		held, err := flock(path+lockSuffix, unix.LOCK_SH)
+// lockParts locks the parts of this base and removes unused parts with other inputs.
+func (b *Base) lockParts() error {
+	for kind, path := range map[string]string{"root-": b.Root, "standin-": b.FakeDLLs, "prefix-": b.Prefix} {
+		held, err := acquireFileLock(path+lockSuffix, unix.LOCK_SH)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (b *Base) settle() error {
 }
 
 func removeUnused(path string) error {
-	held, err := flock(path+lockSuffix, unix.LOCK_EX|unix.LOCK_NB)
+	held, err := acquireFileLock(path+lockSuffix, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil
 	}

@@ -39,21 +39,21 @@ func Available() error {
 		return fmt.Errorf("%w: they need root, this is user %d: chroot, mounts and network devices are its own",
 			errUnavailable, os.Geteuid())
 	}
-	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || !ownsAllUsers(string(users)) {
+	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || !hasAllUsers(string(users)) {
 		return fmt.Errorf("%w: they need root, and this is root of a user namespace only: run it as root", errUnavailable)
 	}
-	if status, err := os.ReadFile("/proc/self/status"); err != nil || !mayMount(string(status)) {
+	if status, err := os.ReadFile("/proc/self/status"); err != nil || !canMount(string(status)) {
 		return fmt.Errorf("%w: they need root that may mount and make network devices, which this container keeps to itself: "+
 			"run it with CAP_SYS_ADMIN and CAP_NET_ADMIN", errUnavailable)
 	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("%w: their programs are built with Go, and there is no go command in PATH", errUnavailable)
 	}
-	return obtainable(exec.LookPath)
+	return checkObtainable(exec.LookPath)
 }
 
-// obtainable returns nil if the dependencies of rootScript are installed or can be installed.
-func obtainable(find func(program string) (string, error)) error {
+// checkObtainable returns nil if the dependencies of rootScript are installed or can be installed.
+func checkObtainable(find func(program string) (string, error)) error {
 	if _, err := find("apt-get"); err == nil {
 		return nil
 	}
@@ -65,9 +65,9 @@ func obtainable(find func(program string) (string, error)) error {
 	return nil
 }
 
-// mayMount reports, from /proc/self/status, whether this process may mount file systems and create network
+// canMount reports, from /proc/self/status, whether this process may mount file systems and create network
 // devices.
-func mayMount(status string) bool {
+func canMount(status string) bool {
 	for line := range strings.Lines(status) {
 		digits, ok := strings.CutPrefix(line, "CapEff:")
 		if !ok {
@@ -80,8 +80,8 @@ func mayMount(status string) bool {
 	return false
 }
 
-// ownsAllUsers reports, from /proc/self/uid_map, whether this user namespace has all users of the machine.
-func ownsAllUsers(uidMap string) bool {
+// hasAllUsers reports, from /proc/self/uid_map, whether this user namespace has all users of the machine.
+func hasAllUsers(uidMap string) bool {
 	fields := strings.Fields(uidMap)
 	return len(fields) == 3 && fields[0] == "0" && fields[1] == "0" && fields[2] == "4294967295"
 }

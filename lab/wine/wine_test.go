@@ -36,7 +36,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	// A separate network: tests of other packages may use the same addresses.
-	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
+	return namespace.RunTests(namespace.Config{GracePeriod: 30 * time.Second}, m.Run)
 }
 
 func prepareTests() (err error) {
@@ -63,7 +63,7 @@ func newHost(t *testing.T, options Options) *Host {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("journal of %s: %v%s", h.Name(), h.Journal(), h.console())
+			t.Logf("journal of %s: %v%s", h.Name(), h.Journal(), h.consoleEnd())
 		}
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -75,7 +75,7 @@ func newHost(t *testing.T, options Options) *Host {
 	return h
 }
 
-func address(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 8, 0, n}) }
+func hostAddress(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 8, 0, n}) }
 
 // run runs a command that must succeed, and returns the output without the final line break.
 func run(t *testing.T, h *Host, line string) string {

@@ -36,11 +36,11 @@ type Cloud struct {
 	stop    context.CancelFunc
 	group   sync.WaitGroup
 
-	mu    sync.Mutex
-	vms   map[string]*vm // by ID
-	last  int            // the index of the last assigned address
-	taken map[netip.Addr]bool
-	errs  []error // of hosts that failed to end
+	mu            sync.Mutex
+	vms           map[string]*vm // by ID
+	last          int            // the index of the last assigned address
+	usedAddresses map[netip.Addr]bool
+	errs          []error // of hosts that failed to end
 }
 
 var _ machineapi.Cloud = (*Cloud)(nil)
@@ -50,7 +50,7 @@ func (k *Kit) NewCloud(ctx context.Context, r *rig.Rig, options CloudOptions) *C
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cloud{kit: k, rig: r, options: options, vms: map[string]*vm{}, last: -1, taken: map[netip.Addr]bool{}}
+	c := &Cloud{kit: k, rig: r, options: options, vms: map[string]*vm{}, last: -1, usedAddresses: map[netip.Addr]bool{}}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return c
 }
@@ -95,10 +95,10 @@ func (c *Cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	if v.windows, err = c.rig.PlatformWindows(spec, v.address.String()); err != nil {
 		return err
 	}
-	c.last, c.taken[v.address], c.vms[spec.ID] = index, true, v
+	c.last, c.usedAddresses[v.address], c.vms[spec.ID] = index, true, v
 	var ctx context.Context
 	ctx, v.stop = context.WithCancel(c.running)
-	c.group.Go(func() { v.live(ctx) })
+	c.group.Go(func() { v.runMachine(ctx) })
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (c *Cloud) freeAddress() (int, error) {
 	count := len(c.options.Addresses)
 	for i := range count {
 		index := (c.last + 1 + i) % count
-		if !c.taken[c.options.Addresses[index]] {
+		if !c.usedAddresses[c.options.Addresses[index]] {
 			return index, nil
 		}
 	}

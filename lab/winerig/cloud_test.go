@@ -28,7 +28,7 @@ func windowsVM(id string) machineapi.VirtualMachine {
 		OperatingSystem: machineapi.Windows, Image: "ami-2022"}
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
+func awaitCondition(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -67,7 +67,7 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 	if err := c.Create(ctx, windowsVM("a")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it learns why", func() bool {
+	awaitCondition(t, "it learns why", func() bool {
 		status, found, err := c.Describe(ctx, "a")
 		return found && status.State == machineapi.Pending && err != nil && strings.Contains(err.Error(), "no base to clone")
 	})
@@ -82,7 +82,7 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it is gone", func() bool {
+	awaitCondition(t, "it is gone", func() bool {
 		_, found, err := c.Describe(ctx, "a")
 		return !found && err == nil
 	})

@@ -12,12 +12,12 @@ func Forward(listener net.Listener, address string) {
 		if err != nil {
 			return
 		}
-		go pipe(conn, address)
+		go forwardConn(conn, address)
 	}
 }
 
-// pipe copies in both directions until either side ends.
-func pipe(near net.Conn, address string) {
+// forwardConn copies in both directions until either side ends.
+func forwardConn(near net.Conn, address string) {
 	defer near.Close()
 	far, err := net.Dial("tcp", address)
 	if err != nil {

@@ -29,48 +29,48 @@ type vm struct {
 	err     error // why the virtual machine is not running
 }
 
-// live runs the virtual machine until ctx is done, and then removes everything.
-func (v *vm) live(ctx context.Context) {
-	h, err := v.make(ctx)
+// runMachine runs the virtual machine until ctx is done, and then removes everything.
+func (v *vm) runMachine(ctx context.Context) {
+	h, err := v.createHost(ctx)
 	if err == nil {
-		err = v.operate(ctx, h)
+		err = v.operateHost(ctx, h)
 	}
 	if err != nil && ctx.Err() == nil {
 		v.cloud.options.Logger.Error("a virtual machine does not run", "machine", v.spec.MachineName, "error", err)
-		v.set(func() { v.err = err })
+		v.updateLocked(func() { v.err = err })
 	}
 	<-ctx.Done()
 	var closed error
 	if h != nil {
 		closed = h.Close()
 	}
-	v.set(func() {
+	v.updateLocked(func() {
 		if closed != nil {
 			v.cloud.errs = append(v.cloud.errs, closed)
 		}
 		delete(v.cloud.vms, v.spec.ID)
-		delete(v.cloud.taken, v.address)
+		delete(v.cloud.usedAddresses, v.address)
 	})
 }
 
-// set changes the state of the virtual machine under the lock.
-func (v *vm) set(change func()) {
+// updateLocked changes the state of the virtual machine under the lock.
+func (v *vm) updateLocked(change func()) {
 	v.cloud.mu.Lock()
 	defer v.cloud.mu.Unlock()
 	change()
 }
 
-// make creates the host, which is off.
-func (v *vm) make(ctx context.Context) (*wine.Host, error) {
+// createHost creates the host, which is off.
+func (v *vm) createHost(ctx context.Context) (*wine.Host, error) {
 	options := v.cloud.options.Host
 	options.Name, options.Address, options.System = v.windows.ComputerName, v.address, v.system
 	options.Users, options.AuthorizedKeys = []string{v.windows.Username}, v.windows.ImageKeys
 	return v.cloud.kit.newHost(ctx, options)
 }
 
-// operate boots the host and performs the actions of the platform's agent at each boot.
-func (v *vm) operate(ctx context.Context, h *wine.Host) error {
-	v.set(func() { v.host = h }) // The platform reports the address as soon as the machine is on.
+// operateHost boots the host and performs the actions of the platform's agent at each boot.
+func (v *vm) operateHost(ctx context.Context, h *wine.Host) error {
+	v.updateLocked(func() { v.host = h }) // The platform reports the address as soon as the machine is on.
 	if err := h.Start(ctx); err != nil {
 		return err
 	}

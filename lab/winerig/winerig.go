@@ -41,7 +41,7 @@ func Prepare(ctx context.Context, wineDir, nodeProgram string) (*Kit, error) {
 // Payload generates the payload of an operator version in dir, with the agent of that version. Wine hosts
 // really run the executables.
 func (k *Kit) Payload(dir, agent, version string, options payload.Options) (err error) {
-	if options.Program, err = os.ReadFile(filepath.Join(k.Base.StandIns, standin.Launcher)); err != nil {
+	if options.Program, err = os.ReadFile(filepath.Join(k.Base.FakeDLLs, standin.Launcher)); err != nil {
 		return fmt.Errorf("read what the payload's executables begin with: %w", err)
 	}
 	_, err = payload.Generate(dir, agent, version, options)

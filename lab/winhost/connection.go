@@ -24,8 +24,8 @@ const (
 // new connections are dropped. The rate rises to all connections at Full.
 type MaxStartups struct{ Begin, RatePercent, Full int }
 
-// drops reports whether a new connection is dropped while others wait for a login; dice is between 0 and 99.
-func (m MaxStartups) drops(waiting, dice int) bool {
+// shouldDrop reports whether a new connection is dropped while others wait for a login; dice is between 0 and 99.
+func (m MaxStartups) shouldDrop(waiting, dice int) bool {
 	switch {
 	case m.Begin == 0 || waiting < m.Begin:
 		return false
@@ -48,43 +48,43 @@ type connection struct {
 	sessions int
 }
 
-// serve serves one connection until its end.
-func (h *Host) serve(ctx context.Context, wire *wireConn) {
-	if !h.machine.Admits(22) {
+// serveConnection serves one connection until its end.
+func (h *Host) serveConnection(ctx context.Context, wire *wireConn) {
+	if !h.machine.IsPortAllowed(22) {
 		return // dropped by the machine's firewall
 	}
 	waiting := int(h.logins.Add(1)) - 1
 	loggedIn := sync.OnceFunc(func() { h.logins.Add(-1) })
 	defer loggedIn()
-	if h.options.MaxStartups.drops(waiting, h.dice()) {
-		h.journal(KindSSHD, "dropped a connection past MaxStartups")
+	if h.options.MaxStartups.shouldDrop(waiting, h.rollDice()) {
+		h.recordEntry(KindSSHD, "dropped a connection past MaxStartups")
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if h.faults.hold(wire.open, HangBeforeBanner) != nil {
+	if h.faults.holdWhileActive(wire.open, HangBeforeBanner) != nil {
 		return
 	}
-	if h.faults.delay(wire.open, h.clock, SlowBanner) != nil {
+	if h.faults.delayWhileActive(wire.open, h.clock, SlowBanner) != nil {
 		return
 	}
 	inTime := h.limitLogin(ctx, wire)
-	server, channels, requests, err := h.handshake(wire)
+	server, channels, requests, err := h.performHandshake(wire)
 	inTime()
 	if err != nil {
-		h.journal(KindLogin, fmt.Sprintf("failed from %s: %v", wire.RemoteAddr(), err))
+		h.recordEntry(KindLogin, fmt.Sprintf("failed from %s: %v", wire.RemoteAddr(), err))
 		return
 	}
 	loggedIn()
 	wire.loggedIn.Store(true)
-	h.journal(KindLogin, fmt.Sprintf("accepted publickey of %s from %s", server.User(), wire.RemoteAddr()))
+	h.recordEntry(KindLogin, fmt.Sprintf("accepted publickey of %s from %s", server.User(), wire.RemoteAddr()))
 	c := &connection{host: h, wire: wire, ssh: server, ctx: ctx}
 	go func() {
 		_ = server.Wait() // the reason does not matter
 		cancel()
 	}()
-	go c.answer(requests)
-	c.accept(channels)
+	go c.answerRequests(requests)
+	c.acceptSessions(channels)
 }
 
 // limitLogin closes a connection that does not log in within loginGraceTime.
@@ -102,17 +102,17 @@ func (h *Host) limitLogin(ctx context.Context, wire net.Conn) (inTime func()) {
 	return cancel
 }
 
-func (h *Host) handshake(wire *wireConn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+func (h *Host) performHandshake(wire *wireConn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
 	config := &ssh.ServerConfig{
 		ServerVersion: serverVersion, MaxAuthTries: maxAuthTries,
 		PublicKeyCallback: func(user ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			if err := h.faults.delay(wire.open, h.clock, SlowLogin); err != nil {
+			if err := h.faults.delayWhileActive(wire.open, h.clock, SlowLogin); err != nil {
 				return nil, err
 			}
-			return nil, h.authorize(user.User(), key)
+			return nil, h.checkAuthorized(user.User(), key)
 		},
 		BannerCallback: func(ssh.ConnMetadata) string {
-			if noise := h.faults.find(NoiseBeforeOutput); noise != nil {
+			if noise := h.faults.findActive(NoiseBeforeOutput); noise != nil {
 				return "Authorized access only.\r\n"
 			}
 			return ""
@@ -126,7 +126,7 @@ func (h *Host) handshake(wire *wireConn) (*ssh.ServerConn, <-chan ssh.NewChannel
 	return ssh.NewServerConn(wire, config)
 }
 
-func (h *Host) dice() int {
+func (h *Host) rollDice() int {
 	if h.options.MaxStartups.Begin == 0 {
 		return 0
 	}
@@ -137,8 +137,8 @@ func (h *Host) dice() int {
 	return int(binary.BigEndian.Uint32(b[:]) % 100)
 }
 
-// answer replies to global requests like OpenSSH: keepalives get a failure, which is a valid reply.
-func (c *connection) answer(requests <-chan *ssh.Request) {
+// answerRequests replies to global requests like OpenSSH: keepalives get a failure, which is a valid reply.
+func (c *connection) answerRequests(requests <-chan *ssh.Request) {
 	for request := range requests {
 		if request.WantReply {
 			_ = request.Reply(request.Type == keepMoreRequest, nil) // the connection may be closed
@@ -146,33 +146,33 @@ func (c *connection) answer(requests <-chan *ssh.Request) {
 	}
 }
 
-// accept opens the sessions that the client requests.
-func (c *connection) accept(channels <-chan ssh.NewChannel) {
+// acceptSessions opens the sessions that the client requests.
+func (c *connection) acceptSessions(channels <-chan ssh.NewChannel) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for channel := range channels {
-		if !c.host.machine.Admits(22) {
+		if !c.host.machine.IsPortAllowed(22) {
 			_ = c.wire.Close() // a firewall also filters established connections
 			return
 		}
-		if reason, refusal := c.refuse(channel.ChannelType()); refusal != "" {
+		if reason, refusal := c.refusalReason(channel.ChannelType()); refusal != "" {
 			_ = channel.Reject(reason, refusal) // the connection may be closed
 			continue
 		}
 		group.Go(func() {
-			defer c.closed()
-			if c.host.faults.delay(c.ctx, c.host.clock, SlowSession) != nil {
+			defer c.endSession()
+			if c.host.faults.delayWhileActive(c.ctx, c.host.clock, SlowSession) != nil {
 				return
 			}
 			if opened, requests, err := channel.Accept(); err == nil {
-				newSession(c, opened).serve(requests)
+				newSession(c, opened).serveRequests(requests)
 			}
 		})
 	}
 }
 
-// refuse counts an allowed session, and returns the reason for refusing any other channel.
-func (c *connection) refuse(kind string) (ssh.RejectionReason, string) {
+// refusalReason counts an allowed session, and returns the reason for refusing any other channel.
+func (c *connection) refusalReason(kind string) (ssh.RejectionReason, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -187,7 +187,7 @@ func (c *connection) refuse(kind string) (ssh.RejectionReason, string) {
 	return 0, ""
 }
 
-func (c *connection) closed() {
+func (c *connection) endSession() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sessions--

@@ -10,16 +10,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// firstRepeat is the time until the first TCP retransmission of a connection request. Each further wait is twice as
+// firstRetransmitDelay is the time until the first TCP retransmission of a connection request. Each further wait is twice as
 // long.
-const firstRepeat = time.Second
+const firstRetransmitDelay = time.Second
 
 // Dropping dials as if firewalls dropped packets to closed ports, as the firewalls of Windows and of clouds do: no
 // connection is refused, and a host that starts meanwhile is found by a retransmission. The clock measures the waits.
 func Dropping(clock clock.Clock, dial func(ctx context.Context, network, address string) (net.Conn, error),
 ) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		for wait := firstRepeat; ; wait *= 2 {
+		for wait := firstRetransmitDelay; ; wait *= 2 {
 			conn, err := dial(ctx, network, address)
 			if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) {
 				return conn, err
@@ -29,7 +29,7 @@ func Dropping(clock clock.Clock, dial func(ctx context.Context, network, address
 			case <-timer.C():
 			case <-ctx.Done():
 				timer.Stop()
-				return nil, &net.OpError{Op: "dial", Net: network, Err: timeout(ctx)}
+				return nil, &net.OpError{Op: "dial", Net: network, Err: timeoutError(ctx)}
 			}
 		}
 	}

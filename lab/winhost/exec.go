@@ -24,35 +24,35 @@ type command struct {
 	stdout, stderr io.Writer
 }
 
-// shell returns the current default shell.
-func (h *Host) shell() Shell {
+// defaultShell returns the current default shell.
+func (h *Host) defaultShell() Shell {
 	switch {
-	case h.faults.find(PowerShellDefaultShell) != nil:
+	case h.faults.findActive(PowerShellDefaultShell) != nil:
 		return PowerShell
-	case h.faults.find(BashDefaultShell) != nil:
+	case h.faults.findActive(BashDefaultShell) != nil:
 		return Bash
 	}
 	return h.options.Shell
 }
 
-// execute runs the program of an action and returns the shell's exit code.
-func (h *Host) execute(ctx context.Context, shell Shell, action action, c command) int {
-	rules := shell.rules()
+// runProgram runs the program of an action and returns the shell's exit code.
+func (h *Host) runProgram(ctx context.Context, shell Shell, action action, c command) int {
+	rules := shell.parsingRules()
 	failed := func(failure failure) int {
-		message, code := rules.explain(failure, action.program)
+		message, code := rules.explainFailure(failure, action.program)
 		_, _ = io.WriteString(c.stderr, message) // the client may be gone
 		return code
 	}
-	if forbidden(action.program) {
-		h.journal(KindForbidden, fmt.Sprintf("%s: %s", action.program, c.line))
+	if isForbidden(action.program) {
+		h.recordEntry(KindForbidden, fmt.Sprintf("%s: %s", action.program, c.line))
 		return failed(notFound)
 	}
-	path, err := h.find(action.program)
+	path, err := h.findProgram(action.program)
 	if err != nil {
-		return failed(h.whyMissing(action.program))
+		return failed(h.missingFailure(action.program))
 	}
-	if h.faults.find(AgentBlocked) != nil && strings.HasSuffix(strings.ToLower(path), `\`+agentName) {
-		h.journal(KindSSHD, "blocked "+path)
+	if h.faults.findActive(AgentBlocked) != nil && strings.HasSuffix(strings.ToLower(path), `\`+agentName) {
+		h.recordEntry(KindSSHD, "blocked "+path)
 		return failed(accessDenied)
 	}
 	code, err := h.machine.Exec(ctx, fake.ExecRequest{
@@ -71,14 +71,14 @@ func (h *Host) execute(ctx context.Context, shell Shell, action action, c comman
 	return rules.exitCode(code)
 }
 
-// find finds a program like a shell. Relative paths are not found, because the session is in the user's own
+// findProgram finds a program like a shell. Relative paths are not found, because the session is in the user's own
 // directory.
-func (h *Host) find(program string) (string, error) {
+func (h *Host) findProgram(program string) (string, error) {
 	program = strings.ReplaceAll(program, "/", `\`)
 	if strings.Contains(program, `\`) && (len(program) < 3 || program[1] != ':') {
 		return "", host.ErrNotExist
 	}
-	path, err := h.machine.LookPath(program)
+	path, err := h.machine.FindExecutable(program)
 	if err != nil {
 		return "", err
 	}
@@ -90,14 +90,14 @@ func (h *Host) find(program string) (string, error) {
 	return "", host.ErrNotExist
 }
 
-// whyMissing distinguishes the failures that the shells distinguish.
-func (h *Host) whyMissing(program string) failure {
+// missingFailure distinguishes the failures that the shells distinguish.
+func (h *Host) missingFailure(program string) failure {
 	end := strings.LastIndexByte(program, '\\')
 	if end <= len(`C:`) {
 		return notFound
 	}
 	if _, err := h.machine.Drive().Stat(program[:end]); err != nil {
-		return folderNotFound
+		return directoryNotFound
 	}
 	return notFound
 }

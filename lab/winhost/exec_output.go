@@ -26,7 +26,7 @@ type commandOutput struct {
 // survives has a broken pipe.
 func (o *commandOutput) Write(b []byte) (int, error) {
 	n, err := o.channel.Write(b)
-	survives := o.host.faults.find(VerbSurvivesSession) != nil
+	survives := o.host.faults.findActive(VerbSurvivesSession) != nil
 	if err != nil && !survives {
 		n, err = len(b), nil
 	}
@@ -34,14 +34,14 @@ func (o *commandOutput) Write(b []byte) (int, error) {
 	o.written += int64(n)
 	written := o.written
 	o.mu.Unlock()
-	if o.host.faults.cutsCommand(o.line, written) {
-		o.cut(survives)
+	if o.host.faults.shouldCutCommand(o.line, written) {
+		o.cutConnection(survives)
 	}
 	return n, err
 }
 
-// cut cuts the connection. Unless the command survives, it performs no further action after this write.
-func (o *commandOutput) cut(survives bool) {
+// cutConnection cuts the connection. Unless the command survives, it performs no further action after this write.
+func (o *commandOutput) cutConnection(survives bool) {
 	before := endedProcesses(o.host.machine)
 	_ = o.wire.Close() // intended
 	if survives {
@@ -58,8 +58,8 @@ func endedProcesses(m *fake.Machine) int {
 	}))
 }
 
-// cutsCommand reports, once, that the connection of a command must be cut after this amount of output.
-func (f *faults) cutsCommand(line string, written int64) bool {
+// shouldCutCommand reports, once, that the connection of a command must be cut after this amount of output.
+func (f *faults) shouldCutCommand(line string, written int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, each := range f.active {

@@ -106,7 +106,7 @@ func AllFaults() []Fault {
 	return faults
 }
 
-func (f Fault) kind() faultKind {
+func (f Fault) findKind() faultKind {
 	i := slices.IndexFunc(faultKinds, func(kind faultKind) bool { return kind.fault == f })
 	if i < 0 {
 		panic(fmt.Sprintf("there is no fault %q; see AllFaults", f))
@@ -123,15 +123,15 @@ func ParseFault(name string) (Fault, error) {
 }
 
 // Description returns the description of the fault.
-func (f Fault) Description() string { return f.kind().description }
+func (f Fault) Description() string { return f.findKind().description }
 
 // Example returns parameters that demonstrate the fault.
-func (f Fault) Example() Parameters { return f.kind().example }
+func (f Fault) Example() Parameters { return f.findKind().example }
 
 // Inject injects a fault until mend is called. If a fault is injected several times, the last injection counts.
 // Inject panics for an unknown fault, and when the host's drive or randomness fails.
 func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
-	kind := fault.kind()
+	kind := fault.findKind()
 	active := &activeFault{fault: fault, parameters: parameters, left: parameters.Bytes, cleared: make(chan struct{})}
 	inject := kind.inject
 	if inject == nil {
@@ -142,7 +142,7 @@ func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
 		panic(fmt.Sprintf("inject %s into %s: %v", fault, h.machine.Name(), err))
 	}
 	return sync.OnceFunc(func() {
-		h.faults.remove(active)
+		h.faults.removeFault(active)
 		undo()
 	})
 }
@@ -164,27 +164,27 @@ type faults struct {
 	active []*activeFault
 }
 
-func (f *faults) add(fault *activeFault) {
+func (f *faults) addFault(fault *activeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.active = append(f.active, fault)
 }
 
-func (f *faults) remove(fault *activeFault) {
+func (f *faults) removeFault(fault *activeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.active = slices.DeleteFunc(f.active, func(each *activeFault) bool { return each == fault })
 	close(fault.cleared)
 }
 
-// find returns the fault if it is active, else nil.
-func (f *faults) find(fault Fault) *activeFault {
+// findActive returns the fault if it is active, else nil.
+func (f *faults) findActive(fault Fault) *activeFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.latest(fault)
+	return f.latestActive(fault)
 }
 
-func (f *faults) latest(fault Fault) *activeFault {
+func (f *faults) latestActive(fault Fault) *activeFault {
 	for _, each := range slices.Backward(f.active) {
 		if each.fault == fault {
 			return each
@@ -193,10 +193,10 @@ func (f *faults) latest(fault Fault) *activeFault {
 	return nil
 }
 
-// hold waits while the fault is active. It returns an error if ctx is done before.
-func (f *faults) hold(ctx context.Context, fault Fault) error {
+// holdWhileActive waits while the fault is active. It returns an error if ctx is done before.
+func (f *faults) holdWhileActive(ctx context.Context, fault Fault) error {
 	for {
-		active := f.find(fault)
+		active := f.findActive(fault)
 		if active == nil {
 			return ctx.Err()
 		}
@@ -208,9 +208,9 @@ func (f *faults) hold(ctx context.Context, fault Fault) error {
 	}
 }
 
-// delay waits for the Duration of the fault while it is active. It returns an error if ctx is done before.
-func (f *faults) delay(ctx context.Context, c clock.Clock, fault Fault) error {
-	active := f.find(fault)
+// delayWhileActive waits for the Duration of the fault while it is active. It returns an error if ctx is done before.
+func (f *faults) delayWhileActive(ctx context.Context, c clock.Clock, fault Fault) error {
+	active := f.findActive(fault)
 	if active == nil {
 		return ctx.Err()
 	}
@@ -224,11 +224,11 @@ func (f *faults) delay(ctx context.Context, c clock.Clock, fault Fault) error {
 	return ctx.Err()
 }
 
-// allow returns the number of bytes, up to n, that may pass before the connection is cut.
-func (f *faults) allow(n int) int {
+// allowBytes returns the number of bytes, up to n, that may pass before the connection is cut.
+func (f *faults) allowBytes(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	cut := f.latest(CutAfterBytes)
+	cut := f.latestActive(CutAfterBytes)
 	if cut == nil || cut.spent {
 		return n
 	}

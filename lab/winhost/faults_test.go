@@ -17,10 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// endings returns the journal entries of processes that have ended.
-func (l *lab) endings() []string {
+// processEndings returns the journal entries of processes that have ended.
+func (l *lab) processEndings() []string {
 	var endings []string
-	for _, detail := range l.details(fake.KindProcess) {
+	for _, detail := range l.journalDetails(fake.KindProcess) {
 		if !strings.HasPrefix(detail, "start ") && strings.Contains(detail, `C:\k\`) {
 			endings = append(endings, detail)
 		}
@@ -32,9 +32,9 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	silent := func(t *testing.T, l *lab) {
 		t.Helper()
 		conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
-		must(t, err)
+		requireNoError(t, err)
 		defer func() { _ = conn.Close() }()
-		must(t, conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+		requireNoError(t, conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 		if n, err := conn.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("read %d bytes, %v", n, err)
 		}
@@ -47,7 +47,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	}
 	t.Run("refuse-connection", func(t *testing.T) { // R-068
 		l := newLab(t)
-		old := l.dial()
+		old := l.dialAdministrator()
 		mend := l.host.Inject(winhost.RefuseConnection, winhost.Parameters{})
 		_ = old.Wait() // the connection is cut
 		if _, err := l.dialAs("Administrator", l.key); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -66,7 +66,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	t.Run("hang-after-auth", func(t *testing.T) {
 		l := newLab(t)
 		mend := l.host.Inject(winhost.HangAfterAuth, winhost.Parameters{})
-		client := l.dial()
+		client := l.dialAdministrator()
 		answered := make(chan error, 1)
 		go func() {
 			_, _, err := client.SendRequest("keepalive@openssh.com", true, nil)
@@ -98,24 +98,24 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	}
 	t.Run("cut-after-bytes", func(t *testing.T) {
 		l := newLab(t)
-		client := l.sftp()
+		client := l.openSFTP()
 		l.host.Inject(winhost.CutAfterBytes, winhost.Parameters{Bytes: 1 << 20})
-		if err := upload(client, "/C:/k/payload", randomBytes(2<<20)); err == nil {
+		if err := uploadFile(client, "/C:/k/payload", randomBytes(2<<20)); err == nil {
 			t.Error("the upload went through")
 		}
 		passed := func() int64 {
 			received, sent := l.host.Traffic()
 			return received + sent
 		}
-		l.eventually("all that may pass has passed", func(*fake.Machine) bool { return passed() >= 1<<20 })
-		l.eventually("a part of the file stays", func(m *fake.Machine) bool {
+		l.awaitMachine("all that may pass has passed", func(*fake.Machine) bool { return passed() >= 1<<20 })
+		l.awaitMachine("a part of the file stays", func(m *fake.Machine) bool {
 			info, err := m.Drive().Stat(`C:\k\payload`)
 			return err == nil && info.Size > 0 && info.Size < 1<<20
 		})
 		if total := passed(); total > 1<<20+1<<14 {
 			t.Errorf("%d bytes passed", total)
 		}
-		must(t, upload(l.sftp(), "/C:/k/payload", randomBytes(2<<20))) // cut once only
+		requireNoError(t, uploadFile(l.openSFTP(), "/C:/k/payload", randomBytes(2<<20))) // cut once only
 	})
 	t.Run("slow-link", func(t *testing.T) {
 		l := newLab(t)
@@ -131,13 +131,13 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	t.Run("changed-host-key", func(t *testing.T) {
 		l := newLab(t)
 		before, err := l.host.HostKey()
-		must(t, err)
+		requireNoError(t, err)
 		mend := l.host.Inject(winhost.ChangedHostKey, winhost.Parameters{})
 		changed, err := l.host.HostKey()
-		must(t, err)
+		requireNoError(t, err)
 		mend()
 		after, err := l.host.HostKey()
-		must(t, err)
+		requireNoError(t, err)
 		if b, c, a := ssh.FingerprintSHA256(before), ssh.FingerprintSHA256(changed), ssh.FingerprintSHA256(after); b == c || a != b {
 			t.Errorf("%s, %s, %s", b, c, a)
 		}
@@ -157,11 +157,11 @@ func TestFaultsOfTheConnection(t *testing.T) {
 func TestFaultsOfCommands(t *testing.T) {
 	start := func(t *testing.T, l *lab, line string) (lost error) {
 		t.Helper()
-		session, err := l.dial().NewSession()
-		must(t, err)
+		session, err := l.dialAdministrator().NewSession()
+		requireNoError(t, err)
 		stdout, err := session.StdoutPipe()
-		must(t, err)
-		must(t, session.Start(line))
+		requireNoError(t, err)
+		requireNoError(t, session.Start(line))
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
 		}
@@ -174,8 +174,8 @@ func TestFaultsOfCommands(t *testing.T) {
 		if err := start(t, l, `C:\k\work.exe apply`); !errors.As(err, &missing) {
 			t.Errorf("got %v", err)
 		}
-		l.eventually("the command is killed", func(*fake.Machine) bool {
-			return len(l.endings()) == 1 && strings.HasPrefix(l.endings()[0], "killed")
+		l.awaitMachine("the command is killed", func(*fake.Machine) bool {
+			return len(l.processEndings()) == 1 && strings.HasPrefix(l.processEndings()[0], "killed")
 		})
 		if _, err := l.machine.Drive().Stat(`C:\k\done`); err == nil {
 			t.Error("the command lived on")
@@ -187,20 +187,20 @@ func TestFaultsOfCommands(t *testing.T) {
 		if err := start(t, l, `C:\k\work.exe apply`); !errors.As(err, &missing) {
 			t.Errorf("got %v", err)
 		}
-		l.eventually("the command ends its work", func(m *fake.Machine) bool {
+		l.awaitMachine("the command ends its work", func(m *fake.Machine) bool {
 			_, err := m.Drive().Stat(`C:\k\done`)
 			return err == nil
 		})
 	})
 	t.Run("a command ends when its session is closed", func(t *testing.T) {
 		l := newLab(t)
-		client := l.dial()
+		client := l.dialAdministrator()
 		session, err := client.NewSession()
-		must(t, err)
-		must(t, session.Start(`C:\k\wait.exe`))
-		l.eventually("it runs", func(m *fake.Machine) bool { return m.Journal().Count(fake.KindExec) == 1 })
-		must(t, session.Close())
-		l.eventually("it is killed", func(*fake.Machine) bool { return len(l.endings()) == 1 })
+		requireNoError(t, err)
+		requireNoError(t, session.Start(`C:\k\wait.exe`))
+		l.awaitMachine("it runs", func(m *fake.Machine) bool { return m.Journal().Count(fake.KindExec) == 1 })
+		requireNoError(t, session.Close())
+		l.awaitMachine("it is killed", func(*fake.Machine) bool { return len(l.processEndings()) == 1 })
 	})
 	t.Run("noise-before-output", func(t *testing.T) {
 		l := newLab(t)
@@ -255,21 +255,21 @@ func TestFaultsOfTheMachine(t *testing.T) {
 			t.Error("it starts")
 		}
 		mend()
-		must(t, services.Start(t.Context(), "W32Time"))
+		requireNoError(t, services.Start(t.Context(), "W32Time"))
 	})
 	t.Run("slow-boot", func(t *testing.T) {
 		clock := clocktesting.NewFakeClock(time.Now())
 		l := newLab(t, func(o *winhost.Options) { o.Clock = clock })
 		l.machine.PowerOff()
 		l.host.Inject(winhost.SlowBoot, winhost.Parameters{Duration: time.Minute})
-		must(t, l.machine.Boot(t.Context()))
+		requireNoError(t, l.machine.Boot(t.Context()))
 		clock.Step(59 * time.Second)
 		if _, err := l.dialAs("Administrator", l.key); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("too early: %v", err)
 		}
 		clock.Step(time.Second)
-		l.eventually("it listens", func(*fake.Machine) bool { return len(l.details(winhost.KindSSHD)) == 3 })
-		l.dial()
+		l.awaitMachine("it listens", func(*fake.Machine) bool { return len(l.journalDetails(winhost.KindSSHD)) == 3 })
+		l.dialAdministrator()
 	})
 	t.Run("lingers-before-reboot", func(t *testing.T) {
 		clock := clocktesting.NewFakeClock(time.Now())
@@ -282,12 +282,12 @@ func TestFaultsOfTheMachine(t *testing.T) {
 			t.Errorf("before it goes down it answers %q, %d", out, code)
 		}
 		clock.Step(time.Second)
-		l.eventually("it has booted anew", func(m *fake.Machine) bool { return m.Running() && m.BootID() != before })
+		l.awaitMachine("it has booted anew", func(m *fake.Machine) bool { return m.IsRunning() && m.BootID() != before })
 	})
 	t.Run("a firewall rule against SSH", func(t *testing.T) {
 		l := newLab(t)
 		rule := host.FirewallRule{Name: "block", DisplayName: "Block", Protocol: "TCP", LocalPort: 22, Enabled: true}
-		must(t, l.machine.Host().Firewall.SetRule(t.Context(), rule))
+		requireNoError(t, l.machine.Host().Firewall.SetRule(t.Context(), rule))
 		if _, err := l.dialAs("Administrator", l.key); err == nil {
 			t.Error("the connection passed")
 		}

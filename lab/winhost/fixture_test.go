@@ -22,7 +22,7 @@ import (
 const (
 	hostAddress = "10.0.0.11"
 	agentPath   = `C:\k\wicd\0123456789ab\wicd.exe`
-	patience    = 2 * time.Minute // for operations that are immediate on an idle machine
+	waitTimeout = 2 * time.Minute // for operations that are immediate on an idle machine
 )
 
 // lab is one host on a separate network, with a key that may log in.
@@ -86,9 +86,9 @@ func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost
 		}}
 	machine(&created)
 	l.machine = fake.New(created)
-	l.place(agentPath, "MZ print")
+	l.placeFile(agentPath, "MZ print")
 	for name := range programs {
-		l.place(`C:\k\`+name+`.exe`, "MZ "+name)
+		l.placeFile(`C:\k\`+name+`.exe`, "MZ "+name)
 	}
 	options := winhost.Options{
 		Machine: l.machine, Rand: rand.New(rand.NewSource(7)),
@@ -99,8 +99,8 @@ func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost
 		each(&options)
 	}
 	l.host = winhost.New(options)
-	must(t, l.host.Start(t.Context()))
-	must(t, l.machine.Boot(t.Context()))
+	requireNoError(t, l.host.Start(t.Context()))
+	requireNoError(t, l.machine.Boot(t.Context()))
 	t.Cleanup(func() {
 		l.host.Stop()
 		l.machine.Close()
@@ -108,20 +108,20 @@ func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost
 	return l
 }
 
-func (l *lab) place(path, content string) {
+func (l *lab) placeFile(path, content string) {
 	l.t.Helper()
-	must(l.t, l.machine.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
-	must(l.t, l.machine.Drive().WriteFile(path, []byte(content)))
+	requireNoError(l.t, l.machine.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+	requireNoError(l.t, l.machine.Drive().WriteFile(path, []byte(content)))
 }
 
 func newKey(t *testing.T, seed byte) ssh.Signer {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
-	must(t, err)
+	requireNoError(t, err)
 	return signer
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func must(t *testing.T, err error) {
 
 // dialAs logs in; the error comes from the dial or from the login.
 func (l *lab) dialAs(user string, key ssh.Signer) (*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(l.t.Context(), waitTimeout)
 	defer cancel()
 	conn, err := l.network.DialContext(ctx, "tcp", hostAddress+":22")
 	if err != nil {
@@ -148,20 +148,20 @@ func (l *lab) dialAs(user string, key ssh.Signer) (*ssh.Client, error) {
 	return client, nil
 }
 
-func (l *lab) dial() *ssh.Client {
+func (l *lab) dialAdministrator() *ssh.Client {
 	l.t.Helper()
 	client, err := l.dialAs("Administrator", l.key)
-	must(l.t, err)
+	requireNoError(l.t, err)
 	return client
 }
 
 // run runs a command line on a separate connection.
 func (l *lab) run(line string) (stdout, stderr string, exitCode int) {
 	l.t.Helper()
-	client := l.dial()
+	client := l.dialAdministrator()
 	defer func() { _ = client.Close() }()
 	session, err := client.NewSession()
-	must(l.t, err)
+	requireNoError(l.t, err)
 	var out, errs bytes.Buffer
 	session.Stdout, session.Stderr = &out, &errs
 	err = session.Run(line)
@@ -175,17 +175,17 @@ func (l *lab) run(line string) (stdout, stderr string, exitCode int) {
 	return out.String(), errs.String(), exitCode
 }
 
-// eventually waits until the machine, or its journal, meets the condition.
-func (l *lab) eventually(what string, condition func(*fake.Machine) bool) {
+// awaitMachine waits until the machine, or its journal, meets the condition.
+func (l *lab) awaitMachine(what string, condition func(*fake.Machine) bool) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(l.t.Context(), waitTimeout)
 	defer cancel()
 	if err := l.machine.WaitFor(ctx, condition); err != nil {
 		l.t.Fatalf("%s: %v", what, err)
 	}
 }
 
-func (l *lab) details(kind fake.Kind) []string {
+func (l *lab) journalDetails(kind fake.Kind) []string {
 	var details []string
 	for _, entry := range l.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind }) {
 		details = append(details, entry.Detail)

@@ -117,11 +117,11 @@ func (h *Host) Start(ctx context.Context) error {
 	}
 	h.running, h.stop = context.WithCancel(ctx)
 	h.mu.Unlock()
-	context.AfterFunc(h.running, h.down)
-	h.machine.OnBoot(h.up)
-	h.machine.OnShutdown(h.down)
-	if h.machine.Running() {
-		h.up()
+	context.AfterFunc(h.running, h.shutDown)
+	h.machine.OnBoot(h.listenAfterBoot)
+	h.machine.OnShutdown(h.shutDown)
+	if h.machine.IsRunning() {
+		h.listenAfterBoot()
 	}
 	return nil
 }
@@ -135,12 +135,12 @@ func (h *Host) Stop() {
 		return
 	}
 	stop()
-	h.down()
+	h.shutDown()
 	h.group.Wait()
 }
 
-// up makes the server listen after the boot delay.
-func (h *Host) up() {
+// listenAfterBoot makes the server listen after the boot delay.
+func (h *Host) listenAfterBoot() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running.Err() != nil {
@@ -149,11 +149,11 @@ func (h *Host) up() {
 	h.boot++
 	boot := h.boot
 	delay := h.options.BootDelay
-	if slow := h.faults.find(SlowBoot); slow != nil {
+	if slow := h.faults.findActive(SlowBoot); slow != nil {
 		delay += slow.parameters.Duration
 	}
 	if delay <= 0 {
-		h.listen()
+		h.startListening()
 		return
 	}
 	timer := h.clock.NewTimer(delay) // created before the machine is observably up
@@ -169,31 +169,31 @@ func (h *Host) up() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.boot == boot {
-			h.listen()
+			h.startListening()
 		}
 	}()
 }
 
-// listen opens the port unless the state of the host forbids it. The caller holds the lock.
-func (h *Host) listen() {
-	installed := !h.missing && h.machine.SSHRuns()
-	if !installed || h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
+// startListening opens the port unless the state of the host forbids it. The caller holds the lock.
+func (h *Host) startListening() {
+	installed := !h.missing && h.machine.IsSSHRunning()
+	if !installed || h.listener != nil || h.running.Err() != nil || h.faults.findActive(RefuseConnection) != nil {
 		return
 	}
 	err := h.keepHostKey()
 	if err == nil {
-		h.listener, err = h.open()
+		h.listener, err = h.openListener()
 	}
 	if err != nil {
-		h.journal(KindSSHD, "cannot start: "+err.Error())
+		h.recordEntry(KindSSHD, "cannot start: "+err.Error())
 		return
 	}
-	h.journal(KindSSHD, "listens on "+h.listener.Addr().String())
+	h.recordEntry(KindSSHD, "listens on "+h.listener.Addr().String())
 	h.group.Add(1)
-	go h.accept(h.listener)
+	go h.acceptConnections(h.listener)
 }
 
-func (h *Host) open() (net.Listener, error) {
+func (h *Host) openListener() (net.Listener, error) {
 	listener, err := h.options.Listen(h.running)
 	if err != nil || h.options.Link == nil {
 		return listener, err
@@ -201,8 +201,8 @@ func (h *Host) open() (net.Listener, error) {
 	return h.options.Link.Listener(listener), nil
 }
 
-// down closes the port and cuts all connections, like a shutdown of the machine.
-func (h *Host) down() {
+// shutDown closes the port and cuts all connections, like a shutdown of the machine.
+func (h *Host) shutDown() {
 	h.mu.Lock()
 	h.boot++
 	h.closeListener()
@@ -216,7 +216,7 @@ func (h *Host) closeListener() {
 	}
 	_ = h.listener.Close() // errors of the end do not matter
 	h.listener = nil
-	h.journal(KindSSHD, "no longer listens")
+	h.recordEntry(KindSSHD, "no longer listens")
 }
 
 // Install installs the SSH server on a machine without a server, and starts it, now and with each boot. Install does
@@ -227,22 +227,22 @@ func (h *Host) Install() {
 	h.missing = false
 	h.mu.Unlock()
 	if installed {
-		h.journal(KindSSHD, "is installed")
-		h.relisten()
+		h.recordEntry(KindSSHD, "is installed")
+		h.resumeListening()
 	}
 }
 
-// relisten reopens the port if the machine is up.
-func (h *Host) relisten() {
-	up := h.machine.Running()
+// resumeListening reopens the port if the machine is up.
+func (h *Host) resumeListening() {
+	up := h.machine.IsRunning()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if up && h.running != nil {
-		h.listen()
+		h.startListening()
 	}
 }
 
-func (h *Host) accept(listener net.Listener) {
+func (h *Host) acceptConnections(listener net.Listener) {
 	defer h.group.Done()
 	for {
 		conn, err := listener.Accept()
@@ -250,35 +250,35 @@ func (h *Host) accept(listener net.Listener) {
 			return
 		}
 		if err != nil {
-			h.journal(KindSSHD, "accept: "+err.Error())
+			h.recordEntry(KindSSHD, "accept: "+err.Error())
 			return
 		}
-		if !h.admit(listener, conn) {
+		if !h.admitConnection(listener, conn) {
 			_ = conn.Close() // the machine went down meanwhile
 		}
 	}
 }
 
-// admit registers and serves a connection, unless its listener was replaced.
-func (h *Host) admit(listener net.Listener, conn net.Conn) bool {
+// admitConnection registers and serves a connection, unless its listener was replaced.
+func (h *Host) admitConnection(listener net.Listener, conn net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listener != listener {
 		return false
 	}
-	h.journal(fake.KindConnection, "from "+conn.RemoteAddr().String())
-	wire := h.wire(conn)
+	h.recordEntry(fake.KindConnection, "from "+conn.RemoteAddr().String())
+	wire := h.wrapConn(conn)
 	h.connections[wire] = struct{}{}
 	h.group.Add(1)
 	go func() {
 		defer h.group.Done()
-		defer h.forget(wire)
-		h.serve(h.running, wire)
+		defer h.removeConnection(wire)
+		h.serveConnection(h.running, wire)
 	}()
 	return true
 }
 
-func (h *Host) forget(conn *wireConn) {
+func (h *Host) removeConnection(conn *wireConn) {
 	_ = conn.Close() // may be closed already
 	h.mu.Lock()
 	delete(h.connections, conn)
@@ -297,4 +297,6 @@ func (h *Host) CutConnections() {
 	}
 }
 
-func (h *Host) journal(kind fake.Kind, detail string) { h.machine.Journal().Append(kind, detail, 0) }
+func (h *Host) recordEntry(kind fake.Kind, detail string) {
+	h.machine.Journal().Append(kind, detail, 0)
+}

@@ -40,14 +40,14 @@ func TestLogin(t *testing.T) {
 			"unable to authenticate") {
 			t.Fatalf("got %v", err)
 		}
-		l.eventually("the refusal is in the journal", func(*fake.Machine) bool {
-			logins := l.details(winhost.KindLogin)
+		l.awaitMachine("the refusal is in the journal", func(*fake.Machine) bool {
+			logins := l.journalDetails(winhost.KindLogin)
 			return len(logins) == 1 && strings.Contains(logins[0], "failed from 127.0.0.1:")
 		})
 	})
 	t.Run("the key files are read at each login", func(t *testing.T) {
 		l := newLab(t)
-		must(t, l.host.SetAuthorizedKeys("Administrator", stranger.PublicKey()))
+		requireNoError(t, l.host.SetAuthorizedKeys("Administrator", stranger.PublicKey()))
 		if _, err := l.dialAs("Administrator", stranger); err != nil {
 			t.Error(err)
 		}
@@ -60,7 +60,7 @@ func TestLogin(t *testing.T) {
 		if _, err := l.dialAs("Administrator", l.key); err == nil {
 			t.Error("a host without keys let someone in")
 		}
-		l.place(`C:\ProgramData\ssh\administrators_authorized_keys`,
+		l.placeFile(`C:\ProgramData\ssh\administrators_authorized_keys`,
 			"# from user data\r\n"+string(ssh.MarshalAuthorizedKey(l.key.PublicKey())))
 		if _, err := l.dialAs("Administrator", l.key); err != nil {
 			t.Error(err)
@@ -72,7 +72,7 @@ func TestHostKey(t *testing.T) {
 	shown := func(l *lab) string {
 		var shown ssh.PublicKey
 		conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
-		must(t, err)
+		requireNoError(t, err)
 		defer func() { _ = conn.Close() }()
 		_, _, _, err = ssh.NewClientConn(conn, hostAddress, &ssh.ClientConfig{HostKeyCallback: func(_ string, _ net.Addr,
 			key ssh.PublicKey) error {
@@ -91,17 +91,17 @@ func TestHostKey(t *testing.T) {
 	}
 	t.Run("it stays over a reboot", func(t *testing.T) {
 		l.machine.PowerOff()
-		must(t, l.machine.Boot(t.Context()))
+		requireNoError(t, l.machine.Boot(t.Context()))
 		if again := shown(l); again != first {
 			t.Errorf("%s became %s", first, again)
 		}
 	})
 	t.Run("it goes with the drive, as in a clone", func(t *testing.T) {
 		data, err := l.machine.Drive().ReadFile(`C:\ProgramData\ssh\ssh_host_ed25519_key`)
-		must(t, err)
+		requireNoError(t, err)
 		clone := newLab(t, func(o *winhost.Options) {
 			o.Rand = rand.New(rand.NewSource(8))
-			must(t, o.Machine.Drive().WriteFile(`C:\ProgramData\ssh\ssh_host_ed25519_key`, data))
+			requireNoError(t, o.Machine.Drive().WriteFile(`C:\ProgramData\ssh\ssh_host_ed25519_key`, data))
 		})
 		if shown(clone) != first {
 			t.Error("the clone shows another key")
@@ -109,8 +109,8 @@ func TestHostKey(t *testing.T) {
 	})
 	t.Run("a drive without one gets a new one", func(t *testing.T) {
 		l.machine.PowerOff()
-		must(t, l.machine.Drive().Remove(`C:\ProgramData\ssh\ssh_host_ed25519_key`))
-		must(t, l.machine.Boot(t.Context()))
+		requireNoError(t, l.machine.Drive().Remove(`C:\ProgramData\ssh\ssh_host_ed25519_key`))
+		requireNoError(t, l.machine.Boot(t.Context()))
 		if shown(l) == first {
 			t.Error("the key came back")
 		}
@@ -119,7 +119,7 @@ func TestHostKey(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	l := newLab(t)
-	client := l.dial()
+	client := l.dialAdministrator()
 	t.Run("keepalives are answered", func(t *testing.T) {
 		if ok, _, err := client.SendRequest("keepalive@openssh.com", true, nil); ok || err != nil {
 			t.Errorf("got %v, %v; OpenSSH answers with a failure", ok, err)
@@ -137,8 +137,8 @@ func TestLimits(t *testing.T) {
 		}
 	})
 	t.Run("terminals, forwarding and environment variables are refused", func(t *testing.T) {
-		session, err := l.dial().NewSession()
-		must(t, err)
+		session, err := l.dialAdministrator().NewSession()
+		requireNoError(t, err)
 		if session.RequestPty("xterm", 24, 80, nil) == nil || session.Setenv("A", "b") == nil || session.Shell() == nil {
 			t.Error("something was granted")
 		}
@@ -150,10 +150,10 @@ func TestLimits(t *testing.T) {
 		l := newLab(t, func(o *winhost.Options) { o.MaxStartups = winhost.MaxStartups{Begin: 2, RatePercent: 100, Full: 3} })
 		for range 2 {
 			conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
-			must(t, err)
+			requireNoError(t, err)
 			banner := make([]byte, 8)
 			_, err = conn.Read(banner) // being served now
-			must(t, err)
+			requireNoError(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
 		}
 		if _, err := l.dialAs("Administrator", l.key); err == nil {
@@ -164,17 +164,17 @@ func TestLimits(t *testing.T) {
 
 func TestReboot(t *testing.T) {
 	l := newLab(t)
-	client := l.dial()
+	client := l.dialAdministrator()
 	session, err := client.NewSession()
-	must(t, err)
+	requireNoError(t, err)
 	boot := l.machine.BootID()
 	output, err := session.Output(`C:\k\reboot.exe`)
 	if string(output) != "rebooting\n" || err == nil {
 		t.Errorf("got %q, %v; the connection should be lost behind the last line", output, err)
 	}
 	_ = client.Wait() // the connection is cut
-	l.eventually("the host listens again", func(m *fake.Machine) bool {
-		return m.BootID() != boot && len(l.details(winhost.KindSSHD)) == 3
+	l.awaitMachine("the host listens again", func(m *fake.Machine) bool {
+		return m.BootID() != boot && len(l.journalDetails(winhost.KindSSHD)) == 3
 	})
 	if out, _, _ := l.run("echo back"); out != "back\r\n" {
 		t.Errorf("after the reboot: %q", out)
@@ -190,7 +190,7 @@ func TestReboot(t *testing.T) {
 func TestJournal(t *testing.T) {
 	l := newLab(t)
 	l.run(`C:\k\print.exe ` + strings.Repeat("x", 2000))
-	l.eventually("the connection has ended", func(m *fake.Machine) bool {
+	l.awaitMachine("the connection has ended", func(m *fake.Machine) bool {
 		return m.Journal().Bytes(fake.KindReceived) > 3000
 	})
 	received, sent := l.host.Traffic()
@@ -205,12 +205,12 @@ func TestJournal(t *testing.T) {
 	if received < 3000 || sent < 3000 {
 		t.Errorf("counted %d bytes in and %d out", received, sent)
 	}
-	l.eventually("the journal has all bytes", func(*fake.Machine) bool {
+	l.awaitMachine("the journal has all bytes", func(*fake.Machine) bool {
 		received, sent := l.host.Traffic()
 		return journal.Bytes(fake.KindReceived) == received && journal.Bytes(fake.KindSent) == sent
 	})
-	if want := "C:\\k\\print.exe " + strings.Repeat("x", 2000); l.details(winhost.KindCommand)[0] != want {
-		t.Errorf("the command is %q", l.details(winhost.KindCommand))
+	if want := "C:\\k\\print.exe " + strings.Repeat("x", 2000); l.journalDetails(winhost.KindCommand)[0] != want {
+		t.Errorf("the command is %q", l.journalDetails(winhost.KindCommand))
 	}
 }
 
@@ -221,8 +221,8 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 	if _, err := l.dialAs("capi", l.key); err == nil {
 		t.Fatal("it lets somebody in before it is installed")
 	}
-	must(t, l.host.AuthorizeKey("capi", l.key.PublicKey()))
-	must(t, l.host.AuthorizeKey("capi", l.key.PublicKey()))
+	requireNoError(t, l.host.AuthorizeKey("capi", l.key.PublicKey()))
+	requireNoError(t, l.host.AuthorizeKey("capi", l.key.PublicKey()))
 	l.host.Install()
 	t.Run("it accepts the key then, for all administrators", func(t *testing.T) {
 		for _, user := range []string{"capi", "Administrator"} {
@@ -239,12 +239,12 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 	})
 	t.Run("a key that is appended over SFTP is accepted", func(t *testing.T) {
 		other := newKey(t, 9)
-		client, err := sftp.NewClient(l.dial())
-		must(t, err)
+		client, err := sftp.NewClient(l.dialAdministrator())
+		requireNoError(t, err)
 		file, err := client.OpenFile("/C:/ProgramData/ssh/administrators_authorized_keys", os.O_WRONLY|os.O_APPEND)
-		must(t, err)
+		requireNoError(t, err)
 		_, err = file.Write(ssh.MarshalAuthorizedKey(other.PublicKey()))
-		must(t, errors.Join(err, file.Close()))
+		requireNoError(t, errors.Join(err, file.Close()))
 		for _, key := range []ssh.Signer{l.key, other} {
 			if _, err := l.dialAs("capi", key); err != nil {
 				t.Error(err)
@@ -252,9 +252,9 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 		}
 	})
 	t.Run("it is there after a reboot", func(t *testing.T) {
-		must(t, l.machine.Host().Power.Reboot(t.Context(), "a test wants it"))
-		l.eventually("it listens again", func(*fake.Machine) bool {
-			return strings.Count(strings.Join(l.details(winhost.KindSSHD), "\n"), "listens on") == 2
+		requireNoError(t, l.machine.Host().Power.Reboot(t.Context(), "a test wants it"))
+		l.awaitMachine("it listens again", func(*fake.Machine) bool {
+			return strings.Count(strings.Join(l.journalDetails(winhost.KindSSHD), "\n"), "listens on") == 2
 		})
 		if _, err := l.dialAs("capi", l.key); err != nil {
 			t.Error(err)
@@ -266,10 +266,10 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 func TestAServerThatWasStartedByHandDoesNotAnswerAfterARestart(t *testing.T) {
 	l := newLabOn(t, func(o *fake.Options) { o.SSHStart = host.StartManual })
 	client, err := l.dialAs("Administrator", l.key)
-	must(t, err)
-	must(t, client.Close())
+	requireNoError(t, err)
+	requireNoError(t, client.Close())
 	l.machine.PowerOff()
-	must(t, l.machine.Boot(t.Context()))
+	requireNoError(t, l.machine.Boot(t.Context()))
 	if client, err := l.dialAs("Administrator", l.key); err == nil {
 		_ = client.Close()
 		t.Error("it answers")

@@ -65,7 +65,7 @@ func (h *Host) AuthorizeKey(user string, key ssh.PublicKey) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("authorize an SSH key of %s on %s: %w", user, h.machine.Name(), err)
 	}
-	if lists(data, key) {
+	if hasAuthorizedKey(data, key) {
 		return nil
 	}
 	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
@@ -102,7 +102,7 @@ func (h *Host) isAdministrator(user string) bool {
 func (h *Host) keyFile(user string) (path string, ok bool) {
 	is := func(name string) bool { return strings.EqualFold(name, user) }
 	if slices.ContainsFunc(h.options.StandardUsers, is) {
-		return home(user) + `\.ssh\authorized_keys`, true
+		return homeDirectory(user) + `\.ssh\authorized_keys`, true
 	}
 	ok = slices.ContainsFunc(h.options.Administrators, is)
 	for name := range h.options.AuthorizedKeys {
@@ -111,14 +111,14 @@ func (h *Host) keyFile(user string) (path string, ok bool) {
 	return administratorsAuthorizedKeys, ok || is(administrator)
 }
 
-// home returns the profile of a user. For DOMAIN\user and user@domain, Windows uses only the name of the user.
-func home(user string) string {
-	name, _ := account(user)
+// homeDirectory returns the profile of a user. For DOMAIN\user and user@domain, Windows uses only the name of the user.
+func homeDirectory(user string) string {
+	name, _ := splitUser(user)
 	return `C:\Users\` + name
 }
 
-// account returns the name of a user and the domain; empty for a local account.
-func account(user string) (name, domain string) {
+// splitUser returns the name of a user and the domain; empty for a local account.
+func splitUser(user string) (name, domain string) {
 	if domain, name, found := strings.Cut(user, `\`); found {
 		return name, domain
 	}
@@ -126,9 +126,9 @@ func account(user string) (name, domain string) {
 	return name, domain
 }
 
-// authorize checks whether the current key files allow the user to log in with the key.
-func (h *Host) authorize(user string, key ssh.PublicKey) error {
-	if h.faults.find(RejectKey) != nil {
+// checkAuthorized checks whether the current key files allow the user to log in with the key.
+func (h *Host) checkAuthorized(user string, key ssh.PublicKey) error {
+	if h.faults.findActive(RejectKey) != nil {
 		return errNotAuthorized
 	}
 	path, ok := h.keyFile(user)
@@ -136,14 +136,14 @@ func (h *Host) authorize(user string, key ssh.PublicKey) error {
 		return errNoAccount
 	}
 	data, err := h.machine.Drive().ReadFile(path)
-	if err != nil || !lists(data, key) {
+	if err != nil || !hasAuthorizedKey(data, key) {
 		return errNotAuthorized // sshd also does this for a missing file
 	}
 	return nil
 }
 
-// lists reports whether a key file contains a key. Lines that are no keys are skipped.
-func lists(file []byte, key ssh.PublicKey) bool {
+// hasAuthorizedKey reports whether a key file contains a key. Lines that are no keys are skipped.
+func hasAuthorizedKey(file []byte, key ssh.PublicKey) bool {
 	for len(file) > 0 {
 		authorized, _, _, rest, err := ssh.ParseAuthorizedKey(file)
 		if err != nil {
@@ -193,7 +193,7 @@ func newHostKey(rand io.Reader) (ed25519.PrivateKey, error) {
 
 // hostKey returns the key that the host currently presents.
 func (h *Host) hostKey() (ssh.Signer, error) {
-	if changed := h.faults.find(ChangedHostKey); changed != nil {
+	if changed := h.faults.findActive(ChangedHostKey); changed != nil {
 		return changed.hostKey, nil
 	}
 	data, err := h.machine.Drive().ReadFile(hostKeyPath)

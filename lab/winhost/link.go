@@ -44,15 +44,15 @@ func (l *Link) Conn(conn net.Conn) net.Conn {
 	c := &linkConn{
 		Conn: conn, in: newLine(l), out: newLine(l), readDeadline: newDeadline(), writeDeadline: newDeadline(),
 	}
-	go c.receive()
-	go c.send()
+	go c.receiveBytes()
+	go c.sendBytes()
 	return c
 }
 
 // Listener returns connections over the link, each one round trip after it was accepted, like a TCP handshake.
 func (l *Link) Listener(listener net.Listener) net.Listener {
 	delayed := &linkListener{Listener: listener, link: l, ready: make(chan net.Conn), closed: make(chan struct{})}
-	go delayed.accept()
+	go delayed.acceptConnections()
 	return delayed
 }
 
@@ -83,18 +83,18 @@ type linkListener struct {
 	err    error // why no more connections are accepted; set before closed is closed
 }
 
-func (l *linkListener) accept() {
+func (l *linkListener) acceptConnections() {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
-			l.end(err)
+			l.endListener(err)
 			return
 		}
-		go l.deliver(conn, l.link.clock.After(l.link.Properties().RoundTrip))
+		go l.deliverConnection(conn, l.link.clock.After(l.link.Properties().RoundTrip))
 	}
 }
 
-func (l *linkListener) deliver(conn net.Conn, arrived <-chan time.Time) {
+func (l *linkListener) deliverConnection(conn net.Conn, arrived <-chan time.Time) {
 	select {
 	case <-arrived:
 	case <-l.closed:
@@ -106,7 +106,7 @@ func (l *linkListener) deliver(conn net.Conn, arrived <-chan time.Time) {
 	}
 }
 
-func (l *linkListener) end(err error) {
+func (l *linkListener) endListener(err error) {
 	l.once.Do(func() {
 		l.err = err
 		close(l.closed)
@@ -125,6 +125,6 @@ func (l *linkListener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener.
 func (l *linkListener) Close() error {
-	l.end(net.ErrClosed)
+	l.endListener(net.ErrClosed)
 	return l.Listener.Close()
 }

@@ -12,31 +12,31 @@ type linkConn struct {
 	readDeadline, writeDeadline *deadline
 }
 
-// receive puts received bytes on the incoming line.
-func (c *linkConn) receive() {
+// receiveBytes puts received bytes on the incoming line.
+func (c *linkConn) receiveBytes() {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := c.Conn.Read(buffer)
-		if n > 0 && c.in.put(buffer[:n], nil) != nil {
+		if n > 0 && c.in.putBytes(buffer[:n], nil) != nil {
 			return
 		}
 		if err != nil {
-			c.in.end(err)
+			c.in.closeWithError(err)
 			return
 		}
 	}
 }
 
-// send forwards bytes from the end of the outgoing line.
-func (c *linkConn) send() {
+// sendBytes forwards bytes from the end of the outgoing line.
+func (c *linkConn) sendBytes() {
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := c.out.take(buffer, nil)
+		n, err := c.out.readBytes(buffer, nil)
 		if err == nil {
 			_, err = c.Conn.Write(buffer[:n])
 		}
 		if err != nil {
-			c.out.abort(err)
+			c.out.abortWithError(err)
 			_ = c.Conn.Close() // both directions have ended
 			return
 		}
@@ -44,11 +44,13 @@ func (c *linkConn) send() {
 }
 
 // Read implements net.Conn.
-func (c *linkConn) Read(b []byte) (int, error) { return c.in.take(b, c.readDeadline.passed()) }
+func (c *linkConn) Read(b []byte) (int, error) {
+	return c.in.readBytes(b, c.readDeadline.expiredChannel())
+}
 
 // Write implements net.Conn. It returns when the bytes are on the line.
 func (c *linkConn) Write(b []byte) (int, error) {
-	if err := c.out.put(b, c.writeDeadline.passed()); err != nil {
+	if err := c.out.putBytes(b, c.writeDeadline.expiredChannel()); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -56,20 +58,20 @@ func (c *linkConn) Write(b []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *linkConn) Close() error {
-	c.in.abort(net.ErrClosed)
-	c.out.end(net.ErrClosed)
+	c.in.abortWithError(net.ErrClosed)
+	c.out.closeWithError(net.ErrClosed)
 	return nil
 }
 
 // SetDeadline implements net.Conn.
 func (c *linkConn) SetDeadline(t time.Time) error {
-	c.readDeadline.set(t)
-	c.writeDeadline.set(t)
+	c.readDeadline.setTime(t)
+	c.writeDeadline.setTime(t)
 	return nil
 }
 
 // SetReadDeadline implements net.Conn.
-func (c *linkConn) SetReadDeadline(t time.Time) error { c.readDeadline.set(t); return nil }
+func (c *linkConn) SetReadDeadline(t time.Time) error { c.readDeadline.setTime(t); return nil }
 
 // SetWriteDeadline implements net.Conn.
-func (c *linkConn) SetWriteDeadline(t time.Time) error { c.writeDeadline.set(t); return nil }
+func (c *linkConn) SetWriteDeadline(t time.Time) error { c.writeDeadline.setTime(t); return nil }

@@ -14,15 +14,15 @@ type deadline struct {
 
 func newDeadline() *deadline { return &deadline{channel: make(chan struct{})} }
 
-// passed returns a channel that is closed when the deadline has passed. If the deadline was moved in time, the new
+// expiredChannel returns a channel that is closed when the deadline has passed. If the deadline was moved in time, the new
 // time counts.
-func (d *deadline) passed() <-chan struct{} {
+func (d *deadline) expiredChannel() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.channel
 }
 
-func (d *deadline) set(t time.Time) {
+func (d *deadline) setTime(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {

@@ -32,13 +32,13 @@ const window = 4 << 20
 
 func newLine(link *Link) *line { return &line{link: link, changed: make(chan struct{})} }
 
-func (l *line) notify() {
+func (l *line) notifyWaiters() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// put sends bytes. It waits while the window is full.
-func (l *line) put(b []byte, cancel <-chan struct{}) error {
+// putBytes sends bytes. It waits while the window is full.
+func (l *line) putBytes(b []byte, cancel <-chan struct{}) error {
 	for {
 		l.mu.Lock()
 		switch {
@@ -50,7 +50,7 @@ func (l *line) put(b []byte, cancel <-chan struct{}) error {
 			return net.ErrClosed
 		case l.bytes < window:
 			defer l.mu.Unlock()
-			l.append(append([]byte(nil), b...), nil)
+			l.appendParcel(append([]byte(nil), b...), nil)
 			return nil
 		}
 		changed := l.changed
@@ -63,7 +63,7 @@ func (l *line) put(b []byte, cancel <-chan struct{}) error {
 	}
 }
 
-func (l *line) append(data []byte, err error) {
+func (l *line) appendParcel(data []byte, err error) {
 	now, properties := l.link.clock.Now(), l.link.Properties()
 	if l.idle.Before(now) {
 		l.idle = now
@@ -77,49 +77,49 @@ func (l *line) append(data []byte, err error) {
 	}
 	l.parcels = append(l.parcels, parcel{data: data, due: due, err: err})
 	l.bytes += len(data)
-	l.notify()
+	l.notifyWaiters()
 }
 
-// end lets the other side read err after all bytes that were put.
-func (l *line) end(err error) {
+// closeWithError lets the other side read err after all bytes that were put.
+func (l *line) closeWithError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed && l.err == nil {
 		l.closed = true
-		l.append(nil, err)
+		l.appendParcel(nil, err)
 	}
 }
 
-// abort makes all operations on the line fail at once.
-func (l *line) abort(err error) {
+// abortWithError makes all operations on the line fail at once.
+func (l *line) abortWithError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.err, l.parcels, l.bytes = err, nil, 0
-		l.notify()
+		l.notifyWaiters()
 	}
 }
 
-// take waits for arrived bytes and returns them.
-func (l *line) take(b []byte, cancel <-chan struct{}) (int, error) {
+// readBytes waits for arrived bytes and returns them.
+func (l *line) readBytes(b []byte, cancel <-chan struct{}) (int, error) {
 	for {
 		select {
 		case <-cancel:
 			return 0, os.ErrDeadlineExceeded
 		default:
 		}
-		n, wait, changed, err := l.poll(b)
+		n, wait, changed, err := l.pollBytes(b)
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if err := l.wait(wait, changed, cancel); err != nil {
+		if err := l.awaitChange(wait, changed, cancel); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// poll returns arrived bytes, or else the time until the first parcel arrives (0: there is none).
-func (l *line) poll(b []byte) (n int, wait time.Duration, changed <-chan struct{}, err error) {
+// pollBytes returns arrived bytes, or else the time until the first parcel arrives (0: there is none).
+func (l *line) pollBytes(b []byte) (n int, wait time.Duration, changed <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.link.clock.Now()
@@ -143,7 +143,7 @@ func (l *line) poll(b []byte) (n int, wait time.Duration, changed <-chan struct{
 	}
 	if n > 0 {
 		l.bytes -= n
-		l.notify()
+		l.notifyWaiters()
 	}
 	if n == 0 && err == nil {
 		err = l.err
@@ -151,7 +151,7 @@ func (l *line) poll(b []byte) (n int, wait time.Duration, changed <-chan struct{
 	return n, wait, l.changed, err
 }
 
-func (l *line) wait(d time.Duration, changed, cancel <-chan struct{}) error {
+func (l *line) awaitChange(d time.Duration, changed, cancel <-chan struct{}) error {
 	var due <-chan time.Time
 	if d > 0 {
 		timer := l.link.clock.NewTimer(d)

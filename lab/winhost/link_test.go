@@ -16,16 +16,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// pair returns a connection with its near end, and the other end without delays.
-func pair(t *testing.T, link *winhost.Link) (near, far net.Conn) {
+// newLinkPair returns a connection with its near end, and the other end without delays.
+func newLinkPair(t *testing.T, link *winhost.Link) (near, far net.Conn) {
 	t.Helper()
 	network := winhost.NewNetwork()
 	listener, err := network.Listen("10.0.0.1", 1)
-	must(t, err)
+	requireNoError(t, err)
 	plain, err := network.DialContext(t.Context(), "tcp", "10.0.0.1:1")
-	must(t, err)
+	requireNoError(t, err)
 	far, err = listener.Accept()
-	must(t, err)
+	requireNoError(t, err)
 	near = link.Conn(plain)
 	t.Cleanup(func() {
 		_ = near.Close()
@@ -38,7 +38,7 @@ func pair(t *testing.T, link *winhost.Link) (near, far net.Conn) {
 func TestLink(t *testing.T) {
 	const roundTrip = 100 * time.Millisecond
 	t.Run("what is sent ahead costs the delay once", func(t *testing.T) {
-		near, far := pair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: roundTrip}))
+		near, far := newLinkPair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: roundTrip}))
 		go func() { _, _ = io.Copy(far, far) }() // an echo
 		began := time.Now()
 		sent := randomBytes(1 << 20)
@@ -49,7 +49,7 @@ func TestLink(t *testing.T) {
 		}()
 		back := make([]byte, len(sent))
 		_, err := io.ReadFull(near, back)
-		must(t, err)
+		requireNoError(t, err)
 		took := time.Since(began)
 		if !bytes.Equal(back, sent) {
 			t.Error("the bytes are not the same")
@@ -60,11 +60,11 @@ func TestLink(t *testing.T) {
 	})
 	t.Run("bytes wait in line on a narrow link", func(t *testing.T) {
 		fakeClock := clocktesting.NewFakeClock(time.Now())
-		near, far := pair(t, winhost.NewLink(fakeClock, winhost.LinkProperties{RoundTrip: 2 * time.Second, BytesPerSecond: 1000}))
+		near, far := newLinkPair(t, winhost.NewLink(fakeClock, winhost.LinkProperties{RoundTrip: 2 * time.Second, BytesPerSecond: 1000}))
 		_, err := near.Write(make([]byte, 3000))
-		must(t, err)
+		requireNoError(t, err)
 		_, err = near.Write([]byte("x"))
-		must(t, err)
+		requireNoError(t, err)
 		arrived := make(chan struct{})
 		go func() {
 			_, _ = io.ReadFull(far, make([]byte, 3001))
@@ -88,29 +88,29 @@ func TestLink(t *testing.T) {
 		}
 	})
 	t.Run("deadlines", func(t *testing.T) {
-		near, far := pair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: time.Hour}))
-		must(t, near.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+		near, far := newLinkPair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: time.Hour}))
+		requireNoError(t, near.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 		_, err := far.Write([]byte("late"))
-		must(t, err)
+		requireNoError(t, err)
 		if _, err := near.Read(make([]byte, 4)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		must(t, near.SetDeadline(time.Time{}))
+		requireNoError(t, near.SetDeadline(time.Time{}))
 	})
 	t.Run("the end comes behind the last byte", func(t *testing.T) {
-		near, far := pair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: 20 * time.Millisecond}))
+		near, far := newLinkPair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: 20 * time.Millisecond}))
 		_, err := far.Write([]byte("bye"))
-		must(t, err)
-		must(t, far.Close())
+		requireNoError(t, err)
+		requireNoError(t, far.Close())
 		if got, err := io.ReadAll(near); string(got) != "bye" || err != nil {
 			t.Errorf("read %q, %v", got, err)
 		}
 	})
 	t.Run("what was written before Close arrives", func(t *testing.T) {
-		near, far := pair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: 20 * time.Millisecond}))
+		near, far := newLinkPair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: 20 * time.Millisecond}))
 		_, err := near.Write([]byte("bye"))
-		must(t, err)
-		must(t, near.Close())
+		requireNoError(t, err)
+		requireNoError(t, near.Close())
 		if got, err := io.ReadAll(far); string(got) != "bye" || err != nil {
 			t.Errorf("read %q, %v", got, err)
 		}

@@ -67,7 +67,7 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	}
 	var failures []error
 	for _, ip := range addresses {
-		conn, err := n.dial(ctx, network, ip, port)
+		conn, err := n.dialAddress(ctx, network, ip, port)
 		if err == nil {
 			return conn, nil
 		}
@@ -76,7 +76,7 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	return nil, failures[0] // as package net does
 }
 
-func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn, error) {
+func (n *Network) dialAddress(ctx context.Context, network, ip, port string) (net.Conn, error) {
 	number, _ := strconv.Atoi(port) // an invalid port has no listener
 	remote := &net.TCPAddr{IP: net.ParseIP(ip), Port: number}
 	failed := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
@@ -90,7 +90,7 @@ func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn,
 			case <-unplugged:
 				continue
 			case <-ctx.Done():
-				return nil, failed(timeout(ctx))
+				return nil, failed(timeoutError(ctx))
 			}
 		case !known:
 			return nil, failed(os.NewSyscallError("connect", syscall.EHOSTUNREACH))
@@ -98,7 +98,7 @@ func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn,
 			return nil, failed(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 		}
 		var dialer net.Dialer
-		conn, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, listener.loopback())
+		conn, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, listener.loopbackAddress())
 		if err != nil {
 			return nil, failed(errors.Unwrap(err))
 		}
@@ -106,8 +106,8 @@ func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn,
 	}
 }
 
-// timeout returns the error of a dial without a response in time.
-func timeout(ctx context.Context) error {
+// timeoutError returns the error of a dial without a response in time.
+func timeoutError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return os.ErrDeadlineExceeded
 	}
@@ -146,7 +146,7 @@ type networkListener struct {
 	address net.Addr
 }
 
-func (l *networkListener) loopback() netip.AddrPort {
+func (l *networkListener) loopbackAddress() netip.AddrPort {
 	address, _ := netip.ParseAddrPort(l.TCPListener.Addr().String()) // package net wrote it
 	return address
 }

@@ -11,17 +11,17 @@ import (
 func (n *Network) SetName(name string, addresses ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	set(n.names, canonicalName(name), addresses)
+	setRecords(n.names, canonicalName(name), addresses)
 }
 
 // SetPointer sets the PTR records of an address; without names, it removes the records.
 func (n *Network) SetPointer(address string, names ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	set(n.pointers, address, names)
+	setRecords(n.pointers, address, names)
 }
 
-func set(records map[string][]string, key string, values []string) {
+func setRecords(records map[string][]string, key string, values []string) {
 	delete(records, key)
 	if len(values) > 0 {
 		records[key] = slices.Clone(values)
@@ -33,15 +33,15 @@ func (n *Network) LookupHost(ctx context.Context, name string) ([]string, error)
 	if net.ParseIP(name) != nil {
 		return []string{name}, nil
 	}
-	return n.lookup(ctx, n.names, canonicalName(name), name)
+	return n.lookupRecords(ctx, n.names, canonicalName(name), name)
 }
 
 // LookupAddr returns the names of an address like (*net.Resolver).LookupAddr.
 func (n *Network) LookupAddr(ctx context.Context, address string) ([]string, error) {
-	return n.lookup(ctx, n.pointers, address, address)
+	return n.lookupRecords(ctx, n.pointers, address, address)
 }
 
-func (n *Network) lookup(ctx context.Context, records map[string][]string, key, asked string) ([]string, error) {
+func (n *Network) lookupRecords(ctx context.Context, records map[string][]string, key, asked string) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &net.DNSError{UnwrapErr: err, Err: err.Error(), Name: asked}
 	}

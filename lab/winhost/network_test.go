@@ -16,16 +16,16 @@ import (
 func TestNetwork(t *testing.T) {
 	network := winhost.NewNetwork()
 	listener, err := network.Listen("10.0.0.1", 22)
-	must(t, err)
+	requireNoError(t, err)
 	network.SetName("web.example.com", "10.0.0.1")
 	network.SetPointer("10.0.0.1", "web.example.com.")
 
 	t.Run("a listener is reached by its address and by its name", func(t *testing.T) {
 		for _, address := range []string{"10.0.0.1:22", "web.example.com:22", "WEB.example.com.:22"} {
 			near, err := network.DialContext(t.Context(), "tcp", address)
-			must(t, err)
+			requireNoError(t, err)
 			far, err := listener.Accept()
-			must(t, err)
+			requireNoError(t, err)
 			if near.RemoteAddr().String() != "10.0.0.1:22" || far.LocalAddr().String() != "10.0.0.1:22" {
 				t.Errorf("%s: %v, %v", address, near.RemoteAddr(), far.LocalAddr())
 			}
@@ -81,12 +81,12 @@ func TestNetwork(t *testing.T) {
 		}
 	})
 	t.Run("a closed listener refuses, and its port is free again", func(t *testing.T) {
-		must(t, listener.Close())
+		requireNoError(t, listener.Close())
 		if _, err := network.DialContext(t.Context(), "tcp", "10.0.0.1:22"); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v", err)
 		}
 		again, err := network.Listen("10.0.0.1", 22)
-		must(t, err)
-		must(t, again.Close())
+		requireNoError(t, err)
+		requireNoError(t, again.Close())
 	})
 }

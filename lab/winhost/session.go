@@ -28,11 +28,11 @@ func newSession(c *connection, channel ssh.Channel) *session {
 	return s
 }
 
-// serve serves the session's requests until the session is closed.
-func (s *session) serve(requests <-chan *ssh.Request) {
+// serveRequests serves the session's requests until the session is closed.
+func (s *session) serveRequests(requests <-chan *ssh.Request) {
 	defer s.leave()
 	for request := range requests {
-		run := s.request(request)
+		run := s.handleRequest(request)
 		if request.WantReply {
 			_ = request.Reply(run != nil, nil) // the connection may be closed
 		}
@@ -43,24 +43,24 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// request returns the function that serves a request; nil refuses it. As OpenSSH by default, the server ignores the
+// handleRequest returns the function that serves a request; nil refuses it. As OpenSSH by default, the server ignores the
 // client's environment.
-func (s *session) request(request *ssh.Request) (run func() (exitCode int)) {
+func (s *session) handleRequest(request *ssh.Request) (run func() (exitCode int)) {
 	switch request.Type {
 	case "exec":
 		var payload struct{ Command string }
 		if s.used || ssh.Unmarshal(request.Payload, &payload) != nil {
 			return nil
 		}
-		return func() int { return s.exec(payload.Command) }
+		return func() int { return s.execCommand(payload.Command) }
 	case "subsystem":
 		var payload struct{ Name string }
 		if s.used || ssh.Unmarshal(request.Payload, &payload) != nil || payload.Name != "sftp" {
 			return nil
 		}
-		return s.sftp
+		return s.serveSFTP
 	case "shell", "pty-req":
-		s.host.journal(KindForbidden, request.Type+": the lab has no terminals")
+		s.host.recordEntry(KindForbidden, request.Type+": the lab has no terminals")
 	}
 	return nil
 }
@@ -73,30 +73,30 @@ func (s *session) run(run func() int) {
 	_ = s.channel.Close()
 }
 
-// sftp serves files until the client closes the session.
-func (s *session) sftp() int {
-	s.host.journal(fake.KindSFTP, fmt.Sprintf("%s from %s", s.ssh.User(), s.wire.RemoteAddr()))
+// serveSFTP serves files until the client closes the session.
+func (s *session) serveSFTP() int {
+	s.host.recordEntry(fake.KindSFTP, fmt.Sprintf("%s from %s", s.ssh.User(), s.wire.RemoteAddr()))
 	if err := serveFiles(s.channel, s.host, s.ssh.User()); err != nil {
-		s.host.journal(KindSSHD, "SFTP: "+err.Error())
+		s.host.recordEntry(KindSSHD, "SFTP: "+err.Error())
 		return 1
 	}
 	return 0
 }
 
-// exec runs the command line in the default shell.
-func (s *session) exec(line string) (exitCode int) {
-	shell := s.host.shell()
-	s.host.journal(KindCommand, line)
-	ended := s.noteSession(line)
+// execCommand runs the command line in the default shell.
+func (s *session) execCommand(line string) (exitCode int) {
+	shell := s.host.defaultShell()
+	s.host.recordEntry(KindCommand, line)
+	ended := s.recordSession(line)
 	defer ended()
 	ctx, kill := s.commandContext()
 	defer kill()
-	if noise := s.host.faults.find(NoiseBeforeOutput); noise != nil {
+	if noise := s.host.faults.findActive(NoiseBeforeOutput); noise != nil {
 		_, _ = io.WriteString(s.channel, cmp.Or(noise.parameters.Text, defaultNoise)) // the client may be gone
 	}
-	action, err := shell.rules().read(line, s.host.variables(ctx, s.ssh.User()))
+	action, err := shell.parsingRules().read(line, s.host.shellEnvironment(ctx, s.ssh.User()))
 	if err != nil {
-		s.host.journal(KindForbidden, fmt.Sprintf("%v: %s", err, line))
+		s.host.recordEntry(KindForbidden, fmt.Sprintf("%v: %s", err, line))
 		_, _ = fmt.Fprintf(s.channel.Stderr(), "%v\r\n", err) // the client may be gone
 		return 1
 	}
@@ -104,7 +104,7 @@ func (s *session) exec(line string) (exitCode int) {
 	if action.program == "" {
 		return 0
 	}
-	return s.host.execute(ctx, shell, action, command{
+	return s.host.runProgram(ctx, shell, action, command{
 		line: line, user: s.ssh.User(), client: s.wire.RemoteAddr(), stderr: s.channel.Stderr(),
 		stdout: &commandOutput{host: s.host, wire: s.wire, line: line, channel: s.channel, kill: kill},
 	})
@@ -116,11 +116,11 @@ const (
 	SessionEnded = "ended"
 )
 
-// noteSession records the start and the end of a command's session, which may end before the command.
-func (s *session) noteSession(line string) (ended func()) {
+// recordSession records the start and the end of a command's session, which may end before the command.
+func (s *session) recordSession(line string) (ended func()) {
 	client := s.wire.RemoteAddr()
-	s.host.journal(KindSession, fmt.Sprintf("%s %s %s", SessionBegan, client, line))
-	end := sync.OnceFunc(func() { s.host.journal(KindSession, fmt.Sprintf("%s %s %s", SessionEnded, client, line)) })
+	s.host.recordEntry(KindSession, fmt.Sprintf("%s %s %s", SessionBegan, client, line))
+	end := sync.OnceFunc(func() { s.host.recordEntry(KindSession, fmt.Sprintf("%s %s %s", SessionEnded, client, line)) })
 	context.AfterFunc(s.gone, end)
 	return end
 }
@@ -129,7 +129,7 @@ func (s *session) noteSession(line string) (ended func()) {
 func (s *session) commandContext() (context.Context, context.CancelFunc) {
 	ctx, kill := context.WithCancel(s.host.running)
 	stop := context.AfterFunc(s.gone, func() {
-		if s.host.faults.find(VerbSurvivesSession) == nil {
+		if s.host.faults.findActive(VerbSurvivesSession) == nil {
 			kill()
 		}
 	})

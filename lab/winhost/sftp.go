@@ -46,9 +46,9 @@ type files struct {
 	scanned map[string]time.Time // start time of the scan of a file, by path in lower case
 }
 
-// inScan reports whether a virus scanner has the file open, without sharing for deletion.
-func (f *files) inScan(path string) bool {
-	fault := f.host.faults.find(RenameRefused)
+// isInScan reports whether a virus scanner has the file open, without sharing for deletion.
+func (f *files) isInScan(path string) bool {
+	fault := f.host.faults.findActive(RenameRefused)
 	if fault == nil {
 		return false
 	}
@@ -58,9 +58,9 @@ func (f *files) inScan(path string) bool {
 	return there && f.host.clock.Since(began) < fault.parameters.Duration
 }
 
-// status returns an error in the form that the client receives. OpenSSH sends a number and the standard text, without
+// statusError returns an error in the form that the client receives. OpenSSH sends a number and the standard text, without
 // the error of Windows: a full disk and an existing file are both a failure.
-func status(err error) error {
+func statusError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -74,13 +74,13 @@ func status(err error) error {
 	return sftp.ErrSSHFxFailure
 }
 
-// administratorsFolder is the directory of sshd's configuration.
-const administratorsFolder = `c:\programdata\ssh`
+// administratorsDirectory is the directory of sshd's configuration.
+const administratorsDirectory = `c:\programdata\ssh`
 
-// mayChange reports whether the user may change the file at a path.
-func (f *files) mayChange(path string) bool {
+// canChange reports whether the user may change the file at a path.
+func (f *files) canChange(path string) bool {
 	path = strings.ToLower(path)
-	return f.administrator || path != administratorsFolder && !strings.HasPrefix(path, administratorsFolder+`\`)
+	return f.administrator || path != administratorsDirectory && !strings.HasPrefix(path, administratorsDirectory+`\`)
 }
 
 // windowsPath returns the path on the drive: C:\k for /C:/k. The start directory is stripped if it precedes a drive
@@ -117,7 +117,7 @@ func (u *upload) WriteAt(b []byte, offset int64) (int, error) {
 		offset = u.Size()
 	}
 	n, err := u.FileWriter.WriteAt(b, offset)
-	return n, status(err)
+	return n, statusError(err)
 }
 
 // Close implements io.Closer. It is also called when the connection is lost; received data is kept.
@@ -126,11 +126,11 @@ func (u *upload) Close() error {
 	delete(u.files.open, u.key)
 	u.files.scanned[u.key] = u.files.host.clock.Now()
 	u.files.mu.Unlock()
-	return status(u.FileWriter.Close())
+	return statusError(u.FileWriter.Close())
 }
 
-// uploading returns the open file of this session at the path, if there is one.
-func (f *files) uploading(path string) *upload {
+// openUpload returns the open file of this session at the path, if there is one.
+func (f *files) openUpload(path string) *upload {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open[strings.ToLower(path)]
@@ -140,7 +140,7 @@ func (f *files) uploading(path string) *upload {
 func (f *files) Fileread(request *sftp.Request) (io.ReaderAt, error) {
 	reader, err := f.drive.Open(windowsPath(request.Filepath))
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	return reader, nil
 }
@@ -148,14 +148,14 @@ func (f *files) Fileread(request *sftp.Request) (io.ReaderAt, error) {
 // Filewrite implements sftp.FileWriter.
 func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
 	flags, path := request.Pflags(), windowsPath(request.Filepath)
-	if !f.mayChange(path) {
+	if !f.canChange(path) {
 		return nil, sftp.ErrSSHFxPermissionDenied
 	}
 	writer, err := f.drive.OpenWriter(path, fake.OpenWriterOptions{
 		Exclusive: flags.Creat && flags.Excl, MustExist: !flags.Creat, Keep: !flags.Trunc,
 	})
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	u := &upload{FileWriter: writer, files: f, key: strings.ToLower(path), appends: flags.Append}
 	f.mu.Lock()
@@ -167,22 +167,22 @@ func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
 // Filecmd implements sftp.FileCmder.
 func (f *files) Filecmd(request *sftp.Request) error {
 	path := windowsPath(request.Filepath)
-	if !f.mayChange(path) {
+	if !f.canChange(path) {
 		return sftp.ErrSSHFxPermissionDenied
 	}
 	switch request.Method {
 	case "Mkdir":
-		return status(f.drive.Mkdir(path))
+		return statusError(f.drive.Mkdir(path))
 	case "Remove":
-		return status(f.remove(path, false))
+		return statusError(f.removePath(path, false))
 	case "Rmdir":
-		return status(f.remove(path, true))
+		return statusError(f.removePath(path, true))
 	case "Rename":
-		return status(f.rename(path, windowsPath(request.Target)))
+		return statusError(f.renamePath(path, windowsPath(request.Target)))
 	case "Symlink":
-		return status(f.symlink(request.Filepath, windowsPath(request.Target)))
+		return statusError(f.createSymlink(request.Filepath, windowsPath(request.Target)))
 	case "Setstat":
-		return status(f.setAttributes(request, path))
+		return statusError(f.setAttributes(request, path))
 	}
 	return sftp.ErrSSHFxOpUnsupported
 }
@@ -193,7 +193,7 @@ const clusterBytes = 4 << 10
 // StatVFS implements sftp.StatVFSFileCmder. It returns the size and the free space of the volume.
 func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 	if _, err := f.drive.Stat(windowsPath(request.Filepath)); err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	size, free := f.drive.Space()
 	return &sftp.StatVFS{
@@ -205,32 +205,32 @@ func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 // PosixRename refuses the extension that was not offered.
 func (f *files) PosixRename(*sftp.Request) error { return sftp.ErrSSHFxOpUnsupported }
 
-func (f *files) remove(path string, directory bool) error {
+func (f *files) removePath(path string, directory bool) error {
 	info, err := f.drive.Stat(path)
 	if err != nil {
 		return err
 	}
-	if f.shown(info).Directory != directory || f.inScan(path) {
+	if f.sshFileInfo(info).Directory != directory || f.isInScan(path) {
 		return fs.ErrPermission
 	}
 	return f.drive.Remove(path)
 }
 
-// rename refuses to replace an existing file, like the plain rename of SFTP.
-func (f *files) rename(from, to string) error {
+// renamePath refuses to replace an existing file, like the plain rename of SFTP.
+func (f *files) renamePath(from, to string) error {
 	if _, err := f.drive.Stat(from); err != nil {
 		return err
 	}
 	if _, err := f.drive.Stat(to); err == nil {
 		return fs.ErrExist
 	}
-	if f.inScan(from) {
+	if f.isInScan(from) {
 		return fs.ErrPermission // the server first creates a link, and removes it if the old name cannot be removed
 	}
 	return f.drive.Rename(from, to)
 }
 
-func (f *files) symlink(target, link string) error {
+func (f *files) createSymlink(target, link string) error {
 	if _, err := f.drive.Stat(link); err == nil {
 		return fs.ErrExist
 	}
@@ -251,7 +251,7 @@ func (f *files) setAttributes(request *sftp.Request, path string) error {
 		return err
 	}
 	size := int64(request.Attributes().Size)
-	if open := f.uploading(path); open != nil {
+	if open := f.openUpload(path); open != nil {
 		return open.Truncate(size)
 	}
 	writer, err := f.drive.OpenWriter(path, fake.OpenWriterOptions{MustExist: true, Keep: true})

@@ -25,41 +25,41 @@ func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	if request.Method != "List" {
 		target, err := f.drive.RealName(path)
 		if err != nil {
-			return nil, status(err)
+			return nil, statusError(err)
 		}
-		return f.describe(target)
+		return f.describeFile(target)
 	}
 	infos, err := f.drive.ReadDir(path)
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	list := make(entries, len(infos))
 	for i, info := range infos {
-		list[i] = entry{f.shown(info)}
+		list[i] = entry{f.sshFileInfo(info)}
 	}
 	return list, nil
 }
 
 // Lstat implements sftp.LstatFileLister.
 func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
-	return f.describe(windowsPath(request.Filepath))
+	return f.describeFile(windowsPath(request.Filepath))
 }
 
-// describe returns the description of one file. For an upload in this session, the size is the received size.
-func (f *files) describe(path string) (sftp.ListerAt, error) {
+// describeFile returns the description of one file. For an upload in this session, the size is the received size.
+func (f *files) describeFile(path string) (sftp.ListerAt, error) {
 	info, err := f.drive.Stat(path)
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
-	if open := f.uploading(path); open != nil {
+	if open := f.openUpload(path); open != nil {
 		info.Size = open.Size()
 	}
-	return entries{entry{f.shown(info)}}, nil
+	return entries{entry{f.sshFileInfo(info)}}, nil
 }
 
-// shown returns an entry in the form of OpenSSH for Windows: a junction is a directory, only a symbolic link is a
+// sshFileInfo returns an entry in the form of OpenSSH for Windows: a junction is a directory, only a symbolic link is a
 // link.
-func (f *files) shown(info host.FileInfo) host.FileInfo {
+func (f *files) sshFileInfo(info host.FileInfo) host.FileInfo {
 	if info.LinkTarget != "" && f.drive.IsJunction(info.Path) {
 		info.Directory, info.LinkTarget = true, ""
 	}
@@ -82,8 +82,8 @@ func (f *files) Readlink(name string) (string, error) {
 	info, err := f.drive.Stat(windowsPath(name))
 	switch {
 	case err != nil:
-		return "", status(err)
-	case f.shown(info).LinkTarget == "":
+		return "", statusError(err)
+	case f.sshFileInfo(info).LinkTarget == "":
 		return "", sftp.ErrSSHFxFailure
 	case strings.Contains(info.LinkTarget, ":"):
 		return sftpPath(info.LinkTarget), nil

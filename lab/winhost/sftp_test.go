@@ -16,15 +16,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-func (l *lab) sftp() *sftp.Client {
+func (l *lab) openSFTP() *sftp.Client {
 	l.t.Helper()
-	client, err := sftp.NewClient(l.dial(), sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(64))
-	must(l.t, err)
+	client, err := sftp.NewClient(l.dialAdministrator(), sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(64))
+	requireNoError(l.t, err)
 	l.t.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
-func upload(client *sftp.Client, path string, content []byte) error {
+func uploadFile(client *sftp.Client, path string, content []byte) error {
 	file, err := client.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
@@ -52,14 +52,14 @@ const failure = 4
 
 func TestUpload(t *testing.T) {
 	l := newLab(t)
-	client := l.sftp()
+	client := l.openSFTP()
 	content := randomBytes(5<<20 + 17)
-	must(t, client.Mkdir("/C:/k/inbox"))
-	must(t, upload(client, "/C:/k/inbox/payload.part", content))
-	must(t, client.Rename("/C:/k/inbox/payload.part", "/C:/k/inbox/payload.zst"))
+	requireNoError(t, client.Mkdir("/C:/k/inbox"))
+	requireNoError(t, uploadFile(client, "/C:/k/inbox/payload.part", content))
+	requireNoError(t, client.Rename("/C:/k/inbox/payload.part", "/C:/k/inbox/payload.zst"))
 	t.Run("concurrent writes arrive intact", func(t *testing.T) {
 		arrived, err := l.machine.Drive().ReadFile(`C:\k\inbox\payload.zst`)
-		must(t, err)
+		requireNoError(t, err)
 		if sha256.Sum256(arrived) != sha256.Sum256(content) {
 			t.Errorf("%d bytes arrived, of %d, with another digest", len(arrived), len(content))
 		}
@@ -68,9 +68,9 @@ func TestUpload(t *testing.T) {
 		for _, path := range []string{"/C:/k/inbox/payload.zst", "C:/k/inbox/payload.zst", `C:\K\inbox\PAYLOAD.zst`,
 			"/c:/k/x/../inbox/payload.zst"} {
 			file, err := client.Open(path)
-			must(t, err)
+			requireNoError(t, err)
 			back, err := io.ReadAll(file)
-			must(t, err)
+			requireNoError(t, err)
 			if !bytes.Equal(back, content) {
 				t.Errorf("%s: read %d bytes that differ", path, len(back))
 			}
@@ -86,14 +86,14 @@ func TestUpload(t *testing.T) {
 	})
 	t.Run("the size of an open file is what has arrived", func(t *testing.T) {
 		file, err := client.OpenFile("/C:/k/growing", os.O_WRONLY|os.O_CREATE)
-		must(t, err)
+		requireNoError(t, err)
 		_, err = file.Write(make([]byte, 1000))
-		must(t, err)
+		requireNoError(t, err)
 		if info, err := file.Stat(); err != nil || info.Size() != 1000 {
 			t.Errorf("got %v, %v", info, err)
 		}
-		must(t, file.Truncate(10))
-		must(t, file.Close())
+		requireNoError(t, file.Truncate(10))
+		requireNoError(t, file.Close())
 		if info, err := client.Stat("/C:/k/growing"); err != nil || info.Size() != 10 {
 			t.Errorf("got %v, %v", info, err)
 		}
@@ -102,9 +102,9 @@ func TestUpload(t *testing.T) {
 
 func TestAScannerKeepsAFileForAWhile(t *testing.T) {
 	l := newLab(t)
-	client := l.sftp()
-	mend := l.host.Inject(winhost.RenameRefused, winhost.Parameters{Duration: patience})
-	must(t, upload(client, "/C:/k/new.partial", []byte("new")))
+	client := l.openSFTP()
+	mend := l.host.Inject(winhost.RenameRefused, winhost.Parameters{Duration: waitTimeout})
+	requireNoError(t, uploadFile(client, "/C:/k/new.partial", []byte("new")))
 	if err := client.Rename("/C:/k/new.partial", "/C:/k/new"); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("it was renamed: %v", err)
 	}
@@ -112,14 +112,14 @@ func TestAScannerKeepsAFileForAWhile(t *testing.T) {
 		t.Errorf("it was deleted: %v", err)
 	}
 	mend()
-	must(t, client.Rename("/C:/k/new.partial", "/C:/k/new"))
+	requireNoError(t, client.Rename("/C:/k/new.partial", "/C:/k/new"))
 }
 
 func TestFilesBehaveAsOnWindows(t *testing.T) {
 	l := newLab(t)
-	client := l.sftp()
-	must(t, upload(client, "/C:/k/a", []byte("a")))
-	must(t, upload(client, "/C:/k/b", []byte("b")))
+	client := l.openSFTP()
+	requireNoError(t, uploadFile(client, "/C:/k/a", []byte("a")))
+	requireNoError(t, uploadFile(client, "/C:/k/b", []byte("b")))
 	t.Run("a rename replaces nothing", func(t *testing.T) {
 		if err := client.Rename("/C:/k/a", "/C:/k/b"); statusCode(err) != failure {
 			t.Errorf("got %v", err)
@@ -131,9 +131,9 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 		}
 	})
 	t.Run("a junction is shown as a folder, and is deleted as one, without its target", func(t *testing.T) {
-		must(t, l.machine.Drive().MkdirAll(`C:\target`))
-		must(t, l.machine.Drive().WriteFile(`C:\target\file`, []byte("x")))
-		must(t, l.machine.Drive().Junction(`C:\target`, `C:\junction`))
+		requireNoError(t, l.machine.Drive().MkdirAll(`C:\target`))
+		requireNoError(t, l.machine.Drive().WriteFile(`C:\target\file`, []byte("x")))
+		requireNoError(t, l.machine.Drive().Junction(`C:\target`, `C:\junction`))
 		if info, err := client.Lstat("/C:/junction"); err != nil || !info.IsDir() {
 			t.Errorf("got %v, %v", info, err)
 		}
@@ -143,7 +143,7 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 		if entries, err := client.ReadDir("/C:/junction"); err != nil || len(entries) != 1 {
 			t.Errorf("got %v, %v", entries, err)
 		}
-		must(t, client.RemoveDirectory("/C:/junction"))
+		requireNoError(t, client.RemoveDirectory("/C:/junction"))
 		if _, err := client.Stat("/C:/target/file"); err != nil {
 			t.Error(err)
 		}
@@ -152,7 +152,7 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 		if _, err := client.Stat("/C:/k/none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("stat: %v", err)
 		}
-		if err := upload(client, "/C:/none/x", nil); !errors.Is(err, fs.ErrNotExist) {
+		if err := uploadFile(client, "/C:/none/x", nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("upload: %v", err)
 		}
 		if _, err := client.Stat("/D:/x"); !errors.Is(err, fs.ErrNotExist) {
@@ -163,18 +163,18 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 		if err := client.Mkdir("/C:/k"); statusCode(err) != failure {
 			t.Errorf("got %v", err)
 		}
-		must(t, client.MkdirAll("/C:/k/wicd/inbox"))
+		requireNoError(t, client.MkdirAll("/C:/k/wicd/inbox"))
 	})
 	t.Run("a file that is open cannot be opened for writing again", func(t *testing.T) {
 		file, err := client.Create("/C:/k/open")
-		must(t, err)
-		defer func() { must(t, file.Close()) }()
-		if err := upload(client, "/C:/k/open", nil); !errors.Is(err, fs.ErrPermission) {
+		requireNoError(t, err)
+		defer func() { requireNoError(t, file.Close()) }()
+		if err := uploadFile(client, "/C:/k/open", nil); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("links are shown and followed", func(t *testing.T) {
-		must(t, client.Symlink("/C:/k/a", "/C:/k/link"))
+		requireNoError(t, client.Symlink("/C:/k/a", "/C:/k/link"))
 		link, err := client.ReadLink("/C:/k/link")
 		if link != "/C:/k/a" || err != nil {
 			t.Errorf("the link is %q, %v", link, err)
@@ -189,7 +189,7 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 	t.Run("folders are listed", func(t *testing.T) {
 		for path, want := range map[string]string{"/": "C:", "/C:/k": "wicd", "/C:/": "Windows"} {
 			infos, err := client.ReadDir(path)
-			must(t, err)
+			requireNoError(t, err)
 			found := false
 			for _, info := range infos {
 				found = found || info.Name() == want && info.IsDir()
@@ -205,8 +205,8 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 		}
 	})
 	t.Run("files and folders are removed, each in its way", func(t *testing.T) {
-		must(t, client.Remove("/C:/k/a"))
-		must(t, client.RemoveDirectory("/C:/k/wicd/inbox"))
+		requireNoError(t, client.Remove("/C:/k/a"))
+		requireNoError(t, client.RemoveDirectory("/C:/k/wicd/inbox"))
 		if err := client.RemoveDirectory("/C:/k"); statusCode(err) != failure {
 			t.Errorf("a folder that is not empty: %v", err)
 		}
@@ -215,34 +215,34 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 
 func TestARunningExecutableIsNotReplaced(t *testing.T) {
 	l := newLab(t)
-	client := l.sftp()
-	session, err := l.dial().NewSession()
-	must(t, err)
-	must(t, session.Start(`C:\k\wait.exe`))
-	l.eventually("it runs", func(m *fake.Machine) bool { return m.Journal().Count(fake.KindExec) == 1 })
-	if err := upload(client, "/C:/k/wait.exe", []byte("MZ print")); !errors.Is(err, fs.ErrPermission) {
+	client := l.openSFTP()
+	session, err := l.dialAdministrator().NewSession()
+	requireNoError(t, err)
+	requireNoError(t, session.Start(`C:\k\wait.exe`))
+	l.awaitMachine("it runs", func(m *fake.Machine) bool { return m.Journal().Count(fake.KindExec) == 1 })
+	if err := uploadFile(client, "/C:/k/wait.exe", []byte("MZ print")); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("write: %v", err)
 	}
 	if err := client.Remove("/C:/k/wait.exe"); err == nil {
 		t.Error("it was removed")
 	}
-	must(t, session.Close())
-	l.eventually("it ends with its session", func(m *fake.Machine) bool {
-		return len(l.endings()) == 1
+	requireNoError(t, session.Close())
+	l.awaitMachine("it ends with its session", func(m *fake.Machine) bool {
+		return len(l.processEndings()) == 1
 	})
-	must(t, upload(client, "/C:/k/wait.exe", []byte("MZ print")))
+	requireNoError(t, uploadFile(client, "/C:/k/wait.exe", []byte("MZ print")))
 }
 
 func TestAFullDiskFailsUploads(t *testing.T) {
 	l := newLab(t)
-	client := l.sftp()
+	client := l.openSFTP()
 	mend := l.host.Inject(winhost.DiskFull, winhost.Parameters{Bytes: 1 << 20})
-	if err := upload(client, "/C:/k/payload", randomBytes(2<<20)); statusCode(err) != failure {
+	if err := uploadFile(client, "/C:/k/payload", randomBytes(2<<20)); statusCode(err) != failure {
 		t.Errorf("got %v", err)
 	}
 	if volume, err := client.StatVFS("/C:/k"); err != nil || volume.Bavail*volume.Frsize > 1<<20 {
 		t.Errorf("the free space is reported as %+v, %v", volume, err)
 	}
 	mend()
-	must(t, upload(client, "/C:/k/payload", randomBytes(2<<20)))
+	requireNoError(t, uploadFile(client, "/C:/k/payload", randomBytes(2<<20)))
 }

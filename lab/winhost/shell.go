@@ -22,13 +22,13 @@ const (
 // product code does not use other syntax, so that commands have the same meaning in every shell.
 type shellRules interface {
 	read(line string, env environment) (action, error)
-	// explain returns the shell's message on stderr about a failure, and the exit code.
-	explain(failure failure, program string) (message string, exitCode int)
+	// explainFailure returns the shell's message on stderr about a failure, and the exit code.
+	explainFailure(failure failure, program string) (message string, exitCode int)
 	// exitCode returns the shell's exit code for the exit code of the program.
 	exitCode(program int) int
 }
 
-func (s Shell) rules() shellRules {
+func (s Shell) parsingRules() shellRules {
 	switch s {
 	case PowerShell:
 		return powershellRules{}
@@ -50,7 +50,7 @@ type failure int
 
 const (
 	notFound failure = iota
-	folderNotFound
+	directoryNotFound
 	notExecutable
 	accessDenied
 	diskFull
@@ -61,7 +61,7 @@ type refusedError string
 
 func (e refusedError) Error() string { return string(e) }
 
-func refuse(shell Shell, format string, args ...any) error {
+func newRefusal(shell Shell, format string, args ...any) error {
 	return refusedError(fmt.Sprintf("the lab's %s refuses %s", shell, fmt.Sprintf(format, args...)))
 }
 
@@ -76,7 +76,7 @@ var forbiddenPrograms = []string{
 	"where", "whoami", "wmic", "wscript", "wsl", "xcopy",
 }
 
-func forbidden(program string) bool {
+func isForbidden(program string) bool {
 	name := strings.ToLower(program[strings.LastIndexAny(program, `\/`)+1:])
 	for _, extension := range []string{".exe", ".com", ".cmd", ".bat"} {
 		name = strings.TrimSuffix(name, extension)
@@ -87,8 +87,8 @@ func forbidden(program string) bool {
 // environment holds variables by name in lower case, as Windows compares names.
 type environment map[string]string
 
-// variables returns the environment of a user's process as the shell sees it.
-func (h *Host) variables(ctx context.Context, user string) environment {
+// shellEnvironment returns the environment of a user's process as the shell sees it.
+func (h *Host) shellEnvironment(ctx context.Context, user string) environment {
 	env := environment{
 		"os": "Windows_NT", "systemdrive": "C:", "systemroot": `C:\Windows`, "programdata": `C:\ProgramData`,
 		"programfiles": `C:\Program Files`,
@@ -107,10 +107,10 @@ func (h *Host) variables(ctx context.Context, user string) environment {
 
 // userEnvironment returns the variables that a login adds to the machine's environment.
 func (h *Host) userEnvironment(user string) map[string]string {
-	name, domain := account(user)
+	name, domain := splitUser(user)
 	return map[string]string{
-		"USERNAME": name, "USERDOMAIN": cmp.Or(domain, strings.ToUpper(h.machine.Name())), "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:",
+		"USERNAME": name, "USERDOMAIN": cmp.Or(domain, strings.ToUpper(h.machine.Name())), "USERPROFILE": homeDirectory(user), "HOMEPATH": homeDirectory(user)[2:], "HOMEDRIVE": "C:",
 		"COMPUTERNAME": strings.ToUpper(h.machine.Name()),
-		"APPDATA":      home(user) + `\AppData\Roaming`, "LOCALAPPDATA": home(user) + `\AppData\Local`,
+		"APPDATA":      homeDirectory(user) + `\AppData\Roaming`, "LOCALAPPDATA": homeDirectory(user) + `\AppData\Local`,
 	}
 }

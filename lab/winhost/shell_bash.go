@@ -8,7 +8,7 @@ import (
 type bashRules struct{}
 
 func (bashRules) read(line string, env environment) (action, error) {
-	words, err := (&bashReader{line: line, env: env}).words()
+	words, err := (&bashReader{line: line, env: env}).readWords()
 	if err != nil || len(words) == 0 {
 		return action{}, err
 	}
@@ -27,7 +27,7 @@ type bashReader struct {
 	all    []string
 }
 
-func (r *bashReader) words() ([]string, error) {
+func (r *bashReader) readWords() ([]string, error) {
 	for r.at < len(r.line) {
 		c := r.line[r.at]
 		r.at++
@@ -35,13 +35,13 @@ func (r *bashReader) words() ([]string, error) {
 		case c == ' ' || c == '\t':
 			r.endWord()
 		case strings.IndexByte(";|&<>(){}`\r\n", c) >= 0:
-			return nil, refuse(Bash, "the operator %q", c)
+			return nil, newRefusal(Bash, "the operator %q", c)
 		case c == '\\':
-			r.literal()
+			r.readLiteral()
 		case c == '\'':
 			text, rest, closed := strings.Cut(r.line[r.at:], "'")
 			if !closed {
-				return nil, refuse(Bash, "a string without an end")
+				return nil, newRefusal(Bash, "a string without an end")
 			}
 			r.write(text)
 			r.at = len(r.line) - len(rest)
@@ -50,7 +50,7 @@ func (r *bashReader) words() ([]string, error) {
 				return nil, err
 			}
 		case c == '$':
-			if err := r.variable(); err != nil {
+			if err := r.expandVariable(); err != nil {
 				return nil, err
 			}
 		default:
@@ -66,8 +66,8 @@ func (r *bashReader) write(text string) {
 	r.inWord = true
 }
 
-// literal reads the next character literally, after the backslash.
-func (r *bashReader) literal() {
+// readLiteral reads the next character literally, after the backslash.
+func (r *bashReader) readLiteral() {
 	if r.at < len(r.line) {
 		r.write(r.line[r.at : r.at+1])
 		r.at++
@@ -91,29 +91,29 @@ func (r *bashReader) doubleQuoted() error {
 		case c == '"':
 			return nil
 		case c == '\\' && r.at < len(r.line) && strings.IndexByte("\"\\$`", r.line[r.at]) >= 0:
-			r.literal()
+			r.readLiteral()
 		case c == '`':
-			return refuse(Bash, "a backtick")
+			return newRefusal(Bash, "a backtick")
 		case c == '$':
-			if err := r.variable(); err != nil {
+			if err := r.expandVariable(); err != nil {
 				return err
 			}
 		default:
 			r.write(string([]byte{c}))
 		}
 	}
-	return refuse(Bash, "a string without an end")
+	return newRefusal(Bash, "a string without an end")
 }
 
-// variable inserts the value of a variable. An unset variable inserts nothing, not even an empty word.
-func (r *bashReader) variable() error {
+// expandVariable inserts the value of a variable. An unset variable inserts nothing, not even an empty word.
+func (r *bashReader) expandVariable() error {
 	end := r.at
 	for end < len(r.line) && isName(r.line[end]) {
 		end++
 	}
 	name := r.line[r.at:end]
 	if name == "" && end < len(r.line) && strings.IndexByte("({$?!#@*", r.line[end]) >= 0 {
-		return refuse(Bash, "$%c", r.line[end])
+		return newRefusal(Bash, "$%c", r.line[end])
 	}
 	r.at = end
 	if name == "" {
@@ -124,7 +124,7 @@ func (r *bashReader) variable() error {
 	return nil
 }
 
-func (bashRules) explain(failure failure, program string) (string, int) {
+func (bashRules) explainFailure(failure failure, program string) (string, int) {
 	said := func(what string) string { return "bash: line 1: " + program + ": " + what + "\n" }
 	switch {
 	case failure == accessDenied:

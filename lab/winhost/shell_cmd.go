@@ -37,7 +37,7 @@ func (cmdRules) read(line string, env environment) (action, error) {
 	case strings.EqualFold(name, "echo"):
 		return cmdEcho(rest), nil
 	case slices.Contains(cmdBuiltins, builtin):
-		return action{}, refuse(Cmd, "its command %q", builtin)
+		return action{}, newRefusal(Cmd, "its command %q", builtin)
 	}
 	return action{program: strings.ReplaceAll(name, `"`, ""), args: host.SplitCommandLine(rest)}, nil
 }
@@ -62,7 +62,7 @@ func cmdExpand(line string, env environment) (string, error) {
 			b.WriteString(value)
 			line = rest
 		case strings.Contains(name, ":"):
-			return "", refuse(Cmd, "the substitution %%%s%%", name)
+			return "", newRefusal(Cmd, "the substitution %%%s%%", name)
 		default:
 			b.WriteString("%" + name)
 			line = "%" + rest // may begin the next name
@@ -80,12 +80,12 @@ func cmdUnescape(line string) (string, error) {
 		case c == '"':
 			quoted = !quoted
 		case c == '\r' || c == '\n':
-			return "", refuse(Cmd, "a line break")
+			return "", newRefusal(Cmd, "a line break")
 		case quoted:
 		case strings.IndexByte(`&|<>()`, c) >= 0:
-			return "", refuse(Cmd, "the operator %q", c)
+			return "", newRefusal(Cmd, "the operator %q", c)
 		case c == '^' && i+1 == len(line):
-			return "", refuse(Cmd, "a caret at the end")
+			return "", newRefusal(Cmd, "a caret at the end")
 		case c == '^':
 			i++
 			c = line[i]
@@ -116,9 +116,9 @@ func cmdEcho(rest string) action {
 	return action{output: rest[1:] + "\r\n"}
 }
 
-func (cmdRules) explain(failure failure, program string) (string, int) {
+func (cmdRules) explainFailure(failure failure, program string) (string, int) {
 	switch failure {
-	case folderNotFound:
+	case directoryNotFound:
 		return "The system cannot find the path specified.\r\n", 1
 	case notExecutable:
 		return "This version of " + program +

@@ -13,7 +13,7 @@ type powershellRules struct{}
 const powershellHome = `C:\Windows\System32\WindowsPowerShell\v1.0`
 
 func (powershellRules) read(line string, env environment) (action, error) {
-	words, err := (&powershellReader{line: line, env: env}).words()
+	words, err := (&powershellReader{line: line, env: env}).readWords()
 	if err != nil || len(words) == 0 {
 		return action{}, err
 	}
@@ -21,7 +21,7 @@ func (powershellRules) read(line string, env environment) (action, error) {
 	switch strings.ToLower(name) {
 	case "echo", "write-output", "write":
 		if len(args) == 0 {
-			return action{}, refuse(PowerShell, "%s without an argument, which asks for input", name)
+			return action{}, newRefusal(PowerShell, "%s without an argument, which asks for input", name)
 		}
 		return action{output: strings.Join(args, "\r\n") + "\r\n"}, nil
 	}
@@ -51,7 +51,7 @@ type powershellReader struct {
 	at   int
 }
 
-func (r *powershellReader) words() ([]string, error) {
+func (r *powershellReader) readWords() ([]string, error) {
 	var words []string
 	for {
 		for r.at < len(r.line) && (r.line[r.at] == ' ' || r.line[r.at] == '\t') {
@@ -60,7 +60,7 @@ func (r *powershellReader) words() ([]string, error) {
 		if r.at == len(r.line) {
 			return words, nil
 		}
-		word, err := r.word(len(words) == 0)
+		word, err := r.readWord(len(words) == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (r *powershellReader) words() ([]string, error) {
 	}
 }
 
-func (r *powershellReader) word(first bool) (string, error) {
+func (r *powershellReader) readWord(first bool) (string, error) {
 	if err := r.checkStart(first); err != nil {
 		return "", err
 	}
@@ -80,15 +80,15 @@ func (r *powershellReader) word(first bool) (string, error) {
 		case c == ' ' || c == '\t':
 			return b.String(), checkParameter(r.line[start:r.at])
 		case strings.IndexByte(";|&<>(){},\r\n", c) >= 0:
-			return "", refuse(PowerShell, "the operator %q", c)
+			return "", newRefusal(PowerShell, "the operator %q", c)
 		case c == '\'' || c == '"':
-			text, err := r.quoted(c)
+			text, err := r.readQuoted(c)
 			if err != nil {
 				return "", err
 			}
 			b.WriteString(text)
 		default:
-			text, err := r.character()
+			text, err := r.readCharacter()
 			if err != nil {
 				return "", err
 			}
@@ -101,11 +101,11 @@ func (r *powershellReader) word(first bool) (string, error) {
 func (r *powershellReader) checkStart(first bool) error {
 	switch rest := r.line[r.at:]; {
 	case first && strings.ContainsAny(rest[:1], `"'$+-0123456789`):
-		return refuse(PowerShell, "a line that is an expression and no command: %s", rest)
+		return newRefusal(PowerShell, "a line that is an expression and no command: %s", rest)
 	case rest[0] == '@' || rest[0] == '#':
-		return refuse(PowerShell, "%q at the beginning of a word", rest[0])
+		return newRefusal(PowerShell, "%q at the beginning of a word", rest[0])
 	case strings.HasPrefix(rest, "--%"):
-		return refuse(PowerShell, "--%%")
+		return newRefusal(PowerShell, "--%%")
 	}
 	return nil
 }
@@ -113,13 +113,13 @@ func (r *powershellReader) checkStart(first bool) error {
 // checkParameter refuses words like -name.json and -name:value, which PowerShell splits as a parameter.
 func checkParameter(word string) error {
 	if len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.ContainsAny(word, ".:") {
-		return refuse(PowerShell, "%s, which it splits in two", word)
+		return newRefusal(PowerShell, "%s, which it splits in two", word)
 	}
 	return nil
 }
 
-// quoted parses a string in quotes of either kind.
-func (r *powershellReader) quoted(quote byte) (string, error) {
+// readQuoted parses a string in quotes of either kind.
+func (r *powershellReader) readQuoted(quote byte) (string, error) {
 	var b strings.Builder
 	for r.at++; r.at < len(r.line); {
 		switch c := r.line[r.at]; {
@@ -133,40 +133,40 @@ func (r *powershellReader) quoted(quote byte) (string, error) {
 			b.WriteByte(c)
 			r.at++
 		default:
-			text, err := r.character()
+			text, err := r.readCharacter()
 			if err != nil {
 				return "", err
 			}
 			b.WriteString(text)
 		}
 	}
-	return "", refuse(PowerShell, "a string without an end")
+	return "", newRefusal(PowerShell, "a string without an end")
 }
 
-// character parses one character, escaped character or variable.
-func (r *powershellReader) character() (string, error) {
+// readCharacter parses one character, escaped character or variable.
+func (r *powershellReader) readCharacter() (string, error) {
 	c := r.line[r.at]
 	r.at++
 	switch {
 	case c == '`' && r.at == len(r.line):
-		return "", refuse(PowerShell, "a backtick at the end")
+		return "", newRefusal(PowerShell, "a backtick at the end")
 	case c == '`':
 		r.at++
 		return r.line[r.at-1 : r.at], nil
 	case c == '$':
-		return r.variable()
+		return r.expandVariable()
 	}
 	return string([]byte{c}), nil
 }
 
-func (r *powershellReader) variable() (string, error) {
+func (r *powershellReader) expandVariable() (string, error) {
 	end := r.at
 	for end < len(r.line) && (isName(r.line[end]) || r.line[end] == ':') {
 		end++
 	}
 	name := strings.ToLower(r.line[r.at:end])
 	if name == "" && end < len(r.line) && strings.IndexByte("({$?^", r.line[end]) >= 0 {
-		return "", refuse(PowerShell, "$%c", r.line[end])
+		return "", newRefusal(PowerShell, "$%c", r.line[end])
 	}
 	r.at = end
 	switch variable, isEnvironment := strings.CutPrefix(name, "env:"); {
@@ -184,7 +184,7 @@ func isName(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-func (powershellRules) explain(failure failure, program string) (string, int) {
+func (powershellRules) explainFailure(failure failure, program string) (string, int) {
 	said := func(message, category, id string) (string, int) {
 		return fmt.Sprintf("%s\r\nAt line:1 char:1\r\n+ %s\r\n+ %s\r\n    + CategoryInfo          : %s\r\n    + FullyQualifiedErrorId : %s\r\n \r\n",
 			message, program, strings.Repeat("~", len(program)), category, id), 1

@@ -119,7 +119,7 @@ func TestShells(t *testing.T) {
 	}
 	for _, shell := range []winhost.Shell{winhost.Cmd, winhost.PowerShell, winhost.Bash} {
 		l := newLab(t, func(o *winhost.Options) { o.Shell = shell })
-		l.place(`C:\k\elf.exe`, "\x7fELF")
+		l.placeFile(`C:\k\elf.exe`, "\x7fELF")
 		for _, c := range cases {
 			t.Run(string(shell)+": "+c.says, func(t *testing.T) {
 				want := map[winhost.Shell]want{winhost.Cmd: c.cmd, winhost.PowerShell: c.powershell, winhost.Bash: c.bash}[shell]
@@ -136,7 +136,7 @@ func TestForbiddenCommandsAreInTheJournal(t *testing.T) {
 	l := newLab(t)
 	l.run("powershell.exe -Command Get-Service")
 	l.run("C:\\k\\print.exe > C:\\out.txt")
-	forbidden := l.details(winhost.KindForbidden)
+	forbidden := l.journalDetails(winhost.KindForbidden)
 	if len(forbidden) != 2 || !strings.Contains(forbidden[0], "powershell.exe") || !strings.Contains(forbidden[1],
 		"the operator '>'") {
 		t.Errorf("the journal has %q", forbidden)

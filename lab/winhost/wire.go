@@ -38,9 +38,9 @@ func (h *Host) recordTraffic() {
 	t.recordedReceived, t.recordedSent = received, sent
 }
 
-// wire returns the host's end of a connection, over the slow line of a fault if active, with traffic counters.
-func (h *Host) wire(conn net.Conn) *wireConn {
-	if h.faults.find(SlowLink) != nil {
+// wrapConn returns the host's end of a connection, over the slow line of a fault if active, with traffic counters.
+func (h *Host) wrapConn(conn net.Conn) *wireConn {
+	if h.faults.findActive(SlowLink) != nil {
 		conn = h.slow.Conn(conn)
 	}
 	c := &wireConn{Conn: conn, host: h}
@@ -63,9 +63,9 @@ func (c *wireConn) Close() error {
 	return c.Conn.Close()
 }
 
-// hang waits as long as the host hangs.
-func (c *wireConn) hang() error {
-	if c.loggedIn.Load() && c.host.faults.hold(c.open, HangAfterAuth) != nil {
+// holdDuringHang waits as long as the host hangs.
+func (c *wireConn) holdDuringHang() error {
+	if c.loggedIn.Load() && c.host.faults.holdWhileActive(c.open, HangAfterAuth) != nil {
 		return net.ErrClosed
 	}
 	return nil
@@ -74,11 +74,11 @@ func (c *wireConn) hang() error {
 // Read implements net.Conn.
 func (c *wireConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if hung := c.hang(); hung != nil {
+	if hung := c.holdDuringHang(); hung != nil {
 		return 0, hung
 	}
 	if whole := n; n > 0 {
-		if n = c.host.faults.allow(whole); n < whole {
+		if n = c.host.faults.allowBytes(whole); n < whole {
 			_ = c.Close() // intended
 			err = net.ErrClosed
 		}
@@ -89,10 +89,10 @@ func (c *wireConn) Read(b []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *wireConn) Write(b []byte) (int, error) {
-	if err := c.hang(); err != nil {
+	if err := c.holdDuringHang(); err != nil {
 		return 0, err
 	}
-	allowed := c.host.faults.allow(len(b))
+	allowed := c.host.faults.allowBytes(len(b))
 	c.host.traffic.sent.Add(int64(allowed)) // counted before sending: the receiver may end the connection, which sums up the traffic
 	n, err := c.Conn.Write(b[:allowed])
 	c.host.traffic.sent.Add(int64(n - allowed))

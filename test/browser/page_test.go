@@ -25,8 +25,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/gather/page"
 )
 
-// limit is the maximum time for the browser.
-const limit = 2 * time.Minute
+// browserTimeout is the maximum time for the browser.
+const browserTimeout = 2 * time.Minute
 
 // probe is a page that embeds the tested page in a frame and reports how the browser has rendered it.
 //
@@ -47,8 +47,8 @@ type seen struct {
 	Ran         bool     `json:"ran"`         // whether a script in the page has run
 }
 
-// chromium returns the path of the browser.
-func chromium(t *testing.T) string {
+// findChromium returns the path of the browser.
+func findChromium(t *testing.T) string {
 	t.Helper()
 	if printed, err := exec.CommandContext(t.Context(), "../../hack/make-chromium").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: the page of kubectl windows gather was opened in no browser: %s", bytes.TrimSpace(printed))
@@ -60,10 +60,10 @@ func chromium(t *testing.T) string {
 	return path
 }
 
-// opened opens a page in the browser, and returns the report and the requested files.
-func opened(t *testing.T, content []byte) (seen, []string) {
+// openPage opens a page in the browser, and returns the report and the requested files.
+func openPage(t *testing.T, content []byte) (seen, []string) {
 	t.Helper()
-	browser := chromium(t)
+	browser := findChromium(t)
 	var mu sync.Mutex
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func opened(t *testing.T, content []byte) (seen, []string) {
 		}
 	}))
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), browserTimeout)
 	defer cancel()
 	// There is no sandbox for root, and containers have little shared memory.
 	command := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -107,8 +107,8 @@ const hostile = `<script>parent.ran = window.ran = true</script><img src="/stole
 
 var now = time.Date(2026, 3, 1, 14, 30, 0, 0, time.UTC)
 
-// large returns a fleet of 50 hosts of all ages. Every tenth host is dead.
-func large() page.Input {
+// newLargeFleet returns a fleet of 50 hosts of all ages. Every tenth host is dead.
+func newLargeFleet() page.Input {
 	in := page.Input{Now: now}
 	for n := range 50 {
 		name := fmt.Sprintf("winworker-%02d", n)
@@ -140,10 +140,10 @@ func large() page.Input {
 
 func TestThePageOfAFleetInABrowser(t *testing.T) {
 	var content bytes.Buffer
-	if err := page.Write(&content, large()); err != nil {
+	if err := page.Write(&content, newLargeFleet()); err != nil {
 		t.Fatal(err)
 	}
-	s, asked := opened(t, content.Bytes())
+	s, asked := openPage(t, content.Bytes())
 	t.Run("it names the dead hosts on the first screen", func(t *testing.T) {
 		want := []string{"winworker-03", "winworker-13", "winworker-23", "winworker-33", "winworker-43"}
 		if !slices.Equal(s.Dead, want) || s.DeadAt > 900 {

@@ -36,7 +36,7 @@ var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
 
-const limit = rigtest.Patience
+const waitTimeout = rigtest.WaitTimeout
 
 // lab is a rig with a signer and a test.
 type lab struct {
@@ -45,15 +45,15 @@ type lab struct {
 	signer *openshift.Signer
 }
 
-// begin boots a lab with listed hosts and an installed operator that does not run. The function determines the
+// newLab boots a lab with listed hosts and an installed operator that does not run. The function determines the
 // validity of each certificate.
-func begin(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
+func newLab(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)
 	r := rigtest.Boot(t, rig.Options{Cluster: c, Hosts: rig.Hosts(hosts), PayloadDir: files.Directory(t)})
 	l := lab{T: t, Rig: r}
 	authority, err := c.CSRSigner()
-	l.must(err)
+	l.requireNoError(err)
 	l.signer = openshift.NewSigner(authority, clock.RealClock{}, validity)
 	signing, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -65,41 +65,41 @@ func begin(t *testing.T, hosts int, validity func(user string, now time.Time) op
 		}
 	})
 	rigtest.Install(t, r)
-	l.must(r.ListHosts(t.Context()))
+	l.requireNoError(r.ListHosts(t.Context()))
 	return l
 }
 
-func (l lab) operate() *rig.Operator {
+func (l lab) startOperator() *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
-	l.must(err)
+	l.requireNoError(err)
 	return o
 }
 
-// must ends the test when a step outside the subject of the test fails.
-func (l lab) must(err error) {
+// requireNoError ends the test when a step outside the subject of the test fails.
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
 	}
 }
 
-// within runs a wait with a time limit.
-func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
+// runWithTimeout runs a wait with a time limit.
+func (l lab) runWithTimeout(limit time.Duration, wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	l.must(wait(ctx))
+	l.requireNoError(wait(ctx))
 }
 
-// eventually waits until a condition holds that has no object to watch.
-func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
+// waitUntil waits until a condition holds that has no object to watch.
+func (l lab) waitUntil(limit time.Duration, what string, holds func() bool) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(limit, func(ctx context.Context) error {
 		for !holds() {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("wait for %s: %w; signed were:\n%s", what, ctx.Err(), l.history())
+				return fmt.Errorf("wait for %s: %w; signed were:\n%s", what, ctx.Err(), l.formatSigned())
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
@@ -107,8 +107,8 @@ func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
 	})
 }
 
-// history returns the signed certificates, one per line.
-func (l lab) history() string {
+// formatSigned returns the signed certificates, one per line.
+func (l lab) formatSigned() string {
 	var b strings.Builder
 	for _, c := range l.signer.Signed() {
 		fmt.Fprintf(&b, "%s %s for %s, asked by %s: %s to %s\n", c.At.Format("15:04:05.000"), c.SignerName,
@@ -118,10 +118,10 @@ func (l lab) history() string {
 	return b.String()
 }
 
-// told waits for an event with the reason and the text.
-func (l lab) told(reason, text string) {
+// waitForEvent waits for an event with the reason and the text.
+func (l lab) waitForEvent(reason, text string) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitFor(ctx, "event "+reason, &eventsv1.Event{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var list eventsv1.EventList

@@ -22,10 +22,10 @@ import (
 
 const (
 	halfAnHour = 30 * time.Minute
-	// brief is the validity of certificates that must expire before their host is back.
-	brief = 75 * time.Second
-	// away is the host that is off for longer than brief.
-	away = "instance-3"
+	// shortCertificateTTL is the validity of certificates that must expire before their host is back.
+	shortCertificateTTL = 75 * time.Second
+	// stoppedHost is the host that is off for longer than brief.
+	stoppedHost = "instance-3"
 )
 
 const kubeletPKI = `C:\var\lib\kubelet\pki`
@@ -33,8 +33,8 @@ const kubeletPKI = `C:\var\lib\kubelet\pki`
 // holding describes a certificate on a host that the kubelet or the operator renews.
 type holding struct{ name, user, signer, link string }
 
-// holdings returns the certificates on a host.
-func holdings(h *rig.Host) []holding {
+// holdingsOf returns the certificates on a host.
+func holdingsOf(h *rig.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
 		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName,
@@ -57,28 +57,28 @@ func holdings(h *rig.Host) []holding {
 // managerPrefix is the prefix of cloud-node-manager's user name on a node. The operator requests this certificate.
 const managerPrefix = "system:cloud-node-manager:"
 
-// managersLife is the validity of cloud-node-manager's certificates. The operator renews them at 75 percent of the
+// managerCertificateTTL is the validity of cloud-node-manager's certificates. The operator renews them at 75 percent of the
 // validity, which must not be before the operator is killed, even on a busy machine. The next operator would
 // continue a renewal that has begun, and renew again.
-const managersLife = 5 * time.Minute
+const managerCertificateTTL = 5 * time.Minute
 
-// nearlyOver issues certificates that are due for renewal within two minutes. Since client-go renews at 70 to 90
+// expiringValidity issues certificates that are due for renewal within two minutes. Since client-go renews at 70 to 90
 // percent of the validity, some are renewed at once, and again until their nodes are Ready. Certificates of
 // cloud-node-manager are due later, and certificates of the host that will be away are valid for a short time.
-func nearlyOver(user string, now time.Time) openshift.Validity {
+func expiringValidity(user string, now time.Time) openshift.Validity {
 	switch {
 	case strings.HasPrefix(user, "system:ovn-node:"):
 		return openshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // not tested here
-	case strings.HasSuffix(user, ":"+away):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(brief)}
+	case strings.HasSuffix(user, ":"+stoppedHost):
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(shortCertificateTTL)}
 	case strings.HasPrefix(user, managerPrefix):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(managersLife)}
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(managerCertificateTTL)}
 	}
 	began := now.Add(-25 * time.Minute)
 	return openshift.Validity{NotBefore: began, NotAfter: began.Add(halfAnHour)}
 }
 
-func whole(_ string, now time.Time) openshift.Validity {
+func fullValidity(_ string, now time.Time) openshift.Validity {
 	return openshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
 }
 
@@ -86,18 +86,18 @@ func whole(_ string, now time.Time) openshift.Validity {
 // and approves them; the controller manager's approver is off. Meanwhile a third host, like the operator, is off
 // for longer than its certificates are valid. Both return, and the node is Ready again. R-131, R-134
 func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
-	l := begin(t, 3, nearlyOver)
-	first := l.operate()
-	l.within(limit, func(ctx context.Context) error { return l.WaitReady(ctx) })
+	l := newLab(t, 3, expiringValidity)
+	first := l.startOperator()
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.WaitReady(ctx) })
 	staying := []*rig.Host{l.Host("instance-1"), l.Host("instance-2")}
 	var witnesses []*witness
 	for _, h := range staying {
-		witnesses = append(witnesses, l.watch(h))
+		witnesses = append(witnesses, l.watchNode(h))
 	}
-	availability, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{Except: []string{away}})
-	l.must(err)
+	availability, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{Except: []string{stoppedHost}})
+	l.requireNoError(err)
 	l.Cleanup(availability.Stop)
-	lost := l.Host(away)
+	lost := l.Host(stoppedHost)
 	uid := l.nodeOf(lost).UID
 
 	l.awaitManagers(staying)
@@ -106,7 +106,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l.awaitSigned()
 	mark := time.Now()
 	l.checkNoneBegan(staying)
-	l.signer.SetValidity(whole)
+	l.signer.SetValidity(fullValidity)
 	journals := map[*rig.Host]int{}
 	for _, h := range staying {
 		journals[h] = len(h.Machine().Journal().Entries(nil))
@@ -114,43 +114,43 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 
 	l.awaitRequests(staying)
 	l.awaitExpiry(lost)
-	l.operate()
-	l.must(lost.Machine().Boot(l.Context()))
+	l.startOperator()
+	l.requireNoError(lost.Machine().Boot(l.Context()))
 
 	for _, h := range staying {
-		for _, held := range holdings(h) {
-			l.eventually(managersLife, held.name+" of "+h.Options.Name+" to be renewed", func() bool {
-				renewed := l.renewals(mark, held)
+		for _, held := range holdingsOf(h) {
+			l.waitUntil(managerCertificateTTL, held.name+" of "+h.Options.Name+" to be renewed", func() bool {
+				renewed := l.renewalsSince(mark, held)
 				got := inUse(h, held.link)
 				return len(renewed) > 0 && got != nil && got.Equal(renewed[0].Leaf)
 			})
 		}
 	}
-	l.within(4*time.Minute, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the node of "+away+" to be Ready again", &corev1.Node{},
+	l.runWithTimeout(4*time.Minute, func(ctx context.Context) error {
+		return l.WaitFor(ctx, "the node of "+stoppedHost+" to be Ready again", &corev1.Node{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				node := &corev1.Node{}
 				err := reader.Get(ctx, client.ObjectKey{Name: lost.NodeName()}, node)
-				return err == nil && isReady(node) && isGood(lost, holdings(lost)[0]), err
+				return err == nil && isReady(node) && isGood(lost, holdingsOf(lost)[0]), err
 			})
 	})
-	l.within(limit, func(ctx context.Context) error { return l.WaitReady(ctx) })
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.WaitReady(ctx) })
 
 	for i, h := range staying {
 		l.checkRenewedOnce(h, mark)
-		l.checkUndisturbed(h, journals[h])
+		l.checkUndisrupted(h, journals[h])
 		l.checkServed(h, witnesses[i])
 	}
 	l.checkAlwaysReady(availability)
-	l.checkBack(lost, uid)
+	l.checkReturned(lost, uid)
 }
 
 // awaitManagers waits until cloud-node-manager has certificates on all hosts.
 func (l lab) awaitManagers(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
-		held := holdings(h)[2]
-		l.eventually(limit, held.name+" of "+h.Options.Name, func() bool { return isGood(h, held) })
+		held := holdingsOf(h)[2]
+		l.waitUntil(waitTimeout, held.name+" of "+h.Options.Name, func() bool { return isGood(h, held) })
 	}
 }
 
@@ -159,8 +159,8 @@ func (l lab) awaitManagers(hosts []*rig.Host) {
 func (l lab) checkNoneBegan(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
-		leaf := inUse(h, holdings(h)[2].link)
-		if age := time.Since(leaf.NotBefore); age > managersLife*3/4 {
+		leaf := inUse(h, holdingsOf(h)[2].link)
+		if age := time.Since(leaf.NotBefore); age > managerCertificateTTL*3/4 {
 			l.Fatalf("cloud-node-manager's certificate of %s was due before the nodes were Ready, which took %s; the machine is too busy", h.Options.Name, age)
 		}
 	}
@@ -169,7 +169,7 @@ func (l lab) checkNoneBegan(hosts []*rig.Host) {
 // awaitSigned waits until all approved requests are signed.
 func (l lab) awaitSigned() {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitFor(ctx, "what was approved to be signed", &certificatesv1.CertificateSigningRequest{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var list certificatesv1.CertificateSigningRequestList
@@ -188,7 +188,7 @@ func (l lab) awaitSigned() {
 // awaitRequests waits until a kubelet requests a renewal, while no operator approves it.
 func (l lab) awaitRequests(hosts []*rig.Host) {
 	l.Helper()
-	l.within(150*time.Second, func(ctx context.Context) error {
+	l.runWithTimeout(150*time.Second, func(ctx context.Context) error {
 		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var list certificatesv1.CertificateSigningRequestList
@@ -197,7 +197,7 @@ func (l lab) awaitRequests(hosts []*rig.Host) {
 				}
 				return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
 					return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
-						kubelets := holdings(h)[:2]
+						kubelets := holdingsOf(h)[:2]
 						return slices.ContainsFunc(kubelets, func(held holding) bool {
 							return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
 						})
@@ -210,8 +210,8 @@ func (l lab) awaitRequests(hosts []*rig.Host) {
 // awaitExpiry waits until all certificates of a host have expired.
 func (l lab) awaitExpiry(h *rig.Host) {
 	l.Helper()
-	l.eventually(brief+limit, "the certificates of "+h.Options.Name+" to expire", func() bool {
-		return !slices.ContainsFunc(holdings(h), func(held holding) bool { return isGood(h, held) })
+	l.waitUntil(shortCertificateTTL+waitTimeout, "the certificates of "+h.Options.Name+" to expire", func() bool {
+		return !slices.ContainsFunc(holdingsOf(h), func(held holding) bool { return isGood(h, held) })
 	})
 }
 
@@ -221,8 +221,8 @@ func isGood(h *rig.Host, held holding) bool {
 	return got != nil && time.Now().Before(got.NotAfter)
 }
 
-// renewals returns the certificates for a holding that were signed since.
-func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
+// renewalsSince returns the certificates for a holding that were signed since.
+func (l lab) renewalsSince(since time.Time, held holding) []openshift.Signed {
 	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
 		return c.User != held.user || c.SignerName != held.signer || c.At.Before(since)
 	})
@@ -232,10 +232,10 @@ func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 // cloud-node-manager's certificate.
 func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	l.Helper()
-	for _, held := range holdings(h) {
-		renewed := l.renewals(since, held)
+	for _, held := range holdingsOf(h) {
+		renewed := l.renewalsSince(since, held)
 		if len(renewed) != 1 {
-			l.Errorf("%s of %s was renewed %d times:\n%s", held.name, h.Options.Name, len(renewed), l.history())
+			l.Errorf("%s of %s was renewed %d times:\n%s", held.name, h.Options.Name, len(renewed), l.formatSigned())
 			continue
 		}
 		requester := held.user
@@ -247,8 +247,8 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 		}
 	}
 	instance, err := l.Instance(l.Context(), h.Options.Name)
-	l.must(err)
-	manager := inUse(h, holdings(h)[2].link)
+	l.requireNoError(err)
+	manager := inUse(h, holdingsOf(h)[2].link)
 	if !slices.ContainsFunc(instance.Status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 		return c.Name == nodespec.ServiceCloudNodeManager && c.NotAfter.Time.Equal(manager.NotAfter)
 	}) {
@@ -257,9 +257,9 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	}
 }
 
-// checkUndisturbed checks that the only connection to the host was for cloud-node-manager's certificate, and that
+// checkUndisrupted checks that the only connection to the host was for cloud-node-manager's certificate, and that
 // no service was changed.
-func (l lab) checkUndisturbed(h *rig.Host, since int) {
+func (l lab) checkUndisrupted(h *rig.Host, since int) {
 	l.Helper()
 	logins := 0
 	var verbs []string
@@ -284,7 +284,7 @@ func (l lab) checkUndisturbed(h *rig.Host, since int) {
 // end.
 func (l lab) checkServed(h *rig.Host, w *witness) {
 	l.Helper()
-	failures, certificates := w.end()
+	failures, certificates := w.stopWatch()
 	if len(failures) > 0 || certificates < 2 {
 		l.Errorf("%s served with %d certificates; at times it did not:\n%s", h.Options.Name, certificates,
 			strings.Join(failures, "\n"))
@@ -294,7 +294,7 @@ func (l lab) checkServed(h *rig.Host, w *witness) {
 // checkAlwaysReady checks that the nodes of the running hosts were Ready all the time.
 func (l lab) checkAlwaysReady(availability *rig.Availability) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		report, err := availability.Report(ctx)
 		if err == nil && report.MaxUnavailable > 0 {
 			l.Errorf("%d nodes were not available at a time:\n%s", report.MaxUnavailable, strings.Join(report.Timeline, "\n"))
@@ -303,22 +303,22 @@ func (l lab) checkAlwaysReady(availability *rig.Availability) {
 	})
 }
 
-// checkBack checks that the host's node was not recreated, and that the reason for the absence was reported.
-func (l lab) checkBack(h *rig.Host, uid types.UID) {
+// checkReturned checks that the host's node was not recreated, and that the reason for the absence was reported.
+func (l lab) checkReturned(h *rig.Host, uid types.UID) {
 	l.Helper()
 	if node := l.nodeOf(h); node.UID != uid {
 		l.Errorf("the node of %s was made anew", h.Options.Name)
 	}
-	l.told(v1alpha1.ReasonCertificateExpired, "was valid until")
-	for _, held := range holdings(h) {
-		l.eventually(limit, held.name+" of "+h.Options.Name, func() bool { return isGood(h, held) })
+	l.waitForEvent(v1alpha1.ReasonCertificateExpired, "was valid until")
+	for _, held := range holdingsOf(h) {
+		l.waitUntil(waitTimeout, held.name+" of "+h.Options.Name, func() bool { return isGood(h, held) })
 	}
 }
 
 func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))
 	return node
 }
 

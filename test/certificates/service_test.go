@@ -21,8 +21,8 @@ import (
 // kubeletPort is the kubelet's port for connections from the API server.
 const kubeletPort = "10250"
 
-// glance is the interval between checks of a watched node.
-const glance = 500 * time.Millisecond
+// checkInterval is the interval between checks of a watched node.
+const checkInterval = 500 * time.Millisecond
 
 // witness checks a node continuously, as the API server does: whether the kubelet is alive and has a valid
 // certificate.
@@ -36,23 +36,23 @@ type witness struct {
 	serials  map[string]bool // of the observed serving certificates
 }
 
-// watch starts to check a node after its kubelet serves.
-func (l lab) watch(h *rig.Host) *witness {
+// watchNode starts to check a node after its kubelet serves.
+func (l lab) watchNode(h *rig.Host) *witness {
 	l.Helper()
 	w := &witness{lab: l, host: h, serials: map[string]bool{}}
-	l.eventually(limit, "the kubelet of "+h.Options.Name+" to serve", func() bool { return w.look(l.Context()) == nil })
+	l.waitUntil(waitTimeout, "the kubelet of "+h.Options.Name+" to serve", func() bool { return w.checkNode(l.Context()) == nil })
 	ctx, cancel := context.WithCancel(l.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
 		for ctx.Err() == nil {
-			if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			if err := w.checkNode(ctx); err != nil && ctx.Err() == nil {
 				w.mu.Lock()
 				w.failures = append(w.failures, time.Now().Format("15:04:05.000")+" "+err.Error())
 				w.mu.Unlock()
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(glance):
+			case <-time.After(checkInterval):
 			}
 		}
 	})
@@ -61,11 +61,11 @@ func (l lab) watch(h *rig.Host) *witness {
 	return w
 }
 
-// look performs one check.
-func (w *witness) look(ctx context.Context) error {
+// checkNode performs one check.
+func (w *witness) checkNode(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	leaf, err := w.serving(ctx)
+	leaf, err := w.fetchServingCertificate(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (w *witness) look(ctx context.Context) error {
 	return nil
 }
 
-// serving returns the kubelet's serving certificate, verified as the API server does.
-func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
+// fetchServingCertificate returns the kubelet's serving certificate, verified as the API server does.
+func (w *witness) fetchServingCertificate(ctx context.Context) (*x509.Certificate, error) {
 	authority, err := w.lab.Cluster().CSRSigner()
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
 	return connection.ConnectionState().PeerCertificates[0], nil
 }
 
-// end ends the watch, and returns the failures and the number of certificates.
-func (w *witness) end() (failures []string, certificates int) {
+// stopWatch ends the watch, and returns the failures and the number of certificates.
+func (w *witness) stopWatch() (failures []string, certificates int) {
 	w.stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()

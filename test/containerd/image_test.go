@@ -19,40 +19,40 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// registry serves one image until the test ends, and returns the image name. The only program of the image waits.
-func registry(t *testing.T) (image string) {
+// serveImage serves one image until the test ends, and returns the image name. The only program of the image waits.
+func serveImage(t *testing.T) (image string) {
 	t.Helper()
 	server := httptest.NewServer(imageregistry.New(imageregistry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	image = strings.TrimPrefix(server.URL, "http://") + "/idle:1"
 	self, err := os.Executable()
-	must(t, err)
+	requireNoError(t, err)
 	program, err := os.ReadFile(self)
-	must(t, err)
+	requireNoError(t, err)
 	var files bytes.Buffer
 	writer := tar.NewWriter(&files)
-	must(t, writer.WriteHeader(&tar.Header{Name: "idle", Mode: 0o755, Size: int64(len(program))}))
+	requireNoError(t, writer.WriteHeader(&tar.Header{Name: "idle", Mode: 0o755, Size: int64(len(program))}))
 	_, err = writer.Write(program)
-	must(t, err)
-	must(t, writer.Close())
+	requireNoError(t, err)
+	requireNoError(t, writer.Close())
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(files.Bytes())), nil
 	})
-	must(t, err)
+	requireNoError(t, err)
 	made, err := mutate.AppendLayers(empty.Image, layer)
-	must(t, err)
+	requireNoError(t, err)
 	made, err = mutate.ConfigFile(made, configOf(t, made))
-	must(t, err)
+	requireNoError(t, err)
 	reference, err := name.ParseReference(image)
-	must(t, err)
-	must(t, remote.Write(reference, made))
+	requireNoError(t, err)
+	requireNoError(t, remote.Write(reference, made))
 	return image
 }
 
 func configOf(t *testing.T, image v1.Image) *v1.ConfigFile {
 	t.Helper()
 	file, err := image.ConfigFile()
-	must(t, err)
+	requireNoError(t, err)
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", "amd64"
 	file.Config = v1.Config{Entrypoint: []string{"/idle"}, Env: []string{idleVariable + "=yes"}}

@@ -86,7 +86,7 @@ var _ host.Sandboxes = (*containerd)(nil)
 
 // List implements host.Sandboxes with the agent's code, over a socket instead of the pipe.
 func (c *containerd) List(ctx context.Context, _ string) ([]host.Sandbox, error) {
-	connection, err := c.dial()
+	connection, err := c.dialSocket()
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +95,16 @@ func (c *containerd) List(ctx context.Context, _ string) ([]host.Sandbox, error)
 
 // End implements host.Sandboxes.
 func (c *containerd) End(ctx context.Context, _, id string) error {
-	connection, err := c.dial()
+	connection, err := c.dialSocket()
 	if err != nil {
 		return err
 	}
 	return cri.EndSandbox(ctx, connection, id)
 }
 
-func (c *containerd) dial() (net.Conn, error) { return net.Dial("unix", filepath.Join(c.dir, "sock")) }
+func (c *containerd) dialSocket() (net.Conn, error) {
+	return net.Dial("unix", filepath.Join(c.dir, "sock"))
+}
 
 // start runs containerd in a separate directory and mount namespace until the test ends. No pod exists at the
 // start.
@@ -112,28 +114,28 @@ func start(t *testing.T) *containerd {
 		t.Skipf("SKIPPED: no pod was run by the real containerd: %v", err)
 	}
 	dir, err := os.MkdirTemp("", "cri") //nolint:usetesting // a socket's path must be short
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	requireNoError(t, err)
+	t.Cleanup(func() { requireNoError(t, os.RemoveAll(dir)) })
 	bin, err := filepath.Abs(programs)
-	must(t, err)
-	c := &containerd{dir: dir, image: registry(t)}
+	requireNoError(t, err)
+	c := &containerd{dir: dir, image: serveImage(t)}
 	for _, folder := range []string{"cni/bin", "cni/config"} {
-		must(t, os.MkdirAll(filepath.Join(dir, folder), 0o700))
+		requireNoError(t, os.MkdirAll(filepath.Join(dir, folder), 0o700))
 	}
 	for _, plugin := range []string{"network", "loopback"} {
-		must(t, os.WriteFile(filepath.Join(dir, "cni/bin", plugin), fmt.Appendf(nil, network, dir), 0o700))
+		requireNoError(t, os.WriteFile(filepath.Join(dir, "cni/bin", plugin), fmt.Appendf(nil, network, dir), 0o700))
 	}
 	c.configureNetwork(t)
 	config := filepath.Join(dir, "config.toml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, configuration, dir, c.image, bin), 0o600))
+	requireNoError(t, os.WriteFile(config, fmt.Appendf(nil, configuration, dir, c.image, bin), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
-	must(t, err)
+	requireNoError(t, err)
 	defer log.Close()
 	command := exec.Command(filepath.Join(bin, "containerd"), "--config", config, "--log-level", "warn")
 	command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	must(t, command.Start())
+	requireNoError(t, command.Start())
 	c.process = command.Process
 	t.Cleanup(func() {
 		_ = c.process.Kill()
@@ -144,12 +146,12 @@ func start(t *testing.T) *containerd {
 		}
 	})
 	connection, err := grpc.NewClient("unix://"+filepath.Join(dir, "sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	c.cri, c.images = runtimeapi.NewRuntimeServiceClient(connection), runtimeapi.NewImageServiceClient(connection)
 	c.waitForNetwork(t, true)
 	_, err = c.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: c.image}})
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(func() { c.endAll(t) })
 	return c
 }
@@ -165,12 +167,12 @@ func (c *containerd) endAll(t *testing.T) {
 			err = c.End(context.Background(), "", pod.ID)
 		}
 	}
-	must(t, err)
+	requireNoError(t, err)
 }
 
 func (c *containerd) configureNetwork(t *testing.T) {
 	t.Helper()
-	must(t, os.WriteFile(c.networkFile(), []byte(networkConfiguration), 0o600))
+	requireNoError(t, os.WriteFile(c.networkFile(), []byte(networkConfiguration), 0o600))
 }
 
 func (c *containerd) networkFile() string { return filepath.Join(c.dir, "cni/config/pods.conflist") }
@@ -198,12 +200,12 @@ func (c *containerd) waitForNetwork(t *testing.T, ready bool) {
 // stop stops all threads of containerd, and waits until none of them runs.
 func (c *containerd) stop(t *testing.T) {
 	t.Helper()
-	must(t, c.process.Signal(syscall.SIGSTOP))
+	requireNoError(t, c.process.Signal(syscall.SIGSTOP))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", c.process.Pid))
-		must(t, err)
+		requireNoError(t, err)
 		running := slices.ContainsFunc(threads, func(path string) bool {
 			status, err := os.ReadFile(path)
 			return err == nil && !strings.Contains(string(status), "State:\tT")
@@ -227,7 +229,7 @@ func (c *containerd) run(t *testing.T, name string) (id string) {
 		Linux:    &runtimeapi.LinuxPodSandboxConfig{},
 	}
 	sandbox, err := c.cri.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
-	must(t, err)
+	requireNoError(t, err)
 	for i := range 2 {
 		container, err := c.cri.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
 			PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config,
@@ -236,30 +238,30 @@ func (c *containerd) run(t *testing.T, name string) (id string) {
 				Linux: &runtimeapi.LinuxContainerConfig{},
 			},
 		})
-		must(t, err)
+		requireNoError(t, err)
 		_, err = c.cri.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})
-		must(t, err)
+		requireNoError(t, err)
 	}
 	return sandbox.PodSandboxId
 }
 
-// names lists the pods with the agent's code.
-func (c *containerd) names(t *testing.T) (names []string) {
+// podNames lists the pods with the agent's code.
+func (c *containerd) podNames(t *testing.T) (names []string) {
 	t.Helper()
 	pods, err := c.List(t.Context(), "")
-	must(t, err)
+	requireNoError(t, err)
 	for _, pod := range pods {
 		names = append(names, pod.Namespace+"/"+pod.Name)
 	}
 	return names
 }
 
-// alive returns the processes of pods, including shims: all with a container's ID in the command line or
+// podProcesses returns the processes of pods, including shims: all with a container's ID in the command line or
 // environment.
-func (c *containerd) alive(t *testing.T, id string) (found []string) {
+func (c *containerd) podProcesses(t *testing.T, id string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	must(t, err)
+	requireNoError(t, err)
 	for _, path := range paths {
 		content, _ := os.ReadFile(path) // the process may have ended
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
@@ -270,11 +272,11 @@ func (c *containerd) alive(t *testing.T, id string) (found []string) {
 	return found
 }
 
-// mounted returns the mounts in containerd's directory.
-func (c *containerd) mounted(t *testing.T) (found []string) {
+// listMounts returns the mounts in containerd's directory.
+func (c *containerd) listMounts(t *testing.T) (found []string) {
 	t.Helper()
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", c.process.Pid))
-	must(t, err)
+	requireNoError(t, err)
 	for line := range strings.Lines(string(mounts)) {
 		if words := strings.Fields(line); strings.HasPrefix(words[1], c.dir+"/") {
 			found = append(found, words[1])

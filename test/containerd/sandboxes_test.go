@@ -25,30 +25,30 @@ func TestTheRealContainerdEndsPods(t *testing.T) {
 	c := start(t)
 	t.Run("a pod is listed with its names, and ended with its containers, its shim and its mounts", func(t *testing.T) {
 		id := c.run(t, "web")
-		if len(c.alive(t, id)) == 0 || len(c.mounted(t)) == 0 {
-			t.Fatalf("it does not run: %q, %q", c.alive(t, id), c.mounted(t))
+		if len(c.podProcesses(t, id)) == 0 || len(c.listMounts(t)) == 0 {
+			t.Fatalf("it does not run: %q, %q", c.podProcesses(t, id), c.listMounts(t))
 		}
 		pods, err := c.List(t.Context(), "")
 		if want := []host.Sandbox{{ID: id, Namespace: "shop", Name: "web"}}; !slices.Equal(pods, want) || err != nil {
 			t.Errorf("%v, %v", pods, err)
 		}
-		must(t, c.End(t.Context(), "", id))
-		if pods, alive, mounted := c.names(t), c.alive(t, id), c.mounted(t); len(pods)+len(alive)+len(mounted) > 0 {
+		requireNoError(t, c.End(t.Context(), "", id))
+		if pods, alive, mounted := c.podNames(t), c.podProcesses(t, id), c.listMounts(t); len(pods)+len(alive)+len(mounted) > 0 {
 			t.Errorf("left: pods %q, processes %q, mounts %q", pods, alive, mounted)
 		}
 	})
 	t.Run("a pod that is gone meanwhile has ended", func(t *testing.T) {
 		id := c.run(t, "gone")
-		must(t, c.End(t.Context(), "", id))
-		must(t, c.End(t.Context(), "", id))
+		requireNoError(t, c.End(t.Context(), "", id))
+		requireNoError(t, c.End(t.Context(), "", id))
 	})
 	t.Run("a pod that does not stop keeps its place, holds up no other, and is named with containerd's reason", func(t *testing.T) {
 		c.run(t, "first")
 		refused := c.run(t, "stuck")
 		c.run(t, "last")
-		c.refuse(t, "stuck")
+		c.refuseRemoval(t, "stuck")
 		advice := c.endPods(t)
-		if pods := c.names(t); !slices.Equal(pods, []string{"shop/stuck"}) {
+		if pods := c.podNames(t); !slices.Equal(pods, []string{"shop/stuck"}) {
 			t.Errorf("left: %q", pods)
 		}
 		for _, want := range []string{"1 of 3, the first of them shop/stuck: stop the pod", "the network does not let go"} {
@@ -56,25 +56,25 @@ func TestTheRealContainerdEndsPods(t *testing.T) {
 				t.Errorf("%q is not in %s", want, advice)
 			}
 		}
-		if alive := c.alive(t, refused); len(alive) != 0 {
+		if alive := c.podProcesses(t, refused); len(alive) != 0 {
 			t.Errorf("its containers were not ended: %q", alive)
 		}
-		c.refuse(t)
-		if advice := c.endPods(t); advice != "" || len(c.names(t)) > 0 {
-			t.Errorf("left: %q; %s", c.names(t), advice)
+		c.refuseRemoval(t)
+		if advice := c.endPods(t); advice != "" || len(c.podNames(t)) > 0 {
+			t.Errorf("left: %q; %s", c.podNames(t), advice)
 		}
 	})
 	t.Run("a pod stays as long as the configuration of its network is away, so pods end before files go", func(t *testing.T) {
 		c.run(t, "web")
-		must(t, os.Remove(c.networkFile()))
+		requireNoError(t, os.Remove(c.networkFile()))
 		c.waitForNetwork(t, false)
-		if advice := c.endPods(t); !strings.Contains(advice, "cni") || len(c.names(t)) != 1 {
-			t.Errorf("left: %q; %s", c.names(t), advice)
+		if advice := c.endPods(t); !strings.Contains(advice, "cni") || len(c.podNames(t)) != 1 {
+			t.Errorf("left: %q; %s", c.podNames(t), advice)
 		}
 		c.configureNetwork(t)
 		c.waitForNetwork(t, true)
-		if advice := c.endPods(t); advice != "" || len(c.names(t)) > 0 {
-			t.Errorf("left: %q; %s", c.names(t), advice)
+		if advice := c.endPods(t); advice != "" || len(c.podNames(t)) > 0 {
+			t.Errorf("left: %q; %s", c.podNames(t), advice)
 		}
 	})
 	t.Run("a containerd that is silent is given up with the context, and ends the pod when it is back", func(t *testing.T) {
@@ -84,31 +84,31 @@ func TestTheRealContainerdEndsPods(t *testing.T) {
 		defer cancel()
 		_, listed := c.List(ctx, "")
 		ended := c.End(ctx, "", id)
-		must(t, c.process.Signal(syscall.SIGCONT))
+		requireNoError(t, c.process.Signal(syscall.SIGCONT))
 		if listed == nil || ended == nil {
 			t.Errorf("list: %v, end: %v", listed, ended)
 		}
-		must(t, c.End(t.Context(), "", id))
-		if pods := c.names(t); len(pods) > 0 {
+		requireNoError(t, c.End(t.Context(), "", id))
+		if pods := c.podNames(t); len(pods) > 0 {
 			t.Errorf("left: %q", pods)
 		}
 	})
 }
 
-// refuse makes the plugin refuse to remove the networks of these pods.
-func (c *containerd) refuse(t *testing.T, pods ...string) {
+// refuseRemoval makes the plugin refuse to remove the networks of these pods.
+func (c *containerd) refuseRemoval(t *testing.T, pods ...string) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(c.dir, "refused"), []byte(strings.Join(pods, "\n")), 0o600))
+	requireNoError(t, os.WriteFile(filepath.Join(c.dir, "refused"), []byte(strings.Join(pods, "\n")), 0o600))
 }
 
 // endPods runs the removal step, and returns its advice.
 func (c *containerd) endPods(t *testing.T) (advice string) {
 	t.Helper()
-	e := &execute.Executor{Means: execute.Means{Host: host.Host{Sandboxes: c}, Clock: clock.RealClock{},
+	e := &execute.Executor{Dependencies: execute.Dependencies{Host: host.Host{Sandboxes: c}, Clock: clock.RealClock{},
 		Answer: state.NewWriter(io.Discard, clock.RealClock{})}}
 	step := plan.Step{Operation: plan.EndPods{Service: "containerd", Endpoint: "the socket"}}
-	if err := e.Do(t.Context(), step); err != nil && !errors.Is(err, context.Canceled) {
+	if err := e.RunStep(t.Context(), step); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	return e.TakeAdvice()
+	return e.TakeWarning()
 }

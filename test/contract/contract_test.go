@@ -34,37 +34,37 @@ const enabled = `[Software\\wmco-lab\\features\\Containers]
 // and refuses all other calls; the calls are the agent's. The WMI of the lab refuses classes, methods and
 // parameters other than Defender's. R-096, R-099
 func TestHostContractUnderWine(t *testing.T) {
-	ctx := needsWine(t)
-	files := map[string]string{program: build(ctx, t, "./internal/host/windows")}
+	ctx := requireWine(t)
+	files := map[string]string{program: buildTests(ctx, t, "./internal/host/windows")}
 
-	withContainers := boot(ctx, t, "contract-a", "10.87.0.4", files, enabled)
-	run(ctx, t, withContainers, command(""))
+	withContainers := bootHost(ctx, t, "contract-a", "10.87.0.4", files, enabled)
+	run(ctx, t, withContainers, suiteCommand(""))
 
-	restarted := boot(ctx, t, "contract-b", "10.87.0.5", files)
-	restart(ctx, t, restarted)
-	run(ctx, t, restarted, command("check"))
+	restarted := bootHost(ctx, t, "contract-b", "10.87.0.5", files)
+	restartHost(ctx, t, restarted)
+	run(ctx, t, restarted, suiteCommand("check"))
 	checkRestart(t, restarted, "InitiateSystemShutdownEx: second half of the host contract suite")
 
-	compare(t, results(t, withContainers).Merge(results(t, restarted)))
+	compareResults(t, readResults(t, withContainers).Merge(readResults(t, restarted)))
 }
 
 // In the suite, ExitWindowsEx is refused in sessions of the SSH server.
 func TestAHostIsRestartedWhereOnlyExitWindowsExWorks(t *testing.T) {
-	ctx := needsWine(t)
-	h := boot(ctx, t, "contract-c", "10.87.0.8", map[string]string{program: build(ctx, t, "./internal/host/windows")},
+	ctx := requireWine(t)
+	h := bootHost(ctx, t, "contract-c", "10.87.0.8", map[string]string{program: buildTests(ctx, t, "./internal/host/windows")},
 		"[Software\\\\wmco-lab\\\\faults\\\\power]\n\"Initiate\"=dword:000004a6\n\"ExitInSessions\"=dword:00000001\n")
-	restart(ctx, t, h)
+	restartHost(ctx, t, h)
 	checkRestart(t, h, "ExitWindowsEx: ")
 }
 
-// restart runs the first half of the suite, which restarts the host.
-func restart(ctx context.Context, t *testing.T, h *wine.Host) {
+// restartHost runs the first half of the suite, which restarts the host.
+func restartHost(ctx context.Context, t *testing.T, h *wine.Host) {
 	t.Helper()
 	before := h.Boots()
-	if result, err := h.Exec(ctx, command("arm")); err != nil {
+	if result, err := h.Exec(ctx, suiteCommand("arm")); err != nil {
 		t.Logf("the connection ended with the machine: %v", err)
 	} else if result.ExitCode != 0 {
-		t.Fatalf("the host is not restarted:\n%s", marked(result, ""))
+		t.Fatalf("the host is not restarted:\n%s", markLines(result, ""))
 	}
 	if err := h.WaitBoot(ctx, before+1); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func checkRestart(t *testing.T, h *wine.Host, want string) {
 	}
 }
 
-func command(half string) string {
+func suiteCommand(half string) string {
 	words := []string{program, "-test.v", "-test.run=TestHostContract", "-environment=wine", "-results=" + remote}
 	if half != "" {
 		words = append(words, "-reboot="+half)
@@ -95,8 +95,8 @@ func command(half string) string {
 	return strings.Join(words, " ")
 }
 
-// results returns the report of a host.
-func results(t *testing.T, h *wine.Host) hosttest.Report {
+// readResults returns the report of a host.
+func readResults(t *testing.T, h *wine.Host) hosttest.Report {
 	t.Helper()
 	path, err := h.Path(remote)
 	if err != nil {
@@ -109,8 +109,8 @@ func results(t *testing.T, h *wine.Host) hosttest.Report {
 	return report
 }
 
-// compare compares the report of the suite with the documents.
-func compare(t *testing.T, now hosttest.Report) {
+// compareResults compares the report of the suite with the documents.
+func compareResults(t *testing.T, now hosttest.Report) {
 	t.Helper()
 	if t.Failed() {
 		return

@@ -15,17 +15,17 @@ import (
 
 const (
 	root = "../.."
-	// patience is the maximum time for one test on a slow machine. The suite takes about a minute.
-	patience = 10 * time.Minute
+	// hostTimeout is the maximum time for one test on a slow machine. The suite takes about a minute.
+	hostTimeout = 10 * time.Minute
 )
 
-// needsWine skips the test if Wine hosts are unavailable.
-func needsWine(t *testing.T) context.Context {
+// requireWine skips the test if Wine hosts are unavailable.
+func requireWine(t *testing.T) context.Context {
 	t.Helper()
 	if err := wine.Available(); err != nil {
 		t.Skipf("SKIPPED: nothing was run under Wine: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), hostTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -38,8 +38,8 @@ func forWindows(ctx context.Context, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// build builds the test program of a package.
-func build(ctx context.Context, t *testing.T, of string) (path string) {
+// buildTests builds the test program of a package.
+func buildTests(ctx context.Context, t *testing.T, of string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "test.exe")
 	if output, err := forWindows(ctx, "test", "-c", "-o", path, of).CombinedOutput(); err != nil {
@@ -48,8 +48,8 @@ func build(ctx context.Context, t *testing.T, of string) (path string) {
 	return path
 }
 
-// boot starts a host with these files on its drive, keyed by Windows path.
-func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string,
+// bootHost starts a host with these files on its drive, keyed by Windows path.
+func bootHost(ctx context.Context, t *testing.T, name, address string, files map[string]string,
 	registry ...string) *wine.Host {
 	t.Helper()
 	base, err := wine.Prepare(ctx, "")
@@ -79,17 +79,17 @@ func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Helper()
 	result, err := h.Exec(ctx, line)
 	if err != nil {
-		t.Fatalf("run %s: %v\n%s", line, err, marked(result, ""))
+		t.Fatalf("run %s: %v\n%s", line, err, markLines(result, ""))
 	}
 	if result.ExitCode != 0 {
-		t.Errorf("%s failed with exit code %d:\n%s", line, result.ExitCode, marked(result, ""))
+		t.Errorf("%s failed with exit code %d:\n%s", line, result.ExitCode, markLines(result, ""))
 		return
 	}
-	t.Logf("%s passed under Wine; not run or not shown there:\n%s", line, marked(result, "--- SKIP: "))
+	t.Logf("%s passed under Wine; not run or not shown there:\n%s", line, markLines(result, "--- SKIP: "))
 }
 
-// marked returns the lines of a result that contain the part.
-func marked(result wine.Result, part string) string {
+// markLines returns the lines of a result that contain the part.
+func markLines(result wine.Result, part string) string {
 	var b strings.Builder
 	for text := range strings.Lines(result.Stdout + result.Stderr) {
 		if strings.Contains(text, part) {

@@ -32,5 +32,5 @@ func testMain(m *testing.M) int {
 		fmt.Printf("find what the tests for Windows are made of: %v\n%s\n", err, output)
 		return 1
 	}
-	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
+	return namespace.RunTests(namespace.Config{GracePeriod: 30 * time.Second}, m.Run)
 }

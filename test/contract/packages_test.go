@@ -13,14 +13,14 @@ import (
 
 // Windows-only tests run under Wine here, and nowhere else.
 func TestPackagesWithTestsForWindows(t *testing.T) {
-	ctx := needsWine(t)
+	ctx := requireWine(t)
 	packages := onlyForWindows(ctx, t)
 	if !slices.Contains(packages, "github.com/windows-machine-config/wmco/internal/host/windows") {
 		t.Fatalf("found %v, without internal/host/windows", packages)
 	}
 	for _, name := range packages {
 		t.Run(name, func(t *testing.T) {
-			h := boot(ctx, t, "tests", "10.87.0.6", map[string]string{program: build(ctx, t, name)})
+			h := bootHost(ctx, t, "tests", "10.87.0.6", map[string]string{program: buildTests(ctx, t, name)})
 			run(ctx, t, h, program+" -test.v")
 		})
 	}
@@ -69,8 +69,8 @@ func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
 
 // The simulated components have tests, too. Some of these need a restart between two halves, the following do not.
 func TestStandInsUnderWine(t *testing.T) {
-	ctx := needsWine(t)
-	h := boot(ctx, t, "standins", "10.87.0.7", map[string]string{program: build(ctx, t, "./lab/wine/standin")})
+	ctx := requireWine(t)
+	h := bootHost(ctx, t, "standins", "10.87.0.7", map[string]string{program: buildTests(ctx, t, "./lab/wine/standin")})
 	for _, name := range []string{"TestFeatures", "TestFirewall", "TestSymbolicLinks", "TestAccessLists"} {
 		t.Run(name, func(t *testing.T) { run(ctx, t, h, program+" -test.v -test.run=^"+name+"$") })
 	}

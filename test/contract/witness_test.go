@@ -11,12 +11,12 @@ import (
 // Wine and the lab's simulated components answer some of the witness' questions as the operator assumes. Their SFTP
 // server, dism.exe and firewall policies differ from Windows.
 func TestTheWitnessUnderWine(t *testing.T) {
-	ctx := needsWine(t)
+	ctx := requireWine(t)
 	program := filepath.Join(t.TempDir(), "witness.exe")
 	if output, err := forWindows(ctx, "build", "-o", program, "./test/witness").CombinedOutput(); err != nil {
 		t.Fatalf("build the witness: %v\n%s", err, output)
 	}
-	h := boot(ctx, t, "witness-a", "10.87.0.9", map[string]string{`C:\witness.exe`: program}, enabled)
+	h := bootHost(ctx, t, "witness-a", "10.87.0.9", map[string]string{`C:\witness.exe`: program}, enabled)
 	for range 2 { // the second run would find leftovers of the first run
 		result, err := h.Exec(ctx, `C:\witness.exe -change -out C:\answers`)
 		t.Logf("exit status %d\n%s%s", result.ExitCode, result.Stdout, result.Stderr)

@@ -37,8 +37,8 @@ var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntU
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop)) }
 
-// build builds a program like the Makefile with FIPS=1, and checks that Go reports the FIPS module.
-func build(t *testing.T, target string) string {
+// buildProgram builds a program like the Makefile with FIPS=1, and checks that Go reports the FIPS module.
+func buildProgram(t *testing.T, target string) string {
 	t.Helper()
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), "make", "--no-print-directory", target, "FIPS=1")
@@ -64,7 +64,7 @@ func build(t *testing.T, target string) string {
 }
 
 func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
-	program := build(t, "build/wmco")
+	program := buildProgram(t, "build/wmco")
 	version, err := rig.OperatorVersion(t.Context(), program)
 	if err != nil || !strings.HasPrefix(version, "12.") {
 		t.Fatalf("wmco version says %q, error %v", version, err)
@@ -87,7 +87,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err := operator.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.Patience, true,
+	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.WaitTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
 		})
@@ -102,7 +102,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	}
 }
 
-func TestTheAgentBuildsInFIPSMode(t *testing.T) { build(t, "build/wicd.exe") }
+func TestTheAgentBuildsInFIPSMode(t *testing.T) { buildProgram(t, "build/wicd.exe") }
 
 // All operations on the path from a host to a node work in FIPS mode: TLS to the API server, SSH to the host, keys
 // and certificates.
@@ -128,7 +128,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if err := r.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	if err := r.WaitReady(ctx); err != nil {
 		t.Error(err)

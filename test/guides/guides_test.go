@@ -30,7 +30,7 @@ var files = rigtest.NewPayload(filepath.Join(root, "build/wicd.exe"), payload.Op
 
 func TestMain(m *testing.M) {
 	if _, is := os.LookupEnv(kubectlVariable); is {
-		os.Exit(kubectl(os.Args[1:]))
+		os.Exit(runKubectl(os.Args[1:]))
 	}
 	os.Exit(rigtest.Main(m, files.Remove))
 }
@@ -65,8 +65,8 @@ var (
 	inline = regexp.MustCompile("`((?:oc|kubectl) [a-z][^`]* [^`]+)`")
 )
 
-// commands returns each line of the guides once.
-func commands(t *testing.T) (found []command) {
+// guideCommands returns each line of the guides once.
+func guideCommands(t *testing.T) (found []command) {
 	t.Helper()
 	documents, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
 	if err != nil {
@@ -113,10 +113,10 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
 	rigtest.Install(t, r)
-	fill := furnish(t, r)
-	folder := workplace(t, r)
-	variables := environment(t, r, folder)
-	all, left := commands(t), map[string]bool{}
+	fill := createObjects(t, r)
+	folder := newWorkDirectory(t, r)
+	variables := commandEnvironment(t, r, folder)
+	all, left := guideCommands(t), map[string]bool{}
 	if len(all) < 100 {
 		t.Fatalf("only %d commands were found", len(all))
 	}
@@ -149,8 +149,8 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 	}
 }
 
-// workplace returns an administrator's directory: a checkout with the files that previous guides have created.
-func workplace(t *testing.T, r *rig.Rig) string {
+// newWorkDirectory returns an administrator's directory: a checkout with the files that previous guides have created.
+func newWorkDirectory(t *testing.T, r *rig.Rig) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range []string{"deploy", "examples", "overlays"} {
@@ -185,9 +185,9 @@ func workplace(t *testing.T, r *rig.Rig) string {
 // machineSetName is the name of the Windows MachineSet that the commands act on.
 const machineSetName = "windows"
 
-// furnish creates the objects that the guides mention, and returns a function that replaces the placeholders of a
+// createObjects creates the objects that the guides mention, and returns a function that replaces the placeholders of a
 // line.
-func furnish(t *testing.T, r *rig.Rig) func(line string) string {
+func createObjects(t *testing.T, r *rig.Rig) func(line string) string {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -201,7 +201,7 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 	}
 	const set = machineSetName
 	must(r.CreateMachineSet(t.Context(), set, 1, rig.MachineSetOptions{}))
-	version := installed(t, r)
+	version := createOLMObjects(t, r)
 	must(r.Apply(t.Context(), ovnkubeNode()))
 	for _, name := range []string{"runtime-class.yaml", "win-webserver.yaml", "win-webserver-service.yaml"} {
 		object, err := rig.Example(name)
@@ -211,7 +211,7 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 		}
 		must(r.Apply(t.Context(), object))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	must(r.WaitReady(ctx))
 	machines, err := r.WaitMachinesReady(ctx, set, 1)
@@ -253,8 +253,8 @@ func ovnkubeNode() *unstructured.Unstructured {
 
 const plan = "install-lab"
 
-// installed creates the objects that OLM creates for an operator, and returns the version of the CSV.
-func installed(t *testing.T, r *rig.Rig) string {
+// createOLMObjects creates the objects that OLM creates for an operator, and returns the version of the CSV.
+func createOLMObjects(t *testing.T, r *rig.Rig) string {
 	t.Helper()
 	definitions, err := olm.Definitions()
 	if err != nil {

@@ -35,8 +35,8 @@ const kubectlVariable = "WMCO_TEST_GUIDE_KUBECTL"
 // cluster is unchanged for each line of a guide.
 var changing = []string{"annotate", "apply", "create", "delete", "label", "patch", "scale", "set"}
 
-// kubectl runs a command line of a guide with kubectl's own code.
-func kubectl(arguments []string) int {
+// runKubectl runs a command line of a guide with kubectl's own code.
+func runKubectl(arguments []string) int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true)
 	f := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
@@ -47,15 +47,15 @@ func kubectl(arguments []string) int {
 		edit.NewCmdEdit(f, streams), get.NewCmdGet("oc", f, streams), label.NewCmdLabel(f, streams),
 		patch.NewCmdPatch(f, streams), scale.NewCmdScale(f, streams), set.NewCmdSet(f, streams),
 		wait.NewCmdWait(flags, streams))
-	root.SetArgs(harmless(arguments))
+	root.SetArgs(withDryRun(arguments))
 	if err := root.Execute(); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// harmless modifies a command so that it changes and watches nothing.
-func harmless(arguments []string) []string {
+// withDryRun modifies a command so that it changes and watches nothing.
+func withDryRun(arguments []string) []string {
 	arguments = slices.DeleteFunc(arguments, func(a string) bool { return a == "-w" })
 	isDry := func(a string) bool { return strings.HasPrefix(a, "--dry-run") }
 	for _, argument := range arguments {
@@ -66,9 +66,9 @@ func harmless(arguments []string) []string {
 	return arguments
 }
 
-// environment returns an administrator's variables in a lab. The operator's namespace is the current one, as `oc
+// commandEnvironment returns an administrator's variables in a lab. The operator's namespace is the current one, as `oc
 // project` writes it into the kubeconfig.
-func environment(t *testing.T, r *rig.Rig, folder string) []string {
+func commandEnvironment(t *testing.T, r *rig.Rig, folder string) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

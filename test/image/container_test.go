@@ -44,13 +44,13 @@ type mount struct {
 }
 
 // layers runs the image without a container engine, from image layers that are unpacked into the directory.
-type layers struct{ folder string }
+type layers struct{ directory string }
 
 // start starts the container in user, mount and process namespaces: as the container's user, without privileges,
 // and with only the image and its mounts visible.
 func (l layers) start(t *testing.T, c container, log *bytes.Buffer) running {
 	t.Helper()
-	c.Root = l.folder
+	c.Root = l.directory
 	for _, m := range c.Mounts {
 		if err := os.MkdirAll(filepath.Join(c.Root, m.Target), 0o755); err != nil {
 			t.Fatal(err)
@@ -90,11 +90,11 @@ func enterContainer(description string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
 	}
-	if err := bind(c.Root, c.Root, false); err != nil {
+	if err := bindMount(c.Root, c.Root, false); err != nil {
 		return err
 	}
 	for _, m := range c.Mounts {
-		if err := bind(m.Source, filepath.Join(c.Root, m.Target), m.ReadOnly); err != nil {
+		if err := bindMount(m.Source, filepath.Join(c.Root, m.Target), m.ReadOnly); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func enterContainer(description string) error {
 	return fmt.Errorf("run %q: %w", args, syscall.Exec(args[0], args, c.Env))
 }
 
-func bind(source, target string, readOnly bool) error {
+func bindMount(source, target string, readOnly bool) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount %s on %s: %w", source, target, err)
 	}
@@ -138,9 +138,9 @@ func makeReadOnly(target string) error {
 	return nil
 }
 
-// unpack writes the files of an image into a new directory. In the image, root owns all files; here, the user of
+// unpackImage writes the files of an image into a new directory. In the image, root owns all files; here, the user of
 // the test does.
-func unpack(t *testing.T, image v1.Image) (folder string) {
+func unpackImage(t *testing.T, image v1.Image) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "root")
 	stream := mutate.Extract(image)

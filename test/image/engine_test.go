@@ -21,9 +21,9 @@ type running struct {
 
 // layoutOf is an image with its layout and tag.
 type layoutOf struct {
-	image       v1.Image
-	folder, tag string
+	image          v1.Image
+	directory, tag string
 }
 
-// reference returns the image name for podman and skopeo.
-func (l layoutOf) reference() string { return "oci:" + l.folder + ":" + l.tag }
+// imageName returns the image name for podman and skopeo.
+func (l layoutOf) imageName() string { return "oci:" + l.directory + ":" + l.tag }

@@ -51,15 +51,15 @@ func gatherPod(t *testing.T, r *rig.Rig, like container, command ...string) (con
 			t.Fatal(err)
 		}
 	}
-	volume := writable(t)
+	volume := newWritableDirectory(t)
 	return container{User: like.User, Entry: command[:1], Args: command[1:], Dir: "/", Env: apiServer(t, r), Mounts: []mount{
-		{Source: credentials(t, r, account.Namespace, account.Name), Target: tokens, ReadOnly: true},
+		{Source: writeCredentials(t, r, account.Namespace, account.Name), Target: tokens, ReadOnly: true},
 		{Source: volume, Target: gathered},
 	}}, volume
 }
 
-// isGathered runs the program that oc adm must-gather runs, and checks the collected files.
-func isGathered(t *testing.T, r *rig.Rig, containers engine, like container) {
+// checkGather runs the program that oc adm must-gather runs, and checks the collected files.
+func checkGather(t *testing.T, r *rig.Rig, containers engine, like container) {
 	var log bytes.Buffer
 	pod, volume := gatherPod(t, r, like, "/usr/bin/gather")
 	if err := containers.start(t, pod, &log).Wait(); err != nil {
@@ -107,7 +107,7 @@ func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version, base: baseWithShell(t)})
 	r := bootLab(t, w.payload, version)
-	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -116,7 +116,7 @@ func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	like := container{User: imageUser(t, config.Config)}
-	containers := layers{unpack(t, w.image)}
+	containers := layers{unpackImage(t, w.image)}
 	var log bytes.Buffer
 	pod, volume := gatherPod(t, r, like, "/bin/bash", "-c", "while true; do df -P /must-gather; sleep 5; done & "+
 		"if command -v setsid; then exit 1; else /usr/bin/gather; fi; sync && echo written")

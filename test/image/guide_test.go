@@ -11,11 +11,11 @@ import (
 // Every make command of the guides must name an existing target and existing variables of the Makefile.
 func TestTheGuidesCommandsAreTargetsOfTheMakefile(t *testing.T) {
 	for guide, least := range map[string]int{"docs/install.md": 6, "docs/releasing.md": 4} {
-		t.Run(guide, func(t *testing.T) { hasTargets(t, guide, least) })
+		t.Run(guide, func(t *testing.T) { checkTargets(t, guide, least) })
 	}
 }
 
-func hasTargets(t *testing.T, name string, least int) {
+func checkTargets(t *testing.T, name string, least int) {
 	guide, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func hasTargets(t *testing.T, name string, least int) {
 	}
 	for line := range commands {
 		words := strings.Fields(line)
-		if printed, err := command(t.Context(), nil, "make", append([]string{"-n"}, words[1:]...)...); err != nil {
+		if printed, err := runCommand(t.Context(), nil, "make", append([]string{"-n"}, words[1:]...)...); err != nil {
 			t.Errorf("%s: %v: %s", line, err, printed)
 		}
 		for _, word := range words[1:] {
@@ -59,7 +59,7 @@ func TestEveryCommandOfTheGuideToInstallingItIsRead(t *testing.T) {
 		switch program {
 		case "make", "oc":
 		case "podman", "opm", "skopeo":
-			if printed, err := command(t.Context(), nil, "bash", "-n", "-c", found[1]); err != nil {
+			if printed, err := runCommand(t.Context(), nil, "bash", "-n", "-c", found[1]); err != nil {
 				t.Errorf("no shell reads %s: %v: %s", found[1], err, printed)
 			}
 			for _, path := range regexp.MustCompile(`build/(olm/bundle/?\S*|olm/catalog)(?: |$)`).FindAllStringSubmatch(found[1], -1) {

@@ -93,40 +93,40 @@ func hackingChecks() map[string]func(t *testing.T, needs, line string) {
 			if needs != want {
 				t.Errorf("it is marked %q, and needs a %s", needs, want)
 			}
-			if printed, err := command(t.Context(), nil, "bash", "-n", "-c", strings.ReplaceAll(line, `\`, "/")); err != nil {
+			if printed, err := runCommand(t.Context(), nil, "bash", "-n", "-c", strings.ReplaceAll(line, `\`, "/")); err != nil {
 				t.Errorf("no shell reads it: %v: %s", err, printed)
 			}
 		}
 	}
 	return map[string]func(t *testing.T, needs, line string){
-		"make":         runsMake,
-		"go test":      compiles,
-		"go build":     compiles,
+		"make":         checkMakeTarget,
+		"go test":      checkCompiles,
+		"go build":     checkCompiles,
 		"go install":   marked(""), // fetches a debugger
-		"kubectl":      isKubectl,
-		"contract.exe": isContractTest,
-		"wicd.exe":     isVerb,
+		"kubectl":      checkKubectlLine,
+		"contract.exe": checkContractLine,
+		"wicd.exe":     checkAgentLine,
 		"scp":          marked("host"), "ssh": marked("host"), "dlv": marked("host"), "dir": marked("host"), "type": marked("host"),
 	}
 }
 
-// runsMake runs make in dry-run mode.
-func runsMake(t *testing.T, _, line string) {
+// checkMakeTarget runs make in dry-run mode.
+func checkMakeTarget(t *testing.T, _, line string) {
 	t.Helper()
-	if printed, err := command(t.Context(), nil, "bash", "-c", strings.Replace(line, "make ", "make -n ", 1)); err != nil {
+	if printed, err := runCommand(t.Context(), nil, "bash", "-c", strings.Replace(line, "make ", "make -n ", 1)); err != nil {
 		t.Errorf("%v: %s", err, printed)
 	}
 }
 
-// compiles runs the command, with a different output path.
-func compiles(t *testing.T, needs, line string) {
+// checkCompiles runs the command, with a different output path.
+func checkCompiles(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "" {
 		t.Errorf("it is marked %q, and runs anywhere", needs)
 	}
 	output := filepath.Join(t.TempDir(), "program.exe")
 	line = regexp.MustCompile(`-o \S+`).ReplaceAllString(line, "-o "+output)
-	if printed, err := command(t.Context(), nil, "bash", "-c", line); err != nil {
+	if printed, err := runCommand(t.Context(), nil, "bash", "-c", line); err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
 	if program, err := os.ReadFile(output); err != nil || !bytes.HasPrefix(program, []byte("MZ")) {
@@ -134,8 +134,8 @@ func compiles(t *testing.T, needs, line string) {
 	}
 }
 
-// isKubectl checks that the product has the names and the patched fields.
-func isKubectl(t *testing.T, needs, line string) {
+// checkKubectlLine checks that the product has the names and the patched fields.
+func checkKubectlLine(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "cluster" {
 		t.Errorf("it is marked %q, and needs a cluster", needs)
@@ -154,8 +154,8 @@ func isKubectl(t *testing.T, needs, line string) {
 	}
 }
 
-// isContractTest checks that the suite has the flags and the test.
-func isContractTest(t *testing.T, needs, line string) {
+// checkContractLine checks that the suite has the flags and the test.
+func checkContractLine(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "host" {
 		t.Errorf("it is marked %q, and needs a host", needs)
@@ -179,8 +179,8 @@ func isContractTest(t *testing.T, needs, line string) {
 	}
 }
 
-// isVerb runs the agent command against a host in memory, to check its command line.
-func isVerb(t *testing.T, needs, line string) {
+// checkAgentLine runs the agent command against a host in memory, to check its command line.
+func checkAgentLine(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "host" {
 		t.Errorf("it is marked %q, and needs a host", needs)

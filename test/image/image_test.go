@@ -30,34 +30,34 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	version := operatorVersion(t)
 	written := writeImage(t, contents{version: version, agent: filepath.Join(root, "build/wicd.exe")})
 	r := bootLab(t, written.payload, version)
-	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
-	pod := deployment(t, r).Spec.Template.Spec
+	pod := operatorDeployment(t, r).Spec.Template.Spec
 	t.Run("the Deployment is of the image that was named", func(t *testing.T) {
 		if got := pod.Containers[0].Image; got != "registry.example.com/wmco:dev" {
 			t.Errorf("it is %s", got)
 		}
 	})
-	makesANode(t, r, written, layers{unpack(t, written.image)}, pod)
-	t.Run("and then all of it goes, if that is forced", func(t *testing.T) { undeploys(t, r) })
+	runUntilNode(t, r, written, layers{unpackImage(t, written.image)}, pod)
+	t.Run("and then all of it goes, if that is forced", func(t *testing.T) { undeployOperator(t, r) })
 	t.Run("the manifests install it without make, too", func(t *testing.T) {
 		self, environment, err := asKubectl(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if printed, err := command(t.Context(), environment, self, "apply", "-k", "deploy/"); err != nil {
+		if printed, err := runCommand(t.Context(), environment, self, "apply", "-k", "deploy/"); err != nil {
 			t.Fatalf("%v: %s", err, printed)
 		}
-		if got := deployment(t, r).Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, pod.Containers[0].Args) {
+		if got := operatorDeployment(t, r).Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, pod.Containers[0].Args) {
 			t.Errorf("the operator gets %q", got)
 		}
 	})
 }
 
-// makesANode runs the operator of the Deployment's pod until the only host is a node.
-func makesANode(t *testing.T, r *rig.Rig, w written, containers engine, pod corev1.PodSpec) {
+// runUntilNode runs the operator of the Deployment's pod until the only host is a node.
+func runUntilNode(t *testing.T, r *rig.Rig, w written, containers engine, pod corev1.PodSpec) {
 	t.Helper()
 	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
 		wrong := pod.DeepCopy()
@@ -74,21 +74,21 @@ func makesANode(t *testing.T, r *rig.Rig, w written, containers engine, pod core
 	process := containers.start(t, container, &log)
 	ended := make(chan error, 1)
 	go func() { ended <- process.Wait() }()
-	await(t, ended, probe(t, pod.Containers[0], pod.Containers[0].ReadinessProbe), &log)
+	waitForProbe(t, ended, probeURL(t, pod.Containers[0], pod.Containers[0].ReadinessProbe), &log)
 	t.Logf("ready after %s", time.Since(start))
-	t.Run("it has no rights on its machine", func(t *testing.T) { hasNoRights(t, process.pid()) })
+	t.Run("it has no rights on its machine", func(t *testing.T) { checkNoPrivileges(t, process.pid()) })
 	if err := r.CreateKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	failure := r.WaitReady(ctx)
-	t.Run("oc adm must-gather gets what a support case needs", func(t *testing.T) { isGathered(t, r, containers, container) })
+	t.Run("oc adm must-gather gets what a support case needs", func(t *testing.T) { checkGather(t, r, containers, container) })
 	t.Run("the operator is not taken away while it has a host", func(t *testing.T) {
-		printed, err := makeTarget(t.Context(), r, "undeploy")
+		printed, err := runMakeTarget(t.Context(), r, "undeploy")
 		if err == nil || !strings.Contains(printed, "docs/uninstall.md") {
 			t.Errorf("error %v: %s", err, printed)
 		}
@@ -101,9 +101,9 @@ func makesANode(t *testing.T, r *rig.Rig, w written, containers engine, pod core
 	}
 }
 
-// undeploys removes the operator, and checks that nothing of it is left.
-func undeploys(t *testing.T, r *rig.Rig) {
-	printed, err := makeTarget(t.Context(), r, "undeploy", "FORCE=1")
+// undeployOperator removes the operator, and checks that nothing of it is left.
+func undeployOperator(t *testing.T, r *rig.Rig) {
+	printed, err := runMakeTarget(t.Context(), r, "undeploy", "FORCE=1")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -119,17 +119,17 @@ func undeploys(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// await waits until a probe succeeds, and ends the test if the process ends earlier.
-func await(t *testing.T, ended chan error, address string, log *bytes.Buffer) {
+// waitForProbe waits until a probe succeeds, and ends the test if the process ends earlier.
+func waitForProbe(t *testing.T, ended chan error, address string, log *bytes.Buffer) {
 	t.Helper()
 	var end error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.Patience, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.WaitTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			select {
 			case end = <-ended:
 				return false, context.Canceled
 			default:
-				return answers(ctx, address), nil
+				return isHealthy(ctx, address), nil
 			}
 		})
 	if err != nil {
@@ -137,7 +137,7 @@ func await(t *testing.T, ended chan error, address string, log *bytes.Buffer) {
 	}
 }
 
-func answers(ctx context.Context, address string) bool {
+func isHealthy(ctx context.Context, address string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return false
@@ -150,8 +150,8 @@ func answers(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// hasNoRights checks that a process has no capabilities and cannot acquire any.
-func hasNoRights(t *testing.T, pid int) {
+// checkNoPrivileges checks that a process has no capabilities and cannot acquire any.
+func checkNoPrivileges(t *testing.T, pid int) {
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +186,9 @@ func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- process.Wait() }()
-	await(t, ended, "http://127.0.0.1:8081/readyz", &log)
+	waitForProbe(t, ended, "http://127.0.0.1:8081/readyz", &log)
 	t.Run("and none runs on the cluster", func(t *testing.T) {
-		if replicas := deployment(t, r).Spec.Replicas; replicas == nil || *replicas != 0 {
+		if replicas := operatorDeployment(t, r).Spec.Replicas; replicas == nil || *replicas != 0 {
 			t.Errorf("the Deployment has %v replicas", replicas)
 		}
 	})
@@ -199,13 +199,13 @@ func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 		t.Errorf("it ends with %v; it said:\n%s", err, log.String())
 	}
 	t.Run("beside one on the cluster it is refused", func(t *testing.T) {
-		d := deployment(t, r)
+		d := operatorDeployment(t, r)
 		one := int32(1)
 		d.Spec.Replicas = &one
 		if err := r.Client.Update(t.Context(), &d); err != nil {
 			t.Fatal(err)
 		}
-		printed, err := command(t.Context(), environment, "hack/deploy", "run", "false")
+		printed, err := runCommand(t.Context(), environment, "hack/deploy", "run", "false")
 		if err == nil || !strings.Contains(printed, "--replicas=0") {
 			t.Errorf("error %v: %s", err, printed)
 		}

@@ -18,8 +18,8 @@ import (
 // kubectlVariable is set in processes that act as kubectl.
 const kubectlVariable = "WMCO_TEST_KUBECTL"
 
-// kubectl runs kubectl's own code, with the commands that hack/deploy uses.
-func kubectl() int {
+// runKubectl runs kubectl's own code, with the commands that hack/deploy uses.
+func runKubectl() int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true)
 	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
@@ -40,11 +40,11 @@ func asKubectl(r *rig.Rig) (self string, environment []string, err error) {
 		"NAMESPACE=" + r.Namespace()}, err
 }
 
-// makeTarget runs a target of the Makefile for the lab's cluster.
-func makeTarget(ctx context.Context, r *rig.Rig, arguments ...string) (string, error) {
+// runMakeTarget runs a target of the Makefile for the lab's cluster.
+func runMakeTarget(ctx context.Context, r *rig.Rig, arguments ...string) (string, error) {
 	self, environment, err := asKubectl(r)
 	if err != nil {
 		return "", err
 	}
-	return command(ctx, environment, "make", append(arguments, "CLUSTER_KUBECTL="+self)...)
+	return runCommand(ctx, environment, "make", append(arguments, "CLUSTER_KUBECTL="+self)...)
 }

@@ -38,13 +38,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "start the container:", enterContainer(os.Getenv(containerVariable)))
 		os.Exit(1)
 	case os.Getenv(kubectlVariable) != "":
-		os.Exit(kubectl())
+		os.Exit(runKubectl())
 	}
 	os.Exit(testMain(m))
 }
 
 func testMain(m *testing.M) int {
-	if !namespace.Inside() {
+	if !namespace.IsInside() {
 		remove, err := buildPrograms()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -96,8 +96,8 @@ func operatorVersion(t *testing.T) string {
 	return version
 }
 
-// command runs a program in the root of the repository, and returns its output.
-func command(ctx context.Context, environment []string, name string, arguments ...string) (string, error) {
+// runCommand runs a program in the root of the repository, and returns its output.
+func runCommand(ctx context.Context, environment []string, name string, arguments ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, arguments...)
 	c.Dir, c.Env = root, append(os.Environ(), environment...)
 	printed, err := c.CombinedOutput()

@@ -23,11 +23,11 @@ const ownNamespace = "windows-machine-config"
 func TestOverlaysInstallTheOperator(t *testing.T) {
 	r := bootLab(t, t.TempDir(), "v0")
 	t.Run("on OpenShift, by make, with what only OpenShift understands", func(t *testing.T) {
-		printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/openshift")
+		printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/openshift")
 		if err != nil {
 			t.Fatalf("%v: %s", err, printed)
 		}
-		d := deployment(t, r)
+		d := operatorDeployment(t, r)
 		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/wmco:dev" {
 			t.Errorf("it is of image %s", image)
 		}
@@ -52,14 +52,14 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 	})
 	t.Run("and goes again", func(t *testing.T) {
 		awaitKinds(t, r)
-		undeploys(t, r)
+		undeployOperator(t, r)
 	})
 	t.Run("without make, in a namespace of one's own, all of it", func(t *testing.T) {
 		self, environment, err := asKubectl(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		printed, err := command(t.Context(), environment, self, "apply", "--server-side", "-k", "overlays/namespace")
+		printed, err := runCommand(t.Context(), environment, self, "apply", "--server-side", "-k", "overlays/namespace")
 		if err != nil {
 			t.Fatalf("%v: %s", err, printed)
 		}
@@ -79,7 +79,7 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 	})
 	t.Run("a second one in another namespace is refused, and so is taking that away", func(t *testing.T) {
 		for _, target := range []string{"deploy", "undeploy"} {
-			printed, err := makeTarget(t.Context(), r, target, "IMAGE=registry.example.com/wmco:dev")
+			printed, err := runMakeTarget(t.Context(), r, target, "IMAGE=registry.example.com/wmco:dev")
 			if err == nil || !strings.Contains(printed, "namespace "+ownNamespace+" has an operator already") {
 				t.Errorf("make %s: error %v: %s", target, err, printed)
 			}
@@ -91,7 +91,7 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 		}
 	})
 	t.Run("an overlay that is not there is refused in one sentence", func(t *testing.T) {
-		printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/none")
+		printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/none")
 		if err == nil || !strings.Contains(printed, "OVERLAY=overlays/none has no kustomization.yaml") {
 			t.Errorf("error %v: %s", err, printed)
 		}
@@ -103,7 +103,7 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 func awaitKinds(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.Patience, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.WaitTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			last = errors.Join(r.Client.List(ctx, &v1alpha1.WindowsInstanceList{}),
 				r.Client.List(ctx, &v1alpha1.WindowsDisruptionPolicyList{}))

@@ -22,8 +22,8 @@ const operatorName = "windows-machine-config-operator"
 // tokens is the directory with the ServiceAccount credentials in every pod.
 const tokens = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// deployment returns the operator's Deployment from the API server.
-func deployment(t *testing.T, r *rig.Rig) appsv1.Deployment {
+// operatorDeployment returns the operator's Deployment from the API server.
+func operatorDeployment(t *testing.T, r *rig.Rig) appsv1.Deployment {
 	t.Helper()
 	return deploymentIn(t, r, r.Namespace())
 }
@@ -57,11 +57,11 @@ func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) c
 	c := container{
 		ReadOnly: *s.ReadOnlyRootFilesystem, User: imageUser(t, config.Config), Entry: entry, Args: spec.Args,
 		Dir:    config.Config.WorkingDir,
-		Env:    append(append([]string{}, config.Config.Env...), variables(t, r, spec)...),
-		Mounts: []mount{{Source: credentials(t, r, r.Namespace(), pod.ServiceAccountName), Target: tokens, ReadOnly: true}},
+		Env:    append(append([]string{}, config.Config.Env...), containerVariables(t, r, spec)...),
+		Mounts: []mount{{Source: writeCredentials(t, r, r.Namespace(), pod.ServiceAccountName), Target: tokens, ReadOnly: true}},
 	}
 	for _, m := range spec.VolumeMounts {
-		c.Mounts = append(c.Mounts, mount{Source: volume(t, pod, m.Name), Target: m.MountPath, ReadOnly: m.ReadOnly})
+		c.Mounts = append(c.Mounts, mount{Source: volumeDirectory(t, pod, m.Name), Target: m.MountPath, ReadOnly: m.ReadOnly})
 	}
 	return c
 }
@@ -76,8 +76,8 @@ func apiServer(t *testing.T, r *rig.Rig) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
 }
 
-// variables returns the container's variables and the variables with the API server's address.
-func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
+// containerVariables returns the container's variables and the variables with the API server's address.
+func containerVariables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
 	t.Helper()
 	all := apiServer(t, r)
 	for _, v := range spec.Env {
@@ -93,8 +93,8 @@ func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
 	return all
 }
 
-// volume returns a directory for an empty volume, or for an optional Secret that does not exist.
-func volume(t *testing.T, pod corev1.PodSpec, name string) string {
+// volumeDirectory returns a directory for an empty volume, or for an optional Secret that does not exist.
+func volumeDirectory(t *testing.T, pod corev1.PodSpec, name string) string {
 	t.Helper()
 	for _, v := range pod.Volumes {
 		if v.Name != name {
@@ -103,14 +103,14 @@ func volume(t *testing.T, pod corev1.PodSpec, name string) string {
 		if v.EmptyDir == nil && (v.Secret == nil || v.Secret.Optional == nil || !*v.Secret.Optional) {
 			t.Fatalf("the test does not know the volume %s", name)
 		}
-		return writable(t)
+		return newWritableDirectory(t)
 	}
 	t.Fatalf("the pod has no volume %s", name)
 	return ""
 }
 
-// writable returns a directory that every user may write to, like a kubelet's empty volume.
-func writable(t *testing.T) string {
+// newWritableDirectory returns a directory that every user may write to, like a kubelet's empty volume.
+func newWritableDirectory(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := os.Chmod(folder, 0o777); err != nil {
@@ -119,8 +119,8 @@ func writable(t *testing.T) string {
 	return folder
 }
 
-// credentials writes the credentials that a pod gets for its ServiceAccount.
-func credentials(t *testing.T, r *rig.Rig, namespace, account string) string {
+// writeCredentials writes the credentials that a pod gets for its ServiceAccount.
+func writeCredentials(t *testing.T, r *rig.Rig, namespace, account string) string {
 	t.Helper()
 	config, err := r.Cluster().ServiceAccountConfig(t.Context(), namespace, account)
 	if err != nil {
@@ -136,8 +136,8 @@ func credentials(t *testing.T, r *rig.Rig, namespace, account string) string {
 	return folder
 }
 
-// probe returns the URL of a container's probe.
-func probe(t *testing.T, spec corev1.Container, p *corev1.Probe) string {
+// probeURL returns the URL of a container's probe.
+func probeURL(t *testing.T, spec corev1.Container, p *corev1.Probe) string {
 	t.Helper()
 	for _, port := range spec.Ports {
 		if port.Name == p.HTTPGet.Port.String() {

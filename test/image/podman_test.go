@@ -17,13 +17,13 @@ import (
 func TestContainerToolsTakeTheImage(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version})
-	t.Run("skopeo inspects and copies it", func(t *testing.T) { isReadBySkopeo(t, w) })
+	t.Run("skopeo inspects and copies it", func(t *testing.T) { checkSkopeo(t, w) })
 	r := bootLab(t, w.payload, version)
-	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
-	makesANode(t, r, w, engineOf(t, w), deployment(t, r).Spec.Template.Spec)
+	runUntilNode(t, r, w, engineOf(t, w), operatorDeployment(t, r).Spec.Template.Spec)
 }
 
 // engineOf returns podman if this machine can run the image with it, and otherwise the image's layers. It logs the
@@ -33,7 +33,7 @@ func engineOf(t *testing.T, w written) engine {
 	p, err := newPodman(t, w.layoutOf)
 	if err != nil {
 		t.Logf("the image runs from its layers, and not by podman: %v", err)
-		return layers{unpack(t, w.image)}
+		return layers{unpackImage(t, w.image)}
 	}
 	t.Log("podman runs the image")
 	return p
@@ -69,11 +69,11 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 	p := podman{global: []string{"--root=" + filepath.Join(folder, "storage"), "--runroot=" + filepath.Join(folder, "run"),
 		"--tmpdir=" + filepath.Join(folder, "tmp"), "--storage-driver=vfs", "--cgroup-manager=cgroupfs", "--events-backend=file",
 		"--runtime=runc"}}
-	lower := layoutOf{folder: filepath.Join(folder, "image"), tag: from.tag} // podman accepts no capital letters in names
-	if err := os.CopyFS(lower.folder, os.DirFS(from.folder)); err != nil {
+	lower := layoutOf{directory: filepath.Join(folder, "image"), tag: from.tag} // podman accepts no capital letters in names
+	if err := os.CopyFS(lower.directory, os.DirFS(from.directory)); err != nil {
 		t.Fatal(err)
 	}
-	pulled, err := p.do(t.Context(), "pull", "--quiet", lower.reference())
+	pulled, err := p.runPodman(t.Context(), "pull", "--quiet", lower.imageName())
 	if err != nil {
 		return podman{}, err
 	}
@@ -81,11 +81,11 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if _, err := p.do(ctx, "rm", "--force", "--all", "--time=0"); err != nil {
+		if _, err := p.runPodman(ctx, "rm", "--force", "--all", "--time=0"); err != nil {
 			t.Error(err)
 		}
 	})
-	_, err = p.do(t.Context(), append(append([]string{"run", "--rm"}, usual...), p.image, "version")...)
+	_, err = p.runPodman(t.Context(), append(append([]string{"run", "--rm"}, usual...), p.image, "version")...)
 	return p, err
 }
 
@@ -93,8 +93,8 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 // default limits.
 var usual = []string{"--network=host", "--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"}
 
-// do runs podman, and returns its output.
-func (p podman) do(ctx context.Context, arguments ...string) (string, error) {
+// runPodman runs podman, and returns its output.
+func (p podman) runPodman(ctx context.Context, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "podman", append(append([]string{}, p.global...), arguments...)...)
 	var messages bytes.Buffer
 	command.Stderr = &messages
@@ -128,7 +128,7 @@ func (p podman) start(t *testing.T, c container, log *bytes.Buffer) running {
 		t.Fatalf("start podman: %v", err)
 	}
 	return running{Cmd: process, pid: func() int {
-		printed, err := p.do(t.Context(), "inspect", "--format={{.State.Pid}}", name)
+		printed, err := p.runPodman(t.Context(), "inspect", "--format={{.State.Pid}}", name)
 		if err != nil {
 			t.Error(err)
 		}

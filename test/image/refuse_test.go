@@ -28,7 +28,7 @@ func smallDisk(t *testing.T) string {
 	return folder
 }
 
-func load(t *testing.T, folder string) *product.Payload {
+func loadPayload(t *testing.T, folder string) *product.Payload {
 	t.Helper()
 	p, err := product.Load(folder)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			arguments := append([]string{"-operator", "linux/" + runtime.GOARCH + "=build/wmco", "-payload", payloadDir, "-agent", agent,
 				"-version", "12.0.0", "-output", filepath.Join(test.folder, "image")}, test.more...)
-			printed, err := command(t.Context(), nil, os.Getenv(imageProgram), arguments...)
+			printed, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), arguments...)
 			if err == nil || strings.Count(printed, "\n") != 1 {
 				t.Errorf("error %v; it says:\n%s", err, printed)
 			}
@@ -75,13 +75,13 @@ func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 
 func TestAnImageThatCannotBePushedStays(t *testing.T) {
 	w := writeImage(t, contents{version: "12.0.0", payload: payload.Options{SizePercent: 5}})
-	printed, err := command(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
-		"-payload", w.payload, "-agent", agentIn(t, load(t, w.payload)), "-version", "12.0.0", "-output", w.folder,
+	printed, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
+		"-payload", w.payload, "-agent", agentIn(t, loadPayload(t, w.payload)), "-version", "12.0.0", "-output", w.directory,
 		"-image", "registry.example.com/wmco:dev")
-	if err == nil || !strings.Contains(printed, "push registry.example.com/wmco:dev") || !strings.Contains(printed, "stays in "+w.folder) {
+	if err == nil || !strings.Contains(printed, "push registry.example.com/wmco:dev") || !strings.Contains(printed, "stays in "+w.directory) {
 		t.Errorf("error %v; it says:\n%s", err, printed)
 	}
-	firstDigest(t, w.folder)
+	firstDigest(t, w.directory)
 }
 
 func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := smallDisk(t)
-	printed, err := command(t.Context(), nil, os.Getenv(releaseProgram), "-version", "12.0.0", "-changelog", changelog, "-image", w.folder,
+	printed, err := runCommand(t.Context(), nil, os.Getenv(releaseProgram), "-version", "12.0.0", "-changelog", changelog, "-image", w.directory,
 		"-payload", w.payload, "-bundle", "deploy/olm", "-output", disk, "-name", "registry.example.com/wmco:v12.0.0", "-commit", "0")
 	if err == nil || !strings.Contains(printed, "no space left on device") || strings.Count(printed, "\n") != 1 {
 		t.Errorf("error %v; it says:\n%s", err, printed)

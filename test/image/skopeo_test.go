@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// isReadBySkopeo runs the two commands of docs/install.md on the layout. Without skopeo, it logs that and returns.
-func isReadBySkopeo(t *testing.T, w written) {
+// checkSkopeo runs the two commands of docs/install.md on the layout. Without skopeo, it logs that and returns.
+func checkSkopeo(t *testing.T, w written) {
 	if _, err := exec.LookPath("skopeo"); err != nil {
 		t.Logf("skopeo was not tried: %v", err)
 		return
 	}
-	printed, err := command(t.Context(), nil, "skopeo", "inspect", w.reference())
+	printed, err := runCommand(t.Context(), nil, "skopeo", "inspect", w.imageName())
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -25,11 +25,11 @@ func isReadBySkopeo(t *testing.T, w written) {
 		t.Errorf("error %v; it sees %+v", err, seen)
 	}
 	target := filepath.Join(t.TempDir(), "copy")
-	if printed, err := command(t.Context(), nil, "skopeo", "copy", "--all", "--preserve-digests", w.reference(),
+	if printed, err := runCommand(t.Context(), nil, "skopeo", "copy", "--all", "--preserve-digests", w.imageName(),
 		"oci:"+target+":"+w.tag); err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
-	if before, after := firstDigest(t, w.folder), firstDigest(t, target); before != after {
+	if before, after := firstDigest(t, w.directory), firstDigest(t, target); before != after {
 		t.Errorf("the copy of %s is %s", before, after)
 	}
 }

@@ -24,12 +24,12 @@ type release struct {
 	version, kubelet, exporter string
 }
 
-// makeRelease writes the image of a release, with an operator of this version and a distinct agent, kubelet and
+// newRelease writes the image of a release, with an operator of this version and a distinct agent, kubelet and
 // exporter.
-func makeRelease(t *testing.T, version, kubelet, exporter string) release {
+func newRelease(t *testing.T, version, kubelet, exporter string) release {
 	t.Helper()
 	folder := t.TempDir()
-	if printed, err := command(t.Context(), []string{"CGO_ENABLED=0"}, "go", "build", "-o", folder, "-ldflags",
+	if printed, err := runCommand(t.Context(), []string{"CGO_ENABLED=0"}, "go", "build", "-o", folder, "-ldflags",
 		"-s -w -X main.version="+version, "./cmd/wmco"); err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -41,10 +41,10 @@ func makeRelease(t *testing.T, version, kubelet, exporter string) release {
 // The test updates the image like the Deployment controller: the container of one image ends before the next
 // starts.
 func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
-	earlier := makeRelease(t, "12.0.0", "v1.36.3", "v0.31.8")
-	later := makeRelease(t, "12.1.0", "v1.36.4", "v0.31.9")
+	earlier := newRelease(t, "12.0.0", "v1.36.3", "v0.31.8")
+	later := newRelease(t, "12.1.0", "v1.36.4", "v0.31.9")
 	r := bootLab(t, earlier.payload, earlier.version)
-	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:v12.0.0")
+	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:v12.0.0")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -55,18 +55,18 @@ func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var node corev1.Node
-	t.Run("a host joins with the earlier release", func(t *testing.T) { node = follows(t, r, earlier) })
-	t.Run("its node follows to the later one", func(t *testing.T) { isSameNode(t, node, follows(t, r, later)) })
-	t.Run("and back", func(t *testing.T) { isSameNode(t, node, follows(t, r, earlier)) })
+	t.Run("a host joins with the earlier release", func(t *testing.T) { node = runRelease(t, r, earlier) })
+	t.Run("its node follows to the later one", func(t *testing.T) { checkSameNode(t, node, runRelease(t, r, later)) })
+	t.Run("and back", func(t *testing.T) { checkSameNode(t, node, runRelease(t, r, earlier)) })
 }
 
-// follows runs the image of a release until the only host is a node of that release.
-func follows(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
+// runRelease runs the image of a release until the only host is a node of that release.
+func runRelease(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
 	t.Helper()
-	pod := deployment(t, r).Spec.Template.Spec
+	pod := operatorDeployment(t, r).Spec.Template.Spec
 	var log bytes.Buffer
-	process := layers{unpack(t, of.image)}.start(t, containerOf(t, r, of.image, pod), &log)
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	process := layers{unpackImage(t, of.image)}.start(t, containerOf(t, r, of.image, pod), &log)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	h := r.Hosts()[0]
 	failure := r.WaitForInstance(ctx, h, "to be Ready with "+of.version, func(i *v1alpha1.WindowsInstance) bool {
@@ -93,8 +93,8 @@ func follows(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
 	return node
 }
 
-// isSameNode checks that no Node was deleted and recreated.
-func isSameNode(t *testing.T, before, after corev1.Node) {
+// checkSameNode checks that no Node was deleted and recreated.
+func checkSameNode(t *testing.T, before, after corev1.Node) {
 	t.Helper()
 	if before.UID != after.UID {
 		t.Errorf("it was made anew: %s is now %s", before.UID, after.UID)

@@ -34,18 +34,18 @@ type written struct {
 func writeImage(t *testing.T, c contents) written {
 	t.Helper()
 	folder := t.TempDir()
-	w := written{payload: filepath.Join(folder, "payload"), layoutOf: layoutOf{folder: filepath.Join(folder, "image"), tag: c.version}}
+	w := written{payload: filepath.Join(folder, "payload"), layoutOf: layoutOf{directory: filepath.Join(folder, "image"), tag: c.version}}
 	p, err := labpayload.Generate(w.payload, c.agent, c.version, c.payload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed, err := command(t.Context(), nil, os.Getenv(imageProgram), "-operator",
+	printed, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator",
 		"linux/"+runtime.GOARCH+"="+cmp.Or(c.operator, "build/wmco"), "-payload", w.payload, "-agent", agentIn(t, p),
-		"-version", c.version, "-base", c.base, "-output", w.folder)
+		"-version", c.version, "-base", c.base, "-output", w.directory)
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
-	path, err := layout.FromPath(w.folder)
+	path, err := layout.FromPath(w.directory)
 	if err != nil {
 		t.Fatal(err)
 	}

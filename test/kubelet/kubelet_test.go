@@ -49,14 +49,14 @@ type hostile struct {
 	received []string
 }
 
-// serve starts both servers, with a serving certificate that the API server trusts.
-func (h *hostile) serve(t *testing.T, c *cluster.Cluster) (port int32, thief string) {
+// startServers starts both servers, with a serving certificate that the API server trusts.
+func (h *hostile) startServers(t *testing.T, c *cluster.Cluster) (port int32, thief string) {
 	t.Helper()
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", h.location)
 		w.WriteHeader(http.StatusFound)
 	}))
-	kubelet.Listener = listen(t)
+	kubelet.Listener = listenTCP(t)
 	kubelet.TLS = &tls.Config{Certificates: []tls.Certificate{servingCertificate(t, c)}}
 	kubelet.StartTLS()
 	t.Cleanup(kubelet.Close)
@@ -65,13 +65,13 @@ func (h *hostile) serve(t *testing.T, c *cluster.Cluster) (port int32, thief str
 		defer h.mu.Unlock()
 		h.received = append(h.received, r.Header.Get("Authorization"))
 	}))
-	owner.Listener = listen(t)
+	owner.Listener = listenTCP(t)
 	owner.Start()
 	t.Cleanup(owner.Close)
 	return int32(kubelet.Listener.Addr().(*net.TCPAddr).Port), owner.URL
 }
 
-func listen(t *testing.T) net.Listener {
+func listenTCP(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", address+":0")
 	if err != nil {
@@ -103,8 +103,8 @@ func servingCertificate(t *testing.T, c *cluster.Cluster) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// administrator returns the configuration of a cluster administrator with a login token.
-func administrator(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) *rest.Config {
+// newAdministratorConfig returns the configuration of a cluster administrator with a login token.
+func newAdministratorConfig(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) *rest.Config {
 	t.Helper()
 	space := clustertest.Namespace(t, c)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "administrator"}}
@@ -131,7 +131,7 @@ func TestTheRedirectOfAHostileKubeletIsNotFollowed(t *testing.T) {
 	c := shared.Cluster(t)
 	admin := kubernetes.NewForConfigOrDie(c.Config)
 	h := &hostile{}
-	port, thief := h.serve(t, c)
+	port, thief := h.startServers(t, c)
 	node, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestTheRedirectOfAHostileKubeletIsNotFollowed(t *testing.T) {
 	if _, err := admin.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	config := administrator(t, c, admin)
+	config := newAdministratorConfig(t, c, admin)
 	for name, location := range map[string]string{
 		"to a server of its own":        thief,
 		"to the cluster's Secrets":      "../../../../../secrets",

@@ -17,11 +17,11 @@ type trail struct {
 	events []audit.Event
 }
 
-// trail starts a trail. The control plane must keep an audit log.
-func (l lab) trail() *trail {
+// openTrail starts a trail. The control plane must keep an audit log.
+func (l lab) openTrail() *trail {
 	l.Helper()
 	log, err := audit.OpenAtEnd(l.Cluster().AuditLog)
-	l.must(err)
+	l.requireNoError(err)
 	return &trail{lab: l, log: log}
 }
 
@@ -29,14 +29,14 @@ func (l lab) trail() *trail {
 func (a *trail) read() []audit.Event {
 	a.Helper()
 	more, err := a.log.Next()
-	a.must(err)
+	a.requireNoError(err)
 	a.events = append(a.events, more...)
 	return a.events
 }
 
-// writes returns the operator's write requests until now. It ends the test if the operator has sent no request at
+// writeRequests returns the operator's write requests until now. It ends the test if the operator has sent no request at
 // all.
-func (a *trail) writes() (writes []audit.Event) {
+func (a *trail) writeRequests() (writes []audit.Event) {
 	a.Helper()
 	operator, seen := audit.ServiceAccount(a.Namespace(), "windows-machine-config-operator"), 0
 	for _, e := range a.read() {
@@ -64,8 +64,8 @@ func (a *trail) refusedEvictions(namespace string) (n int) {
 	return n
 }
 
-// evictions counts the requested evictions in a namespace, including refused ones.
-func (a *trail) evictions(namespace string) (n int) {
+// evictionCount counts the requested evictions in a namespace, including refused ones.
+func (a *trail) evictionCount(namespace string) (n int) {
 	a.Helper()
 	for _, e := range a.read() {
 		if e.Resource() == "pods/eviction" && e.Object.Namespace == namespace {
@@ -75,10 +75,10 @@ func (a *trail) evictions(namespace string) (n int) {
 	return n
 }
 
-// leftAlone checks that the operator wrote neither to an object of the Machine API nor to these nodes.
-func (a *trail) leftAlone(nodes ...string) {
+// checkNoWrites checks that the operator wrote neither to an object of the Machine API nor to these nodes.
+func (a *trail) checkNoWrites(nodes ...string) {
 	a.Helper()
-	for _, e := range a.writes() {
+	for _, e := range a.writeRequests() {
 		if strings.HasPrefix(e.Object.Resource, "machine") || e.Object.Resource == "nodes" &&
 			slices.Contains(nodes, e.Object.Name) {
 			a.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
@@ -90,7 +90,7 @@ func (a *trail) leftAlone(nodes ...string) {
 func (l lab) linuxNodes() (names []string) {
 	l.Helper()
 	var nodes corev1.NodeList
-	l.must(l.Client.List(l.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}))
+	l.requireNoError(l.Client.List(l.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}))
 	for _, node := range nodes.Items {
 		names = append(names, node.Name)
 	}

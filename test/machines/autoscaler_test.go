@@ -33,23 +33,23 @@ const (
 	annotationCapacityTaints = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
-// scan adds at most one Machine to a MachineSet, and returns the MachineSet's replicas.
-func (a autoscaler) scan(name string) int32 {
+// scaleUp adds at most one Machine to a MachineSet, and returns the MachineSet's replicas.
+func (a autoscaler) scaleUp(name string) int32 {
 	a.Helper()
 	set := &machinev1.MachineSet{}
-	a.must(a.Client.Get(a.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set))
+	a.requireNoError(a.Client.Get(a.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set))
 	most, err := strconv.Atoi(set.Annotations[annotationMax])
-	a.must(err)
+	a.requireNoError(err)
 	replicas := *set.Spec.Replicas
 	ready := a.readyNodes(name)
-	template := a.template(set)
+	template := a.templateNode(set)
 	upcoming := int(replicas) > len(ready)
-	for _, pod := range a.pending() {
-		fits := func(node *corev1.Node) bool { return fits(&pod, node) }
+	for _, pod := range a.pendingPods() {
+		fits := func(node *corev1.Node) bool { return canSchedule(&pod, node) }
 		switch {
 		case slices.ContainsFunc(ready, fits), !fits(template), upcoming, int(replicas) >= most:
 		default:
-			a.scale(name, replicas+1)
+			a.scaleMachineSet(name, replicas+1)
 			return replicas + 1
 		}
 	}
@@ -60,24 +60,24 @@ func (a autoscaler) scan(name string) int32 {
 func (a autoscaler) readyNodes(set string) (ready []*corev1.Node) {
 	a.Helper()
 	machines, err := a.Machines(a.Context(), set)
-	a.must(err)
+	a.requireNoError(err)
 	for _, m := range machines {
 		if m.Status.NodeRef == nil {
 			continue
 		}
 		node := &corev1.Node{}
 		if err := a.Client.Get(a.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, node); err != nil {
-			a.must(client.IgnoreNotFound(err))
+			a.requireNoError(client.IgnoreNotFound(err))
 			continue
 		}
-		if nodeIsReady(node) && !slices.ContainsFunc(node.Spec.Taints, isStartupTaint) {
+		if isNodeReady(node) && !slices.ContainsFunc(node.Spec.Taints, isStartupTaint) {
 			ready = append(ready, node)
 		}
 	}
 	return ready
 }
 
-func nodeIsReady(node *corev1.Node) bool {
+func isNodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -88,9 +88,9 @@ func isStartupTaint(taint corev1.Taint) bool {
 		strings.HasPrefix(taint.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
 }
 
-// template returns the node that the autoscaler expects of an empty MachineSet: a Linux node, unless annotations of
+// templateNode returns the node that the autoscaler expects of an empty MachineSet: a Linux node, unless annotations of
 // the MachineSet describe another node.
-func (a autoscaler) template(set *machinev1.MachineSet) *corev1.Node {
+func (a autoscaler) templateNode(set *machinev1.MachineSet) *corev1.Node {
 	a.Helper()
 	node := &corev1.Node{}
 	node.Labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
@@ -110,11 +110,11 @@ func (a autoscaler) template(set *machinev1.MachineSet) *corev1.Node {
 	return node
 }
 
-// pending returns the pods that the scheduler could not assign to a node.
-func (a autoscaler) pending() []corev1.Pod {
+// pendingPods returns the pods that the scheduler could not assign to a node.
+func (a autoscaler) pendingPods() []corev1.Pod {
 	a.Helper()
 	var pods corev1.PodList
-	a.must(a.Client.List(a.Context(), &pods))
+	a.requireNoError(a.Client.List(a.Context(), &pods))
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
 		return pod.Spec.NodeName != "" || !isUnschedulable(&pod)
 	})
@@ -126,8 +126,8 @@ func isUnschedulable(pod *corev1.Pod) bool {
 	})
 }
 
-// fits reports whether the node selector and the tolerations of a pod match a node.
-func fits(pod *corev1.Pod, node *corev1.Node) bool {
+// canSchedule reports whether the node selector and the tolerations of a pod match a node.
+func canSchedule(pod *corev1.Pod, node *corev1.Node) bool {
 	return labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) &&
 		!slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return !slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
@@ -142,44 +142,44 @@ func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
 	l := start(t, "AWS", rig.Options{LinuxNodes: 1, BareNodes: true})
 	boots := l.InjectVM(rig.VMFault{Machine: "*", UserDataHangs: true})
 	defer boots()
-	l.operate()
-	l.machineSet("windows", 0, rig.MachineSetOptions{})
+	l.startOperator()
+	l.createMachineSet("windows", 0, rig.MachineSetOptions{})
 	l.annotateMachineSet("windows", "3")
 	scaler := autoscaler{l}
 
 	linux := l.pendingPod(func(spec *corev1.PodSpec) { spec.Tolerations = nil })
 	older := l.pendingPod(func(spec *corev1.PodSpec) { spec.NodeSelector[corev1.LabelWindowsBuild] = "10.0.17763" })
-	if n := scaler.scan("windows"); n != 0 {
+	if n := scaler.scaleUp("windows"); n != 0 {
 		t.Fatalf("pods that cannot run there have the MachineSet scaled up to %d", n)
 	}
-	l.must(l.Client.Delete(t.Context(), linux, client.GracePeriodSeconds(0)))
-	l.must(l.Client.Delete(t.Context(), older, client.GracePeriodSeconds(0)))
+	l.requireNoError(l.Client.Delete(t.Context(), linux, client.GracePeriodSeconds(0)))
+	l.requireNoError(l.Client.Delete(t.Context(), older, client.GracePeriodSeconds(0)))
 	l.pendingPod(func(spec *corev1.PodSpec) { spec.NodeSelector[corev1.LabelWindowsBuild] = "10.0.20348" })
-	if n := scaler.scan("windows"); n != 1 {
+	if n := scaler.scaleUp("windows"); n != 1 {
 		t.Fatalf("a pod for Windows has the empty MachineSet scaled up to %d", n)
 	}
 
-	name := l.only("windows")
+	name := l.waitForOnlyMachine("windows")
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForMachines(ctx, "windows", "to have a host", func([]machine) bool { return l.MachineHost(name) != nil })
 	})
 	starts := l.MachineHost(name).Machine().ServiceFailsToStart("kube-proxy", 1)
 	defer starts()
 	boots()
-	l.instanceBecomes(name, "to have a service that does not start", summary("ServiceFailed"))
+	l.waitForInstance(name, "to have a service that does not start", hasSummary("ServiceFailed"))
 	var node *corev1.Node
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "the Node to report Ready", &corev1.Node{}, func(context.Context, client.Reader) (bool, error) {
 			node = l.nodeOf(name)
-			return nodeIsReady(node), nil
+			return isNodeReady(node), nil
 		})
 	})
-	if n := scaler.scan("windows"); n != 1 {
+	if n := scaler.scaleUp("windows"); n != 1 {
 		t.Fatalf("a node that is not verified has the MachineSet scaled up to %d; its taints are %v", n, node.Spec.Taints)
 	}
 	starts()
-	l.ready("windows", 1)
-	if n := scaler.scan("windows"); n != 1 {
+	l.waitUntilReady("windows", 1)
+	if n := scaler.scaleUp("windows"); n != 1 {
 		t.Errorf("a node that takes the pod has the MachineSet scaled up to %d", n)
 	}
 }
@@ -188,16 +188,16 @@ func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
 func (l lab) annotateMachineSet(name, most string) {
 	l.Helper()
 	set := &machinev1.MachineSet{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set))
 	generated, err := machineset.Generate(machineset.Options{
 		Platform: configv1.AWSPlatformType, InfrastructureName: "lab", Version: "2022", Image: "ami-00000000000002022",
 		Worker: set.Spec.Template.Spec.ProviderSpec.Value,
 	})
-	l.must(err)
+	l.requireNoError(err)
 	before := set.DeepCopy()
 	set.Annotations = generated.Annotations
 	metav1.SetMetaDataAnnotation(&set.ObjectMeta, annotationMax, most)
-	l.must(l.Client.Patch(l.Context(), set, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(l.Context(), set, client.MergeFrom(before)))
 }
 
 // pendingPod creates a modified Windows pod, and waits until the scheduler reports the pod as unschedulable.
@@ -212,9 +212,9 @@ func (l lab) pendingPod(change func(*corev1.PodSpec)) *corev1.Pod {
 		},
 	}
 	change(&pod.Spec)
-	l.must(l.Client.Create(l.Context(), pod))
+	l.requireNoError(l.Client.Create(l.Context(), pod))
 	l.Cleanup(func() {
-		l.must(client.IgnoreNotFound(l.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0))))
+		l.requireNoError(client.IgnoreNotFound(l.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0))))
 	})
 	key := client.ObjectKeyFromObject(pod)
 	l.inTime(func(ctx context.Context) error {

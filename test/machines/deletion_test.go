@@ -23,7 +23,7 @@ import (
 //
 func TestADeletedMachineLeavesNothing(t *testing.T) {
 	l := start(t, "AWS", rig.Options{VM: rig.VMOptions{RebootDuration: time.Second}})
-	l.operate()
+	l.startOperator()
 	reached := func(condition string) func(*v1alpha1.WindowsInstance) bool {
 		return func(i *v1alpha1.WindowsInstance) bool {
 			return i != nil && meta.IsStatusConditionTrue(i.Status.Conditions, condition)
@@ -44,35 +44,35 @@ func TestADeletedMachineLeavesNothing(t *testing.T) {
 	} {
 		t.Run(stage.name, func(t *testing.T) {
 			l := lab{t, l.Rig}
-			l.machineSet(stage.set, 1, rig.MachineSetOptions{})
-			name := l.only(stage.set)
-			instance := l.instanceBecomes(name, "to be there "+stage.name, stage.at)
-			l.scale(stage.set, 0)
+			l.createMachineSet(stage.set, 1, rig.MachineSetOptions{})
+			name := l.waitForOnlyMachine(stage.set)
+			instance := l.waitForInstance(name, "to be there "+stage.name, stage.at)
+			l.scaleMachineSet(stage.set, 0)
 			node := ""
 			if instance.Status.NodeRef != nil {
 				node = instance.Status.NodeRef.Name
 			}
 			l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
-			l.nothingOfWindows()
+			l.checkNoWindows()
 		})
 	}
 }
 
-// nothingOfWindows checks that the cluster has no Windows node, no instance and no open certificate request.
-func (l lab) nothingOfWindows() {
+// checkNoWindows checks that the cluster has no Windows node, no instance and no open certificate request.
+func (l lab) checkNoWindows() {
 	l.Helper()
 	var nodes corev1.NodeList
-	l.must(l.Client.List(l.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}))
+	l.requireNoError(l.Client.List(l.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}))
 	for _, node := range nodes.Items {
 		l.Errorf("node %s is left", node.Name)
 	}
 	var instances v1alpha1.WindowsInstanceList
-	l.must(l.Client.List(l.Context(), &instances))
+	l.requireNoError(l.Client.List(l.Context(), &instances))
 	for i := range instances.Items {
 		l.Errorf("instance is left: %s", rig.Explain(&instances.Items[i]))
 	}
 	var requests certificatesv1.CertificateSigningRequestList
-	l.must(l.Client.List(l.Context(), &requests))
+	l.requireNoError(l.Client.List(l.Context(), &requests))
 	for _, request := range requests.Items {
 		if len(request.Status.Conditions) == 0 {
 			l.Errorf("certificate request %s of %s is left", request.Name, request.Spec.Username)
@@ -83,28 +83,28 @@ func (l lab) nothingOfWindows() {
 //
 func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.ready("windows", 1)[0]
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name).Name
 	l.MachineHost(name).Machine().PowerOff()
-	l.must(l.DeleteMachine(t.Context(), name))
+	l.requireNoError(l.DeleteMachine(t.Context(), name))
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
-	l.ready("windows", 1)
+	l.waitUntilReady("windows", 1)
 }
 
 // The host of a Machine fails while a pod runs on the node, and a MachineHealthCheck has the Machine replaced.
 //
 func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Cluster: besides(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
-	trail := l.trail()
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.ready("windows", 1)[0]
+	l := start(t, "AWS", rig.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	trail := l.openTrail()
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name)
 	w := rigtest.Deploy(t, l.Rig, 1, nil, "0")
-	l.must(l.Client.Delete(t.Context(), w.Budget(t))) // The budget never allows the eviction of the only pod once that pod is not Ready.
-	l.must(l.Client.Create(t.Context(), &machinev1.MachineHealthCheck{
+	l.requireNoError(l.Client.Delete(t.Context(), w.Budget(t))) // The budget never allows the eviction of the only pod once that pod is not Ready.
+	l.requireNoError(l.Client.Create(t.Context(), &machinev1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "windows"},
 		Spec: machinev1.MachineHealthCheckSpec{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"machine.openshift.io/os-id": "Windows"}},
@@ -120,32 +120,32 @@ func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
 		return l.WaitFor(ctx, "the node to be NotReady", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 			now := &corev1.Node{}
 			err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
-			return err == nil && !nodeIsReady(now), err
+			return err == nil && !isNodeReady(now), err
 		})
 	})
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node.Name) })
-	if next := l.ready("windows", 1)[0]; next == name {
+	if next := l.waitUntilReady("windows", 1)[0]; next == name {
 		t.Errorf("Machine %s was not replaced", name)
 	}
-	w.Runs(t, 1)
-	trail.leftAlone()
+	w.AwaitPods(t, 1)
+	trail.checkNoWrites()
 }
 
 // changeMachine changes a Machine as kubectl edit does.
 func (l lab) changeMachine(name string, change func(*machine)) {
 	l.Helper()
 	m, err := l.Machine(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	after := m.DeepCopy()
 	change(after)
-	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(m)))
+	l.requireNoError(l.Client.Patch(l.Context(), after, client.MergeFrom(m)))
 }
 
-// unmanaged waits until the operator stops managing a host, and returns a counter of the connections to the host.
-func (l lab) unmanaged(name, reason string) (execs func() int) {
+// waitUntilUnmanaged waits until the operator stops managing a host, and returns a counter of the connections to the host.
+func (l lab) waitUntilUnmanaged(name, reason string) (execs func() int) {
 	l.Helper()
 	machine := l.MachineHost(name).Machine()
-	l.instanceBecomes(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
+	l.waitForInstance(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged && i.Status.Summary == reason
 	})
 	return func() int { return machine.Journal().Count(fake.KindConnection) }
@@ -154,15 +154,15 @@ func (l lab) unmanaged(name, reason string) (execs func() int) {
 //
 func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.ready("windows", 1)[0]
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name).Name
 	l.changeMachine(name, func(m *machine) {
 		m.Spec.LifecycleHooks.PreDrain = []machinev1.LifecycleHook{{Name: "test", Owner: "test"}}
 	})
-	l.scale("windows", 0)
-	connections := l.unmanaged(name, v1alpha1.ReasonMachineDeleting)
+	l.scaleMachineSet("windows", 0)
+	connections := l.waitUntilUnmanaged(name, v1alpha1.ReasonMachineDeleting)
 	before := connections()
 	if n := l.nodeOf(name); n.Spec.Unschedulable {
 		t.Error("its node was cordoned, before the Machine API does")
@@ -177,9 +177,9 @@ func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
 //
 func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.ready("windows", 1)[0]
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitUntilReady("windows", 1)[0]
 	uid := l.nodeOf(name).UID
 	for what, change := range map[string]struct{ ignore, restore func(*machine) }{
 		"by the label that says so": {
@@ -194,12 +194,12 @@ func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			l := lab{t, l.Rig}
 			l.changeMachine(name, change.ignore)
-			l.unmanaged(name, v1alpha1.ReasonMachineIgnored)
+			l.waitUntilUnmanaged(name, v1alpha1.ReasonMachineIgnored)
 			if n := l.nodeOf(name); n.UID != uid {
 				t.Error("its node was made anew")
 			}
 			l.changeMachine(name, change.restore)
-			l.instanceBecomes(name, "to be Ready again", rig.IsReady)
+			l.waitForInstance(name, "to be Ready again", rig.IsReady)
 		})
 	}
 }
@@ -207,18 +207,18 @@ func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 //
 func TestANewImageComesWithNewMachines(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{Image: "ami-windows-2019"})
-	first := l.ready("windows", 1)[0]
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{Image: "ami-windows-2019"})
+	first := l.waitUntilReady("windows", 1)[0]
 	if build := l.nodeOf(first).Labels[corev1.LabelWindowsBuild]; build != "10.0.17763" {
 		t.Fatalf("the first node has build %s", build)
 	}
 	set := &machinev1.MachineSet{}
-	l.must(l.Client.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows"}, set))
+	l.requireNoError(l.Client.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows"}, set))
 	before := set.DeepCopy()
 	value := set.Spec.Template.Spec.ProviderSpec.Value
 	value.Raw = bytes.Replace(value.Raw, []byte("ami-windows-2019"), []byte("ami-windows-2022"), 1)
-	l.must(l.Client.Patch(t.Context(), set, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(t.Context(), set, client.MergeFrom(before)))
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "the new template to be known", &machinev1.MachineSet{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -228,9 +228,9 @@ func TestANewImageComesWithNewMachines(t *testing.T) {
 			})
 	})
 	node := l.nodeOf(first).Name
-	l.must(l.DeleteMachine(t.Context(), first))
+	l.requireNoError(l.DeleteMachine(t.Context(), first))
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, first, node) })
-	if build := l.nodeOf(l.ready("windows", 1)[0]).Labels[corev1.LabelWindowsBuild]; build != "10.0.20348" {
+	if build := l.nodeOf(l.waitUntilReady("windows", 1)[0]).Labels[corev1.LabelWindowsBuild]; build != "10.0.20348" {
 		t.Errorf("the new node has build %s", build)
 	}
 }

@@ -20,24 +20,24 @@ func TestHostsInADomainOnVSphere(t *testing.T) {
 		{Name: "winhost-1", Domain: domain}, {Name: "winhost-2"}, {Name: "winhost-3", Domain: "CORP.Example.com"},
 		{Name: "winhost-4", Domain: strings.Repeat("a", 50) + ".example.com"},
 	}})
-	legacy, err := l.SeedOlderHost(t.Context(), l.Host("winhost-3"),
-		rig.OlderOptions{Kind: rig.OlderContainerd, NodeName: "winhost-3." + domain})
-	l.must(err)
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
-	l.machineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
+	legacy, err := l.SeedLegacyHost(t.Context(), l.Host("winhost-3"),
+		rig.LegacyOptions{Kind: rig.LegacyContainerd, NodeName: "winhost-3." + domain})
+	l.requireNoError(err)
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.createMachineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx, "winhost-1", "winhost-2", "winhost-3") })
 
 	for host, name := range map[string]string{"winhost-1": "winhost-1." + domain, "winhost-2": "winhost-2",
 		"winhost-3": legacy.Name} {
 		instance, err := l.Instance(t.Context(), host)
-		l.must(err)
+		l.requireNoError(err)
 		if ref := instance.Status.NodeRef; ref == nil || ref.Name != name {
 			t.Errorf("%s is Node %+v, want %s", host, ref, name)
 			continue
 		}
 		node := &corev1.Node{}
-		l.must(l.Client.Get(t.Context(), client.ObjectKey{Name: name}, node))
+		l.requireNoError(l.Client.Get(t.Context(), client.ObjectKey{Name: name}, node))
 		if node.Spec.ProviderID == "" && node.Name != legacy.Name || node.Labels[corev1.LabelHostname] != name {
 			t.Errorf("Node %s has provider ID %q, labels %v", name, node.Spec.ProviderID, node.Labels)
 		}
@@ -53,17 +53,17 @@ func TestHostsInADomainOnVSphere(t *testing.T) {
 				})
 		})
 		instance, err := l.Instance(t.Context(), "winhost-4")
-		l.must(err)
+		l.requireNoError(err)
 		if explained := rig.Explain(instance); !strings.Contains(explained, "63 characters") || instance.Status.NodeRef != nil {
 			t.Errorf("it says %s", explained)
 		}
 	})
 	t.Run("the node of a Machine has the Machine's name and the domain, and the Machine refers to it", func(t *testing.T) {
-		name := l.ready("winworker", 1)[0]
+		name := l.waitUntilReady("winworker", 1)[0]
 		if node := l.nodeOf(name); node.Name != name+"."+domain || node.Spec.ProviderID == "" {
 			t.Errorf("Node %s has provider ID %q", node.Name, node.Spec.ProviderID)
 		}
-		l.instanceBecomes(name, "to have the host's name and domain", func(i *v1alpha1.WindowsInstance) bool {
+		l.waitForInstance(name, "to have the host's name and domain", func(i *v1alpha1.WindowsInstance) bool {
 			return i != nil && i.Status.Host != nil && i.Status.Host.Domain == domain && strings.EqualFold(i.Status.Host.Name, name)
 		})
 	})

@@ -14,11 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// kubectl returns the drain helper of `kubectl drain --ignore-daemonsets --delete-emptydir-data`.
-func (l lab) kubectl(ctx context.Context) *drain.Helper {
+// newDrainHelper returns the drain helper of `kubectl drain --ignore-daemonsets --delete-emptydir-data`.
+func (l lab) newDrainHelper(ctx context.Context) *drain.Helper {
 	l.Helper()
 	clients, err := kubernetes.NewForConfig(l.Config)
-	l.must(err)
+	l.requireNoError(err)
 	return &drain.Helper{
 		Ctx: ctx, Client: clients, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
 		Out: io.Discard, ErrOut: os.Stderr,
@@ -28,30 +28,30 @@ func (l lab) kubectl(ctx context.Context) *drain.Helper {
 // cordonByHand cordons the node of a Machine as `kubectl cordon` does.
 func (l lab) cordonByHand(name string) {
 	l.Helper()
-	l.must(drain.RunCordonOrUncordon(l.kubectl(l.Context()), l.nodeOf(name), true))
+	l.requireNoError(drain.RunCordonOrUncordon(l.newDrainHelper(l.Context()), l.nodeOf(name), true))
 }
 
 // drainByHand drains the node of a Machine as `kubectl drain` does.
 func (l lab) drainByHand(w *rigtest.Workload, name string) {
 	l.Helper()
 	node := l.nodeOf(name)
-	if len(w.On(l.T, node.Name)) == 0 {
+	if len(w.PodsOnNode(l.T, node.Name)) == 0 {
 		l.Fatalf("node %s has no pods: this test shows nothing", node.Name)
 	}
 	l.inTime(func(ctx context.Context) error {
-		helper := l.kubectl(ctx)
+		helper := l.newDrainHelper(ctx)
 		if err := drain.RunCordonOrUncordon(helper, node, true); err != nil {
 			return err
 		}
 		return drain.RunNodeDrain(helper, node.Name)
 	})
-	if left := w.On(l.T, node.Name); len(left) > 0 {
+	if left := w.PodsOnNode(l.T, node.Name); len(left) > 0 {
 		l.Errorf("drained, the node has %d pods", len(left))
 	}
 }
 
-// isCordoned checks that the node of a Machine is unschedulable and not marked as cordoned by the operator.
-func (l lab) isCordoned(name string) {
+// checkCordoned checks that the node of a Machine is unschedulable and not marked as cordoned by the operator.
+func (l lab) checkCordoned(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
 	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || !node.Spec.Unschedulable {
@@ -64,7 +64,7 @@ func (l lab) isCordoned(name string) {
 func (l lab) machineOf(node string) string {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
-	l.must(err)
+	l.requireNoError(err)
 	for _, m := range machines {
 		if m.Status.NodeRef != nil && m.Status.NodeRef.Name == node {
 			return m.Name
@@ -74,5 +74,5 @@ func (l lab) machineOf(node string) string {
 	return ""
 }
 
-// connections returns the number of connections to a host.
-func connections(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }
+// connectionCount returns the number of connections to a host.
+func connectionCount(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }

@@ -21,28 +21,28 @@ import (
 // machine before the pods are gone. After failureDeadline, other MachineSets are no longer blocked, while the
 // affected MachineSet waits. All replacements continue once the budget allows it. R-161
 func TestAReplacementThatPodsHoldUp(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Cluster: besides(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
-	l.operate()
-	l.machineSet("windows-a", 2, rig.MachineSetOptions{})
-	l.machineSet("windows-b", 1, rig.MachineSetOptions{})
-	a, b := l.ready("windows-a", 2), l.ready("windows-b", 1)[0]
+	l := start(t, "AWS", rig.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l.startOperator()
+	l.createMachineSet("windows-a", 2, rig.MachineSetOptions{})
+	l.createMachineSet("windows-b", 1, rig.MachineSetOptions{})
+	a, b := l.waitUntilReady("windows-a", 2), l.waitUntilReady("windows-b", 1)[0]
 	held, next := a[0], a[1]
 	node, nodeOfB := l.nodeOf(held), l.nodeOf(b).Name
 	w := rigtest.Deploy(t, l.Rig, 2, map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}, "100%")
 	makeRoom := l.InjectVM(rig.VMFault{Machine: "windows-a-*",
-		CreateFails: errors.New("VcpuLimitExceeded: the quota is used up")})
+		CreateError: errors.New("VcpuLimitExceeded: the quota is used up")})
 	defer makeRoom()
 
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
-	l.must(l.RotateKey(t.Context(), false))
+	l.requireNoError(l.RotateKey(t.Context(), false))
 	for _, name := range []string{held, next, b} {
-		l.instanceBecomes(name, "to be refused by its host", func(i *v1alpha1.WindowsInstance) bool {
+		l.waitForInstance(name, "to be refused by its host", func(i *v1alpha1.WindowsInstance) bool {
 			return slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool {
 				return c.Reason == "AuthenticationFailed"
 			})
 		})
 	}
-	trail, others := l.trail(), l.machineUIDs([]string{next})
+	trail, others := l.openTrail(), l.machineUIDs([]string{next})
 	// The Machine with the blocked pods comes first: the other Machines may not be replaced before.
 	l.pauseInstance(next, true)
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
@@ -57,17 +57,17 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Pools = nil })
 	l.pauseInstance(next, false)
 
-	l.event("another MachineSet waits for it", "ReplacementPending", b,
+	l.waitForEvent("another MachineSet waits for it", "ReplacementPending", b,
 		node.Name+" (MachineSet/windows-a) is being replaced")
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.FailureDeadline = &metav1.Duration{Duration: time.Minute}
 	})
-	l.event("after failureDeadline it has failed, and why", "DisruptionFailed", v1alpha1.DisruptionPolicyName,
+	l.waitForEvent("after failureDeadline it has failed, and why", "DisruptionFailed", v1alpha1.DisruptionPolicyName,
 		"Machine "+held+" is still being deleted", w.Namespace+"/web-", "disruption budget")
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, b, nodeOfB) })
-	l.ready("windows-b", 1)
-	l.event("its own MachineSet waits", "ReplacementPending", next, "Machine "+held+" is still being deleted")
-	if trail.refusedEvictions(w.Namespace) == 0 || len(w.On(t, node.Name)) != 2 || l.nodeOf(held).UID != node.UID {
+	l.waitUntilReady("windows-b", 1)
+	l.waitForEvent("its own MachineSet waits", "ReplacementPending", next, "Machine "+held+" is still being deleted")
+	if trail.refusedEvictions(w.Namespace) == 0 || len(w.PodsOnNode(t, node.Name)) != 2 || l.nodeOf(held).UID != node.UID {
 		t.Error("the pods, or their node, are gone")
 	}
 	if now := l.machineUIDs([]string{next}); !slices.Equal(now, others) {
@@ -77,12 +77,12 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	w.SetBudget(t, "0")
 	makeRoom()
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, held, node.Name) })
-	l.nodesHaveKey(3)
-	if left := l.ready("windows-a", 2); slices.Contains(left, next) {
+	l.waitForKeyHash(3)
+	if left := l.waitUntilReady("windows-a", 2); slices.Contains(left, next) {
 		t.Errorf("Machine %s was not replaced", next)
 	}
 	for _, name := range []string{held, next, b} {
-		if n := trail.deleted(name); n != 1 {
+		if n := trail.deletionCount(name); n != 1 {
 			t.Errorf("the operator has deleted Machine %s %d times", name, n)
 		}
 	}
@@ -92,14 +92,14 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 func (l lab) pauseInstance(machine string, paused bool) {
 	l.Helper()
 	instance, err := l.MachineInstance(l.Context(), machine)
-	l.must(err)
+	l.requireNoError(err)
 	after := instance.DeepCopy()
 	after.Spec.Paused = paused
-	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(instance)))
+	l.requireNoError(l.Client.Patch(l.Context(), after, client.MergeFrom(instance)))
 }
 
-// event waits for an operator event about the named object with all the parts in the message.
-func (l lab) event(what, reason, about string, parts ...string) {
+// waitForEvent waits for an operator event about the named object with all the parts in the message.
+func (l lab) waitForEvent(what, reason, about string, parts ...string) {
 	l.Helper()
 	told := func(e corev1.Event) bool {
 		silent := func(part string) bool { return !strings.Contains(e.Message, part) }
@@ -122,10 +122,10 @@ func (l lab) event(what, reason, about string, parts ...string) {
 	})
 }
 
-// deleted returns the number of times that the operator has deleted a Machine.
-func (a *trail) deleted(machine string) (n int) {
+// deletionCount returns the number of times that the operator has deleted a Machine.
+func (a *trail) deletionCount(machine string) (n int) {
 	a.Helper()
-	for _, e := range a.writes() {
+	for _, e := range a.writeRequests() {
 		if e.Verb == "delete" && e.Resource() == "machines" && e.Object.Name == machine && e.Response.Code == 200 {
 			n++
 		}

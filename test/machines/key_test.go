@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// nodesHaveKey waits until all Windows nodes have the hash of the current key.
-func (l lab) nodesHaveKey(count int) {
+// waitForKeyHash waits until all Windows nodes have the hash of the current key.
+func (l lab) waitForKeyHash(count int) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "all Windows nodes to have the new key", &corev1.Node{},
@@ -43,10 +43,10 @@ func (l lab) followMachines() func(before []string) (away, going int) {
 	l.Helper()
 	var list machinev1.MachineList
 	windows := client.MatchingLabels{"machine.openshift.io/os-id": "Windows", "machine.openshift.io/cluster-api-machine-role": "worker"}
-	l.must(l.Client.List(l.Context(), &list, windows))
+	l.requireNoError(l.Client.List(l.Context(), &list, windows))
 	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
 	watching, err := l.Client.Watch(l.Context(), &machinev1.MachineList{}, since, windows)
-	l.must(err)
+	l.requireNoError(err)
 	l.Cleanup(watching.Stop)
 	machines := map[string]machine{}
 	for _, m := range list.Items {
@@ -98,24 +98,24 @@ func countMachines(machines map[string]machine, before []string) (away, going, o
 //
 func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 	l := start(t, "AWS", rig.Options{LinuxNodes: 2})
-	unchanged := rigtest.OtherMachines(t, l.Rig)
-	l.operate()
-	l.machineSet("windows-a", 2, rig.MachineSetOptions{})
-	l.machineSet("windows-b", 1, rig.MachineSetOptions{})
-	before := append(l.ready("windows-a", 2), l.ready("windows-b", 1)...)
+	unchanged := rigtest.ForeignMachines(t, l.Rig)
+	l.startOperator()
+	l.createMachineSet("windows-a", 2, rig.MachineSetOptions{})
+	l.createMachineSet("windows-b", 1, rig.MachineSetOptions{})
+	before := append(l.waitUntilReady("windows-a", 2), l.waitUntilReady("windows-b", 1)...)
 
 	away := l.followMachines()
-	l.must(l.RotateKey(t.Context(), false))
+	l.requireNoError(l.RotateKey(t.Context(), false))
 	// A deleted Machine and its replacement are out of service at the same time.
 	if most, going := away(before); most > 2 || going > 1 {
 		t.Errorf("%d Machines were away at once, and %d were being deleted", most, going)
 	}
-	l.ready("windows-a", 2)
-	l.ready("windows-b", 1)
-	l.nodesHaveKey(3)
+	l.waitUntilReady("windows-a", 2)
+	l.waitUntilReady("windows-b", 1)
+	l.waitForKeyHash(3)
 	unchanged(t)
 	var nodes corev1.NodeList
-	l.must(l.Client.List(t.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}))
+	l.requireNoError(l.Client.List(t.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}))
 	for _, node := range nodes.Items {
 		if _, ok := node.Annotations["windowsmachineconfig.openshift.io/pub-key-hash"]; ok {
 			t.Errorf("Linux node %s has the annotation", node.Name)
@@ -126,15 +126,15 @@ func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 //
 func TestANewKeyGoesInPlaceWhereTheOldOneIsKept(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(1)})
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
-	l.machineSet("windows", 2, rig.MachineSetOptions{})
-	before := l.ready("windows", 2)
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	before := l.waitUntilReady("windows", 2)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 
-	l.must(l.RotateKey(t.Context(), true))
-	l.nodesHaveKey(3)
-	if after := l.ready("windows", 2); !slices.Equal(after, before) {
+	l.requireNoError(l.RotateKey(t.Context(), true))
+	l.waitForKeyHash(3)
+	if after := l.waitUntilReady("windows", 2); !slices.Equal(after, before) {
 		t.Errorf("Machines are %v, before %v", after, before)
 	}
 }
@@ -142,12 +142,12 @@ func TestANewKeyGoesInPlaceWhereTheOldOneIsKept(t *testing.T) {
 //
 func TestABringYourOwnHostTakesTheNewKeyWhenItKnowsIt(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(1)})
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 	host := l.Hosts()[0]
 
-	l.must(l.RotateKey(t.Context(), false))
+	l.requireNoError(l.RotateKey(t.Context(), false))
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForInstance(ctx, host, "to say that its key is not up to date, and be Ready",
 			func(i *v1alpha1.WindowsInstance) bool {
@@ -155,7 +155,7 @@ func TestABringYourOwnHostTakesTheNewKeyWhenItKnowsIt(t *testing.T) {
 					meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
 			})
 	})
-	l.must(host.AuthorizeKey(host.Options.Username, l.PublicKey()))
-	l.nodesHaveKey(1)
+	l.requireNoError(host.AuthorizeKey(host.Options.Username, l.PublicKey()))
+	l.waitForKeyHash(1)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 }

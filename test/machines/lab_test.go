@@ -58,16 +58,16 @@ type lab struct {
 	*rig.Rig
 }
 
-// besides runs a test in parallel with other callers and returns a control plane that the test owns until its end.
+// parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its end.
 // Tests that create a clock call besides first, because the call may wait.
-func besides(t *testing.T, platform string) *cluster.Cluster {
+func parallelCluster(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
-	return alone(t, platform)
+	return exclusiveCluster(t, platform)
 }
 
-// alone is like besides, for a test that must not run in parallel with others.
-func alone(t *testing.T, platform string) *cluster.Cluster {
+// exclusiveCluster is like besides, for a test that must not run in parallel with others.
+func exclusiveCluster(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
 	taken := <-controlPlanes[platform]
 	t.Cleanup(func() { controlPlanes[platform] <- taken })
@@ -79,7 +79,7 @@ func alone(t *testing.T, platform string) *cluster.Cluster {
 func start(t *testing.T, platform string, options rig.Options) lab {
 	t.Helper()
 	if options.Cluster == nil {
-		options.Cluster = besides(t, platform)
+		options.Cluster = parallelCluster(t, platform)
 	}
 	options.MachineAPI = platform != "None"
 	if options.PayloadDir == "" {
@@ -90,8 +90,8 @@ func start(t *testing.T, platform string, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// must ends the test when a step outside the subject of the test fails.
-func (l lab) must(err error) {
+// requireNoError ends the test when a step outside the subject of the test fails.
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
@@ -101,31 +101,31 @@ func (l lab) must(err error) {
 // inTime runs a wait with a time limit.
 func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
 	defer cancel()
-	l.must(wait(ctx))
+	l.requireNoError(wait(ctx))
 }
 
-func (l lab) operate() *rig.Operator {
+func (l lab) startOperator() *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
-	l.must(err)
+	l.requireNoError(err)
 	return o
 }
 
-func (l lab) machineSet(name string, replicas int32, options rig.MachineSetOptions) {
+func (l lab) createMachineSet(name string, replicas int32, options rig.MachineSetOptions) {
 	l.Helper()
-	l.must(l.CreateMachineSet(l.Context(), name, replicas, options))
+	l.requireNoError(l.CreateMachineSet(l.Context(), name, replicas, options))
 }
 
-// scale changes the replicas of a MachineSet.
-func (l lab) scale(set string, replicas int32) {
+// scaleMachineSet changes the replicas of a MachineSet.
+func (l lab) scaleMachineSet(set string, replicas int32) {
 	l.Helper()
-	l.must(l.Scale(l.Context(), set, replicas))
+	l.requireNoError(l.Scale(l.Context(), set, replicas))
 }
 
-// ready waits until a MachineSet has the given number of Ready nodes, and returns the names of the Machines.
-func (l lab) ready(set string, replicas int) (names []string) {
+// waitUntilReady waits until a MachineSet has the given number of Ready nodes, and returns the names of the Machines.
+func (l lab) waitUntilReady(set string, replicas int) (names []string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) (err error) {
 		names, err = l.WaitMachinesReady(ctx, set, replicas)
@@ -134,8 +134,8 @@ func (l lab) ready(set string, replicas int) (names []string) {
 	return names
 }
 
-// only returns the name of a MachineSet's only Machine, once it exists.
-func (l lab) only(set string) (name string) {
+// waitForOnlyMachine returns the name of a MachineSet's only Machine, once it exists.
+func (l lab) waitForOnlyMachine(set string) (name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForMachines(ctx, set, "to be one", func(machines []machine) bool {
@@ -148,8 +148,8 @@ func (l lab) only(set string) (name string) {
 	return name
 }
 
-// instanceBecomes waits until the instance of a Machine meets the condition, and returns the instance.
-func (l lab) instanceBecomes(machine, what string,
+// waitForInstance waits until the instance of a Machine meets the condition, and returns the instance.
+func (l lab) waitForInstance(machine, what string,
 	condition func(*v1alpha1.WindowsInstance) bool) (found *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -165,17 +165,17 @@ func (l lab) instanceBecomes(machine, what string,
 func (l lab) nodeOf(name string) *corev1.Node {
 	l.Helper()
 	m, err := l.Machine(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	if m == nil || m.Status.NodeRef == nil {
 		l.Fatalf("Machine %s refers to no node", name)
 	}
 	node := &corev1.Node{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, node))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, node))
 	return node
 }
 
-// secretBecomes waits until a Secret exists and meets the condition.
-func (l lab) secretBecomes(key client.ObjectKey, what string, condition func(*corev1.Secret) bool) {
+// waitForSecret waits until a Secret exists and meets the condition.
+func (l lab) waitForSecret(key client.ObjectKey, what string, condition func(*corev1.Secret) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "Secret "+key.Name+" "+what, &corev1.Secret{},

@@ -12,61 +12,61 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// aCloud has typical times of a new virtual machine with Windows Server in a distant cloud. Port 22 is open for the
+// typicalCloud has typical times of a new virtual machine with Windows Server in a distant cloud. Port 22 is open for the
 // last of three minutes of user data. The SSH server takes ten seconds of two minutes of restart.
-var aCloud = rig.VMOptions{
+var typicalCloud = rig.VMOptions{
 	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
 	SSHDelay: 10 * time.Second,
 }
 
 const (
-	opensEarly     = time.Minute
-	roundTrip      = 50 * time.Millisecond
-	bytesPerSecond = 100e6 / 8
+	keyRefusalDuration = time.Minute
+	roundTrip          = 50 * time.Millisecond
+	bytesPerSecond     = 100e6 / 8
 )
 
 // Time limits that a user may expect, and limits for the operator's share beyond the time of Windows and the
 // network.
 const (
-	joinLimit = 10 * time.Minute
-	// ownLimit is the maximum for the operator's complete share.
-	ownLimit = 28 * time.Second
+	maxJoinDuration = 10 * time.Minute
+	// maxOperatorDuration is the maximum for the operator's complete share.
+	maxOperatorDuration = 28 * time.Second
 	// While user data runs, the operator checks every 15 s, as reported in the status. A check takes a second.
-	noticedLimit = 16 * time.Second
+	maxNoticeDelay = 16 * time.Second
 	// While a host restarts, TCP retries after at most 4 s, and the operator retries 2 s after a timeout.
-	returnedLimit = 6 * time.Second
+	maxReturnDelay = 6 * time.Second
 	// The sum of 60 round trips, 0.5 s until the kubelet checks for its network, 2 s until the operator checks the
 	// kubelet's report, and 1 s for the rounding in the API.
-	betweenLimit = 60*roundTrip + 3500*time.Millisecond
+	maxBetweenDuration = 60*roundTrip + 3500*time.Millisecond
 )
 
 // Time is virtual: it passes for host, network and operator, independent of the speed of this machine. R-038
 func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(t *testing.T) {
 	clock := virtualtime.New(time.Now())
 	l := start(t, "AWS", rig.Options{
-		Cluster: alone(t, "AWS"), VirtualTime: clock, VM: aCloud, PayloadDir: allFiles.Directory(t),
+		Cluster: exclusiveCluster(t, "AWS"), VirtualTime: clock, VM: typicalCloud, PayloadDir: allFiles.Directory(t),
 		Link: winhost.NewLink(clock, winhost.LinkProperties{RoundTrip: roundTrip, BytesPerSecond: bytesPerSecond}),
 	})
-	l.InjectVM(rig.VMFault{Machine: "*", RefusesKey: opensEarly, RefusesOnceMore: true})
+	l.InjectVM(rig.VMFault{Machine: "*", KeyRefusalDuration: keyRefusalDuration, RefusesOnceMore: true})
 	_, err := l.RunOperator(func(c *operator.Config) { c.Dial = winhost.Dropping(clock, c.Dial) })
-	l.must(err)
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	l.requireNoError(err)
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
 	// On a busy machine, virtual time passes slowly.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*rigtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*rigtest.WaitTimeout)
 	defer cancel()
 	names, err := l.WaitMachinesReady(ctx, "windows", 1)
-	l.must(err)
+	l.requireNoError(err)
 	arrival, err := l.ArrivalOf(ctx, names[0])
-	l.must(err)
+	l.requireNoError(err)
 	t.Logf("after %s: %+v", arrival.Total(), arrival)
-	if total := arrival.Total(); total > joinLimit || total < aCloud.FeatureDuration+aCloud.RebootDuration {
+	if total := arrival.Total(); total > maxJoinDuration || total < typicalCloud.FeatureDuration+typicalCloud.RebootDuration {
 		t.Errorf("it was a node after %s", total)
 	}
 	for what, c := range map[string]struct{ took, limit time.Duration }{
-		"of the operator's own":                                  {arrival.Own(), ownLimit},
-		"until the operator noticed that the key is accepted":    {arrival.Noticed, noticedLimit},
-		"until the operator noticed that the host has restarted": {arrival.Returned, returnedLimit},
-		"between the operator's steps":                           {arrival.Between, betweenLimit},
+		"of the operator's own":                                  {arrival.Own(), maxOperatorDuration},
+		"until the operator noticed that the key is accepted":    {arrival.Noticed, maxNoticeDelay},
+		"until the operator noticed that the host has restarted": {arrival.Returned, maxReturnDelay},
+		"between the operator's steps":                           {arrival.Between, maxBetweenDuration},
 	} {
 		if c.took > c.limit || c.took <= 0 {
 			t.Errorf("%s passed %s, and %s may", c.took, what, c.limit)

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// isScraped waits until Prometheus discovers the exporter of a node, or no longer discovers it.
-func (l lab) isScraped(node string, want bool) {
+// waitForScraped waits until Prometheus discovers the exporter of a node, or no longer discovers it.
+func (l lab) waitForScraped(node string, want bool) {
 	l.Helper()
 	here := func(e discoveryv1.Endpoint) bool { return *e.NodeName == node }
 	l.inTime(func(ctx context.Context) error {
@@ -37,27 +37,27 @@ func (l lab) isScraped(node string, want bool) {
 //
 func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	l.operate()
-	l.machineSet("windows", 2, rig.MachineSetOptions{})
-	names := l.ready("windows", 2)
+	l.startOperator()
+	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	names := l.waitUntilReady("windows", 2)
 	var nodes []string
 	for _, name := range names {
 		nodes = append(nodes, l.nodeOf(name).Name)
-		l.isScraped(l.nodeOf(name).Name, true)
+		l.waitForScraped(l.nodeOf(name).Name, true)
 	}
 	l.changeMachine(names[0], func(m *machine) {
 		m.Spec.LifecycleHooks.PreDrain = []machinev1.LifecycleHook{{Name: "test", Owner: "test"}}
 	})
-	l.must(l.DeleteMachine(t.Context(), names[0]))
-	l.isScraped(nodes[0], false)
-	if node := l.nodeOf(names[0]); !nodeidentity.Ready(node) {
+	l.requireNoError(l.DeleteMachine(t.Context(), names[0]))
+	l.waitForScraped(nodes[0], false)
+	if node := l.nodeOf(names[0]); !nodeidentity.IsReady(node) {
 		t.Error("its node was not Ready any more, before its address was taken away")
 	}
-	l.isScraped(nodes[1], true)
+	l.waitForScraped(nodes[1], true)
 	l.changeMachine(names[0], func(m *machine) { m.Spec.LifecycleHooks.PreDrain = nil })
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, names[0], nodes[0]) })
-	for _, name := range l.ready("windows", 2) { // includes a new Machine
-		l.isScraped(l.nodeOf(name).Name, true)
+	for _, name := range l.waitUntilReady("windows", 2) { // includes a new Machine
+		l.waitForScraped(l.nodeOf(name).Name, true)
 	}
 }
 
@@ -65,20 +65,20 @@ func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	recorded := l.recordScrapes()
-	o := l.operate()
-	l.machineSet("windows", 2, rig.MachineSetOptions{})
-	first := l.ready("windows", 2)
+	o := l.startOperator()
+	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	first := l.waitUntilReady("windows", 2)
 	for _, name := range first {
-		l.isScraped(l.nodeOf(name).Name, true)
+		l.waitForScraped(l.nodeOf(name).Name, true)
 	}
-	l.must(o.Stop())
-	o = l.operate() // a restart
-	l.ready("windows", 2)
-	l.must(o.Stop())
+	l.requireNoError(o.Stop())
+	o = l.startOperator() // a restart
+	l.waitUntilReady("windows", 2)
+	l.requireNoError(o.Stop())
 	_, err := l.RunOperator(func(c *operator.Config) { c.Version = "1.1.0-lab" })
-	l.must(err)
-	for _, name := range l.ready("windows", 2) {
-		l.instanceBecomes(name, "to be upgraded", func(i *v1alpha1.WindowsInstance) bool { return i.Status.Version == "1.1.0-lab" })
+	l.requireNoError(err)
+	for _, name := range l.waitUntilReady("windows", 2) {
+		l.waitForInstance(name, "to be upgraded", func(i *v1alpha1.WindowsInstance) bool { return i.Status.Version == "1.1.0-lab" })
 	}
 	for _, name := range first {
 		node := l.nodeOf(name).Name
@@ -86,23 +86,23 @@ func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *
 		l.changeMachine(name, func(m *machine) {
 			m.Spec.LifecycleHooks.PreTerminate = []machinev1.LifecycleHook{{Name: "shuts-down", Owner: "test"}}
 		})
-		l.must(l.DeleteMachine(t.Context(), name))
-		l.isScraped(node, false)
+		l.requireNoError(l.DeleteMachine(t.Context(), name))
+		l.waitForScraped(node, false)
 		l.changeMachine(name, func(m *machine) { m.Spec.LifecycleHooks.PreTerminate = nil })
 		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
-		for _, other := range l.ready("windows", 2) {
-			l.isScraped(l.nodeOf(other).Name, true)
+		for _, other := range l.waitUntilReady("windows", 2) {
+			l.waitForScraped(l.nodeOf(other).Name, true)
 		}
 	}
 	var nodes []string
-	for _, name := range l.ready("windows", 2) {
+	for _, name := range l.waitUntilReady("windows", 2) {
 		if slices.Contains(first, name) {
 			t.Errorf("Machine %s was not replaced", name)
 		}
 		nodes = append(nodes, l.nodeOf(name).Name)
 	}
 	slices.Sort(nodes)
-	history := recorded.has(l, "the last list to be seen", func(history []change) bool {
+	history := recorded.waitForChanges(l, "the last list to be seen", func(history []change) bool {
 		now := map[string][]string{}
 		for _, c := range history {
 			if c.slice {

@@ -37,7 +37,7 @@ var (
 
 func (b build) String() string { return b.version + "." + strconv.Itoa(b.revision) }
 
-func (b build) host() rig.HostOptions {
+func (b build) hostOptions() rig.HostOptions {
 	system := fake.WindowsServer2022()
 	system.Product, system.Version, system.Revision = b.product, b.version, b.revision
 	return rig.HostOptions{Name: b.name, System: &system}
@@ -49,30 +49,30 @@ func (b build) host() rig.HostOptions {
 func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	// R-178
 	t.Run("AWS", func(t *testing.T) {
-		takes(t, start(t, "AWS", ofAllBuilds()), "AWS", server2019, server2019Old, server2022, server2025)
+		checkSupportedBuilds(t, start(t, "AWS", optionsForAllBuilds()), "AWS", server2019, server2019Old, server2022, server2025)
 	})
 	// R-179
 	t.Run("Azure", func(t *testing.T) {
-		takes(t, start(t, "Azure", ofAllBuilds()), "Azure", server2019, server2019Old, server2022, server2025)
+		checkSupportedBuilds(t, start(t, "Azure", optionsForAllBuilds()), "Azure", server2019, server2019Old, server2022, server2025)
 	})
 	// R-180
 	t.Run("vSphere", func(t *testing.T) {
-		takes(t, start(t, "VSphere", ofAllBuilds()), "VSphere", server2022, server2025)
+		checkSupportedBuilds(t, start(t, "VSphere", optionsForAllBuilds()), "VSphere", server2022, server2025)
 	})
 	// R-181
 	t.Run("GCP", func(t *testing.T) {
-		takes(t, start(t, "GCP", ofAllBuilds()), "GCP", server2022, server2025)
+		checkSupportedBuilds(t, start(t, "GCP", optionsForAllBuilds()), "GCP", server2022, server2025)
 	})
 	// R-182
 	t.Run("no platform", func(t *testing.T) {
-		takes(t, start(t, "None", ofAllBuilds()), "None", server2019, server2019Old, server2022, server2025)
+		checkSupportedBuilds(t, start(t, "None", optionsForAllBuilds()), "None", server2019, server2019Old, server2022, server2025)
 	})
 	// R-182
 	t.Run("bare metal", func(t *testing.T) {
-		options := ofAllBuilds()
-		options.Cluster = besides(t, "None")
-		callItBareMetal(t, options.Cluster)
-		takes(t, start(t, "None", options), "BareMetal", server2019, server2019Old, server2022, server2025)
+		options := optionsForAllBuilds()
+		options.Cluster = parallelCluster(t, "None")
+		setBareMetal(t, options.Cluster)
+		checkSupportedBuilds(t, start(t, "None", options), "BareMetal", server2019, server2019Old, server2022, server2025)
 	})
 }
 
@@ -80,23 +80,23 @@ func allBuilds() []build {
 	return []build{server2016, server2019, server2019Old, server20H2, server2022Old, server2022, server2025}
 }
 
-// ofAllBuilds returns a lab with a host of each build.
-func ofAllBuilds() (options rig.Options) {
+// optionsForAllBuilds returns a lab with a host of each build.
+func optionsForAllBuilds() (options rig.Options) {
 	for _, b := range allBuilds() {
-		options.Hosts = append(options.Hosts, b.host())
+		options.Hosts = append(options.Hosts, b.hostOptions())
 	}
 	return options
 }
 
-// takes checks that the hosts of the accepted builds become nodes, and that all other hosts are refused because of
+// checkSupportedBuilds checks that the hosts of the accepted builds become nodes, and that all other hosts are refused because of
 // their build. In the end, each host must be restored to its original state.
-func takes(t *testing.T, l lab, platform string, accepted ...build) {
+func checkSupportedBuilds(t *testing.T, l lab, platform string, accepted ...build) {
 	before := map[build]fake.Snapshot{}
 	for _, b := range allBuilds() {
 		before[b] = l.Host(b.name).Machine().Snapshot()
 	}
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
 	for _, b := range allBuilds() {
 		if slices.Contains(accepted, b) {
 			l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx, b.name) })
@@ -106,15 +106,15 @@ func takes(t *testing.T, l lab, platform string, accepted ...build) {
 		l.inTime(func(ctx context.Context) error {
 			return l.WaitForInstance(ctx, l.Host(b.name), "to be refused", func(i *v1alpha1.WindowsInstance) bool {
 				found = i
-				return summary(v1alpha1.ReasonWindowsVersionUnsupported)(i)
+				return hasSummary(v1alpha1.ReasonWindowsVersionUnsupported)(i)
 			})
 		})
-		l.saysWhy(found, v1alpha1.ReasonWindowsVersionUnsupported, b.String(), "platform "+platform)
+		l.checkUnsupported(found, v1alpha1.ReasonWindowsVersionUnsupported, b.String(), "platform "+platform)
 		if diff := cmp.Diff(before[b], withoutAgent(l.Host(b.name).Machine().Snapshot())); diff != "" {
 			t.Errorf("host %s was refused, and is not as it was (-before +after):\n%s", b.name, diff)
 		}
 	}
-	l.must(l.DeleteInstances(t.Context()))
+	l.requireNoError(l.DeleteInstances(t.Context()))
 	for _, b := range allBuilds() {
 		l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, b.name) })
 		if diff := cmp.Diff(before[b], l.Host(b.name).Machine().Snapshot()); diff != "" {
@@ -123,13 +123,13 @@ func takes(t *testing.T, l lab, platform string, accepted ...build) {
 	}
 }
 
-// agentFolders lists the agent's upload directory and its directory for inspections.
-var agentFolders = []string{`C:\ProgramData\ssh\wicd`, `C:\k\wicd`}
+// agentDirectories lists the agent's upload directory and its directory for inspections.
+var agentDirectories = []string{`C:\ProgramData\ssh\wicd`, `C:\k\wicd`}
 
 // withoutAgent excludes the agent that has inspected a host, in directories that only the operator uses.
 func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	delete(s.Files, `C:\k`)
-	for _, folder := range agentFolders {
+	for _, folder := range agentDirectories {
 		for path := range s.Files {
 			if path == folder || strings.HasPrefix(path, folder+`\`) {
 				delete(s.Files, path)
@@ -139,9 +139,9 @@ func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	return s
 }
 
-// callItBareMetal sets the platform of a control plane without a platform until the test ends. Bare metal has no
+// setBareMetal sets the platform of a control plane without a platform until the test ends. Bare metal has no
 // other difference.
-func callItBareMetal(t *testing.T, c *cluster.Cluster) {
+func setBareMetal(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	admin, err := client.New(c.Config, client.Options{})
 	if err != nil {

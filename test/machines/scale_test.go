@@ -12,42 +12,42 @@ func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	mend := l.InjectVM(rig.VMFault{Machine: "broken-*", UserDataHangs: true})
 	defer mend()
-	l.operate()
-	l.machineSet("broken", 1, rig.MachineSetOptions{})
-	broken := l.only("broken")
+	l.startOperator()
+	l.createMachineSet("broken", 1, rig.MachineSetOptions{})
+	broken := l.waitForOnlyMachine("broken")
 	for _, zone := range []string{"a", "b", "c"} {
-		l.machineSet("windows-"+zone, 3, rig.MachineSetOptions{})
+		l.createMachineSet("windows-"+zone, 3, rig.MachineSetOptions{})
 	}
 	for _, zone := range []string{"a", "b", "c"} {
-		l.ready("windows-"+zone, 3)
+		l.waitUntilReady("windows-"+zone, 3)
 	}
 	instance, err := l.MachineInstance(t.Context(), broken)
-	l.must(err)
+	l.requireNoError(err)
 	if rig.IsReady(instance) {
 		t.Fatal("the broken one is Ready: this test shows nothing")
 	}
 	mend()
-	l.ready("broken", 1)
+	l.waitUntilReady("broken", 1)
 }
 
 //
 func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	first := l.operate()
-	l.machineSet("windows", 2, rig.MachineSetOptions{})
-	names := l.ready("windows", 2)
-	l.must(first.Stop())
+	first := l.startOperator()
+	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	names := l.waitUntilReady("windows", 2)
+	l.requireNoError(first.Stop())
 	before := map[string]int{}
 	for _, name := range names {
 		before[name] = len(l.MachineHost(name).Machine().Journal().Entries(nil))
 	}
-	l.operate()
+	l.startOperator()
 	// Another Machine shows that the restarted operator has reconciled all Machines.
-	l.machineSet("another", 1, rig.MachineSetOptions{})
-	l.ready("another", 1)
+	l.createMachineSet("another", 1, rig.MachineSetOptions{})
+	l.waitUntilReady("another", 1)
 	for _, name := range names {
 		entries := l.MachineHost(name).Machine().Journal().Entries(nil)[before[name]:]
-		if touched := slices.DeleteFunc(entries, rigtest.OfTheHost); len(touched) > 0 {
+		if touched := slices.DeleteFunc(entries, rigtest.IsHostActivity); len(touched) > 0 {
 			t.Errorf("the operator touched host %s: %+v", name, touched)
 		}
 	}

@@ -107,13 +107,13 @@ func (l lab) recordScrapes() *recording {
 	r := &recording{}
 	follow := func(list client.ObjectList, options ...client.ListOption) {
 		watched, err := l.Client.Watch(l.Context(), list, options...)
-		l.must(err)
+		l.requireNoError(err)
 		ended := make(chan struct{})
 		l.Cleanup(func() { watched.Stop(); <-ended })
 		go func() {
 			defer close(ended)
 			for event := range watched.ResultChan() {
-				r.take(event)
+				r.recordEvent(event)
 			}
 		}()
 	}
@@ -123,7 +123,7 @@ func (l lab) recordScrapes() *recording {
 	return r
 }
 
-func (r *recording) take(event watch.Event) {
+func (r *recording) recordEvent(event watch.Event) {
 	object, ok := event.Object.(client.Object)
 	if !ok {
 		return
@@ -152,8 +152,8 @@ func (r *recording) take(event watch.Event) {
 	r.changes = append(r.changes, taken)
 }
 
-// has waits until the watches have reached the current state of the API server, and returns the history.
-func (r *recording) has(l lab, what string, condition func([]change) bool) (history []change) {
+// waitForChanges waits until the watches have reached the current state of the API server, and returns the history.
+func (r *recording) waitForChanges(l lab, what string, condition func([]change) bool) (history []change) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, what, &corev1.Node{}, func(context.Context, client.Reader) (bool, error) {

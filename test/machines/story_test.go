@@ -30,18 +30,18 @@ var (
 // zero, drained and scaled down, deleted against a budget, and deleted without a drain. R-035, R-037, R-042
 func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
-	trail := l.trail()
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
-	l.machineSet("windows", 0, rig.MachineSetOptions{Labels: poolLabels})
-	l.scale("windows", 3)
-	names := l.ready("windows", 3)
+	trail := l.openTrail()
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.createMachineSet("windows", 0, rig.MachineSetOptions{Labels: poolLabels})
+	l.scaleMachineSet("windows", 3)
+	names := l.waitUntilReady("windows", 3)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 	w := rigtest.Deploy(t, l.Rig, int32(poolPods), poolLabels, "4")
 
 	// R-040
 	t.Run("each Machine has a node with the labels of the Machine, which the operator has given it", func(t *testing.T) {
-		lab{t, l.Rig}.areWorkers(names)
+		lab{t, l.Rig}.checkWorkers(names)
 	})
 	// R-045, R-046
 	t.Run("columns are those that the guides show", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 			"machinesets": `(?m)^NAME +DESIRED +CURRENT +READY +AVAILABLE +AGE +$[\s\S]*^windows +3 +3 +3 +3 +`,
 			"machines":    `(?m)^NAME +PHASE +TYPE +REGION +ZONE +AGE +$[\s\S]*^` + names[0] + ` +Running +`,
 		} {
-			if got := l.table(resource); !regexp.MustCompile(want).MatchString(got) {
+			if got := l.getTable(resource); !regexp.MustCompile(want).MatchString(got) {
 				t.Errorf("kubectl get %s prints\n%s", resource, got)
 			}
 		}
@@ -62,18 +62,18 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 		l.operatorWritesTo(cordoned)
 		l.drainByHand(w, drained)
 		l.scaleDown("windows", drained, "machine.openshift.io/delete-machine", cordoned, last)
-		l.isCordoned(cordoned)
+		l.checkCordoned(cordoned)
 		l.drainByHand(w, cordoned)
 		l.scaleDown("windows", cordoned, "machine.openshift.io/cluster-api-delete-machine", last)
-		w.Runs(t, poolPods)
+		w.AwaitPods(t, poolPods)
 	})
 	held := names[2] // runs all pods
-	l.scale("windows", 3)
-	names = l.ready("windows", 3)
+	l.scaleMachineSet("windows", 3)
+	names = l.waitUntilReady("windows", 3)
 	// R-044, R-160, R-161
 	t.Run("a Machine that is deleted waits for its pods' budget, is left alone, and goes when that allows it", func(t *testing.T) {
 		lab{t, l.Rig}.deletedAgainstABudget(w, held)
-		if left := l.ready("windows", 3); slices.Contains(left, held) {
+		if left := l.waitUntilReady("windows", 3); slices.Contains(left, held) {
 			t.Errorf("Machine %s is there again", held)
 		}
 	})
@@ -81,30 +81,30 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	t.Run("a Machine that is not to be drained goes though the budget forbids it", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		w.SetBudget(t, "100%")
-		name := l.machineOf(w.Runs(t, poolPods)[0].Spec.NodeName)
+		name := l.machineOf(w.AwaitPods(t, poolPods)[0].Spec.NodeName)
 		l.changeMachine(name, func(m *machine) {
 			metav1.SetMetaDataAnnotation(&m.ObjectMeta, "machine.openshift.io/exclude-node-draining", "")
 		})
-		node, asked := l.nodeOf(name).Name, l.trail()
-		l.must(l.DeleteMachine(t.Context(), name))
+		node, asked := l.nodeOf(name).Name, l.openTrail()
+		l.requireNoError(l.DeleteMachine(t.Context(), name))
 		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
 		if n := w.Budget(t).Status.DisruptionsAllowed; n != 0 {
 			t.Errorf("the budget allows %d pods to be away: this test shows nothing", n)
 		}
-		if n := asked.evictions(w.Namespace); n > 0 {
+		if n := asked.evictionCount(w.Namespace); n > 0 {
 			t.Errorf("%d evictions were asked for", n)
 		}
-		l.ready("windows", 3)
+		l.waitUntilReady("windows", 3)
 	})
 	// R-041, R-048, R-050
 	t.Run("no Machine and no MachineSet, and no Linux node, was ever written to", func(t *testing.T) {
 		trail.lab = lab{t, l.Rig}
-		trail.leftAlone(l.linuxNodes()...)
+		trail.checkNoWrites(l.linuxNodes()...)
 	})
 }
 
-// areWorkers checks the labels of the Machines' nodes.
-func (l lab) areWorkers(names []string) {
+// checkWorkers checks the labels of the Machines' nodes.
+func (l lab) checkWorkers(names []string) {
 	l.Helper()
 	for _, name := range names {
 		node := l.nodeOf(name)
@@ -128,7 +128,7 @@ func (l lab) operatorWritesTo(name string) {
 	node := l.nodeOf(name)
 	before := node.DeepCopy()
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
-	l.must(l.Client.Patch(l.Context(), node, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(l.Context(), node, client.MergeFrom(before)))
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "the operator's version to be on node "+node.Name+" again", node,
 			func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -137,7 +137,7 @@ func (l lab) operatorWritesTo(name string) {
 				return now.Annotations[v1alpha1.AnnotationVersion] != "" && now.ResourceVersion != before.ResourceVersion, err
 			})
 	})
-	l.isCordoned(name)
+	l.checkCordoned(name)
 }
 
 // scaleDown marks a Machine with an annotation and scales the MachineSet down by one. The marked Machine must be
@@ -146,9 +146,9 @@ func (l lab) scaleDown(set, marked, annotation string, others ...string) {
 	l.Helper()
 	node, before := l.nodeOf(marked).Name, l.machineUIDs(others)
 	l.changeMachine(marked, func(m *machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotation, "true") })
-	l.scale(set, int32(len(others)))
+	l.scaleMachineSet(set, int32(len(others)))
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, marked, node) })
-	left := l.ready(set, len(others))
+	left := l.waitUntilReady(set, len(others))
 	if after := l.machineUIDs(left); !slices.Equal(before, after) {
 		l.Errorf("scaled down, the set has %v, and is to have %v", left, others)
 	}
@@ -158,7 +158,7 @@ func (l lab) machineUIDs(names []string) (uids []types.UID) {
 	l.Helper()
 	for _, name := range names {
 		m, err := l.Machine(l.Context(), name)
-		l.must(err)
+		l.requireNoError(err)
 		uids = append(uids, m.UID)
 	}
 	slices.Sort(uids)
@@ -171,11 +171,11 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	l.Helper()
 	const attempts = 5
 	w.SetBudget(l.T, "100%")
-	node, host, trail := l.nodeOf(name), l.MachineHost(name), l.trail()
-	pods := len(w.On(l.T, node.Name))
-	before := connections(host)
-	l.must(l.DeleteMachine(l.Context(), name))
-	instance := l.instanceBecomes(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
+	node, host, trail := l.nodeOf(name), l.MachineHost(name), l.openTrail()
+	pods := len(w.PodsOnNode(l.T, node.Name))
+	before := connectionCount(host)
+	l.requireNoError(l.DeleteMachine(l.Context(), name))
+	instance := l.waitForInstance(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged &&
 			i.Status.Summary == v1alpha1.ReasonMachineDeleting
 	})
@@ -186,7 +186,7 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 			})
 	})
 	m, err := l.Machine(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	switch now, err := l.MachineInstance(l.Context(), name); {
 	case err != nil || now == nil || now.UID != instance.UID:
 		l.Errorf("the instance is gone (%v)", err)
@@ -195,10 +195,10 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	case l.nodeOf(name).UID != node.UID || l.MachineHost(name) != host:
 		l.Error("node or virtual machine are others")
 	}
-	if n := len(w.On(l.T, node.Name)); pods == 0 || n != pods {
+	if n := len(w.PodsOnNode(l.T, node.Name)); pods == 0 || n != pods {
 		l.Errorf("%d of %d pods are left", n, pods)
 	}
-	for _, e := range trail.writes() {
+	for _, e := range trail.writeRequests() {
 		if e.Verb == "delete" || e.Verb == "deletecollection" || e.Object.Subresource == "eviction" ||
 			e.Object.Name == node.Name {
 			l.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
@@ -207,8 +207,8 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 
 	w.SetBudget(l.T, "4")
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node.Name) })
-	if n := connections(host) - before; n > 0 {
+	if n := connectionCount(host) - before; n > 0 {
 		l.Errorf("the operator has connected %d times to a host that was being deleted", n)
 	}
-	w.Runs(l.T, poolPods)
+	w.AwaitPods(l.T, poolPods)
 }

@@ -22,21 +22,21 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// refused waits until the instance of a Machine is unsupported for a reason, and checks that the condition and the
+// waitForUnsupported waits until the instance of a Machine is unsupported for a reason, and checks that the condition and the
 // event contain the parts.
-func (l lab) refused(name, reason string, parts ...string) {
+func (l lab) waitForUnsupported(name, reason string, parts ...string) {
 	l.Helper()
-	l.saysWhy(l.instanceBecomes(name, "to be refused as "+reason, summary(reason)), reason, parts...)
+	l.checkUnsupported(l.waitForInstance(name, "to be refused as "+reason, hasSummary(reason)), reason, parts...)
 }
 
-// summary returns a function that reports whether the summary of an instance is the reason.
-func summary(reason string) func(*v1alpha1.WindowsInstance) bool {
+// hasSummary returns a function that reports whether the summary of an instance is the reason.
+func hasSummary(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == reason }
 }
 
-// saysWhy checks that the condition and the event of an unsupported instance have the reason, and contain the
+// checkUnsupported checks that the condition and the event of an unsupported instance have the reason, and contain the
 // parts.
-func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ...string) {
+func (l lab) checkUnsupported(instance *v1alpha1.WindowsInstance, reason string, parts ...string) {
 	l.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported)
 	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != reason {
@@ -61,8 +61,8 @@ func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ..
 	})
 }
 
-// untouched checks that a host was not changed and has seen at most the given number of connections.
-func (l lab) untouched(name string, connections int) {
+// checkUnchanged checks that a host was not changed and has seen at most the given number of connections.
+func (l lab) checkUnchanged(name string, connections int) {
 	l.Helper()
 	journal := l.MachineHost(name).Machine().Journal()
 	if got := journal.Count(fake.KindConnection); got > connections {
@@ -76,28 +76,28 @@ func (l lab) untouched(name string, connections int) {
 
 func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
-	l.operate()
+	l.startOperator()
 	// R-051, L-19
 	t.Run("a Machine whose name does not fit a computer name", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.machineSet("much-too-long", 1, rig.MachineSetOptions{})
-		name := l.only("much-too-long")
-		l.refused(name, v1alpha1.ReasonMachineNameTooLong, name, "15")
-		l.untouched(name, 0)
+		l.createMachineSet("much-too-long", 1, rig.MachineSetOptions{})
+		name := l.waitForOnlyMachine("much-too-long")
+		l.waitForUnsupported(name, v1alpha1.ReasonMachineNameTooLong, name, "15")
+		l.checkUnchanged(name, 0)
 	})
 	// R-180, R-183
 	t.Run("Windows Server 2019", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.machineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
-		name := l.only("win2019")
-		l.refused(name, v1alpha1.ReasonWindowsVersionUnsupported, "17763", "VSphere")
-		l.untouched(name, 2)
+		l.createMachineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
+		name := l.waitForOnlyMachine("win2019")
+		l.waitForUnsupported(name, v1alpha1.ReasonWindowsVersionUnsupported, "17763", "VSphere")
+		l.checkUnchanged(name, 2)
 	})
 	// R-180
 	t.Run("and what it supports becomes a node beside them", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.machineSet("win2022", 1, rig.MachineSetOptions{})
-		l.ready("win2022", 1)
+		l.createMachineSet("win2022", 1, rig.MachineSetOptions{})
+		l.waitUntilReady("win2022", 1)
 	})
 }
 
@@ -109,25 +109,25 @@ func (l lab) hybridOverlay(value string) {
 	l.Helper()
 	network := networkOperator()
 	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
-	l.must(l.Client.Patch(context.WithoutCancel(l.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
+	l.requireNoError(l.Client.Patch(context.WithoutCancel(l.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 func TestANodeForWhichNoPodSubnetIsLeftSaysHowManyThereAre(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	l.hybridOverlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/23","hostPrefix":23}]}`)
 	defer l.hybridOverlay(usualOverlay) // the control plane is shared
-	l.operate()
-	l.machineSet("first", 1, rig.MachineSetOptions{})
-	l.ready("first", 1)
+	l.startOperator()
+	l.createMachineSet("first", 1, rig.MachineSetOptions{})
+	l.waitUntilReady("first", 1)
 
-	l.machineSet("second", 1, rig.MachineSetOptions{})
-	waits := l.instanceBecomes(l.only("second"), "to wait for a pod subnet", summary(v1alpha1.ReasonPodSubnetNotAssigned))
+	l.createMachineSet("second", 1, rig.MachineSetOptions{})
+	waits := l.waitForInstance(l.waitForOnlyMachine("second"), "to wait for a pod subnet", hasSummary(v1alpha1.ReasonPodSubnetNotAssigned))
 	if next := waits.Status.NextAction; !strings.Contains(next, "limit the number of Windows nodes to 1.") {
 		t.Errorf("what to do next is %q", next)
 	}
 
 	l.hybridOverlay(usualOverlay)
-	l.ready("second", 1)
+	l.waitUntilReady("second", 1)
 }
 
 // R-109, L-06
@@ -136,30 +136,30 @@ func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.
 	l.hybridOverlay("null")
 	restore := func() { l.hybridOverlay(usualOverlay) }
 	defer restore() // the control plane is shared
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.only("windows")
-	l.refused(name, v1alpha1.ReasonNetworkUnsupported, "hybrid", "oc patch")
-	l.untouched(name, 0)
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitForOnlyMachine("windows")
+	l.waitForUnsupported(name, v1alpha1.ReasonNetworkUnsupported, "hybrid", "oc patch")
+	l.checkUnchanged(name, 0)
 
 	l.followNetworkCommands(name)
-	l.ready("windows", 1)
+	l.waitUntilReady("windows", 1)
 }
 
 // R-111
 func TestAVXLANPortIsSetAfterTheInstallation(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
-	usual := l.overlay()
+	usual := l.overlayConfig()
 	l.hybridOverlay(`{"hybridOverlayVXLANPort":null}`)
 	defer func() { l.hybridOverlay(usual) }() // the control plane is shared
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.only("windows")
-	l.refused(name, v1alpha1.ReasonNetworkUnsupported, "VXLAN port", "oc patch")
-	l.untouched(name, 0)
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitForOnlyMachine("windows")
+	l.waitForUnsupported(name, v1alpha1.ReasonNetworkUnsupported, "VXLAN port", "oc patch")
+	l.checkUnchanged(name, 0)
 
 	l.followNetworkCommands(name)
-	l.ready("windows", 1)
+	l.waitUntilReady("windows", 1)
 }
 
 // followNetworkCommands runs the commands that the condition Supported of a Machine's instance recommends. The
@@ -167,7 +167,7 @@ func TestAVXLANPortIsSetAfterTheInstallation(t *testing.T) {
 func (l lab) followNetworkCommands(machine string) {
 	l.Helper()
 	instance, err := l.MachineInstance(l.Context(), machine)
-	l.must(err)
+	l.requireNoError(err)
 	message := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported).Message
 	commands := regexp.MustCompile(`oc patch networks\.operator\.openshift\.io cluster --type=merge -p '([^']+)'`).
 		FindAllStringSubmatch(message, -1)
@@ -175,23 +175,23 @@ func (l lab) followNetworkCommands(machine string) {
 		l.Fatalf("there is no command in %q", message)
 	}
 	for _, command := range commands {
-		before := l.overlay()
-		l.must(l.Client.Patch(l.Context(), networkOperator(), client.RawPatch(types.MergePatchType, []byte(command[1]))))
-		if after := l.overlay(); before != "null" && after != "null" && before != after {
+		before := l.overlayConfig()
+		l.requireNoError(l.Client.Patch(l.Context(), networkOperator(), client.RawPatch(types.MergePatchType, []byte(command[1]))))
+		if after := l.overlayConfig(); before != "null" && after != "null" && before != after {
 			l.Fatalf("the network operator refuses to change overlay %s to %s", before, after)
 		}
 	}
 }
 
-// overlay returns the configuration of OVN-Kubernetes' hybrid overlay, or "null" if there is none.
-func (l lab) overlay() string {
+// overlayConfig returns the configuration of OVN-Kubernetes' hybrid overlay, or "null" if there is none.
+func (l lab) overlayConfig() string {
 	l.Helper()
 	network := networkOperator()
-	l.must(l.Client.Get(l.Context(), client.ObjectKeyFromObject(network), network))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKeyFromObject(network), network))
 	value, _, err := unstructured.NestedFieldNoCopy(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig", "hybridOverlayConfig")
-	l.must(err)
+	l.requireNoError(err)
 	text, err := json.Marshal(value)
-	l.must(err)
+	l.requireNoError(err)
 	return string(text)
 }
 
@@ -210,10 +210,10 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
 			Kind: "CustomResourceDefinition"})
 		crd.SetName(name + ".machine.openshift.io")
-		l.must(client.IgnoreNotFound(l.Client.Delete(t.Context(), crd)))
+		l.requireNoError(client.IgnoreNotFound(l.Client.Delete(t.Context(), crd)))
 	}
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 }
 
@@ -223,8 +223,8 @@ func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	host := l.Hosts()[0]
 	mend := host.Machine().Silence("127.0.0.1") // address of the API server's internal name here
 	defer mend()
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForInstance(ctx, host, "to say that it does not reach the API server",
 			func(i *v1alpha1.WindowsInstance) bool {
@@ -232,7 +232,7 @@ func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 			})
 	})
 	instance, err := l.Instance(t.Context(), host.Options.Name)
-	l.must(err)
+	l.requireNoError(err)
 	if explained := rig.Explain(instance); !strings.Contains(explained, "127.0.0.1") || instance.Status.NextAction == "" {
 		t.Errorf("the status does not say what is wrong: %s", explained)
 	}

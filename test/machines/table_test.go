@@ -14,19 +14,19 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// table returns the output of `kubectl get` for a resource. The API server formats the columns.
-func (l lab) table(resource string) string {
+// getTable returns the output of `kubectl get` for a resource. The API server formats the columns.
+func (l lab) getTable(resource string) string {
 	l.Helper()
 	config := rest.CopyConfig(l.Config)
 	config.GroupVersion, config.APIPath = &machinev1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	api, err := rest.RESTClientFor(config)
-	l.must(err)
+	l.requireNoError(err)
 	raw, err := api.Get().Namespace(v1alpha1.MachineNamespace).Resource(resource).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(l.Context())
-	l.must(err)
+	l.requireNoError(err)
 	table := &metav1.Table{}
-	l.must(json.Unmarshal(raw, table))
+	l.requireNoError(json.Unmarshal(raw, table))
 	var b strings.Builder
 	writer := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	line := func(cell func(i int) any) {
@@ -41,6 +41,6 @@ func (l lab) table(resource string) string {
 	for _, row := range table.Rows {
 		line(func(i int) any { return row.Cells[i] })
 	}
-	l.must(writer.Flush())
+	l.requireNoError(writer.Flush())
 	return b.String()
 }

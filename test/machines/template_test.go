@@ -14,12 +14,12 @@ import (
 // keys, and each of them reports the fault. Machines of the correct template have nothing to report.
 func TestATemplateWithAnSSHHostKeyIsReported(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
-	l.operate()
-	l.machineSet("right", 2, rig.MachineSetOptions{})
-	l.machineSet("wrong", 2, rig.MachineSetOptions{Image: "windows-server-2022-with-host-key"})
+	l.startOperator()
+	l.createMachineSet("right", 2, rig.MachineSetOptions{})
+	l.createMachineSet("wrong", 2, rig.MachineSetOptions{Image: "windows-server-2022-with-host-key"})
 	for set, shared := range map[string]bool{"right": false, "wrong": true} {
-		for _, name := range l.ready(set, 2) {
-			l.instanceBecomes(name, "to report its host key", func(i *v1alpha1.WindowsInstance) bool {
+		for _, name := range l.waitUntilReady(set, 2) {
+			l.waitForInstance(name, "to report its host key", func(i *v1alpha1.WindowsInstance) bool {
 				reachable := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReachable)
 				return reachable != nil && strings.Contains(reachable.Message, "its SSH host key is also that of") == shared
 			})

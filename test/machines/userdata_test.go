@@ -17,22 +17,22 @@ import (
 // the Machine. R-036
 func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	mend := l.InjectVM(rig.VMFault{Machine: "*", RefusesKey: 3e9})
+	mend := l.InjectVM(rig.VMFault{Machine: "*", KeyRefusalDuration: 3e9})
 	defer mend()
-	l.operate()
-	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	name := l.only("windows")
-	instance := l.instanceBecomes(name, "to wait for its user data", func(i *v1alpha1.WindowsInstance) bool {
+	l.startOperator()
+	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.waitForOnlyMachine("windows")
+	instance := l.waitForInstance(name, "to wait for its user data", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Status.Summary == v1alpha1.ReasonUserDataInProgress
 	})
 	if instance.Status.NextAction == "" {
 		t.Error("the status does not say what happens next")
 	}
-	if got := l.ready("windows", 1); got[0] != name {
+	if got := l.waitUntilReady("windows", 1); got[0] != name {
 		t.Errorf("Machine %s was replaced by %s", name, got[0])
 	}
 	var events corev1.EventList
-	l.must(l.Client.List(t.Context(), &events, client.InNamespace(l.Namespace())))
+	l.requireNoError(l.Client.List(t.Context(), &events, client.InNamespace(l.Namespace())))
 	for _, event := range events.Items {
 		if event.Type == corev1.EventTypeWarning && event.InvolvedObject.Name == name &&
 			strings.Contains(event.Reason, "Authentication") {
@@ -49,7 +49,7 @@ func (l lab) authorizedKey() string {
 //
 func TestUserDataIsKeptRight(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	l.operate()
+	l.startOperator()
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}
 	secret := &corev1.Secret{}
 	right := func(s *corev1.Secret) bool {
@@ -58,7 +58,7 @@ func TestUserDataIsKeptRight(t *testing.T) {
 	}
 	becomes := func(what string, condition func(*corev1.Secret) bool) {
 		t.Helper()
-		l.secretBecomes(key, what, func(s *corev1.Secret) bool {
+		l.waitForSecret(key, what, func(s *corev1.Secret) bool {
 			*secret = *s
 			return condition(s)
 		})
@@ -68,14 +68,14 @@ func TestUserDataIsKeptRight(t *testing.T) {
 	t.Run("an edit is corrected, and the Secret stays the same one", func(t *testing.T) {
 		after := secret.DeepCopy()
 		after.Data["userData"] = []byte("<powershell>Remove-Item C:\\</powershell>")
-		l.must(l.Client.Patch(t.Context(), after, client.MergeFrom(secret)))
+		l.requireNoError(l.Client.Patch(t.Context(), after, client.MergeFrom(secret)))
 		becomes("to be put right", right)
 		if secret.UID != uid {
 			t.Error("it was made anew")
 		}
 	})
 	t.Run("a deleted Secret comes back", func(t *testing.T) {
-		l.must(l.Client.Delete(t.Context(), secret.DeepCopy()))
+		l.requireNoError(l.Client.Delete(t.Context(), secret.DeepCopy()))
 		becomes("to come back", func(s *corev1.Secret) bool { return s.UID != uid && right(s) })
 	})
 }
@@ -83,9 +83,9 @@ func TestUserDataIsKeptRight(t *testing.T) {
 // On vSphere the template contains the key, independent of the user data. R-033
 func TestAMachineOnVSphereNeedsNoUserDataOfOurs(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
-	l.operate()
-	l.machineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
-	name := l.ready("winworker", 1)[0]
+	l.startOperator()
+	l.createMachineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
+	name := l.waitUntilReady("winworker", 1)[0]
 	if node := l.nodeOf(name); node.Name != name {
 		t.Errorf("the node is called %s: the host did not get the Machine's name %s", node.Name, name)
 	}

@@ -22,8 +22,8 @@ import (
 func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	const replicas = 2
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
-	l.operate()
-	l.must(l.ListHosts(t.Context()))
+	l.startOperator()
+	l.requireNoError(l.ListHosts(t.Context()))
 	zones := map[string]string{"windows-a": "us-east-1a", "windows-b": "us-east-1b", "windows-c": "us-east-1c"}
 	var uid types.UID
 	//
@@ -33,10 +33,10 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 		uid = l.userDataUID()
 		for _, sets := range [][]string{{"windows-a"}, {"windows-b", "windows-c"}} {
 			for _, set := range sets {
-				l.machineSet(set, replicas, rig.MachineSetOptions{Zone: zones[set]})
+				l.createMachineSet(set, replicas, rig.MachineSetOptions{Zone: zones[set]})
 			}
 			for _, set := range sets {
-				l.ready(set, replicas)
+				l.waitUntilReady(set, replicas)
 				if now := l.userDataUID(); now != uid {
 					t.Errorf("with MachineSet %s the Secret is another one", set)
 				}
@@ -49,21 +49,21 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	}
 	//
 	t.Run("the nodes of each set are in its zone", func(t *testing.T) {
-		lab{t, l.Rig}.inZones(zones, replicas)
+		lab{t, l.Rig}.checkZones(zones, replicas)
 	})
 	//
 	t.Run("hosts that are given back take no Machine with them", func(t *testing.T) {
-		lab{t, l.Rig}.givesHostsBackBesideMachines()
+		lab{t, l.Rig}.restoreListedHosts()
 	})
 	//
 	t.Run("another key leaves each set a Machine that works, however much may be disturbed at once", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		before := l.identities()
-		l.allow(len(zones) * replicas)
+		before := l.machineIdentities()
+		l.setMaxUnavailable(len(zones) * replicas)
 		availability, err := l.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
-		l.must(err)
+		l.requireNoError(err)
 		defer availability.Stop()
-		l.must(l.RotateKey(t.Context(), false))
+		l.requireNoError(l.RotateKey(t.Context(), false))
 		l.inTime(func(ctx context.Context) error {
 			return l.WaitForMachines(ctx, "", "to be others", func(machines []machine) bool {
 				return len(machines) == len(before) && !slices.ContainsFunc(machines, func(m machine) bool {
@@ -72,16 +72,16 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 			})
 		})
 		for set := range zones {
-			l.ready(set, replicas)
+			l.waitUntilReady(set, replicas)
 		}
 		report, err := availability.Report(t.Context())
-		l.must(err)
+		l.requireNoError(err)
 		for set := range zones {
 			if n := report.MaxByPool[set]; n != replicas-1 {
 				t.Errorf("of MachineSet %s %d Machines were away at once, want %d", set, n, replicas-1)
 			}
 		}
-		l.inZones(zones, replicas)
+		l.checkZones(zones, replicas)
 		if l.userDataUID() != uid {
 			t.Error("the Secret with the user data is another one")
 		}
@@ -96,17 +96,17 @@ func TestANodeWaitsForTheControllerOfItsCloud(t *testing.T) {
 		t.Run(platform, func(t *testing.T) {
 			works := make(chan struct{})
 			l := start(t, platform, rig.Options{CloudWorks: works, LinuxNodes: 1})
-			l.operate()
-			l.machineSet("win", 1, rig.MachineSetOptions{Zone: c.zone})
-			name := l.only("win")
-			instance := l.instanceBecomes(name, "to wait for the cloud", func(i *v1alpha1.WindowsInstance) bool {
+			l.startOperator()
+			l.createMachineSet("win", 1, rig.MachineSetOptions{Zone: c.zone})
+			name := l.waitForOnlyMachine("win")
+			instance := l.waitForInstance(name, "to wait for the cloud", func(i *v1alpha1.WindowsInstance) bool {
 				return i != nil && i.Status.Summary == v1alpha1.ReasonNodeNotInitialized
 			})
 			if rig.IsReady(instance) || len(instance.Status.NextAction) == 0 {
 				t.Errorf("its status is %+v", instance.Status)
 			}
 			close(works)
-			l.ready("win", 1)
+			l.waitUntilReady("win", 1)
 			labels := l.nodeOf(name).Labels
 			if labels[corev1.LabelTopologyZone] != c.label || labels[corev1.LabelInstanceTypeStable] == "" {
 				t.Errorf("labels are %v", labels)
@@ -118,19 +118,19 @@ func TestANodeWaitsForTheControllerOfItsCloud(t *testing.T) {
 func (l lab) userDataUID() types.UID {
 	l.Helper()
 	secret := &corev1.Secret{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"},
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"},
 		secret))
 	return secret.UID
 }
 
-// inZones checks that the Machines of each MachineSet, and their virtual machines and nodes, are in the
+// checkZones checks that the Machines of each MachineSet, and their virtual machines and nodes, are in the
 // MachineSet's zone.
-func (l lab) inZones(zones map[string]string, replicas int) {
+func (l lab) checkZones(zones map[string]string, replicas int) {
 	l.Helper()
 	for set, zone := range zones {
-		for _, name := range l.ready(set, replicas) {
+		for _, name := range l.waitUntilReady(set, replicas) {
 			m, err := l.Machine(l.Context(), name)
-			l.must(err)
+			l.requireNoError(err)
 			for what, got := range map[string]string{
 				"Machine": m.Labels["machine.openshift.io/zone"], "virtual machine": l.MachineHost(name).Zone(),
 				"node": l.nodeOf(name).Labels[corev1.LabelTopologyZone],
@@ -149,15 +149,15 @@ type identity struct {
 	host                    *rig.Host
 }
 
-// identities returns the identities of all Windows Machines, by name.
-func (l lab) identities() map[string]identity {
+// machineIdentities returns the identities of all Windows Machines, by name.
+func (l lab) machineIdentities() map[string]identity {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
-	l.must(err)
+	l.requireNoError(err)
 	all := map[string]identity{}
 	for _, m := range machines {
 		instance, err := l.MachineInstance(l.Context(), m.Name)
-		l.must(err)
+		l.requireNoError(err)
 		if instance == nil {
 			l.Fatalf("Machine %s has no instance", m.Name)
 		}
@@ -167,52 +167,52 @@ func (l lab) identities() map[string]identity {
 	return all
 }
 
-// givesHostsBackBesideMachines removes one host from windows-instances, then deletes the ConfigMap, and checks that
+// restoreListedHosts removes one host from windows-instances, then deletes the ConfigMap, and checks that
 // no Machine was changed. Then it lists the hosts again.
-func (l lab) givesHostsBackBesideMachines() {
-	before, journals, nodes := l.identities(), map[string]int{}, []string{}
+func (l lab) restoreListedHosts() {
+	before, journals, nodes := l.machineIdentities(), map[string]int{}, []string{}
 	for name, each := range before {
 		journals[name] = len(each.host.Machine().Journal().Entries(nil))
 		nodes = append(nodes, l.nodeOf(name).Name)
 	}
-	trail := l.trail()
+	trail := l.openTrail()
 	unchanged := func(t *testing.T, given ...*rig.Host) {
 		l := lab{t, l.Rig}
 		for _, h := range given {
 			l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, h.Options.Name) })
 		}
-		if after := l.identities(); !maps.Equal(before, after) {
+		if after := l.machineIdentities(); !maps.Equal(before, after) {
 			t.Errorf("Machines with all that is theirs were %v, and are %v", before, after)
 		}
 		for name, each := range before {
 			entries := each.host.Machine().Journal().Entries(nil)[journals[name]:]
-			if touched := slices.DeleteFunc(entries, rigtest.OfTheHost); len(touched) > 0 {
+			if touched := slices.DeleteFunc(entries, rigtest.IsHostActivity); len(touched) > 0 {
 				t.Errorf("the operator touched the host of Machine %s: %+v", name, touched)
 			}
 		}
 		trail.lab = l
-		trail.leftAlone(nodes...)
+		trail.checkNoWrites(nodes...)
 	}
 	first, second := l.Hosts()[0], l.Hosts()[1]
 	l.Run("one entry is taken out", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		address, value := second.Entry()
-		l.must(l.SetInstances(t.Context(), map[string]string{address: value}))
+		l.requireNoError(l.SetInstances(t.Context(), map[string]string{address: value}))
 		unchanged(t, first)
 	})
 	l.Run("the ConfigMap is deleted", func(t *testing.T) {
-		l.must(l.DeleteInstances(t.Context()))
+		l.requireNoError(l.DeleteInstances(t.Context()))
 		unchanged(t, first, second)
 	})
 	l.Run("the hosts are listed again", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.must(l.ListHosts(t.Context()))
+		l.requireNoError(l.ListHosts(t.Context()))
 		l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 	})
 }
 
-// allow sets the number of nodes that may be disrupted at once.
-func (l lab) allow(nodes int) {
+// setMaxUnavailable sets the number of nodes that may be disrupted at once.
+func (l lab) setMaxUnavailable(nodes int) {
 	l.Helper()
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.MaxUnavailable = ptr.To(intstr.FromInt32(int32(nodes)))
@@ -224,8 +224,8 @@ func (l lab) changePolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(),
 		Name: v1alpha1.DisruptionPolicyName}}
-	l.must(l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p))
 	before := p.DeepCopy()
 	change(&p.Spec)
-	l.must(l.Client.Patch(l.Context(), p, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(l.Context(), p, client.MergeFrom(before)))
 }

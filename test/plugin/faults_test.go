@@ -41,22 +41,22 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 	if err := l.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.until("well", "Ready")
+	l.waitForSummary("well", "Ready")
 	var dead []string
 	for _, f := range failures {
 		t.Run(f.state, func(t *testing.T) {
 			l := lab{t, l.Rig}
-			l.eventually(f.state, "status", l.instance(string(f.fault)).Spec.Address)
-			name := l.instance(string(f.fault)).Name
-			l.eventually(f.state+": "+name, "status")
-			l.eventually(f.why, "status", name)
+			l.runUntilOutput(f.state, "status", l.getInstance(string(f.fault)).Spec.Address)
+			name := l.getInstance(string(f.fault)).Name
+			l.runUntilOutput(f.state+": "+name, "status")
+			l.runUntilOutput(f.why, "status", name)
 			if f.dead {
 				dead = append(dead, name)
 			}
 		})
 	}
 	folder := t.TempDir()
-	out, _, err := l.windows("gather", "--dest-dir", folder)
+	out, _, err := l.runWindows("gather", "--dest-dir", folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,23 +23,23 @@ func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	log := l.Host("instance-1").Machine().Host().EventLog
 	report := func(source, message string) {
 		l.Helper()
-		l.must(log.Report(l.Context(), host.Event{Source: source, Level: host.EventError, ID: 3, Message: message}))
+		l.requireNoError(log.Report(l.Context(), host.Event{Source: source, Level: host.EventError, ID: 3, Message: message}))
 	}
 	report(nodespec.ServiceAgent, "containerd does not start\r\nat all")
 	report("Database", "of no concern")
 	report("kubelet", "it has no certificate")
-	out, status := l.asks(pod, "logs", name, "--events")
+	out, status := l.runInPod(pod, "logs", name, "--events")
 	if status != 0 || !strings.Contains(out, " Error Application/windows-instance-config-daemon 3: containerd does not start at all\n") ||
 		!strings.Contains(out, " Error Application/kubelet 3: it has no certificate\n") || strings.Contains(out, "of no concern") {
 		l.Errorf("status %d:\n%s", status, out)
 	}
-	if out, _ := l.asks(pod, "logs", name, "containerd", "--events", "--since=1h"); !strings.Contains(out, "containerd does not start") || strings.Contains(out, "certificate") {
+	if out, _ := l.runInPod(pod, "logs", name, "containerd", "--events", "--since=1h"); !strings.Contains(out, "containerd does not start") || strings.Contains(out, "certificate") {
 		l.Errorf("of containerd it shows:\n%s", out)
 	}
-	if out, _ := l.asks(pod, "logs", name, "--events", "--tail=1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "certificate") {
+	if out, _ := l.runInPod(pod, "logs", name, "--events", "--tail=1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "certificate") {
 		l.Errorf("the last one is:\n%s", out)
 	}
-	l.says(pod, 1, []string{"a node has no service database"}, "logs", name, "database", "--events")
+	l.checkOutput(pod, 1, []string{"a node has no service database"}, "logs", name, "database", "--events")
 
 	shown := &output{}
 	ctx, interrupt := context.WithCancelCause(l.Context())
@@ -51,7 +51,7 @@ func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	}()
 	shows := func(words string) {
 		l.Helper()
-		if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.Patience, true, func(context.Context) (bool, error) {
+		if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.WaitTimeout, true, func(context.Context) (bool, error) {
 			return strings.Contains(shown.String(), words), nil
 		}); err != nil {
 			l.Fatalf("it has printed %q, %v", shown, err)
@@ -65,7 +65,7 @@ func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	if strings.Count(shown.String(), "it has no certificate") != 1 {
 		l.Errorf("it shows events twice:\n%s", shown)
 	}
-	l.nothingLeft("instance-1")
+	l.checkNothingLeft("instance-1")
 }
 
 // planGathered gathers the data of a node with an empty plan.
@@ -74,17 +74,17 @@ func (l lab) planGathered(pod operatorpod.Pod, name string) {
 	kept := canary.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
 	folder := l.TempDir()
-	out, status := l.asks(pod, "gather", name, "--dest-dir", folder)
+	out, status := l.runInPod(pod, "gather", name, "--dest-dir", folder)
 	if status != 0 {
 		l.Errorf("status %d:\n%s", status, out)
 	}
-	planned, _ := l.asks(pod, "plan", name)
+	planned, _ := l.runInPod(pod, "plan", name)
 	path := filepath.Join(folder, "hosts", name, "plan.txt")
 	if content, err := os.ReadFile(path); err != nil || string(content) != planned || !strings.Contains(planned, "no change") {
 		l.Errorf("the plan in the archive is %q, %v; that of kubectl windows plan is %q", content, err, planned)
 	}
-	l.holds(filepath.Join(folder, "hosts", name, "last-verbs.txt"), "apply\n", "CreateEndpoint VIPEndpoint: done", "verify\n", "has ended\n")
-	l.holds(filepath.Join(folder, "index.html"), "plan.txt", "last-verbs.txt")
-	l.holdsNone(kept, folder)
-	l.nothingLeft("instance-1")
+	l.checkFileContains(filepath.Join(folder, "hosts", name, "last-verbs.txt"), "apply\n", "CreateEndpoint VIPEndpoint: done", "verify\n", "has ended\n")
+	l.checkFileContains(filepath.Join(folder, "index.html"), "plan.txt", "last-verbs.txt")
+	l.checkNoSecrets(kept, folder)
+	l.checkNothingLeft("instance-1")
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// asks runs a command of kubectl windows against an operator in a pod, and returns the output and the exit status.
-func (l lab) asks(pod operatorpod.Pod, arguments ...string) (string, int) {
+// runInPod runs a command of kubectl windows against an operator in a pod, and returns the output and the exit status.
+func (l lab) runInPod(pod operatorpod.Pod, arguments ...string) (string, int) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	out, status, err := pod.Windows(ctx, l.Cluster().Kubeconfig, arguments...)
 	if err != nil {
@@ -29,10 +29,10 @@ func (l lab) asks(pod operatorpod.Pod, arguments ...string) (string, int) {
 	return out, status
 }
 
-// says runs a command of kubectl windows against an operator in a pod, and checks the exit status and the output.
-func (l lab) says(pod operatorpod.Pod, status int, words []string, arguments ...string) {
+// checkOutput runs a command of kubectl windows against an operator in a pod, and checks the exit status and the output.
+func (l lab) checkOutput(pod operatorpod.Pod, status int, words []string, arguments ...string) {
 	l.Helper()
-	out, got := l.asks(pod, arguments...)
+	out, got := l.runInPod(pod, arguments...)
 	for _, word := range words {
 		if got != status || !strings.Contains(out, word) {
 			l.Errorf("kubectl windows %s ended with status %d, want %d, and printed, without %q:\n%s", strings.Join(arguments, " "), got, status, word, out)
@@ -40,8 +40,8 @@ func (l lab) says(pod operatorpod.Pod, status int, words []string, arguments ...
 	}
 }
 
-// nothingLeft checks that an inspection has left no files on a host.
-func (l lab) nothingLeft(host string) {
+// checkNothingLeft checks that an inspection has left no files on a host.
+func (l lab) checkNothingLeft(host string) {
 	l.Helper()
 	for _, folder := range []string{nodespec.InboxRoot, nodespec.LandingRoot} {
 		entries, err := l.Host(host).Machine().Drive().ReadDir(folder)
@@ -66,15 +66,15 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
 		t.Fatal(err)
 	}
-	l.until("instance-1", v1alpha1.ReasonReady)
-	first := l.instance("instance-1")
+	l.waitForSummary("instance-1", v1alpha1.ReasonReady)
+	first := l.getInstance("instance-1")
 
 	t.Run("of a host that is as it should be, nothing would be changed", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		for _, name := range []string{first.Name, first.Spec.Address, "--all"} {
-			l.says(pod, 0, []string{first.Name + " (" + first.Spec.Address, "no change"}, "plan", name)
+			l.checkOutput(pod, 0, []string{first.Name + " (" + first.Spec.Address, "no change"}, "plan", name)
 		}
-		l.nothingLeft("instance-1")
+		l.checkNothingLeft("instance-1")
 	})
 	t.Run("the operator reads the logs that no kubelet serves", func(t *testing.T) {
 		lab{t, l.Rig}.logsOverSSH(pod, first.Name)
@@ -89,22 +89,22 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		lab{t, l.Rig}.planInterrupted(pod, first.Name)
 	})
 	t.Run("the plan says what a new setting changes and which pods it moves, and nothing happens", func(t *testing.T) {
-		lab{t, l.Rig}.planned(pod, first)
+		lab{t, l.Rig}.testPlan(pod, first)
 	})
 	t.Run("a node passes every rung", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		out, status := l.asks(pod, "diagnose", first.Name)
+		out, status := l.runInPod(pod, "diagnose", first.Name)
 		if status != 0 || strings.Count(out, " passed ") != 13 || !strings.Contains(out, first.Status.HostKey.Fingerprint) {
 			t.Errorf("status %d:\n%s", status, out)
 		}
-		l.nothingLeft("instance-1")
+		l.checkNothingLeft("instance-1")
 	})
 	t.Run("a host that is in no list is looked at, and stays as it was", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		host := l.Host("instance-2")
-		l.says(pod, 0, []string{"which is in no list", "none is pinned yet", "that was brought for this is deleted again", "The operator enables it"},
+		l.checkOutput(pod, 0, []string{"which is in no list", "none is pinned yet", "that was brought for this is deleted again", "The operator enables it"},
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
-		l.nothingLeft("instance-2")
+		l.checkNothingLeft("instance-2")
 		for _, folder := range []string{nodespec.Root, nodespec.LandingRoot} {
 			if _, err := host.Machine().Drive().Stat(folder); err == nil {
 				t.Errorf("%s was made", folder)
@@ -112,50 +112,50 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		}
 		mend := host.Inject(winhost.RejectKey, winhost.Parameters{})
 		defer mend()
-		l.says(pod, 2, []string{"does not accept the key of Secret cloud-private-key", "administrators_authorized_keys", "not reached"},
+		l.checkOutput(pod, 2, []string{"does not accept the key of Secret cloud-private-key", "administrators_authorized_keys", "not reached"},
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
 	})
 	t.Run("what a host does not tell is not known", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		mend := l.Host("instance-1").Inject(winhost.RefuseConnection, winhost.Parameters{})
 		defer mend()
-		l.says(pod, 1, []string{"not known", "no TCP connection to port 22"}, "plan", first.Name)
-		l.says(pod, 2, []string{"no TCP connection to port 22"}, "diagnose", first.Name)
+		l.checkOutput(pod, 1, []string{"not known", "no TCP connection to port 22"}, "plan", first.Name)
+		l.checkOutput(pod, 2, []string{"no TCP connection to port 22"}, "diagnose", first.Name)
 	})
 	t.Run("a host key that is pinned for another instance is not suggested for acceptance", func(t *testing.T) {
-		lab{t, l.Rig}.keyOfAnother(pod, first)
+		lab{t, l.Rig}.checkForeignKey(pod, first)
 	})
 }
 
-// keyOfAnother makes the host of another instance respond at the address of an instance.
-func (l lab) keyOfAnother(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+// checkForeignKey makes the host of another instance respond at the address of an instance.
+func (l lab) checkForeignKey(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	if err := l.ListHosts(l.Context(), "instance-1", "instance-2"); err != nil {
 		l.Fatal(err)
 	}
-	l.until("instance-2", v1alpha1.ReasonReady)
-	second := l.instance("instance-2")
+	l.waitForSummary("instance-2", v1alpha1.ReasonReady)
+	second := l.getInstance("instance-2")
 	for _, move := range []struct{ host, address string }{{"instance-1", rig.Address(77)}, {"instance-2", first.Spec.Address}} {
 		if err := l.MoveHost(l.Context(), l.Host(move.host), move.address); err != nil {
 			l.Fatal(err)
 		}
 	}
 	for command, status := range map[string]int{"diagnose": 2, "plan": 1} {
-		out, got := l.asks(pod, command, first.Name)
+		out, got := l.runInPod(pod, command, first.Name)
 		if got != status || !strings.Contains(out, "of WindowsInstance "+second.Name) || strings.Contains(out, v1alpha1.AnnotationAcceptHostKey+"=") {
 			l.Errorf("%s ended with status %d, want %d:\n%s", command, got, status, out)
 		}
 	}
 }
 
-// heldBack requests the plan while the operator does not support the cluster version.
-func (l lab) heldBack(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+// checkPlanHeld requests the plan while the operator does not support the cluster version.
+func (l lab) checkPlanHeld(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	const served, unserved = "5.0.3", "5.1.0"
 	if err := l.UpgradeCluster(l.Context(), unserved, true); err != nil {
 		l.Fatal(err)
 	}
-	out, status := l.asks(pod, "plan", first.Name)
+	out, status := l.runInPod(pod, "plan", first.Name)
 	if status != 2 || !strings.Contains(out, "The operator holds this back, because a new host would be refused") || !strings.Contains(out, "OpenShift "+unserved) {
 		l.Errorf("status %d:\n%s", status, out)
 	}
@@ -164,19 +164,19 @@ func (l lab) heldBack(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	}
 }
 
-// planned changes a setting while the operator is paused for the host, and requests the resulting plan.
-func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+// testPlan changes a setting while the operator is paused for the host, and requests the resulting plan.
+func (l lab) testPlan(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
-	l.succeeds(first.Name+": paused", "pause", first.Name)
-	l.until("instance-1", v1alpha1.ReasonPaused)
+	l.checkSuccess(first.Name+": paused", "pause", first.Name)
+	l.waitForSummary("instance-1", v1alpha1.ReasonPaused)
 	w := rigtest.Deploy(l.T, l.Rig, 2, nil, "100%")
 	if err := l.SetKubeletSettings(l.Context(), map[string]any{"maxPods": 99}); err != nil {
 		l.Fatal(err)
 	}
 	said := ""
-	if err := wait.PollUntilContextTimeout(l.Context(), 500*time.Millisecond, rigtest.Patience, true,
+	if err := wait.PollUntilContextTimeout(l.Context(), 500*time.Millisecond, rigtest.WaitTimeout, true,
 		func(context.Context) (bool, error) {
-			out, status := l.asks(pod, "plan", first.Name)
+			out, status := l.runInPod(pod, "plan", first.Name)
 			said = out
 			return status == 2, nil // the lab's Machine Config Operator renders the setting first
 		}); err != nil {
@@ -190,18 +190,18 @@ func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 		}
 	}
 	w.SetBudget(l.T, "0")
-	if out, status := l.asks(pod, "plan", first.Name, "-o", "json"); status != 2 || !strings.Contains(out, `"drains": true`) ||
+	if out, status := l.runInPod(pod, "plan", first.Name, "-o", "json"); status != 2 || !strings.Contains(out, `"drains": true`) ||
 		strings.Contains(out, `"held"`) {
 		l.Errorf("status %d:\n%s", status, out)
 	}
-	l.heldBack(pod, first)
-	if pods := w.Runs(l.T, 2); pods[0].DeletionTimestamp != nil {
+	l.checkPlanHeld(pod, first)
+	if pods := w.AwaitPods(l.T, 2); pods[0].DeletionTimestamp != nil {
 		l.Error("a pod was evicted")
 	}
-	l.nothingLeft("instance-1")
+	l.checkNothingLeft("instance-1")
 	if err := l.SetKubeletSettings(l.Context(), nil); err != nil {
 		l.Fatal(err)
 	}
-	l.succeeds(first.Name+": resumed", "resume", first.Name)
-	l.until("instance-1", v1alpha1.ReasonReady)
+	l.checkSuccess(first.Name+": resumed", "resume", first.Name)
+	l.waitForSummary("instance-1", v1alpha1.ReasonReady)
 }

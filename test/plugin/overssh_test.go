@@ -51,19 +51,19 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func (l lab) must(err error) {
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
 	}
 }
 
-// plant writes a file on a host.
-func (l lab) plant(name, path, content string) {
+// writeHostFile writes a file on a host.
+func (l lab) writeHostFile(name, path, content string) {
 	l.Helper()
 	drive := l.Host(name).Machine().Drive()
-	l.must(drive.MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
-	l.must(drive.WriteFile(path, []byte(content)))
+	l.requireNoError(drive.MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+	l.requireNoError(drive.WriteFile(path, []byte(content)))
 }
 
 // The API server cannot reach the kubelets in this lab, as if they did not respond.
@@ -71,14 +71,14 @@ func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
 	l.Helper()
 	log := nodespec.LogDirectory(nodespec.ServiceKubelet) + `\kubelet.log`
 	const before = "time=2026-01-01T00:00:00Z one\ntime=2026-01-01T00:00:01Z two\n"
-	l.plant("instance-1", log, before)
-	l.says(pod, 0, []string{"the operator reads them over SSH", "\nkubelet\n"}, "logs", name)
-	l.says(pod, 0, []string{"one\ntime=2026-01-01T00:00:01Z two\n"}, "logs", name, "kubelet")
-	if out, _ := l.asks(pod, "logs", name, "kubelet", "--tail=1"); strings.Contains(out, "one") || !strings.Contains(out, "two") {
+	l.writeHostFile("instance-1", log, before)
+	l.checkOutput(pod, 0, []string{"the operator reads them over SSH", "\nkubelet\n"}, "logs", name)
+	l.checkOutput(pod, 0, []string{"one\ntime=2026-01-01T00:00:01Z two\n"}, "logs", name, "kubelet")
+	if out, _ := l.runInPod(pod, "logs", name, "kubelet", "--tail=1"); strings.Contains(out, "one") || !strings.Contains(out, "two") {
 		l.Errorf("the last line is %q", out)
 	}
-	l.plant("instance-1", nodespec.LogRoot+`\database\database.log`, "of no concern\n")
-	l.says(pod, 1, []string{"service database has no log", "a node has no such service"}, "logs", name, "database")
+	l.writeHostFile("instance-1", nodespec.LogRoot+`\database\database.log`, "of no concern\n")
+	l.checkOutput(pod, 1, []string{"service database has no log", "a node has no such service"}, "logs", name, "database")
 
 	out := &output{}
 	ctx, interrupt := context.WithCancelCause(l.Context())
@@ -88,8 +88,8 @@ func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
 		_, err := pod.Run(ctx, []string{"logs", name, "kubelet", "--follow", "--since=1h"}, podexec.Streams{Out: out, ErrOut: out})
 		ended <- err
 	}()
-	l.plant("instance-1", log, fmt.Sprintf("%stime=%s three\n", before, time.Now().UTC().Format(time.RFC3339)))
-	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.Patience, true, func(context.Context) (bool, error) {
+	l.writeHostFile("instance-1", log, fmt.Sprintf("%stime=%s three\n", before, time.Now().UTC().Format(time.RFC3339)))
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.WaitTimeout, true, func(context.Context) (bool, error) {
 		return strings.Contains(out.String(), "three"), nil
 	}); err != nil || strings.Contains(out.String(), "one") {
 		l.Fatalf("it has printed %q, %v", out.String(), err)
@@ -130,11 +130,11 @@ func (l lab) planInterrupted(pod operatorpod.Pod, name string) {
 	if err := <-ended; !errors.Is(err, errGone) || strings.Contains(err.Error(), "may be left") {
 		l.Errorf("it ends with %v", err)
 	}
-	l.nothingLeft("instance-1")
+	l.checkNothingLeft("instance-1")
 }
 
-// dead contains faults that prevent logins.
-var dead = []winhost.Fault{winhost.RefuseConnection, winhost.HangBeforeBanner, winhost.RejectKey, winhost.RefuseConnection,
+// loginFaults contains faults that prevent logins.
+var loginFaults = []winhost.Fault{winhost.RefuseConnection, winhost.HangBeforeBanner, winhost.RejectKey, winhost.RefuseConnection,
 	winhost.HangBeforeBanner}
 
 const fleetSize = 50
@@ -147,17 +147,17 @@ func (l lab) fleetOfMany() (names []string) {
 		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: h.Options.Name},
 			Spec: v1alpha1.WindowsInstanceSpec{Address: h.Options.Address, Username: h.Options.Username,
 				Source: v1alpha1.Source{ConfigMapKey: h.Options.Address}}}
-		l.must(l.Client.Create(l.Context(), i))
+		l.requireNoError(l.Client.Create(l.Context(), i))
 		state, reason := metav1.ConditionTrue, v1alpha1.ReasonSucceeded
 		if n%10 == 3 {
-			h.Inject(dead[n/10], dead[n/10].Example())
+			h.Inject(loginFaults[n/10], loginFaults[n/10].Example())
 			names = append(names, h.Options.Name)
 			state, reason = metav1.ConditionFalse, "Unreachable"
 		}
 		i.Status.ObservedGeneration, i.Status.Summary = i.Generation, "FeaturesPending"
 		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReachable, Status: state, Reason: reason})
 		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason})
-		l.must(l.Client.Status().Update(l.Context(), i))
+		l.requireNoError(l.Client.Status().Update(l.Context(), i))
 	}
 	return names
 }
@@ -167,46 +167,46 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	rigtest.Install(t, l.Rig)
 	var pod operatorpod.Pod
 	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
-	l.must(err)
-	l.must(running.Stop()) // the operator would remove unlisted instances
+	l.requireNoError(err)
+	l.requireNoError(running.Stop()) // the operator would remove unlisted instances
 	deadNames := l.fleetOfMany()
 	kept := l.secretsOf("instance-1")
 
 	folder := t.TempDir()
 	began := time.Now()
-	out, status := l.asks(pod, "gather", "--dest-dir", folder)
+	out, status := l.runInPod(pod, "gather", "--dest-dir", folder)
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it has taken %s", took)
 	}
 	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
-	l.must(err)
+	l.requireNoError(err)
 	gaps, err := os.ReadFile(filepath.Join(folder, "gaps.txt"))
-	l.must(err)
+	l.requireNoError(err)
 	first, _, _ := strings.Cut(out, "another reason")
 	for _, name := range deadNames {
 		if !strings.Contains(first, name) || !strings.Contains(string(page), name) || !strings.Contains(string(gaps), "hosts/"+name+"/host.json: ") {
 			t.Errorf("host %s is not named as dead:\n%s\n%s", name, out, gaps)
 		}
 	}
-	if want := fmt.Sprintf("%d of %d hosts are unreachable", len(dead), fleetSize); status != 0 || !strings.Contains(out, want) || !strings.Contains(string(page), want) {
+	if want := fmt.Sprintf("%d of %d hosts are unreachable", len(loginFaults), fleetSize); status != 0 || !strings.Contains(out, want) || !strings.Contains(string(page), want) {
 		t.Errorf("status %d, want %q:\n%s", status, want, out)
 	}
 	reports, err := filepath.Glob(filepath.Join(folder, "hosts", "*", "host.json"))
-	if err != nil || len(reports) != fleetSize-len(dead) {
+	if err != nil || len(reports) != fleetSize-len(loginFaults) {
 		t.Errorf("of %d hosts there is a report, %v\n%s", len(reports), err, gaps)
 	}
-	l.holds(filepath.Join(folder, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
-	l.holds(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
+	l.checkFileContains(filepath.Join(folder, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
+	l.checkFileContains(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
 	for _, h := range l.Hosts() {
 		why := "the operator has not looked at this host yet"
 		if slices.Contains(deadNames, h.Options.Name) {
 			why = "host " + h.Options.Address
 		}
-		l.holds(filepath.Join(folder, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+why)
+		l.checkFileContains(filepath.Join(folder, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+why)
 	}
-	l.holdsNone(kept, folder)
+	l.checkNoSecrets(kept, folder)
 	for _, h := range l.Hosts() {
-		l.nothingLeft(h.Options.Name)
+		l.checkNothingLeft(h.Options.Name)
 	}
 }
 
@@ -218,23 +218,23 @@ func (l lab) secretsOf(name string) canary.Secrets {
 	for _, what := range []string{"command line", "environment", "log", "event", "file"} {
 		kept["what is in the "+what+" of a program of others"] = []string{"canary-" + what}
 	}
-	l.plant(name, nodespec.LogPath(nodespec.ServiceAgent), "2026-01-01T00:00:00Z the agent says this\n")
-	l.plant(name, nodespec.LogRoot+`\database\database.log`, "canary-log")
-	l.plant(name, nodespec.Root+`\config.json`, "canary-file")
+	l.writeHostFile(name, nodespec.LogPath(nodespec.ServiceAgent), "2026-01-01T00:00:00Z the agent says this\n")
+	l.writeHostFile(name, nodespec.LogRoot+`\database\database.log`, "canary-log")
+	l.writeHostFile(name, nodespec.Root+`\config.json`, "canary-file")
 	machine := l.Host(name).Machine()
 	here := machine.Host()
-	l.must(here.Services.Configure(l.Context(), host.ServiceConfig{Name: "Database", StartType: host.StartManual,
+	l.requireNoError(here.Services.Configure(l.Context(), host.ServiceConfig{Name: "Database", StartType: host.StartManual,
 		CommandLine: `C:\Windows\System32\svchost.exe --password "canary-command line"`, Environment: []string{"PASSWORD=canary-environment"}}))
-	l.must(here.EventLog.Report(l.Context(), host.Event{Source: "Database", Level: host.EventError, ID: 1, Message: "canary-event"}))
-	l.must(here.EventLog.Report(l.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
+	l.requireNoError(here.EventLog.Report(l.Context(), host.Event{Source: "Database", Level: host.EventError, ID: 1, Message: "canary-event"}))
+	l.requireNoError(here.EventLog.Report(l.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
 	return kept
 }
 
-// holds checks that a file contains the words.
-func (l lab) holds(path string, words ...string) {
+// checkFileContains checks that a file contains the words.
+func (l lab) checkFileContains(path string, words ...string) {
 	l.Helper()
 	content, err := os.ReadFile(path)
-	l.must(err)
+	l.requireNoError(err)
 	for _, word := range words {
 		if !bytes.Contains(content, []byte(word)) {
 			l.Errorf("%s has no %q:\n%.4000s", path, word, content)
@@ -242,10 +242,10 @@ func (l lab) holds(path string, words ...string) {
 	}
 }
 
-// holdsNone checks that the files of a directory contain no secret.
-func (l lab) holdsNone(kept canary.Secrets, folder string) {
+// checkNoSecrets checks that the files of a directory contain no secret.
+func (l lab) checkNoSecrets(kept canary.Secrets, folder string) {
 	l.Helper()
-	l.must(filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	l.requireNoError(filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

@@ -45,51 +45,51 @@ type lab struct {
 	*rig.Rig
 }
 
-// windows runs kubectl windows, and returns the output.
-func (l lab) windows(arguments ...string) (out, messages string, err error) {
+// runWindows runs kubectl windows, and returns the output.
+func (l lab) runWindows(arguments ...string) (out, messages string, err error) {
 	l.Helper()
 	var stdout, stderr bytes.Buffer
 	root := plugin.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr},
 		clock.RealClock{}, "test")
 	root.SetArgs(append(arguments, "--kubeconfig="+l.Cluster().Kubeconfig))
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	err = root.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
 }
 
-// succeeds runs kubectl windows, and checks that the output contains the words.
-func (l lab) succeeds(words string, arguments ...string) {
+// checkSuccess runs kubectl windows, and checks that the output contains the words.
+func (l lab) checkSuccess(words string, arguments ...string) {
 	l.Helper()
-	out, messages, err := l.windows(arguments...)
+	out, messages, err := l.runWindows(arguments...)
 	if err != nil || !strings.Contains(out, words) {
 		l.Fatalf("kubectl windows %s: %v\n%s%s, want %q", strings.Join(arguments, " "), err, out, messages, words)
 	}
 }
 
-// eventually runs kubectl windows until the output contains the words.
-func (l lab) eventually(words string, arguments ...string) {
+// runUntilOutput runs kubectl windows until the output contains the words.
+func (l lab) runUntilOutput(words string, arguments ...string) {
 	l.Helper()
 	said := ""
-	if err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, rigtest.Patience, true,
+	if err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, rigtest.WaitTimeout, true,
 		func(context.Context) (bool, error) {
 			var err error
-			said, _, err = l.windows(arguments...)
+			said, _, err = l.runWindows(arguments...)
 			return strings.Contains(said, words), err
 		}); err != nil {
 		l.Fatalf("kubectl windows %s: %v\n%s, want %q", strings.Join(arguments, " "), err, said, words)
 	}
 }
 
-// fails runs kubectl windows, and checks that it fails with the words in the error.
-func (l lab) fails(words string, arguments ...string) {
+// checkError runs kubectl windows, and checks that it fails with the words in the error.
+func (l lab) checkError(words string, arguments ...string) {
 	l.Helper()
-	if out, _, err := l.windows(arguments...); err == nil || !strings.Contains(err.Error(), words) {
+	if out, _, err := l.runWindows(arguments...); err == nil || !strings.Contains(err.Error(), words) {
 		l.Fatalf("kubectl windows %s: %v\n%s, want an error with %q", strings.Join(arguments, " "), err, out, words)
 	}
 }
 
-func (l lab) instance(host string) *v1alpha1.WindowsInstance {
+func (l lab) getInstance(host string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), host)
 	if err != nil || instance == nil {
@@ -98,10 +98,10 @@ func (l lab) instance(host string) *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// until waits until an instance is in a state.
-func (l lab) until(host, state string) {
+// waitForSummary waits until an instance is in a state.
+func (l lab) waitForSummary(host, state string) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	if err := l.WaitForInstance(ctx, l.Host(host), "to be "+state, func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Status.Summary == state
@@ -114,7 +114,7 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t),
 		Hosts: rig.Hosts(2)})}
 	rigtest.Install(t, l.Rig)
-	l.succeeds("There are no Windows hosts in namespace "+rig.Namespace, "status")
+	l.checkSuccess("There are no Windows hosts in namespace "+rig.Namespace, "status")
 	if _, err := l.RunOperator(); err != nil {
 		t.Fatal(err)
 	}
@@ -122,77 +122,77 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"instance-1", "instance-2"} {
-		l.until(host, v1alpha1.ReasonReady)
+		l.waitForSummary(host, v1alpha1.ReasonReady)
 	}
-	l.succeeds(" Ready ", "status", "--wait=Ready", "--timeout=3m")
-	l.eventually("Disruptions: 2 of 2 nodes", "status")
-	first := l.instance("instance-1").Name
+	l.checkSuccess(" Ready ", "status", "--wait=Ready", "--timeout=3m")
+	l.runUntilOutput("Disruptions: 2 of 2 nodes", "status")
+	first := l.getInstance("instance-1").Name
 
 	t.Run("a host goes by its name, its Node's and its address", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		for _, name := range []string{first, l.Host("instance-1").NodeName(), l.instance("instance-1").Spec.Address} {
-			l.succeeds("Name:        "+first, "status", name)
+		for _, name := range []string{first, l.Host("instance-1").NodeName(), l.getInstance("instance-1").Spec.Address} {
+			l.checkSuccess("Name:        "+first, "status", name)
 		}
-		l.fails(`no WindowsInstance, Node or address of a Windows host is "nosuch"; there are: `+first, "status", "nosuch")
+		l.checkError(`no WindowsInstance, Node or address of a Windows host is "nosuch"; there are: `+first, "status", "nosuch")
 	})
 	t.Run("objects are printed as the API server has them", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.succeeds("windowsinstance.windowsmachineconfig.openshift.io/"+first+"\n", "status", first, "-o", "name")
-		l.succeeds(l.instance("instance-1").Status.SpecDigest, "status", "-o", "jsonpath={.items[*].status.specDigest}")
+		l.checkSuccess("windowsinstance.windowsmachineconfig.openshift.io/"+first+"\n", "status", first, "-o", "name")
+		l.checkSuccess(l.getInstance("instance-1").Status.SpecDigest, "status", "-o", "jsonpath={.items[*].status.specDigest}")
 	})
 	t.Run("the user data of new Machines is shown, for another platform too", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.succeeds("# user: Administrator\n", "userdata")
-		l.succeeds("# user: capi\n", "userdata", "--platform=Azure")
-		l.fails(`the platform "Sun" is not known: one of AWS,`, "userdata", "--platform=Sun")
-		l.fails(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
+		l.checkSuccess("# user: Administrator\n", "userdata")
+		l.checkSuccess("# user: capi\n", "userdata", "--platform=Azure")
+		l.checkError(`the platform "Sun" is not known: one of AWS,`, "userdata", "--platform=Sun")
+		l.checkError(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
 	})
 	t.Run("a namespace without an operator is said to have none", func(t *testing.T) {
-		lab{t, l.Rig}.succeeds("No operator is running in namespace default", "status", "-n", "default")
+		lab{t, l.Rig}.checkSuccess("No operator is running in namespace default", "status", "-n", "default")
 	})
 	t.Run("a missing right is named", func(t *testing.T) {
-		lab{t, l.Rig}.fails(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
+		lab{t, l.Rig}.checkError(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
 	})
 	t.Run("a condition that does not come is waited for no longer than said", func(t *testing.T) {
-		lab{t, l.Rig}.fails("after 1s the condition Painted is not True for 2 of 2 hosts", "status", "--wait=Painted",
+		lab{t, l.Rig}.checkError("after 1s the condition Painted is not True for 2 of 2 hosts", "status", "--wait=Painted",
 			"--timeout=1s")
 	})
 	t.Run("a paused host is left alone until it is resumed", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.succeeds(first+": paused", "pause", first)
-		l.until("instance-1", v1alpha1.ReasonPaused)
-		l.succeeds("kubectl windows resume "+first, "status", first)
-		l.succeeds(first+": resumed", "resume", first)
-		l.until("instance-1", v1alpha1.ReasonReady)
+		l.checkSuccess(first+": paused", "pause", first)
+		l.waitForSummary("instance-1", v1alpha1.ReasonPaused)
+		l.checkSuccess("kubectl windows resume "+first, "status", first)
+		l.checkSuccess(first+": resumed", "resume", first)
+		l.waitForSummary("instance-1", v1alpha1.ReasonReady)
 	})
 	t.Run("what did not fail is not tried again", func(t *testing.T) {
-		lab{t, l.Rig}.fails("no change of "+first+" has failed", "retry", first)
+		lab{t, l.Rig}.checkError("no change of "+first+" has failed", "retry", first)
 	})
 	t.Run("a restart needs a yes, and is waited for", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		boot := l.instance("instance-1").Status.Host.BootID
-		l.fails("use --yes to confirm", "reboot", first)
-		if now := l.instance("instance-1").Status.Host.BootID; now != boot {
+		boot := l.getInstance("instance-1").Status.Host.BootID
+		l.checkError("use --yes to confirm", "reboot", first)
+		if now := l.getInstance("instance-1").Status.Host.BootID; now != boot {
 			t.Fatal("the host has restarted without a yes")
 		}
-		l.succeeds(first+": restarted", "reboot", first, "--yes")
-		if now := l.instance("instance-1").Status.Host.BootID; now == boot {
+		l.checkSuccess(first+": restarted", "reboot", first, "--yes")
+		if now := l.getInstance("instance-1").Status.Host.BootID; now == boot {
 			t.Error("the host has not restarted")
 		}
 	})
-	t.Run("what a support case needs is gathered, and no secret", l.gathered)
-	t.Run("the dead of a large fleet are named", l.deadOfMany)
-	t.Run("the host key of a reinstalled host is accepted", l.keyAccepted)
-	t.Run("a host that is gone for good is forgotten", l.forgotten)
+	t.Run("what a support case needs is gathered, and no secret", l.testGather)
+	t.Run("the dead of a large fleet are named", l.testGatherDeadHosts)
+	t.Run("the host key of a reinstalled host is accepted", l.testAcceptKey)
+	t.Run("a host that is gone for good is forgotten", l.testForget)
 }
 
-func (l lab) gathered(t *testing.T) {
+func (l lab) testGather(t *testing.T) {
 	l.T = t
 	kept := canary.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
 	folder := t.TempDir()
-	l.succeeds(" files of 2 hosts", "gather", "--dest-dir", folder)
-	first := l.instance("instance-1").Name
+	l.checkSuccess(" files of 2 hosts", "gather", "--dest-dir", folder)
+	first := l.getInstance("instance-1").Name
 	for _, name := range []string{"index.html", "status.txt", "gaps.txt", "policy.yaml", "events.yaml", "windows-instances.yaml", "cluster/nodes.yaml",
 		"operator/deployments.yaml", "hosts/" + first + "/windowsinstance.yaml", "hosts/" + first + "/status.txt"} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
@@ -216,12 +216,12 @@ func (l lab) gathered(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	l.fails("no WindowsInstance", "gather", "nosuch", "--dest-dir", folder)
-	l.fails(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", folder)
+	l.checkError("no WindowsInstance", "gather", "nosuch", "--dest-dir", folder)
+	l.checkError(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", folder)
 }
 
-// deadOfMany gathers a fleet of 50 hosts in a namespace without an operator. Every tenth host is dead.
-func (l lab) deadOfMany(t *testing.T) {
+// testGatherDeadHosts gathers a fleet of 50 hosts in a namespace without an operator. Every tenth host is dead.
+func (l lab) testGatherDeadHosts(t *testing.T) {
 	l.T = t
 	const namespace = "many"
 	if err := l.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
@@ -251,7 +251,7 @@ func (l lab) deadOfMany(t *testing.T) {
 	}
 	folder := t.TempDir()
 	const dead = "5 of 50 hosts are unreachable: win-03, win-13, win-23, win-33, win-43\n"
-	l.succeeds(dead, "gather", "--namespace", namespace, "--dest-dir", folder)
+	l.checkSuccess(dead, "gather", "--namespace", namespace, "--dest-dir", folder)
 	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
 	if err != nil || !strings.Contains(string(page), "5 of 50 hosts are unreachable") || strings.Count(string(page), "<svg") != 50 {
 		t.Errorf("the page names other hosts: %v\n%.3000s", err, page)
@@ -263,36 +263,36 @@ func (l lab) deadOfMany(t *testing.T) {
 	}
 }
 
-func (l lab) keyAccepted(t *testing.T) {
+func (l lab) testAcceptKey(t *testing.T) {
 	l.T = t
-	first := l.instance("instance-1").Name
+	first := l.getInstance("instance-1").Name
 	l.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
-	l.succeeds("", "reboot", first, "--yes", "--wait=false") // so that the operator connects
-	l.until("instance-1", "HostKeyChanged")
-	l.fails("a fingerprint is SHA256: and 43 characters", "accept-host-key", first, "SHA256:short", "--yes")
+	l.checkSuccess("", "reboot", first, "--yes", "--wait=false") // so that the operator connects
+	l.waitForSummary("instance-1", "HostKeyChanged")
+	l.checkError("a fingerprint is SHA256: and 43 characters", "accept-host-key", first, "SHA256:short", "--yes")
 	key, err := l.Host("instance-1").HostKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.succeeds(first+": the key is accepted", "accept-host-key", first, ssh.FingerprintSHA256(key), "--yes")
+	l.checkSuccess(first+": the key is accepted", "accept-host-key", first, ssh.FingerprintSHA256(key), "--yes")
 }
 
-func (l lab) forgotten(t *testing.T) {
+func (l lab) testForget(t *testing.T) {
 	l.T = t
-	second := l.instance("instance-2").Name
-	l.fails("is not being removed. Delete key", "forget", second, "--yes")
+	second := l.getInstance("instance-2").Name
+	l.checkError("is not being removed. Delete key", "forget", second, "--yes")
 	l.Host("instance-2").Machine().PowerOff()
 	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	if err := l.WaitForInstance(ctx, l.Host("instance-2"), "to be removed", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 	}); err != nil {
 		t.Fatal(err)
 	}
-	l.succeeds(second+": removed", "forget", second, "--yes")
+	l.checkSuccess(second+": removed", "forget", second, "--yes")
 	if instance, err := l.Instance(t.Context(), "instance-2"); err != nil || instance != nil {
 		t.Errorf("the instance is still there: %v", err)
 	}

@@ -17,15 +17,15 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 	l := start(t, rig.Options{Hosts: rig.Hosts(3), ControlPlane: cluster.Options{Platform: "Azure", ExternalSigner: true}},
 		monitored...)
 	t.Run("Prometheus scrapes each node, its kubelet, and the operator", func(t *testing.T) {
-		l := l.in(t)
-		l.until("five targets to be up", func(ctx context.Context) (bool, error) {
-			up, err := l.query(ctx, "up == 1")
-			return up.with("job", monitoring.Name) == 2 && up.with("job", "kubelet") == 2 && up.with("job", v1alpha1.OperatorName) == 1 &&
-				len(up) == 5 && up.with("node", "instance-1") == 2 && up.with("node", "instance-2") == 2, err
+		l := l.forSubtest(t)
+		l.waitUntil("five targets to be up", func(ctx context.Context) (bool, error) {
+			up, err := l.runQuery(ctx, "up == 1")
+			return up.countLabel("job", monitoring.Name) == 2 && up.countLabel("job", "kubelet") == 2 && up.countLabel("job", v1alpha1.OperatorName) == 1 &&
+				len(up) == 5 && up.countLabel("node", "instance-1") == 2 && up.countLabel("node", "instance-2") == 2, err
 		})
 	})
 	t.Run("the console's figures of each node are there", func(t *testing.T) {
-		l := l.in(t)
+		l := l.forSubtest(t)
 		for _, expr := range []string{
 			`instance:node_cpu_utilisation:rate1m > 0 < 1`,   //nolint:misspell // others have chosen the name
 			`instance:node_memory_utilisation:ratio > 0 < 1`, //nolint:misspell // others have chosen the name
@@ -33,14 +33,14 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 			`rate(node_network_receive_bytes_total[1m]) > 0`,
 			`node_boot_time_seconds < time()`,
 		} {
-			l.until(expr+" of both nodes", func(ctx context.Context) (bool, error) {
-				found, err := l.query(ctx, expr)
-				return found.with("instance", "instance-1") == 1 && found.with("instance", "instance-2") == 1 && len(found) == 2, err
+			l.waitUntil(expr+" of both nodes", func(ctx context.Context) (bool, error) {
+				found, err := l.runQuery(ctx, expr)
+				return found.countLabel("instance", "instance-1") == 1 && found.countLabel("instance", "instance-2") == 1 && len(found) == 2, err
 			})
 		}
 	})
 	for _, s := range statesOfHosts {
-		t.Run(s.name, func(t *testing.T) { s.setsOffAlerts(l.in(t)) })
+		t.Run(s.name, func(t *testing.T) { s.checkAlerts(l.forSubtest(t)) })
 	}
 }
 
@@ -51,14 +51,14 @@ func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
 	l := start(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)
 	l.fast = fast
 	for _, s := range statesOfChanges {
-		t.Run(s.name, func(t *testing.T) { s.setsOffAlerts(l.in(t)) })
+		t.Run(s.name, func(t *testing.T) { s.checkAlerts(l.forSubtest(t)) })
 	}
 }
 
 func TestEachAlertHasAState(t *testing.T) {
 	var shown, all []string
 	for _, s := range slices.Concat(statesOfHosts, statesOfChanges) {
-		shown = append(shown, s.of...)
+		shown = append(shown, s.alertNames...)
 	}
 	for _, a := range monitoring.Alerts() {
 		all = append(all, a.Name)

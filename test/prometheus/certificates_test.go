@@ -10,25 +10,25 @@ import (
 	"github.com/windows-machine-config/wmco/lab/openshift"
 )
 
-// nearlyOver issues certificates for one host's kubelet and cloud-node-manager that were due for renewal hours ago
+// expiringValidity issues certificates for one host's kubelet and cloud-node-manager that were due for renewal hours ago
 // and are valid for another hour.
-func nearlyOver(user string, now time.Time) openshift.Validity {
+func expiringValidity(user string, now time.Time) openshift.Validity {
 	if user == "system:node:instance-1" || user == "system:cloud-node-manager:instance-1" {
 		return openshift.Validity{NotBefore: now.Add(-15 * time.Hour), NotAfter: now.Add(time.Hour)}
 	}
-	return lasting(user, now)
+	return longValidity(user, now)
 }
 
-func lasting(_ string, now time.Time) openshift.Validity {
+func longValidity(_ string, now time.Time) openshift.Validity {
 	return openshift.Validity{NotBefore: now, NotAfter: now.AddDate(0, 1, 0)}
 }
 
-// sign runs the cluster's signer, which renews no certificate until mend is called.
-func (l lab) sign() (mend func()) {
+// startSigner runs the cluster's signer, which renews no certificate until mend is called.
+func (l lab) startSigner() (mend func()) {
 	l.Helper()
 	authority, err := l.Cluster().CSRSigner()
-	l.must(err)
-	signer := openshift.NewSigner(authority, clock.RealClock{}, nearlyOver)
+	l.requireNoError(err)
+	signer := openshift.NewSigner(authority, clock.RealClock{}, expiringValidity)
 	release := signer.HoldRenewals()
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.Context()))
 	ended := make(chan error, 1)
@@ -40,7 +40,7 @@ func (l lab) sign() (mend func()) {
 		}
 	})
 	return func() {
-		signer.SetValidity(lasting)
+		signer.SetValidity(longValidity)
 		release()
 	}
 }

@@ -21,84 +21,84 @@ var badSetting = map[string]any{"imageGCHighThresholdPercent": 70}
 
 var statesOfChanges = []state{
 	{
-		name: "a change that is stopped because a node has failed sets off one alert, which ends once others may go on",
-		of:   []string{"WindowsUpgradeStopped"},
+		name:       "a change that is stopped because a node has failed sets off one alert, which ends once others may go on",
+		alertNames: []string{"WindowsUpgradeStopped"},
 		begin: func(l lab) func() {
-			l.stopOnFailure(true)
-			l.must(l.SetKubeletSettings(l.Context(), badSetting))
-			return func() { l.stopOnFailure(false) }
+			l.setStopOnFailure(true)
+			l.requireNoError(l.SetKubeletSettings(l.Context(), badSetting))
+			return func() { l.setStopOnFailure(false) }
 		},
 		sign:  `wmco_disruptions_stopped{reason="StoppedOnFailure"} == 1`,
 		quiet: 3 * minute, lasts: 6 * minute,
-		alerts: func(l lab) []wanted {
+		alerts: func(l lab) []expectedAlert {
 			l.policyNamesFailedNode()
-			return []wanted{{map[string]string{"reason": "StoppedOnFailure"}, "names the failed node"}}
+			return []expectedAlert{{map[string]string{"reason": "StoppedOnFailure"}, "names the failed node"}}
 		},
 	}, {
-		name: "a first node that has failed sets off one alert, which ends once the settings are right",
-		of:   []string{"WindowsCanaryFailed"},
+		name:       "a first node that has failed sets off one alert, which ends once the settings are right",
+		alertNames: []string{"WindowsCanaryFailed"},
 		begin: func(l lab) func() {
-			l.must(l.SetKubeletSettings(l.Context(), badSetting))
-			return func() { l.must(l.SetKubeletSettings(l.Context(), nil)) }
+			l.requireNoError(l.SetKubeletSettings(l.Context(), badSetting))
+			return func() { l.requireNoError(l.SetKubeletSettings(l.Context(), nil)) }
 		},
 		sign:  `wmco_disruptions_stopped{reason="CanaryFailed"} == 1`,
 		quiet: 3 * minute, lasts: 6 * minute,
-		alerts: func(l lab) []wanted {
+		alerts: func(l lab) []expectedAlert {
 			l.policyNamesFailedNode()
-			return []wanted{{map[string]string{"reason": "CanaryFailed"}, "names the node"}}
+			return []expectedAlert{{map[string]string{"reason": "CanaryFailed"}, "names the node"}}
 		},
 	}, {
-		name:   "a host that is changed again and again sets off one alert within an hour, which ends an hour after the last time",
-		of:     []string{"WindowsHostDriftsRepeatedly"},
-		begin:  func(l lab) func() { l.sabotage("instance-1"); return func() {} },
-		sign:   `increase(wmco_agent_repairs_total[1h]) > 4`,
-		alerts: one("Node instance-1 ", map[string]string{"node": "instance-1"}),
-		window: 62 * minute,
+		name:       "a host that is changed again and again sets off one alert within an hour, which ends an hour after the last time",
+		alertNames: []string{"WindowsHostDriftsRepeatedly"},
+		begin:      func(l lab) func() { l.stopUntilAlert("instance-1"); return func() {} },
+		sign:       `increase(wmco_agent_repairs_total[1h]) > 4`,
+		alerts:     singleAlert("Node instance-1 ", map[string]string{"node": "instance-1"}),
+		window:     62 * minute,
 	}, {
-		name: "an agent that stays silent, and that the operator must not start, sets off one alert, which ends once it runs",
-		of:   []string{"WindowsAgentSilent"},
+		name:       "an agent that stays silent, and that the operator must not start, sets off one alert, which ends once it runs",
+		alertNames: []string{"WindowsAgentSilent"},
 		begin: func(l lab) func() {
 			services := l.Host("instance-2").Machine().Host().Services
-			l.pause("instance-2", true)
-			l.must(services.Stop(l.Context(), nodespec.ServiceAgent))
-			l.untilConfiguration("instance-2", corev1.ConditionUnknown)
+			l.setPaused("instance-2", true)
+			l.requireNoError(services.Stop(l.Context(), nodespec.ServiceAgent))
+			l.waitForConfiguration("instance-2", corev1.ConditionUnknown)
 			return func() {
-				l.must(services.Start(l.Context(), nodespec.ServiceAgent))
-				l.untilConfiguration("instance-2", corev1.ConditionTrue)
-				l.pause("instance-2", false)
+				l.requireNoError(services.Start(l.Context(), nodespec.ServiceAgent))
+				l.waitForConfiguration("instance-2", corev1.ConditionTrue)
+				l.setPaused("instance-2", false)
 			}
 		},
 		sign:  `wmco_nodes_configuration{status="Unknown"} > 0`,
 		quiet: 28 * minute, lasts: 31 * minute,
-		alerts: one("The agents of 1 Windows nodes", map[string]string{"status": "Unknown"}),
+		alerts: singleAlert("The agents of 1 Windows nodes", map[string]string{"status": "Unknown"}),
 	},
 }
 
 // policyNamesFailedNode checks the statements in the descriptions of alerts about the policy's condition Stopped.
 func (l lab) policyNamesFailedNode() {
 	l.Helper()
-	stopped := meta.FindStatusCondition(l.policy().Status.Conditions, v1alpha1.ConditionStopped)
+	stopped := meta.FindStatusCondition(l.getPolicy().Status.Conditions, v1alpha1.ConditionStopped)
 	for _, name := range monitored {
-		if failed := l.instance(name).Status.FailedChange; failed != nil && stopped != nil && strings.Contains(stopped.Message, name) {
+		if failed := l.getInstance(name).Status.FailedChange; failed != nil && stopped != nil && strings.Contains(stopped.Message, name) {
 			return
 		}
 	}
 	l.Errorf("the policy does not name the node that has failed: %+v", stopped)
 }
 
-// sabotage stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as the
+// stopUntilAlert stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as the
 // host's.
-func (l lab) sabotage(name string) {
+func (l lab) stopUntilAlert(name string) {
 	l.Helper()
 	services, begun := l.Host(name).Machine().Host().Services, l.fast.Now()
-	l.forwardTo(begun)
-	l.until("an alert about repairs of "+name, func(ctx context.Context) (bool, error) {
+	l.advanceClockTo(begun)
+	l.waitUntil("an alert about repairs of "+name, func(ctx context.Context) (bool, error) {
 		l.fast.Step(10 * time.Second)
 		now := l.fast.Now()
 		if now.Sub(begun) > time.Hour {
 			l.Fatalf("no alert has fired within an hour")
 		}
-		l.forwardTo(now)
+		l.advanceClockTo(now)
 		found, err := services.Query(ctx, nodespec.ServiceCSIProxy)
 		if err != nil {
 			return false, err
@@ -108,16 +108,16 @@ func (l lab) sabotage(name string) {
 				return false, err
 			}
 		}
-		firing, err := l.firing(ctx)
+		firing, err := l.firingAlerts(ctx)
 		return len(firing) > 0, err
 	})
 }
 
-// untilConfiguration advances the clock of hosts and operator until the condition WindowsConfiguration of a Node
+// waitForConfiguration advances the clock of hosts and operator until the condition WindowsConfiguration of a Node
 // has a status.
-func (l lab) untilConfiguration(name string, status corev1.ConditionStatus) {
+func (l lab) waitForConfiguration(name string, status corev1.ConditionStatus) {
 	l.Helper()
-	l.until("WindowsConfiguration of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {
+	l.waitUntil("WindowsConfiguration of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {
 		l.fast.Step(10 * time.Second)
 		node := &corev1.Node{}
 		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, node)
@@ -126,20 +126,20 @@ func (l lab) untilConfiguration(name string, status corev1.ConditionStatus) {
 	})
 }
 
-// policy returns the WindowsDisruptionPolicy.
-func (l lab) policy() *v1alpha1.WindowsDisruptionPolicy {
+// getPolicy returns the WindowsDisruptionPolicy.
+func (l lab) getPolicy() *v1alpha1.WindowsDisruptionPolicy {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p))
 	return p
 }
 
-// stopOnFailure sets the field of the WindowsDisruptionPolicy.
-func (l lab) stopOnFailure(stop bool) {
+// setStopOnFailure sets the field of the WindowsDisruptionPolicy.
+func (l lab) setStopOnFailure(stop bool) {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
-	l.must(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), p)))
+	l.requireNoError(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), p)))
 	before := p.DeepCopy()
 	before.Spec.StopOnFailure, p.Spec.StopOnFailure = !stop, stop
-	l.must(l.Client.Patch(l.Context(), p, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(l.Context(), p, client.MergeFrom(before)))
 }

@@ -32,9 +32,9 @@ const (
 	programs   = "../../build"
 	apiAddress = "10.9.255.1"
 	domain     = "lab.example.com"
-	// every is the scrape and evaluation interval here, instead of 30 seconds. All other settings and rules are
+	// scrapeInterval is the scrape and evaluation interval here, instead of 30 seconds. All other settings and rules are
 	// unchanged.
-	every = time.Second
+	scrapeInterval = time.Second
 )
 
 // TestMain runs the tests in a separate network, where Prometheus reaches nodes by address.
@@ -55,11 +55,11 @@ var monitored = []string{"instance-1", "instance-2"}
 type lab struct {
 	*testing.T
 	*rig.Rig
-	prometheus *monitoring.Monitoring
-	operator   *rig.Operator
-	operate    func() *rig.Operator
-	mendSigner func()                  // nil: the control plane signs
-	fast       *clocktesting.FakeClock // clock of hosts and operator; nil: the real clock
+	prometheus     *monitoring.Monitoring
+	operator       *rig.Operator
+	startOperator  func() *rig.Operator
+	resumeRenewals func()                  // nil: the control plane signs
+	fast           *clocktesting.FakeClock // clock of hosts and operator; nil: the real clock
 }
 
 // start boots a lab, and returns when the named hosts are Ready.
@@ -69,15 +69,15 @@ func start(t *testing.T, options rig.Options, listed ...string) lab {
 	options.ControlPlane.Listen, options.ControlPlane.Domain = net.JoinHostPort(apiAddress, "6443"), domain
 	l := lab{T: t, Rig: rigtest.Boot(t, options)}
 	if options.ControlPlane.ExternalSigner {
-		l.mendSigner = l.sign()
+		l.resumeRenewals = l.startSigner()
 	}
 	rigtest.Install(t, l.Rig)
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	metrics, certificates := net.JoinHostPort(apiAddress, "8443"), filepath.Join(t.TempDir(), "metrics-tls")
-	l.must(monitoring.OperatorTarget(ctx, l.Rig, metrics, certificates))
-	p, err := monitoring.Start(ctx, l.Rig, monitoring.Options{Programs: programs, Dir: t.TempDir(), Interval: every})
-	l.must(err)
+	l.requireNoError(monitoring.OperatorTarget(ctx, l.Rig, metrics, certificates))
+	p, err := monitoring.Start(ctx, l.Rig, monitoring.Options{Programs: programs, Dir: t.TempDir(), Interval: scrapeInterval})
+	l.requireNoError(err)
 	t.Cleanup(func() {
 		p.Stop()
 		for _, log := range p.Logs() {
@@ -87,24 +87,24 @@ func start(t *testing.T, options rig.Options, listed ...string) lab {
 		}
 	})
 	l.prometheus = p
-	l.operate = func() *rig.Operator {
+	l.startOperator = func() *rig.Operator {
 		o, err := l.RunOperator(func(c *operator.Config) { c.MetricsAddress, c.MetricsCertificateDirectory = metrics, certificates })
-		l.must(err)
+		l.requireNoError(err)
 		return o
 	}
-	l.operator = l.operate()
-	l.must(l.ListHosts(ctx, listed...))
-	l.must(l.WaitReady(ctx, listed...))
+	l.operator = l.startOperator()
+	l.requireNoError(l.ListHosts(ctx, listed...))
+	l.requireNoError(l.WaitReady(ctx, listed...))
 	return l
 }
 
-// in returns the lab for a subtest.
-func (l lab) in(t *testing.T) lab {
+// forSubtest returns the lab for a subtest.
+func (l lab) forSubtest(t *testing.T) lab {
 	l.T = t
 	return l
 }
 
-func (l lab) must(err error) {
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
@@ -135,12 +135,12 @@ func (l lab) get(ctx context.Context, path string, parameters url.Values, data a
 	return nil
 }
 
-// until polls four times per scrape interval until the condition holds.
-func (l lab) until(what string, holds func(context.Context) (bool, error)) {
+// waitUntil polls four times per scrape interval until the condition holds.
+func (l lab) waitUntil(what string, holds func(context.Context) (bool, error)) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
 	defer cancel()
-	ticker := time.NewTicker(every / 4)
+	ticker := time.NewTicker(scrapeInterval / 4)
 	defer ticker.Stop()
 	for {
 		ok, err := holds(ctx)
@@ -166,8 +166,8 @@ type series []struct {
 	Value  [2]any
 }
 
-// with counts the results that have a label.
-func (s series) with(label, value string) (n int) {
+// countLabel counts the results that have a label.
+func (s series) countLabel(label, value string) (n int) {
 	for _, each := range s {
 		if each.Metric[label] == value {
 			n++
@@ -176,7 +176,7 @@ func (s series) with(label, value string) (n int) {
 	return n
 }
 
-func (l lab) query(ctx context.Context, expr string) (series, error) {
+func (l lab) runQuery(ctx context.Context, expr string) (series, error) {
 	var data struct{ Result series }
 	err := l.get(ctx, "query", url.Values{"query": {expr}}, &data)
 	return data.Result, err
@@ -188,23 +188,23 @@ type alert struct {
 	State               string
 }
 
-// firing returns the firing alerts.
-func (l lab) firing(ctx context.Context) ([]alert, error) {
+// firingAlerts returns the firing alerts.
+func (l lab) firingAlerts(ctx context.Context) ([]alert, error) {
 	var data struct{ Alerts []alert }
 	err := l.get(ctx, "alerts", nil, &data)
 	return slices.DeleteFunc(data.Alerts, func(a alert) bool { return a.State != "firing" }), err
 }
 
-// forward advances only Prometheus' clock.
-func (l lab) forward(by time.Duration) {
+// advanceClock advances only Prometheus' clock.
+func (l lab) advanceClock(by time.Duration) {
 	l.Helper()
 	if by <= 0 {
 		return
 	}
 	request, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.prometheus.URL+"lab/forward?by="+by.String(), nil)
-	l.must(err)
+	l.requireNoError(err)
 	response, err := http.DefaultClient.Do(request)
-	l.must(err)
+	l.requireNoError(err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusNoContent {
 		reason, err := io.ReadAll(response.Body)
@@ -212,13 +212,13 @@ func (l lab) forward(by time.Duration) {
 	}
 }
 
-// forwardTo advances Prometheus' clock to a moment.
-func (l lab) forwardTo(moment time.Time) {
+// advanceClockTo advances Prometheus' clock to a moment.
+func (l lab) advanceClockTo(moment time.Time) {
 	l.Helper()
-	now, err := l.query(l.Context(), "vector(time())")
-	l.must(err)
+	now, err := l.runQuery(l.Context(), "vector(time())")
+	l.requireNoError(err)
 	text, _ := now[0].Value[1].(string)
 	seconds, err := strconv.ParseFloat(text, 64)
-	l.must(err)
-	l.forward(moment.Sub(time.UnixMilli(int64(seconds * 1000))))
+	l.requireNoError(err)
+	l.advanceClock(moment.Sub(time.UnixMilli(int64(seconds * 1000))))
 }

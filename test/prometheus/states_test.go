@@ -21,8 +21,8 @@ import (
 // state is a state that requires an administrator's action.
 type state struct {
 	name string
-	// of lists the alerts that the state triggers.
-	of []string
+	// alertNames lists the alerts that the state triggers.
+	alertNames []string
 	// begin causes the state.
 	begin func(l lab) (mend func())
 	// sign is a query that shows the state in Prometheus.
@@ -30,51 +30,51 @@ type state struct {
 	// quiet is the time without alerts, and lasts is the time until the alerts fire; zero if they fire at once.
 	quiet, lasts time.Duration
 	// alerts returns the expected content of each alert.
-	alerts func(l lab) []wanted
+	alerts func(l lab) []expectedAlert
 	// window is the time for which an alert outlasts the state.
 	window time.Duration
 }
 
-// wanted contains the expected labels and description of an alert.
-type wanted struct {
+// expectedAlert contains the expected labels and description of an alert.
+type expectedAlert struct {
 	about       map[string]string
 	description string
 }
 
-// setsOffAlerts causes and ends the state, and checks that exactly the alerts of the state fire and end.
-func (s state) setsOffAlerts(l lab) {
+// checkAlerts causes and ends the state, and checks that exactly the alerts of the state fire and end.
+func (s state) checkAlerts(l lab) {
 	l.Helper()
-	l.until("no alert", l.alertsAre(nil, nil))
+	l.waitUntil("no alert", l.hasOnlyAlerts(nil, nil))
 	mend := s.begin(l)
-	l.until(s.sign, func(ctx context.Context) (bool, error) {
-		found, err := l.query(ctx, s.sign)
+	l.waitUntil(s.sign, func(ctx context.Context) (bool, error) {
+		found, err := l.runQuery(ctx, s.sign)
 		return len(found) > 0, err
 	})
 	if s.lasts > 0 {
-		s.fires(l)
+		s.advanceUntilFiring(l)
 	}
 	expected := s.alerts(l)
-	l.until(fmt.Sprint(s.of, expected), l.alertsAre(s.of, expected))
+	l.waitUntil(fmt.Sprint(s.alertNames, expected), l.hasOnlyAlerts(s.alertNames, expected))
 	mend()
 	if s.window > 0 {
-		l.forward(s.window)
+		l.advanceClock(s.window)
 	}
-	l.until("no alert any more", l.alertsAre(nil, nil))
+	l.waitUntil("no alert any more", l.hasOnlyAlerts(nil, nil))
 }
 
-// fires advances the clock by the time that the state must last. On a busy machine, a slow last scrape may have
+// advanceUntilFiring advances the clock by the time that the state must last. On a busy machine, a slow last scrape may have
 // marked the target as down. In this case, the clock is advanced again.
-func (s state) fires(l lab) {
+func (s state) advanceUntilFiring(l lab) {
 	l.Helper()
-	l.forward(s.quiet)
-	if early, err := l.firing(l.Context()); err != nil || len(early) > 0 {
+	l.advanceClock(s.quiet)
+	if early, err := l.firingAlerts(l.Context()); err != nil || len(early) > 0 {
 		l.Errorf("after %s fire %v (error %v)", s.quiet, early, err)
 	}
 	next := s.lasts - s.quiet
 	for range 3 {
-		l.forward(next)
-		firing, err := l.firing(l.Context())
-		l.must(err)
+		l.advanceClock(next)
+		firing, err := l.firingAlerts(l.Context())
+		l.requireNoError(err)
 		if len(firing) > 0 {
 			return
 		}
@@ -83,15 +83,17 @@ func (s state) fires(l lab) {
 	l.Fatalf("no alert fires, three times after %s", s.lasts)
 }
 
-// alertsAre returns a function that reports whether exactly the named alerts fire, with the expected content.
-func (l lab) alertsAre(names []string, about []wanted) func(context.Context) (bool, error) {
+// hasOnlyAlerts returns a function that reports whether exactly the named alerts fire, with the expected content.
+func (l lab) hasOnlyAlerts(names []string, about []expectedAlert) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		firing, err := l.firing(ctx)
+		firing, err := l.firingAlerts(ctx)
 		if err != nil || len(firing) != len(names) || len(about) != len(names) {
 			return false, err
 		}
 		for i, name := range names {
-			if !slices.ContainsFunc(firing, func(a alert) bool { return a.is(name) && a.Labels["namespace"] == l.Namespace() && about[i].fits(a) }) {
+			if !slices.ContainsFunc(firing, func(a alert) bool {
+				return a.isExpected(name) && a.Labels["namespace"] == l.Namespace() && about[i].isMetBy(a)
+			}) {
 				return false, nil
 			}
 		}
@@ -99,13 +101,13 @@ func (l lab) alertsAre(names []string, about []wanted) func(context.Context) (bo
 	}
 }
 
-// is reports whether the alert has the name and the properties common to all alerts.
-func (a alert) is(name string) bool {
+// isExpected reports whether the alert has the name and the properties common to all alerts.
+func (a alert) isExpected(name string) bool {
 	return a.Labels["alertname"] == name && a.Labels["severity"] == "warning" && a.Annotations["summary"] != "" &&
 		strings.HasSuffix(a.Annotations["runbook_url"], "#"+strings.ToLower(name))
 }
 
-func (w wanted) fits(a alert) bool {
+func (w expectedAlert) isMetBy(a alert) bool {
 	for label, value := range w.about {
 		if a.Labels[label] != value {
 			return false
@@ -114,9 +116,9 @@ func (w wanted) fits(a alert) bool {
 	return strings.Contains(a.Annotations["description"], w.description)
 }
 
-// one returns the expected content of a state's only alert.
-func one(description string, about map[string]string) func(lab) []wanted {
-	return func(lab) []wanted { return []wanted{{about: about, description: description}} }
+// singleAlert returns the expected content of a state's only alert.
+func singleAlert(description string, about map[string]string) func(lab) []expectedAlert {
+	return func(lab) []expectedAlert { return []expectedAlert{{about: about, description: description}} }
 }
 
 const minute = time.Minute
@@ -124,103 +126,103 @@ const minute = time.Minute
 // The first state must stay first, because the lab starts with such certificates.
 var statesOfHosts = []state{
 	{
-		name:  "certificates that the cluster's signer does not renew set off an alert each, which end once it does",
-		of:    []string{"WindowsServiceCertificateExpiring", "WindowsKubeletCertificateExpiring"},
-		begin: func(l lab) func() { return l.mendSigner },
-		sign:  `kubelet_certificate_manager_client_ttl_seconds{node="instance-1"} < 7200`,
-		quiet: 13 * minute, lasts: 16 * minute,
-		alerts: func(l lab) []wanted {
-			name := l.named("instance-1")
-			return []wanted{
+		name:       "certificates that the cluster's signer does not renew set off an alert each, which end once it does",
+		alertNames: []string{"WindowsServiceCertificateExpiring", "WindowsKubeletCertificateExpiring"},
+		begin:      func(l lab) func() { return l.resumeRenewals },
+		sign:       `kubelet_certificate_manager_client_ttl_seconds{node="instance-1"} < 7200`,
+		quiet:      13 * minute, lasts: 16 * minute,
+		alerts: func(l lab) []expectedAlert {
+			name := l.instanceName("instance-1")
+			return []expectedAlert{
 				{map[string]string{"name": name, "certificate": "cloud-node-manager"}, name},
 				{map[string]string{"node": "instance-1"}, "Node instance-1 expires in"},
 			}
 		},
 	}, {
-		name: "a host that shows another key sets off one alert, which ends once the key is accepted",
-		of:   []string{"WindowsHostKeyChanged"},
+		name:       "a host that shows another key sets off one alert, which ends once the key is accepted",
+		alertNames: []string{"WindowsHostKeyChanged"},
 		begin: func(l lab) func() {
 			l.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
 			// This makes the operator connect.
-			l.annotate(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-1"}}, v1alpha1.AnnotationRebootRequired, "patches")
+			l.setAnnotation(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-1"}}, v1alpha1.AnnotationRebootRequired, "patches")
 			return func() {
 				key, err := l.Host("instance-1").HostKey()
-				l.must(err)
-				l.annotate(l.instance("instance-1"), v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
+				l.requireNoError(err)
+				l.setAnnotation(l.getInstance("instance-1"), v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
 			}
 		},
 		sign: `wmco_instance_status{reason="HostKeyChanged"} == 1`,
-		alerts: func(l lab) []wanted {
-			name := l.named("instance-1")
-			return []wanted{{map[string]string{"name": name}, name}}
+		alerts: func(l lab) []expectedAlert {
+			name := l.instanceName("instance-1")
+			return []expectedAlert{{map[string]string{"name": name}, name}}
 		},
 	}, {
-		name: "an exporter that does not start any more sets off one alert, which ends once it runs",
-		of:   []string{"WindowsExporterDown"},
+		name:       "an exporter that does not start any more sets off one alert, which ends once it runs",
+		alertNames: []string{"WindowsExporterDown"},
 		begin: func(l lab) func() {
 			h, services := l.Host("instance-2"), l.Host("instance-2").Machine().Host().Services
 			startable := h.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: nodespec.ServiceExporter})
-			l.must(services.Stop(l.Context(), nodespec.ServiceExporter))
+			l.requireNoError(services.Stop(l.Context(), nodespec.ServiceExporter))
 			return func() {
 				startable()
-				l.must(services.Start(l.Context(), nodespec.ServiceExporter))
+				l.requireNoError(services.Start(l.Context(), nodespec.ServiceExporter))
 			}
 		},
 		sign:  `up{job="windows-exporter",instance="instance-2"} == 0`,
 		quiet: 13 * minute, lasts: 16 * minute,
-		alerts: one("Node instance-2.", map[string]string{"instance": "instance-2"}),
+		alerts: singleAlert("Node instance-2.", map[string]string{"instance": "instance-2"}),
 	}, {
-		name: "an operator that does not run sets off one alert, which ends once it does",
-		of:   []string{"WindowsMachineConfigOperatorDown"},
+		name:       "an operator that does not run sets off one alert, which ends once it does",
+		alertNames: []string{"WindowsMachineConfigOperatorDown"},
 		begin: func(l lab) func() {
-			l.must(l.operator.Stop())
-			return func() { l.operate() }
+			l.requireNoError(l.operator.Stop())
+			return func() { l.startOperator() }
 		},
 		sign:  `up{job="windows-machine-config-operator"} == 0`,
 		quiet: 13 * minute, lasts: 16 * minute,
-		alerts: one("gets no metrics from the operator", nil),
+		alerts: singleAlert("gets no metrics from the operator", nil),
 	}, {
-		name: "a host that does not become a node within an hour sets off one alert, which ends once it does",
-		of:   []string{"WindowsInstanceNotReady"},
+		name:       "a host that does not become a node within an hour sets off one alert, which ends once it does",
+		alertNames: []string{"WindowsInstanceNotReady"},
 		begin: func(l lab) func() {
 			accept := l.Host("instance-3").Inject(winhost.RejectKey, winhost.Parameters{})
-			l.must(l.ListHosts(l.Context()))
-			l.until("instance-3 to be listed", func(context.Context) (bool, error) { return l.instance("instance-3") != nil, nil })
-			l.until("its metric", func(ctx context.Context) (bool, error) {
-				found, err := l.query(ctx, "wmco_instance_not_ready_since_timestamp_seconds")
-				return found.with("name", l.named("instance-3")) == 1, err
+			l.requireNoError(l.ListHosts(l.Context()))
+			l.waitUntil("instance-3 to be listed", func(context.Context) (bool, error) { return l.getInstance("instance-3") != nil, nil })
+			l.waitUntil("its metric", func(ctx context.Context) (bool, error) {
+				found, err := l.runQuery(ctx, "wmco_instance_not_ready_since_timestamp_seconds")
+				return found.countLabel("name", l.instanceName("instance-3")) == 1, err
 			})
-			l.forwardTo(l.instance("instance-3").CreationTimestamp.Add(58 * minute))
+			l.advanceClockTo(l.getInstance("instance-3").CreationTimestamp.Add(58 * minute))
 			return accept
 		},
 		sign:  `time() - wmco_instance_not_ready_since_timestamp_seconds < 3600`,
 		quiet: 5 * minute, lasts: 9 * minute,
-		alerts: func(l lab) []wanted {
-			name := l.named("instance-3")
-			return []wanted{{map[string]string{"name": name}, name + " has not been Ready for 1h "}}
+		alerts: func(l lab) []expectedAlert {
+			name := l.instanceName("instance-3")
+			return []expectedAlert{{map[string]string{"name": name}, name + " has not been Ready for 1h "}}
 		},
 	},
 }
 
-// instance returns the WindowsInstance of a host, or nil if it does not exist.
-func (l lab) instance(name string) *v1alpha1.WindowsInstance {
+// getInstance returns the WindowsInstance of a host, or nil if it does not exist.
+func (l lab) getInstance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	return instance
 }
 
-// named returns the name of the WindowsInstance of a host.
-func (l lab) named(name string) string {
+// instanceName returns the name of the WindowsInstance of a host.
+func (l lab) instanceName(name string) string {
 	l.Helper()
-	instance := l.instance(name)
+	instance := l.getInstance(name)
 	if instance == nil {
 		l.Fatalf("%s has no instance", name)
 	}
 	return instance.Name
 }
 
-func (l lab) annotate(object client.Object, name, value string) {
+func (l lab) setAnnotation(object client.Object, name, value string) {
 	l.Helper()
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -232,14 +234,14 @@ func (l lab) annotate(object client.Object, name, value string) {
 	}
 	annotations[name] = value
 	object.SetAnnotations(annotations)
-	l.must(l.Client.Patch(l.Context(), object, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(l.Context(), object, client.MergeFrom(before)))
 }
 
-// pause sets spec.paused of the instance of a host.
-func (l lab) pause(name string, paused bool) {
+// setPaused sets spec.paused of the instance of a host.
+func (l lab) setPaused(name string, paused bool) {
 	l.Helper()
-	before := l.instance(name)
+	before := l.getInstance(name)
 	after := before.DeepCopy()
 	after.Spec.Paused = paused
-	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Patch(l.Context(), after, client.MergeFrom(before)))
 }

@@ -53,73 +53,73 @@ func TestMain(m *testing.M) {
 // files provides the payload with the real agent.
 var files = rigtest.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{SizePercent: 25})
 
-const limit = rigtest.Patience
+const waitTimeout = rigtest.WaitTimeout
 
 // lab is a rig with a test and an installed operator.
 type lab struct {
 	*testing.T
 	*rig.Rig
-	way     way
-	signers *signers
-	answers *answers
+	installation installation
+	signers      *signers
+	answers      *answers
 }
 
-// way describes how the operator is installed.
-type way struct {
+// installation describes how the operator is installed.
+type installation struct {
 	namespace string
 	// bundle is the bundle that OLM installs; nil for the manifests in deploy/.
 	bundle *olm.Bundle
 }
 
-// installed boots a lab on the control plane and installs the operator with its key, without running the operator.
-func (w way) installed(t *testing.T) lab {
+// newLab boots a lab on the control plane and installs the operator with its key, without running the operator.
+func (w installation) newLab(t *testing.T) lab {
 	t.Helper()
 	r := rigtest.Boot(t, rig.Options{
 		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2), LinuxNodes: 1,
 		MachineAPI: true, ServiceCA: true,
 	})
-	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}},
+	l := lab{T: t, Rig: r, installation: w, signers: &signers{byRequest: map[string]string{}},
 		answers: &answers{ids: map[string]bool{}}}
 	var err error
 	if w.bundle == nil {
 		_, err = r.InstallOperator(t.Context(), w.namespace)
 	} else {
-		_, err = r.InstallObjects(t.Context(), w.namespace, l.bundled())
+		_, err = r.InstallObjects(t.Context(), w.namespace, l.bundledObjects())
 	}
-	l.must(err)
-	l.must(r.CreateKey(t.Context()))
-	l.signers.follow(l)
+	l.requireNoError(err)
+	l.requireNoError(r.CreateKey(t.Context()))
+	l.signers.followRequests(l)
 	return l
 }
 
-// bundled returns the objects that exist once OLM has installed the bundle.
-func (l lab) bundled() []*unstructured.Unstructured {
+// bundledObjects returns the objects that exist once OLM has installed the bundle.
+func (l lab) bundledObjects() []*unstructured.Unstructured {
 	l.Helper()
 	namespace, err := rig.Example("wmco-namespace.yaml")
-	l.must(err)
-	namespace.SetName(l.way.namespace)
-	objects := append([]*unstructured.Unstructured{namespace}, l.way.bundle.ClusterWide()...)
-	made, err := l.way.bundle.Objects(l.way.namespace)
-	l.must(err)
+	l.requireNoError(err)
+	namespace.SetName(l.installation.namespace)
+	objects := append([]*unstructured.Unstructured{namespace}, l.installation.bundle.ClusterWide()...)
+	made, err := l.installation.bundle.Objects(l.installation.namespace)
+	l.requireNoError(err)
 	return append(objects, made...)
 }
 
-// operate starts an operator with leader election, so that only one of several operators is active.
-func (l lab) operate(version, metricsAddress string) *rig.Operator {
+// startOperator starts an operator with leader election, so that only one of several operators is active.
+func (l lab) startOperator(version, metricsAddress string) *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator(func(c *operator.Config) {
 		c.LeaderElection, c.Version, c.MetricsAddress = true, version, metricsAddress
-		l.answers.follow(c.RESTConfig)
-		if l.way.bundle != nil {
-			c.OperatorCondition = l.way.bundle.Version.Name
+		l.answers.followResponses(c.RESTConfig)
+		if l.installation.bundle != nil {
+			c.OperatorCondition = l.installation.bundle.Version.Name
 		}
 	})
-	l.must(err)
+	l.requireNoError(err)
 	return o
 }
 
-// must ends the test when a step outside the subject of the test fails.
-func (l lab) must(err error) {
+// requireNoError ends the test when a step outside the subject of the test fails.
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
@@ -129,15 +129,15 @@ func (l lab) must(err error) {
 // inTime runs a wait with a time limit.
 func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	l.must(wait(ctx))
+	l.requireNoError(wait(ctx))
 }
 
-// eventually waits until a condition holds.
-func (l lab) eventually(what string, holds func(ctx context.Context) (bool, error)) {
+// waitUntil waits until a condition holds.
+func (l lab) waitUntil(what string, holds func(ctx context.Context) (bool, error)) {
 	l.Helper()
-	if err := wait.PollUntilContextTimeout(l.Context(), 50*time.Millisecond, limit, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(l.Context(), 50*time.Millisecond, waitTimeout, true, holds); err != nil {
 		l.Fatalf("%s: %v", what, err)
 	}
 }
@@ -149,11 +149,11 @@ type signers struct {
 	byRequest map[string]string
 }
 
-// follow records the certificate requests until the test ends.
-func (s *signers) follow(l lab) {
+// followRequests records the certificate requests until the test ends.
+func (s *signers) followRequests(l lab) {
 	l.Helper()
 	watch, err := l.Client.Watch(l.Context(), &certificatesv1.CertificateSigningRequestList{})
-	l.must(err)
+	l.requireNoError(err)
 	done := make(chan struct{})
 	l.Cleanup(func() { watch.Stop(); <-done })
 	go func() {
@@ -168,8 +168,8 @@ func (s *signers) follow(l lab) {
 	}()
 }
 
-// approvals returns the additional RBAC checks for the approvals among the events.
-func (s *signers) approvals(events []audit.Event) []audit.Event {
+// signerApprovals returns the additional RBAC checks for the approvals among the events.
+func (s *signers) signerApprovals(events []audit.Event) []audit.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var approvals []audit.Event
@@ -191,8 +191,8 @@ type answers struct {
 	ids map[string]bool
 }
 
-// follow records the responses to the clients of a configuration.
-func (a *answers) follow(config *rest.Config) {
+// followResponses records the responses to the clients of a configuration.
+func (a *answers) followResponses(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
@@ -210,8 +210,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// without returns the IDs of the recorded responses that are missing in the events.
-func (a *answers) without(events []audit.Event) []string {
+// missingIDs returns the IDs of the recorded responses that are missing in the events.
+func (a *answers) missingIDs(events []audit.Event) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	missing := maps.Clone(a.ids)
@@ -221,29 +221,29 @@ func (a *answers) without(events []audit.Event) []string {
 	return slices.Collect(maps.Keys(missing))
 }
 
-// requests returns the requests of an operator that has ended. Watches are logged when they end.
-func (l lab) requests() []audit.Event {
+// operatorRequests returns the requests of an operator that has ended. Watches are logged when they end.
+func (l lab) operatorRequests() []audit.Event {
 	l.Helper()
-	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.way.namespace, serviceAccount)
+	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.installation.namespace, serviceAccount)
 	var own []audit.Event
-	l.eventually("the audit log has all that the operator had an answer to", func(context.Context) (bool, error) {
+	l.waitUntil("the audit log has all that the operator had an answer to", func(context.Context) (bool, error) {
 		events, err := log.Next()
 		for _, event := range events {
 			if event.User.Username == user {
 				own = append(own, event)
 			}
 		}
-		return len(l.answers.without(own)) == 0, err
+		return len(l.answers.missingIDs(own)) == 0, err
 	})
 	return own
 }
 
-// makeNamespace creates a namespace if another test has not created it.
-func (l lab) makeNamespace(name string) {
+// createNamespace creates a namespace if another test has not created it.
+func (l lab) createNamespace(name string) {
 	l.Helper()
 	err := l.Client.Create(l.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	l.must(client.IgnoreAlreadyExists(err))
-	l.eventually("namespace "+name+" has its service account", func(ctx context.Context) (bool, error) {
+	l.requireNoError(client.IgnoreAlreadyExists(err))
+	l.waitUntil("namespace "+name+" has its service account", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
 		return err == nil, client.IgnoreNotFound(err)
 	})

@@ -32,56 +32,56 @@ const (
 	nextVersion  = "1.1.0-lab"
 )
 
-// live makes the operator perform all its operations: join and removal, Machines and hosts, blocked evictions, a
+// exerciseOperator makes the operator perform all its operations: join and removal, Machines and hosts, blocked evictions, a
 // restart, a new version, another key, and cleanup after a legacy operator.
-func (l lab) live() {
+func (l lab) exerciseOperator() {
 	l.Helper()
 	ctx := l.Context()
-	l.makeNamespace("openshift-cluster-api") // The user data is copied there as well.
-	l.must(l.SeedOlderCluster(ctx, ""))
-	older := metav1.ObjectMeta{Namespace: l.way.namespace, Name: "windows-instance-config-daemon"}
-	l.must(client.IgnoreAlreadyExists(l.Client.Create(ctx, &rbacv1.Role{ObjectMeta: older})))
+	l.createNamespace("openshift-cluster-api") // The user data is copied there as well.
+	l.requireNoError(l.SeedLegacyCluster(ctx, ""))
+	older := metav1.ObjectMeta{Namespace: l.installation.namespace, Name: "windows-instance-config-daemon"}
+	l.requireNoError(client.IgnoreAlreadyExists(l.Client.Create(ctx, &rbacv1.Role{ObjectMeta: older})))
 
 	metrics := freeAddress(l)
-	o := l.operate(firstVersion, metrics)
-	l.must(l.CreateMachineSet(ctx, machineSet, 1, rig.MachineSetOptions{}))
-	l.must(l.ListHosts(ctx))
-	l.allReady()
-	l.scrape(metrics)
+	o := l.startOperator(firstVersion, metrics)
+	l.requireNoError(l.CreateMachineSet(ctx, machineSet, 1, rig.MachineSetOptions{}))
+	l.requireNoError(l.ListHosts(ctx))
+	l.waitUntilAllReady()
+	l.scrapeMetrics(metrics)
 	l.restartHost("instance-2")
-	l.must(o.Stop())
+	l.requireNoError(o.Stop())
 
-	o = l.operate(nextVersion, "0")
-	l.onNodes("to be of the new version", 3, func(n *corev1.Node) bool {
+	o = l.startOperator(nextVersion, "0")
+	l.waitForNodes("to be of the new version", 3, func(n *corev1.Node) bool {
 		return n.Annotations[v1alpha1.AnnotationVersion] == nextVersion
 	})
-	l.allReady()
-	l.must(l.RotateKey(ctx, false))
+	l.waitUntilAllReady()
+	l.requireNoError(l.RotateKey(ctx, false))
 	for _, h := range l.Hosts() {
-		l.must(h.AuthorizeKey(h.Options.Username, l.PublicKey()))
+		l.requireNoError(h.AuthorizeKey(h.Options.Username, l.PublicKey()))
 	}
-	l.onNodes("to have the new key", 3, func(n *corev1.Node) bool {
+	l.waitForNodes("to have the new key", 3, func(n *corev1.Node) bool {
 		return n.Annotations[v1alpha1.AnnotationPubKeyHash] == l.KeyHash()
 	})
-	l.allReady()
+	l.waitUntilAllReady()
 
-	l.work("instance-1")
-	l.must(l.ListHosts(ctx, "instance-2"))
-	l.drainIsRefused("instance-1")
-	l.must(l.Client.Delete(ctx,
+	l.deployWorkload("instance-1")
+	l.requireNoError(l.ListHosts(ctx, "instance-2"))
+	l.waitForDrainRefusal("instance-1")
+	l.requireNoError(l.Client.Delete(ctx,
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: workload, Name: "web"}}))
 	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-1") })
 	// The Machines outlive the MachineSet until they are deleted.
-	l.must(l.Client.Delete(ctx, &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
+	l.requireNoError(l.Client.Delete(ctx, &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
 		Name: machineSet}}))
-	l.must(l.DeleteInstances(ctx))
+	l.requireNoError(l.DeleteInstances(ctx))
 	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-2") })
-	l.onNodes("to be gone", 0, nil)
-	l.olderIsGone()
-	l.must(o.Stop())
+	l.waitForNodes("to be gone", 0, nil)
+	l.waitForLegacyCleanup()
+	l.requireNoError(o.Stop())
 }
 
-func (l lab) allReady() {
+func (l lab) waitUntilAllReady() {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		_, err := l.WaitMachinesReady(ctx, machineSet, 1)
@@ -89,8 +89,8 @@ func (l lab) allReady() {
 	})
 }
 
-// onNodes waits until the number of Windows nodes is count and each meets the condition.
-func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
+// waitForNodes waits until the number of Windows nodes is count and each meets the condition.
+func (l lab) waitForNodes(what string, count int, wanted func(*corev1.Node) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "Windows nodes "+what, &corev1.Node{},
@@ -107,19 +107,19 @@ func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
 func (l lab) nodeOf(host string) string {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), host)
-	l.must(err)
+	l.requireNoError(err)
 	if instance == nil || instance.Status.NodeRef == nil {
 		l.Fatalf("host %s is no node", host)
 	}
 	return instance.Status.NodeRef.Name
 }
 
-// work runs two pods on the node of a host: a pod of a Deployment with a budget that prevents eviction, and a pod
+// deployWorkload runs two pods on the node of a host: a pod of a Deployment with a budget that prevents eviction, and a pod
 // of a DaemonSet.
-func (l lab) work(host string) {
+func (l lab) deployWorkload(host string) {
 	l.Helper()
 	node := l.nodeOf(host)
-	l.makeNamespace(workload)
+	l.createNamespace(workload)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	template := func(app string) corev1.PodTemplateSpec {
 		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}},
@@ -143,10 +143,10 @@ func (l lab) work(host string) {
 			MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
 		}},
 	} {
-		l.must(l.Client.Create(l.Context(), object))
+		l.requireNoError(l.Client.Create(l.Context(), object))
 		l.Cleanup(func() { _ = l.Client.Delete(context.Background(), object) }) // the budget no longer exists then
 	}
-	l.eventually("the workload runs", func(ctx context.Context) (bool, error) {
+	l.waitUntil("the workload runs", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := l.Client.List(ctx, &pods, client.InNamespace(workload))
 		waits := func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }
@@ -160,16 +160,16 @@ func (l lab) restartHost(name string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.nodeOf(name)}}
 	patch := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":""}}}`))
-	l.must(l.Client.Patch(l.Context(), node, patch))
-	l.onNodes("to want no restart", 3, func(n *corev1.Node) bool {
+	l.requireNoError(l.Client.Patch(l.Context(), node, patch))
+	l.waitForNodes("to want no restart", 3, func(n *corev1.Node) bool {
 		_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
 		return !wanted
 	})
-	l.allReady()
+	l.waitUntilAllReady()
 }
 
-// drainIsRefused waits until the status of an instance names the budget that prevents an eviction.
-func (l lab) drainIsRefused(name string) {
+// waitForDrainRefusal waits until the status of an instance names the budget that prevents an eviction.
+func (l lab) waitForDrainRefusal(name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForInstance(ctx, l.Host(name), "to name the budget that keeps a pod",
@@ -181,11 +181,11 @@ func (l lab) drainIsRefused(name string) {
 	})
 }
 
-// olderIsGone waits until nothing of the legacy operator is left.
-func (l lab) olderIsGone() {
+// waitForLegacyCleanup waits until nothing of the legacy operator is left.
+func (l lab) waitForLegacyCleanup() {
 	l.Helper()
-	l.eventually("what an older operator has left is gone", func(ctx context.Context) (bool, error) {
-		for _, object := range rig.OlderClusterObjects(l.way.namespace, rig.OlderContainerd.Version()) {
+	l.waitUntil("what an older operator has left is gone", func(ctx context.Context) (bool, error) {
+		for _, object := range rig.LegacyClusterObjects(l.installation.namespace, rig.LegacyContainerd.Version()) {
 			err := l.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 			if client.IgnoreNotFound(err) != nil || err == nil {
 				return false, client.IgnoreNotFound(err)
@@ -195,9 +195,9 @@ func (l lab) olderIsGone() {
 	})
 }
 
-// scrape reads the operator's metrics like Prometheus: over HTTPS, with the token of a ServiceAccount with the
+// scrapeMetrics reads the operator's metrics like Prometheus: over HTTPS, with the token of a ServiceAccount with the
 // permission.
-func (l lab) scrape(address string) {
+func (l lab) scrapeMetrics(address string) {
 	l.Helper()
 	const reader = "metrics-reader"
 	meta := metav1.ObjectMeta{Name: reader}
@@ -210,11 +210,11 @@ func (l lab) scrape(address string) {
 			Kind: "ClusterRole", Name: reader},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: reader}}},
 	} {
-		l.must(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), object)))
+		l.requireNoError(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), object)))
 	}
 	config, err := l.Cluster().ServiceAccountConfig(l.Context(), account.Namespace, reader)
-	l.must(err)
-	l.eventually("metrics are served to who may read them", func(ctx context.Context) (bool, error) {
+	l.requireNoError(err)
+	l.waitUntil("metrics are served to who may read them", func(ctx context.Context) (bool, error) {
 		status, body, err := get(ctx, "https://"+address+"/metrics", config)
 		return err == nil && status == http.StatusOK && strings.Contains(body, "wmco_nodes_outdated") &&
 			strings.Contains(body, "wmco_instance_info{"), nil
@@ -225,8 +225,8 @@ func (l lab) scrape(address string) {
 			l.Errorf("a client with the token %q reads metrics with status %d, error %v", token, status, err)
 		}
 	}
-	operators, err := l.Cluster().ServiceAccountConfig(l.Context(), l.way.namespace, "default")
-	l.must(err)
+	operators, err := l.Cluster().ServiceAccountConfig(l.Context(), l.installation.namespace, "default")
+	l.requireNoError(err)
 	if status, _, err := get(l.Context(), "https://"+address+"/metrics", operators); err != nil ||
 		status != http.StatusForbidden {
 		l.Errorf("a ServiceAccount without the right reads metrics with status %d, error %v", status, err)
@@ -257,7 +257,7 @@ func get(ctx context.Context, url string, as *rest.Config) (int, string, error) 
 func freeAddress(l lab) string {
 	l.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.77.1:0")
-	l.must(err)
+	l.requireNoError(err)
 	defer listener.Close()
 	return listener.Addr().String()
 }

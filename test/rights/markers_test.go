@@ -55,8 +55,8 @@ func parseMarker(text string) map[string][]string {
 	return values
 }
 
-// gives reports whether the marker grants the permission. All namespaced roles are in the same namespace.
-func (m marker) gives(right audit.Right) bool {
+// hasRight reports whether the marker grants the permission. All namespaced roles are in the same namespace.
+func (m marker) hasRight(right audit.Right) bool {
 	has := func(field, value string) bool { return slices.Contains(m.values[field], value) }
 	_, named := m.values["resourceNames"]
 	_, namespaced := m.values["namespace"]
@@ -69,7 +69,7 @@ func (m marker) gives(right audit.Right) bool {
 func markersOf(markers []marker, right audit.Right) string {
 	var at []string
 	for _, m := range markers {
-		if m.gives(right) {
+		if m.hasRight(right) {
 			at = append(at, m.at)
 		}
 	}
@@ -81,7 +81,7 @@ func markersOf(markers []marker, right audit.Right) string {
 
 func TestStoryEachRightHasAMarkerThatAsksForIt(t *testing.T) {
 	markers := readMarkers(t)
-	for _, right := range shipped(t, "ns") {
+	for _, right := range shippedRights(t, "ns") {
 		if at := markersOf(markers, right); strings.HasPrefix(at, "no marker") {
 			t.Errorf("%s: %s", right, at)
 		}

@@ -45,8 +45,8 @@ var notExercised = map[string]string{
 	"patch nodes/status":                                                            "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
 }
 
-// excepted returns the reason why a permission may be unused, or "".
-func excepted(right audit.Right) string {
+// exceptionReason returns the reason why a permission may be unused, or "".
+func exceptionReason(right audit.Right) string {
 	unnamed := right
 	unnamed.Name = ""
 	return cmp.Or(notExercised[right.String()], notExercised[unnamed.String()])
@@ -64,23 +64,23 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	}
 	used := map[string]bool{}
 	var all []audit.Right
-	for name, w := range map[string]way{
+	for name, w := range map[string]installation{
 		"installed by OLM":             {namespace: rig.Namespace, bundle: bundle},
 		"installed from the manifests": {namespace: "windows-operator"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := w.installed(t)
-			l.live()
-			requests := l.requests()
+			l := w.newLab(t)
+			l.exerciseOperator()
+			requests := l.operatorRequests()
 			if len(requests) < 100 {
 				t.Fatalf("the audit log has only %d requests of the operator", len(requests))
 			}
-			for _, request := range refused(requests) {
+			for _, request := range forbiddenRequests(requests) {
 				t.Errorf("the operator was refused: %s", request)
 			}
-			all = shipped(t, w.namespace)
+			all = shippedRights(t, w.namespace)
 			for right, count := range audit.Uses(all, slices.Concat(requests, audit.Implied(requests),
-				l.signers.approvals(requests))) {
+				l.signers.signerApprovals(requests))) {
 				if count > 0 {
 					used[right.String()] = true
 				}
@@ -92,7 +92,7 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	}
 	markers := readMarkers(t)
 	for _, right := range all {
-		if !used[right.String()] && excepted(right) == "" {
+		if !used[right.String()] && exceptionReason(right) == "" {
 			t.Errorf("nothing used the right to %s: take it out of the marker at %s, or say in notExercised why it is there",
 				right, markersOf(markers, right))
 		}
@@ -101,7 +101,7 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 
 func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
 	for said, reason := range notExercised {
-		if !slices.ContainsFunc(shipped(t, "ns"), func(r audit.Right) bool {
+		if !slices.ContainsFunc(shippedRights(t, "ns"), func(r audit.Right) bool {
 			unnamed := r
 			unnamed.Name = ""
 			return r.String() == said || unnamed.String() == said
@@ -114,11 +114,11 @@ func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
 	}
 }
 
-// refused returns the operator's forbidden requests, each kind once.
-func refused(requests []audit.Event) []string {
+// forbiddenRequests returns the operator's forbidden requests, each kind once.
+func forbiddenRequests(requests []audit.Event) []string {
 	var kinds []string
 	for _, request := range requests {
-		if !request.Forbidden() {
+		if !request.IsForbidden() {
 			continue
 		}
 		what := request.Verb + " " + request.Resource()
@@ -137,9 +137,9 @@ func refused(requests []audit.Event) []string {
 	return kinds
 }
 
-// shipped returns the permissions that deploy/rbac/role.yaml grants to an operator in a namespace. hack/bundle
+// shippedRights returns the permissions that deploy/rbac/role.yaml grants to an operator in a namespace. hack/bundle
 // tests that the bundle grants the same permissions.
-func shipped(t *testing.T, namespace string) []audit.Right {
+func shippedRights(t *testing.T, namespace string) []audit.Right {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "role.yaml"))
 	if err != nil {
@@ -169,7 +169,7 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 		e.Object.APIGroup, e.Object.Resource, e.Response.Code = group, resource, code
 		return e
 	}
-	got := refused([]audit.Event{
+	got := forbiddenRequests([]audit.Event{
 		request("get", "", "nodes", "allow", 200), request("get", "", "nodes", "allow", 404),
 		request("patch", "", "nodes", "allow", 409),
 		request("list", "", "secrets", "forbid", 403), request("list", "", "secrets", "forbid", 403),

@@ -20,17 +20,17 @@ type releaseFiles struct {
 	err      error
 }
 
-// made returns as many releases as the largest shape needs.
-func (f *releaseFiles) made(t *testing.T) []rig.Release {
+// ensureReleases returns as many releases as the largest shape needs.
+func (f *releaseFiles) ensureReleases(t *testing.T) []rig.Release {
 	t.Helper()
-	f.once.Do(func() { f.err = f.generate() })
+	f.once.Do(func() { f.err = f.generateReleases() })
 	if f.err != nil {
 		t.Fatalf("make the releases: %v", f.err)
 	}
 	return f.releases
 }
 
-func (f *releaseFiles) generate() (err error) {
+func (f *releaseFiles) generateReleases() (err error) {
 	if f.dir, err = os.MkdirTemp("", "wmco-robustness-"); err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (f *releaseFiles) generate() (err error) {
 	return nil
 }
 
-// remove deletes the releases after all tests.
-func (f *releaseFiles) remove() int {
+// deleteReleases deletes the releases after all tests.
+func (f *releaseFiles) deleteReleases() int {
 	if f.dir == "" {
 		return 0
 	}

@@ -20,7 +20,7 @@ import (
 
 var releases = &releaseFiles{}
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, releases.remove)) }
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, releases.deleteReleases)) }
 
 // Variables set by `make robustness`.
 const (
@@ -40,14 +40,14 @@ var (
 	machines = robustness.Shape{Hosts: []string{"instance-1", "instance-2"}, Listed: 1, Machines: 1, Releases: 3, Actions: 20}
 )
 
-// asked reports whether `make robustness` has set seeds, a script or a time limit.
-func asked() bool {
+// isRunRequested reports whether `make robustness` has set seeds, a script or a time limit.
+func isRunRequested() bool {
 	return os.Getenv(forVariable)+os.Getenv(seedsVariable)+os.Getenv(actionsVariable) != ""
 }
 
 // TestRandomAdministratorsAndFaults plays a few constant seeds.
 func TestRandomAdministratorsAndFaults(t *testing.T) {
-	if asked() {
+	if isRunRequested() {
 		t.Log("TestSearch runs instead")
 		return
 	}
@@ -55,7 +55,7 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 	for _, seed := range []uint64{1, 2} {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			run{fmt.Sprintf("small-seed-%d", seed), robustness.Generate(seed, small)}.play(t)
+			run{fmt.Sprintf("small-seed-%d", seed), robustness.Generate(seed, small)}.playScript(t)
 		})
 	}
 }
@@ -64,7 +64,7 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 // violations.
 func TestWhatAdministratorsDoEveryDay(t *testing.T) {
 	t.Parallel()
-	run{"everyday", read(t, "testdata/everyday.actions")}.play(t)
+	run{"everyday", read(t, "testdata/everyday.actions")}.playScript(t)
 }
 
 func read(t *testing.T, path string) robustness.Script {
@@ -83,12 +83,12 @@ func read(t *testing.T, path string) robustness.Script {
 // TestSearch implements `make robustness`: it plays given seeds, a given script, or new seeds until a time limit.
 // The script of a failed run is shrunk.
 func TestSearch(t *testing.T) {
-	if !asked() {
+	if !isRunRequested() {
 		t.Log("`make robustness` says what to search")
 		return
 	}
 	if path := os.Getenv(actionsVariable); path != "" {
-		run{"again-" + strings.TrimSuffix(filepath.Base(path), ".actions"), read(t, path)}.search(t)
+		run{"again-" + strings.TrimSuffix(filepath.Base(path), ".actions"), read(t, path)}.playAndShrink(t)
 		return
 	}
 	for _, text := range strings.Fields(os.Getenv(seedsVariable)) {
@@ -96,7 +96,7 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ofSeed(seed).search(t)
+		ofSeed(seed).playAndShrink(t)
 	}
 	if text := os.Getenv(forVariable); text != "" {
 		duration, err := time.ParseDuration(text)
@@ -104,7 +104,7 @@ func TestSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		for until := time.Now().Add(duration); time.Now().Before(until); {
-			ofSeed(uint64(rand.Uint32())).search(t)
+			ofSeed(uint64(rand.Uint32())).playAndShrink(t)
 		}
 	}
 }
@@ -126,12 +126,12 @@ func ofSeed(seed uint64) run {
 	return run{fmt.Sprintf("large-seed-%d", seed), robustness.Generate(seed, shape)}
 }
 
-// search plays a run, and shrinks the actions if the run breaks a rule. Failures of the lab are not shrunk, because
+// playAndShrink plays a run, and shrinks the actions if the run breaks a rule. Failures of the lab are not shrunk, because
 // they may not recur.
-func (r run) search(t *testing.T) {
+func (r run) playAndShrink(t *testing.T) {
 	t.Helper()
 	t.Run(r.name, func(t *testing.T) {
-		found := r.play(t)
+		found := r.playScript(t)
 		if len(found.Violations) == 0 {
 			return
 		}
@@ -140,29 +140,29 @@ func (r run) search(t *testing.T) {
 		shrunk.script.Actions = robustness.Shrink(r.script.Actions, attempts, func(fewer []robustness.Action) bool {
 			script := r.script
 			script.Actions = fewer
-			report, err := robustness.Run(t.Context(), shrunk.options(t), script)
+			report, err := robustness.Run(t.Context(), shrunk.runOptions(t), script)
 			t.Logf("with %d actions: %d violations, error %v", len(fewer), len(report.Violations), err)
-			if err != nil || !report.Repeats(found) {
+			if err != nil || !report.HasSameViolation(found) {
 				return false
 			}
 			last = report
 			return true
 		})
-		if err := shrunk.save(last); err != nil {
+		if err := shrunk.saveResults(last); err != nil {
 			t.Error(err)
 		}
 		t.Logf("these %d actions make it fail:\n%s", len(last.Script.Actions), last.Script)
 	})
 }
 
-// play plays a run, and returns the report, which is empty if the lab has failed.
-func (r run) play(t *testing.T) robustness.Report {
+// playScript plays a run, and returns the report, which is empty if the lab has failed.
+func (r run) playScript(t *testing.T) robustness.Report {
 	t.Helper()
-	report, err := robustness.Run(t.Context(), r.options(t), r.script)
+	report, err := robustness.Run(t.Context(), r.runOptions(t), r.script)
 	if err != nil || len(report.Violations) > 0 {
 		t.Errorf("%s: the lab's error: %v; violations:\n%s\nThe operator's log is in build/robustness. Again: make robustness ACTIONS=build/robustness/%s.actions\n%s",
 			r.name, err, report, r.name, r.script)
-		if err := r.save(report); err != nil {
+		if err := r.saveResults(report); err != nil {
 			t.Error(err)
 		}
 	}
@@ -170,17 +170,17 @@ func (r run) play(t *testing.T) robustness.Report {
 		return robustness.Report{}
 	}
 	judged := fmt.Sprintf("%d changes, %d requests, %d restarts, %d verbs and %d disturbances were judged", report.Changes, report.Requests,
-		report.Restarts, report.Verbs, report.Disturbances)
-	if report.Changes < 20 || report.Requests < 100 || report.Restarts == 0 || report.Verbs < 10 || report.Disturbances == 0 {
+		report.Restarts, report.Verbs, report.PodDisruptions)
+	if report.Changes < 20 || report.Requests < 100 || report.Restarts == 0 || report.Verbs < 10 || report.PodDisruptions == 0 {
 		t.Errorf("%s: only %s", r.name, judged)
 	}
 	t.Logf("%s: %d actions in %s; settled after %s; %s", r.name, len(r.script.Actions), robustness.Length(r.script.Actions),
-		report.Settled.Round(time.Millisecond), judged)
+		report.ConvergedAfter.Round(time.Millisecond), judged)
 	return report
 }
 
-// save writes the results of a failed run.
-func (r run) save(report robustness.Report) error {
+// saveResults writes the results of a failed run.
+func (r run) saveResults(report robustness.Report) error {
 	if err := os.MkdirAll(resultsDirectory, 0o750); err != nil {
 		return err
 	}
@@ -194,10 +194,10 @@ func (r run) save(report robustness.Report) error {
 	return err
 }
 
-func (r run) options(t *testing.T) robustness.Options {
+func (r run) runOptions(t *testing.T) robustness.Options {
 	t.Helper()
 	return robustness.Options{
-		Releases: releases.made(t), Limit: rigtest.Patience, Quiet: 4 * time.Second,
+		Releases: releases.ensureReleases(t), Timeout: rigtest.WaitTimeout, QuietPeriod: 4 * time.Second,
 		Progress: func(format string, arguments ...any) { t.Logf(r.name+": "+format, arguments...) },
 	}
 }

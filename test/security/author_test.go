@@ -27,8 +27,8 @@ type dialed struct {
 	hosts map[string]int
 }
 
-// watch counts an operator's connections to hosts.
-func (d *dialed) watch(c *operator.Config) {
+// countDials counts an operator's connections to hosts.
+func (d *dialed) countDials(c *operator.Config) {
 	dial := c.Dial
 	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
@@ -42,7 +42,7 @@ func (d *dialed) watch(c *operator.Config) {
 	}
 }
 
-func (d *dialed) names() []string {
+func (d *dialed) hostNames() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Sorted(maps.Keys(d.hosts))
@@ -70,27 +70,27 @@ var hostile = map[string]string{
 
 //
 func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
-	l := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "good"}, {Name: "listed-strangely"}}})
-	author := l.author()
+	l := newInstalledLab(t, rig.Options{Hosts: []rig.HostOptions{{Name: "good"}, {Name: "listed-strangely"}}})
+	author := l.newAuthorClient()
 	good, strange := l.Host("good"), l.Host("listed-strangely")
 	seen := &dialed{hosts: map[string]int{}}
-	l.operate(seen.watch)
+	l.startOperator(seen.countDials)
 
 	entries := maps.Clone(hostile)
 	entries[good.Options.Address] = "username=Administrator"
 	entries[strange.Options.Address] = "username=& calc.exe" // valid in Windows, and only a name for SSH
-	l.must(author.Create(t.Context(), listing(l.Namespace(), entries)))
-	l.ready("good")
-	l.says("listed-strangely", "AuthenticationFailed")
+	l.requireNoError(author.Create(t.Context(), newInstanceList(l.Namespace(), entries)))
+	l.waitUntilReady("good")
+	l.waitForCondition("listed-strangely", "AuthenticationFailed")
 	journal := good.Machine().Journal()
 	commands := journal.Count(fake.KindExec)
 
-	l.part("each faulty entry is named, with its key and no more of its value than people read", func(l lab) {
+	l.runSubtest("each faulty entry is named, with its key and no more of its value than people read", func(l lab) {
 		for address := range hostile {
-			l.eventSeen("InvalidEntry", "Key "+address+": ")
+			l.waitForEvent("InvalidEntry", "Key "+address+": ")
 		}
 		var events eventsv1.EventList
-		l.must(l.Client.List(l.Context(), &events, client.InNamespace(l.Namespace())))
+		l.requireNoError(l.Client.List(l.Context(), &events, client.InNamespace(l.Namespace())))
 		for _, event := range events.Items {
 			if len(event.Note) > 1024 || strings.ContainsFunc(event.Note, func(r rune) bool {
 				return r < ' ' || r == '\u202e'
@@ -99,13 +99,13 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 			}
 		}
 	})
-	l.part("the operator connects to the hosts and to nobody else", func(l lab) {
+	l.runSubtest("the operator connects to the hosts and to nobody else", func(l lab) {
 		want := slices.Sorted(slices.Values([]string{good.Options.Address, strange.Options.Address}))
-		if got := seen.names(); !slices.Equal(got, want) {
+		if got := seen.hostNames(); !slices.Equal(got, want) {
 			l.Errorf("it has connected to %q, want %q", got, want)
 		}
 	})
-	l.part("no host has run anything but the agent", func(l lab) {
+	l.runSubtest("no host has run anything but the agent", func(l lab) {
 		for _, h := range []*rig.Host{good, strange} {
 			if forbidden := h.Machine().Journal().Count(winhost.KindForbidden); forbidden > 0 {
 				l.Errorf("%s has seen %d commands other than the agent's", h.Options.Name, forbidden)
@@ -115,37 +115,37 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 			l.Errorf("the host that was listed strangely has run %d commands", got)
 		}
 	})
-	l.part("another change of faulty entries does not disturb a host", func(l lab) {
+	l.runSubtest("another change of faulty entries does not disturb a host", func(l lab) {
 		entries["10.9.0.209"] = "username=*"
-		l.must(author.Update(l.Context(), listing(l.Namespace(), entries)))
-		l.eventSeen("InvalidEntry", "Key 10.9.0.209: ")
-		l.ready("good")
+		l.requireNoError(author.Update(l.Context(), newInstanceList(l.Namespace(), entries)))
+		l.waitForEvent("InvalidEntry", "Key 10.9.0.209: ")
+		l.waitUntilReady("good")
 		if after := journal.Count(fake.KindExec); after != commands {
 			l.Errorf("the good host has run %d commands because of it", after-commands)
 		}
 	})
 }
 
-// author returns a client that may only write ConfigMaps in the operator's namespace.
-func (l lab) author() client.Client {
+// newAuthorClient returns a client that may only write ConfigMaps in the operator's namespace.
+func (l lab) newAuthorClient() client.Client {
 	l.Helper()
 	object := metav1.ObjectMeta{Namespace: l.Namespace(), Name: "author-of-config-maps"}
-	l.create(&rbacv1.Role{ObjectMeta: object, Rules: []rbacv1.PolicyRule{{
+	l.createObject(&rbacv1.Role{ObjectMeta: object, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create",
 			"update", "patch", "delete"},
 	}}})
-	l.create(&rbacv1.RoleBinding{
+	l.createObject(&rbacv1.RoleBinding{
 		ObjectMeta: object, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: object.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "author"}},
 	})
-	author, err := client.New(l.as("author"), client.Options{Scheme: l.Client.Scheme()})
-	l.must(err)
-	l.eventually("the author's rights", &rbacv1.RoleBinding{}, func(ctx context.Context, _ reader) (bool, error) {
+	author, err := client.New(l.configAs("author"), client.Options{Scheme: l.Client.Scheme()})
+	l.requireNoError(err)
+	l.awaitCondition("the author's rights", &rbacv1.RoleBinding{}, func(ctx context.Context, _ reader) (bool, error) {
 		return author.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(l.Namespace())) == nil, nil
 	})
 	return author
 }
 
-func listing(namespace string, entries map[string]string) *corev1.ConfigMap {
+func newInstanceList(namespace string, entries map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "windows-instances"}, Data: entries}
 }

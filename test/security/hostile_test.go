@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// largestStatus is the maximum size of an instance on the API server, in bytes, independent of the host's output.
-const largestStatus = 64 << 10
+// maxStatusBytes is the maximum size of an instance on the API server, in bytes, independent of the host's output.
+const maxStatusBytes = 64 << 10
 
 // babble contains malicious replacements for each line of the agent's output on a compromised host, with the reason
 // that the operator reports.
@@ -23,24 +23,24 @@ var babble = map[string]struct {
 	words  func(line []byte) []byte
 	reason string
 }{
-	"garbage": {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentStartFailed"},
+	"garbage": {replaceWith("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentStartFailed"},
 	"endless": {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentExited"},
-	"deep": {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<14) + "\n"),
+	"deep": {replaceWith(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<14) + "\n"),
 		"AgentStartFailed"},
-	"huge": {func([]byte) []byte { return answer(manyFacts()) }, "AgentExited"},
+	"huge": {func([]byte) []byte { return encodeLine(manyFacts()) }, "AgentExited"},
 	"loud": {func([]byte) []byte { return loudFailure() }, "AgentError"},
-	"path-climber": {facts(func(f *plan.Facts) {
+	"path-climber": {modifyFacts(func(f *plan.Facts) {
 		f.System.HostName = `..\..\Windows\System32`
 	}), v1alpha1.ReasonHostNameInvalid},
-	"long-name": {facts(func(f *plan.Facts) {
+	"long-name": {modifyFacts(func(f *plan.Facts) {
 		f.System.HostName = strings.Repeat("a", 1<<20)
 	}), v1alpha1.ReasonHostNameInvalid},
-	"no-facts":      {always(`{"wicd":"v1","type":"result","result":{}}` + "\n"), v1alpha1.ReasonStepFailed},
-	"silent":        {always(""), "AgentStartFailed"},
-	"wrong-version": {always(`{"wicd":"v2","type":"result"}` + "\n"), "AgentStartFailed"},
+	"no-facts":      {replaceWith(`{"wicd":"v1","type":"result","result":{}}` + "\n"), v1alpha1.ReasonStepFailed},
+	"silent":        {replaceWith(""), "AgentStartFailed"},
+	"wrong-version": {replaceWith(`{"wicd":"v2","type":"result"}` + "\n"), "AgentStartFailed"},
 }
 
-func always(words string) func([]byte) []byte {
+func replaceWith(words string) func([]byte) []byte {
 	return func([]byte) []byte { return []byte(words) }
 }
 
@@ -56,11 +56,11 @@ func manyFacts() verb.Line {
 // loudFailure returns a message that would manipulate a terminal and fill the API server.
 func loudFailure() []byte {
 	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 30_000)
-	return answer(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text),
+	return encodeLine(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text),
 		Step: text, Message: text}})
 }
 
-func answer(line verb.Line) []byte {
+func encodeLine(line verb.Line) []byte {
 	encoded, err := line.Encode()
 	if err != nil {
 		panic(err) // the tests' own value
@@ -68,15 +68,15 @@ func answer(line verb.Line) []byte {
 	return append(encoded, '\n')
 }
 
-// facts returns a function that modifies the facts in the agent's output and keeps its format.
-func facts(lie func(*plan.Facts)) func(line []byte) []byte {
+// modifyFacts returns a function that modifies the facts in the agent's output and keeps its format.
+func modifyFacts(lie func(*plan.Facts)) func(line []byte) []byte {
 	return func(text []byte) []byte {
 		line, ok := verb.Decode(text)
 		if !ok || line.Result == nil || line.Result.Facts == nil {
 			return append(text, '\n')
 		}
 		lie(line.Result.Facts)
-		return answer(line)
+		return encodeLine(line)
 	}
 }
 
@@ -86,27 +86,27 @@ func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
 	for name := range babble {
 		hosts = append(hosts, rig.HostOptions{Name: name})
 	}
-	l := installed(t, rig.Options{Hosts: hosts})
+	l := newInstalledLab(t, rig.Options{Hosts: hosts})
 	for name, host := range babble {
-		l.Speak(l.Host(name), host.words)
+		l.TamperOutput(l.Host(name), host.words)
 	}
-	l.operate()
+	l.startOperator()
 	l.list()
-	l.ready("honest")
+	l.waitUntilReady("honest")
 	for name, host := range babble {
-		l.says(name, host.reason)
-		l.isBrief(name)
+		l.waitForCondition(name, host.reason)
+		l.checkBrief(name)
 	}
-	l.onlySignedFor("honest")
+	l.checkOnlySignedFor("honest")
 }
 
-// isBrief checks that the report about a host is short and readable.
-func (l lab) isBrief(name string) {
+// checkBrief checks that the report about a host is short and readable.
+func (l lab) checkBrief(name string) {
 	l.Helper()
-	instance := l.instance(name)
+	instance := l.getInstance(name)
 	encoded, err := json.Marshal(instance)
-	l.must(err)
-	if len(encoded) > largestStatus {
+	l.requireNoError(err)
+	if len(encoded) > maxStatusBytes {
 		l.Errorf("the instance of host %s has %d bytes", name, len(encoded))
 	}
 	texts := []string{instance.Status.Summary, instance.Status.NextAction}

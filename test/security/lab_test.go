@@ -31,7 +31,7 @@ var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
 
-const limit = rigtest.Patience
+const waitTimeout = rigtest.WaitTimeout
 
 type reader = client.Reader
 
@@ -41,14 +41,14 @@ type lab struct {
 	*rig.Rig
 }
 
-// part runs a subtest in the same lab.
-func (l lab) part(name string, run func(lab)) {
+// runSubtest runs a subtest in the same lab.
+func (l lab) runSubtest(name string, run func(lab)) {
 	l.Helper()
 	l.Run(name, func(t *testing.T) { run(lab{t, l.Rig}) })
 }
 
-// installed boots a lab with an installed operator that does not run yet.
-func installed(t *testing.T, options rig.Options) lab {
+// newInstalledLab boots a lab with an installed operator that does not run yet.
+func newInstalledLab(t *testing.T, options rig.Options) lab {
 	t.Helper()
 	options.Cluster, options.PayloadDir = shared.Cluster(t), files.Directory(t)
 	r := rigtest.Boot(t, options)
@@ -56,55 +56,55 @@ func installed(t *testing.T, options rig.Options) lab {
 	return lab{t, r}
 }
 
-func (l lab) operate(adjust ...func(*operator.Config)) *rig.Operator {
+func (l lab) startOperator(adjust ...func(*operator.Config)) *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator(adjust...)
-	l.must(err)
+	l.requireNoError(err)
 	return o
 }
 
 // list writes hosts into windows-instances, or all hosts when none is named.
 func (l lab) list(names ...string) {
 	l.Helper()
-	l.must(l.ListHosts(l.Context(), names...))
+	l.requireNoError(l.ListHosts(l.Context(), names...))
 }
 
-// ready waits until hosts are Ready.
-func (l lab) ready(names ...string) {
+// waitUntilReady waits until hosts are Ready.
+func (l lab) waitUntilReady(names ...string) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	l.must(l.WaitReady(ctx, names...))
+	l.requireNoError(l.WaitReady(ctx, names...))
 }
 
 // cleanupContext returns a context for cleanup after the end of the test's context.
 func (l lab) cleanupContext() context.Context { return context.WithoutCancel(l.Context()) }
 
-// must ends the test when a step outside the subject of the test fails.
-func (l lab) must(err error) {
+// requireNoError ends the test when a step outside the subject of the test fails.
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
 	}
 }
 
-// eventually waits until the condition holds, checked after each change of the watched kind.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+// awaitCondition waits until the condition holds, checked after each change of the watched kind.
+func (l lab) awaitCondition(what string, watched client.Object, condition func(ctx context.Context,
 	reader reader) (bool, error)) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	l.must(l.WaitFor(ctx, what, watched, condition))
+	l.requireNoError(l.WaitFor(ctx, what, watched, condition))
 }
 
-// says waits until a condition of the host's instance is not True for one of the reasons, and returns the
+// waitForCondition waits until a condition of the host's instance is not True for one of the reasons, and returns the
 // condition.
-func (l lab) says(name string, reasons ...string) metav1.Condition {
+func (l lab) waitForCondition(name string, reasons ...string) metav1.Condition {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
 	var found metav1.Condition
-	l.must(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "),
+	l.requireNoError(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "),
 		func(instance *v1alpha1.WindowsInstance) bool {
 			if instance == nil {
 				return false
@@ -120,29 +120,29 @@ func (l lab) says(name string, reasons ...string) metav1.Condition {
 	return found
 }
 
-// instance returns the current instance of a host.
-func (l lab) instance(name string) *v1alpha1.WindowsInstance {
+// getInstance returns the current instance of a host.
+func (l lab) getInstance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	if instance == nil {
 		l.Fatalf("host %s has no instance", name)
 	}
 	return instance
 }
 
-// node returns the current Node.
-func (l lab) node(name string) *corev1.Node {
+// getNode returns the current Node.
+func (l lab) getNode(name string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: name}, node))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: name}, node))
 	return node
 }
 
-// eventSeen waits for an event with the reason and with the text in its note.
-func (l lab) eventSeen(reason, text string) {
+// waitForEvent waits for an event with the reason and with the text in its note.
+func (l lab) waitForEvent(reason, text string) {
 	l.Helper()
-	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{},
+	l.awaitCondition("an event "+reason+" with "+text, &eventsv1.Event{},
 		func(ctx context.Context, reader reader) (bool, error) {
 			var list eventsv1.EventList
 			err := reader.List(ctx, &list)

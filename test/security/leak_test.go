@@ -19,8 +19,8 @@ type logbook struct {
 	text bytes.Buffer
 }
 
-// everything configures an operator to log to the book at the maximum verbosity.
-func (b *logbook) everything(c *operator.Config) {
+// logEverything configures an operator to log to the book at the maximum verbosity.
+func (b *logbook) logEverything(c *operator.Config) {
 	const level = 10 // no library uses a higher level
 	c.Debug = true
 	c.Logger = funcr.New(func(prefix, arguments string) {
@@ -30,7 +30,7 @@ func (b *logbook) everything(c *operator.Config) {
 	}, funcr.Options{Verbosity: level})
 }
 
-func (b *logbook) all() []byte {
+func (b *logbook) readAll() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bytes.Clone(b.text.Bytes())
@@ -39,12 +39,12 @@ func (b *logbook) all() []byte {
 // secrets contains the keys of the operator and the nodes.
 type secrets struct{ canary.Secrets }
 
-func (l lab) keys(hosts ...string) secrets {
+func (l lab) collectKeys(hosts ...string) secrets {
 	l.Helper()
 	kept := canary.Secrets{}
 	kept.AddKey("the SSH private key", l.PrivateKey())
 	for _, host := range hosts {
-		l.must(kept.AddPair("the key of the kubelet on "+host, l.steal(host, nodespec.ServiceKubelet).config.KeyData))
+		l.requireNoError(kept.AddPair("the key of the kubelet on "+host, l.stealIdentity(host, nodespec.ServiceKubelet).config.KeyData))
 	}
 	return secrets{kept}
 }
@@ -63,7 +63,7 @@ func (s secrets) expectNone(t testing.TB, where string, text []byte) {
 func (l lab) expectNoneInCluster(s secrets) {
 	l.Helper()
 	objects, err := s.InCluster(l.Context(), l.Config)
-	l.must(err)
+	l.requireNoError(err)
 	seen := map[string]int{}
 	for _, object := range objects {
 		seen[object.Kind]++
@@ -83,6 +83,6 @@ func (l lab) expectNoneInCluster(s secrets) {
 		}
 	}
 	audit, err := os.ReadFile(l.Cluster().AuditLog)
-	l.must(err)
+	l.requireNoError(err)
 	s.expectNone(l, "the audit log", audit)
 }

@@ -23,28 +23,28 @@ const (
 
 //
 func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
-	l := installed(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: linuxNodes})
+	l := newInstalledLab(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: linuxNodes})
 	l.withLinuxNodes(linuxNodes)
 	pending := l.linuxRequests()
-	l.operate()
+	l.startOperator()
 	l.list()
-	l.ready()
+	l.waitUntilReady()
 
 	// The Windows nodes renew their serving certificates. The operator has already seen the earlier requests then.
 	for _, h := range l.Hosts() {
 		name := h.Options.Name
-		l.ask(l.as("system:node:"+name, "system:nodes"), "renewal-of-"+name, certificatesv1.KubeletServingSignerName,
-			ofNode(name).serving([]string{name}, h.Options.Address))
+		l.createRequest(l.configAs("system:node:"+name, "system:nodes"), "renewal-of-"+name, certificatesv1.KubeletServingSignerName,
+			ofNode(name).withServingNames([]string{name}, h.Options.Address))
 	}
 	for _, h := range l.Hosts() {
-		l.signed("renewal-of-" + h.Options.Name)
+		l.waitUntilSigned("renewal-of-" + h.Options.Name)
 	}
-	l.linuxRequestsAreLeft(pending)
+	l.checkLinuxRequests(pending)
 
-	l.part("the operator has written nothing of a Linux node, and decided on no request of one", func(l lab) {
+	l.runSubtest("the operator has written nothing of a Linux node, and decided on no request of one", func(l lab) {
 		account := audit.ServiceAccount(l.Namespace(), operatorAccount)
 		requests, err := audit.Open(l.Cluster().AuditLog).Next()
-		l.must(err)
+		l.requireNoError(err)
 		written := map[string]int{}
 		for _, e := range requests {
 			if e.User.Username != account || !slices.Contains([]string{"create", "update", "patch", "delete",
@@ -79,7 +79,7 @@ func (l lab) withLinuxNodes(count int) {
 			}
 		}
 	})
-	l.eventually(fmt.Sprintf("%d Linux nodes", count), &corev1.Node{},
+	l.awaitCondition(fmt.Sprintf("%d Linux nodes", count), &corev1.Node{},
 		func(ctx context.Context, reader reader) (bool, error) {
 			var nodes corev1.NodeList
 			err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"})
@@ -93,31 +93,31 @@ func (l lab) linuxRequests() map[string]string {
 	l.Helper()
 	made := map[string]string{}
 	ask := func(user string, groups []string, name, signer string, s subject) {
-		made[name] = l.ask(l.as(user, groups...), name, signer, s)
+		made[name] = l.createRequest(l.configAs(user, groups...), name, signer, s)
 	}
 	nodes, accounts := []string{"system:nodes"}, []string{"system:serviceaccounts",
 		"system:serviceaccounts:openshift-machine-config-operator"}
 	for i := range linuxNodes {
 		linux, address := fmt.Sprintf("master-%d", i), fmt.Sprintf("10.0.0.%d", 10+i)
 		ask("system:node:"+linux, nodes, "serving-of-"+linux, certificatesv1.KubeletServingSignerName,
-			ofNode(linux).serving([]string{linux}, address))
+			ofNode(linux).withServingNames([]string{linux}, address))
 		ask(bootstrapper, accounts, "first-of-"+linux, certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(linux))
 	}
 	windows := l.Hosts()[0].Options
 	ask(bootstrapper, accounts, "first-in-the-name-of-a-windows-node", certificatesv1.KubeAPIServerClientKubeletSignerName,
 		ofNode(windows.Name))
 	ask(bootstrapper, accounts, "serving-for-a-windows-node", certificatesv1.KubeletServingSignerName,
-		ofNode(windows.Name).serving([]string{windows.Name}, windows.Address))
+		ofNode(windows.Name).withServingNames([]string{windows.Name}, windows.Address))
 	ask("system:node:master-0", nodes, "of-another-signer", "example.com/signer", ofNode("master-0"))
 	ask("system:node:not-there", nodes, "serving-of-nobody", certificatesv1.KubeletServingSignerName,
-		ofNode("not-there").serving([]string{"not-there"}))
+		ofNode("not-there").withServingNames([]string{"not-there"}))
 	return made
 }
 
-// linuxRequestsAreLeft checks that the requests were neither decided on nor changed.
-func (l lab) linuxRequestsAreLeft(made map[string]string) {
+// checkLinuxRequests checks that the requests were neither decided on nor changed.
+func (l lab) checkLinuxRequests(made map[string]string) {
 	l.Helper()
-	present := l.requests()
+	present := l.requestsByName()
 	for name, version := range made {
 		request, ok := present[name]
 		if !ok || request.ResourceVersion != version || len(request.Status.Conditions) > 0 {
@@ -126,10 +126,10 @@ func (l lab) linuxRequestsAreLeft(made map[string]string) {
 	}
 }
 
-// signed waits until a request has its certificate.
-func (l lab) signed(name string) {
+// waitUntilSigned waits until a request has its certificate.
+func (l lab) waitUntilSigned(name string) {
 	l.Helper()
-	l.eventually("request "+name+" to be signed", &certificatesv1.CertificateSigningRequest{},
+	l.awaitCondition("request "+name+" to be signed", &certificatesv1.CertificateSigningRequest{},
 		func(ctx context.Context, reader reader) (bool, error) {
 			request := &certificatesv1.CertificateSigningRequest{}
 			err := reader.Get(ctx, client.ObjectKey{Name: name}, request)

@@ -21,37 +21,37 @@ import (
 
 //
 func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
-	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{
+	l := newInstalledLab(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{
 		{Name: "honest"}, {Name: "master-0"}, {Name: "linux-worker"}, {Name: "winworker-x2k4f"},
 		{Name: "winworker-b8d7n"}, {Name: "impostor"},
 	}})
 	l.withLinuxNodes(1)
-	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
+	l.createObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
 		Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
-	l.machine("winworker-x2k4f") // being created, without addresses yet
-	l.machine("named-by-its-cloud", corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "winworker-b8d7n"})
-	before := []*corev1.Node{l.node("master-0"), l.node("linux-worker")}
-	l.operate()
+	l.createMachine("winworker-x2k4f") // being created, without addresses yet
+	l.createMachine("named-by-its-cloud", corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "winworker-b8d7n"})
+	before := []*corev1.Node{l.getNode("master-0"), l.getNode("linux-worker")}
+	l.startOperator()
 	l.list("honest")
-	l.ready("honest")
-	l.Lie(l.Host("impostor"), func(facts *plan.Facts) { facts.System.HostName = "Honest" })
+	l.waitUntilReady("honest")
+	l.TamperFacts(l.Host("impostor"), func(facts *plan.Facts) { facts.System.HostName = "Honest" })
 	l.list()
 
 	for host, claimed := range map[string]string{
 		"master-0": "master-0", "linux-worker": "linux-worker", "winworker-x2k4f": "winworker-x2k4f",
 		"winworker-b8d7n": "winworker-b8d7n", "impostor": "honest",
 	} {
-		condition := l.says(host, v1alpha1.ReasonNameConflict)
+		condition := l.waitForCondition(host, v1alpha1.ReasonNameConflict)
 		if condition.Type != v1alpha1.ConditionJoined || !strings.Contains(condition.Message, claimed) {
 			t.Errorf("of host %s it says %s: %s", host, condition.Type, condition.Message)
 		}
-		if l.instance(host).Status.NodeRef != nil {
-			t.Errorf("the instance of %s holds on to the name %s", host, l.instance(host).Status.NodeRef.Name)
+		if l.getInstance(host).Status.NodeRef != nil {
+			t.Errorf("the instance of %s holds on to the name %s", host, l.getInstance(host).Status.NodeRef.Name)
 		}
 	}
-	l.onlySignedFor("honest")
+	l.checkOnlySignedFor("honest")
 	for _, linux := range before {
-		now := l.node(linux.Name)
+		now := l.getNode(linux.Name)
 		if now.Labels[v1alpha1.LabelBYOH] != "" || now.Labels[v1alpha1.LabelWorker] != linux.Labels[v1alpha1.LabelWorker] {
 			t.Errorf("Node %s got the labels %v", linux.Name, now.Labels)
 		}
@@ -61,28 +61,28 @@ func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 			}
 		}
 	}
-	l.ready("honest")
+	l.waitUntilReady("honest")
 }
 
 // The name was unused when it was granted.
 func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
-	l := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "linux-worker"}}})
+	l := newInstalledLab(t, rig.Options{Hosts: []rig.HostOptions{{Name: "linux-worker"}}})
 	// The host first requests a foreign identity, and so gets only as far as the name.
-	honest := l.Lie(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.request(t)))
-	l.operate()
+	honest := l.TamperFacts(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.newRequestPEM(t)))
+	l.startOperator()
 	l.list()
-	l.says("linux-worker", v1alpha1.ReasonCertificateRequestRefused)
-	if ref := l.instance("linux-worker").Status.NodeRef; ref == nil || !ref.Confirmed {
+	l.waitForCondition("linux-worker", v1alpha1.ReasonCertificateRequestRefused)
+	if ref := l.getInstance("linux-worker").Status.NodeRef; ref == nil || !ref.Confirmed {
 		t.Fatalf("the name is not granted: %+v", ref)
 	}
-	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
+	l.createObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
 		Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
-	uid := l.node("linux-worker").UID
+	uid := l.getNode("linux-worker").UID
 	honest()
 
-	l.says("linux-worker", v1alpha1.ReasonNameConflict)
-	l.onlySignedFor()
-	node := l.node("linux-worker")
+	l.waitForCondition("linux-worker", v1alpha1.ReasonNameConflict)
+	l.checkOnlySignedFor()
+	node := l.getNode("linux-worker")
 	if node.UID != uid || node.Annotations[v1alpha1.AnnotationInstance] != "" || node.Labels[v1alpha1.LabelBYOH] != "" {
 		t.Errorf("the Linux node was touched: %v, %v", node.Labels, node.Annotations)
 	}
@@ -90,30 +90,30 @@ func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
 
 //
 func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
-	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: rig.Hosts(1)})
+	l := newInstalledLab(t, rig.Options{LinuxNodes: 1, Hosts: rig.Hosts(1)})
 	l.withLinuxNodes(1)
-	l.operate()
+	l.startOperator()
 	l.list()
-	l.ready()
+	l.waitUntilReady()
 	h := l.Host("instance-1")
-	l.Lie(h, func(facts *plan.Facts) { facts.System.HostName = "MASTER-0" })
+	l.TamperFacts(h, func(facts *plan.Facts) { facts.System.HostName = "MASTER-0" })
 	for _, service := range []string{nodespec.ServiceAgent, nodespec.ServiceKubelet} { // the agent's service would restart the kubelet's
-		l.must(h.Machine().Host().Services.Stop(t.Context(), service))
+		l.requireNoError(h.Machine().Host().Services.Stop(t.Context(), service))
 	}
 	l.silentForAnHour("instance-1")
 
-	l.says("instance-1", v1alpha1.ReasonNameConflict)
-	if ref := l.instance("instance-1").Status.NodeRef; ref == nil || ref.Name != "instance-1" || !ref.Confirmed {
+	l.waitForCondition("instance-1", v1alpha1.ReasonNameConflict)
+	if ref := l.getInstance("instance-1").Status.NodeRef; ref == nil || ref.Name != "instance-1" || !ref.Confirmed {
 		t.Errorf("the operator has forgotten whose the node is: %+v", ref)
 	}
-	l.onlySignedFor("instance-1")
-	l.part("which goes with it", func(l lab) {
-		l.must(l.SetInstances(l.Context(), nil))
-		l.eventually("the host to be gone", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
+	l.checkOnlySignedFor("instance-1")
+	l.runSubtest("which goes with it", func(l lab) {
+		l.requireNoError(l.SetInstances(l.Context(), nil))
+		l.awaitCondition("the host to be gone", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
 			err := reader.Get(ctx, client.ObjectKey{Name: "instance-1"}, &corev1.Node{})
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		})
-		l.node("master-0")
+		l.getNode("master-0")
 	})
 }
 
@@ -124,31 +124,31 @@ func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.
 		"for-an-admin":       {user: "system:admin", groups: []string{"system:masters"}},
 		"for-a-group-more":   {user: "system:node:for-a-group-more", groups: []string{"system:nodes", "system:masters"}},
 		"for-no-group":       {user: "system:node:for-no-group"},
-		"for-a-server":       ofNode("for-a-server").serving([]string{"api-int.lab.example.com"}),
+		"for-a-server":       ofNode("for-a-server").withServingNames([]string{"api-int.lab.example.com"}),
 		"for-its-upper-case": ofNode("FOR-ITS-UPPER-CASE"),
 	}
 	var hosts []rig.HostOptions
 	for name := range cases {
 		hosts = append(hosts, rig.HostOptions{Name: name})
 	}
-	l := installed(t, rig.Options{Hosts: append(hosts, rig.HostOptions{Name: "honest"})})
+	l := newInstalledLab(t, rig.Options{Hosts: append(hosts, rig.HostOptions{Name: "honest"})})
 	honest := map[string]func(){}
 	for name, s := range cases {
-		honest[name] = l.Lie(l.Host(name), replaceRequest(s.request(t)))
+		honest[name] = l.TamperFacts(l.Host(name), replaceRequest(s.newRequestPEM(t)))
 	}
-	l.operate()
+	l.startOperator()
 	l.list()
-	l.ready("honest")
+	l.waitUntilReady("honest")
 	for name, s := range cases {
-		condition := l.says(name, v1alpha1.ReasonCertificateRequestRefused)
+		condition := l.waitForCondition(name, v1alpha1.ReasonCertificateRequestRefused)
 		if condition.Type != v1alpha1.ConditionJoined || condition.Message == "" {
 			t.Errorf("of the request for %s it says %s: %s", s.user, condition.Type, condition.Message)
 		}
 	}
-	l.onlySignedFor("honest")
-	l.part("and joins when it asks for its own", func(l lab) {
+	l.checkOnlySignedFor("honest")
+	l.runSubtest("and joins when it asks for its own", func(l lab) {
 		honest["for-a-linux-node"]()
-		l.ready("for-a-linux-node")
+		l.waitUntilReady("for-a-linux-node")
 	})
 }
 
@@ -161,10 +161,10 @@ func replaceRequest(request []byte) func(*plan.Facts) {
 	}
 }
 
-// create creates an object that is deleted after the test.
-func (l lab) create(object client.Object) {
+// createObject creates an object that is deleted after the test.
+func (l lab) createObject(object client.Object) {
 	l.Helper()
-	l.must(l.Client.Create(l.Context(), object))
+	l.requireNoError(l.Client.Create(l.Context(), object))
 	l.Cleanup(func() {
 		if err := l.Client.Delete(l.cleanupContext(), object); client.IgnoreNotFound(err) != nil {
 			l.Error(err)
@@ -172,20 +172,20 @@ func (l lab) create(object client.Object) {
 	})
 }
 
-// machine creates a Machine with these addresses.
-func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
+// createMachine creates a Machine with these addresses.
+func (l lab) createMachine(name string, addresses ...corev1.NodeAddress) {
 	l.Helper()
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
-	l.create(machine)
+	l.createObject(machine)
 	machine.Status.Addresses = addresses
-	l.must(l.Client.Status().Update(l.Context(), machine))
+	l.requireNoError(l.Client.Status().Update(l.Context(), machine))
 }
 
 // silentForAnHour reports that the kubelet of a node has been silent for an hour, longer than the operator waits.
 // It sets the Ready condition to Unknown, as the node lifecycle controller does.
 func (l lab) silentForAnHour(name string) {
 	l.Helper()
-	node := l.node(name)
+	node := l.getNode(name)
 	before := node.DeepCopy()
 	for i := range node.Status.Conditions {
 		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
@@ -193,5 +193,5 @@ func (l lab) silentForAnHour(name string) {
 			condition.LastTransitionTime.Time = condition.LastTransitionTime.Add(-time.Hour)
 		}
 	}
-	l.must(l.Client.Status().Patch(l.Context(), node, client.MergeFrom(before)))
+	l.requireNoError(l.Client.Status().Patch(l.Context(), node, client.MergeFrom(before)))
 }

@@ -30,13 +30,13 @@ func ofNode(name string) subject {
 	return subject{user: "system:node:" + name, groups: []string{"system:nodes"}}
 }
 
-func (s subject) serving(names []string, addresses ...string) subject {
+func (s subject) withServingNames(names []string, addresses ...string) subject {
 	s.names, s.addresses = names, addresses
 	return s
 }
 
-// request creates a certificate request in PEM form, with a new key.
-func (s subject) request(t *testing.T) []byte {
+// newRequestPEM creates a certificate request in PEM form, with a new key.
+func (s subject) newRequestPEM(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -53,44 +53,44 @@ func (s subject) request(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// as returns a configuration that impersonates a user. This skips only the authentication.
-func (l lab) as(user string, groups ...string) *rest.Config {
+// configAs returns a configuration that impersonates a user. This skips only the authentication.
+func (l lab) configAs(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(l.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }
 
-// ask creates a CertificateSigningRequest, and returns the resource version.
-func (l lab) ask(who *rest.Config, name, signer string, s subject) string {
+// createRequest creates a CertificateSigningRequest, and returns the resource version.
+func (l lab) createRequest(who *rest.Config, name, signer string, s subject) string {
 	l.Helper()
-	made, err := l.try(who, name, signer, s)
-	l.must(err)
+	made, err := l.tryRequest(who, name, signer, s)
+	l.requireNoError(err)
 	return made.ResourceVersion
 }
 
-// try is like ask, for requests that the API server may refuse.
-func (l lab) try(who *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
+// tryRequest is like ask, for requests that the API server may refuse.
+func (l lab) tryRequest(who *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
 	purpose := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
 		purpose = certificatesv1.UsageServerAuth
 	}
 	clientset, err := kubernetes.NewForConfig(who)
-	l.must(err)
+	l.requireNoError(err)
 	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
-				Request: s.request(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+				Request: s.newRequestPEM(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
 					purpose},
 			},
 		}, metav1.CreateOptions{})
 }
 
-// requests returns all certificate requests of the cluster, by name.
-func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
+// requestsByName returns all certificate requests of the cluster, by name.
+func (l lab) requestsByName() map[string]certificatesv1.CertificateSigningRequest {
 	l.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	l.must(l.Client.List(l.Context(), &list))
+	l.requireNoError(l.Client.List(l.Context(), &list))
 	requests := map[string]certificatesv1.CertificateSigningRequest{}
 	for _, request := range list.Items {
 		requests[request.Name] = request
@@ -98,20 +98,20 @@ func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
 	return requests
 }
 
-// onlySignedFor checks that all certificate requests are for users of these nodes.
-func (l lab) onlySignedFor(nodes ...string) {
+// checkOnlySignedFor checks that all certificate requests are for users of these nodes.
+func (l lab) checkOnlySignedFor(nodes ...string) {
 	l.Helper()
 	var users []string
 	for _, node := range nodes {
 		users = append(users, "system:node:"+node, "system:ovn-node:"+node, "windowsmachineconfig.openshift.io:agent:"+node)
 	}
-	for name, request := range l.requests() {
+	for name, request := range l.requestsByName() {
 		block, _ := pem.Decode(request.Spec.Request)
 		if block == nil {
 			l.Fatalf("request %s is not in PEM form", name)
 		}
 		asked, err := x509.ParseCertificateRequest(block.Bytes)
-		l.must(err)
+		l.requireNoError(err)
 		if user := asked.Subject.CommonName; !slices.Contains(users, user) {
 			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user,
 				len(request.Status.Certificate), request.Status.Conditions)

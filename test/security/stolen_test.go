@@ -32,8 +32,8 @@ type thief struct {
 	config    *rest.Config
 }
 
-// steal reads the identity of a service from the disk of a host.
-func (l lab) steal(host, service string) thief {
+// stealIdentity reads the identity of a service from the disk of a host.
+func (l lab) stealIdentity(host, service string) thief {
 	l.Helper()
 	lines := nodespec.IdentityTable()
 	i := slices.IndexFunc(lines, func(line nodespec.ServiceIdentity) bool { return line.Service == service })
@@ -45,32 +45,34 @@ func (l lab) steal(host, service string) thief {
 		identity.Name = ""
 	}
 	pair, err := l.Host(host).Machine().Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
-	l.must(err)
+	l.requireNoError(err)
 	t := thief{lab: l, config: rest.AnonymousClientConfig(l.Config)}
 	t.config.CertData, t.config.KeyData, t.config.QPS = pair, pair, -1
 	t.client, err = client.New(t.config, client.Options{Scheme: l.Client.Scheme()})
-	l.must(err)
+	l.requireNoError(err)
 	t.clientset, err = kubernetes.NewForConfig(t.config)
-	l.must(err)
+	l.requireNoError(err)
 	return t
 }
 
-// is checks the user that the API server recognizes.
-func (t thief) is(user string) {
+// checkUser checks the user that the API server recognizes.
+func (t thief) checkUser(user string) {
 	t.Helper()
 	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	t.must(err)
+	t.requireNoError(err)
 	if review.Status.UserInfo.Username != user {
 		t.Fatalf("the certificate belongs to %s, want %s", review.Status.UserInfo.Username, user)
 	}
 }
 
-// attempts performs typical attacks, and returns their errors.
-func (t thief) attempts() map[string]error {
+// runAttacks performs typical attacks, and returns their errors.
+func (t thief) runAttacks() map[string]error {
 	ctx, namespace := t.Context(), t.Namespace()
-	secret := func(namespace, name string) error { return t.client.Get(ctx, key(namespace, name), &corev1.Secret{}) }
-	own, other := t.instance("instance-1"), t.instance("instance-2")
+	secret := func(namespace, name string) error {
+		return t.client.Get(ctx, objectKey(namespace, name), &corev1.Secret{})
+	}
+	own, other := t.getInstance("instance-1"), t.getInstance("instance-2")
 	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"summary":"Ready"}}`))
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`))
 	object := metav1.ObjectMeta{Namespace: namespace, Name: "of-a-thief"}
@@ -94,14 +96,14 @@ func (t thief) attempts() map[string]error {
 		"delete another instance":         t.client.Delete(ctx, other),
 		"list a host": t.client.Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}),
-		"read the list of hosts": t.client.Get(ctx, key(namespace, "windows-instances"),
+		"read the list of hosts": t.client.Get(ctx, objectKey(namespace, "windows-instances"),
 			&corev1.ConfigMap{}),
 		"write the disruption policy": t.client.Create(ctx,
 			&v1alpha1.WindowsDisruptionPolicy{ObjectMeta: object}),
-		"make itself a master":                       t.client.Patch(ctx, t.node("instance-1"), label),
-		"make another node a master":                 t.client.Patch(ctx, t.node("instance-2"), label),
-		"delete another node":                        t.client.Delete(ctx, t.node("instance-2")),
-		"write the condition of another node's host": t.client.Status().Patch(ctx, t.node("instance-2"), condition("True")),
+		"make itself a master":                       t.client.Patch(ctx, t.getNode("instance-1"), label),
+		"make another node a master":                 t.client.Patch(ctx, t.getNode("instance-2"), label),
+		"delete another node":                        t.client.Delete(ctx, t.getNode("instance-2")),
+		"write the condition of another node's host": t.client.Status().Patch(ctx, t.getNode("instance-2"), newConditionPatch("True")),
 		"read the admission policies":                t.get("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"),
 		"read who may do what":                       t.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
 	}
@@ -111,8 +113,8 @@ func (t thief) get(path string) error {
 	return t.clientset.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
 }
 
-// fails checks that each of the attempts was forbidden.
-func (t thief) fails(attempts map[string]error) {
+// checkForbidden checks that each of the attempts was forbidden.
+func (t thief) checkForbidden(attempts map[string]error) {
 	t.Helper()
 	for what, err := range attempts {
 		if !apierrors.IsForbidden(err) {
@@ -121,12 +123,12 @@ func (t thief) fails(attempts map[string]error) {
 	}
 }
 
-func key(namespace, name string) client.ObjectKey {
+func objectKey(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// condition returns the patch that an agent applies to the status of its Node.
-func condition(status corev1.ConditionStatus) client.Patch {
+// newConditionPatch returns the patch that an agent applies to the status of its Node.
+func newConditionPatch(status corev1.ConditionStatus) client.Patch {
 	return client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
 		`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Stolen","message":"all is lost"}]}}`,
 		nodespec.ConditionConfiguration, status))
@@ -135,81 +137,81 @@ func condition(status corev1.ConditionStatus) client.Patch {
 // R-132
 func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
 	log := &logbook{}
-	l := installed(t, rig.Options{Hosts: rig.Hosts(2)})
-	l.operate(log.everything)
+	l := newInstalledLab(t, rig.Options{Hosts: rig.Hosts(2)})
+	l.startOperator(log.logEverything)
 	l.list()
-	l.ready()
+	l.waitUntilReady()
 	for _, name := range []string{"instance-1", "instance-2"} {
-		l.eventually("the agent of "+name+" to write its condition", &corev1.Node{},
+		l.awaitCondition("the agent of "+name+" to write its condition", &corev1.Node{},
 			func(ctx context.Context, reader reader) (bool, error) {
 				found := &corev1.Node{}
-				err := reader.Get(ctx, key("", name), found)
+				err := reader.Get(ctx, objectKey("", name), found)
 				is := nodecondition.Of(found)
 				return is != nil && is.Status == corev1.ConditionTrue, err
 			})
 	}
-	l.part("the kubelet's", lab.stolenKubelet)
-	l.part("and none of their keys, nor the operator's, is where others may read it", func(l lab) {
-		kept := l.keys("instance-1", "instance-2")
-		kept.expectNone(l, "the operator's log", log.all())
+	l.runSubtest("the kubelet's", lab.stolenKubelet)
+	l.runSubtest("and none of their keys, nor the operator's, is where others may read it", func(l lab) {
+		kept := l.collectKeys("instance-1", "instance-2")
+		kept.expectNone(l, "the operator's log", log.readAll())
 		l.expectNoneInCluster(kept)
 	})
 }
 
 func (l lab) stolenKubelet() {
-	t := l.steal("instance-1", nodespec.ServiceKubelet)
-	t.is("system:node:instance-1")
-	t.fails(t.attempts())
-	l.part("can lie in the condition of its own host, and nothing rests on that", func(l lab) {
-		before := l.instance("instance-1")
-		l.must(t.client.Status().Patch(l.Context(), l.node("instance-1"), condition(corev1.ConditionFalse)))
-		l.eventSeen("DriftNotRepaired", "all is lost")
-		l.ready("instance-1", "instance-2")
-		if now := l.instance("instance-1"); now.Status.Summary != before.Status.Summary {
+	t := l.stealIdentity("instance-1", nodespec.ServiceKubelet)
+	t.checkUser("system:node:instance-1")
+	t.checkForbidden(t.runAttacks())
+	l.runSubtest("can lie in the condition of its own host, and nothing rests on that", func(l lab) {
+		before := l.getInstance("instance-1")
+		l.requireNoError(t.client.Status().Patch(l.Context(), l.getNode("instance-1"), newConditionPatch(corev1.ConditionFalse)))
+		l.waitForEvent("DriftNotRepaired", "all is lost")
+		l.waitUntilReady("instance-1", "instance-2")
+		if now := l.getInstance("instance-1"); now.Status.Summary != before.Status.Summary {
 			l.Errorf("the instance says %s, before %s", now.Status.Summary, before.Status.Summary)
 		}
 	})
-	l.part("gets a serving certificate for nobody else", func(l lab) {
+	l.runSubtest("gets a serving certificate for nobody else", func(l lab) {
 		own, other := l.Host("instance-1").Options.Address, l.Host("instance-2").Options.Address
-		told := ofNode("instance-1").serving([]string{"instance-1", "instance-2"}, own) // reported by an event; their number is limited
-		l.ask(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, told)
-		l.eventSeen("ServingCertificateRefused", "stolen-another-nodes-name")
+		told := ofNode("instance-1").withServingNames([]string{"instance-1", "instance-2"}, own) // reported by an event; their number is limited
+		l.createRequest(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, told)
+		l.waitForEvent("ServingCertificateRefused", "stolen-another-nodes-name")
 		for name, s := range map[string]subject{
-			"another-node":          ofNode("instance-2").serving([]string{"instance-2"}, other),
-			"another-nodes-address": ofNode("instance-1").serving([]string{"instance-1"}, own, other),
-			"the-api-server":        ofNode("instance-1").serving([]string{"instance-1", "kubernetes.default.svc"}, own),
-			"its-internal-name":     ofNode("instance-1").serving([]string{"api-int.lab.example.com"}, own),
-			"a-service":             ofNode("instance-1").serving([]string{"instance-1"}, own, "172.30.0.1"),
-			"loopback":              ofNode("instance-1").serving([]string{"instance-1"}, own, "127.0.0.1"),
-			"a-wildcard":            ofNode("instance-1").serving([]string{"*.apps.lab.example.com"}, own),
+			"another-node":          ofNode("instance-2").withServingNames([]string{"instance-2"}, other),
+			"another-nodes-address": ofNode("instance-1").withServingNames([]string{"instance-1"}, own, other),
+			"the-api-server":        ofNode("instance-1").withServingNames([]string{"instance-1", "kubernetes.default.svc"}, own),
+			"its-internal-name":     ofNode("instance-1").withServingNames([]string{"api-int.lab.example.com"}, own),
+			"a-service":             ofNode("instance-1").withServingNames([]string{"instance-1"}, own, "172.30.0.1"),
+			"loopback":              ofNode("instance-1").withServingNames([]string{"instance-1"}, own, "127.0.0.1"),
+			"a-wildcard":            ofNode("instance-1").withServingNames([]string{"*.apps.lab.example.com"}, own),
 			"an-administrator":      {user: "system:admin", groups: []string{"system:masters"}, names: []string{"instance-1"}},
 			"a-group-more": {user: "system:node:instance-1", groups: []string{"system:nodes", "system:masters"},
 				names: []string{"instance-1"}},
-			"a-name-with-another-dot": ofNode("instance-1").serving([]string{"instance-1."}, own),
+			"a-name-with-another-dot": ofNode("instance-1").withServingNames([]string{"instance-1."}, own),
 		} {
 			// The API server itself forbids some of these requests to nodes.
-			if _, err := l.try(t.config, "stolen-"+name, certificatesv1.KubeletServingSignerName, s); err != nil &&
+			if _, err := l.tryRequest(t.config, "stolen-"+name, certificatesv1.KubeletServingSignerName, s); err != nil &&
 				!apierrors.IsForbidden(err) {
 				l.Error(err)
 			}
 		}
-		if _, err := l.try(t.config, "stolen-first-of-another", certificatesv1.KubeAPIServerClientKubeletSignerName,
+		if _, err := l.tryRequest(t.config, "stolen-first-of-another", certificatesv1.KubeAPIServerClientKubeletSignerName,
 			ofNode("instance-2")); !apierrors.IsForbidden(err) {
 			l.Errorf("a request for another node's client certificate: %v", err)
 		}
-		l.ask(t.config, "stolen-for-itself", certificatesv1.KubeletServingSignerName,
-			ofNode("instance-1").serving([]string{"instance-1"}, own))
-		l.signed("stolen-for-itself") // the operator has already seen the earlier requests
-		for name, request := range l.requests() {
+		l.createRequest(t.config, "stolen-for-itself", certificatesv1.KubeletServingSignerName,
+			ofNode("instance-1").withServingNames([]string{"instance-1"}, own))
+		l.waitUntilSigned("stolen-for-itself") // the operator has already seen the earlier requests
+		for name, request := range l.requestsByName() {
 			if strings.HasPrefix(name, "stolen-") && name != "stolen-for-itself" &&
-				(approved(request) || len(request.Status.Certificate) > 0) {
+				(isApproved(request) || len(request.Status.Certificate) > 0) {
 				l.Errorf("request %s was approved: %+v", name, request.Status.Conditions)
 			}
 		}
 	})
 }
 
-func approved(request certificatesv1.CertificateSigningRequest) bool {
+func isApproved(request certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved
 	})
@@ -217,34 +219,34 @@ func approved(request certificatesv1.CertificateSigningRequest) bool {
 
 // A host reports its addresses itself. R-132
 func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testing.T) {
-	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{{Name: "liar"}, {Name: "victim"}}})
+	l := newInstalledLab(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{{Name: "liar"}, {Name: "victim"}}})
 	l.withLinuxNodes(1)
-	l.machine("not-yet-a-node", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.9.7.7"})
+	l.createMachine("not-yet-a-node", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.9.7.7"})
 	own, others := l.Host("liar").Options.Address, l.Host("victim").Options.Address
 	taken := map[string]string{
 		"a-linux-node": "10.0.0.10", "a-machine": "10.9.7.7", "another-instance": others,
 		"a-service": "172.30.0.1", "loopback": "127.0.0.1", "metadata": "169.254.169.254",
 	}
-	l.Lie(l.Host("liar"), func(facts *plan.Facts) {
+	l.TamperFacts(l.Host("liar"), func(facts *plan.Facts) {
 		for _, address := range taken {
 			facts.System.Addresses = append(facts.System.Addresses, address)
 		}
 	})
-	l.operate()
+	l.startOperator()
 	l.list()
-	l.ready()
-	liar, victim := l.steal("liar", nodespec.ServiceKubelet), l.steal("victim", nodespec.ServiceKubelet)
+	l.waitUntilReady()
+	liar, victim := l.stealIdentity("liar", nodespec.ServiceKubelet), l.stealIdentity("victim", nodespec.ServiceKubelet)
 	for name, address := range taken {
-		l.ask(liar.config, "lie-"+name, certificatesv1.KubeletServingSignerName,
-			ofNode("liar").serving([]string{"liar"}, own, address))
+		l.createRequest(liar.config, "lie-"+name, certificatesv1.KubeletServingSignerName,
+			ofNode("liar").withServingNames([]string{"liar"}, own, address))
 	}
-	l.ask(liar.config, "its-own", certificatesv1.KubeletServingSignerName, ofNode("liar").serving([]string{"liar"}, own))
-	l.ask(victim.config, "the-victims-own", certificatesv1.KubeletServingSignerName,
-		ofNode("victim").serving([]string{"victim"}, others))
-	l.signed("its-own")
-	l.signed("the-victims-own")
-	for name, request := range l.requests() {
-		if strings.HasPrefix(name, "lie-") && (approved(request) || len(request.Status.Certificate) > 0) {
+	l.createRequest(liar.config, "its-own", certificatesv1.KubeletServingSignerName, ofNode("liar").withServingNames([]string{"liar"}, own))
+	l.createRequest(victim.config, "the-victims-own", certificatesv1.KubeletServingSignerName,
+		ofNode("victim").withServingNames([]string{"victim"}, others))
+	l.waitUntilSigned("its-own")
+	l.waitUntilSigned("the-victims-own")
+	for name, request := range l.requestsByName() {
+		if strings.HasPrefix(name, "lie-") && (isApproved(request) || len(request.Status.Certificate) > 0) {
 			t.Errorf("request %s was approved: %+v", name, request.Status.Conditions)
 		}
 	}

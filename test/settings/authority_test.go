@@ -17,7 +17,7 @@ import (
 // pair is a certificate authority that is also a server.
 type pair struct{ pem, key, fingerprint string }
 
-func authority(t *testing.T, name string) pair {
+func newAuthority(t *testing.T, name string) pair {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -27,13 +27,13 @@ func hasNetwork(h *rig.Host) bool {
 	})
 }
 
-// reboot restarts a host as after a power failure, and waits until the Node reports the restart.
-func (l lab) reboot(h *rig.Host) {
+// rebootHost restarts a host as after a power failure, and waits until the Node reports the restart.
+func (l lab) rebootHost(h *rig.Host) {
 	l.Helper()
 	boot := h.Machine().BootID()
 	h.Machine().PowerOff()
-	l.must(h.Machine().Boot(l.Context()))
-	l.eventually("node "+h.NodeName()+" to be Ready after the boot", &corev1.Node{},
+	l.requireNoError(h.Machine().Boot(l.Context()))
+	l.awaitCondition("node "+h.NodeName()+" to be Ready after the boot", &corev1.Node{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			node := &corev1.Node{}
 			err := reader.Get(ctx, client.ObjectKey{Name: h.NodeName()}, node)
@@ -47,38 +47,38 @@ func (l lab) reboot(h *rig.Host) {
 
 //
 func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
-	l := shared(t)
-	l.pods()
+	l := sharedLab(t)
+	l.waitForPods()
 	h := l.Host("instance-3")
-	before, mark := look(h), len(h.Machine().Journal().Entries(nil))
+	before, mark := takeSnapshot(h), len(h.Machine().Journal().Entries(nil))
 	var early atomic.Bool
 	remove := h.Machine().OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Services" && o.Method == "Start" && o.Target == "kubelet" &&
-			content(h, cniConfig) != "" && !hasNetwork(h) {
+			readHostFile(h, cniConfig) != "" && !hasNetwork(h) {
 			early.Store(true)
 		}
 		return nil
 	})
 	defer remove()
-	l.reboot(h) // The network does not survive a restart.
+	l.rebootHost(h) // The network does not survive a restart.
 	if early.Load() {
 		t.Error("the kubelet was started while the plugin was configured and the network was not there")
 	}
-	if !l.inOrder(h, mark, "power boot", "file remove "+cniConfig, "service kubelet runs",
+	if !l.hasEntriesInOrder(h, mark, "power boot", "file remove "+cniConfig, "service kubelet runs",
 		"network create network "+overlayNetwork, "write "+cniConfig) {
-		t.Log(strings.Join(journal(h, mark), "\n"))
+		t.Log(strings.Join(journalLines(h, mark), "\n"))
 	}
-	l.pods()
-	if got := changes(before, look(h)); len(got) > 0 {
+	l.waitForPods()
+	if got := diffSnapshots(before, takeSnapshot(h)); len(got) > 0 {
 		t.Errorf("the host is not as it was: %s", got)
 	}
-	l.silent()
+	l.waitForSilence()
 }
 
-// inOrder checks that the journal has entries with the expected prefixes in this order.
-func (l lab) inOrder(h *rig.Host, mark int, wanted ...string) bool {
+// hasEntriesInOrder checks that the journal has entries with the expected prefixes in this order.
+func (l lab) hasEntriesInOrder(h *rig.Host, mark int, wanted ...string) bool {
 	l.Helper()
-	entries := journal(h, mark)
+	entries := journalLines(h, mark)
 	for _, want := range wanted {
 		i := slices.IndexFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, want) })
 		if i < 0 {
@@ -90,8 +90,8 @@ func (l lab) inOrder(h *rig.Host, mark int, wanted ...string) bool {
 	return true
 }
 
-// journal returns the entries of a host's journal since the mark, one per line.
-func journal(h *rig.Host, mark int) (lines []string) {
+// journalLines returns the entries of a host's journal since the mark, one per line.
+func journalLines(h *rig.Host, mark int) (lines []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		lines = append(lines, string(e.Kind)+" "+e.Detail)
 	}

@@ -17,13 +17,13 @@ import (
 
 const metadataRoute = "169.254.169.254/32"
 
-// onCloud boots a lab with a Machine and listed hosts on a cloud.
-func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context,
+// newCloudLab boots a lab with a Machine and listed hosts on a cloud.
+func newCloudLab(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context,
 	*rig.Rig) error) (l lab, machine *rig.Host) {
 	t.Helper()
 	options.Cluster, options.PayloadDir, options.MachineAPI, options.LinuxNodes = controlPlanes[platform].Cluster(t),
 		files.Directory(t), true, 1
-	r, err := begin(t.Context(), options, prepare...)
+	r, err := bootLab(t.Context(), options, prepare...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,20 +33,20 @@ func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func
 		}
 	})
 	l = lab{t, r}
-	t.Cleanup(l.explain)
-	l.must(l.CreateMachineSet(t.Context(), "win", 1, rig.MachineSetOptions{}))
+	t.Cleanup(l.explainFailure)
+	l.requireNoError(l.CreateMachineSet(t.Context(), "win", 1, rig.MachineSetOptions{}))
 	var names []string
-	l.within(limit, func(ctx context.Context) (err error) {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		names, err = l.WaitMachinesReady(ctx, "win", 1)
 		return err
 	})
 	return l, l.MachineHost(names[0])
 }
 
-// routed waits until a host reaches the metadata service in spite of the adapter of the pod network.
-func (l lab) routed(h *rig.Host) {
+// waitForRoute waits until a host reaches the metadata service in spite of the adapter of the pod network.
+func (l lab) waitForRoute(h *rig.Host) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool {
 			return hasNetwork(h) && slices.Contains(m.AddedRoutes(), metadataRoute)
 		})
@@ -58,41 +58,41 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 	for _, platform := range []string{"AWS", "GCP"} {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
-			l, machine := onCloud(t, platform, rig.Options{Hosts: rig.Hosts(1)})
+			l, machine := newCloudLab(t, platform, rig.Options{Hosts: rig.Hosts(1)})
 			for _, h := range []*rig.Host{l.Host("instance-1"), machine} {
 				mark := len(h.Machine().Journal().Entries(nil))
 				node := l.nodeOf(h)
 				if node.Name != strings.ToLower(h.Options.CloudName) || node.Spec.ProviderID == "" {
 					t.Errorf("host %s is node %s, %s", h.Options.Name, node.Name, node.Spec.ProviderID)
 				}
-				l.routed(h)
-				l.reboot(h)
-				l.routed(h)
-				l.inOrder(h, mark, "power boot", "route add "+metadataRoute, "service kubelet runs")
+				l.waitForRoute(h)
+				l.rebootHost(h)
+				l.waitForRoute(h)
+				l.hasEntriesInOrder(h, mark, "power boot", "route add "+metadataRoute, "service kubelet runs")
 			}
 			if platform == "AWS" && !strings.HasSuffix(l.nodeOf(machine).Name, ".ec2.internal") {
 				t.Errorf("the node is %s", l.nodeOf(machine).Name)
 			}
-			l.silent()
-			l.leavesAlone()
+			l.waitForSilence()
+			l.checkUnmanaged()
 		})
 	}
 }
 
-// leavesAlone checks that a host without a response from the metadata service is reported and not changed.
-func (l lab) leavesAlone() {
+// checkUnmanaged checks that a host without a response from the metadata service is reported and not changed.
+func (l lab) checkUnmanaged() {
 	l.Helper()
 	h, err := l.AddHost(l.Context(), rig.HostOptions{NoMetadata: true})
-	l.must(err)
-	before := look(h)
-	l.must(l.ListHosts(l.Context()))
-	l.within(limit, func(ctx context.Context) error {
+	l.requireNoError(err)
+	before := takeSnapshot(h)
+	l.requireNoError(l.ListHosts(l.Context()))
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitForInstance(ctx, h, "to say why", func(i *v1alpha1.WindowsInstance) bool {
 			return i != nil && i.Status.Summary == v1alpha1.ReasonCloudNameUnknown
 		})
 	})
 	// The agent for the query is stored in its directory and in the upload directory.
-	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\ProgramData\ssh\wicd: added`,
+	if got := diffSnapshots(before, takeSnapshot(h)); !slices.Equal(got, []string{`folder C:\ProgramData\ssh\wicd: added`,
 		`folder C:\k: added`, `folder C:\k\wicd: added`}) {
 		l.Errorf("the host was changed: %s", got)
 	}
@@ -101,7 +101,7 @@ func (l lab) leavesAlone() {
 // R-088
 func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 	t.Parallel()
-	l, h := onCloud(t, "Azure", rig.Options{})
+	l, h := newCloudLab(t, "Azure", rig.Options{})
 	node := l.nodeOf(h)
 	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return strings.HasSuffix(t.Key, "/uninitialized")
@@ -111,9 +111,9 @@ func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 	}
 	const folder = `C:\k\cloud-node-manager\pki`
 	certificate := ""
-	for path := range look(h).Files {
+	for path := range takeSnapshot(h).Files {
 		if strings.HasPrefix(path, folder+`\`) && strings.Contains(path, "-current") {
-			certificate = content(h, path)
+			certificate = readHostFile(h, path)
 		}
 	}
 	block, _ := pem.Decode([]byte(certificate))
@@ -121,10 +121,10 @@ func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 		t.Fatalf("there is no certificate in %s", folder)
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
-	l.must(err)
+	l.requireNoError(err)
 	if parsed.Subject.CommonName != "system:cloud-node-manager:"+node.Name || !slices.Equal(parsed.Subject.Organization,
 		[]string{"system:cloud-node-managers"}) {
 		t.Errorf("the certificate is %s", parsed.Subject)
 	}
-	l.silent()
+	l.waitForSilence()
 }

@@ -22,48 +22,48 @@ type setting struct {
 	changes []string
 	// restarts lists the services that are restarted on each host, in each direction, sorted.
 	restarts []string
-	// disturbs is true if the change disrupts pods. Then nodes are drained one after the other. Otherwise all hosts
+	// disrupts is true if the change disrupts pods. Then nodes are drained one after the other. Otherwise all hosts
 	// change at once, without effect on pods.
-	disturbs bool
-	// looks inspects a host while the setting is set. It may be nil.
-	looks func(t *testing.T, h *rig.Host)
+	disrupts bool
+	// inspect inspects a host while the setting is set. It may be nil.
+	inspect func(t *testing.T, h *rig.Host)
 }
 
-// follows sets and unsets a setting, and checks that every host makes exactly the planned changes.
-func (l lab) follows(s setting) {
+// checkSetting sets and unsets a setting, and checks that every host makes exactly the planned changes.
+func (l lab) checkSetting(s setting) {
 	l.Helper()
-	before := l.looks()
-	l.goes("set", s, s.set, before, s.changes)
-	if s.looks != nil {
+	before := l.takeSnapshots()
+	l.applySetting("set", s, s.set, before, s.changes)
+	if s.inspect != nil {
 		for _, h := range l.Hosts() {
-			s.looks(l.T, h)
+			s.inspect(l.T, h)
 		}
 	}
-	l.silent()
-	l.goes("taken back", s, s.unset, before, nil)
+	l.waitForSilence()
+	l.applySetting("taken back", s, s.unset, before, nil)
 }
 
-// goes applies one direction of a setting, and waits until all hosts have the expected differences.
-func (l lab) goes(way string, s setting, do func(context.Context) error,
+// applySetting applies one direction of a setting, and waits until all hosts have the expected differences.
+func (l lab) applySetting(way string, s setting, do func(context.Context) error,
 	before map[string]fake.Snapshot, wanted []string) {
 	l.Helper()
-	digests, pods, marks := l.digests(), l.pods(), map[*rig.Host]int{}
+	digests, pods, marks := l.specDigests(), l.waitForPods(), map[*rig.Host]int{}
 	for _, h := range l.Hosts() {
 		marks[h] = len(h.Machine().Journal().Entries(nil))
 	}
 	watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace,
 		PodLabels: workloadLabels})
-	l.must(err)
+	l.requireNoError(err)
 	defer watch.Stop()
-	l.must(do(l.Context()))
-	l.arrives(way, before, wanted, digests)
-	after := l.pods()
+	l.requireNoError(do(l.Context()))
+	l.waitForChanges(way, before, wanted, digests)
+	after := l.waitForPods()
 	var report rig.AvailabilityReport
-	l.within(limit, func(ctx context.Context) (err error) {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		report, err = watch.Report(ctx)
 		return err
 	})
-	l.judge(way, s, report, moved(pods, after))
+	l.checkDisruptions(way, s, report, countMoved(pods, after))
 	for _, h := range l.Hosts() {
 		if got := startedServices(h, marks[h]); !slices.Equal(got, s.restarts) {
 			l.Errorf("%s: host %s started %s, not %s", way, h.Options.Name, got, s.restarts)
@@ -71,11 +71,11 @@ func (l lab) goes(way string, s setting, do func(context.Context) error,
 	}
 }
 
-// judge compares the observed disruptions of nodes and pods with the permitted ones.
-func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved int) {
+// checkDisruptions compares the observed disruptions of nodes and pods with the permitted ones.
+func (l lab) checkDisruptions(way string, s setting, report rig.AvailabilityReport, moved int) {
 	l.Helper()
 	disturbed, atOnce := 0, 0
-	if s.disturbs {
+	if s.disrupts {
 		disturbed, atOnce = len(l.Hosts()), 1
 	}
 	switch {
@@ -83,11 +83,11 @@ func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved i
 		l.Errorf("%s: %d nodes were unavailable at once, %d entries of the gate at once, without one: %s", way,
 			report.MaxUnavailable,
 			report.MaxDisruptions, report.Ungated)
-	case len(report.Disturbed) != disturbed:
-		l.Errorf("%s: %d nodes were disturbed, not %d", way, len(report.Disturbed), disturbed)
+	case len(report.Disrupted) != disturbed:
+		l.Errorf("%s: %d nodes were disturbed, not %d", way, len(report.Disrupted), disturbed)
 	case report.MinHealthy < replicas-atOnce:
 		l.Errorf("%s: only %d of %d pods were healthy", way, report.MinHealthy, replicas)
-	case s.disturbs && moved != replicas, !s.disturbs && moved != 0:
+	case s.disrupts && moved != replicas, !s.disrupts && moved != 0:
 		l.Errorf("%s: %d of %d pods had to move", way, moved, replicas)
 	default:
 		return
@@ -95,14 +95,14 @@ func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved i
 	l.Logf("%s:\n%s", way, strings.Join(report.Timeline, "\n"))
 }
 
-// arrives waits until all hosts have the expected differences, and are done.
-func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digests []string) {
+// waitForChanges waits until all hosts have the expected differences, and are done.
+func (l lab) waitForChanges(way string, before map[string]fake.Snapshot, wanted, digests []string) {
 	l.Helper()
 	told := ""
 	there := func() bool {
 		told = ""
 		for _, h := range l.Hosts() {
-			if got := changes(before[h.Options.Name], look(h)); !slices.Equal(got, wanted) {
+			if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); !slices.Equal(got, wanted) {
 				told = fmt.Sprintf("%s: host %s differs in\n\t%s\nand should in\n\t%s", way, h.Options.Name,
 					strings.Join(got, "\n\t"), strings.Join(wanted, "\n\t"))
 				return false
@@ -110,21 +110,21 @@ func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digest
 		}
 		return true
 	}
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
 	err := l.WaitFor(ctx, "all hosts to follow what is "+way, &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
-			done, err := l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+			done, err := l.isFleetDone(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
 			return done && there(), err
 		})
 	if err != nil {
 		l.Fatalf("%v\n%s", err, told)
 	}
-	l.undisturbed()
+	l.waitForNoDisruption()
 }
 
-// done reports whether all instances are Ready and up to date with the desired specification.
-func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest string) bool,
+// isFleetDone reports whether all instances are Ready and up to date with the desired specification.
+func (l lab) isFleetDone(ctx context.Context, reader client.Reader, arrived func(digest string) bool,
 	except ...string) (bool, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := reader.List(ctx, &list, client.InNamespace(l.Namespace())); err != nil {
@@ -143,11 +143,11 @@ func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest
 	return len(list.Items) == len(l.Hosts()), nil
 }
 
-// undisturbed waits until no node is disrupted any more.
-func (l lab) undisturbed() {
+// waitForNoDisruption waits until no node is disrupted any more.
+func (l lab) waitForNoDisruption() {
 	l.Helper()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
-	l.eventually("nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{},
+	l.awaitCondition("nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			p := &v1alpha1.WindowsDisruptionPolicy{}
 			err := reader.Get(ctx, key, p)
@@ -155,13 +155,13 @@ func (l lab) undisturbed() {
 		})
 }
 
-// digests returns the digests of the hosts' current specifications, sorted.
-func (l lab) digests() (all []string) {
+// specDigests returns the digests of the hosts' current specifications, sorted.
+func (l lab) specDigests() (all []string) {
 	l.Helper()
-	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{},
+	l.awaitCondition("all hosts to be up to date", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			all = nil
-			return l.done(ctx, reader, func(digest string) bool { all = append(all, digest); return true })
+			return l.isFleetDone(ctx, reader, func(digest string) bool { all = append(all, digest); return true })
 		})
 	slices.Sort(all)
 	return all
@@ -180,14 +180,14 @@ func startedServices(h *rig.Host, mark int) (names []string) {
 	return names
 }
 
-// until changes a setting and waits until all hosts have a new specification and are done.
-func (l lab) until(what string, do func(context.Context) error) {
+// changeSetting changes a setting and waits until all hosts have a new specification and are done.
+func (l lab) changeSetting(what string, do func(context.Context) error) {
 	l.Helper()
-	digests := l.digests()
-	l.must(do(l.Context()))
-	l.eventually("all hosts to follow "+what, &v1alpha1.WindowsInstance{},
+	digests := l.specDigests()
+	l.requireNoError(do(l.Context()))
+	l.awaitCondition("all hosts to follow "+what, &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
-			return l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+			return l.isFleetDone(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
 		})
-	l.undisturbed()
+	l.waitForNoDisruption()
 }

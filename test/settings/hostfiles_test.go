@@ -49,13 +49,13 @@ func filesOf(t *testing.T, h *rig.Host) map[string]hostFile {
 		for at := path; strings.Contains(at, `\`); at = at[:strings.LastIndexByte(at, '\\')] {
 			private = private || seen[at].Access == host.AccessAdministrators
 		}
-		files[path] = hostFile{content: content(h, path), private: private}
+		files[path] = hostFile{content: readHostFile(h, path), private: private}
 	}
 	return files
 }
 
-// keyFolders lists the directories for private keys of the node and of the SSH server.
-var keyFolders = []string{
+// keyDirectories lists the directories for private keys of the node and of the SSH server.
+var keyDirectories = []string{
 	`C:\ProgramData\ssh\ssh_host_ed25519_key`,
 	`C:\var\lib\kubelet\pki`, `C:\k\cloud-node-manager\pki`, `C:\k\hybrid-overlay-node\pki`, `C:\k\agent\pki`,
 	`C:\k\tls\certs`, nodespec.AgentRoot,
@@ -67,8 +67,8 @@ var (
 	bootstrapToken = regexp.MustCompile(`(?m)(^|[\s"'=:])[a-z0-9]{6}\.[a-z0-9]{16}($|[\s"',])`)
 )
 
-// faults returns the faults in the files of a host, sorted.
-func faults(files map[string]hostFile, credentials map[string]credential) (told []string) {
+// fileFaults returns the faults in the files of a host, sorted.
+func fileFaults(files map[string]hostFile, credentials map[string]credential) (told []string) {
 	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	for path, file := range files {
 		if webToken.MatchString(file.content) {
@@ -78,7 +78,7 @@ func faults(files map[string]hostFile, credentials map[string]credential) (told 
 			add("%s holds a bootstrap token", path)
 		}
 		if strings.Contains(file.content, "PRIVATE KEY-----") {
-			if !slices.ContainsFunc(keyFolders, func(folder string) bool { return nodespec.Within(path, folder) }) {
+			if !slices.ContainsFunc(keyDirectories, func(folder string) bool { return nodespec.IsWithin(path, folder) }) {
 				add("%s holds a private key, and is no place for one", path)
 			}
 			if !file.private {
@@ -89,7 +89,7 @@ func faults(files map[string]hostFile, credentials map[string]credential) (told 
 			if !slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(file.content, text) }) {
 				continue
 			}
-			if !slices.Contains(c.in, path) && (len(c.in) == 0 || path != nodespec.SpecPath && path != nodespec.FallbackPath) {
+			if !slices.Contains(c.in, path) && (len(c.in) == 0 || path != nodespec.SpecPath && path != nodespec.RollbackTargetPath) {
 				add("%s holds %s", path, what)
 			}
 			if !file.private {
@@ -104,7 +104,7 @@ func faults(files map[string]hostFile, credentials map[string]credential) (told 
 
 // kubeconfigFaults returns the faults in a kubeconfig, none for any other file.
 func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (told []string) {
-	config, is := kubeconfig(file.content)
+	config, is := parseKubeconfig(file.content)
 	if !is {
 		return nil
 	}
@@ -121,14 +121,14 @@ func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (to
 		}
 		// The named file may be a link to the current certificate.
 		folder := user.ClientKey[:max(0, strings.LastIndexByte(user.ClientKey, '\\'))]
-		if !slices.ContainsFunc(keyFolders, func(known string) bool { return nodespec.Within(folder, known) }) {
+		if !slices.ContainsFunc(keyDirectories, func(known string) bool { return nodespec.IsWithin(folder, known) }) {
 			told = append(told, fmt.Sprintf("%s: the key of user %s is %q", path, name, user.ClientKey))
 		}
 	}
 	return told
 }
 
-func kubeconfig(text string) (*clientcmdapi.Config, bool) {
+func parseKubeconfig(text string) (*clientcmdapi.Config, bool) {
 	var kind metav1.TypeMeta
 	if !strings.Contains(text, "Config") || yaml.Unmarshal([]byte(text), &kind) != nil || kind.Kind != "Config" {
 		return nil, false
@@ -150,12 +150,12 @@ const (
 	exporterKey     = `C:\k\tls\certs\tls.key`
 )
 
-// secretive returns a function that configures every cluster setting with a secret. The secrets are added to
+// withSecretSettings returns a function that configures every cluster setting with a secret. The secrets are added to
 // credentials.
-func secretive(t *testing.T, credentials map[string]credential) func(context.Context, *rig.Rig) error {
+func withSecretSettings(t *testing.T, credentials map[string]credential) func(context.Context, *rig.Rig) error {
 	auth := func(password string) string { return base64.StdEncoding.EncodeToString([]byte("user:" + password)) }
 	registry, mirror, telemetry := auth("registry-canary"), auth("mirror-canary"), auth("telemetry-canary")
-	exporter := authority(t, "exporter")
+	exporter := newAuthority(t, "exporter")
 	const tokenID, tokenSecret = "canary", "canarycanary0123"
 	maps.Copy(credentials, map[string]credential{
 		"the credentials for a registry": {[]string{registry, "registry-canary"}, []string{credentialsFile}},
@@ -175,7 +175,7 @@ func secretive(t *testing.T, credentials map[string]credential) func(context.Con
 		_, err := r.SetPullSecret(ctx,
 			fmt.Appendf(nil, `{"auths":{"cloud.openshift.com":{"auth":%q},"registry.example.com":{"auth":%q},"mirror.example.com:5000":{"auth":%q}}}`,
 				telemetry, registry, mirror))
-		return first(err,
+		return firstError(err,
 			r.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{Source: "quay.io/team",
 				Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"}}),
 			r.SetProxy(ctx, configv1.ProxySpec{HTTPProxy: "http://user:proxy-canary@proxy.example.com:3128",
@@ -197,20 +197,20 @@ func secretive(t *testing.T, credentials map[string]credential) func(context.Con
 // This covers rule 8, and checks in every file that no host has a credential of the cluster.
 func TestFilesOnHosts(t *testing.T) {
 	credentials := map[string]credential{}
-	l, machine := onCloud(t, "Azure", rig.Options{Hosts: rig.Hosts(1)}, secretive(t, credentials))
+	l, machine := newCloudLab(t, "Azure", rig.Options{Hosts: rig.Hosts(1)}, withSecretSettings(t, credentials))
 	for _, h := range []*rig.Host{l.Host("instance-1"), machine} {
 		files := filesOf(t, h)
 		t.Run("hold no secret that does not belong there, on "+h.Options.Name, func(t *testing.T) {
-			for _, fault := range faults(files, credentials) {
+			for _, fault := range fileFaults(files, credentials) {
 				t.Error(fault)
 			}
 			for path, file := range files {
 				// The environment of services is stored only in the registry of Windows.
 				if strings.Contains(file.content, "proxy-canary") &&
-					(path != nodespec.SpecPath && path != nodespec.FallbackPath || !file.private) {
+					(path != nodespec.SpecPath && path != nodespec.RollbackTargetPath || !file.private) {
 					t.Errorf("%s holds the proxy's password", path)
 				}
-				if nodespec.Within(path, nodespec.InboxRoot) || nodespec.Within(path, nodespec.LandingRoot) {
+				if nodespec.IsWithin(path, nodespec.InboxRoot) || nodespec.IsWithin(path, nodespec.LandingRoot) {
 					t.Errorf("%s was left behind", path)
 				}
 			}
@@ -218,7 +218,7 @@ func TestFilesOnHosts(t *testing.T) {
 		t.Run("hold what they must, for administrators only, on "+h.Options.Name, func(t *testing.T) {
 			kubeconfigs, keys := 0, 0
 			for _, file := range files {
-				if _, is := kubeconfig(file.content); is {
+				if _, is := parseKubeconfig(file.content); is {
 					kubeconfigs++
 				}
 				if strings.Contains(file.content, "PRIVATE KEY-----") {
@@ -239,15 +239,15 @@ func TestFilesOnHosts(t *testing.T) {
 		})
 	}
 	t.Run("that hold anything else would have been noticed", func(t *testing.T) {
-		noticed(t, filesOf(t, machine), credentials)
+		checkDetection(t, filesOf(t, machine), credentials)
 	})
 }
 
-// noticed adds forbidden content to the files of a host, one file after the other, and checks that it is detected.
-func noticed(t *testing.T, files map[string]hostFile, credentials map[string]credential) {
+// checkDetection adds forbidden content to the files of a host, one file after the other, and checks that it is detected.
+func checkDetection(t *testing.T, files map[string]hostFile, credentials map[string]credential) {
 	const open = `C:\Users\Public\notes.txt`
-	before := len(faults(files, credentials))
-	key := authority(t, "other").key
+	before := len(fileFaults(files, credentials))
+	key := newAuthority(t, "other").key
 	present := files[`C:\k\kubeconfig`].content
 	with := func(old, added string) string { return strings.Replace(present, old, added, 1) }
 	for what, c := range map[string]struct {
@@ -273,7 +273,7 @@ func noticed(t *testing.T, files map[string]hostFile, credentials map[string]cre
 	} {
 		changed := maps.Clone(files)
 		changed[c.path] = c.file
-		if c.file == files[c.path] || len(faults(changed, credentials)) <= before {
+		if c.file == files[c.path] || len(fileFaults(changed, credentials)) <= before {
 			t.Errorf("%s in %s is not noticed", what, c.path)
 		}
 	}

@@ -59,7 +59,7 @@ func closeCommon() int {
 
 var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
-const limit = rigtest.Patience
+const waitTimeout = rigtest.WaitTimeout
 
 // hosts is the number of hosts in the shared lab.
 const hosts = 3
@@ -77,34 +77,34 @@ var common struct {
 	err  error
 }
 
-// shared returns the shared lab, where all hosts are Ready nodes.
-func shared(t *testing.T) lab {
+// sharedLab returns the shared lab, where all hosts are Ready nodes.
+func sharedLab(t *testing.T) lab {
 	t.Helper()
 	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
 		Hosts: rig.Hosts(hosts), LinuxNodes: 1}
 	common.once.Do(func() {
-		common.rig, common.err = begin(context.Background(), options)
+		common.rig, common.err = bootLab(context.Background(), options)
 		if common.err == nil {
-			common.err = deploy(context.Background(), common.rig)
+			common.err = deployWorkload(context.Background(), common.rig)
 		}
 	})
 	if common.err != nil {
 		t.Fatal(common.err)
 	}
 	l := lab{t, common.rig}
-	t.Cleanup(l.explain)
+	t.Cleanup(l.explainFailure)
 	return l
 }
 
-// begin boots a lab with an operator that has made all hosts Ready. The prepare functions run before the operator.
-func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig,
+// bootLab boots a lab with an operator that has made all hosts Ready. The prepare functions run before the operator.
+func bootLab(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig,
 	error) {
 	options.Log = ctrl.Log
 	r, err := rig.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	for _, step := range []func() error{
 		func() error { _, err := r.InstallOperator(ctx, ""); return err },
@@ -142,39 +142,39 @@ func awaitServing(ctx context.Context, r *rig.Rig) error {
 
 const servingCertificate = `C:\var\lib\kubelet\pki\kubelet-server-current.pem`
 
-// must ends the test when a step outside the subject of the test fails.
-func (l lab) must(err error) {
+// requireNoError ends the test when a step outside the subject of the test fails.
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
 	}
 }
 
-// within runs a wait with a time limit.
-func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
+// runWithTimeout runs a wait with a time limit.
+func (l lab) runWithTimeout(limit time.Duration, wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	l.must(wait(ctx))
+	l.requireNoError(wait(ctx))
 }
 
-// eventually waits until the condition holds, checked after each change of the watched kind.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+// awaitCondition waits until the condition holds, checked after each change of the watched kind.
+func (l lab) awaitCondition(what string, watched client.Object, condition func(ctx context.Context,
 	reader client.Reader) (bool, error)) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }
 
 // nodeOf returns the current Node of a host.
 func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))
 	return node
 }
 
-// explain logs the state of the lab if the test has failed.
-func (l lab) explain() {
+// explainFailure logs the state of the lab if the test has failed.
+func (l lab) explainFailure() {
 	if l.Failed() {
 		rigtest.Explain(l.T, l.Rig)
 	}

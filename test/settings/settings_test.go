@@ -27,8 +27,8 @@ var (
 
 const registries = `C:\k\containerd\registries`
 
-// content returns a file of a host, or "" if the file does not exist.
-func content(h *rig.Host, path string) string {
+// readHostFile returns a file of a host, or "" if the file does not exist.
+func readHostFile(h *rig.Host, path string) string {
 	data, err := h.Machine().Drive().ReadFile(path)
 	if err != nil {
 		return ""
@@ -36,28 +36,28 @@ func content(h *rig.Host, path string) string {
 	return string(data)
 }
 
-// holds checks that a file of a host contains the expected texts.
-func holds(t *testing.T, h *rig.Host, path string, wanted ...string) {
+// checkFileContains checks that a file of a host contains the expected texts.
+func checkFileContains(t *testing.T, h *rig.Host, path string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
-		if text := content(h, path); !strings.Contains(text, want) {
+		if text := readHostFile(h, path); !strings.Contains(text, want) {
 			t.Errorf("host %s: %s holds no %q:\n%s", h.Options.Name, path, want, text)
 		}
 	}
 }
 
-// onlyAdministrators checks that only administrators may read a file of a host.
-func onlyAdministrators(t *testing.T, h *rig.Host, path string) {
+// checkAdministratorsOnly checks that only administrators may read a file of a host.
+func checkAdministratorsOnly(t *testing.T, h *rig.Host, path string) {
 	t.Helper()
-	if access := look(h).Files[path].Access; access != host.AccessAdministrators {
+	if access := takeSnapshot(h).Files[path].Access; access != host.AccessAdministrators {
 		t.Errorf("host %s: %s may be read by %q", h.Options.Name, path, access)
 	}
 }
 
 // L-01
 func TestStoryTheProxy(t *testing.T) {
-	l := shared(t)
-	l.follows(setting{
+	l := sharedLab(t)
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			return l.SetProxy(ctx, configv1.ProxySpec{
 				HTTPProxy: "http://user:canary@proxy.example.com:3128", HTTPSProxy: "http://proxy.example.com:3128",
@@ -66,9 +66,9 @@ func TestStoryTheProxy(t *testing.T) {
 		},
 		unset:    func(ctx context.Context) error { return l.SetProxy(ctx, configv1.ProxySpec{}) },
 		changes:  []string{"service containerd: environment", "service kubelet: environment"},
-		restarts: allOfPods, disturbs: true,
-		looks: func(t *testing.T, h *rig.Host) {
-			environment := strings.Join(look(h).Services["containerd"].Config.Environment, "\n")
+		restarts: allOfPods, disrupts: true,
+		inspect: func(t *testing.T, h *rig.Host) {
+			environment := strings.Join(takeSnapshot(h).Services["containerd"].Config.Environment, "\n")
 			for _, want := range []string{"HTTP_PROXY=http://user:canary@proxy.example.com:3128",
 				"HTTPS_PROXY=http://proxy.example.com:3128",
 				"corp.example.com", "10.132.0.0/14", "172.30.0.0/16", "169.254.169.254", ".svc", "localhost"} {
@@ -76,8 +76,8 @@ func TestStoryTheProxy(t *testing.T) {
 					t.Errorf("host %s: no %s among\n%s", h.Options.Name, want, environment)
 				}
 			}
-			holds(t, h, `C:\var\log\containerd\containerd.log`, "HTTP_PROXY=http://user:xxxxx@proxy.example.com:3128")
-			if environment := look(h).Environment["HTTP_PROXY"]; environment != "" {
+			checkFileContains(t, h, `C:\var\log\containerd\containerd.log`, "HTTP_PROXY=http://user:xxxxx@proxy.example.com:3128")
+			if environment := takeSnapshot(h).Environment["HTTP_PROXY"]; environment != "" {
 				t.Errorf("host %s: the machine's environment has the proxy %s", h.Options.Name, environment)
 			}
 		},
@@ -86,11 +86,11 @@ func TestStoryTheProxy(t *testing.T) {
 
 // L-01
 func TestTrustedAuthorities(t *testing.T) {
-	l := shared(t)
-	first, second := authority(t, "first"), authority(t, "second")
+	l := sharedLab(t)
+	first, second := newAuthority(t, "first"), newAuthority(t, "second")
 	roots := []string{"root " + first.fingerprint + ": added", "root " + second.fingerprint + ": added"}
 	slices.Sort(roots)
-	l.follows(setting{
+	l.checkSetting(setting{
 		set:     func(ctx context.Context) error { return l.SetTrustedCAs(ctx, first.pem+second.pem) },
 		unset:   func(ctx context.Context) error { return l.SetTrustedCAs(ctx, "") },
 		changes: roots,
@@ -99,8 +99,8 @@ func TestTrustedAuthorities(t *testing.T) {
 
 // L-02, L-03
 func TestMirrors(t *testing.T) {
-	l := shared(t)
-	l.follows(setting{
+	l := sharedLab(t)
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			err := l.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{
 				Source: "quay.io/team", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"},
@@ -124,38 +124,38 @@ func TestMirrors(t *testing.T) {
 			"file " + registries + `\registry.example.com_8443_\hosts.toml: added`,
 			"folder " + registries + `\quay.io: added`, "folder " + registries + `\registry.example.com_8443_: added`,
 		},
-		looks: func(t *testing.T, h *rig.Host) {
-			holds(t, h, registries+`\quay.io\hosts.toml`, "mirror.example.com:5000")
-			holds(t, h, registries+`\registry.example.com_8443_\hosts.toml`, "mirror.example.com:5000", "resolve")
+		inspect: func(t *testing.T, h *rig.Host) {
+			checkFileContains(t, h, registries+`\quay.io\hosts.toml`, "mirror.example.com:5000")
+			checkFileContains(t, h, registries+`\registry.example.com_8443_\hosts.toml`, "mirror.example.com:5000", "resolve")
 		},
 	})
 }
 
 // L-02
 func TestRegistryAuthorities(t *testing.T) {
-	l := shared(t)
-	ca := authority(t, "registry")
+	l := sharedLab(t)
+	ca := newAuthority(t, "registry")
 	folder := registries + `\registry.example.com_5000_`
 	sum := sha256.Sum256([]byte(ca.pem))
 	file := fmt.Sprintf(`%s\ca-%x.pem`, folder, sum[:6])
-	l.follows(setting{
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			return l.SetRegistryCAs(ctx, map[string]string{"registry.example.com..5000": ca.pem})
 		},
 		unset: func(ctx context.Context) error { return l.SetRegistryCAs(ctx, nil) },
 		changes: []string{"file " + file + ": added", "file " + folder + `\hosts.toml: added`,
 			"folder " + folder + ": added"},
-		looks: func(t *testing.T, h *rig.Host) {
-			holds(t, h, folder+`\hosts.toml`, fmt.Sprintf("ca-%x.pem", sum[:6]))
-			holds(t, h, file, ca.pem)
+		inspect: func(t *testing.T, h *rig.Host) {
+			checkFileContains(t, h, folder+`\hosts.toml`, fmt.Sprintf("ca-%x.pem", sum[:6]))
+			checkFileContains(t, h, file, ca.pem)
 		},
 	})
 }
 
 // L-02
 func TestInsecureAndBlockedRegistries(t *testing.T) {
-	l := shared(t)
-	l.follows(setting{
+	l := sharedLab(t)
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			return l.SetRegistrySources(ctx, configv1.RegistrySources{
 				InsecureRegistries: []string{"insecure.example.com:5000"}, BlockedRegistries: []string{"blocked.example.com"},
@@ -168,19 +168,19 @@ func TestInsecureAndBlockedRegistries(t *testing.T) {
 			"folder " + registries + `\blocked.example.com: added`,
 			"folder " + registries + `\insecure.example.com_5000_: added`,
 		},
-		looks: func(t *testing.T, h *rig.Host) {
-			holds(t, h, registries+`\insecure.example.com_5000_\hosts.toml`, "skip_verify = true")
-			holds(t, h, registries+`\blocked.example.com\hosts.toml`, ".invalid")
+		inspect: func(t *testing.T, h *rig.Host) {
+			checkFileContains(t, h, registries+`\insecure.example.com_5000_\hosts.toml`, "skip_verify = true")
+			checkFileContains(t, h, registries+`\blocked.example.com\hosts.toml`, ".invalid")
 		},
 	})
 }
 
 // L-02
 func TestThePullSecret(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	const file = `C:\var\lib\kubelet\config.json`
 	var before []byte
-	l.follows(setting{
+	l.checkSetting(setting{
 		set: func(ctx context.Context) (err error) {
 			before, err = l.SetPullSecret(ctx,
 				[]byte(`{"auths":{"cloud.openshift.com":{"auth":"Y2xvdWQ6Y2FuYXJ5"},"quay.io/team":{"auth":"dXNlcjpjYW5hcnk="}}}`))
@@ -191,10 +191,10 @@ func TestThePullSecret(t *testing.T) {
 			return err
 		},
 		changes: []string{"file " + file + ": changed"},
-		looks: func(t *testing.T, h *rig.Host) {
-			onlyAdministrators(t, h, file)
-			holds(t, h, file, "quay.io/team", "dXNlcjpjYW5hcnk=")
-			if strings.Contains(content(h, file), "cloud.openshift.com") {
+		inspect: func(t *testing.T, h *rig.Host) {
+			checkAdministratorsOnly(t, h, file)
+			checkFileContains(t, h, file, "quay.io/team", "dXNlcjpjYW5hcnk=")
+			if strings.Contains(readHostFile(h, file), "cloud.openshift.com") {
 				t.Errorf("host %s has the credentials of what is no registry", h.Options.Name)
 			}
 		},
@@ -203,12 +203,12 @@ func TestThePullSecret(t *testing.T) {
 
 // R-087
 func TestTheExportersCertificate(t *testing.T) {
-	l := shared(t)
-	first, second := authority(t, "exporter"), authority(t, "exporter")
+	l := sharedLab(t)
+	first, second := newAuthority(t, "exporter"), newAuthority(t, "exporter")
 	const key = `C:\k\tls\certs\tls.key`
 	set := func(ctx context.Context) error { return l.SetExporterTLS(ctx, []byte(first.pem), []byte(first.key)) }
 	unset := func(ctx context.Context) error { return l.SetExporterTLS(ctx, nil, nil) }
-	l.follows(setting{
+	l.checkSetting(setting{
 		set: set, unset: unset,
 		changes: []string{
 			`file C:\k\tls\certs\client-ca.crt: added`, `file C:\k\tls\certs\tls.crt: added`, `file C:\k\tls\certs\tls.key: added`,
@@ -216,9 +216,9 @@ func TestTheExportersCertificate(t *testing.T) {
 			"service windows_exporter: command line",
 		},
 		restarts: []string{"windows_exporter"},
-		looks: func(t *testing.T, h *rig.Host) {
-			onlyAdministrators(t, h, key)
-			kubelets := []byte(content(h, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`))
+		inspect: func(t *testing.T, h *rig.Host) {
+			checkAdministratorsOnly(t, h, key)
+			kubelets := []byte(readHostFile(h, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`))
 			for client, want := range map[string][]byte{"without a certificate": nil, "with one of the cluster": kubelets} {
 				status, body, err := h.Machine().Host().Probes.HTTPGet(t.Context(), "https://127.0.0.1:9182/metrics", want)
 				if refused := status == 403; err != nil || refused != (want == nil) || !refused && status != 200 {
@@ -229,15 +229,15 @@ func TestTheExportersCertificate(t *testing.T) {
 	})
 	t.Run("a new one is served without a restart", func(t *testing.T) {
 		l := lab{t, l.Rig}
-		l.until("the exporter's certificate", set)
-		l.follows(setting{
+		l.changeSetting("the exporter's certificate", set)
+		l.checkSetting(setting{
 			set: func(ctx context.Context) error {
 				return l.SetExporterTLS(ctx, []byte(second.pem), []byte(second.key))
 			}, unset: set,
 			changes: []string{`file C:\k\tls\certs\tls.crt: changed`, `file C:\k\tls\certs\tls.key: changed`},
 		})
 		var before string
-		l.follows(setting{ // during a rotation, both exist for a while
+		l.checkSetting(setting{ // during a rotation, both exist for a while
 			set: func(ctx context.Context) (err error) {
 				if before, err = l.SetMetricsClientCAs(ctx, ""); err == nil {
 					_, err = l.SetMetricsClientCAs(ctx, before+first.pem)
@@ -249,29 +249,29 @@ func TestTheExportersCertificate(t *testing.T) {
 				return err
 			},
 			changes: []string{`file C:\k\tls\certs\client-ca.crt: changed`},
-			looks: func(t *testing.T, h *rig.Host) {
+			inspect: func(t *testing.T, h *rig.Host) {
 				both := append(strings.SplitAfter(before, "-----END CERTIFICATE-----\n"), first.pem) // in any order
-				holds(t, h, `C:\k\tls\certs\client-ca.crt`, both...)
+				checkFileContains(t, h, `C:\k\tls\certs\client-ca.crt`, both...)
 			},
 		})
-		l.until("the exporter without one", unset)
+		l.changeSetting("the exporter without one", unset)
 	})
 }
 
 // R-084
 func TestTheWorkersKubeletSettings(t *testing.T) {
-	l := shared(t)
-	before := l.looks()
-	l.follows(setting{
+	l := sharedLab(t)
+	before := l.takeSnapshots()
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			settings := map[string]any{"maxPods": 77, "podPidsLimit": 2048} // The second setting is only for Linux.
-			if err := first(l.PausePool(ctx, true), l.SetKubeletSettings(ctx, settings)); err != nil {
+			if err := firstError(l.PausePool(ctx, true), l.SetKubeletSettings(ctx, settings)); err != nil {
 				return err
 			}
-			l.eventually("the paused pool to have another target", &machineconfigv1.MachineConfigPool{}, waits)
-			l.silent()
+			l.awaitCondition("the paused pool to have another target", &machineconfigv1.MachineConfigPool{}, isPoolUpdating)
+			l.waitForSilence()
 			for _, h := range l.Hosts() {
-				if got := changes(before[h.Options.Name], look(h)); len(got) > 0 {
+				if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); len(got) > 0 {
 					t.Errorf("host %s follows a pool that is paused: %s", h.Options.Name, got)
 				}
 			}
@@ -279,9 +279,9 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 		},
 		unset:    func(ctx context.Context) error { return l.SetKubeletSettings(ctx, nil) },
 		changes:  []string{`file C:\k\kubelet.conf: changed`},
-		restarts: fromKubeletOn, disturbs: true,
-		looks: func(t *testing.T, h *rig.Host) {
-			holds(t, h, `C:\k\kubelet.conf`, `"maxPods": 77`)
+		restarts: fromKubeletOn, disrupts: true,
+		inspect: func(t *testing.T, h *rig.Host) {
+			checkFileContains(t, h, `C:\k\kubelet.conf`, `"maxPods": 77`)
 			node := lab{t, l.Rig}.nodeOf(h)
 			if pods := node.Status.Capacity.Pods().Value(); pods != 77 {
 				t.Errorf("node %s takes %d pods", node.Name, pods)
@@ -290,8 +290,8 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 	})
 }
 
-// waits reports whether the worker pool has a target configuration that its machines do not run yet.
-func waits(ctx context.Context, reader client.Reader) (bool, error) {
+// isPoolUpdating reports whether the worker pool has a target configuration that its machines do not run yet.
+func isPoolUpdating(ctx context.Context, reader client.Reader) (bool, error) {
 	pool := &machineconfigv1.MachineConfigPool{}
 	err := reader.Get(ctx, client.ObjectKey{Name: "worker"}, pool)
 	return pool.Spec.Configuration.Name != pool.Status.Configuration.Name, err
@@ -299,10 +299,10 @@ func waits(ctx context.Context, reader client.Reader) (bool, error) {
 
 // R-084
 func TestTheAuthoritiesOfTheKubeletsClients(t *testing.T) {
-	l := shared(t)
-	ca := authority(t, "new kubelet clients")
+	l := sharedLab(t)
+	ca := newAuthority(t, "new kubelet clients")
 	var before string
-	l.follows(setting{
+	l.checkSetting(setting{
 		set: func(ctx context.Context) (err error) {
 			if before, err = l.SetKubeletClientCAs(ctx, ca.pem); err == nil {
 				_, err = l.SetKubeletClientCAs(ctx, before+ca.pem) // During a rotation, both exist for a while.
@@ -319,7 +319,7 @@ func TestTheAuthoritiesOfTheKubeletsClients(t *testing.T) {
 
 // R-114
 func TestTheHybridOverlaysPort(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	set := func(port *uint32) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return l.ChangeNetwork(ctx, func(c *operatorv1.OVNKubernetesConfig) {
@@ -327,47 +327,47 @@ func TestTheHybridOverlaysPort(t *testing.T) {
 			})
 		}
 	}
-	l.follows(setting{
+	l.checkSetting(setting{
 		set: set(ptr.To[uint32](9898)), unset: set(nil), changes: []string{"service hybrid-overlay-node: command line"},
-		restarts: fromOverlayOn, disturbs: true,
+		restarts: fromOverlayOn, disrupts: true,
 	})
 }
 
 // R-094
 func TestThePodNetworksMTU(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	set := func(mtu uint32) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return l.ChangeNetwork(ctx, func(c *operatorv1.OVNKubernetesConfig) { c.MTU = &mtu })
 		}
 	}
-	l.follows(setting{set: set(1200), unset: set(1400), changes: []string{`file C:\k\cni\config\cni.conf: changed`}})
+	l.checkSetting(setting{set: set(1200), unset: set(1400), changes: []string{`file C:\k\cni\config\cni.conf: changed`}})
 }
 
 // Concurrent settings cause only one change of each host.
 func TestEverythingAtOnce(t *testing.T) {
-	l := shared(t)
-	ca := authority(t, "everything")
-	l.follows(setting{
+	l := sharedLab(t)
+	ca := newAuthority(t, "everything")
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
-			return first(
+			return firstError(
 				l.SetTrustedCAs(ctx, ca.pem), l.SetKubeletSettings(ctx, map[string]any{"maxPods": 99}),
 				l.SetProxy(ctx, configv1.ProxySpec{HTTPSProxy: "http://proxy.example.com:3128"}),
 			)
 		},
 		unset: func(ctx context.Context) error {
-			return first(l.SetTrustedCAs(ctx, ""), l.SetKubeletSettings(ctx, nil), l.SetProxy(ctx, configv1.ProxySpec{}))
+			return firstError(l.SetTrustedCAs(ctx, ""), l.SetKubeletSettings(ctx, nil), l.SetProxy(ctx, configv1.ProxySpec{}))
 		},
 		changes: []string{
 			`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added", "service containerd: environment",
 			"service kubelet: environment",
 		},
-		restarts: allOfPods, disturbs: true,
+		restarts: allOfPods, disrupts: true,
 	})
 }
 
-// first returns the first error.
-func first(errs ...error) error {
+// firstError returns the first error.
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return fmt.Errorf("change a setting: %w", err)

@@ -17,8 +17,8 @@ import (
 var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot,
 	`C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
-// look returns the state of a host without independent changes, such as pods with their processes and endpoints.
-func look(h *rig.Host) fake.Snapshot {
+// takeSnapshot returns the state of a host without independent changes, such as pods with their processes and endpoints.
+func takeSnapshot(h *rig.Host) fake.Snapshot {
 	s := h.Machine().Snapshot()
 	for path := range s.Files {
 		if slices.ContainsFunc(ignored, func(folder string) bool { return strings.HasPrefix(path, folder+`\`) }) {
@@ -29,18 +29,18 @@ func look(h *rig.Host) fake.Snapshot {
 	return s
 }
 
-// looks returns the states of all hosts, by name.
-func (l lab) looks() map[string]fake.Snapshot {
+// takeSnapshots returns the states of all hosts, by name.
+func (l lab) takeSnapshots() map[string]fake.Snapshot {
 	all := map[string]fake.Snapshot{}
 	for _, h := range l.Hosts() {
-		all[h.Options.Name] = look(h)
+		all[h.Options.Name] = takeSnapshot(h)
 	}
 	return all
 }
 
-// changes returns the differences on a host, one per line: "file C:\k\x: added", "service kubelet: environment",
+// diffSnapshots returns the differences on a host, one per line: "file C:\k\x: added", "service kubelet: environment",
 // "root ab12: added".
-func changes(before, after fake.Snapshot) (told []string) {
+func diffSnapshots(before, after fake.Snapshot) (told []string) {
 	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	for path, file := range before.Files {
 		switch now, is := after.Files[path]; {

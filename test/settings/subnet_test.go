@@ -24,61 +24,61 @@ func hasSubnet(h *rig.Host, subnet string) bool {
 	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool {
 		return n.Name == overlayNetwork && n.Subnet == subnet
 	})
-	return network && strings.Contains(content(h, cniConfig), `"`+subnet+`"`) &&
-		strings.Contains(content(h, kubeProxyConfig), `"`+subnet+`"`) &&
+	return network && strings.Contains(readHostFile(h, cniConfig), `"`+subnet+`"`) &&
+		strings.Contains(readHostFile(h, kubeProxyConfig), `"`+subnet+`"`) &&
 		slices.ContainsFunc(s.Endpoints, func(e host.HNSEndpoint) bool {
-			return e.Network == overlayNetwork && strings.Contains(content(h, kubeProxyConfig), `"`+e.Address+`"`)
+			return e.Network == overlayNetwork && strings.Contains(readHostFile(h, kubeProxyConfig), `"`+e.Address+`"`)
 		})
 }
 
 // R-122
 func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	h, others := l.withPods()
-	node, before := l.nodeOf(h), l.looks()
+	node, before := l.nodeOf(h), l.takeSnapshots()
 	for _, c := range []struct{ way, subnet string }{
 		{"to another one", "10.133.2.0/23"}, {"and back", node.Annotations[v1alpha1.AnnotationPodSubnet]},
 	} {
 		t.Run(c.way, func(t *testing.T) {
 			l := lab{t, l.Rig}
-			pods, digests := l.pods(), l.digests()
+			pods, digests := l.waitForPods(), l.specDigests()
 			on := podsOn(pods, node.Name)
 			watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace,
 				PodLabels: workloadLabels})
-			l.must(err)
+			l.requireNoError(err)
 			defer watch.Stop()
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationPodSubnet, c.subnet)
-			l.must(l.Client.Patch(l.Context(), node.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
+			l.requireNoError(l.Client.Patch(l.Context(), node.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
 
-			l.eventually("the node to have followed", &v1alpha1.WindowsInstance{},
+			l.awaitCondition("the node to have followed", &v1alpha1.WindowsInstance{},
 				func(ctx context.Context, reader client.Reader) (bool, error) {
 					changed := func(digest string) bool { return !slices.Contains(digests, digest) }
-					done, err := l.done(ctx, reader, changed, entries(others)...)
+					done, err := l.isFleetDone(ctx, reader, changed, hostAddresses(others)...)
 					return done && hasSubnet(h, c.subnet), err
 				})
-			l.undisturbed()
-			after := l.pods()
+			l.waitForNoDisruption()
+			after := l.waitForPods()
 			var report rig.AvailabilityReport
-			l.within(limit, func(ctx context.Context) (err error) {
+			l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 				report, err = watch.Report(ctx)
 				return err
 			})
-			if !slices.Equal(report.Disturbed, []string{node.Name}) || report.MaxDisruptions != 1 || len(report.Ungated) > 0 ||
+			if !slices.Equal(report.Disrupted, []string{node.Name}) || report.MaxDisruptions != 1 || len(report.Ungated) > 0 ||
 				report.MinHealthy < replicas-1 {
 				t.Errorf("the gate was not asked, or others were disturbed: %+v", report)
 			}
-			if n := moved(pods, after); n != on {
+			if n := countMoved(pods, after); n != on {
 				t.Errorf("%d pods are others; %d had an address of the subnet that the node has no more", n, on)
 			}
 			for _, other := range others {
-				if got := changes(before[other.Options.Name], look(other)); len(got) > 0 {
+				if got := diffSnapshots(before[other.Options.Name], takeSnapshot(other)); len(got) > 0 {
 					t.Errorf("host %s follows the subnet of another: %s", other.Options.Name, got)
 				}
 			}
-			l.silent()
+			l.waitForSilence()
 		})
 	}
-	if got := changes(before[h.Options.Name], look(h)); len(got) > 0 {
+	if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); len(got) > 0 {
 		t.Errorf("the host is not as it was: %s", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 // withPods returns a host with a node that runs pods, and the other hosts.
 func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 	l.Helper()
-	pods := l.pods()
+	pods := l.waitForPods()
 	for _, each := range l.Hosts() {
 		if h == nil && podsOn(pods, each.NodeName()) > 0 {
 			h = each
@@ -97,8 +97,8 @@ func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 	return h, others
 }
 
-// entries returns the listed addresses of hosts.
-func entries(hosts []*rig.Host) (addresses []string) {
+// hostAddresses returns the listed addresses of hosts.
+func hostAddresses(hosts []*rig.Host) (addresses []string) {
 	for _, h := range hosts {
 		address, _ := h.Entry()
 		addresses = append(addresses, address)

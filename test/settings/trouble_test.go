@@ -16,43 +16,45 @@ import (
 
 // L-01
 func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
-	l := shared(t)
-	before, digests := l.looks(), l.digests()
+	l := sharedLab(t)
+	before, digests := l.takeSnapshots(), l.specDigests()
 	bad := l.Host("instance-1")
 	address, _ := bad.Entry()
 	repair := bad.Inject(winhost.RefuseConnection, winhost.Parameters{})
-	ca := authority(t, "while one is away")
+	ca := newAuthority(t, "while one is away")
 	// One setting disrupts nodes, the other does not.
-	l.must(first(l.SetTrustedCAs(t.Context(), ca.pem), l.SetKubeletSettings(t.Context(), map[string]any{"maxPods": 88})))
+	l.requireNoError(firstError(l.SetTrustedCAs(t.Context(), ca.pem), l.SetKubeletSettings(t.Context(), map[string]any{"maxPods": 88})))
 	wanted := []string{`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added"}
-	followed := func(name string) bool { return slices.Equal(changes(before[name], look(l.Host(name))), wanted) }
-	l.eventually("the others to follow", &v1alpha1.WindowsInstance{},
+	followed := func(name string) bool {
+		return slices.Equal(diffSnapshots(before[name], takeSnapshot(l.Host(name))), wanted)
+	}
+	l.awaitCondition("the others to follow", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
-			done, err := l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) }, address)
+			done, err := l.isFleetDone(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) }, address)
 			return done && followed("instance-2") && followed("instance-3"), err
 		})
-	if got := changes(before["instance-1"], look(bad)); len(got) > 0 {
+	if got := diffSnapshots(before["instance-1"], takeSnapshot(bad)); len(got) > 0 {
 		t.Errorf("the host that is not reached changed: %s", got)
 	}
 	repair()
-	l.eventually("the host to follow when it is back", &v1alpha1.WindowsInstance{},
+	l.awaitCondition("the host to follow when it is back", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
-			done, err := l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+			done, err := l.isFleetDone(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
 			return done && followed("instance-1"), err
 		})
-	l.must(first(l.SetTrustedCAs(t.Context(), ""), l.SetKubeletSettings(t.Context(), nil)))
-	l.eventually("all to be as before", &v1alpha1.WindowsInstance{},
+	l.requireNoError(firstError(l.SetTrustedCAs(t.Context(), ""), l.SetKubeletSettings(t.Context(), nil)))
+	l.awaitCondition("all to be as before", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
-			return l.done(ctx, reader, func(digest string) bool { return slices.Contains(digests, digest) })
+			return l.isFleetDone(ctx, reader, func(digest string) bool { return slices.Contains(digests, digest) })
 		})
-	l.undisturbed()
+	l.waitForNoDisruption()
 }
 
 // L-03
 func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	folder := registries + `\quay.io`
-	l.follows(setting{
+	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			return l.SetDigestMirrors(ctx,
 				configv1.ImageDigestMirrors{Source: "quay.io/good", Mirrors: []configv1.ImageMirror{"mirror.example.com/good"}},
@@ -63,7 +65,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 		unset:   func(ctx context.Context) error { return l.SetDigestMirrors(ctx) },
 		changes: []string{"file " + folder + `\hosts.toml: added`, "folder " + folder + ": added"},
 	})
-	l.eventually("the event", &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.awaitCondition("the event", &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var list eventsv1.EventList
 		err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -75,12 +77,12 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 
 // The operator does not follow a change that would break working nodes.
 func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
-	l := shared(t)
-	before, digests := l.looks(), l.digests()
+	l := sharedLab(t)
+	before, digests := l.takeSnapshots(), l.specDigests()
 	hosts := l.Connections()
 	certificate, key := []byte("no certificate"), []byte("no key")
-	l.must(l.SetExporterTLS(t.Context(), certificate, key))
-	l.eventually("the operator to say so", &eventsv1.Event{},
+	l.requireNoError(l.SetExporterTLS(t.Context(), certificate, key))
+	l.awaitCondition("the operator to say so", &eventsv1.Event{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			var list eventsv1.EventList
 			err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
@@ -88,14 +90,14 @@ func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 				return e.Type == "Warning" && strings.Contains(e.Note, "windows-machine-config-operator-tls")
 			}), err
 		})
-	l.must(l.SetExporterTLS(t.Context(), nil, nil))
-	l.silent()
+	l.requireNoError(l.SetExporterTLS(t.Context(), nil, nil))
+	l.waitForSilence()
 	for _, h := range l.Hosts() {
-		if got := changes(before[h.Options.Name], look(h)); len(got) > 0 {
+		if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); len(got) > 0 {
 			t.Errorf("host %s changed: %s", h.Options.Name, got)
 		}
 	}
-	if n := l.Connections() - hosts; n > 0 || !slices.Equal(digests, l.digests()) {
+	if n := l.Connections() - hosts; n > 0 || !slices.Equal(digests, l.specDigests()) {
 		t.Errorf("hosts were contacted %d times", n)
 	}
 }

@@ -25,8 +25,8 @@ const workloadNamespace = "default"
 
 var workloadLabels = map[string]string{"app": "settings-web"}
 
-// deploy creates the workload, with pods that show which nodes were drained.
-func deploy(ctx context.Context, r *rig.Rig) error {
+// deployWorkload creates the workload, with pods that show which nodes were drained.
+func deployWorkload(ctx context.Context, r *rig.Rig) error {
 	meta := metav1.ObjectMeta{Namespace: workloadNamespace, Name: "web"}
 	selector := &metav1.LabelSelector{MatchLabels: workloadLabels}
 	pods := corev1.PodTemplateSpec{
@@ -50,10 +50,10 @@ func deploy(ctx context.Context, r *rig.Rig) error {
 	return r.Client.Create(ctx, deployment)
 }
 
-// pods waits until the workload runs, and returns the node of each pod by UID.
-func (l lab) pods() (running map[types.UID]string) {
+// waitForPods waits until the workload runs, and returns the node of each pod by UID.
+func (l lab) waitForPods() (running map[types.UID]string) {
 	l.Helper()
-	l.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.awaitCondition("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var list corev1.PodList
 		err := reader.List(ctx, &list, client.InNamespace(workloadNamespace), client.MatchingLabels(workloadLabels))
 		running = map[types.UID]string{}
@@ -71,8 +71,8 @@ func (l lab) pods() (running map[types.UID]string) {
 	return running
 }
 
-// moved counts the pods that no longer exist.
-func moved(before, after map[types.UID]string) (n int) {
+// countMoved counts the pods that no longer exist.
+func countMoved(before, after map[types.UID]string) (n int) {
 	for uid := range maps.Keys(before) {
 		if _, still := after[uid]; !still {
 			n++

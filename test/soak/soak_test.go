@@ -27,8 +27,8 @@ const (
 // resultsDirectory is the directory for the data that explains a run.
 const resultsDirectory = "../../build/soak"
 
-// stride is shorter than the maximum age of an agent's report.
-const stride = 10 * time.Minute
+// clockStep is shorter than the maximum age of an agent's report.
+const clockStep = 10 * time.Minute
 
 // shortDays is the number of days in the run that is part of all tests: one to warm up, and two to compare.
 const shortDays = 3
@@ -46,7 +46,7 @@ func TestNothingGrowsFromDayToDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := soak.Run(t.Context(), soak.Options{
-		Days: days, Releases: releases(t), Stride: stride, Limit: 2 * rigtest.Patience, Dir: results,
+		Days: days, Releases: generateReleases(t), Stride: clockStep, Timeout: 2 * rigtest.WaitTimeout, Dir: results,
 		Progress: func(format string, arguments ...any) { t.Logf(format, arguments...) },
 	})
 	if err != nil {
@@ -65,8 +65,8 @@ func TestNothingGrowsFromDayToDay(t *testing.T) {
 	}
 }
 
-// releases generates the operator's releases.
-func releases(t *testing.T) (made []rig.Release) {
+// generateReleases generates the operator's releases.
+func generateReleases(t *testing.T) (made []rig.Release) {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range soak.Releases {

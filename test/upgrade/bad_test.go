@@ -18,8 +18,8 @@ import (
 // of this process.
 var stopping sync.Mutex
 
-// stopsAlone prevents other tests from stopping an upgrade until this test has ended.
-func (l lab) stopsAlone() {
+// stopExclusively prevents other tests from stopping an upgrade until this test has ended.
+func (l lab) stopExclusively() {
 	stopping.Lock()
 	l.Cleanup(stopping.Unlock)
 }
@@ -27,10 +27,10 @@ func (l lab) stopsAlone() {
 // A broken release affects only one node, temporarily.
 func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
-	l.stopsAlone()
-	o := l.operate(initial)
-	l.must(l.ListHosts(t.Context()))
-	l.upgraded(initial, 3, limit)
+	l.stopExclusively()
+	o := l.startOperator(initial)
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.waitUntilUpgraded(initial, 3, waitTimeout)
 
 	for _, c := range []struct{ name, release, base string }{
 		{"whose kubelet ends at once", exits, initial},
@@ -38,71 +38,71 @@ func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 		{"whose Node is never Ready", notReady, initial},
 	} {
 		ok := t.Run("a release "+c.name, func(t *testing.T) {
-			l := l.in(t)
-			w := l.watch(nil)
+			l := l.forSubtest(t)
+			w := l.watchAvailability(nil)
 			before := map[string]int{}
 			for _, h := range l.Hosts() {
-				before[h.Options.Name] = services(h)
+				before[h.Options.Name] = serviceOperations(h)
 			}
-			o = l.raise(o, c.release)
-			canary := l.failed(c.release)
-			l.policyBecomes("to say that it has stopped", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+			o = l.upgradeOperator(o, c.release)
+			canary := l.waitForFailedNode(c.release)
+			l.waitForPolicy("to say that it has stopped", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 				return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped) && p.Status.Failed == 1 && len(p.Status.Disruptions) == 0
 			})
 			for _, h := range l.Hosts() {
 				if name := h.Options.Name; name != canary {
-					l.says(name, v1alpha1.ConditionUpToDate, v1alpha1.ReasonCanaryFailed)
+					l.waitForFalse(name, v1alpha1.ConditionUpToDate, v1alpha1.ReasonCanaryFailed)
 				}
 			}
-			report := w.kept(1, 0)
-			if len(report.Disturbed) != 1 || report.Disturbed[0] != canary {
-				t.Errorf("disturbed were %v, and not %s alone", report.Disturbed, canary)
+			report := w.checkBudget(1, 0)
+			if len(report.Disrupted) != 1 || report.Disrupted[0] != canary {
+				t.Errorf("disturbed were %v, and not %s alone", report.Disrupted, canary)
 			}
 			for _, h := range l.Hosts() {
 				node := l.nodeOf(h.Options.Name)
-				if !inService(node) || node.Annotations[v1alpha1.AnnotationVersion] != release(t, c.base).Version {
+				if !isInService(node) || node.Annotations[v1alpha1.AnnotationVersion] != releaseByName(t, c.base).Version {
 					t.Errorf("node %s: Ready %t, unschedulable %t, taints %v, of version %s",
-						node.Name, nodeReady(node), node.Spec.Unschedulable, node.Spec.Taints, node.Annotations[v1alpha1.AnnotationVersion])
+						node.Name, isNodeReady(node), node.Spec.Unschedulable, node.Spec.Taints, node.Annotations[v1alpha1.AnnotationVersion])
 				}
 				if node.Status.NodeInfo.KubeletVersion != "v1.36.3" {
 					t.Errorf("node %s runs kubelet %s", node.Name, node.Status.NodeInfo.KubeletVersion)
 				}
-				if n := services(h) - before[h.Options.Name]; h.Options.Name != canary && n > 0 {
+				if n := serviceOperations(h) - before[h.Options.Name]; h.Options.Name != canary && n > 0 {
 					t.Errorf("services of host %s were touched: %v", h.Options.Name, lastServices(h, n))
 				}
 			}
 			if t.Failed() {
-				t.Logf("what happened:\n%s", strings.Join(w.report().Timeline, "\n"))
+				t.Logf("what happened:\n%s", strings.Join(w.readReport().Timeline, "\n"))
 			}
-			l.alerted("wmco_disruptions_stopped")
-			l.still()
+			l.waitForMetric("wmco_disruptions_stopped")
+			l.waitForReadsOnly()
 		})
 		if !ok {
 			return
 		}
 	}
 	t.Run("the release that mends it goes through", func(t *testing.T) {
-		l := l.in(t)
-		w := l.watch(nil)
-		l.raise(o, mended)
-		l.upgraded(mended, 3, 2*time.Minute)
-		w.kept(1, 0)
+		l := l.forSubtest(t)
+		w := l.watchAvailability(nil)
+		l.upgradeOperator(o, repaired)
+		l.waitUntilUpgraded(repaired, 3, 2*time.Minute)
+		w.checkBudget(1, 0)
 		for _, h := range l.Hosts() {
-			l.instanceBecomes(h.Options.Name, "to have no failed change", func(i *v1alpha1.WindowsInstance) bool {
+			l.waitForInstance(h.Options.Name, "to have no failed change", func(i *v1alpha1.WindowsInstance) bool {
 				return i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate)
 			})
 		}
-		l.policyBecomes("to say that it goes on", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+		l.waitForPolicy("to say that it goes on", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 			return !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped) && p.Status.Failed == 0 && p.Status.Updated == 3
 		})
 	})
 }
 
-// failed waits until the change of a node to a release has failed and was rolled back, and returns the host's name.
-func (l lab) failed(name string) (canary string) {
+// waitForFailedNode waits until the change of a node to a release has failed and was rolled back, and returns the host's name.
+func (l lab) waitForFailedNode(name string) (canary string) {
 	l.Helper()
-	version := release(l.T, name).Version
-	l.anyInstance("to have failed with "+version, 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {
+	version := releaseByName(l.T, name).Version
+	l.waitForAnyInstance("to have failed with "+version, 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
 		f := i.Status.FailedChange
 		if f == nil || f.Version != version || !f.RolledBack || c == nil || c.Status != metav1.ConditionFalse ||
@@ -115,12 +115,12 @@ func (l lab) failed(name string) (canary string) {
 	return canary
 }
 
-// alerted waits until a metric of the operator is not zero. The test has called stopsAlone.
-func (l lab) alerted(name string) {
+// waitForMetric waits until a metric of the operator is not zero. The test has called stopExclusively.
+func (l lab) waitForMetric(name string) {
 	l.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(limit); gauge(l.T, name) == 0; <-ticker.C {
+	for deadline := time.Now().Add(waitTimeout); gaugeValue(l.T, name) == 0; <-ticker.C {
 		if time.Now().After(deadline) {
 			l.Errorf("metric %s is 0", name)
 			return
@@ -128,8 +128,8 @@ func (l lab) alerted(name string) {
 	}
 }
 
-// gauge returns the value of a metric without labels.
-func gauge(t *testing.T, name string) (sum float64) {
+// gaugeValue returns the value of a metric without labels.
+func gaugeValue(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -148,20 +148,20 @@ func gauge(t *testing.T, name string) (sum float64) {
 // With replacement, the first Machine is the canary. The other Machines are unchanged.
 func TestABadReleaseReplacesOneMachine(t *testing.T) {
 	l := start(t, withMachines, rig.Options{LinuxNodes: 1, Clock: fastClock(t)})
-	l.stopsAlone()
-	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+	l.stopExclusively()
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.FailureDeadline = &metav1.Duration{Duration: 5 * time.Minute}
 	})
-	o := l.operate(initial)
-	f := l.settle(1, 3, 3)
-	before, w := l.machines(), l.watch(f.workload)
-	o = l.raise(o, exits)
-	l.policyBecomes("to say that it has stopped", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+	o := l.startOperator(initial)
+	f := l.newReadyFleet(1, 3, 3)
+	before, w := l.machineNames(), l.watchAvailability(f.workload)
+	o = l.upgradeOperator(o, exits)
+	l.waitForPolicy("to say that it has stopped", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped)
 	})
-	w.kept(1, 2)
+	w.checkBudget(1, 2)
 	kept := 0
-	for _, name := range l.machines() {
+	for _, name := range l.machineNames() {
 		for _, old := range before {
 			if name == old {
 				kept++
@@ -172,10 +172,10 @@ func TestABadReleaseReplacesOneMachine(t *testing.T) {
 		t.Errorf("%d of 3 Machines are still there, and 2 should be", kept)
 	}
 	t.Run("the release that mends it goes through", func(t *testing.T) {
-		l := l.in(t)
-		l.raise(o, mended)
-		l.upgraded(mended, 3, 2*time.Minute)
-		f.runs(3)
-		w.kept(1, 2)
+		l := l.forSubtest(t)
+		l.upgradeOperator(o, repaired)
+		l.waitUntilUpgraded(repaired, 3, 2*time.Minute)
+		f.waitForPods(3)
+		w.checkBudget(1, 2)
 	})
 }

@@ -17,44 +17,44 @@ const kills = 20
 // afterward.
 type round struct {
 	name, release string
-	disturb       func(l lab, o *rig.Operator, release string) []*rig.Operator
+	disrupt       func(l lab, o *rig.Operator, release string) []*rig.Operator
 }
 
 // In spite of all disturbances of the operator during an upgrade, the budget is kept, and the upgrade completes.
 //
 func TestTheBudgetIsKept(t *testing.T) {
-	keepsTheBudget(t, []round{
-		{"with an operator that is killed again and again", patch, lab.killed},
-		{"with two operators that fight for the lease", patch2, lab.rivals},
-		{"with two operators of which none knows of the other", mended, lab.twins},
+	checkBudgetRounds(t, []round{
+		{"with an operator that is killed again and again", patch, lab.killRepeatedly},
+		{"with two operators that fight for the lease", patch2, lab.runWithElection},
+		{"with two operators of which none knows of the other", repaired, lab.runTwoOperators},
 	})
 }
 
 // The same applies to disturbances of the API server.
 func TestTheBudgetIsKeptWhateverTheAPIServerDoes(t *testing.T) {
-	keepsTheBudget(t, []round{
-		{"with an API server that is restarted", patch, lab.restarted},
-		{"with watches that tell everything seconds late", patch2, lab.late},
+	checkBudgetRounds(t, []round{
+		{"with an API server that is restarted", patch, lab.restartAPIServer},
+		{"with watches that tell everything seconds late", patch2, lab.runWithStaleCaches},
 	})
 }
 
-func keepsTheBudget(t *testing.T, rounds []round) {
+func checkBudgetRounds(t *testing.T, rounds []round) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
-	running := []*rig.Operator{l.operate(initial)}
-	f := l.settle(2, 2, 5)
+	running := []*rig.Operator{l.startOperator(initial)}
+	f := l.newReadyFleet(2, 2, 5)
 	for _, round := range rounds {
 		ok := t.Run(round.name, func(t *testing.T) {
-			l := l.in(t)
-			w := l.watch(f.workload)
+			l := l.forSubtest(t)
+			w := l.watchAvailability(f.workload)
 			for _, o := range running[1:] {
 				o.Kill()
 			}
-			running = round.disturb(l, running[0], round.release)
-			l.upgraded(round.release, f.nodes(), fleetLimit)
-			f.runs(5)
-			report := w.kept(1, 4)
-			if len(report.Disturbed) < f.nodes() {
-				t.Errorf("only %v were disturbed", report.Disturbed)
+			running = round.disrupt(l, running[0], round.release)
+			l.waitUntilUpgraded(round.release, f.nodeCount(), fleetTimeout)
+			f.waitForPods(5)
+			report := w.checkBudget(1, 4)
+			if len(report.Disrupted) < f.nodeCount() {
+				t.Errorf("only %v were disturbed", report.Disrupted)
 			}
 		})
 		if !ok {
@@ -63,48 +63,48 @@ func keepsTheBudget(t *testing.T, rounds []round) {
 	}
 }
 
-// killed kills the operator at random moments of the upgrade, and restarts it at once.
-func (l lab) killed(o *rig.Operator, name string) []*rig.Operator {
+// killRepeatedly kills the operator at random moments of the upgrade, and restarts it at once.
+func (l lab) killRepeatedly(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	seed := uint64(time.Now().UnixNano())
 	l.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	o = l.raise(o, name)
+	o = l.upgradeOperator(o, name)
 	for range kills {
 		time.Sleep(200*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))) // a random moment
 		o.Kill()
-		o = l.operate(name)
+		o = l.startOperator(name)
 	}
 	return []*rig.Operator{o}
 }
 
-// rivals runs two operators with leader election, and kills the leader during the upgrade.
-func (l lab) rivals(o *rig.Operator, name string) []*rig.Operator {
+// runWithElection runs two operators with leader election, and kills the leader during the upgrade.
+func (l lab) runWithElection(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
-	l.must(o.Stop())
-	first := l.operate(name, elected)
-	second := l.operate(name, elected)
+	l.requireNoError(o.Stop())
+	first := l.startOperator(name, enableElection)
+	second := l.startOperator(name, enableElection)
 	time.Sleep(5 * time.Second) // during the upgrade
 	first.Kill()
-	return []*rig.Operator{second, l.operate(name, elected)}
+	return []*rig.Operator{second, l.startOperator(name, enableElection)}
 }
 
-// twins runs two operators without leader election at the same time.
-func (l lab) twins(o *rig.Operator, name string) []*rig.Operator {
+// runTwoOperators runs two operators without leader election at the same time.
+func (l lab) runTwoOperators(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
-	l.must(o.Stop())
-	return []*rig.Operator{l.operate(name), l.operate(name)}
+	l.requireNoError(o.Stop())
+	return []*rig.Operator{l.startOperator(name), l.startOperator(name)}
 }
 
-// restarted restarts the API server and its dependencies during the upgrade. An operator with leader election
+// restartAPIServer restarts the API server and its dependencies during the upgrade. An operator with leader election
 // survives this, too.
-func (l lab) restarted(o *rig.Operator, name string) []*rig.Operator {
+func (l lab) restartAPIServer(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
-	l.must(o.Stop())
-	o = l.operate(name, func(c *operator.Config) { c.LeaderElection = true })
+	l.requireNoError(o.Stop())
+	o = l.startOperator(name, func(c *operator.Config) { c.LeaderElection = true })
 	for range 2 {
 		time.Sleep(4 * time.Second) // during the upgrade of a node
-		l.within(limit, func(ctx context.Context) error { return l.Cluster().Restart(ctx) })
+		l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.Cluster().Restart(ctx) })
 		select {
 		case <-o.Done():
 			l.Fatal("the operator has ended because the API server was away")
@@ -114,17 +114,17 @@ func (l lab) restarted(o *rig.Operator, name string) []*rig.Operator {
 	return []*rig.Operator{o}
 }
 
-// late runs an operator with caches that are three seconds behind.
-func (l lab) late(o *rig.Operator, name string) []*rig.Operator {
+// runWithStaleCaches runs an operator with caches that are three seconds behind.
+func (l lab) runWithStaleCaches(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	adjust, err := l.StaleWatches(3 * time.Second)
-	l.must(err)
-	l.must(o.Stop())
-	return []*rig.Operator{l.operate(name, adjust)}
+	l.requireNoError(err)
+	l.requireNoError(o.Stop())
+	return []*rig.Operator{l.startOperator(name, adjust)}
 }
 
-// elected enables leader election with a Lease that another operator can acquire soon.
-func elected(c *operator.Config) {
+// enableElection enables leader election with a Lease that another operator can acquire soon.
+func enableElection(c *operator.Config) {
 	c.LeaderElection = true
 	c.Election = operator.Election{Lease: 15 * time.Second, RenewDeadline: 10 * time.Second, Retry: 2 * time.Second}
 }

@@ -12,51 +12,51 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// waitsForTheCluster upgrades the operator to a release that needs a later patch version of OpenShift than the
+// checkClusterVersionWait upgrades the operator to a release that needs a later patch version of OpenShift than the
 // lab's, and then upgrades the cluster.
-func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
+func (l lab) checkClusterVersionWait(o *rig.Operator, h *rig.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"
 	line := support.CurrentLine()
-	line.LeastCluster = needed
-	w, before, touched := l.watch(nil), h.Machine().Journal().Count(fake.KindConnection), services(h)
+	line.MinCluster = needed
+	w, before, touched := l.watchAvailability(nil), h.Machine().Journal().Count(fake.KindConnection), serviceOperations(h)
 	l.Cleanup(func() { // the control plane is shared
 		if err := l.UpgradeCluster(context.WithoutCancel(l.Context()), present, true); err != nil {
 			l.Error(err)
 		}
 	})
 
-	l.must(o.Stop())
-	o = l.operate(others, func(c *operator.Config) { c.Line = line })
+	l.requireNoError(o.Stop())
+	o = l.startOperator(otherComponents, func(c *operator.Config) { c.Line = line })
 	untouched := func() {
 		l.Helper()
-		message := l.says(h.Options.Name, v1alpha1.ConditionUpToDate, v1alpha1.ReasonClusterVersionUnsupported)
+		message := l.waitForFalse(h.Options.Name, v1alpha1.ConditionUpToDate, v1alpha1.ReasonClusterVersionUnsupported)
 		if !strings.Contains(message, "OpenShift "+present) || !strings.Contains(message, "OpenShift "+needed) {
 			l.Errorf("the instance says %q, which does not name both versions", message)
 		}
-		l.still()
-		if n := h.Machine().Journal().Count(fake.KindConnection) - before; n > 0 || services(h) != touched {
-			l.Errorf("%d connections to the host, its services were touched: %v", n, services(h) != touched)
+		l.waitForReadsOnly()
+		if n := h.Machine().Journal().Count(fake.KindConnection) - before; n > 0 || serviceOperations(h) != touched {
+			l.Errorf("%d connections to the host, its services were touched: %v", n, serviceOperations(h) != touched)
 		}
-		if node := l.nodeOf(h.NodeName()); node.Annotations[v1alpha1.AnnotationVersion] != release(l.T, patch2).Version ||
-			!inService(node) {
-			l.Errorf("the node is of version %s, in service: %v", node.Annotations[v1alpha1.AnnotationVersion], inService(node))
+		if node := l.nodeOf(h.NodeName()); node.Annotations[v1alpha1.AnnotationVersion] != releaseByName(l.T, patch2).Version ||
+			!isInService(node) {
+			l.Errorf("the node is of version %s, in service: %v", node.Annotations[v1alpha1.AnnotationVersion], isInService(node))
 		}
-		w.kept(0, 0)
+		w.checkBudget(0, 0)
 	}
 	untouched()
-	if !slices.ContainsFunc(l.warnings(), func(told string) bool {
+	if !slices.ContainsFunc(l.listWarnings(), func(told string) bool {
 		return strings.HasPrefix(told, "Deployment ") && strings.Contains(told, v1alpha1.ReasonClusterVersionUnsupported) &&
 			strings.Contains(told, needed)
 	}) {
 		l.Errorf("no event of the operator's Deployment names the version that is needed: %s",
-			strings.Join(l.warnings(), "\n"))
+			strings.Join(l.listWarnings(), "\n"))
 	}
-	l.must(l.UpgradeCluster(l.Context(), needed, false))
+	l.requireNoError(l.UpgradeCluster(l.Context(), needed, false))
 	untouched() // during the cluster's own upgrade
 
-	l.must(l.UpgradeCluster(l.Context(), needed, true))
-	l.upgraded(others, 1, limit)
-	w.kept(1, 0)
-	l.must(o.Stop())
+	l.requireNoError(l.UpgradeCluster(l.Context(), needed, true))
+	l.waitUntilUpgraded(otherComponents, 1, waitTimeout)
+	w.checkBudget(1, 0)
+	l.requireNoError(o.Stop())
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// runsEverythingOf compares the programs on a host with the payload of a release. Each file must differ from the
+// checkPrograms compares the programs on a host with the payload of a release. Each file must differ from the
 // previous release, except the files of kubelet and agent.
-func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
+func (l lab) checkPrograms(name, before string, h *rig.Host) {
 	l.Helper()
-	for _, component := range release(l.T, name).payload.Components(withoutMachines) {
-		former, ok := release(l.T, before).payload.Manifest().Component(component.Name)
+	for _, component := range releaseByName(l.T, name).payload.Components(withoutMachines) {
+		former, ok := releaseByName(l.T, before).payload.Manifest().Component(component.Name)
 		same := component.Name == "kubelet" || component.Name == payload.ComponentAgent
 		if !ok || slices.Equal(former.Files, component.Files) != same {
 			l.Errorf("%s: its files in %s are the files of %s: %v", component.Name, name, before, !same)
@@ -49,7 +49,7 @@ func (l lab) digestOnHost(h *rig.Host, component, file string) string {
 		path = processes[0].Path
 	}
 	content, err := h.Machine().Drive().ReadFile(path)
-	l.must(err)
+	l.requireNoError(err)
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }

@@ -22,32 +22,32 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 	const again = 8 * time.Minute
 	clock := fastClock(t)
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: clock})
-	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute}, &metav1.Duration{Duration: again}
 	})
-	o := l.operate(initial)
-	l.must(l.ListHosts(t.Context()))
-	l.upgraded(initial, 2, limit)
-	w := l.deploy(1, func(p *corev1.PodTemplateSpec) { p.Spec.NodeSelector[corev1.LabelHostname] = "instance-1" })
-	w.budget(1)
-	follow := l.watch(w)
-	l.raise(o, patch)
+	o := l.startOperator(initial)
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.waitUntilUpgraded(initial, 2, waitTimeout)
+	w := l.deployWorkload(1, func(p *corev1.PodTemplateSpec) { p.Spec.NodeSelector[corev1.LabelHostname] = "instance-1" })
+	w.setBudget(1)
+	follow := l.watchAvailability(w)
+	l.upgradeOperator(o, patch)
 
-	message := l.says("instance-1", v1alpha1.ConditionUpToDate, v1alpha1.ReasonDrainTimedOut)
+	message := l.waitForFalse("instance-1", v1alpha1.ConditionUpToDate, v1alpha1.ReasonDrainTimedOut)
 	if !strings.Contains(message, w.namespace+"/web-") || !strings.Contains(message, "PodDisruptionBudget") {
 		t.Errorf("the status names neither pod nor budget: %s", message)
 	}
 	if node := l.nodeOf("instance-1"); node.Spec.Unschedulable {
 		t.Error("the node takes no pods after its time to drain is over")
 	}
-	l.upgraded(patch, 1, limit, "instance-1")
-	follow.kept(1, 1)
+	l.waitUntilUpgraded(patch, 1, waitTimeout, "instance-1")
+	follow.checkBudget(1, 1)
 	t.Run("and then allows it", func(t *testing.T) { // The eviction is retried automatically.
-		l := l.in(t)
-		w.budget(0)
+		l := l.forSubtest(t)
+		w.setBudget(0)
 		clock.Step(again)
-		l.upgraded(patch, 2, limit)
-		follow.kept(1, 0)
+		l.waitUntilUpgraded(patch, 2, waitTimeout)
+		follow.checkBudget(1, 0)
 	})
 }
 
@@ -55,10 +55,10 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 // R-041, R-163, R-164, R-166
 func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
-	o := l.operate(initial)
-	l.must(l.ListHosts(t.Context()))
-	l.upgraded(initial, 2, limit)
-	namespace := l.namespace()
+	o := l.startOperator(initial)
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.waitUntilUpgraded(initial, 2, waitTimeout)
+	namespace := l.createNamespace()
 	l.podOn("instance-1", namespace, "scratch", func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "scratch",
 			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -70,11 +70,11 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 		p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "8"}
 	})
 	daemons := l.daemonSet(namespace)
-	l.must(l.cordon("instance-2", true)) // by a user
+	l.requireNoError(l.setUnschedulable("instance-2", true)) // by a user
 
-	o = l.raise(o, patch)
+	o = l.upgradeOperator(o, patch)
 	var asked, ended time.Time
-	l.eventually("the slow pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.awaitCondition("the slow pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		p := &corev1.Pod{}
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(slow), p); err != nil {
 			ended = time.Now()
@@ -91,7 +91,7 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	if took := ended.Sub(asked); took < grace-time.Second {
 		t.Errorf("the pod was gone after %s, and takes %s", took, grace)
 	}
-	l.bothOfVersion(patch)
+	l.waitUntilBothUpgraded(patch)
 	if !l.nodeOf("instance-2").Spec.Unschedulable {
 		t.Error("the node that a user had made unschedulable takes pods again")
 	}
@@ -106,43 +106,43 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	if len(l.podsOf(namespace, "")) != 2 {
 		t.Error("pods without a controller are still there")
 	}
-	l.must(o.Stop())
+	l.requireNoError(o.Stop())
 }
 
 // A client makes a node schedulable during the drain. New pods must be evicted like all other pods before the
 // node's programs are replaced.
 func TestANodeThatIsMadeSchedulableWhileItIsDrained(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(1), LinuxNodes: 1})
-	o := l.operate(initial)
-	l.must(l.ListHosts(t.Context()))
-	l.upgraded(initial, 1, limit)
-	namespace := l.namespace()
+	o := l.startOperator(initial)
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.waitUntilUpgraded(initial, 1, waitTimeout)
+	namespace := l.createNamespace()
 	slow := l.podOn("instance-1", namespace, "slow", func(p *corev1.Pod) {
 		p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 		p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "15"}
 	})
-	l.raise(o, patch)
-	l.eventually("the slow pod to be asked to leave", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.upgradeOperator(o, patch)
+	l.awaitCondition("the slow pod to be asked to leave", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		err := reader.Get(ctx, client.ObjectKeyFromObject(slow), slow)
 		return slow.DeletionTimestamp != nil, err
 	})
-	l.must(l.cordon("instance-1", false))
+	l.requireNoError(l.setUnschedulable("instance-1", false))
 	late := l.podOn("instance-1", namespace, "late", func(*corev1.Pod) {})
 	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(slow), slow); err != nil {
 		t.Fatalf("the slow pod left too soon for this test: %v", err)
 	}
-	l.upgraded(patch, 1, limit)
+	l.waitUntilUpgraded(patch, 1, waitTimeout)
 	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(late), late); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod that came late has lived through the upgrade of its node (%v)", err)
 	}
 }
 
-// bothOfVersion waits until both nodes are of a release and no disruption slot is held, even if the nodes are
+// waitUntilBothUpgraded waits until both nodes are of a release and no disruption slot is held, even if the nodes are
 // unschedulable.
-func (l lab) bothOfVersion(name string) {
+func (l lab) waitUntilBothUpgraded(name string) {
 	l.Helper()
-	version := release(l.T, name).Version
-	l.eventually("both nodes to be of version "+version, &corev1.Node{},
+	version := releaseByName(l.T, name).Version
+	l.awaitCondition("both nodes to be of version "+version, &corev1.Node{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			all, err := windowsNodes(ctx, reader)
 			n := 0
@@ -153,13 +153,13 @@ func (l lab) bothOfVersion(name string) {
 			}
 			return n == 2, err
 		})
-	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+	l.waitForPolicy("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 		return len(p.Status.Disruptions) == 0
 	})
 }
 
-// cordon makes a node unschedulable or schedulable, as kubectl cordon and uncordon do.
-func (l lab) cordon(node string, unschedulable bool) error {
+// setUnschedulable makes a node unschedulable or schedulable, as kubectl cordon and uncordon do.
+func (l lab) setUnschedulable(node string, unschedulable bool) error {
 	patch := `{"spec":{"unschedulable":null}}`
 	if unschedulable {
 		patch = `{"spec":{"unschedulable":true}}`
@@ -172,7 +172,7 @@ func (l lab) cordon(node string, unschedulable bool) error {
 func (l lab) daemonSet(namespace string) map[any]bool {
 	l.Helper()
 	labels := map[string]string{"app": "daemon"}
-	l.must(l.Client.Create(l.Context(), &appsv1.DaemonSet{
+	l.requireNoError(l.Client.Create(l.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "daemon"},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -180,12 +180,12 @@ func (l lab) daemonSet(namespace string) map[any]bool {
 		},
 	}))
 	uids := map[any]bool{}
-	l.eventually("the DaemonSet to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.awaitCondition("the DaemonSet to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var pods corev1.PodList
 		err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(labels))
 		clear(uids)
 		for i := range pods.Items {
-			if podReady(&pods.Items[i]) {
+			if isPodReady(&pods.Items[i]) {
 				uids[pods.Items[i].UID] = true
 			}
 		}
@@ -202,29 +202,29 @@ func (l lab) podsOf(namespace, app string) []corev1.Pod {
 	if app != "" {
 		options = append(options, client.MatchingLabels{"app": app})
 	}
-	l.must(l.Client.List(l.Context(), &pods, options...))
+	l.requireNoError(l.Client.List(l.Context(), &pods, options...))
 	return pods.Items
 }
 
 // R-162
 func TestAMachineThatIsNotToBeDrained(t *testing.T) {
 	l := start(t, withMachines, rig.Options{LinuxNodes: 1})
-	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
-	o := l.operate(initial)
-	l.must(l.CreateMachineSet(t.Context(), "windows-a", 1, rig.MachineSetOptions{}))
-	l.within(2*time.Minute, func(ctx context.Context) error {
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
+	o := l.startOperator(initial)
+	l.requireNoError(l.CreateMachineSet(t.Context(), "windows-a", 1, rig.MachineSetOptions{}))
+	l.runWithTimeout(2*time.Minute, func(ctx context.Context) error {
 		_, err := l.WaitMachinesReady(ctx, "windows-a", 1)
 		return err
 	})
-	name := l.machines()[0]
+	name := l.machineNames()[0]
 	machine, err := l.Machine(t.Context(), name)
-	l.must(err)
-	l.annotate(machine, v1alpha1.AnnotationExcludeDrain, "")
-	pod := l.podOn(l.machineNode(name), l.namespace(), "stays")
-	l.raise(o, patch)
-	l.upgraded(patch, 1, limit)
+	l.requireNoError(err)
+	l.setAnnotation(machine, v1alpha1.AnnotationExcludeDrain, "")
+	pod := l.podOn(l.machineNode(name), l.createNamespace(), "stays")
+	l.upgradeOperator(o, patch)
+	l.waitUntilUpgraded(patch, 1, waitTimeout)
 	after := &corev1.Pod{}
-	l.must(l.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), after))
+	l.requireNoError(l.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), after))
 	if after.UID != pod.UID || after.DeletionTimestamp != nil {
 		t.Error("the pod was evicted")
 	}

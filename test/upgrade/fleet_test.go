@@ -25,74 +25,74 @@ type fleet struct {
 	*workload
 }
 
-// nodes returns the number of nodes.
-func (f fleet) nodes() int { return len(f.sets)*f.replicas + len(f.Hosts()) }
+// nodeCount returns the number of nodes.
+func (f fleet) nodeCount() int { return len(f.sets)*f.replicas + len(f.Hosts()) }
 
-// machines returns the names of all Windows Machines.
-func (l lab) machines() (names []string) {
+// machineNames returns the names of all Windows Machines.
+func (l lab) machineNames() (names []string) {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
-	l.must(err)
+	l.requireNoError(err)
 	for _, machine := range machines {
 		names = append(names, machine.Name)
 	}
 	return names
 }
 
-// settle makes the complete fleet Ready with the initial release.
-func (l lab) settle(sets, replicas, pods int) fleet {
+// newReadyFleet makes the complete fleet Ready with the initial release.
+func (l lab) newReadyFleet(sets, replicas, pods int) fleet {
 	l.Helper()
 	f := fleet{lab: l, replicas: replicas}
-	l.must(l.ListHosts(l.Context()))
+	l.requireNoError(l.ListHosts(l.Context()))
 	for i := range sets {
 		name := fmt.Sprintf("windows-%c", 'a'+i)
 		f.sets = append(f.sets, name)
-		l.must(l.CreateMachineSet(l.Context(), name, int32(replicas), rig.MachineSetOptions{}))
+		l.requireNoError(l.CreateMachineSet(l.Context(), name, int32(replicas), rig.MachineSetOptions{}))
 	}
 	for _, set := range f.sets {
-		l.within(2*time.Minute, func(ctx context.Context) error {
+		l.runWithTimeout(2*time.Minute, func(ctx context.Context) error {
 			_, err := l.WaitMachinesReady(ctx, set, replicas)
 			return err
 		})
 	}
-	l.upgraded(initial, f.nodes(), 2*time.Minute)
-	f.workload = l.deploy(pods)
+	l.waitUntilUpgraded(initial, f.nodeCount(), 2*time.Minute)
+	f.workload = l.deployWorkload(pods)
 	return f
 }
 
 // A fleet of Machines and listed hosts is upgraded through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 2})
-	othersUnchanged := rigtest.OtherMachines(t, l.Rig)
-	o := l.operate(initial)
-	f := l.settle(2, 2, 8)
-	l.silent()
+	othersUnchanged := rigtest.ForeignMachines(t, l.Rig)
+	o := l.startOperator(initial)
+	f := l.newReadyFleet(2, 2, 8)
+	l.waitForSilence()
 
 	//
 	replaced := t.Run("by default Machines are replaced and hosts changed in place, one at a time", func(t *testing.T) {
-		l := l.in(t)
-		before, w := l.machines(), l.watch(f.workload)
-		warned := l.warnings()
-		o = l.raise(o, patch)
-		l.upgraded(patch, f.nodes(), fleetLimit)
-		f.runs(8)
-		w.kept(1, 7)
-		after := l.machines()
+		l := l.forSubtest(t)
+		before, w := l.machineNames(), l.watchAvailability(f.workload)
+		warned := l.listWarnings()
+		o = l.upgradeOperator(o, patch)
+		l.waitUntilUpgraded(patch, f.nodeCount(), fleetTimeout)
+		f.waitForPods(8)
+		w.checkBudget(1, 7)
+		after := l.machineNames()
 		for _, name := range before {
 			if slices.Contains(after, name) {
 				t.Errorf("Machine %s was not replaced", name)
 			}
 		}
 		for _, h := range l.Hosts() {
-			if n := boots(h); n > 2 { // the first boot, and a restart for the features
+			if n := bootCount(h); n > 2 { // the first boot, and a restart for the features
 				t.Errorf("host %s was started %d times", h.Options.Name, n)
 			}
 		}
-		if told := l.warnings()[len(warned):]; len(told) > 0 {
+		if told := l.listWarnings()[len(warned):]; len(told) > 0 {
 			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(told, "\n"))
 		}
 		othersUnchanged(t)
-		l.silent()
+		l.waitForSilence()
 	})
 	if !replaced {
 		return
@@ -100,69 +100,69 @@ func TestAFleetIsUpgraded(t *testing.T) {
 
 	// D-1
 	t.Run("a release that changes nothing on hosts moves the annotations only", func(t *testing.T) {
-		l := l.in(t)
-		before, w := l.machines(), l.watch(f.workload)
+		l := l.forSubtest(t)
+		before, w := l.machineNames(), l.watchAvailability(f.workload)
 		done := map[*rig.Host]int{}
 		for _, h := range l.allHosts() {
-			done[h] = services(h)
+			done[h] = serviceOperations(h)
 		}
 		connections := l.Connections()
-		o = l.raise(o, unchanged)
-		l.upgraded(unchanged, f.nodes(), limit)
-		w.kept(0, 8)
-		if after := l.machines(); !slices.Equal(before, after) {
+		o = l.upgradeOperator(o, unchanged)
+		l.waitUntilUpgraded(unchanged, f.nodeCount(), waitTimeout)
+		w.checkBudget(0, 8)
+		if after := l.machineNames(); !slices.Equal(before, after) {
 			t.Errorf("Machines were %v, and are %v", before, after)
 		}
 		for h, n := range done {
-			if services(h) != n {
+			if serviceOperations(h) != n {
 				t.Errorf("host %s: services were touched", h.Options.Name)
 			}
 		}
 		if n := l.Connections() - connections; n > 0 {
 			t.Errorf("hosts were contacted %d times", n)
 		}
-		l.silent()
+		l.waitForSilence()
 	})
 
 	// D-1
 	t.Run("with the strategy InPlace no virtual machine is replaced, and only what differs travels", func(t *testing.T) {
-		l := l.in(t)
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
-		for _, name := range l.machines() {
-			l.within(limit, func(ctx context.Context) error {
+		l := l.forSubtest(t)
+		l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
+		for _, name := range l.machineNames() {
+			l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 				return l.WaitForMachineInstance(ctx, name, "to be changed in place", func(i *v1alpha1.WindowsInstance) bool {
 					return i != nil && i.Spec.UpgradeStrategy == v1alpha1.UpgradeInPlace
 				})
 			})
 		}
-		before, w := l.machines(), l.watch(f.workload)
+		before, w := l.machineNames(), l.watchAvailability(f.workload)
 		got := map[string]int64{}
 		for _, name := range before {
-			got[name] = received(l.MachineHost(name))
+			got[name] = receivedBytes(l.MachineHost(name))
 		}
-		o = l.raise(o, patch2)
-		l.upgraded(patch2, f.nodes(), fleetLimit)
-		f.runs(8)
-		w.kept(1, 7)
-		if after := l.machines(); !slices.Equal(before, after) {
+		o = l.upgradeOperator(o, patch2)
+		l.waitUntilUpgraded(patch2, f.nodeCount(), fleetTimeout)
+		f.waitForPods(8)
+		w.checkBudget(1, 7)
+		if after := l.machineNames(); !slices.Equal(before, after) {
 			t.Errorf("Machines were %v, and are %v", before, after)
 		}
 		for name, whole := range got {
-			whole, sent := whole-agentBytes, received(l.MachineHost(name))-whole-agentBytes
+			whole, sent := whole-agentBytes, receivedBytes(l.MachineHost(name))-whole-agentBytes
 			t.Logf("beside the agent, %s got %d bytes at first and %d for the patch release, %.1f %%", name, whole, sent, 100*float64(sent)/float64(whole))
 			if sent*10 > whole {
 				t.Errorf("beside the agent, the patch release has sent %d bytes to %s, more than a tenth of the %d of the first time", sent, name, whole)
 			}
 		}
-		l.silent()
+		l.waitForSilence()
 	})
 }
 
-// warnings returns the operator's Warning events.
-func (l lab) warnings() (told []string) {
+// listWarnings returns the operator's Warning events.
+func (l lab) listWarnings() (told []string) {
 	l.Helper()
 	var events corev1.EventList
-	l.must(l.Client.List(l.Context(), &events))
+	l.requireNoError(l.Client.List(l.Context(), &events))
 	slices.SortFunc(events.Items, func(a, b corev1.Event) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
@@ -178,35 +178,35 @@ func (l lab) warnings() (told []string) {
 //
 func TestDeadHostsBlockNothing(t *testing.T) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
-	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.UpgradeStrategy, p.FailureDeadline = v1alpha1.UpgradeInPlace, &metav1.Duration{Duration: 2 * time.Minute}
 	})
-	o := l.operate(initial)
-	f := l.settle(1, 2, 3)
-	dead, gone := l.Host("instance-1"), l.machines()[0]
+	o := l.startOperator(initial)
+	f := l.newReadyFleet(1, 2, 3)
+	dead, gone := l.Host("instance-1"), l.machineNames()[0]
 	// The pods of dead hosts count as unhealthy until Kubernetes deletes them, minutes later. The effect on their
 	// budget is not tested here.
-	f.budget(0)
-	w := l.watch(nil, dead.NodeName(), gone)
+	f.setBudget(0)
+	w := l.watchAvailability(nil, dead.NodeName(), gone)
 
 	dead.Machine().PowerOff()
-	l.must(l.DestroyMachineHost(t.Context(), gone))
+	l.requireNoError(l.DestroyMachineHost(t.Context(), gone))
 	goneNode := l.machineNode(gone)
-	warned := len(l.warnings())
-	o = l.raise(o, patch)
-	l.upgraded(patch, f.nodes()-2, fleetLimit, dead.NodeName(), goneNode)
-	w.kept(1, 0)
-	for _, warning := range l.warnings()[warned:] {
+	warned := len(l.listWarnings())
+	o = l.upgradeOperator(o, patch)
+	l.waitUntilUpgraded(patch, f.nodeCount()-2, fleetTimeout, dead.NodeName(), goneNode)
+	w.checkBudget(1, 0)
+	for _, warning := range l.listWarnings()[warned:] {
 		if strings.Contains(warning, v1alpha1.ReasonMaxUnavailableReached) ||
 			strings.Contains(warning, v1alpha1.ReasonReplacementPending) {
 			t.Errorf("a host that merely waits raises a warning: %s", warning)
 		}
 	}
 	t.Run("the host that was off is upgraded when it is back", func(t *testing.T) {
-		l := l.in(t)
-		l.must(dead.Machine().Boot(t.Context()))
-		l.upgraded(patch, f.nodes()-1, 2*time.Minute, goneNode)
-		l.must(o.Stop())
+		l := l.forSubtest(t)
+		l.requireNoError(dead.Machine().Boot(t.Context()))
+		l.waitUntilUpgraded(patch, f.nodeCount()-1, 2*time.Minute, goneNode)
+		l.requireNoError(o.Stop())
 	})
 }
 
@@ -214,7 +214,7 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 func (l lab) machineNode(name string) string {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	if machine == nil || machine.Status.NodeRef == nil {
 		l.Fatalf("Machine %s has no node", name)
 	}
@@ -229,11 +229,11 @@ func (l lab) podOn(node, namespace, name string, change ...func(*corev1.Pod)) *c
 	for _, apply := range change {
 		apply(pod)
 	}
-	l.must(l.Client.Create(l.Context(), pod))
-	l.eventually("pod "+name+" to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.requireNoError(l.Client.Create(l.Context(), pod))
+	l.awaitCondition("pod "+name+" to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		p := &corev1.Pod{}
 		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), p)
-		return err == nil && podReady(p), client.IgnoreNotFound(err)
+		return err == nil && isPodReady(p), client.IgnoreNotFound(err)
 	})
 	return pod
 }

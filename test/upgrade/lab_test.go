@@ -59,10 +59,10 @@ func TestMain(m *testing.M) {
 	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// The maximum time for a complete fleet is fleetLimit.
+// The maximum time for a complete fleet is fleetTimeout.
 const (
-	limit      = rigtest.Patience
-	fleetLimit = 10 * time.Minute
+	waitTimeout  = rigtest.WaitTimeout
+	fleetTimeout = 10 * time.Minute
 )
 
 // lab is a rig with a test.
@@ -78,7 +78,7 @@ func start(t *testing.T, name string, options rig.Options) lab {
 	t.Parallel()
 	plane := <-controlPlanes[name]
 	t.Cleanup(func() { controlPlanes[name] <- plane })
-	first := release(t, initial)
+	first := releaseByName(t, initial)
 	options.Cluster, options.PayloadDir, options.Version = plane.Cluster(t), first.PayloadDirectory, first.Version
 	options.MachineAPI = name == withMachines
 	r := rigtest.Boot(t, options)
@@ -86,52 +86,52 @@ func start(t *testing.T, name string, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// in returns the lab for a subtest.
-func (l lab) in(t *testing.T) lab { return lab{t, l.Rig} }
+// forSubtest returns the lab for a subtest.
+func (l lab) forSubtest(t *testing.T) lab { return lab{t, l.Rig} }
 
-// must ends the test when a step outside the subject of the test fails.
-func (l lab) must(err error) {
+// requireNoError ends the test when a step outside the subject of the test fails.
+func (l lab) requireNoError(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
 	}
 }
 
-// within runs a wait with a time limit.
-func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
+// runWithTimeout runs a wait with a time limit.
+func (l lab) runWithTimeout(limit time.Duration, wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	l.must(wait(ctx))
+	l.requireNoError(wait(ctx))
 }
 
-// eventually waits until the condition holds, checked after each change of the watched kind.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+// awaitCondition waits until the condition holds, checked after each change of the watched kind.
+func (l lab) awaitCondition(what string, watched client.Object, condition func(ctx context.Context,
 	reader client.Reader) (bool, error)) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }
 
-// operate starts an operator of a release.
-func (l lab) operate(name string, adjust ...func(*operator.Config)) *rig.Operator {
+// startOperator starts an operator of a release.
+func (l lab) startOperator(name string, adjust ...func(*operator.Config)) *rig.Operator {
 	l.Helper()
-	o, err := l.RunOperator(append([]func(*operator.Config){rig.WithRelease(release(l.T, name).Release)}, adjust...)...)
-	l.must(err)
+	o, err := l.RunOperator(append([]func(*operator.Config){rig.WithRelease(releaseByName(l.T, name).Release)}, adjust...)...)
+	l.requireNoError(err)
 	return o
 }
 
-// raise ends an operator and starts an operator of another release, as OLM does.
-func (l lab) raise(o *rig.Operator, name string) *rig.Operator {
+// upgradeOperator ends an operator and starts an operator of another release, as OLM does.
+func (l lab) upgradeOperator(o *rig.Operator, name string) *rig.Operator {
 	l.Helper()
-	l.must(o.Stop())
-	return l.operate(name)
+	l.requireNoError(o.Stop())
+	return l.startOperator(name)
 }
 
-// policy changes the spec of the WindowsDisruptionPolicy, which is created if necessary.
-func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
+// changePolicy changes the spec of the WindowsDisruptionPolicy, which is created if necessary.
+func (l lab) changePolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	l.Helper()
 	for {
-		p := l.disruptions()
+		p := l.getPolicy()
 		made := p.ResourceVersion != ""
 		change(&p.Spec)
 		var err error
@@ -141,27 +141,27 @@ func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 			err = l.Client.Create(l.Context(), p)
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			l.must(err)
+			l.requireNoError(err)
 			return
 		}
 	}
 }
 
-// disruptions returns the current WindowsDisruptionPolicy, or a new one.
-func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
+// getPolicy returns the current WindowsDisruptionPolicy, or a new one.
+func (l lab) getPolicy() *v1alpha1.WindowsDisruptionPolicy {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(),
 		Name: v1alpha1.DisruptionPolicyName}}
 	err := l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p)
-	l.must(client.IgnoreNotFound(err))
+	l.requireNoError(client.IgnoreNotFound(err))
 	return p
 }
 
-// policyBecomes waits until the WindowsDisruptionPolicy meets the condition.
-func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisruptionPolicy) bool) {
+// waitForPolicy waits until the WindowsDisruptionPolicy meets the condition.
+func (l lab) waitForPolicy(what string, condition func(*v1alpha1.WindowsDisruptionPolicy) bool) {
 	l.Helper()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
-	l.eventually("the policy "+what, &v1alpha1.WindowsDisruptionPolicy{},
+	l.awaitCondition("the policy "+what, &v1alpha1.WindowsDisruptionPolicy{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			p := &v1alpha1.WindowsDisruptionPolicy{}
 			err := reader.Get(ctx, key, p)
@@ -173,7 +173,7 @@ func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisrupti
 func (l lab) nodeOf(host string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: host}, node))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: host}, node))
 	return node
 }
 
@@ -184,12 +184,12 @@ func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, err
 	return nodes.Items, err
 }
 
-// upgraded waits until the given number of Windows nodes, without the excepted ones, are in service with a release,
+// waitUntilUpgraded waits until the given number of Windows nodes, without the excepted ones, are in service with a release,
 // and no node is disrupted any more.
-func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...string) {
+func (l lab) waitUntilUpgraded(name string, nodes int, limit time.Duration, except ...string) {
 	l.Helper()
-	want := release(l.T, name)
-	l.within(limit, func(ctx context.Context) error {
+	want := releaseByName(l.T, name)
+	l.runWithTimeout(limit, func(ctx context.Context) error {
 		return l.WaitFor(ctx, fmt.Sprintf("%d nodes to be of version %s", nodes, want.Version), &corev1.Node{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				all, err := windowsNodes(ctx, reader)
@@ -199,7 +199,7 @@ func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...str
 						continue
 					}
 					n++
-					if all[i].Annotations["windowsmachineconfig.openshift.io/version"] != want.Version || !inService(&all[i]) ||
+					if all[i].Annotations["windowsmachineconfig.openshift.io/version"] != want.Version || !isInService(&all[i]) ||
 						all[i].Status.NodeInfo.KubeletVersion != want.kubelet {
 						return false, err
 					}
@@ -207,37 +207,37 @@ func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...str
 				return n == nodes, err
 			})
 	})
-	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+	l.waitForPolicy("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 		return len(p.Status.Disruptions) == 0
 	})
 }
 
-// inService reports whether a node is schedulable.
-func inService(node *corev1.Node) bool {
-	return nodeReady(node) && !node.Spec.Unschedulable &&
+// isInService reports whether a node is schedulable.
+func isInService(node *corev1.Node) bool {
+	return isNodeReady(node) && !node.Spec.Unschedulable &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
 }
 
-func nodeReady(node *corev1.Node) bool {
+func isNodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// instanceBecomes waits until the instance of a host, by computer name, meets the condition.
-func (l lab) instanceBecomes(host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
+// waitForInstance waits until the instance of a host, by computer name, meets the condition.
+func (l lab) waitForInstance(host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitForInstance(ctx, l.Host(host), what, func(i *v1alpha1.WindowsInstance) bool {
 			return i != nil && condition(i)
 		})
 	})
 }
 
-// says waits until a condition of a host's instance is False for a reason, and returns the message.
-func (l lab) says(host, condition, reason string) (message string) {
+// waitForFalse waits until a condition of a host's instance is False for a reason, and returns the message.
+func (l lab) waitForFalse(host, condition, reason string) (message string) {
 	l.Helper()
-	l.instanceBecomes(host, "to say "+condition+"="+reason, func(i *v1alpha1.WindowsInstance) bool {
+	l.waitForInstance(host, "to say "+condition+"="+reason, func(i *v1alpha1.WindowsInstance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, condition)
 		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason {
 			return false
@@ -248,18 +248,18 @@ func (l lab) says(host, condition, reason string) (message string) {
 	return message
 }
 
-// annotate sets an annotation, as kubectl annotate does.
-func (l lab) annotate(object client.Object, name, value string) {
+// setAnnotation sets an annotation, as kubectl annotate does.
+func (l lab) setAnnotation(object client.Object, name, value string) {
 	l.Helper()
 	patch := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
-	l.must(l.Client.Patch(l.Context(), object, patch))
+	l.requireNoError(l.Client.Patch(l.Context(), object, patch))
 }
 
-// anyInstance waits until an instance meets the condition.
-func (l lab) anyInstance(what string, limit time.Duration, condition func(*v1alpha1.WindowsInstance) bool) {
+// waitForAnyInstance waits until an instance meets the condition.
+func (l lab) waitForAnyInstance(what string, limit time.Duration, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(limit, func(ctx context.Context) error {
 		return l.WaitFor(ctx, "an instance "+what, &v1alpha1.WindowsInstance{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var list v1alpha1.WindowsInstanceList

@@ -14,58 +14,58 @@ import (
 // The WindowsDisruptionPolicy determines when nodes may be disrupted.
 func TestThePolicyIsFollowed(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
-	o := l.operate(initial)
-	l.must(l.ListHosts(t.Context()))
-	l.upgraded(initial, 2, limit)
+	o := l.startOperator(initial)
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.waitUntilUpgraded(initial, 2, waitTimeout)
 
 	t.Run("nothing is disturbed while it is paused", func(t *testing.T) {
-		l := l.in(t)
-		w := l.watch(nil)
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
-		o = l.raise(o, patch)
-		l.waits(v1alpha1.ReasonDisruptionsPaused)
-		w.kept(0, 0)
-		l.still()
+		l := l.forSubtest(t)
+		w := l.watchAvailability(nil)
+		l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
+		o = l.upgradeOperator(o, patch)
+		l.waitForReason(v1alpha1.ReasonDisruptionsPaused)
+		w.checkBudget(0, 0)
+		l.waitForReadsOnly()
 	})
 	t.Run("nothing is disturbed outside of a maintenance window, and what waits for it does not ask all the time",
 		func(t *testing.T) {
-			l := l.in(t)
-			w := l.watch(nil)
-			l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
-				p.Paused, p.MaintenanceWindows = false, []v1alpha1.MaintenanceWindow{window(time.Now().Add(-2 * time.Hour))}
+			l := l.forSubtest(t)
+			w := l.watchAvailability(nil)
+			l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+				p.Paused, p.MaintenanceWindows = false, []v1alpha1.MaintenanceWindow{newWindow(time.Now().Add(-2 * time.Hour))}
 			})
-			l.waits(v1alpha1.ReasonOutsideMaintenanceWindow)
-			w.kept(0, 0)
-			l.still()
+			l.waitForReason(v1alpha1.ReasonOutsideMaintenanceWindow)
+			w.checkBudget(0, 0)
+			l.waitForReadsOnly()
 		})
 	t.Run("a window that opens lets the first node go, and the others when it has stayed Ready", func(t *testing.T) {
-		l := l.in(t)
+		l := l.forSubtest(t)
 		const soak = 8 * time.Second
-		w := l.watch(nil)
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		w := l.watchAvailability(nil)
+		l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 			p.CanarySoak = &metav1.Duration{Duration: soak}
-			p.MaintenanceWindows = append(p.MaintenanceWindows, window(time.Now()))
+			p.MaintenanceWindows = append(p.MaintenanceWindows, newWindow(time.Now()))
 		})
-		l.anyInstance("to wait for the canary", limit, func(i *v1alpha1.WindowsInstance) bool {
+		l.waitForAnyInstance("to wait for the canary", waitTimeout, func(i *v1alpha1.WindowsInstance) bool {
 			return i.Status.Summary == v1alpha1.ReasonCanarySoaking || reasonOf(i) == v1alpha1.ReasonCanarySoaking
 		})
 		began := time.Now()
-		l.upgraded(patch, 2, limit)
+		l.waitUntilUpgraded(patch, 2, waitTimeout)
 		if took := time.Since(began); took < soak-2*time.Second {
 			t.Errorf("the second node followed after %s, and the first was to stay Ready for %s", took, soak)
 		}
-		w.kept(1, 0)
+		w.checkBudget(1, 0)
 	})
 	t.Run("one that cannot be followed disturbs nothing, and says what is wrong", func(t *testing.T) {
-		l := l.in(t)
-		w := l.watch(nil)
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		l := l.forSubtest(t)
+		w := l.watchAvailability(nil)
+		l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 			p.CanarySoak, p.MaintenanceWindows = nil,
 				[]v1alpha1.MaintenanceWindow{{Schedule: "at night", Duration: metav1.Duration{Duration: time.Hour}}}
 		})
-		o = l.raise(o, patch2)
-		l.waits(v1alpha1.ReasonDisruptionPolicyInvalid)
-		l.policyBecomes("to be invalid", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+		o = l.upgradeOperator(o, patch2)
+		l.waitForReason(v1alpha1.ReasonDisruptionPolicyInvalid)
+		l.waitForPolicy("to be invalid", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 			for _, c := range p.Status.Conditions {
 				if c.Type == v1alpha1.ConditionValid {
 					return c.Status == metav1.ConditionFalse && c.Message != ""
@@ -73,17 +73,17 @@ func TestThePolicyIsFollowed(t *testing.T) {
 			}
 			return false
 		})
-		w.kept(0, 0)
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaintenanceWindows = nil })
-		l.upgraded(patch2, 2, limit)
+		w.checkBudget(0, 0)
+		l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaintenanceWindows = nil })
+		l.waitUntilUpgraded(patch2, 2, waitTimeout)
 	})
 }
 
-// waits waits until the instances of both hosts report the reason why their change waits.
-func (l lab) waits(reason string) {
+// waitForReason waits until the instances of both hosts report the reason why their change waits.
+func (l lab) waitForReason(reason string) {
 	l.Helper()
 	for _, h := range l.Hosts() {
-		l.says(h.Options.Name, v1alpha1.ConditionUpToDate, reason)
+		l.waitForFalse(h.Options.Name, v1alpha1.ConditionUpToDate, reason)
 	}
 }
 
@@ -96,8 +96,8 @@ func reasonOf(i *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// window returns a maintenance window that is open each day for an hour around a time.
-func window(at time.Time) v1alpha1.MaintenanceWindow {
+// newWindow returns a maintenance window that is open each day for an hour around a time.
+func newWindow(at time.Time) v1alpha1.MaintenanceWindow {
 	begins := at.UTC().Add(-30 * time.Minute)
 	return v1alpha1.MaintenanceWindow{
 		Schedule: fmt.Sprintf("%d %d * * *", begins.Minute(), begins.Hour()), Duration: metav1.Duration{Duration: time.Hour},

@@ -24,10 +24,10 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 		Hosts: []rig.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1,
 	})
 	log := &errorLog{}
-	o := l.operate(initial, log.attach)
-	l.must(l.ListHosts(t.Context()))
-	l.upgraded(initial, 2, limit)
-	w := l.deploy(4)
+	o := l.startOperator(initial, log.collectErrors)
+	l.requireNoError(l.ListHosts(t.Context()))
+	l.waitUntilUpgraded(initial, 2, waitTimeout)
+	w := l.deployWorkload(4)
 	h := l.Host("instance-1")
 
 	for _, c := range []struct {
@@ -35,36 +35,36 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 		kill bool
 	}{{"is done once, safely", false}, {"is done once, when the operator is killed in the middle", true}} {
 		t.Run(c.name, func(t *testing.T) {
-			l := l.in(t)
-			follow, before, boot := l.watch(w), boots(h), h.Machine().BootID()
-			changed := len(h.Machine().Journal().Entries(configured))
+			l := l.forSubtest(t)
+			follow, before, boot := l.watchAvailability(w), bootCount(h), h.Machine().BootID()
+			changed := len(h.Machine().Journal().Entries(isServiceConfiguration))
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-1"}}
-			l.annotate(node, "windowsmachineconfig.openshift.io/reboot-required", "patches")
+			l.setAnnotation(node, "windowsmachineconfig.openshift.io/reboot-required", "patches")
 			if c.kill {
-				l.within(limit, func(ctx context.Context) error {
-					return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool { return !m.Running() })
+				l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
+					return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool { return !m.IsRunning() })
 				})
 				o.Kill()
-				o = l.operate(initial)
+				o = l.startOperator(initial)
 			}
-			l.eventually("the node to be as before", &corev1.Node{},
+			l.awaitCondition("the node to be as before", &corev1.Node{},
 				func(ctx context.Context, reader client.Reader) (bool, error) {
 					n := &corev1.Node{}
 					err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
 					_, wanted := n.Annotations["windowsmachineconfig.openshift.io/reboot-required"]
-					return !wanted && h.Machine().BootID() != boot && inService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(),
+					return !wanted && h.Machine().BootID() != boot && isInService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(),
 						client.IgnoreNotFound(err)
 				})
-			l.upgraded(initial, 2, limit)
-			w.runs(4)
-			follow.kept(1, 3)
-			if n := boots(h) - before; n != 1 {
+			l.waitUntilUpgraded(initial, 2, waitTimeout)
+			w.waitForPods(4)
+			follow.checkBudget(1, 3)
+			if n := bootCount(h) - before; n != 1 {
 				t.Errorf("the host was started %d times", n)
 			}
-			if n := len(h.Machine().Journal().Entries(configured)) - changed; n > 0 {
+			if n := len(h.Machine().Journal().Entries(isServiceConfiguration)) - changed; n > 0 {
 				t.Errorf("the host was configured again: %d services", n)
 			}
-			l.silent()
+			l.waitForSilence()
 			if errors := log.read(); len(errors) > 0 && !c.kill {
 				t.Errorf("the operator has logged errors:\n%s", strings.Join(errors, "\n"))
 			}
@@ -78,7 +78,7 @@ type errorLog struct {
 	errors []string
 }
 
-func (e *errorLog) attach(config *operator.Config) {
+func (e *errorLog) collectErrors(config *operator.Config) {
 	config.Logger = funcr.New(func(_, text string) {
 		if strings.HasPrefix(text, `"level"=`) { // not an error
 			return
@@ -95,7 +95,7 @@ func (e *errorLog) read() []string {
 	return slices.Clone(e.errors)
 }
 
-// configured reports whether a journal entry is about the configuration of a service.
-func configured(e fake.Entry) bool {
+// isServiceConfiguration reports whether a journal entry is about the configuration of a service.
+func isServiceConfiguration(e fake.Entry) bool {
 	return e.Kind == fake.KindService && len(e.Detail) > 10 && e.Detail[:10] == "configure "
 }

@@ -54,12 +54,12 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 			l.Error(err)
 		}
 	})
-	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(4)) })
-	nodes := l.withRefusedImages(l.operate(initial))
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(4)) })
+	nodes := l.withRefusedImages(l.startOperator(initial))
 
 	line := support.CurrentLine()
-	line.LeastCluster = needed
-	o := l.operate(patch, func(c *operator.Config) { c.Line = line })
+	line.MinCluster = needed
+	o := l.startOperator(patch, func(c *operator.Config) { c.Line = line })
 	for _, c := range []struct {
 		state  string
 		begin  func() error
@@ -84,14 +84,14 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 	} {
 		//
 		if !t.Run(c.state, func(t *testing.T) {
-			l := l.in(t)
-			l.must(c.begin())
+			l := l.forSubtest(t)
+			l.requireNoError(c.begin())
 			for _, n := range nodes {
-				l.goesOn(n, c.reason, c.says)
+				l.waitForBlocked(n, c.reason, c.says)
 			}
-			l.still()
+			l.waitForReadsOnly()
 			for _, n := range nodes {
-				l.untouched(n)
+				l.checkUnchanged(n)
 			}
 		}) {
 			return
@@ -100,25 +100,25 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 
 	//
 	t.Run("with another image or an update, all are upgraded", func(t *testing.T) {
-		l := l.in(t)
+		l := l.forSubtest(t)
 		for _, n := range nodes {
 			if n.strategy == v1alpha1.UpgradeInPlace {
 				l.installUpdate(n.host, acceptedRevision)
 				continue
 			}
-			l.eventOf(n, "ImageUnsupported", refusedBuild)
+			l.waitForEvent(n, "ImageUnsupported", refusedBuild)
 			l.setImage(n.machine, "ami-"+acceptedBuild)
 		}
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(5)) }) // MachineSets are not watched
-		l.upgraded(patch, len(nodes), 2*time.Minute)
-		left := l.machines()
+		l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(5)) }) // MachineSets are not watched
+		l.waitUntilUpgraded(patch, len(nodes), 2*time.Minute)
+		left := l.machineNames()
 		for _, n := range nodes {
 			if kept := slices.Contains(left, n.machine); kept != (n.strategy == v1alpha1.UpgradeInPlace) {
 				l.Errorf("Machine %s with strategy %s is there: %t", n.machine, n.strategy, kept)
 			}
 		}
 	})
-	l.must(o.Stop())
+	l.requireNoError(o.Stop())
 }
 
 // withRefusedImages ends an operator, and returns Machines with nodes of that operator and of a legacy operator.
@@ -133,17 +133,17 @@ func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
 		l.machineSet(name("ours", strategy), strategy, acceptedBuild)
 	}
 	for _, strategy := range strategies {
-		l.within(limit, func(ctx context.Context) error {
+		l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 			_, err := l.WaitMachinesReady(ctx, name("ours", strategy), 1)
 			return err
 		})
 	}
-	l.upgraded(initial, len(strategies), limit)
-	l.must(o.Stop())
-	l.must(l.SeedOlderCluster(l.Context(), ""))
+	l.waitUntilUpgraded(initial, len(strategies), waitTimeout)
+	l.requireNoError(o.Stop())
+	l.requireNoError(l.SeedLegacyCluster(l.Context(), ""))
 	for _, strategy := range strategies {
 		l.machineSet(name("legacy", strategy), strategy, refusedBuild)
-		nodes = append(nodes, l.legacyNode(name("legacy", strategy), strategy), l.ourNode(name("ours", strategy), strategy))
+		nodes = append(nodes, l.legacyNode(name("legacy", strategy), strategy), l.newOutdatedNode(name("ours", strategy), strategy))
 	}
 	for i := range nodes {
 		nodes[i].connections = nodes[i].host.Machine().Journal().Count(fake.KindConnection)
@@ -154,17 +154,17 @@ func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
 // machineSet creates a MachineSet with one Machine and an upgrade strategy.
 func (l lab) machineSet(name string, strategy v1alpha1.UpgradeStrategy, build string) {
 	l.Helper()
-	l.must(l.CreateMachineSet(l.Context(), name, 1, rig.MachineSetOptions{Image: "ami-" + build}))
+	l.requireNoError(l.CreateMachineSet(l.Context(), name, 1, rig.MachineSetOptions{Image: "ami-" + build}))
 	set := &machinev1.MachineSet{}
 	set.Namespace, set.Name = v1alpha1.MachineNamespace, name
-	l.annotate(set, v1alpha1.AnnotationUpgradeStrategy, string(strategy))
+	l.setAnnotation(set, v1alpha1.AnnotationUpgradeStrategy, string(strategy))
 }
 
 // machineOf waits for the host of a MachineSet's Machine.
 func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving) {
 	l.Helper()
 	n.strategy = strategy
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
 			if len(found) == 1 {
 				n.machine = found[0].Name
@@ -172,11 +172,11 @@ func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving
 			return len(found) == 1
 		})
 	})
-	l.within(limit, func(ctx context.Context) (err error) {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		if n.host, err = l.WaitMachineHost(ctx, n.machine); err != nil {
 			return err
 		}
-		return n.host.Machine().WaitFor(ctx, (*fake.Machine).Running)
+		return n.host.Machine().WaitFor(ctx, (*fake.Machine).IsRunning)
 	})
 	n.node = rig.MachineDNSName(withMachines, n.host.Machine().Addresses()[0])
 	return n
@@ -186,21 +186,21 @@ func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving
 func (l lab) legacyNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	l.Helper()
 	n := l.machineOf(set, strategy)
-	_, err := l.SeedOlderHost(l.Context(), n.host, rig.OlderOptions{Kind: rig.OlderContainerd, NodeName: n.node})
-	l.must(err)
+	_, err := l.SeedLegacyHost(l.Context(), n.host, rig.LegacyOptions{Kind: rig.LegacyContainerd, NodeName: n.node})
+	l.requireNoError(err)
 	return n
 }
 
-// ourNode returns a Machine with a host that loses Windows updates after it has become a node.
-func (l lab) ourNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
+// newOutdatedNode returns a Machine with a host that loses Windows updates after it has become a node.
+func (l lab) newOutdatedNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	l.Helper()
 	n := l.machineOf(set, strategy)
 	l.setImage(n.machine, "ami-"+refusedBuild)
 	l.installUpdate(n.host, refusedRevision)
-	l.eventually(n.node+" to report the build", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.awaitCondition(n.node+" to report the build", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		node := &corev1.Node{}
 		err := reader.Get(ctx, client.ObjectKey{Name: n.node}, node)
-		return strings.HasSuffix(node.Status.NodeInfo.KernelVersion, refusedBuild) && inService(node), err
+		return strings.HasSuffix(node.Status.NodeInfo.KernelVersion, refusedBuild) && isInService(node), err
 	})
 	return n
 }
@@ -210,7 +210,7 @@ func (l lab) installUpdate(h *rig.Host, revision int) {
 	l.Helper()
 	h.Machine().InstallUpdate(revision)
 	h.Machine().PowerOff()
-	l.must(h.Machine().Boot(l.Context()))
+	l.requireNoError(h.Machine().Boot(l.Context()))
 }
 
 // setImage sets the image of a Machine's MachineSet. If the image has the refused build, it is also set in the
@@ -218,12 +218,12 @@ func (l lab) installUpdate(h *rig.Host, revision int) {
 func (l lab) setImage(name, image string) {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), name)
-	l.must(err)
+	l.requireNoError(err)
 	set := &machinev1.MachineSet{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: machine.Namespace, Name: machine.OwnerReferences[0].Name}, set))
-	l.must(l.Client.Patch(l.Context(), set, imagePatch(image, "spec", "template", "spec", "providerSpec", "value")))
+	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Namespace: machine.Namespace, Name: machine.OwnerReferences[0].Name}, set))
+	l.requireNoError(l.Client.Patch(l.Context(), set, imagePatch(image, "spec", "template", "spec", "providerSpec", "value")))
 	if strings.HasSuffix(image, refusedBuild) {
-		l.must(l.Client.Patch(l.Context(), machine, imagePatch(image, "spec", "providerSpec", "value")))
+		l.requireNoError(l.Client.Patch(l.Context(), machine, imagePatch(image, "spec", "providerSpec", "value")))
 	}
 }
 
@@ -249,11 +249,11 @@ func (l lab) hybridOverlay(ctx context.Context, value string) error {
 	return l.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// goesOn waits until the instance of a Machine is blocked for a reason, and checks that the node is nevertheless
+// waitForBlocked waits until the instance of a Machine is blocked for a reason, and checks that the node is nevertheless
 // Ready.
-func (l lab) goesOn(n serving, reason string, says []string) {
+func (l lab) waitForBlocked(n serving, reason string, says []string) {
 	l.Helper()
-	l.within(limit, func(ctx context.Context) error {
+	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitForMachineInstance(ctx, n.machine, "to say "+reason, func(i *v1alpha1.WindowsInstance) bool {
 			if i == nil {
 				return false
@@ -272,26 +272,26 @@ func (l lab) goesOn(n serving, reason string, says []string) {
 	})
 }
 
-// untouched checks that a Machine and its node are unchanged.
-func (l lab) untouched(n serving) {
+// checkUnchanged checks that a Machine and its node are unchanged.
+func (l lab) checkUnchanged(n serving) {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), n.machine)
-	l.must(err)
+	l.requireNoError(err)
 	if !machine.DeletionTimestamp.IsZero() {
 		l.Errorf("Machine %s is deleted", n.machine)
 	}
-	if node := l.nodeOf(n.node); !inService(node) || node.Annotations[v1alpha1.AnnotationVersion] == release(l.T, patch).Version {
-		l.Errorf("Node %s is of version %s, in service: %t", n.node, node.Annotations[v1alpha1.AnnotationVersion], inService(node))
+	if node := l.nodeOf(n.node); !isInService(node) || node.Annotations[v1alpha1.AnnotationVersion] == releaseByName(l.T, patch).Version {
+		l.Errorf("Node %s is of version %s, in service: %t", n.node, node.Annotations[v1alpha1.AnnotationVersion], isInService(node))
 	}
 	if got := n.host.Machine().Journal().Count(fake.KindConnection) - n.connections; got > 0 {
 		l.Errorf("the host of Machine %s saw %d connections", n.machine, got)
 	}
 }
 
-// eventOf waits for an event with the reason why a Machine is not replaced.
-func (l lab) eventOf(n serving, check, part string) {
+// waitForEvent waits for an event with the reason why a Machine is not replaced.
+func (l lab) waitForEvent(n serving, check, part string) {
 	l.Helper()
-	l.eventually("an event of "+n.machine+" with "+check, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	l.awaitCondition("an event of "+n.machine+" with "+check, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var events corev1.EventList
 		err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
 		for _, e := range events.Items {

@@ -16,15 +16,15 @@ import (
 
 // Consecutive releases of the operator.
 const (
-	initial   = "initial"
-	patch     = "patch"     // a patch release: another kubelet and agent, with few changed bytes
-	unchanged = "unchanged" // only another version of the operator
-	patch2    = "patch2"    // the next patch release
-	exits     = "exits"     // the kubelet exits right after its start
-	unhealthy = "unhealthy" // the kubelet runs and never reports healthy
-	notReady  = "not-ready" // the kubelet is healthy, and the Node is not Ready
-	mended    = "mended"    // the release after these three
-	others    = "others"    // kubelet and agent of patch2, with other versions of all other components
+	initial         = "initial"
+	patch           = "patch"     // a patch release: another kubelet and agent, with few changed bytes
+	unchanged       = "unchanged" // only another version of the operator
+	patch2          = "patch2"    // the next patch release
+	exits           = "exits"     // the kubelet exits right after its start
+	unhealthy       = "unhealthy" // the kubelet runs and never reports healthy
+	notReady        = "not-ready" // the kubelet is healthy, and the Node is not Ready
+	repaired        = "mended"    // the release after these three
+	otherComponents = "others"    // kubelet and agent of patch2, with other versions of all other components
 )
 
 // sizePercent is the size of the payloads relative to the lab's usual size. The share of the agent is realistic: 10
@@ -34,13 +34,13 @@ const (
 	agentBytes  = 18200 << 10 * sizePercent / 100 / 30
 )
 
-// madeReleases contains all releases in a directory.
-type madeReleases struct {
+// generatedReleases contains all releases in a directory.
+type generatedReleases struct {
 	dir    string
-	byName map[string]madeRelease
+	byName map[string]generatedRelease
 }
 
-type madeRelease struct {
+type generatedRelease struct {
 	rig.Release
 	kubelet string
 	payload *payload.Payload
@@ -49,7 +49,7 @@ type madeRelease struct {
 // releases are generated at their first use.
 var releases struct {
 	once sync.Once
-	made *madeReleases
+	made *generatedReleases
 	err  error
 }
 
@@ -61,13 +61,13 @@ var otherVersions = map[string]string{
 	"windows_exporter":    "v0.31.9", "csi-proxy": "v1.3.1",
 }
 
-// makeReleases generates all releases.
-func makeReleases() (*madeReleases, error) {
+// generateReleases generates all releases.
+func generateReleases() (*generatedReleases, error) {
 	dir, err := os.MkdirTemp("", "wmco-test-releases-")
 	if err != nil {
 		return nil, err
 	}
-	made := &madeReleases{dir: dir, byName: map[string]madeRelease{}}
+	made := &generatedReleases{dir: dir, byName: map[string]generatedRelease{}}
 	var earlier []*payload.Payload
 	for _, r := range []struct {
 		name, version, kubelet, agent string
@@ -81,8 +81,8 @@ func makeReleases() (*madeReleases, error) {
 		{name: exits, version: "12.1.0", kubelet: "v1.37.0", agent: "12.0.3", defect: labpayload.DefectExits},
 		{name: unhealthy, version: "12.1.1", kubelet: "v1.37.1", agent: "12.0.3", defect: labpayload.DefectUnhealthy},
 		{name: notReady, version: "12.1.2", kubelet: "v1.37.2", agent: "12.0.3", defect: labpayload.DefectNotReady},
-		{name: mended, version: "12.1.3", kubelet: "v1.37.3", agent: "12.0.3"},
-		{name: others, version: "12.0.4", kubelet: "v1.36.5", agent: "12.0.3", versions: otherVersions},
+		{name: repaired, version: "12.1.3", kubelet: "v1.37.3", agent: "12.0.3"},
+		{name: otherComponents, version: "12.0.4", kubelet: "v1.36.5", agent: "12.0.3", versions: otherVersions},
 	} {
 		versions := map[string]string{"kubelet": r.kubelet, payload.ComponentAgent: r.agent}
 		maps.Copy(versions, r.versions)
@@ -96,7 +96,7 @@ func makeReleases() (*madeReleases, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 		earlier = append(earlier, p)
-		made.byName[r.name] = madeRelease{release, r.kubelet, p}
+		made.byName[r.name] = generatedRelease{release, r.kubelet, p}
 	}
 	return made, nil
 }
@@ -113,10 +113,10 @@ func removeReleases() int {
 	return 0
 }
 
-// release returns a release by name.
-func release(t *testing.T, name string) madeRelease {
+// releaseByName returns a release by name.
+func releaseByName(t *testing.T, name string) generatedRelease {
 	t.Helper()
-	releases.once.Do(func() { releases.made, releases.err = makeReleases() })
+	releases.once.Do(func() { releases.made, releases.err = generateReleases() })
 	if releases.err != nil {
 		t.Fatalf("make the releases: %v", releases.err)
 	}

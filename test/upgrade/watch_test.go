@@ -17,34 +17,34 @@ type watched struct {
 	availability *rig.Availability
 }
 
-// watch starts to record the availability of all Windows nodes, and of the workload's pods if there are any.
-func (l lab) watch(w *workload, except ...string) watched {
+// watchAvailability starts to record the availability of all Windows nodes, and of the workload's pods if there are any.
+func (l lab) watchAvailability(w *workload, except ...string) watched {
 	l.Helper()
 	options := rig.AvailabilityOptions{Except: except}
 	if w != nil {
-		options.PodNamespace, options.PodLabels = w.namespace, w.labels()
+		options.PodNamespace, options.PodLabels = w.namespace, w.podLabels()
 	}
 	a, err := l.WatchAvailability(l.Context(), options)
-	l.must(err)
+	l.requireNoError(err)
 	l.Cleanup(a.Stop)
 	return watched{l, a}
 }
 
-// report returns the record until now.
-func (w watched) report() (report rig.AvailabilityReport) {
+// readReport returns the record until now.
+func (w watched) readReport() (report rig.AvailabilityReport) {
 	w.Helper()
-	w.within(limit, func(ctx context.Context) (err error) {
+	w.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		report, err = w.availability.Report(ctx)
 		return err
 	})
 	return report
 }
 
-// kept checks that the number of unavailable nodes never exceeded the budget and that the disruption policy listed
+// checkBudget checks that the number of unavailable nodes never exceeded the budget and that the disruption policy listed
 // each of them. At least minHealthy pods must always have been healthy.
-func (w watched) kept(budget, minHealthy int) rig.AvailabilityReport {
+func (w watched) checkBudget(budget, minHealthy int) rig.AvailabilityReport {
 	w.Helper()
-	report := w.report()
+	report := w.readReport()
 	if report.MaxUnavailable > budget {
 		w.Errorf("%d nodes were unavailable at once, and the budget is %d", report.MaxUnavailable, budget)
 	}
@@ -63,49 +63,49 @@ func (w watched) kept(budget, minHealthy int) rig.AvailabilityReport {
 	return report
 }
 
-// quietTime is the minimum time without activity for a cluster to count as silent.
-const quietTime = 4 * time.Second
+// quietPeriod is the minimum time without activity for a cluster to count as silent.
+const quietPeriod = 4 * time.Second
 
-// silent waits for a period in which the operator requests only its leases from the API server, and connects to no
+// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects to no
 // host.
-func (l lab) silent() {
+func (l lab) waitForSilence() {
 	l.Helper()
-	rigtest.Silent(l.T, l.Rig, quietTime, nil)
+	rigtest.RequireSilence(l.T, l.Rig, quietPeriod, nil)
 }
 
-// still waits for a period in which the operator sends only read requests, such as checks whether it may continue,
+// waitForReadsOnly waits for a period in which the operator sends only read requests, such as checks whether it may continue,
 // and connects to no host.
-func (l lab) still() {
+func (l lab) waitForReadsOnly() {
 	l.Helper()
-	rigtest.Silent(l.T, l.Rig, quietTime, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
+	rigtest.RequireSilence(l.T, l.Rig, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
 // allHosts returns all listed hosts and all hosts of Machines, including former ones.
 func (l lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
-// received returns the number of bytes that a host has received over SSH.
-func received(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
+// receivedBytes returns the number of bytes that a host has received over SSH.
+func receivedBytes(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
 
-// services returns the number of operations on services of a host.
-func services(h *rig.Host) int { return len(h.Machine().Journal().Entries(ofServices)) }
+// serviceOperations returns the number of operations on services of a host.
+func serviceOperations(h *rig.Host) int { return len(h.Machine().Journal().Entries(isServiceEntry)) }
 
-// ofServices reports whether an entry is about a service. It excludes the entries for missing restarts after a
+// isServiceEntry reports whether an entry is about a service. It excludes the entries for missing restarts after a
 // crash, because a rolled back change has crashed the service before.
-func ofServices(e fake.Entry) bool {
+func isServiceEntry(e fake.Entry) bool {
 	return e.Kind == fake.KindService && !strings.HasPrefix(e.Detail, "no restart of ")
 }
 
 // lastServices returns the last journal entries of a host about services.
 func lastServices(h *rig.Host, n int) (told []string) {
-	entries := h.Machine().Journal().Entries(ofServices)
+	entries := h.Machine().Journal().Entries(isServiceEntry)
 	for _, e := range entries[max(0, len(entries)-n):] {
 		told = append(told, e.Time.Format("15:04:05.000 ")+e.Detail)
 	}
 	return told
 }
 
-// boots returns the number of boots of a host.
-func boots(h *rig.Host) int {
+// bootCount returns the number of boots of a host.
+func bootCount(h *rig.Host) int {
 	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == fake.KindPower && e.Detail == "boot"
 	}))

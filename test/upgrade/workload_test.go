@@ -22,7 +22,7 @@ type workload struct {
 	namespace string
 }
 
-func (w *workload) labels() map[string]string { return map[string]string{"app": "web"} }
+func (w *workload) podLabels() map[string]string { return map[string]string{"app": "web"} }
 
 // podSpec returns a pod spec for Windows nodes, as users write it.
 func podSpec() corev1.PodSpec {
@@ -35,12 +35,12 @@ func podSpec() corev1.PodSpec {
 	}
 }
 
-// namespace creates a namespace that is ready for pods and deleted after the test.
-func (l lab) namespace() string {
+// createNamespace creates a namespace that is ready for pods and deleted after the test.
+func (l lab) createNamespace() string {
 	l.Helper()
 	name := clustertest.Namespace(l.T, l.Cluster())
 	clients, err := kubernetes.NewForConfig(l.Config)
-	l.must(err)
+	l.requireNoError(err)
 	l.Cleanup(func() { // No kubelet is left to end the pods.
 		for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}} {
 			_ = l.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(name))
@@ -48,7 +48,7 @@ func (l lab) namespace() string {
 		options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 		_ = clients.CoreV1().Pods(name).DeleteCollection(context.Background(), options, metav1.ListOptions{})
 	})
-	l.eventually("namespace "+name+" to have its service account", &corev1.ServiceAccount{},
+	l.awaitCondition("namespace "+name+" to have its service account", &corev1.ServiceAccount{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			err := reader.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
 			return err == nil, client.IgnoreNotFound(err)
@@ -56,57 +56,57 @@ func (l lab) namespace() string {
 	return name
 }
 
-// deploy creates a Deployment with a budget that allows one unavailable pod, and waits until all pods run. change
+// deployWorkload creates a Deployment with a budget that allows one unavailable pod, and waits until all pods run. change
 // may modify the pods.
-func (l lab) deploy(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
+func (l lab) deployWorkload(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
 	l.Helper()
-	w := &workload{lab: l, namespace: l.namespace()}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: podSpec()}
+	w := &workload{lab: l, namespace: l.createNamespace()}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.podLabels()}, Spec: podSpec()}
 	for _, apply := range change {
 		apply(&template)
 	}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: w.labels()}, Template: template,
+			Replicas: ptr.To(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: w.podLabels()}, Template: template,
 		},
 	}
-	l.must(l.Client.Create(l.Context(), deployment))
-	w.budget(replicas - 1)
-	w.runs(replicas)
+	l.requireNoError(l.Client.Create(l.Context(), deployment))
+	w.setBudget(replicas - 1)
+	w.waitForPods(replicas)
 	return w
 }
 
-// budget creates the PodDisruptionBudget or sets its minimum number of available pods.
-func (w *workload) budget(minAvailable int) {
+// setBudget creates the PodDisruptionBudget or sets its minimum number of available pods.
+func (w *workload) setBudget(minAvailable int) {
 	w.Helper()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}
 	spec := policyv1.PodDisruptionBudgetSpec{
-		MinAvailable: ptr.To(intstr.FromInt32(int32(minAvailable))), Selector: &metav1.LabelSelector{MatchLabels: w.labels()},
+		MinAvailable: ptr.To(intstr.FromInt32(int32(minAvailable))), Selector: &metav1.LabelSelector{MatchLabels: w.podLabels()},
 	}
 	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(budget), budget)
-	w.must(client.IgnoreNotFound(err))
+	w.requireNoError(client.IgnoreNotFound(err))
 	if err == nil {
 		before := budget.DeepCopy()
 		budget.Spec = spec
-		w.must(w.Client.Patch(w.Context(), budget, client.MergeFrom(before)))
+		w.requireNoError(w.Client.Patch(w.Context(), budget, client.MergeFrom(before)))
 		return
 	}
 	budget.Spec = spec
-	w.must(w.Client.Create(w.Context(), budget))
+	w.requireNoError(w.Client.Create(w.Context(), budget))
 }
 
-// runs waits until the given number of pods are Ready and not being deleted, and returns the number of pods per
+// waitForPods waits until the given number of pods are Ready and not being deleted, and returns the number of pods per
 // node.
-func (w *workload) runs(replicas int) (nodes map[string]int) {
+func (w *workload) waitForPods(replicas int) (nodes map[string]int) {
 	w.Helper()
-	w.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	w.awaitCondition("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var pods corev1.PodList
-		err := reader.List(ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels(w.labels()))
+		err := reader.List(ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels(w.podLabels()))
 		nodes = map[string]int{}
 		n := 0
 		for i := range pods.Items {
-			if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && podReady(pod) {
+			if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && isPodReady(pod) {
 				n++
 				nodes[pod.Spec.NodeName]++
 			}
@@ -116,7 +116,7 @@ func (w *workload) runs(replicas int) (nodes map[string]int) {
 	return maps.Clone(nodes)
 }
 
-func podReady(pod *corev1.Pod) bool {
+func isPodReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			return condition.Status == corev1.ConditionTrue

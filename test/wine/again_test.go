@@ -15,19 +15,19 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// wicd runs an agent command with the agent installed on a host, as the operator does.
-func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
+// runAgentCommand runs an agent command with the agent installed on a host, as the operator does.
+func runAgentCommand(t *testing.T, h *wine.Host, words string) verb.Result {
 	t.Helper()
 	root, err := h.Path(nodespec.AgentRoot)
-	must(t, err)
+	requireNoError(t, err)
 	found, err := filepath.Glob(filepath.Join(root, "*", nodespec.AgentProgram))
-	must(t, err)
+	requireNoError(t, err)
 	if len(found) != 1 {
 		t.Fatalf("%d agents lie on %s", len(found), h.Name())
 	}
 	program := nodespec.AgentRoot + `\` + filepath.Base(filepath.Dir(found[0])) + `\` + nodespec.AgentProgram
 	result, err := h.Exec(t.Context(), program+" "+words)
-	must(t, err)
+	requireNoError(t, err)
 	for text := range strings.Lines(result.Stdout) {
 		if line, ok := verb.Decode([]byte(text)); ok && line.Result != nil {
 			return *line.Result
@@ -37,16 +37,16 @@ func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
 	return verb.Result{}
 }
 
-// asksForTheAPIServer checks the host's report about the connectivity to the API server, with real name resolution
+// checkAPIServerFacts checks the host's report about the connectivity to the API server, with real name resolution
 // and sockets.
-func asksForTheAPIServer(t *testing.T, h *wine.Host) {
+func checkAPIServerFacts(t *testing.T, h *wine.Host) {
 	for url, want := range map[string]string{
 		"https://" + apiName + ":" + apiPort:          "",
 		"https://elsewhere.lab.example.com:6443":      "does not resolve on the host",
 		"https://" + apiName + ":1":                   "cannot connect to " + apiName + ":1",
 		"https://" + gateway.String() + ":" + apiPort: "",
 	} {
-		facts := wicd(t, h, "facts --api-server "+url).Facts.APIServer
+		facts := runAgentCommand(t, h, "facts --api-server "+url).Facts.APIServer
 		if facts == nil || (facts.Error == "") != (want == "") || !strings.Contains(facts.Error, want) {
 			t.Errorf("%s: %+v", url, facts)
 			continue
@@ -57,32 +57,32 @@ func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	}
 }
 
-// plansNothing checks that a configured host does not differ from its spec.
-func plansNothing(t *testing.T, h *wine.Host) {
-	p := wicd(t, h, "plan --spec "+nodespec.SpecPath).Plan
+// checkEmptyPlan checks that a configured host does not differ from its spec.
+func checkEmptyPlan(t *testing.T, h *wine.Host) {
+	p := runAgentCommand(t, h, "plan --spec "+nodespec.SpecPath).Plan
 	if p == nil || len(p.Steps) > 0 || len(p.Needs) > 0 {
 		plan, _ := json.Marshal(p)
 		t.Errorf("it would do %s", plan)
 	}
 }
 
-// restarts ends the operator, and checks that the next one does nothing on a host that is already a node.
-func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
+// checkOperatorRestart ends the operator, and checks that the next one does nothing on a host that is already a node.
+func (l *lab) checkOperatorRestart(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	services := []string{"containerd", "kubelet", "hybrid-overlay-node", "kube-proxy", nodespec.ServiceAgent}
 	running := func() (ids []string) {
 		for _, name := range services {
-			ids = append(ids, name+" "+process(t, h, name))
+			ids = append(ids, name+" "+processID(t, h, name))
 		}
 		return ids
 	}
 	before, uid, boots := running(), l.nodeOf(h).UID, h.Boots()
-	must(t, operator.Stop())
+	requireNoError(t, operator.Stop())
 	seen := len(h.Journal())
 	l.run()
 	// An unused address shows that the new operator has reconciled all instances.
-	must(t, l.SetInstances(l.Context(), map[string]string{l.entry(h): "username=Administrator",
+	requireNoError(t, l.SetInstances(l.Context(), map[string]string{l.listKey(h): "username=Administrator",
 		gateway.String(): "username=Administrator"}))
-	l.awaitAt(gateway.String(), "to be told to be out of reach", func(instance *v1alpha1.WindowsInstance) bool {
+	l.waitForInstanceAt(gateway.String(), "to be told to be out of reach", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance != nil && instance.Status.Summary == "Unreachable"
 	})
 	l.list(h)
@@ -103,23 +103,23 @@ func TestAHostThatCannotBeANodeIsLeftAsItIs(t *testing.T) {
 	h := l.hosts[0]
 	before := snapshotOf(t, h)
 	keys, err := h.Path(`C:\ProgramData\ssh\administrators_authorized_keys`)
-	must(t, err)
+	requireNoError(t, err)
 	own, err := os.ReadFile(keys)
-	must(t, err)
-	must(t, os.WriteFile(keys, nil, 0o600))
+	requireNoError(t, err)
+	requireNoError(t, os.WriteFile(keys, nil, 0o600))
 	l.run()
 	l.list(h)
 	says := func(reason string) {
 		t.Helper()
-		l.await(h, "to say "+reason, func(instance *v1alpha1.WindowsInstance) bool {
+		l.waitForInstance(h, "to say "+reason, func(instance *v1alpha1.WindowsInstance) bool {
 			return instance != nil && instance.Status.Summary == reason
 		})
 	}
 	says("AuthenticationFailed")
-	if diff := files(t, h); diff[`k`] != "" {
+	if diff := fileDigests(t, h); diff[`k`] != "" {
 		t.Error("something was put on a host that refuses the key")
 	}
-	must(t, os.WriteFile(keys, own, 0o600))
+	requireNoError(t, os.WriteFile(keys, own, 0o600))
 	says("HostNameInvalid")
 	l.list()
 	l.awaitGone(h)

@@ -12,38 +12,38 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// repairLimit is the maximum time for a repair by the agent on a busy machine.
-const repairLimit = 90 * time.Second
+// repairTimeout is the maximum time for a repair by the agent on a busy machine.
+const repairTimeout = 90 * time.Second
 
-// drifts causes one drift after the other on a node, and waits for each repair.
-func drifts(t *testing.T, h *wine.Host) {
+// checkDriftRepair causes one drift after the other on a node, and waits for each repair.
+func checkDriftRepair(t *testing.T, h *wine.Host) {
 	t.Helper()
-	want, exporter := commandLine(t, h, "kube-proxy"), process(t, h, "windows_exporter")
-	same := func() bool { return commandLine(t, h, "kube-proxy") == want && process(t, h, "kube-proxy") != "" }
+	want, exporter := commandLine(t, h, "kube-proxy"), processID(t, h, "windows_exporter")
+	same := func() bool { return commandLine(t, h, "kube-proxy") == want && processID(t, h, "kube-proxy") != "" }
 	for _, c := range []struct {
 		name, harm string
 		repaired   func() bool
 	}{
 		{"a service is stopped", administratorPath + " stop kube-proxy", same},
 		{"a service that others depend on is stopped", administratorPath + " stop containerd", func() bool {
-			return process(t, h, "containerd") != "" && process(t, h, "kubelet") != ""
+			return processID(t, h, "containerd") != "" && processID(t, h, "kubelet") != ""
 		}},
 		{"a command line is changed", administratorPath + ` set kube-proxy C:\k\other.exe`, same},
 		{"a service is deleted", administratorPath + " stop windows_exporter & " + administratorPath +
 			" delete windows_exporter", func() bool {
-			now := process(t, h, "windows_exporter")
+			now := processID(t, h, "windows_exporter")
 			return now != "" && now != exporter
 		}},
-		{"a configuration file is gone", `del C:\k\kubelet.conf`, func() bool { return exists(t, h, `C:\k\kubelet.conf`) }},
+		{"a configuration file is gone", `del C:\k\kubelet.conf`, func() bool { return hasFile(t, h, `C:\k\kubelet.conf`) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
 			result, err := h.Exec(t.Context(), c.harm)
-			must(t, err)
+			requireNoError(t, err)
 			if result.ExitCode != 0 {
 				t.Fatalf("%s: %+v", c.harm, result)
 			}
-			eventually(t, "the repair", c.repaired)
+			waitUntil(t, "the repair", c.repaired)
 			t.Logf("put back after %s", time.Since(began).Round(100*time.Millisecond))
 		})
 	}
@@ -55,7 +55,7 @@ func drifts(t *testing.T, h *wine.Host) {
 					t.Log(agentLog(t, h))
 				}
 			}()
-			eventually(t, "the log of the agent says "+reported, func() bool { return strings.Contains(agentLog(t, h), reported) })
+			waitUntil(t, "the log of the agent says "+reported, func() bool { return strings.Contains(agentLog(t, h), reported) })
 		})
 	}
 }
@@ -64,22 +64,22 @@ func drifts(t *testing.T, h *wine.Host) {
 func agentLog(t *testing.T, h *wine.Host) string {
 	t.Helper()
 	folder, err := h.Path(nodespec.LogDirectory(nodespec.ServiceAgent))
-	must(t, err)
+	requireNoError(t, err)
 	entries, err := os.ReadDir(folder)
-	must(t, err)
+	requireNoError(t, err)
 	var text strings.Builder
 	for _, entry := range entries {
 		data, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		must(t, err)
+		requireNoError(t, err)
 		text.Write(data)
 	}
 	return text.String()
 }
 
-// eventually polls until the condition holds, because a host has no watch. Most checks start a process under Wine.
-func eventually(t *testing.T, what string, holds func() bool) {
+// waitUntil polls until the condition holds, because a host has no watch. Most checks start a process under Wine.
+func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(repairLimit)
+	deadline := time.NewTimer(repairTimeout)
 	defer deadline.Stop()
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
@@ -87,52 +87,52 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			t.Fatalf("waited %s in vain: %s", repairLimit, what)
+			t.Fatalf("waited %s in vain: %s", repairTimeout, what)
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
 	}
 }
 
-// process returns the process ID of a running service, or "" if the service does not run or does not exist.
-func process(t *testing.T, h *wine.Host, service string) string {
-	return administer(t, h, "state "+service)
+// processID returns the process ID of a running service, or "" if the service does not run or does not exist.
+func processID(t *testing.T, h *wine.Host, service string) string {
+	return runAdministrator(t, h, "state "+service)
 }
 
 // commandLine returns the command line of a service from the service control manager.
 func commandLine(t *testing.T, h *wine.Host, service string) string {
-	return administer(t, h, "get "+service)
+	return runAdministrator(t, h, "get "+service)
 }
 
-func administer(t *testing.T, h *wine.Host, words string) string {
+func runAdministrator(t *testing.T, h *wine.Host, words string) string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), administratorPath+" "+words)
-	must(t, err)
+	requireNoError(t, err)
 	return strings.TrimSpace(result.Stdout)
 }
 
-func exists(t *testing.T, h *wine.Host, windows string) bool {
+func hasFile(t *testing.T, h *wine.Host, windows string) bool {
 	t.Helper()
 	path, err := h.Path(windows)
-	must(t, err)
+	requireNoError(t, err)
 	_, err = os.Stat(path)
 	return err == nil
 }
 
-// programs returns the number of agents installed on a host.
-func programs(t *testing.T, h *wine.Host) int {
+// countAgents returns the number of agents installed on a host.
+func countAgents(t *testing.T, h *wine.Host) int {
 	t.Helper()
 	root, err := h.Path(nodespec.AgentRoot)
-	must(t, err)
+	requireNoError(t, err)
 	found, err := filepath.Glob(filepath.Join(root, "*", nodespec.AgentProgram))
-	must(t, err)
+	requireNoError(t, err)
 	return len(found)
 }
 
-// upgrade runs an operator of another version, with an agent of that version in the payload.
-func (l *lab) upgrade(version string) {
+// runOperatorVersion runs an operator of another version, with an agent of that version in the payload.
+func (l *lab) runOperatorVersion(version string) {
 	l.Helper()
 	dir := payloadOf(l.T, version, payloadOptions)
 	_, err := l.RunOperator(func(c *operator.Config) { c.Version, c.PayloadDirectory = version, dir })
-	must(l.T, err)
+	requireNoError(l.T, err)
 }

@@ -28,10 +28,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// says waits until the instance of an address reports one of these reasons, and returns the complete report.
-func (l *lab) says(address string, reasons ...string) (said string) {
+// waitForReport waits until the instance of an address reports one of these reasons, and returns the complete report.
+func (l *lab) waitForReport(address string, reasons ...string) (said string) {
 	l.Helper()
-	l.awaitAt(address, "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
+	l.waitForInstanceAt(address, "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
 		if instance == nil || !slices.Contains(reasons, instance.Status.Summary) {
 			return false
 		}
@@ -57,9 +57,9 @@ func (l *lab) awaitEvent(reason, text string) {
 func (l *lab) awaitObject(what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, what, watched, condition))
+	requireNoError(l.T, l.WaitFor(ctx, what, watched, condition))
 }
 
 // followNode watches the Node of a host from now on. The returned function checks that the Node was unschedulable
@@ -67,7 +67,7 @@ func (l *lab) awaitObject(what string, watched client.Object, condition func(con
 func (l *lab) followNode(h *wine.Host) (proven func()) {
 	l.Helper()
 	watching, err := l.Client.Watch(l.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": nodeName(h)})
-	must(l.T, err)
+	requireNoError(l.T, err)
 	l.Cleanup(watching.Stop)
 	states := make(chan []string, 1)
 	go func() {
@@ -77,7 +77,7 @@ func (l *lab) followNode(h *wine.Host) (proven func()) {
 			if !ok {
 				continue
 			}
-			seen = append(seen, provenState(n))
+			seen = append(seen, verificationState(n))
 			if seen[len(seen)-1] != keepsPodsOff {
 				break
 			}
@@ -94,7 +94,7 @@ func (l *lab) followNode(h *wine.Host) (proven func()) {
 
 const keepsPodsOff = "keeps pods off"
 
-func provenState(n *corev1.Node) string {
+func verificationState(n *corev1.Node) string {
 	version := n.Annotations[v1alpha1.AnnotationVersion]
 	tainted := slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == v1alpha1.TaintNotReady
@@ -110,15 +110,15 @@ func provenState(n *corev1.Node) string {
 	return "open to pods before it was proven"
 }
 
-// nothingLeft checks that no object of a host's node is left in the cluster.
-func (l *lab) nothingLeft(h *wine.Host) {
+// checkNothingLeft checks that no object of a host's node is left in the cluster.
+func (l *lab) checkNothingLeft(h *wine.Host) {
 	l.Helper()
 	name := nodeName(h)
 	if err := l.Client.Get(l.Context(), client.ObjectKey{Name: name}, &corev1.Node{}); !apierrors.IsNotFound(err) {
 		l.Errorf("Node %s is still there (%v)", name, err)
 	}
 	var requests certificatesv1.CertificateSigningRequestList
-	must(l.T, l.Client.List(l.Context(), &requests))
+	requireNoError(l.T, l.Client.List(l.Context(), &requests))
 	for _, request := range requests.Items {
 		if strings.Contains(request.Name, name) || len(request.Status.Conditions) == 0 {
 			l.Errorf("CertificateSigningRequest %s of %s is left", request.Name, request.Spec.Username)
@@ -128,8 +128,8 @@ func (l *lab) nothingLeft(h *wine.Host) {
 
 const guidePod = "guide"
 
-// readsALog reads the log of a pod. The API server connects to the kubelet at port 10250 for it.
-func (g *guide) readsALog() {
+// checkPodLog reads the log of a pod. The API server connects to the kubelet at port 10250 for it.
+func (g *guide) checkPodLog() {
 	h := g.nameless
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: guidePod},
@@ -141,19 +141,19 @@ func (g *guide) readsALog() {
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
 		},
 	}
-	must(g.T, g.Client.Create(g.Context(), pod)) // the pod stays until the node is drained
+	requireNoError(g.T, g.Client.Create(g.Context(), pod)) // the pod stays until the node is drained
 	g.awaitObject("the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		now := &corev1.Pod{}
 		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), now)
 		return err == nil && now.Status.Phase == corev1.PodRunning, client.IgnoreNotFound(err)
 	})
 	clientset, err := kubernetes.NewForConfig(g.Config)
-	must(g.T, err)
+	requireNoError(g.T, err)
 	stream, err := clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).Stream(g.Context())
-	must(g.T, err)
+	requireNoError(g.T, err)
 	defer stream.Close()
 	logs, err := io.ReadAll(stream)
-	must(g.T, err)
+	requireNoError(g.T, err)
 	if !strings.Contains(string(logs), "on "+nodeName(h)) {
 		g.Errorf("the log is %q", logs)
 	}
@@ -166,9 +166,9 @@ type request struct {
 	dns, address           string
 }
 
-func (g *guide) approvesNothingForOthers() {
+func (g *guide) checkForeignRequests() {
 	const nodes = "system:nodes"
-	node, own := "system:node:"+nodeName(g.named), address(g.named)
+	node, own := "system:node:"+nodeName(g.named), addressOf(g.named)
 	others := []request{
 		{"of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, "worker-0", "10.89.9.9"},
 		{"in-the-name-of-the-windows-node", "mallory", node, "system:masters", nodeName(g.named), own},
@@ -176,10 +176,10 @@ func (g *guide) approvesNothingForOthers() {
 		{"for-another-address", node, node, nodes, nodeName(g.named), "10.89.9.9"},
 	}
 	for _, other := range others {
-		g.ask(other)
+		g.createRequest(other)
 	}
 	// The approver has already seen the earlier requests when this request is signed.
-	g.ask(request{"for-its-own", node, node, nodes, nodeName(g.named), own})
+	g.createRequest(request{"for-its-own", node, node, nodes, nodeName(g.named), own})
 	g.awaitObject("the node's own request to be signed", &certificatesv1.CertificateSigningRequest{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			signed := &certificatesv1.CertificateSigningRequest{}
@@ -191,29 +191,29 @@ func (g *guide) approvesNothingForOthers() {
 	}
 	for _, other := range others {
 		undecided := &certificatesv1.CertificateSigningRequest{}
-		must(g.T, g.Client.Get(g.Context(), client.ObjectKey{Name: other.name}, undecided))
+		requireNoError(g.T, g.Client.Get(g.Context(), client.ObjectKey{Name: other.name}, undecided))
 		if len(undecided.Status.Conditions) > 0 {
 			g.Errorf("request %s was decided: %+v", other.name, undecided.Status.Conditions)
 		}
-		must(g.T, g.Client.Delete(g.Context(), undecided)) // the removal of a node checks for undecided requests
+		requireNoError(g.T, g.Client.Delete(g.Context(), undecided)) // the removal of a node checks for undecided requests
 	}
 }
 
-// ask creates the request as its user.
-func (g *guide) ask(r request) {
+// createRequest creates the request as its user.
+func (g *guide) createRequest(r request) {
 	g.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(g.T, err)
+	requireNoError(g.T, err)
 	template := &x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: r.commonName, Organization: []string{"system:nodes"}},
 		DNSNames: []string{r.dns}, IPAddresses: []net.IP{net.ParseIP(r.address)},
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	must(g.T, err)
+	requireNoError(g.T, err)
 	config := rest.CopyConfig(g.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: r.user, Groups: []string{r.group, "system:authenticated"}}
 	clientset, err := kubernetes.NewForConfig(config)
-	must(g.T, err)
+	requireNoError(g.T, err)
 	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(g.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: r.name},
@@ -223,5 +223,5 @@ func (g *guide) ask(r request) {
 				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 			},
 		}, metav1.CreateOptions{})
-	must(g.T, err)
+	requireNoError(g.T, err)
 }

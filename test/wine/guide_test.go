@@ -41,9 +41,9 @@ type guide struct {
 const guideNamespace = "windows-guide"
 
 func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
-	needWine(t)
+	requireWine(t)
 	g := &guide{
-		lab: prepare(t, rig.Options{Cluster: shared.Cluster(t)}), entries: map[string]string{}, before: map[string]snapshot{},
+		lab: newBareLab(t, rig.Options{Cluster: shared.Cluster(t)}), entries: map[string]string{}, before: map[string]snapshot{},
 		silent: hostAddress(maxHosts + 1).String(),
 	}
 	var public ssh.PublicKey
@@ -56,9 +56,9 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	for _, h := range g.hosts {
 		g.before[h.Name()] = snapshotOf(t, h)
 	}
-	must(t, g.nameless.Stop(t.Context())) // switched on in its own chapter
+	requireNoError(t, g.nameless.Stop(t.Context())) // switched on in its own chapter
 	_, err := g.InstallOperator(t.Context(), guideNamespace)
-	must(t, err)
+	requireNoError(t, err)
 	g.operator = g.run()
 
 	for _, chapter := range []struct {
@@ -66,25 +66,25 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 		tell func(*guide)
 	}{
 		// R-012, R-013, R-081
-		{"the operator waits for the key in a namespace of its own", (*guide).waitsForTheKey},
+		{"the operator waits for the key in a namespace of its own", (*guide).checkMissingKey},
 		// R-027
-		{"a bad key is named", (*guide).saysThatTheKeyIsBad},
+		{"a bad key is named", (*guide).checkBadKey},
 		// R-013, R-021, R-022, R-027, R-062, R-068, R-078, R-105
-		{"a host becomes a node beside entries that are of no use", (*guide).makesANode},
+		{"a host becomes a node beside entries that are of no use", (*guide).checkBecomesNode},
 		// R-061, R-063, R-068, R-105, D-4, L-22
-		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addsAHost},
+		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addNamelessHost},
 		// R-082
-		{"a host that is listed once more is reported as listed twice", (*guide).listsAHostTwice},
+		{"a host that is listed once more is reported as listed twice", (*guide).listHostTwice},
 		// R-070
-		{"the log of a pod can be read", (*guide).readsALog},
+		{"the log of a pod can be read", (*guide).checkPodLog},
 		// R-130, R-132
-		{"certificates of others are not approved", (*guide).approvesNothingForOthers},
+		{"certificates of others are not approved", (*guide).checkForeignRequests},
 		// R-021, R-032, R-064, R-071, R-167
-		{"a host that refuses the key stays a node until the key is right, and is given back", (*guide).removesAHost},
+		{"a host that refuses the key stays a node until the key is right, and is given back", (*guide).removeNamelessHost},
 		// R-067
-		{"it can be added again", (*guide).addsItAgain},
+		{"it can be added again", (*guide).addHostAgain},
 		// R-066, R-167, R-169
-		{"without the list all hosts are given back, and one that is gone for good is forgotten", (*guide).deletesTheList},
+		{"without the list all hosts are given back, and one that is gone for good is forgotten", (*guide).deleteList},
 	} {
 		told := t.Run(chapter.name, func(t *testing.T) {
 			now, l := *g, *g.lab
@@ -101,41 +101,41 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 func rsaKey(t *testing.T) ([]byte, ssh.PublicKey) {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	requireNoError(t, err)
 	public, err := ssh.NewPublicKey(&private.PublicKey)
-	must(t, err)
+	requireNoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}), public
 }
 
-// listed writes the entries into windows-instances.
-func (g *guide) listed() {
+// writeEntries writes the entries into windows-instances.
+func (g *guide) writeEntries() {
 	g.Helper()
-	must(g.T, g.SetInstances(g.Context(), g.entries))
+	requireNoError(g.T, g.SetInstances(g.Context(), g.entries))
 }
 
-// name returns the DNS name of the named host.
-func (g *guide) name() string { return dnsName(netip.MustParseAddr(address(g.named))) }
+// namedHostDNSName returns the DNS name of the named host.
+func (g *guide) namedHostDNSName() string { return dnsName(netip.MustParseAddr(addressOf(g.named))) }
 
-func (g *guide) waitsForTheKey() {
+func (g *guide) checkMissingKey() {
 	foreign := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "windows-instances"},
-		Data:       map[string]string{address(g.nameless): "username=core"},
+		Data:       map[string]string{addressOf(g.nameless): "username=core"},
 	}
-	must(g.T, g.Client.Create(g.Context(), foreign))
-	g.entries[g.name()] = "username=Administrator"
-	g.listed()
-	g.says(g.name(), v1alpha1.ReasonPrivateKeyMissing)
+	requireNoError(g.T, g.Client.Create(g.Context(), foreign))
+	g.entries[g.namedHostDNSName()] = "username=Administrator"
+	g.writeEntries()
+	g.waitForReport(g.namedHostDNSName(), v1alpha1.ReasonPrivateKeyMissing)
 	var instances v1alpha1.WindowsInstanceList
-	must(g.T, g.Client.List(g.Context(), &instances))
+	requireNoError(g.T, g.Client.List(g.Context(), &instances))
 	if len(instances.Items) != 1 || instances.Items[0].Namespace != guideNamespace {
 		g.Errorf("instances are %+v, want just the one of the list in the operator's namespace", instances.Items)
 	}
-	must(g.T, g.Client.Delete(g.Context(), foreign))
+	requireNoError(g.T, g.Client.Delete(g.Context(), foreign))
 }
 
-func (g *guide) saysThatTheKeyIsBad() {
-	must(g.T, g.SetKey(g.Context(), []byte("no key")))
-	said := g.says(g.name(), v1alpha1.ReasonPrivateKeyInvalid)
+func (g *guide) checkBadKey() {
+	requireNoError(g.T, g.SetKey(g.Context(), []byte("no key")))
+	said := g.waitForReport(g.namedHostDNSName(), v1alpha1.ReasonPrivateKeyInvalid)
 	for _, name := range []string{"cloud-private-key", "private-key.pem"} {
 		if !strings.Contains(said, name) {
 			g.Errorf("the status does not name %s:\n%s", name, said)
@@ -144,15 +144,15 @@ func (g *guide) saysThatTheKeyIsBad() {
 	g.awaitEvent(v1alpha1.ReasonPrivateKeyInvalid, "private-key.pem")
 }
 
-func (g *guide) makesANode() {
+func (g *guide) checkBecomesNode() {
 	proven := g.followNode(g.named)
 	malformed := map[string]string{"10.89.0.251": "user=core", "10.89.0.252": "username=", "10.89.0.300": "username=core"}
 	maps.Copy(g.entries, malformed)
 	g.entries[g.silent] = "username=Administrator"
-	g.listed()
+	g.writeEntries()
 	seen := len(g.named.Journal())
-	must(g.T, g.SetKey(g.Context(), g.key))
-	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
+	requireNoError(g.T, g.SetKey(g.Context(), g.key))
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", rig.IsReady)
 	proven()
 	select {
 	case <-g.operator.Done():
@@ -161,18 +161,18 @@ func (g *guide) makesANode() {
 	}
 	for key := range malformed {
 		g.awaitEvent(v1alpha1.ReasonInvalidEntry, key)
-		g.says(key, v1alpha1.ReasonInvalidEntry)
+		g.waitForReport(key, v1alpha1.ReasonInvalidEntry)
 		delete(g.entries, key)
 	}
-	if said := g.says(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(said, "retries") {
+	if said := g.waitForReport(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(said, "retries") {
 		g.Errorf("the status of an address that nobody has does not say what comes next:\n%s", said)
 	}
-	g.configuredOnce(g.named.Journal()[seen:])
+	g.checkConfiguredOnce(g.named.Journal()[seen:])
 }
 
-// configuredOnce checks that each step until a host was a node ran once. Inspections during the shutdown do not
+// checkConfiguredOnce checks that each step until a host was a node ran once. Inspections during the shutdown do not
 // matter.
-func (g *guide) configuredOnce(journal []wine.Entry) {
+func (g *guide) checkConfiguredOnce(journal []wine.Entry) {
 	g.Helper()
 	times := map[string]int{}
 	for _, e := range journal {
@@ -196,18 +196,18 @@ func (g *guide) configuredOnce(journal []wine.Entry) {
 	}
 }
 
-func (g *guide) addsAHost() {
+func (g *guide) addNamelessHost() {
 	for h, known := range map[*wine.Host]bool{g.named: true, g.nameless: false} {
-		if names, err := net.DefaultResolver.LookupAddr(g.Context(), address(h)); (err == nil) != known {
-			g.Fatalf("%s has the names %q (%v)", address(h), names, err)
+		if names, err := net.DefaultResolver.LookupAddr(g.Context(), addressOf(h)); (err == nil) != known {
+			g.Fatalf("%s has the names %q (%v)", addressOf(h), names, err)
 		}
 	}
 	seen, uid := len(g.named.Journal()), g.nodeOf(g.named).UID
-	g.entries[address(g.nameless)] = "username=core"
-	g.listed()
-	g.says(address(g.nameless), "Unreachable", "ConnectionTimedOut")
+	g.entries[addressOf(g.nameless)] = "username=core"
+	g.writeEntries()
+	g.waitForReport(addressOf(g.nameless), "Unreachable", "ConnectionTimedOut")
 	proven := g.followNode(g.nameless)
-	must(g.T, g.nameless.Start(g.Context()))
+	requireNoError(g.T, g.nameless.Start(g.Context()))
 	g.awaitReady(g.nameless)
 	proven()
 	// The connection of the configuration may end a moment after the node is Ready. A new connection would show as
@@ -225,62 +225,62 @@ func (g *guide) addsAHost() {
 	}
 }
 
-func (g *guide) listsAHostTwice() {
-	second := address(g.named)
+func (g *guide) listHostTwice() {
+	second := addressOf(g.named)
 	g.entries[second] = "username=Administrator"
-	g.listed()
-	g.says(second, v1alpha1.ReasonDuplicateHost)
+	g.writeEntries()
+	g.waitForReport(second, v1alpha1.ReasonDuplicateHost)
 	var nodes corev1.NodeList
-	must(g.T, g.Client.List(g.Context(), &nodes, client.HasLabels{v1alpha1.LabelBYOH}))
+	requireNoError(g.T, g.Client.List(g.Context(), &nodes, client.HasLabels{v1alpha1.LabelBYOH}))
 	if len(nodes.Items) != len(g.hosts) || g.named.Boots() != 2 {
 		g.Errorf("%d nodes of %d hosts; %d boots", len(nodes.Items), len(g.hosts), g.named.Boots())
 	}
 	delete(g.entries, second)
-	g.listed()
-	g.awaitAt(second, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
-	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
+	g.writeEntries()
+	g.waitForInstanceAt(second, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", rig.IsReady)
 }
 
-func (g *guide) removesAHost() {
+func (g *guide) removeNamelessHost() {
 	h := g.nameless
 	other, _ := rsaKey(g.T)
-	must(g.T, g.SetKey(g.Context(), other))
-	g.says(address(h), "AuthenticationFailed")
-	g.awaitEvent("AuthenticationFailed", address(h))
-	delete(g.entries, address(h))
-	g.listed()
-	g.await(h, "to say that it stays a node", func(instance *v1alpha1.WindowsInstance) bool {
+	requireNoError(g.T, g.SetKey(g.Context(), other))
+	g.waitForReport(addressOf(h), "AuthenticationFailed")
+	g.awaitEvent("AuthenticationFailed", addressOf(h))
+	delete(g.entries, addressOf(h))
+	g.writeEntries()
+	g.waitForInstance(h, "to say that it stays a node", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance != nil && instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved &&
 			instance.Status.Summary == "AuthenticationFailed" && strings.Contains(instance.Status.NextAction, "The Node is kept")
 	})
 	if n := g.nodeOf(h); n.DeletionTimestamp != nil {
 		g.Errorf("the node is being deleted since %s", n.DeletionTimestamp)
 	}
-	must(g.T, g.SetKey(g.Context(), g.key))
+	requireNoError(g.T, g.SetKey(g.Context(), g.key))
 	g.awaitGone(h)
-	g.givenBack(h)
+	g.checkRestored(h)
 	if err := g.Client.Get(g.Context(), client.ObjectKey{Namespace: "default", Name: guidePod},
 		&corev1.Pod{}); !apierrors.IsNotFound(err) {
 		g.Errorf("the pod on its node is still there (%v)", err)
 	}
-	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", rig.IsReady)
 }
 
-func (g *guide) addsItAgain() {
-	g.entries[address(g.nameless)] = "username=core"
-	g.listed()
+func (g *guide) addHostAgain() {
+	g.entries[addressOf(g.nameless)] = "username=core"
+	g.writeEntries()
 	g.awaitReady(g.nameless)
 }
 
-func (g *guide) deletesTheList() {
+func (g *guide) deleteList() {
 	dead := g.nameless
-	must(g.T, dead.Stop(g.Context()))
-	must(g.T, g.DeleteInstances(g.Context()))
-	g.awaitAt(g.name(), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
-	g.givenBack(g.named)
+	requireNoError(g.T, dead.Stop(g.Context()))
+	requireNoError(g.T, g.DeleteInstances(g.Context()))
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	g.checkRestored(g.named)
 
 	var instance v1alpha1.WindowsInstance
-	g.await(dead, "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
+	g.waitForInstance(dead, "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
 		if i != nil {
 			instance = *i
 		}
@@ -288,23 +288,23 @@ func (g *guide) deletesTheList() {
 	})
 	g.nodeOf(dead) // kept until an administrator decides
 	patch := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationForgetHost + `":"true"}}}`
-	must(g.T, g.Client.Patch(g.Context(), &instance, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	requireNoError(g.T, g.Client.Patch(g.Context(), &instance, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	g.awaitGone(dead)
 	g.awaitEvent("HostNotCleanedUp", "Containers feature")
-	g.nothingLeft(dead)
-	g.awaitAt(g.silent, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	g.checkNothingLeft(dead)
+	g.waitForInstanceAt(g.silent, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 	var left v1alpha1.WindowsInstanceList
-	must(g.T, g.Client.List(g.Context(), &left))
+	requireNoError(g.T, g.Client.List(g.Context(), &left))
 	if len(left.Items) > 0 {
 		g.Errorf("instances are left: %+v", left.Items)
 	}
 }
 
-// givenBack checks that a host is restored to its original state, and that the cluster holds nothing of the host.
-func (g *guide) givenBack(h *wine.Host) {
+// checkRestored checks that a host is restored to its original state, and that the cluster holds nothing of the host.
+func (g *guide) checkRestored(h *wine.Host) {
 	g.Helper()
 	if diff := cmp.Diff(g.before[h.Name()], snapshotOf(g.T, h)); diff != "" {
 		g.Errorf("%s is not as it was (-before +after):\n%s", h.Name(), diff)
 	}
-	g.nothingLeft(h)
+	g.checkNothingLeft(h)
 }

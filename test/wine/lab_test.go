@@ -35,8 +35,8 @@ import (
 const (
 	apiName = "api-int.lab.example.com"
 	apiPort = "6443"
-	// limit is the maximum time for a host to become a node, to be repaired or to be restored, on a busy machine.
-	limit = 5 * time.Minute
+	// waitTimeout is the maximum time for a host to become a node, to be repaired or to be restored, on a busy machine.
+	waitTimeout = 5 * time.Minute
 )
 
 // gateway is this machine's address in the network of all hosts.
@@ -55,8 +55,8 @@ func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test reports this
 	}
-	if !namespace.Inside() {
-		if err := fetch(); err != nil {
+	if !namespace.IsInside() {
+		if err := prefetchModules(); err != nil {
 			fmt.Println(err)
 			return 1
 		}
@@ -65,7 +65,7 @@ func testMain(m *testing.M) int {
 	for number := range maxHosts {
 		names[dnsName(hostAddress(number))] = hostAddress(number)
 	}
-	config := namespace.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, Grace: time.Minute}
+	config := namespace.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, GracePeriod: time.Minute}
 	return namespace.RunTests(config, func() int {
 		if err := rigtest.LogOperators(); err != nil {
 			fmt.Println(err)
@@ -85,8 +85,8 @@ func testMain(m *testing.M) int {
 	})
 }
 
-// fetch prepares the common parts of all hosts, and downloads the modules of the programs that run on hosts.
-func fetch() error {
+// prefetchModules prepares the common parts of all hosts, and downloads the modules of the programs that run on hosts.
+func prefetchModules() error {
 	if _, err := wine.Prepare(context.Background(), ""); err != nil {
 		return err
 	}
@@ -117,23 +117,23 @@ var administrator = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "administrator.exe")
-	return path, build(path, "./administrator")
+	return path, crossCompile(path, "./administrator")
 })
 
 const administratorPath = `C:\ProgramData\wmco-lab\administrator.exe`
 
-// agent builds the agent with the version.
-func agent(version string) (string, error) {
+// buildAgent builds the agent with the version.
+func buildAgent(version string) (string, error) {
 	dir, err := scratch()
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "wicd-"+version+".exe")
-	return path, build(path, payload.AgentPackage, "-X main.version="+version)
+	return path, crossCompile(path, payload.AgentPackage, "-X main.version="+version)
 }
 
-// build cross-compiles a program as the Makefile does.
-func build(path, pkg string, ldflags ...string) error {
+// crossCompile cross-compiles a program as the Makefile does.
+func crossCompile(path, pkg string, ldflags ...string) error {
 	flags := "-s -w"
 	for _, flag := range ldflags {
 		flags += " " + flag
@@ -150,15 +150,15 @@ func build(path, pkg string, ldflags ...string) error {
 func payloadOf(t *testing.T, version string, options payload.Options) string {
 	t.Helper()
 	k, err := kit()
-	must(t, err)
-	wicd, err := agent(version)
-	must(t, err)
+	requireNoError(t, err)
+	wicd, err := buildAgent(version)
+	requireNoError(t, err)
 	dir := t.TempDir()
-	must(t, k.Payload(dir, wicd, version, options))
+	requireNoError(t, k.Payload(dir, wicd, version, options))
 	return dir
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -177,12 +177,12 @@ type lab struct {
 	byName bool
 }
 
-// entry returns the key of a host in windows-instances.
-func (l *lab) entry(h *wine.Host) string {
+// listKey returns the key of a host in windows-instances.
+func (l *lab) listKey(h *wine.Host) string {
 	if l.byName {
-		return dnsName(netip.MustParseAddr(address(h)))
+		return dnsName(netip.MustParseAddr(addressOf(h)))
 	}
-	return address(h)
+	return addressOf(h)
 }
 
 // addresses counts the hosts of all tests, so that no test uses the address of a previous test's host.
@@ -212,39 +212,39 @@ func newLab(t *testing.T, names ...string) *lab {
 // newLabOf creates hosts with these options, and with defaults for unset options.
 func newLabOf(t *testing.T, hosts ...wine.Options) *lab {
 	t.Helper()
-	needWine(t)
-	l := install(t, rig.Options{Cluster: shared.Cluster(t)})
+	requireWine(t)
+	l := newInstalledLab(t, rig.Options{Cluster: shared.Cluster(t)})
 	for _, options := range hosts {
 		l.addHost(options)
 	}
 	return l
 }
 
-// needWine skips the test if Wine hosts are unavailable.
-func needWine(t *testing.T) {
+// requireWine skips the test if Wine hosts are unavailable.
+func requireWine(t *testing.T) {
 	t.Helper()
 	if err := wine.Available(); err != nil {
 		t.Skipf("SKIPPED: end to end under Wine: %v", err)
 	}
 }
 
-// install creates a lab without hosts, with the operator in the usual namespace and its key.
-func install(t *testing.T, options rig.Options) *lab {
+// newInstalledLab creates a lab without hosts, with the operator in the usual namespace and its key.
+func newInstalledLab(t *testing.T, options rig.Options) *lab {
 	t.Helper()
-	l := prepare(t, options)
+	l := newBareLab(t, options)
 	_, err := l.InstallOperator(t.Context(), "")
-	must(t, err)
-	must(t, l.CreateKey(t.Context()))
+	requireNoError(t, err)
+	requireNoError(t, l.CreateKey(t.Context()))
 	return l
 }
 
-// prepare creates a lab without hosts and operator, with the default network, payload and log.
-func prepare(t *testing.T, options rig.Options) *lab {
+// newBareLab creates a lab without hosts and operator, with the default network, payload and log.
+func newBareLab(t *testing.T, options rig.Options) *lab {
 	t.Helper()
 	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions),
 		ctrl.Log
 	r, err := rig.New(t.Context(), options)
-	must(t, err)
+	requireNoError(t, err)
 	l := &lab{Rig: r, T: t}
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
@@ -256,7 +256,7 @@ func prepare(t *testing.T, options rig.Options) *lab {
 			l.logWarnings()
 		}
 	})
-	forward(t, netip.MustParseAddrPort(gateway.String()+":"+apiPort).String(), r.Config.Host)
+	forwardAPIServer(t, netip.MustParseAddrPort(gateway.String()+":"+apiPort).String(), r.Config.Host)
 	return l
 }
 
@@ -279,9 +279,9 @@ func (l *lab) logWarnings() {
 func (l *lab) addHost(options wine.Options) {
 	l.Helper()
 	k, err := kit()
-	must(l.T, err)
+	requireNoError(l.T, err)
 	tool, err := administrator()
-	must(l.T, err)
+	requireNoError(l.T, err)
 	if !options.Address.IsValid() {
 		options.Address = hostAddress(int(addresses.Add(1) - 1))
 	}
@@ -293,10 +293,10 @@ func (l *lab) addHost(options wine.Options) {
 	}
 	options.Files = files
 	h, err := k.AddHost(l.Context(), l.Rig, options)
-	must(l.T, err)
+	requireNoError(l.T, err)
 	l.Cleanup(func() {
 		if l.Failed() {
-			l.Logf("host %s: %s", h.Name(), report(h))
+			l.Logf("host %s: %s", h.Name(), formatHostReport(h))
 		}
 		if err := h.Close(); err != nil {
 			l.Error(err)
@@ -309,7 +309,7 @@ func (l *lab) addHost(options wine.Options) {
 func (l *lab) run() *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
-	must(l.T, err)
+	requireNoError(l.T, err)
 	return o
 }
 
@@ -318,23 +318,23 @@ func (l *lab) list(hosts ...*wine.Host) {
 	l.Helper()
 	entries := map[string]string{}
 	for _, h := range hosts {
-		entries[l.entry(h)] = "username=Administrator"
+		entries[l.listKey(h)] = "username=Administrator"
 	}
-	must(l.T, l.SetInstances(l.Context(), entries))
+	requireNoError(l.T, l.SetInstances(l.Context(), entries))
 }
 
-// await waits until the instance of a host, which may be nil, meets the condition.
-func (l *lab) await(h *wine.Host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
+// waitForInstance waits until the instance of a host, which may be nil, meets the condition.
+func (l *lab) waitForInstance(h *wine.Host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
-	l.awaitAt(l.entry(h), what, condition)
+	l.waitForInstanceAt(l.listKey(h), what, condition)
 }
 
-// awaitAt is like await, for an instance listed by this address or name.
-func (l *lab) awaitAt(address, what string, condition func(*v1alpha1.WindowsInstance) bool) {
+// waitForInstanceAt is like await, for an instance listed by this address or name.
+func (l *lab) waitForInstanceAt(address, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{},
+	requireNoError(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			var list v1alpha1.WindowsInstanceList
 			if err := reader.List(ctx, &list); err != nil {
@@ -351,17 +351,17 @@ func (l *lab) awaitAt(address, what string, condition func(*v1alpha1.WindowsInst
 
 func (l *lab) awaitReady(h *wine.Host) {
 	l.Helper()
-	l.await(h, "to be Ready", rig.IsReady)
+	l.waitForInstance(h, "to be Ready", rig.IsReady)
 }
 
 func (l *lab) awaitGone(h *wine.Host) {
 	l.Helper()
-	l.await(h, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	l.waitForInstance(h, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 }
 
 func (l *lab) nodeOf(h *wine.Host) *corev1.Node {
 	l.Helper()
 	n := &corev1.Node{}
-	must(l.T, l.Client.Get(l.Context(), client.ObjectKey{Name: nodeName(h)}, n))
+	requireNoError(l.T, l.Client.Get(l.Context(), client.ObjectKey{Name: nodeName(h)}, n))
 	return n
 }

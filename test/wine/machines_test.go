@@ -38,18 +38,18 @@ const administratorsKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 // R-033, R-037,
 // R-042
 func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
-	needWine(t)
+	requireWine(t)
 	t.Run("on AWS", func(t *testing.T) {
 		l := newMachineLab(t, "AWS")
 		machine, node, h := l.scaleUp(rig.MachineSetOptions{})
-		if want := rig.MachineDNSName("AWS", address(h)); node.Name != want {
+		if want := rig.MachineDNSName("AWS", addressOf(h)); node.Name != want {
 			t.Errorf("the node is called %s, want %s", node.Name, want)
 		}
 		t.Run("the host admits the user that the user data names, and nobody else", func(t *testing.T) {
 			if got, want := keysOf(t, h), ssh.MarshalAuthorizedKey(l.PublicKey()); !bytes.Equal(got, want) {
 				t.Errorf("the keys of administrators are %q, want %q", got, want)
 			}
-			rules := strings.Join(registry(t, h, firewallKey), "\n")
+			rules := strings.Join(registryLines(t, h, firewallKey), "\n")
 			for _, port := range []string{"|LPort=22|", "|LPort=10250|"} {
 				if !strings.Contains(rules, port) {
 					t.Errorf("the firewall has no rule with %s:\n%s", port, rules)
@@ -76,9 +76,9 @@ type machineLab struct {
 
 func newMachineLab(t *testing.T, platform string) *machineLab {
 	t.Helper()
-	l := &machineLab{lab: install(t, rig.Options{ControlPlane: cluster.Options{Platform: platform, APIIntURL: apiURL}})}
+	l := &machineLab{lab: newInstalledLab(t, rig.Options{ControlPlane: cluster.Options{Platform: platform, APIIntURL: apiURL}})}
 	k, err := kit()
-	must(t, err)
+	requireNoError(t, err)
 	log := slog.New(logr.ToSlogHandler(ctrl.Log.WithName("cloud")))
 	l.cloud = k.NewCloud(t.Context(), l.Rig, winerig.CloudOptions{
 		Addresses: []netip.Addr{hostAddress(int(addresses.Add(1) - 1))}, Logger: log,
@@ -107,21 +107,21 @@ func newMachineLab(t *testing.T, platform string) *machineLab {
 // scaleUp creates a MachineSet without Machines according to the guide, and scales it to 1.
 func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, node *corev1.Node, h *wine.Host) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	must(l.T, l.CreateMachineSet(ctx, machineSet, 0, options))
-	must(l.T, l.WaitUserData(ctx))
-	must(l.T, l.Scale(ctx, machineSet, 1))
+	requireNoError(l.T, l.CreateMachineSet(ctx, machineSet, 0, options))
+	requireNoError(l.T, l.WaitUserData(ctx))
+	requireNoError(l.T, l.Scale(ctx, machineSet, 1))
 	names, err := l.WaitMachinesReady(ctx, machineSet, 1)
 	if err != nil {
-		l.Fatalf("%v%s", err, l.explain())
+		l.Fatalf("%v%s", err, l.explainHosts())
 	}
 	machine, h = names[0], l.cloud.Host(names[0])
 
 	got, err := l.Machine(ctx, machine)
-	must(l.T, err)
+	requireNoError(l.T, err)
 	node = &corev1.Node{}
-	must(l.T, l.Client.Get(ctx, client.ObjectKey{Name: got.Status.NodeRef.Name}, node))
+	requireNoError(l.T, l.Client.Get(ctx, client.ObjectKey{Name: got.Status.NodeRef.Name}, node))
 	for label, want := range map[string]string{"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "",
 		corev1.LabelOSStable: "windows"} {
 		if got, ok := node.Labels[label]; !ok || got != want {
@@ -135,7 +135,7 @@ func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, nod
 		l.Errorf("%d boots, want the first and one restart for all that needs one", boots)
 	}
 	refused, err := h.Refused()
-	must(l.T, err)
+	requireNoError(l.T, err)
 	if len(refused) > 0 {
 		l.Errorf("programs of Windows were needed: %q", refused)
 	}
@@ -145,12 +145,12 @@ func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, nod
 // scaleToZero scales the MachineSet, and checks that nothing is left.
 func (l *machineLab) scaleToZero(machine, node string, h *wine.Host) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
 	drive, err := h.Path(`C:\`)
-	must(l.T, err)
-	must(l.T, l.Scale(ctx, machineSet, 0))
-	must(l.T, l.WaitMachineGone(ctx, machine, node))
+	requireNoError(l.T, err)
+	requireNoError(l.T, l.Scale(ctx, machineSet, 0))
+	requireNoError(l.T, l.WaitMachineGone(ctx, machine, node))
 	if l.cloud.Host(machine) != nil {
 		l.Error("the Machine is gone, and its virtual machine is not")
 	}
@@ -163,14 +163,14 @@ func (l *machineLab) scaleToZero(machine, node string, h *wine.Host) {
 func (l *machineLab) scaleLinuxToZero() {
 	l.Helper()
 	var sets machinev1.MachineSetList
-	must(l.T, l.Client.List(l.Context(), &sets, client.InNamespace(v1alpha1.MachineNamespace)))
+	requireNoError(l.T, l.Client.List(l.Context(), &sets, client.InNamespace(v1alpha1.MachineNamespace)))
 	for _, set := range sets.Items {
-		must(l.T, l.Scale(l.Context(), set.Name, 0))
+		requireNoError(l.T, l.Scale(l.Context(), set.Name, 0))
 	}
 }
 
-// explain returns a report about the hosts for a failed test.
-func (l *machineLab) explain() string {
+// explainHosts returns a report about the hosts for a failed test.
+func (l *machineLab) explainHosts() string {
 	machines, err := l.Machines(context.WithoutCancel(l.Context()), machineSet)
 	if err != nil {
 		return err.Error()
@@ -178,7 +178,7 @@ func (l *machineLab) explain() string {
 	text := ""
 	for _, machine := range machines {
 		if h := l.cloud.Host(machine.Name); h != nil {
-			text += "\nhost " + h.Name() + " of Machine " + machine.Name + ": " + report(h)
+			text += "\nhost " + h.Name() + " of Machine " + machine.Name + ": " + formatHostReport(h)
 		}
 	}
 	return text
@@ -187,8 +187,8 @@ func (l *machineLab) explain() string {
 func keysOf(t *testing.T, h *wine.Host) []byte {
 	t.Helper()
 	path, err := h.Path(administratorsKeys)
-	must(t, err)
+	requireNoError(t, err)
 	keys, err := os.ReadFile(path)
-	must(t, err)
+	requireNoError(t, err)
 	return keys
 }

@@ -21,7 +21,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	before := snapshotOf(t, h)
 	var pod operatorpod.Pod
 	first, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
-	must(t, err)
+	requireNoError(t, err)
 	l.list(h)
 	l.awaitReady(h)
 
@@ -47,16 +47,16 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	})
 	t.Run("no PowerShell and no other program of Windows was needed", func(t *testing.T) {
 		refused, err := h.Refused()
-		must(t, err)
+		requireNoError(t, err)
 		if len(refused) > 0 {
 			t.Errorf("%q", refused)
 		}
 	})
-	t.Run("it reports whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
-	t.Run("kubectl windows shows what it is and what would be changed", func(t *testing.T) { l.showsHost(t, pod, h) })
-	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
-	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
-	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
+	t.Run("it reports whether it reaches the API server", func(t *testing.T) { checkAPIServerFacts(t, h) })
+	t.Run("kubectl windows shows what it is and what would be changed", func(t *testing.T) { l.checkPluginCommands(t, pod, h) })
+	t.Run("configuring it again changes nothing", func(t *testing.T) { checkEmptyPlan(t, h) })
+	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.checkOperatorRestart(t, first, h) })
+	t.Run("drift is put back within seconds", func(t *testing.T) { checkDriftRepair(t, h) })
 
 	l.list()
 	l.awaitGone(h)
@@ -77,7 +77,7 @@ func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l.list(h)
 	for _, step := range []string{"SendPayload", "InstallRelease", "StartService"} {
 		operator := l.run()
-		l.await(h, "to be at "+step, func(instance *v1alpha1.WindowsInstance) bool {
+		l.waitForInstance(h, "to be at "+step, func(instance *v1alpha1.WindowsInstance) bool {
 			return instance != nil && (instance.Status.Step != nil && strings.HasPrefix(instance.Status.Step.Name, step) ||
 				instance.Status.Version != "")
 		})
@@ -95,10 +95,10 @@ func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 	l.list(h)
 	l.awaitReady(h)
 	before := commandLine(t, h, nodespec.ServiceAgent)
-	must(t, first.Stop())
+	requireNoError(t, first.Stop())
 
-	l.upgrade("2.0.0-lab")
-	l.await(h, "to be of the new version", func(instance *v1alpha1.WindowsInstance) bool {
+	l.runOperatorVersion("2.0.0-lab")
+	l.waitForInstance(h, "to be of the new version", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance != nil && instance.Status.Version == "2.0.0-lab"
 	})
 	l.awaitReady(h)
@@ -106,11 +106,11 @@ func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 	if before == after {
 		t.Errorf("the service still runs %s", after)
 	}
-	deadline := time.Now().Add(limit)
-	for programs(t, h) != 1 && time.Now().Before(deadline) {
+	deadline := time.Now().Add(waitTimeout)
+	for countAgents(t, h) != 1 && time.Now().Before(deadline) {
 		time.Sleep(time.Second) // the next apply or check of the service deletes the previous agent's directory
 	}
-	if n := programs(t, h); n != 1 {
+	if n := countAgents(t, h); n != 1 {
 		t.Errorf("%d agents lie on the host, want the new one", n)
 	}
 }
@@ -121,8 +121,8 @@ func TestAHostThatLosesPowerWhileTheAgentIsAtWorkBecomesANode(t *testing.T) {
 	h := l.hosts[0]
 	l.run()
 	l.list(h)
-	eventually(t, "the host has a folder of releases", func() bool { return exists(t, h, nodespec.ReleasesRoot) })
-	must(t, h.Stop(t.Context()))
-	must(t, h.Start(t.Context()))
+	waitUntil(t, "the host has a folder of releases", func() bool { return hasFile(t, h, nodespec.ReleasesRoot) })
+	requireNoError(t, h.Stop(t.Context()))
+	requireNoError(t, h.Start(t.Context()))
 	l.awaitReady(h)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// showsHost runs the commands of kubectl windows that query the agent on a host, over the operator's SSH
+// checkPluginCommands runs the commands of kubectl windows that query the agent on a host, over the operator's SSH
 // connection.
-func (l *lab) showsHost(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
+func (l *lab) checkPluginCommands(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
 	t.Helper()
 	name := ""
-	l.await(h, "to have a name", func(instance *v1alpha1.WindowsInstance) bool {
+	l.waitForInstance(h, "to have a name", func(instance *v1alpha1.WindowsInstance) bool {
 		if instance != nil {
 			name = instance.Name
 		}
@@ -26,7 +26,7 @@ func (l *lab) showsHost(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
 	})
 	says := func(words []string, arguments ...string) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
 		out, status, err := pod.Windows(ctx, l.Cluster().Kubeconfig, arguments...)
 		if err != nil || status != 0 {
@@ -39,7 +39,7 @@ func (l *lab) showsHost(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
 		}
 		return out
 	}
-	plan := says([]string{name + " (" + address(h), "no change"}, "plan", name)
+	plan := says([]string{name + " (" + addressOf(h), "no change"}, "plan", name)
 	says([]string{"passed"}, "diagnose", name)
 	says([]string{nodespec.ServiceKubelet + "\n", nodespec.ServiceAgent + "\n"}, "logs", name)
 	if log := says(nil, "logs", name, nodespec.ServiceAgent, "--tail=1"); strings.Count(log, "\n") != 1 {

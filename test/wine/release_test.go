@@ -29,12 +29,12 @@ type release struct {
 func releaseIn(t *testing.T, version, dir string) release {
 	t.Helper()
 	p, err := nodepayload.Load(dir)
-	must(t, err)
+	requireNoError(t, err)
 	return release{rig.Release{Version: version, PayloadDirectory: dir}, p}
 }
 
-// makeRelease creates a release with another agent and another kubelet, and with patches for earlier releases.
-func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, earlier ...release) release {
+// newRelease creates a release with another agent and another kubelet, and with patches for earlier releases.
+func newRelease(t *testing.T, version, kubelet string, defect payload.Defect, earlier ...release) release {
 	t.Helper()
 	options := payloadOptions
 	options.Versions = map[string]string{nodespec.ServiceKubelet: kubelet}
@@ -45,32 +45,32 @@ func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, e
 	return releaseIn(t, version, payloadOf(t, version, options))
 }
 
-// kubelet returns the release's kubelet version.
-func (r release) kubelet() string {
+// kubeletVersion returns the release's kubelet version.
+func (r release) kubeletVersion() string {
 	c, _ := r.payload.Manifest().Component(nodespec.ServiceKubelet)
 	return c.Version
 }
 
-// raise ends an operator and starts an operator of another release, as OLM does.
-func (l *lab) raise(o *rig.Operator, to release) *rig.Operator {
+// replaceOperator ends an operator and starts an operator of another release, as OLM does.
+func (l *lab) replaceOperator(o *rig.Operator, to release) *rig.Operator {
 	l.Helper()
-	must(l.T, o.Stop())
+	requireNoError(l.T, o.Stop())
 	next, err := l.RunOperator(rig.WithRelease(to.Release))
-	must(l.T, err)
+	requireNoError(l.T, err)
 	return next
 }
 
-// isOf checks that a host has only the programs of a release, except for the agent, under the documented names, and
+// checkRelease checks that a host has only the programs of a release, except for the agent, under the documented names, and
 // runs them.
-func (l *lab) isOf(h *wine.Host, want release) {
+func (l *lab) checkRelease(h *wine.Host, want release) {
 	l.Helper()
 	agent, err := want.payload.Agent()
-	must(l.T, err)
+	requireNoError(l.T, err)
 	spec := specOf(l.T, h)
 	kubelet := slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool {
 		return r.Component == nodespec.ServiceKubelet
 	})
-	if spec.Version != want.Version || kubelet < 0 || spec.Releases[kubelet].Version != want.kubelet() {
+	if spec.Version != want.Version || kubelet < 0 || spec.Releases[kubelet].Version != want.kubeletVersion() {
 		l.Fatalf("%s is held to a spec of version %s with %+v", h.Name(), spec.Version, spec.Releases)
 	}
 	var folders []string
@@ -79,22 +79,22 @@ func (l *lab) isOf(h *wine.Host, want release) {
 	}
 	slices.Sort(folders)
 	// The agent deletes the rollback target after the node was verified.
-	eventually(l.T, fmt.Sprintf("%s has the releases %q and no way back", h.Name(), folders), func() bool {
-		return slices.Equal(list(l.T, h, nodespec.ReleasesRoot), folders) && !exists(l.T, h, nodespec.FallbackPath)
+	waitUntil(l.T, fmt.Sprintf("%s has the releases %q and no way back", h.Name(), folders), func() bool {
+		return slices.Equal(list(l.T, h, nodespec.ReleasesRoot), folders) && !hasFile(l.T, h, nodespec.RollbackTargetPath)
 	})
-	l.linked(h, spec)
-	l.runs(h, spec, nodespec.AgentPath(agent.SHA256))
+	l.checkLinks(h, spec)
+	l.checkServices(h, spec, nodespec.AgentPath(agent.SHA256))
 }
 
-// linked checks that the documented names lead to the programs.
-func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
+// checkLinks checks that the documented names lead to the programs.
+func (l *lab) checkLinks(h *wine.Host, spec nodespec.NodeSpec) {
 	l.Helper()
 	for _, link := range spec.Links {
 		path, err := h.Path(link.Path)
-		must(l.T, err)
+		requireNoError(l.T, err)
 		target, err := os.Readlink(path)
 		if err != nil || !strings.HasSuffix(target, strings.ReplaceAll(strings.TrimPrefix(link.Target, `C:`), `\`, "/")) ||
-			!exists(l.T, h, link.Target) {
+			!hasFile(l.T, h, link.Target) {
 			l.Errorf("%s on %s leads to %s (%v), want %s", link.Path, h.Name(), target, err, link.Target)
 		}
 	}
@@ -102,15 +102,15 @@ func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
 		return r.Component == nodespec.ServiceKubelet
 	})]
 	result, err := h.Exec(l.Context(), nodespec.Root+`\kubelet.exe --version`)
-	must(l.T, err)
+	requireNoError(l.T, err)
 	if !strings.Contains(result.Stdout, kubelet.Version) {
 		l.Errorf("the documented kubelet of %s says %q (%s), want %s", h.Name(), result.Stdout,
 			result.Stderr, kubelet.Version)
 	}
 }
 
-// runs checks that the services run programs of the spec's releases, and the release's agent.
-func (l *lab) runs(h *wine.Host, spec nodespec.NodeSpec, agent string) {
+// checkServices checks that the services run programs of the spec's releases, and the release's agent.
+func (l *lab) checkServices(h *wine.Host, spec nodespec.NodeSpec, agent string) {
 	l.Helper()
 	programs := []string{agent}
 	for _, r := range spec.Releases {
@@ -141,7 +141,7 @@ func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[s
 	for _, s := range spec.Services {
 		words += " " + s.Name
 	}
-	must(t, json.Unmarshal([]byte(administer(t, h, words)), &found))
+	requireNoError(t, json.Unmarshal([]byte(runAdministrator(t, h, words)), &found))
 	return found
 }
 
@@ -149,10 +149,10 @@ func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[s
 func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 	t.Helper()
 	path, err := h.Path(nodespec.SpecPath)
-	must(t, err)
+	requireNoError(t, err)
 	data, err := os.ReadFile(path)
-	must(t, err)
-	must(t, json.Unmarshal(data, &spec))
+	requireNoError(t, err)
+	requireNoError(t, json.Unmarshal(data, &spec))
 	return spec
 }
 
@@ -160,18 +160,18 @@ func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	t.Helper()
 	path, err := h.Path(folder)
-	must(t, err)
+	requireNoError(t, err)
 	entries, err := os.ReadDir(path)
-	must(t, err)
+	requireNoError(t, err)
 	for _, entry := range entries {
 		paths = append(paths, folder+`\`+entry.Name())
 	}
 	return paths
 }
 
-// verbs returns the agent commands that ran on a host since a position in the journal, each with the path of the
+// agentCommands returns the agent commands that ran on a host since a position in the journal, each with the path of the
 // agent.
-func verbs(h *wine.Host, since int) (lines []string) {
+func agentCommands(h *wine.Host, since int) (lines []string) {
 	for _, e := range h.Journal()[since:] {
 		if e.Kind == wine.KindExec && strings.Contains(e.Detail, nodespec.AgentProgram+" ") {
 			lines = append(lines, e.Detail)
@@ -180,7 +180,7 @@ func verbs(h *wine.Host, since int) (lines []string) {
 	return lines
 }
 
-// of returns a function that reports whether an instance is Ready and of a version.
-func of(version string) func(*v1alpha1.WindowsInstance) bool {
+// isReadyWithVersion returns a function that reports whether an instance is Ready and of a version.
+func isReadyWithVersion(version string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version }
 }

@@ -23,11 +23,11 @@ const (
 	firewallKey    = servicesKey + `\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
 	// certificatesKey contains the machine's certificates.
 	certificatesKey = `HKLM\Software\Microsoft\SystemCertificates`
-	// featuresKey is where the simulated DISM stores the states of Windows' features. hnsFolder is where the
+	// featuresKey is where the simulated DISM stores the states of Windows' features. hnsDirectory is where the
 	// simulated Host Compute Network stores networks and endpoints, one file each.
 	featuresKey        = `HKLM\Software\wmco-lab\features`
 	pendingFeaturesKey = `HKLM\SOFTWARE\wmco-lab\pending`
-	hnsFolder          = `C:\ProgramData\wmco-lab\hns`
+	hnsDirectory       = `C:\ProgramData\wmco-lab\hns`
 )
 
 // snapshot is the state of a host: files and directories with a digest of their content, services, machine
@@ -49,19 +49,19 @@ var volatile = []string{`windows`, `users`, `programdata/ssh`, `programdata/micr
 func snapshotOf(t *testing.T, h *wine.Host) snapshot {
 	t.Helper()
 	return snapshot{
-		Files: files(t, h), Services: registry(t, h, servicesKey), Environment: registry(t, h, environmentKey),
-		Firewall: registry(t, h, firewallKey), Certificates: registry(t, h, certificatesKey), Features: features(t, h),
-		Networks: networks(t, h), Processes: processes(t, h),
+		Files: fileDigests(t, h), Services: registryLines(t, h, servicesKey), Environment: registryLines(t, h, environmentKey),
+		Firewall: registryLines(t, h, firewallKey), Certificates: registryLines(t, h, certificatesKey), Features: featureStates(t, h),
+		Networks: networkObjects(t, h), Processes: processNames(t, h),
 	}
 }
 
-// features returns the states of Windows' features. A state that the simulated DISM stores as pending is in effect
+// featureStates returns the states of Windows' features. A state that the simulated DISM stores as pending is in effect
 // after the boot that has deleted the mark.
-func features(t *testing.T, h *wine.Host) []string {
+func featureStates(t *testing.T, h *wine.Host) []string {
 	t.Helper()
-	lines := registry(t, h, featuresKey)
+	lines := registryLines(t, h, featuresKey)
 	marks, err := h.Exec(t.Context(), `reg query "`+pendingFeaturesKey+`" /s`)
-	must(t, err)
+	requireNoError(t, err)
 	if marks.ExitCode == 0 {
 		t.Errorf("features of %s wait for a restart: %s", h.Name(), marks.Stdout)
 		return lines
@@ -74,13 +74,13 @@ func features(t *testing.T, h *wine.Host) []string {
 	return lines
 }
 
-// networks returns the host's HNS networks and endpoints.
-func networks(t *testing.T, h *wine.Host) []string {
+// networkObjects returns the host's HNS networks and endpoints.
+func networkObjects(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	var found []string
 	for _, kind := range []string{"networks", "endpoints"} {
-		folder, err := h.Path(hnsFolder + `\` + kind)
-		must(t, err)
+		folder, err := h.Path(hnsDirectory + `\` + kind)
+		requireNoError(t, err)
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -95,11 +95,11 @@ func networks(t *testing.T, h *wine.Host) []string {
 // transient lists programs that run only during a connection, or at times chosen by Windows.
 var transient = []string{"administrator.exe", "cmd.exe", "conhost.exe", "reg.exe"}
 
-// processes returns the file names of the running programs, without duplicates.
-func processes(t *testing.T, h *wine.Host) []string {
+// processNames returns the file names of the running programs, without duplicates.
+func processNames(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), administratorPath+" processes")
-	must(t, err)
+	requireNoError(t, err)
 	var names []string
 	if err := json.Unmarshal([]byte(result.Stdout), &names); err != nil {
 		t.Fatalf("list the processes of %s: %v: %+v", h.Name(), err, result)
@@ -111,12 +111,12 @@ func processes(t *testing.T, h *wine.Host) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return slices.Contains(transient, name) })
 }
 
-func files(t *testing.T, h *wine.Host) map[string]string {
+func fileDigests(t *testing.T, h *wine.Host) map[string]string {
 	t.Helper()
 	root, err := h.Path(`C:\`)
-	must(t, err)
+	requireNoError(t, err)
 	found := map[string]string{}
-	must(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	requireNoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -142,11 +142,11 @@ func files(t *testing.T, h *wine.Host) map[string]string {
 	return found
 }
 
-// registry returns the lines of a key and its subkeys.
-func registry(t *testing.T, h *wine.Host, key string) []string {
+// registryLines returns the lines of a key and its subkeys.
+func registryLines(t *testing.T, h *wine.Host, key string) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), `reg query "`+key+`" /s`)
-	must(t, err)
+	requireNoError(t, err)
 	if result.ExitCode != 0 {
 		t.Fatalf("reg query %s on %s: %+v", key, h.Name(), result)
 	}
@@ -154,8 +154,8 @@ func registry(t *testing.T, h *wine.Host, key string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
-// report returns a report about a host for a failed test.
-func report(h *wine.Host) string {
+// formatHostReport returns a report about a host for a failed test.
+func formatHostReport(h *wine.Host) string {
 	refused, _ := h.Refused()
 	text := "refused: " + strings.Join(refused, "; ")
 	journal := h.Journal()

@@ -37,7 +37,7 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		options.Files[s.program] = "" // an idle program
 	}
 	old := t.TempDir() + "/old"
-	must(t, os.WriteFile(old, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
+	requireNoError(t, os.WriteFile(old, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	for _, path := range []string{`C:\k\kubeconfig`, `C:\k\bootstrap-kubeconfig`, `C:\k\kubelet.conf`, `C:\k\cni\config\cni.conf`, `C:\k\wmcb.exe`} {
 		options.Files[path] = old
 	}
@@ -50,21 +50,21 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		}
 		for _, line := range []string{host.CommandLine(words...), administratorPath + " start " + s.name} {
 			result, err := h.Exec(t.Context(), line)
-			must(t, err)
+			requireNoError(t, err)
 			if result.ExitCode != 0 {
 				t.Fatalf("%s: %+v", line, result)
 			}
 		}
-		eventually(t, s.name+" runs", func() bool { return process(t, h, s.name) != "" })
+		waitUntil(t, s.name+" runs", func() bool { return processID(t, h, s.name) != "" })
 	}
-	docker := process(t, h, "docker")
+	docker := processID(t, h, "docker")
 
 	l.run()
 	l.list(h)
 	l.awaitReady(h)
 	t.Run("its services have the names that they had, and run the node's programs", func(t *testing.T) {
 		for _, s := range bootstrapped[1:] {
-			if line := commandLine(t, h, s.name); line == "" || process(t, h, s.name) == "" || !strings.HasPrefix(line, nodespec.ReleasesRoot) {
+			if line := commandLine(t, h, s.name); line == "" || processID(t, h, s.name) == "" || !strings.HasPrefix(line, nodespec.ReleasesRoot) {
 				t.Errorf("%s runs %s", s.name, line)
 			}
 		}
@@ -81,7 +81,7 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		}
 	})
 	t.Run("Docker was left alone, and the host was not restarted", func(t *testing.T) {
-		if now := process(t, h, "docker"); now != docker || h.Boots() != 1 {
+		if now := processID(t, h, "docker"); now != docker || h.Boots() != 1 {
 			t.Errorf("Docker was process %s and is %s; %d boots", docker, now, h.Boots())
 		}
 	})
@@ -89,11 +89,11 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		l.list()
 		l.awaitGone(h)
 		for _, s := range bootstrapped[1:] {
-			if line := commandLine(t, h, s.name); line != "" || exists(t, h, s.program) {
+			if line := commandLine(t, h, s.name); line != "" || hasFile(t, h, s.program) {
 				t.Errorf("%s is left: %s", s.name, line)
 			}
 		}
-		if now := process(t, h, "docker"); now != docker {
+		if now := processID(t, h, "docker"); now != docker {
 			t.Errorf("Docker was process %s and is %s", docker, now)
 		}
 	})

@@ -18,12 +18,12 @@ import (
 // workloadLabels are the labels of the workload's pods.
 var workloadLabels = map[string]string{"app": "web"}
 
-// deploy creates a Deployment on the lab's hosts with a budget that allows one unavailable pod. It waits until all
+// deployWorkload creates a Deployment on the lab's hosts with a budget that allows one unavailable pod. It waits until all
 // pods run, and returns the namespace.
-func (l *lab) deploy(replicas int) (namespace string) {
+func (l *lab) deployWorkload(replicas int) (namespace string) {
 	l.Helper()
 	namespace = clustertest.Namespace(l.T, l.Cluster())
-	must(l.T, l.WaitFor(l.Context(), "the namespace's service account", &corev1.ServiceAccount{},
+	requireNoError(l.T, l.WaitFor(l.Context(), "the namespace's service account", &corev1.ServiceAccount{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
 			return err == nil, client.IgnoreNotFound(err)
@@ -45,11 +45,11 @@ func (l *lab) deploy(replicas int) (namespace string) {
 		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 	}
 	name := metav1.ObjectMeta{Namespace: namespace, Name: "web"}
-	must(l.T, l.Client.Create(l.Context(), &appsv1.Deployment{ObjectMeta: name, Spec: appsv1.DeploymentSpec{
+	requireNoError(l.T, l.Client.Create(l.Context(), &appsv1.Deployment{ObjectMeta: name, Spec: appsv1.DeploymentSpec{
 		Replicas: ptr.To(int32(replicas)), Selector: selector,
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: workloadLabels}, Spec: pod},
 	}}))
-	must(l.T, l.Client.Create(l.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: name,
+	requireNoError(l.T, l.Client.Create(l.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: name,
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
 		}}))
@@ -66,9 +66,9 @@ func (l *lab) deploy(replicas int) (namespace string) {
 // podsRun waits until the given number of the workload's pods are Ready and not being deleted.
 func (l *lab) podsRun(namespace string, want int) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, "the workload to run", &corev1.Pod{},
+	requireNoError(l.T, l.WaitFor(ctx, "the workload to run", &corev1.Pod{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			var pods corev1.PodList
 			err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(workloadLabels))
@@ -84,19 +84,19 @@ func (l *lab) podsRun(namespace string, want int) {
 		}))
 }
 
-// watch starts to record the availability of the lab's nodes and of the workload's pods.
-func (l *lab) watch(namespace string) *rig.Availability {
+// watchAvailability starts to record the availability of the lab's nodes and of the workload's pods.
+func (l *lab) watchAvailability(namespace string) *rig.Availability {
 	l.Helper()
 	var nodes corev1.NodeList
-	must(l.T, l.Client.List(l.Context(), &nodes))
+	requireNoError(l.T, l.Client.List(l.Context(), &nodes))
 	options := rig.AvailabilityOptions{PodNamespace: namespace, PodLabels: workloadLabels}
 	for i := range nodes.Items {
-		if l.host(nodes.Items[i].Name) == nil {
+		if l.hostOfNode(nodes.Items[i].Name) == nil {
 			options.Except = append(options.Except, nodes.Items[i].Name)
 		}
 	}
 	a, err := l.WatchAvailability(l.Context(), options)
-	must(l.T, err)
+	requireNoError(l.T, err)
 	l.Cleanup(a.Stop)
 	return a
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// machine returns the subject for this machine.
-func machine() subject {
+// newSubject returns the subject for this machine.
+func newSubject() subject {
 	version := `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
-	revision, _ := number(version, "UBR")
-	return subject{name: fmt.Sprintf("%s, 10.0.%d.%d", text(version, "ProductName"), build(), revision), probes: probes}
+	revision, _ := readNumber(version, "UBR")
+	return subject{name: fmt.Sprintf("%s, 10.0.%d.%d", readText(version, "ProductName"), currentBuild(), revision), probes: probes}
 }
 
-// by adapts a typed probe to untyped evidence.
-func by[T any](find func(*T) error) func(any) error {
+// typedProbe adapts a typed probe to untyped evidence.
+func typedProbe[T any](find func(*T) error) func(any) error {
 	return func(found any) error {
 		evidence, ok := found.(*T)
 		if !ok {
@@ -39,12 +39,12 @@ func by[T any](find func(*T) error) func(any) error {
 }
 
 var probes = map[string]func(any) error{
-	"N1": by(log), "N2": by(attachment), "N3": by(restart), "N4": by(networking), "N5": by(networking), "N6": by(firewall),
-	"N7": by(networking), "N8": by(links), "N9": by(hostKeys), "N10": by(features), "N11": by(networking), "N12": by(upload),
-	"N13": by(listing), "A1": by(login), "A2": by(hnsService), "A3": by(networking), "A4": by(access),
+	"N1": typedProbe(probeLog), "N2": typedProbe(probeAttachment), "N3": typedProbe(probeRestart), "N4": typedProbe(probeNetworking), "N5": typedProbe(probeNetworking), "N6": typedProbe(probeFirewall),
+	"N7": typedProbe(probeNetworking), "N8": typedProbe(probeLinks), "N9": typedProbe(probeHostKeys), "N10": typedProbe(probeFeatures), "N11": typedProbe(probeNetworking), "N12": typedProbe(probeUpload),
+	"N13": typedProbe(probeListing), "A1": typedProbe(probeLogin), "A2": typedProbe(probeHNSService), "A3": typedProbe(probeNetworking), "A4": typedProbe(probeAccess),
 }
 
-func value[T any](path string, read func(registry.Key) (T, error)) (result T, err error) {
+func readValue[T any](path string, read func(registry.Key) (T, error)) (result T, err error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
 	if err != nil {
 		return result, err
@@ -53,25 +53,25 @@ func value[T any](path string, read func(registry.Key) (T, error)) (result T, er
 	return read(key)
 }
 
-// text returns a value of the registry, or "" if it cannot be read.
-func text(path, name string) string {
-	found, _ := value(path, func(key registry.Key) (string, error) {
+// readText returns a value of the registry, or "" if it cannot be read.
+func readText(path, name string) string {
+	found, _ := readValue(path, func(key registry.Key) (string, error) {
 		content, _, err := key.GetStringValue(name)
 		return content, err
 	})
 	return found
 }
 
-func number(path, name string) (uint64, error) {
-	return value(path, func(key registry.Key) (uint64, error) {
+func readNumber(path, name string) (uint64, error) {
+	return readValue(path, func(key registry.Key) (uint64, error) {
 		content, _, err := key.GetIntegerValue(name)
 		return content, err
 	})
 }
 
-// setting returns a number of the registry, or nil if it does not exist.
-func setting(path, name string) *uint32 {
-	found, err := number(path, name)
+// readSetting returns a number of the registry, or nil if it does not exist.
+func readSetting(path, name string) *uint32 {
+	found, err := readNumber(path, name)
 	if err != nil {
 		return nil
 	}
@@ -79,13 +79,13 @@ func setting(path, name string) *uint32 {
 	return &short
 }
 
-func build() int {
-	found, _ := strconv.Atoi(text(`SOFTWARE\Microsoft\Windows NT\CurrentVersion`, "CurrentBuild"))
+func currentBuild() int {
+	found, _ := strconv.Atoi(readText(`SOFTWARE\Microsoft\Windows NT\CurrentVersion`, "CurrentBuild"))
 	return found
 }
 
-// log opens a log like Go programs and sftp-server.exe open their logs, which prevents deletion meanwhile.
-func log(e *question.Log) error {
+// probeLog opens a log like Go programs and sftp-server.exe open their logs, which prevents deletion meanwhile.
+func probeLog(e *question.Log) error {
 	folder, err := os.MkdirTemp("", "wmco-witness")
 	if err != nil {
 		return err
@@ -105,11 +105,11 @@ func log(e *question.Log) error {
 		return err
 	}
 	defer reader.Close()
-	e.Rename = words(os.Rename(path, path+".1"))
+	e.Rename = innermostCause(os.Rename(path, path+".1"))
 	if e.Rename == "" {
 		path += ".1"
 	}
-	e.Empty = words(os.Truncate(path, 0))
+	e.Empty = innermostCause(os.Truncate(path, 0))
 	written, err := writer.WriteString("next\r\n")
 	if err != nil {
 		return err
@@ -121,8 +121,8 @@ func log(e *question.Log) error {
 	return err
 }
 
-// words returns the innermost cause of an error, which contains no path.
-func words(err error) string {
+// innermostCause returns the innermost cause of an error, which contains no path.
+func innermostCause(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -140,11 +140,11 @@ var (
 	objectProperties = user32.NewProc("GetUserObjectInformationW")
 )
 
-// restart records the window station of this process, and its rights to restart Windows.
-func restart(e *question.Restart) error {
+// probeRestart records the window station of this process, and its rights to restart Windows.
+func probeRestart(e *question.Restart) error {
 	const objectName, exitWindows = 2, 0x40 // UOI_NAME, WINSTA_EXITWINDOWS (winuser.h)
 	var parents question.Login
-	if err := login(&parents); err != nil {
+	if err := probeLogin(&parents); err != nil {
 		return err
 	}
 	e.SSH, e.Privilege = parents.SSH, hasPrivilege("SeShutdownPrivilege")
@@ -157,7 +157,7 @@ func restart(e *question.Restart) error {
 	e.Station = windows.UTF16ToString(name[:])
 	opened, _, err := openStation.Call(uintptr(unsafe.Pointer(&name[0])), 0, exitWindows)
 	if opened == 0 {
-		e.Exit = words(err)
+		e.Exit = innermostCause(err)
 		return nil
 	}
 	_, _, _ = closeStation.Call(opened)
@@ -179,10 +179,10 @@ func hasPrivilege(name string) bool {
 	return slices.ContainsFunc(list, func(p windows.LUIDAndAttributes) bool { return p.Luid == wanted })
 }
 
-func firewall(e *question.Firewall) error {
+func probeFirewall(e *question.Firewall) error {
 	e.Merge = map[string]*uint32{}
 	for profile := range question.FirewallProfiles {
-		e.Merge[profile] = setting(`SOFTWARE\Policies\Microsoft\WindowsFirewall\`+profile, "AllowLocalPolicyMerge")
+		e.Merge[profile] = readSetting(`SOFTWARE\Policies\Microsoft\WindowsFirewall\`+profile, "AllowLocalPolicyMerge")
 	}
 	runtime.LockOSThread() // COM state belongs to threads
 	defer runtime.UnlockOSThread()
@@ -213,8 +213,8 @@ func firewall(e *question.Firewall) error {
 // dataOfSSH returns the directory of the SSH server.
 func dataOfSSH() string { return filepath.Join(os.Getenv("ProgramData"), "ssh") }
 
-func hostKeys(e *question.HostKeys) error {
-	installed, err := number(`SOFTWARE\Microsoft\Windows NT\CurrentVersion`, "InstallDate")
+func probeHostKeys(e *question.HostKeys) error {
+	installed, err := readNumber(`SOFTWARE\Microsoft\Windows NT\CurrentVersion`, "InstallDate")
 	if err != nil {
 		return err
 	}
@@ -225,15 +225,15 @@ func hostKeys(e *question.HostKeys) error {
 		if err != nil {
 			return err
 		}
-		e.Made = append(e.Made, info.ModTime().UTC().Truncate(time.Second))
+		e.Created = append(e.Created, info.ModTime().UTC().Truncate(time.Second))
 	}
 	return err
 }
 
-func features(e *question.Features) error {
-	e.Build, e.Services = build(), map[string]bool{}
+func probeFeatures(e *question.Features) error {
+	e.Build, e.Services = currentBuild(), map[string]bool{}
 	for _, name := range []string{"hns", "vfpext"} {
-		_, err := number(`SYSTEM\CurrentControlSet\Services\`+name, "Start")
+		_, err := readNumber(`SYSTEM\CurrentControlSet\Services\`+name, "Start")
 		e.Services[name] = err == nil
 	}
 	printed, err := exec.Command("dism.exe", "/online", "/english", "/get-features", "/format:table").CombinedOutput()
@@ -244,7 +244,7 @@ func features(e *question.Features) error {
 	return nil
 }
 
-func access(e *question.Access) error {
+func probeAccess(e *question.Access) error {
 	found, err := windows.GetNamedSecurityInfo(dataOfSSH(), windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ type options struct {
 	change            bool
 }
 
-// patience is the maximum time for an answer, because a part of Windows may never respond.
-const patience = 3 * time.Minute
+// probeTimeout is the maximum time for an answer, because a part of Windows may never respond.
+const probeTimeout = 3 * time.Minute
 
 func main() {
 	var o options
@@ -36,7 +36,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "`questions` to ask, say N1,A3; all, if none is named")
 	flag.BoolVar(&o.change, "change", false, "ask also what changes the machine for a moment")
 	flag.Parse()
-	os.Exit(run(o, os.Stdout, machine()))
+	os.Exit(run(o, os.Stdout, newSubject()))
 }
 
 // subject is the Windows machine that the questions are about.
@@ -48,7 +48,7 @@ type subject struct {
 
 // run returns the exit status: 1 if an answer contradicts an assumption, 2 if the questions cannot be answered.
 func run(o options, stdout io.Writer, s subject) int {
-	contradicted, err := askAll(o, stdout, s)
+	contradicted, err := answerAllQuestions(o, stdout, s)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "witness:", err)
@@ -59,7 +59,7 @@ func run(o options, stdout io.Writer, s subject) int {
 	return 0
 }
 
-func askAll(o options, stdout io.Writer, s subject) (contradicted bool, err error) {
+func answerAllQuestions(o options, stdout io.Writer, s subject) (contradicted bool, err error) {
 	if s.probes == nil {
 		return false, errors.New("it runs on Windows only")
 	}
@@ -73,7 +73,7 @@ func askAll(o options, stdout io.Writer, s subject) (contradicted bool, err erro
 		if len(only) > 0 && !slices.Contains(only, q.ID) {
 			continue
 		}
-		d, err := answer(q, o, s)
+		d, err := answerQuestion(q, o, s)
 		if err != nil {
 			return contradicted, fmt.Errorf("%s: %w", q.ID, err)
 		}
@@ -90,7 +90,7 @@ func askAll(o options, stdout io.Writer, s subject) (contradicted bool, err erro
 	return contradicted, nil
 }
 
-func answer(q question.Question, o options, s subject) (question.Document, error) {
+func answerQuestion(q question.Question, o options, s subject) (question.Document, error) {
 	var before any
 	if o.before != "" {
 		var err error
@@ -103,7 +103,7 @@ func answer(q question.Question, o options, s subject) (question.Document, error
 	}
 	found, done := q.Evidence(), make(chan error, 1)
 	go func() { done <- s.probes[q.ID](found) }()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(probeTimeout)
 	defer late.Stop()
 	select {
 	case err := <-done:
@@ -112,6 +112,6 @@ func answer(q question.Question, o options, s subject) (question.Document, error
 		}
 		return q.Answer(s.name, found, before, err)
 	case <-late.C:
-		return q.Answer(s.name, nil, nil, fmt.Errorf("no answer from Windows for %s", patience))
+		return q.Answer(s.name, nil, nil, fmt.Errorf("no answer from Windows for %s", probeTimeout))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// answering returns a Windows machine with a disabled hns, where all other probes fail.
-func answering(asked *[]string) subject {
+// newTestSubject returns a Windows machine with a disabled hns, where all other probes fail.
+func newTestSubject(asked *[]string) subject {
 	s := subject{name: "Windows Server 2022", probes: map[string]func(any) error{}}
 	for _, q := range question.All() {
 		s.probes[q.ID] = func(found any) error {
@@ -31,7 +31,7 @@ func TestAContradictionFailsTheRunAndNamesTheFile(t *testing.T) {
 	var printed bytes.Buffer
 	var asked []string
 	folder := t.TempDir()
-	if status := run(options{out: folder}, &printed, answering(&asked)); status != 1 {
+	if status := run(options{out: folder}, &printed, newTestSubject(&asked)); status != 1 {
 		t.Errorf("the status is %d", status)
 	}
 	if !strings.Contains(printed.String(), "contradicted") || !strings.Contains(printed.String(), "internal/plan/networking.go (wakeNetworking) relies on") {
@@ -51,7 +51,7 @@ func TestAContradictionFailsTheRunAndNamesTheFile(t *testing.T) {
 func TestWithoutAContradictionTheRunSucceeds(t *testing.T) {
 	var printed bytes.Buffer
 	var asked []string
-	if status := run(options{only: "N1,N9", change: true}, &printed, answering(&asked)); status != 0 || strings.Join(asked, " ") != "N1 N9" {
+	if status := run(options{only: "N1,N9", change: true}, &printed, newTestSubject(&asked)); status != 0 || strings.Join(asked, " ") != "N1 N9" {
 		t.Errorf("status %d, asked %q: %s", status, asked, printed.String())
 	}
 }

@@ -31,10 +31,10 @@ type adapter struct {
 	addresses []netip.Addr
 }
 
-func networking(n *question.Networking) error {
-	n.Build = build()
-	n.Deviceless = setting(`SYSTEM\CurrentControlSet\Services\hns\State`, "DeviceLessNicDisabled")
-	list, err := adapters()
+func probeNetworking(n *question.Networking) error {
+	n.Build = currentBuild()
+	n.Deviceless = readSetting(`SYSTEM\CurrentControlSet\Services\hns\State`, "DeviceLessNicDisabled")
+	list, err := listAdapters()
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func networking(n *question.Networking) error {
 			own = append(own, a.addresses...)
 		}
 	}
-	if runs, err := hnsRuns(); err != nil || !runs {
+	if runs, err := isHNSRunning(); err != nil || !runs {
 		return err // there are no networks
 	}
 	older, err := hcsshim.HNSListNetworkRequest("GET", "", "")
@@ -74,15 +74,15 @@ func networking(n *question.Networking) error {
 	return nil
 }
 
-// hnsRuns reports whether HNS runs and can be queried. A query would otherwise start the service.
-func hnsRuns() (bool, error) {
+// isHNSRunning reports whether HNS runs and can be queried. A query would otherwise start the service.
+func isHNSRunning() (bool, error) {
 	var hns question.Service
-	err := hnsService(&hns)
+	err := probeHNSService(&hns)
 	return hns.There && hns.State == windows.SERVICE_RUNNING, err
 }
 
-// adapters returns the adapters with IPv4, and marks the adapter with the default route.
-func adapters() ([]adapter, error) {
+// listAdapters returns the adapters with IPv4, and marks the adapter with the default route.
+func listAdapters() ([]adapter, error) {
 	best, err := defaultInterface()
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func adapters() ([]adapter, error) {
 			Type: at.IfType, VIP: name == question.VIPAdapter, Virtual: strings.HasPrefix(name, "vEthernet") || at.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK,
 			Connected: at.OperStatus == windows.IfOperStatusUp, Default: best != nil && best.InterfaceIndex == at.IfIndex,
 			DHCP: at.Flags&flagDHCP != 0, Registers: at.Flags&flagDDNS != 0, MTU: at.Mtu,
-			Registration: setting(`SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\`+id, "RegistrationEnabled")}}
+			Registration: readSetting(`SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\`+id, "RegistrationEnabled")}}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
 			if address, ok := netip.AddrFromSlice(unicast.Address.IP()); ok {
 				found.addresses = append(found.addresses, address.Unmap())
@@ -132,8 +132,8 @@ func defaultInterface() (best *windows.MibIpForwardRow2, err error) {
 	return best, err
 }
 
-// attachment creates a separate network with addresses that are unlikely to be in use, and an endpoint in it.
-func attachment(e *question.Attachment) (err error) {
+// probeAttachment creates a separate network with addresses that are unlikely to be in use, and an endpoint in it.
+func probeAttachment(e *question.Attachment) (err error) {
 	if endpoint, err := hcsshim.GetHNSEndpointByName("VIPEndpoint"); err == nil {
 		state := int(endpoint.State)
 		e.Node = &state
@@ -154,21 +154,21 @@ func attachment(e *question.Attachment) (err error) {
 	pace := time.NewTicker(500 * time.Millisecond)
 	defer pace.Stop()
 	for range 40 {
-		failure := wordsOf(endpoint.HostAttach(1))
+		failure := formatHNSError(endpoint.HostAttach(1))
 		e.Tries = append(e.Tries, failure)
 		if failure == "" {
 			break
 		}
 		<-pace.C
 	}
-	e.Again = wordsOf(endpoint.HostAttach(1))
+	e.Again = formatHNSError(endpoint.HostAttach(1))
 	now, err := ownEndpoint(endpoint.Id)
 	if err != nil {
 		return err
 	}
 	e.State = int(now.State)
 	hardware, _ := net.ParseMAC(now.MacAddress)
-	list, err := adapters()
+	list, err := listAdapters()
 	e.Adapter = slices.ContainsFunc(list, func(a adapter) bool { return len(hardware) > 0 && bytes.Equal(a.hardware, hardware) })
 	return err
 }
@@ -184,8 +184,8 @@ func ownEndpoint(id string) (*hcsshim.HNSEndpoint, error) {
 	return nil, errors.Join(err, errors.New("HNS does not list the endpoint"))
 }
 
-// wordsOf returns the text of an error of HNS, with its code.
-func wordsOf(err error) string {
+// formatHNSError returns the text of an error of HNS, with its code.
+func formatHNSError(err error) string {
 	var code windows.Errno
 	switch {
 	case err == nil:
@@ -196,8 +196,8 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-func listing(e *question.Listing) error {
-	if runs, err := hnsRuns(); err != nil || !runs {
+func probeListing(e *question.Listing) error {
+	if runs, err := isHNSRunning(); err != nil || !runs {
 		return errors.Join(err, errors.New("hns does not run"))
 	}
 	started := time.Now()

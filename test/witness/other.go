@@ -2,4 +2,4 @@
 
 package main
 
-func machine() subject { return subject{} }
+func newSubject() subject { return subject{} }

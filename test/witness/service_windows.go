@@ -23,7 +23,7 @@ type running struct {
 	pid  uint32
 }
 
-func services() (list []running, err error) {
+func runningServices() (list []running, err error) {
 	manager, err := mgr.Connect()
 	if err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func services() (list []running, err error) {
 	return list, err
 }
 
-// hnsService queries the Host Networking Service.
-func hnsService(e *question.Service) error {
-	start, err := number(keyRoot+"hns", "Start")
+// probeHNSService queries the Host Networking Service.
+func probeHNSService(e *question.Service) error {
+	start, err := readNumber(keyRoot+"hns", "Start")
 	if errors.Is(err, registry.ErrNotExist) {
 		return nil
 	}
@@ -80,8 +80,8 @@ type process struct {
 	began  windows.Filetime
 }
 
-// snapshot returns the processes by ID.
-func snapshot() (map[uint32]process, error) {
+// processesByID returns the processes by ID.
+func processesByID() (map[uint32]process, error) {
 	handle, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		return nil, err
@@ -104,14 +104,14 @@ func snapshot() (map[uint32]process, error) {
 	return list, err
 }
 
-// login follows the parents of this process up to a service. Windows reuses the IDs of ended processes for later
+// probeLogin follows the parents of this process up to a service. Windows reuses the IDs of ended processes for later
 // processes.
-func login(e *question.Login) error {
-	all, err := snapshot()
+func probeLogin(e *question.Login) error {
+	all, err := processesByID()
 	if err != nil {
 		return err
 	}
-	known, err := services()
+	known, err := runningServices()
 	if err != nil {
 		return err
 	}

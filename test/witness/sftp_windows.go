@@ -45,10 +45,10 @@ func withSFTP(do func(client *sftp.Client, folder string) error) error {
 	return do(client, folder)
 }
 
-// remote returns the path of a file in SFTP notation.
-func remote(path ...string) string { return "/" + filepath.ToSlash(filepath.Join(path...)) }
+// remotePath returns the path of a file in SFTP notation.
+func remotePath(path ...string) string { return "/" + filepath.ToSlash(filepath.Join(path...)) }
 
-func links(e *question.Links) error {
+func probeLinks(e *question.Links) error {
 	return withSFTP(func(client *sftp.Client, folder string) error {
 		target, junction, symlink := filepath.Join(folder, "target"), filepath.Join(folder, "junction"), filepath.Join(folder, "symlink")
 		if err := os.Mkdir(target, 0o755); err != nil {
@@ -64,7 +64,7 @@ func links(e *question.Links) error {
 		if err := os.Symlink(kept, symlink); err != nil {
 			return err
 		}
-		entries, err := client.ReadDir(remote(folder))
+		entries, err := client.ReadDir(remotePath(folder))
 		for _, entry := range entries {
 			if entry.Name() == "junction" {
 				e.Listed = entry.Mode().String()
@@ -74,21 +74,21 @@ func links(e *question.Links) error {
 			return err
 		}
 		for path, into := range map[string]*string{junction: &e.Junction, symlink: &e.Symlink} {
-			info, err := client.Lstat(remote(path))
+			info, err := client.Lstat(remotePath(path))
 			if err != nil {
 				return err
 			}
 			*into = info.Mode().String()
 		}
-		e.Remove = words(client.RemoveDirectory(remote(junction)))
+		e.Remove = innermostCause(client.RemoveDirectory(remotePath(junction)))
 		_, err = os.Stat(kept)
 		e.Target = err == nil
 		return nil
 	})
 }
 
-// upload writes programs that no scanner has seen yet, and immediately renames each of them.
-func upload(e *question.Upload) error {
+// probeUpload writes programs that no scanner has seen yet, and immediately renames each of them.
+func probeUpload(e *question.Upload) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func upload(e *question.Upload) error {
 	}
 	return withSFTP(func(client *sftp.Client, folder string) error {
 		for ; e.Files < 10; e.Files++ {
-			part, name := remote(folder, fmt.Sprint(e.Files, ".part")), remote(folder, fmt.Sprint(e.Files, ".exe"))
+			part, name := remotePath(folder, fmt.Sprint(e.Files, ".part")), remotePath(folder, fmt.Sprint(e.Files, ".exe"))
 			file, err := client.Create(part)
 			if err != nil {
 				return err
@@ -108,11 +108,11 @@ func upload(e *question.Upload) error {
 			if err := errors.Join(err, file.Close()); err != nil {
 				return err
 			}
-			if waited, refused := rename(client, part, name); refused != "" {
+			if waited, refused := renameWithRetry(client, part, name); refused != "" {
 				e.Refused = append(e.Refused, refused)
 				e.Milliseconds = max(e.Milliseconds, waited.Milliseconds())
-				if waited >= renameLimit {
-					e.Left++
+				if waited >= renameTimeout {
+					e.NotRenamed++
 				}
 			}
 		}
@@ -120,17 +120,17 @@ func upload(e *question.Upload) error {
 	})
 }
 
-const renameLimit = 10 * time.Second
+const renameTimeout = 10 * time.Second
 
-// rename retries until the rename succeeds, and returns the first error.
-func rename(client *sftp.Client, from, to string) (waited time.Duration, refused string) {
+// renameWithRetry retries until the rename succeeds, and returns the first error.
+func renameWithRetry(client *sftp.Client, from, to string) (waited time.Duration, refused string) {
 	started := time.Now()
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
 	for {
 		err := client.Rename(from, to)
 		waited = time.Since(started)
-		if err == nil || waited >= renameLimit {
+		if err == nil || waited >= renameTimeout {
 			return waited, refused
 		}
 		if refused == "" {

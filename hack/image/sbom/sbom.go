@@ -43,10 +43,10 @@ const noAssertion = "NOASSERTION"
 func Document(image Image) ([]byte, error) {
 	d := newDocument(image)
 	for _, p := range image.Programs {
-		d.program(p)
+		d.addProgram(p)
 	}
 	for _, m := range image.Modules {
-		d.relate(d.image, common.TypeRelationshipContains, d.module(m))
+		d.addRelationship(d.image, common.TypeRelationshipContains, d.addModule(m))
 	}
 	var data bytes.Buffer
 	if err := json.Write(d.document, &data, json.Indent("  ")); err != nil {
@@ -80,36 +80,36 @@ func newDocument(image Image) *document {
 		packages: map[common.ElementID]bool{},
 	}
 	p := d.newPackage("Image", image.Name, image.Version, "CONTAINER")
-	p.PackageChecksums, p.PackageSupplier, p.PackageLicenseDeclared = checksum(image.SHA256), d.vendor, d.license
+	p.PackageChecksums, p.PackageSupplier, p.PackageLicenseDeclared = newChecksums(image.SHA256), d.vendor, d.license
 	if image.Base != "" {
 		p.PackageComment = "It is built on another image, whose contents are not described here."
 	}
-	d.image = d.add(p)
-	d.relate("DOCUMENT", common.TypeRelationshipDescribe, d.image)
+	d.image = d.addPackage(p)
+	d.addRelationship("DOCUMENT", common.TypeRelationshipDescribe, d.image)
 	return d
 }
 
-// program adds a program with its modules.
-func (d *document) program(from Program) {
+// addProgram adds a program with its modules.
+func (d *document) addProgram(from Program) {
 	p := d.newPackage("Program", from.Name, from.Version, "APPLICATION")
-	p.PackageChecksums, p.PackageFileName = checksum(from.SHA256), from.File
+	p.PackageChecksums, p.PackageFileName = newChecksums(from.SHA256), from.File
 	p.PackageSourceInfo = from.Source
 	if from.Build != nil {
 		p.PackageSourceInfo = fmt.Sprintf("built by %s from the Go package %s", from.Build.GoVersion, from.Build.Path)
 	}
-	id := d.add(p)
-	d.relate(d.image, common.TypeRelationshipContains, id)
+	id := d.addPackage(p)
+	d.addRelationship(d.image, common.TypeRelationshipContains, id)
 	if from.Build == nil {
 		return
 	}
-	d.relate(id, common.TypeRelationshipDependsOn, d.standardLibrary(from.Build.GoVersion))
-	for _, m := range modules(from.Build) {
-		d.relate(id, common.TypeRelationshipDependsOn, d.module(m))
+	d.addRelationship(id, common.TypeRelationshipDependsOn, d.standardLibrary(from.Build.GoVersion))
+	for _, m := range programModules(from.Build) {
+		d.addRelationship(id, common.TypeRelationshipDependsOn, d.addModule(m))
 	}
 }
 
-// modules returns all modules of a program except the main module of this repository.
-func modules(build *debug.BuildInfo) []*debug.Module {
+// programModules returns all modules of a program except the main module of this repository.
+func programModules(build *debug.BuildInfo) []*debug.Module {
 	all := build.Deps
 	if build.Main.Sum != "" {
 		all = append([]*debug.Module{&build.Main}, all...)
@@ -117,27 +117,27 @@ func modules(build *debug.BuildInfo) []*debug.Module {
 	return all
 }
 
-func (d *document) module(m *debug.Module) common.ElementID {
+func (d *document) addModule(m *debug.Module) common.ElementID {
 	if m.Replace != nil {
 		m = m.Replace
 	}
 	p := d.newPackage("Module", m.Path, m.Version, "LIBRARY")
-	p.PackageExternalReferences = locator("pkg:golang/" + m.Path + "@" + m.Version)
+	p.PackageExternalReferences = newLocators("pkg:golang/" + m.Path + "@" + m.Version)
 	if m.Sum != "" {
 		p.PackageSourceInfo = "the sum in go.sum is " + m.Sum
 	}
 	if escaped, err := module.EscapePath(m.Path); err == nil {
 		p.PackageDownloadLocation = fmt.Sprintf("https://proxy.golang.org/%s/@v/%s.zip", escaped, m.Version)
 	}
-	return d.add(p)
+	return d.addPackage(p)
 }
 
 func (d *document) standardLibrary(version string) common.ElementID {
 	version, _, _ = strings.Cut(version, " ") // experiments follow the version
 	p := d.newPackage("Module", "stdlib", version, "LIBRARY")
-	p.PackageExternalReferences = locator("pkg:golang/stdlib@" + strings.TrimPrefix(version, "go"))
+	p.PackageExternalReferences = newLocators("pkg:golang/stdlib@" + strings.TrimPrefix(version, "go"))
 	p.PackageDownloadLocation, p.PackageLicenseDeclared = "https://go.dev/dl/"+version+".src.tar.gz", "BSD-3-Clause"
-	return d.add(p)
+	return d.addPackage(p)
 }
 
 // newPackage returns a package without further information. The identifier consists of the name and a digest,
@@ -158,8 +158,8 @@ func (d *document) newPackage(kind, name, version, purpose string) *v2_3.Package
 	}
 }
 
-// add adds a package once.
-func (d *document) add(p *v2_3.Package) common.ElementID {
+// addPackage adds a package once.
+func (d *document) addPackage(p *v2_3.Package) common.ElementID {
 	id := p.PackageSPDXIdentifier
 	if !d.packages[id] {
 		d.packages[id] = true
@@ -168,17 +168,17 @@ func (d *document) add(p *v2_3.Package) common.ElementID {
 	return id
 }
 
-func (d *document) relate(from common.ElementID, how string, to common.ElementID) {
+func (d *document) addRelationship(from common.ElementID, how string, to common.ElementID) {
 	d.document.Relationships = append(d.document.Relationships, &v2_3.Relationship{
 		RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to)), Relationship: how,
 	})
 }
 
-func checksum(sha256 string) []common.Checksum {
+func newChecksums(sha256 string) []common.Checksum {
 	return []common.Checksum{{Algorithm: common.SHA256, Value: sha256}}
 }
 
-func locator(purl string) []*v2_3.PackageExternalReference {
+func newLocators(purl string) []*v2_3.PackageExternalReference {
 	return []*v2_3.PackageExternalReference{{Category: common.CategoryPackageManager,
 		RefType: common.TypePackageManagerPURL, Locator: purl}}
 }

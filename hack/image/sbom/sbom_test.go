@@ -13,8 +13,8 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// sample returns an image with two Go programs that share a module, and a program of unknown content.
-func sample() Image {
+// newSampleImage returns an image with two Go programs that share a module, and a program of unknown content.
+func newSampleImage() Image {
 	shared := &debug.Module{Path: "example.org/Shared/module", Version: "v1.2.3", Sum: "h1:shared="}
 	return Image{
 		Name: "operator", Version: "12.0.0", SHA256: strings.Repeat("1", 64), Vendor: "Somebody", License: "Apache-2.0",
@@ -34,7 +34,7 @@ func sample() Image {
 	}
 }
 
-func parsed(t *testing.T, image Image) *v2_3.Document {
+func parseDocument(t *testing.T, image Image) *v2_3.Document {
 	t.Helper()
 	data, err := Document(image)
 	if err != nil {
@@ -50,7 +50,7 @@ func parsed(t *testing.T, image Image) *v2_3.Document {
 	return read
 }
 
-func find(t *testing.T, d *v2_3.Document, name string) *v2_3.Package {
+func findPackage(t *testing.T, d *v2_3.Document, name string) *v2_3.Package {
 	t.Helper()
 	i := slices.IndexFunc(d.Packages, func(p *v2_3.Package) bool { return p.PackageName == name })
 	if i < 0 {
@@ -59,8 +59,8 @@ func find(t *testing.T, d *v2_3.Document, name string) *v2_3.Package {
 	return d.Packages[i]
 }
 
-// related reports whether the document relates two packages.
-func related(d *v2_3.Document, from *v2_3.Package, how string, to *v2_3.Package) bool {
+// hasRelationship reports whether the document relates two packages.
+func hasRelationship(d *v2_3.Document, from *v2_3.Package, how string, to *v2_3.Package) bool {
 	return slices.ContainsFunc(d.Relationships, func(r *v2_3.Relationship) bool {
 		return r.RefA.ElementRefID == from.PackageSPDXIdentifier && r.Relationship == how &&
 			r.RefB.ElementRefID == to.PackageSPDXIdentifier
@@ -68,12 +68,12 @@ func related(d *v2_3.Document, from *v2_3.Package, how string, to *v2_3.Package)
 }
 
 func TestDocument(t *testing.T) {
-	d := parsed(t, sample())
-	image, shared := find(t, d, "operator"), find(t, d, "example.org/Shared/module")
+	d := parseDocument(t, newSampleImage())
+	image, shared := findPackage(t, d, "operator"), findPackage(t, d, "example.org/Shared/module")
 	t.Run("every program is in the image, with its digest", func(t *testing.T) {
 		for name, digit := range map[string]string{"wmco": "2", "kubelet.exe": "3", "brought.exe": "4"} {
-			p := find(t, d, name)
-			if !related(d, image, "CONTAINS", p) || p.PackageChecksums[0].Value != strings.Repeat(digit, 64) {
+			p := findPackage(t, d, name)
+			if !hasRelationship(d, image, "CONTAINS", p) || p.PackageChecksums[0].Value != strings.Repeat(digit, 64) {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
@@ -85,8 +85,8 @@ func TestDocument(t *testing.T) {
 				count++
 			}
 		}
-		if count != 1 || !related(d, find(t, d, "wmco"), "DEPENDS_ON", shared) ||
-			!related(d, find(t, d, "kubelet.exe"), "DEPENDS_ON", shared) {
+		if count != 1 || !hasRelationship(d, findPackage(t, d, "wmco"), "DEPENDS_ON", shared) ||
+			!hasRelationship(d, findPackage(t, d, "kubelet.exe"), "DEPENDS_ON", shared) {
 			t.Errorf("it is there %d times", count)
 		}
 	})
@@ -100,28 +100,28 @@ func TestDocument(t *testing.T) {
 		}
 	})
 	t.Run("a module that replaces another one is named in its place", func(t *testing.T) {
-		if find(t, d, "example.org/new").PackageVersion != "v2.0.0" {
+		if findPackage(t, d, "example.org/new").PackageVersion != "v2.0.0" {
 			t.Error("it has another version")
 		}
 	})
 	t.Run("Go's standard library is named by its version alone", func(t *testing.T) {
-		if got := find(t, d, "stdlib").PackageVersion; got != "go1.26.8" {
+		if got := findPackage(t, d, "stdlib").PackageVersion; got != "go1.26.8" {
 			t.Errorf("the version is %s", got)
 		}
 	})
 	t.Run("a program without build information names its source", func(t *testing.T) {
-		if got := find(t, d, "brought.exe").PackageSourceInfo; got != "registry.example.org/brought@sha256:12" {
+		if got := findPackage(t, d, "brought.exe").PackageSourceInfo; got != "registry.example.org/brought@sha256:12" {
 			t.Errorf("the source is %q", got)
 		}
 	})
 }
 
 func TestTheSameImageGivesTheSameDocument(t *testing.T) {
-	first, err := Document(sample())
+	first, err := Document(newSampleImage())
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := Document(sample())
+	second, err := Document(newSampleImage())
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("the documents differ, error %v", err)
 	}

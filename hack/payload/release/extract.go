@@ -16,14 +16,14 @@ import (
 // maxLinks is the maximum number of links to follow from a path. More links are treated as a cycle.
 const maxLinks = 16
 
-// extract writes the file that a container of the image would have at a path. It reads the layers from the top down
+// extractFile writes the file that a container of the image would have at a path. It reads the layers from the top down
 // to the first layer with the file.
-func extract(image registry.Image, file string, to target) error {
+func extractFile(image registry.Image, file string, to target) error {
 	layers, err := layersOf(image)
 	if err != nil {
 		return err
 	}
-	s := search{wanted: file, top: len(layers) - 1}
+	s := search{targetPath: file, top: len(layers) - 1}
 	for links := 0; ; links++ {
 		found, err := s.run(layers, to)
 		if err != nil || found {
@@ -37,16 +37,16 @@ func extract(image registry.Image, file string, to target) error {
 
 // search searches for one path.
 type search struct {
-	wanted string // without a leading slash
-	top    int    // index of the first layer
-	// folders contains the directories on the path that a layer has. They hide entries of the same name in lower
+	targetPath string // without a leading slash
+	top        int    // index of the first layer
+	// directories contains the directories on the path that a layer has. They hide entries of the same name in lower
 	// layers, such as links.
-	folders map[string]bool
+	directories map[string]bool
 }
 
 // run searches until it has written the file or found a link. For a link, it sets wanted to the target.
 func (s *search) run(layers []layer, to target) (bool, error) {
-	s.folders = map[string]bool{}
+	s.directories = map[string]bool{}
 	for i := s.top; i >= 0; i-- {
 		hit, err := s.read(layers[i], to)
 		if err != nil {
@@ -57,16 +57,16 @@ func (s *search) run(layers []layer, to target) (bool, error) {
 		case aFile:
 			return true, nil
 		case aLink:
-			s.wanted = hit.path
+			s.targetPath = hit.path
 			if s.top = len(layers) - 1; hit.inLayer {
 				s.top = i
 			}
 			return false, nil
 		case deleted:
-			return false, fmt.Errorf("it has no file /%s: layer %s deletes it", s.wanted, layers[i].digest)
+			return false, fmt.Errorf("it has no file /%s: layer %s deletes it", s.targetPath, layers[i].digest)
 		}
 	}
-	return false, fmt.Errorf("it has no file /%s", s.wanted)
+	return false, fmt.Errorf("it has no file /%s", s.targetPath)
 }
 
 type kind int
@@ -87,7 +87,7 @@ type hit struct {
 
 // read reads a layer to the end, because the digest can be verified only then.
 func (s *search) read(l layer, to target) (hit, error) {
-	stream, err := l.open()
+	stream, err := l.openStream()
 	if err != nil {
 		return hit{}, err
 	}
@@ -99,28 +99,28 @@ func (s *search) read(l layer, to target) (hit, error) {
 			break
 		}
 		if err != nil {
-			return hit{}, stream.fault(err)
+			return hit{}, stream.readError(err)
 		}
-		found, err := s.judge(header)
+		found, err := s.evaluateEntry(header)
 		if err == nil && found.kind == aFile {
 			err = write(reader, header, to)
 		}
 		if err != nil {
-			return hit{}, stream.fault(err)
+			return hit{}, stream.readError(err)
 		}
 		// The content of a layer takes precedence over its deletions, in any order.
 		if found.kind != nothing && (found.kind != deleted || best.kind == nothing) {
 			best = found
 		}
 	}
-	return best, stream.verify()
+	return best, stream.verifyDigest()
 }
 
 func write(from io.Reader, header *tar.Header, to target) error {
-	if header.Size > to.max() {
-		return fmt.Errorf("/%s has %d bytes, more than the limit of %d", cleaned(header.Name), header.Size, to.max())
+	if header.Size > to.maxSize() {
+		return fmt.Errorf("/%s has %d bytes, more than the limit of %d", cleanPath(header.Name), header.Size, to.maxSize())
 	}
-	if err := to.reset(); err != nil {
+	if err := to.resetContent(); err != nil {
 		return err
 	}
 	_, err := io.CopyN(to, from, header.Size)
@@ -134,37 +134,37 @@ const (
 	opaque   = ".wh..wh..opq"
 )
 
-func cleaned(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+func cleanPath(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// judge returns the effect of an entry on the wanted path.
-func (s *search) judge(header *tar.Header) (hit, error) {
-	entry := cleaned(header.Name)
+// evaluateEntry returns the effect of an entry on the wanted path.
+func (s *search) evaluateEntry(header *tar.Header) (hit, error) {
+	entry := cleanPath(header.Name)
 	folder, base := path.Split(entry)
 	if base == opaque {
-		return deletes(isBelow(s.wanted, strings.TrimSuffix(folder, "/"))), nil
+		return deletionHit(isBelow(s.targetPath, strings.TrimSuffix(folder, "/"))), nil
 	}
 	if name, ok := strings.CutPrefix(base, whiteout); ok {
 		entry = folder + name
-		return deletes(entry == s.wanted || isBelow(s.wanted, entry)), nil
+		return deletionHit(entry == s.targetPath || isBelow(s.targetPath, entry)), nil
 	}
-	if entry != s.wanted && !isBelow(s.wanted, entry) || s.folders[entry] {
+	if entry != s.targetPath && !isBelow(s.targetPath, entry) || s.directories[entry] {
 		return hit{}, nil
 	}
-	rest := strings.TrimPrefix(s.wanted, entry) // "" for the path itself
+	rest := strings.TrimPrefix(s.targetPath, entry) // "" for the path itself
 	switch header.Typeflag {
 	case tar.TypeSymlink:
 		leads := header.Linkname
 		if !path.IsAbs(leads) {
 			leads = folder + leads
 		}
-		return hit{kind: aLink, path: cleaned(leads + rest)}, nil
+		return hit{kind: aLink, path: cleanPath(leads + rest)}, nil
 	case tar.TypeLink:
-		return hit{kind: aLink, path: cleaned(header.Linkname + rest), inLayer: true}, nil
+		return hit{kind: aLink, path: cleanPath(header.Linkname + rest), inLayer: true}, nil
 	case tar.TypeDir:
 		if rest == "" {
 			return hit{}, fmt.Errorf("/%s is a folder instead of a file", entry)
 		}
-		s.folders[entry] = true
+		s.directories[entry] = true
 		return hit{}, nil
 	case tar.TypeReg:
 		if rest == "" {
@@ -175,7 +175,7 @@ func (s *search) judge(header *tar.Header) (hit, error) {
 	return hit{}, fmt.Errorf("/%s is neither a file nor a link, but of type %q", entry, header.Typeflag)
 }
 
-func deletes(is bool) hit {
+func deletionHit(is bool) hit {
 	if is {
 		return hit{kind: deleted}
 	}

@@ -24,12 +24,12 @@ func TestTheFileOfTheTopmostLayerIsTaken(t *testing.T) {
 		"behind a link of the folder":                       {{releasetest.File("opt/hybrid-overlay-node.exe", content)}, {releasetest.Symlink("root/windows", "../opt")}},
 		"behind a hard link":                                {{releasetest.File("opt/a.exe", content), releasetest.HardLink(program, "opt/a.exe")}},
 		"behind a hard link, whose file is replaced above":  {{releasetest.File("opt/a.exe", content), releasetest.HardLink(program, "opt/a.exe")}, {releasetest.File("opt/a.exe", "new")}},
-		"in a folder that covers a link of the layer below": {{releasetest.Symlink("root/windows", "../opt")}, {releasetest.Folder("root/windows")}, {current}},
+		"in a folder that covers a link of the layer below": {{releasetest.Symlink("root/windows", "../opt")}, {releasetest.Directory("root/windows")}, {current}},
 		"a link that leads out of the image stays in it":    {{releasetest.File("a.exe", content), releasetest.Symlink(program, "../../../../a.exe")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t, everyone)
-			got, _, err := taken(t, published(t, s, releasetest.Image(t, "amd64", "", layers...)), "")
+			s := newServer(t, allowEveryRequest)
+			got, _, err := extractComponentFile(t, publishRelease(t, s, releasetest.Image(t, "amd64", "", layers...)), "")
 			if err != nil || got != content {
 				t.Errorf("got %q, error %v", got, err)
 			}
@@ -38,15 +38,15 @@ func TestTheFileOfTheTopmostLayerIsTaken(t *testing.T) {
 }
 
 func TestLayersBelowTheFileAreNotPulled(t *testing.T) {
-	s := newServer(t, everyone)
-	ovn := component(t)
-	release := published(t, s, ovn)
-	_, _, err := taken(t, release, "")
-	must(t, err)
+	s := newServer(t, allowEveryRequest)
+	ovn := newComponentImage(t)
+	release := publishRelease(t, s, ovn)
+	_, _, err := extractComponentFile(t, release, "")
+	requireNoError(t, err)
 	layers, err := ovn.Layers()
-	must(t, err)
+	requireNoError(t, err)
 	for i, want := range []bool{false, true, true} {
-		if got := s.wasAsked("GET /v2/openshift-release-dev/ocp-v4.0-art-dev/blobs/" + digestOf(t, layers[i])); got != want {
+		if got := s.hasRequest("GET /v2/openshift-release-dev/ocp-v4.0-art-dev/blobs/" + digestOf(t, layers[i])); got != want {
 			t.Errorf("layer %d was pulled: %v", i, got)
 		}
 	}
@@ -62,14 +62,14 @@ func TestAnImageWithoutTheFileIsRefusedInOneSentence(t *testing.T) {
 		"which deletes its folder":      {[][]releasetest.Entry{{releasetest.File(program, "old")}, {releasetest.File("root/.wh.windows", "")}}, "deletes it"},
 		"which empties its folder":      {[][]releasetest.Entry{{releasetest.File(program, "old")}, {releasetest.File("root/windows/.wh..wh..opq", "")}}, "deletes it"},
 		"which has a file as folder":    {[][]releasetest.Entry{{releasetest.File(program, "old")}, {releasetest.File("root/windows", "")}}, "deletes it"},
-		"in which it is a folder":       {[][]releasetest.Entry{{releasetest.Folder(program)}}, "is a folder"},
+		"in which it is a folder":       {[][]releasetest.Entry{{releasetest.Directory(program)}}, "is a folder"},
 		"in which it is a broken link":  {[][]releasetest.Entry{{releasetest.Symlink(program, "gone.exe")}}, "it has no file /" + path.Join(path.Dir(program), "gone.exe")},
 		"in which it is its own link":   {[][]releasetest.Entry{{releasetest.Symlink(program, "hybrid-overlay-node.exe")}}, "leads to itself"},
 		"in which two links are a loop": {[][]releasetest.Entry{{releasetest.Symlink(program, "b.exe"), releasetest.Symlink("root/windows/b.exe", "hybrid-overlay-node.exe")}}, "leads to itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t, everyone)
-			_, _, err := taken(t, published(t, s, releasetest.Image(t, "amd64", "", test.layers...)), "")
+			s := newServer(t, allowEveryRequest)
+			_, _, err := extractComponentFile(t, publishRelease(t, s, releasetest.Image(t, "amd64", "", test.layers...)), "")
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got error %v", err)
 			}

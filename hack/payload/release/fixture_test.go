@@ -27,19 +27,19 @@ const (
 	content = "MZ the program of the release"
 )
 
-// component returns an image like OVN-Kubernetes, which contains the Windows program next to Linux programs.
-func component(t *testing.T) v1.Image {
+// newComponentImage returns an image like OVN-Kubernetes, which contains the Windows program next to Linux programs.
+func newComponentImage(t *testing.T) v1.Image {
 	t.Helper()
-	return releasetest.Image(t, "amd64", "", []releasetest.Entry{releasetest.Folder("usr"), releasetest.File("usr/bin/oc", "oc")},
-		[]releasetest.Entry{releasetest.Folder("root"), releasetest.Folder("root/windows"), releasetest.File(program, content)},
+	return releasetest.Image(t, "amd64", "", []releasetest.Entry{releasetest.Directory("usr"), releasetest.File("usr/bin/oc", "oc")},
+		[]releasetest.Entry{releasetest.Directory("root"), releasetest.Directory("root/windows"), releasetest.File(program, content)},
 		[]releasetest.Entry{releasetest.File("usr/bin/ovnkube", "ovnkube")})
 }
 
 // server is a registry that records the requested names.
 type server struct {
-	host  string
-	mu    sync.Mutex
-	asked []string
+	host           string
+	mu             sync.Mutex
+	requestedNames []string
 }
 
 func newServer(t *testing.T, allow func(*http.Request) bool) *server {
@@ -48,7 +48,7 @@ func newServer(t *testing.T, allow func(*http.Request) bool) *server {
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+		s.requestedNames = append(s.requestedNames, r.Method+" "+r.URL.Path)
 		s.mu.Unlock()
 		if !allow(r) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
@@ -62,52 +62,52 @@ func newServer(t *testing.T, allow func(*http.Request) bool) *server {
 	return s
 }
 
-func everyone(*http.Request) bool { return true }
+func allowEveryRequest(*http.Request) bool { return true }
 
-func (s *server) wasAsked(part string) bool {
+func (s *server) hasRequest(part string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.asked, func(line string) bool { return strings.Contains(line, part) })
+	return slices.ContainsFunc(s.requestedNames, func(line string) bool { return strings.Contains(line, part) })
 }
 
-// push pushes an image to the registry, and returns its name by digest.
-func (s *server) push(t *testing.T, repository string, made v1.Image) string {
+// pushImage pushes an image to the registry, and returns its name by digest.
+func (s *server) pushImage(t *testing.T, repository string, made v1.Image) string {
 	t.Helper()
 	tag, err := name.NewTag(s.host + "/" + repository + ":pushed")
-	must(t, err)
-	must(t, remote.Write(tag, made, remote.WithContext(t.Context())))
+	requireNoError(t, err)
+	requireNoError(t, remote.Write(tag, made, remote.WithContext(t.Context())))
 	return s.host + "/" + repository + "@" + digestOf(t, made)
 }
 
 func digestOf(t *testing.T, made interface{ Digest() (v1.Hash, error) }) string {
 	t.Helper()
 	digest, err := made.Digest()
-	must(t, err)
+	requireNoError(t, err)
 	return digest.String()
 }
 
-// published publishes a release in a registry, and returns the name of its image.
-func published(t *testing.T, s *server, ovn v1.Image) string {
+// publishRelease publishes a release in a registry, and returns the name of its image.
+func publishRelease(t *testing.T, s *server, ovn v1.Image) string {
 	t.Helper()
-	reference := s.push(t, "openshift-release-dev/ocp-v4.0-art-dev", ovn)
-	return s.push(t, "openshift-release-dev/ocp-release", releasetest.Release(t, "amd64",
+	reference := s.pushImage(t, "openshift-release-dev/ocp-v4.0-art-dev", ovn)
+	return s.pushImage(t, "openshift-release-dev/ocp-release", releasetest.Release(t, "amd64",
 		map[string]string{"ovn-kubernetes": reference, "cli": reference}))
 }
 
-// onDiskLayout writes images into a directory.
-func onDiskLayout(t *testing.T, images ...v1.Image) string {
+// writeLayout writes images into a directory.
+func writeLayout(t *testing.T, images ...v1.Image) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "release")
 	path, err := layout.Write(folder, empty.Index)
-	must(t, err)
+	requireNoError(t, err)
 	for _, i := range images {
-		must(t, path.AppendImage(i))
+		requireNoError(t, path.AppendImage(i))
 	}
 	return folder
 }
 
-// taken returns the content that File writes.
-func taken(t *testing.T, source, mirrors string) (string, Origin, error) {
+// extractComponentFile returns the content that File writes.
+func extractComponentFile(t *testing.T, source, mirrors string) (string, Origin, error) {
 	t.Helper()
 	r, err := Open(t.Context(), source, mirrors)
 	if err != nil {
@@ -122,11 +122,11 @@ func taken(t *testing.T, source, mirrors string) (string, Origin, error) {
 		return "", Origin{}, err
 	}
 	data, err := os.ReadFile(destination)
-	must(t, err)
+	requireNoError(t, err)
 	return string(data), origin, nil
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

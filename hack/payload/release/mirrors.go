@@ -62,17 +62,17 @@ func readMirrors(file string) (mirrorRules, error) {
 	return rules, nil
 }
 
-// images queries all mirrors. It implements place.
-func (m mirrorRules) images(ctx context.Context, reference name.Digest) ([]registry.Image, error) {
+// findImages queries all mirrors. It implements place.
+func (m mirrorRules) findImages(ctx context.Context, reference name.Digest) ([]registry.Image, error) {
 	repository := reference.Context().String()
 	var failures []error
 	for _, rule := range m {
-		rest, ok := within(repository, rule.Source)
+		rest, ok := pathInScope(repository, rule.Source)
 		if !ok {
 			continue
 		}
 		for _, mirror := range rule.Mirrors {
-			images, err := ask(ctx, string(mirror)+rest+"@"+reference.DigestStr())
+			images, err := fetchImages(ctx, string(mirror)+rest+"@"+reference.DigestStr())
 			if err == nil {
 				return images, nil
 			}
@@ -82,10 +82,10 @@ func (m mirrorRules) images(ctx context.Context, reference name.Digest) ([]regis
 	return nil, errors.Join(failures...)
 }
 
-// forbid reports whether only mirrors may be queried.
-func (m mirrorRules) forbid(reference name.Digest) bool {
+// isSourceForbidden reports whether only mirrors may be queried.
+func (m mirrorRules) isSourceForbidden(reference name.Digest) bool {
 	for _, rule := range m {
-		if _, ok := within(reference.Context().String(), rule.Source); ok &&
+		if _, ok := pathInScope(reference.Context().String(), rule.Source); ok &&
 			rule.MirrorSourcePolicy == configv1.NeverContactSource {
 			return true
 		}
@@ -93,8 +93,8 @@ func (m mirrorRules) forbid(reference name.Digest) bool {
 	return false
 }
 
-// within returns the path of a repository within a scope, and whether the repository is in the scope.
-func within(repository, scope string) (string, bool) {
+// pathInScope returns the path of a repository within a scope, and whether the repository is in the scope.
+func pathInScope(repository, scope string) (string, bool) {
 	rest, ok := strings.CutPrefix(repository, scope)
 	return rest, ok && (rest == "" || rest[0] == '/')
 }

@@ -35,23 +35,23 @@ var platform = v1.Platform{OS: "linux", Architecture: "amd64"}
 type Release struct {
 	Version string // "4.20.1"
 
-	source     string // as given by the user
-	digest     v1.Hash
-	components map[string]name.Digest // by their tags in the ImageStream
-	places     []place
+	source       string // as given by the user
+	digest       v1.Hash
+	components   map[string]name.Digest // by their tags in the ImageStream
+	imageSources []imageSource
 }
 
 // Open reads a release image: a name in a registry, or a directory with an OCI layout, which must also contain the
 // images of the components. The optional file mirrors lists other sources of these images.
 func Open(ctx context.Context, source, mirrors string) (*Release, error) {
 	r := &Release{source: source}
-	if err := r.open(ctx, mirrors); err != nil {
+	if err := r.readRelease(ctx, mirrors); err != nil {
 		return nil, fmt.Errorf("the release RELEASE=%s: %w", source, err)
 	}
 	return r, nil
 }
 
-func (r *Release) open(ctx context.Context, mirrors string) error {
+func (r *Release) readRelease(ctx context.Context, mirrors string) error {
 	rules, err := readMirrors(mirrors)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *Release) open(ctx context.Context, mirrors string) error {
 	if err != nil {
 		return err
 	}
-	image, err := r.choose(images)
+	image, err := r.chooseRelease(images)
 	if err != nil {
 		return err
 	}
@@ -68,12 +68,12 @@ func (r *Release) open(ctx context.Context, mirrors string) error {
 	if err := r.readReferences(image); err != nil {
 		return err
 	}
-	r.places, err = placesOf(r.source, rules, images)
+	r.imageSources, err = newImageSources(r.source, rules, images)
 	return err
 }
 
-// choose returns the release image. A layout also contains other images.
-func (r *Release) choose(images []registry.Image) (registry.Image, error) {
+// chooseRelease returns the release image. A layout also contains other images.
+func (r *Release) chooseRelease(images []registry.Image) (registry.Image, error) {
 	var releases []registry.Image
 	for _, i := range images {
 		config, err := i.ConfigFile()
@@ -104,7 +104,7 @@ func (r *Release) choose(images []registry.Image) (registry.Image, error) {
 // readReferences reads the names of the release's images.
 func (r *Release) readReferences(image registry.Image) error {
 	var content bytes.Buffer
-	if err := extract(image, referencesPath, &buffer{Buffer: &content, limit: maxReferencesBytes}); err != nil {
+	if err := extractFile(image, referencesPath, &buffer{Buffer: &content, maxBytes: maxReferencesBytes}); err != nil {
 		return err
 	}
 	var stream imagev1.ImageStream
@@ -153,7 +153,7 @@ func (r *Release) File(ctx context.Context, component, path, destination string)
 	if err != nil {
 		return Origin{}, err
 	}
-	image, err := r.find(ctx, r.components[component])
+	image, err := r.findImage(ctx, r.components[component])
 	if err == nil {
 		err = writeFile(image, path, destination)
 	}
@@ -168,7 +168,7 @@ func writeFile(image registry.Image, path, destination string) error {
 	if err != nil {
 		return err
 	}
-	err = extract(image, path, &onDisk{File: file, limit: maxFileBytes})
+	err = extractFile(image, path, &onDisk{File: file, maxBytes: maxFileBytes})
 	if err := errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(destination))
 	}
@@ -178,29 +178,29 @@ func writeFile(image registry.Image, path, destination string) error {
 // A target receives a file's content. If a layer contains the same file several times, the last one counts.
 type target interface {
 	io.Writer
-	// reset discards the written content.
-	reset() error
-	// max returns the maximum length of the content.
-	max() int64
+	// resetContent discards the written content.
+	resetContent() error
+	// maxSize returns the maximum length of the content.
+	maxSize() int64
 }
 
 type buffer struct {
 	*bytes.Buffer
 
-	limit int64
+	maxBytes int64
 }
 
-func (b *buffer) reset() error { b.Reset(); return nil }
-func (b *buffer) max() int64   { return b.limit }
+func (b *buffer) resetContent() error { b.Reset(); return nil }
+func (b *buffer) maxSize() int64      { return b.maxBytes }
 
 type onDisk struct {
 	*os.File
 
-	limit int64
+	maxBytes int64
 }
 
-func (d *onDisk) reset() error {
+func (d *onDisk) resetContent() error {
 	_, err := d.Seek(0, io.SeekStart)
 	return errors.Join(err, d.Truncate(0))
 }
-func (d *onDisk) max() int64 { return d.limit }
+func (d *onDisk) maxSize() int64 { return d.maxBytes }

@@ -18,19 +18,19 @@ import (
 )
 
 func TestAFileComesOutOfARelease(t *testing.T) {
-	s := newServer(t, everyone)
-	byDigest := published(t, s, component(t))
+	s := newServer(t, allowEveryRequest)
+	byDigest := publishRelease(t, s, newComponentImage(t))
 	for name, source := range map[string]string{
 		"by its digest": byDigest,
 		"by its tag":    s.host + "/openshift-release-dev/ocp-release:pushed",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, origin, err := taken(t, source, "")
-			must(t, err)
+			got, origin, err := extractComponentFile(t, source, "")
+			requireNoError(t, err)
 			if got != content {
 				t.Errorf("it is %q", got)
 			}
-			wantImage := s.host + "/openshift-release-dev/ocp-v4.0-art-dev@" + digestOf(t, component(t))
+			wantImage := s.host + "/openshift-release-dev/ocp-v4.0-art-dev@" + digestOf(t, newComponentImage(t))
 			_, digest, _ := strings.Cut(byDigest, "@")
 			if origin.Image != wantImage || origin.Release != "4.20.1 ("+digest+")" {
 				t.Errorf("its origin is %+v", origin)
@@ -38,29 +38,29 @@ func TestAFileComesOutOfARelease(t *testing.T) {
 		})
 	}
 	t.Run("of a release for several architectures the one for amd64", func(t *testing.T) {
-		ovn := s.push(t, "art-dev", component(t))
+		ovn := s.pushImage(t, "art-dev", newComponentImage(t))
 		index := mutate.AppendManifests(empty.Index,
-			addendum("arm64", releasetest.Release(t, "arm64", nil)),
-			addendum("amd64", releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": ovn})))
+			newAddendum("arm64", releasetest.Release(t, "arm64", nil)),
+			newAddendum("amd64", releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": ovn})))
 		tag, err := name.NewTag(s.host + "/multi:4.20.1-multi")
-		must(t, err)
-		must(t, remote.WriteIndex(tag, index, remote.WithContext(t.Context())))
-		if got, _, err := taken(t, tag.String(), ""); err != nil || got != content {
+		requireNoError(t, err)
+		requireNoError(t, remote.WriteIndex(tag, index, remote.WithContext(t.Context())))
+		if got, _, err := extractComponentFile(t, tag.String(), ""); err != nil || got != content {
 			t.Errorf("got %q, error %v", got, err)
 		}
 	})
 }
 
-func addendum(architecture string, made v1.Image) mutate.IndexAddendum {
+func newAddendum(architecture string, made v1.Image) mutate.IndexAddendum {
 	return mutate.IndexAddendum{Add: made, Descriptor: v1.Descriptor{
 		Platform: &v1.Platform{OS: "linux", Architecture: architecture}}}
 }
 
 func TestAReleaseOnDiskNeedsNoNetwork(t *testing.T) {
-	ovn := component(t)
+	ovn := newComponentImage(t)
 	release := releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)})
-	got, origin, err := taken(t, onDiskLayout(t, ovn, release), "")
-	must(t, err)
+	got, origin, err := extractComponentFile(t, writeLayout(t, ovn, release), "")
+	requireNoError(t, err)
 	if got != content || origin.Image != "quay.invalid/ocp@"+digestOf(t, ovn) {
 		t.Errorf("got %q from %+v", got, origin)
 	}
@@ -68,12 +68,12 @@ func TestAReleaseOnDiskNeedsNoNetwork(t *testing.T) {
 
 func TestImagesOfAReleaseComeFromMirrors(t *testing.T) {
 	const source = "quay.invalid/openshift-release-dev/ocp-v4.0-art-dev"
-	s := newServer(t, everyone)
-	ovn := component(t)
+	s := newServer(t, allowEveryRequest)
+	ovn := newComponentImage(t)
 	// The release's original names are unreachable.
-	release := s.push(t, "mirrored/release", releasetest.Release(t, "amd64",
+	release := s.pushImage(t, "mirrored/release", releasetest.Release(t, "amd64",
 		map[string]string{"ovn-kubernetes": source + "@" + digestOf(t, ovn)}))
-	s.push(t, "mirrored/content/ocp-v4.0-art-dev", ovn)
+	s.pushImage(t, "mirrored/content/ocp-v4.0-art-dev", ovn)
 	digests := "kind: ImageDigestMirrorSet\nspec:\n  imageDigestMirrors:\n  - source: quay.invalid/openshift-release-dev\n" +
 		"    mirrors: [" + s.host + "/nothing, " + s.host + "/mirrored/content]\n"
 	policy := "kind: ImageContentSourcePolicy\nspec:\n  repositoryDigestMirrors:\n  - source: " + source +
@@ -84,29 +84,29 @@ func TestImagesOfAReleaseComeFromMirrors(t *testing.T) {
 		"of the second object in a file":                         "kind: ImageTagMirrorSet\nspec: {}\n---\n" + digests,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _, err := taken(t, release, written(t, text)); err != nil || got != content {
+			if got, _, err := extractComponentFile(t, release, writeTempFile(t, text)); err != nil || got != content {
 				t.Errorf("got %q, error %v", got, err)
 			}
 		})
 	}
 	t.Run("beside the release image without any file", func(t *testing.T) {
-		s.push(t, "mirrored/release", ovn)
-		if got, _, err := taken(t, release, ""); err != nil || got != content {
+		s.pushImage(t, "mirrored/release", ovn)
+		if got, _, err := extractComponentFile(t, release, ""); err != nil || got != content {
 			t.Errorf("got %q, error %v", got, err)
 		}
 	})
 }
 
 func TestARegistryThatMustNotBeAskedIsNot(t *testing.T) {
-	s := newServer(t, everyone)
-	release := published(t, s, component(t))
-	mirrors := written(t, "kind: ImageDigestMirrorSet\nspec:\n  imageDigestMirrors:\n  - source: "+s.host+
+	s := newServer(t, allowEveryRequest)
+	release := publishRelease(t, s, newComponentImage(t))
+	mirrors := writeTempFile(t, "kind: ImageDigestMirrorSet\nspec:\n  imageDigestMirrors:\n  - source: "+s.host+
 		"/openshift-release-dev/ocp-v4.0-art-dev\n    mirrors: ["+s.host+"/nothing]\n    mirrorSourcePolicy: NeverContactSource\n")
-	_, _, err := taken(t, release, mirrors)
+	_, _, err := extractComponentFile(t, release, mirrors)
 	if err == nil || !strings.Contains(err.Error(), "NeverContactSource") {
 		t.Errorf("got error %v", err)
 	}
-	if s.wasAsked("GET /v2/openshift-release-dev/ocp-v4.0-art-dev/") {
+	if s.hasRequest("GET /v2/openshift-release-dev/ocp-v4.0-art-dev/") {
 		t.Error("it was asked")
 	}
 }
@@ -117,37 +117,37 @@ func TestThePullSecretOpensTheRegistry(t *testing.T) {
 		user, password, _ := r.BasicAuth()
 		return !ready || user == "puller" && password == "secret"
 	})
-	release := published(t, s, component(t))
+	release := publishRelease(t, s, newComponentImage(t))
 	ready = true
 	auth := base64.StdEncoding.EncodeToString([]byte("puller:secret"))
 	t.Setenv("HOME", t.TempDir())
-	must(t, os.MkdirAll(filepath.Join(os.Getenv("HOME"), ".docker"), 0o755))
+	requireNoError(t, os.MkdirAll(filepath.Join(os.Getenv("HOME"), ".docker"), 0o755))
 	// Docker's file must not take precedence over the given file.
-	must(t, os.WriteFile(filepath.Join(os.Getenv("HOME"), ".docker", "config.json"),
+	requireNoError(t, os.WriteFile(filepath.Join(os.Getenv("HOME"), ".docker", "config.json"),
 		[]byte(`{"auths":{"`+s.host+`":{"auth":"`+base64.StdEncoding.EncodeToString([]byte("old:old"))+`"}}}`), 0o600))
 	for name, scope := range map[string]string{
 		"for the registry":         s.host,
 		"for a part of a registry": s.host + "/openshift-release-dev",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("REGISTRY_AUTH_FILE", written(t, `{"auths":{"`+scope+`":{"auth":"`+auth+`","email":"a@b"}}}`))
-			if got, _, err := taken(t, release, ""); err != nil || got != content {
+			t.Setenv("REGISTRY_AUTH_FILE", writeTempFile(t, `{"auths":{"`+scope+`":{"auth":"`+auth+`","email":"a@b"}}}`))
+			if got, _, err := extractComponentFile(t, release, ""); err != nil || got != content {
 				t.Errorf("got %q, error %v", got, err)
 			}
 		})
 	}
 	t.Run("a wrong one is refused, and not shown", func(t *testing.T) {
 		t.Setenv("REGISTRY_AUTH_FILE", "")
-		_, _, err := taken(t, release, "")
+		_, _, err := extractComponentFile(t, release, "")
 		if err == nil || !strings.Contains(err.Error(), "authentication required") || strings.Contains(err.Error(), "old") {
 			t.Errorf("got error %v", err)
 		}
 	})
 }
 
-func written(t *testing.T, text string) string {
+func writeTempFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	requireNoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

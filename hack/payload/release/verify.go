@@ -20,7 +20,7 @@ import (
 // errDigest is the error for content with an unexpected digest.
 var errDigest = errors.New("the content does not have this digest: it is damaged, or somebody changed it")
 
-func check(sum hash.Hash, digest v1.Hash) error {
+func checkDigest(sum hash.Hash, digest v1.Hash) error {
 	if got := hex.EncodeToString(sum.Sum(nil)); got != digest.Hex {
 		return fmt.Errorf("%w (it has sha256:%s)", errDigest, got)
 	}
@@ -36,7 +36,7 @@ func layersOf(image registry.Image) ([]layer, error) {
 	}
 	sum := sha256.New()
 	sum.Write(raw)
-	if err := check(sum, image.Digest); err != nil {
+	if err := checkDigest(sum, image.Digest); err != nil {
 		return nil, fmt.Errorf("image %s: %w", image.Digest, err)
 	}
 	manifest, err := v1.ParseManifest(bytes.NewReader(raw))
@@ -62,20 +62,20 @@ type stream struct {
 	digest     v1.Hash
 }
 
-// verify reads the layer to the end, and compares the digest.
-func (s stream) verify() error {
+// verifyDigest reads the layer to the end, and compares the digest.
+func (s stream) verifyDigest() error {
 	if _, err := io.Copy(io.Discard, s.compressed); err != nil {
 		return err
 	}
-	return check(s.compressed.sum, s.digest)
+	return checkDigest(s.compressed.sum, s.digest)
 }
 
-// fault returns the reason why a layer cannot be read. A wrong digest explains all other errors.
-func (s stream) fault(err error) error {
-	return cmp.Or(s.verify(), err)
+// readError returns the reason why a layer cannot be read. A wrong digest explains all other errors.
+func (s stream) readError(err error) error {
+	return cmp.Or(s.verifyDigest(), err)
 }
 
-func (l layer) open() (stream, error) {
+func (l layer) openStream() (stream, error) {
 	compressed, err := l.Compressed()
 	if err != nil {
 		return stream{}, err

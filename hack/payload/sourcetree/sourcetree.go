@@ -34,9 +34,9 @@ func Copy(source, folder, to string) error {
 	defer root.Close()
 	w := writer{root: root}
 	if info.IsDir() {
-		err = w.directory(filepath.Join(source, filepath.FromSlash(folder)))
+		err = w.copyDirectory(filepath.Join(source, filepath.FromSlash(folder)))
 	} else {
-		err = w.archive(source, folder)
+		err = w.extractArchive(source, folder)
 	}
 	if err == nil && w.files == 0 {
 		err = fmt.Errorf("it has no folder %s with files in it", folder)
@@ -49,7 +49,7 @@ type writer struct {
 	files int
 }
 
-func (w *writer) directory(from string) error {
+func (w *writer) copyDirectory(from string) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {
 		return err
@@ -68,13 +68,13 @@ func (w *writer) directory(from string) error {
 	})
 }
 
-func (w *writer) archive(name, folder string) error {
+func (w *writer) extractArchive(name, folder string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	stream, err := uncompressed(file)
+	stream, err := uncompressedReader(file)
 	if err != nil {
 		return fmt.Errorf("it is no archive: %w", err)
 	}
@@ -86,7 +86,7 @@ func (w *writer) archive(name, folder string) error {
 		if err != nil {
 			return fmt.Errorf("it is no tar file that can be read to its end: %w", err)
 		}
-		below, is := inside(header.Name, folder)
+		below, is := pathBelow(header.Name, folder)
 		if !is || header.Typeflag != tar.TypeReg {
 			continue
 		}
@@ -96,8 +96,8 @@ func (w *writer) archive(name, folder string) error {
 	}
 }
 
-// inside returns the name of an archive entry relative to a directory at the top or one level below.
-func inside(name, folder string) (below string, is bool) {
+// pathBelow returns the name of an archive entry relative to a directory at the top or one level below.
+func pathBelow(name, folder string) (below string, is bool) {
 	name = strings.TrimPrefix(name, "./")
 	if below, is = strings.CutPrefix(name, folder+"/"); is {
 		return below, true
@@ -106,7 +106,7 @@ func inside(name, folder string) (below string, is bool) {
 	return strings.CutPrefix(rest, folder+"/")
 }
 
-func uncompressed(file io.Reader) (io.Reader, error) {
+func uncompressedReader(file io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(file)
 	if magic, err := buffered.Peek(2); err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return buffered, err

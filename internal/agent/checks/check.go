@@ -28,16 +28,16 @@ type checker struct {
 	facts plan.Facts
 }
 
-// result runs a check. The message describes the finding, or the reason for the failure.
-func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckResult {
+// runCheck runs a check. The message describes the finding, or the reason for the failure.
+func (c *checker) runCheck(ctx context.Context, check nodespec.Check) verb.CheckResult {
 	result := verb.CheckResult{Name: check.Name, Advisory: check.Advisory}
 	var message string
 	tell := func(format string, arguments ...any) {
 		c.Answer.Detail(checkStep(check), fmt.Sprintf(format, arguments...))
 	}
-	attempt := timeouts.Work{Limit: timeouts.LimitCheck, What: "check " + check.Name, Tell: tell}
+	attempt := timeouts.Operation{Timeout: timeouts.CheckTimeout, What: "check " + check.Name, Progress: tell}
 	err := attempt.Run(ctx, c.Clock, func(ctx context.Context) (err error) {
-		message, err = c.check(ctx, check)
+		message, err = c.evaluateCheck(ctx, check)
 		return err
 	})
 	if err != nil {
@@ -48,22 +48,22 @@ func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckRe
 	return result
 }
 
-func (c *checker) check(ctx context.Context, check nodespec.Check) (string, error) {
+func (c *checker) evaluateCheck(ctx context.Context, check nodespec.Check) (string, error) {
 	switch check.Kind {
 	case nodespec.CheckService:
-		return c.service(ctx, check.Target)
+		return c.checkService(ctx, check.Target)
 	case nodespec.CheckHTTP:
-		return c.answers(ctx, check.Target, check.ClientCertificate)
+		return c.checkURL(ctx, check.Target, check.ClientCertificate)
 	case nodespec.CheckContainerRuntime:
-		return c.runtime(ctx, check.Target)
+		return c.checkRuntime(ctx, check.Target)
 	case nodespec.CheckHNSNetwork:
-		return c.network(ctx, check.Target)
+		return c.checkNetwork(ctx, check.Target)
 	case nodespec.CheckHNSNetworkReach:
-		return c.networkReach(ctx, check.Target)
+		return c.checkNetworkReach(ctx, check.Target)
 	case nodespec.CheckFile:
-		return c.file(ctx, check.Target)
+		return c.checkFile(ctx, check.Target)
 	case nodespec.CheckEndpoint:
-		return c.endpoint(ctx, check.Target)
+		return c.checkEndpoint(ctx, check.Target)
 	case nodespec.CheckExclusions:
 		return c.Source.Antivirus.Check(ctx, c.spec)
 	}
@@ -78,7 +78,7 @@ func withHint(message, hint string) string {
 	return strings.TrimRight(message, ". ") + ". " + hint
 }
 
-func (c *checker) service(ctx context.Context, name string) (string, error) {
+func (c *checker) checkService(ctx context.Context, name string) (string, error) {
 	found, err := c.Source.Host.Services.Query(ctx, name)
 	if err != nil {
 		return "", fmt.Errorf("query service %s: %w", name, err)
@@ -97,15 +97,15 @@ func (c *checker) service(ctx context.Context, name string) (string, error) {
 	case service.State != host.ServiceRunning:
 		return "", fmt.Errorf("service %s does not run (%s, last exit code %d); look at %s%s", name, service.State, service.ExitCode,
 			nodespec.LogDirectory(name), hostutil.DescribeForeignRuntime(ctx, c.Source.Host.Probes, name))
-	case service.RunningCommandLine != "" && !nodespec.RunsAs(service.RunningCommandLine, wanted):
+	case service.RunningCommandLine != "" && !nodespec.IsRunningAs(service.RunningCommandLine, wanted):
 		return "", fmt.Errorf("service %s runs with an unexpected command line", name)
 	}
 	return "service " + name + " runs", nil
 }
 
-// answers requests a URL, with the client certificate from a file if the server demands one. If the file is
+// checkURL requests a URL, with the client certificate from a file if the server demands one. If the file is
 // missing, the error of the server is reported.
-func (c *checker) answers(ctx context.Context, url, certificate string) (string, error) {
+func (c *checker) checkURL(ctx context.Context, url, certificate string) (string, error) {
 	var client []byte
 	if certificate != "" {
 		var err error
@@ -123,10 +123,10 @@ func (c *checker) answers(ctx context.Context, url, certificate string) (string,
 	return url + " answers 200", nil
 }
 
-// runtime queries the runtime behind the pipe only while the node's own service runs: another runtime may serve
+// checkRuntime queries the runtime behind the pipe only while the node's own service runs: another runtime may serve
 // the pipe.
-func (c *checker) runtime(ctx context.Context, endpoint string) (string, error) {
-	if _, err := c.service(ctx, nodespec.ServiceContainerd); err != nil {
+func (c *checker) checkRuntime(ctx context.Context, endpoint string) (string, error) {
+	if _, err := c.checkService(ctx, nodespec.ServiceContainerd); err != nil {
 		return "", err
 	}
 	status, err := c.Source.Host.Probes.ContainerRuntime(ctx, endpoint)
@@ -139,7 +139,7 @@ func (c *checker) runtime(ctx context.Context, endpoint string) (string, error) 
 	return status.Name + " " + status.Version + " is ready", nil
 }
 
-func (c *checker) network(ctx context.Context, name string) (string, error) {
+func (c *checker) checkNetwork(ctx context.Context, name string) (string, error) {
 	network, err := c.findNetwork(ctx, name)
 	if err != nil {
 		return "", err
@@ -150,8 +150,8 @@ func (c *checker) network(ctx context.Context, name string) (string, error) {
 	return "HNS network " + name + " has the subnet " + network.Subnet, nil
 }
 
-// networkReach checks the parts of the network that HNS need not report. Findings name their own remedies.
-func (c *checker) networkReach(ctx context.Context, name string) (string, error) {
+// checkNetworkReach checks the parts of the network that HNS need not report. Findings name their own remedies.
+func (c *checker) checkNetworkReach(ctx context.Context, name string) (string, error) {
 	network, err := c.findNetwork(ctx, name)
 	if err != nil {
 		return "", err
@@ -178,7 +178,7 @@ func (c *checker) findNetwork(ctx context.Context, name string) (host.HNSNetwork
 	return networks[i], nil
 }
 
-func (c *checker) file(ctx context.Context, path string) (string, error) {
+func (c *checker) checkFile(ctx context.Context, path string) (string, error) {
 	data, err := hostutil.ReadFile(ctx, c.Source.Host.Files, path)
 	if err != nil {
 		return "", err
@@ -187,15 +187,15 @@ func (c *checker) file(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("file %s is not there", path)
 	}
 	for _, file := range c.spec.Files {
-		if nodespec.SamePath(file.Path, path) && plan.TextDigest(data) != plan.TextDigest(file.Bytes()) {
+		if nodespec.IsSamePath(file.Path, path) && plan.TextDigest(data) != plan.TextDigest(file.Bytes()) {
 			return "", fmt.Errorf("file %s does not have its content", path)
 		}
 	}
 	return "file " + path + " has the expected content", nil
 }
 
-// endpoint creates and deletes an endpoint on the network, which is the first step of starting a pod.
-func (c *checker) endpoint(ctx context.Context, network string) (string, error) {
+// checkEndpoint creates and deletes an endpoint on the network, which is the first step of starting a pod.
+func (c *checker) checkEndpoint(ctx context.Context, network string) (string, error) {
 	made, err := c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint, "")
 	if errors.Is(err, host.ErrExist) {
 		// An earlier check was killed.

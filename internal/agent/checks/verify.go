@@ -26,14 +26,14 @@ type Verifier struct {
 // Verify runs the checks of the host's spec and reports the results. Each check has its own timeout; all checks
 // wait in parallel.
 func (v *Verifier) Verify(ctx context.Context) error {
-	held, err := v.Source.Records.Held(ctx)
+	held, err := v.Source.Records.StoredSpec(ctx)
 	if err != nil {
 		return err
 	}
 	if held == nil {
 		return state.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
 	}
-	if err := held.RefuseChecks(); err != nil {
+	if err := held.ValidateChecks(); err != nil {
 		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
 	}
 	spec := &held.NodeSpec
@@ -51,7 +51,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 			if results[i].Passed {
 				continue
 			}
-			results[i] = checks.result(ctx, check)
+			results[i] = checks.runCheck(ctx, check)
 			if !results[i].Passed && v.Clock.Since(began) < check.Timeout {
 				waiting = i + 1
 			}
@@ -59,7 +59,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 		if waiting == 0 {
 			break
 		}
-		v.tellWaiting(resolved.Checks[waiting-1], results[waiting-1], waiting, len(results), began)
+		v.reportWaiting(resolved.Checks[waiting-1], results[waiting-1], waiting, len(results), began)
 		if err := timeouts.Sleep(ctx, v.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
 	return kubelet.Started, nil
 }
 
-func (v *Verifier) tellWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {
+func (v *Verifier) reportWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {
 	step := checkStep(check)
 	step.Index, step.Of = index, of
 	v.Answer.Detail(step, "waits "+(check.Timeout-v.Clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)

@@ -20,12 +20,12 @@ import (
 
 // Maximum sizes of the collected parts: the output of the agent is limited.
 const (
-	mostServices, mostProcesses = 600, 300
-	mostNetworks, mostEndpoints = 50, 500
-	mostRules                   = 300
-	mostEvents                  = 200 // from each log
-	mostEventsAlone             = 1000
-	longestMessage              = 1024
+	maxServices, maxProcesses = 600, 300
+	maxNetworks, maxEndpoints = 50, 500
+	maxRules                  = 300
+	maxEvents                 = 200 // from each log
+	maxEventsOnly             = 1000
+	maxMessageBytes           = 1024
 )
 
 // Collector collects the data of one host.
@@ -36,29 +36,29 @@ type Collector struct {
 	Runs func(context.Context) ([]verb.Run, error)
 }
 
-// Of returns the state and the history of the host.
-func (s Collector) Of(ctx context.Context) verb.Collected {
+// Collect returns the state and the history of the host.
+func (s Collector) Collect(ctx context.Context) verb.Collected {
 	result := verb.Collected{Unknown: map[string]string{}}
 	for _, part := range []struct {
 		name string
 		find part
 	}{
-		{"services", s.services}, {"processes", s.processes}, {"events", s.eventsSince(lookBack, mostEvents)}, {"firewall", s.firewall}, {"networks", s.networks},
-		{"runs", s.runs},
+		{"services", s.collectServices}, {"processes", s.collectProcesses}, {"events", s.eventsSince(maxEventAge, maxEvents)}, {"firewall", s.collectFirewall}, {"networks", s.collectNetworks},
+		{"runs", s.collectRuns},
 	} {
-		look(ctx, part.name, part.find, &result)
+		collectPart(ctx, part.name, part.find, &result)
 	}
 	return result
 }
 
-// Events returns only the events of the given period.
-func (s Collector) Events(ctx context.Context, since time.Duration) verb.Collected {
+// CollectEvents returns only the events of the given period.
+func (s Collector) CollectEvents(ctx context.Context, since time.Duration) verb.Collected {
 	result := verb.Collected{Unknown: map[string]string{}}
-	look(ctx, "events", s.eventsSince(since, mostEventsAlone), &result)
+	collectPart(ctx, "events", s.eventsSince(since, maxEventsOnly), &result)
 	count := map[string]int{}
 	for _, event := range result.Events {
-		if count[event.Log]++; count[event.Log] == mostEventsAlone {
-			result.Unknown["earlier events"] = fmt.Sprintf("no more than the newest %d of log %s are read", mostEventsAlone, event.Log)
+		if count[event.Log]++; count[event.Log] == maxEventsOnly {
+			result.Unknown["earlier events"] = fmt.Sprintf("no more than the newest %d of log %s are read", maxEventsOnly, event.Log)
 		}
 	}
 	return result
@@ -66,18 +66,18 @@ func (s Collector) Events(ctx context.Context, since time.Duration) verb.Collect
 
 type part func(context.Context, *verb.Collected) error
 
-// look collects a part, or reports why the part is unknown.
-func look(ctx context.Context, name string, find part, result *verb.Collected) {
-	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitCollect)
+// collectPart collects a part, or reports why the part is unknown.
+func collectPart(ctx context.Context, name string, find part, result *verb.Collected) {
+	ctx, cancel := context.WithTimeout(ctx, timeouts.CollectTimeout)
 	defer cancel()
 	if err := find(ctx, result); err != nil {
-		result.Unknown[name] = text.Plain(err.Error(), longestMessage)
+		result.Unknown[name] = text.Plain(err.Error(), maxMessageBytes)
 	}
 }
 
-func (s Collector) services(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectServices(ctx context.Context, result *verb.Collected) error {
 	services, err := s.Host.Services.Query(ctx)
-	for _, each := range first(services, mostServices) {
+	for _, each := range limitEntries(services, maxServices) {
 		state := verb.ServiceState{Name: each.Name, State: each.State, StartType: each.StartType, PID: each.PID, ExitCode: each.ExitCode}
 		if strings.HasPrefix(each.Description, nodespec.DescriptionPrefix) {
 			state.CommandLine = each.CommandLine
@@ -87,44 +87,44 @@ func (s Collector) services(ctx context.Context, result *verb.Collected) error {
 	return err
 }
 
-func (s Collector) processes(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectProcesses(ctx context.Context, result *verb.Collected) error {
 	processes, err := s.Host.Processes.List(ctx)
 	for _, each := range processes {
-		if nodespec.Within(each.Path, nodespec.Root) && len(result.Processes) < mostProcesses {
+		if nodespec.IsWithin(each.Path, nodespec.Root) && len(result.Processes) < maxProcesses {
 			result.Processes = append(result.Processes, each)
 		}
 	}
 	return err
 }
 
-func (s Collector) firewall(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectFirewall(ctx context.Context, result *verb.Collected) error {
 	rules, err := s.Host.Firewall.Rules(ctx)
 	for _, rule := range rules {
-		if rule.LocalPort != 0 && len(result.Firewall) < mostRules {
+		if rule.LocalPort != 0 && len(result.Firewall) < maxRules {
 			result.Firewall = append(result.Firewall, rule)
 		}
 	}
 	return err
 }
 
-// networks queries the Host Networking Service, which is part of the Containers feature.
-func (s Collector) networks(ctx context.Context, result *verb.Collected) error {
+// collectNetworks queries the Host Networking Service, which is part of the Containers feature.
+func (s Collector) collectNetworks(ctx context.Context, result *verb.Collected) error {
 	networks, err := s.Host.Networks.Networks(ctx)
 	if err != nil {
 		return err
 	}
 	endpoints, err := s.Host.Networks.Endpoints(ctx)
-	result.Networks, result.Endpoints = first(networks, mostNetworks), first(endpoints, mostEndpoints)
+	result.Networks, result.Endpoints = limitEntries(networks, maxNetworks), limitEntries(endpoints, maxEndpoints)
 	return err
 }
 
-func (s Collector) runs(ctx context.Context, result *verb.Collected) (err error) {
+func (s Collector) collectRuns(ctx context.Context, result *verb.Collected) (err error) {
 	result.Runs, err = s.Runs(ctx)
 	return err
 }
 
-// lookBack is the maximum age of the events that are collected together with the rest.
-const lookBack = 7 * 24 * time.Hour
+// maxEventAge is the maximum age of the events that are collected together with the rest.
+const maxEventAge = 7 * 24 * time.Hour
 
 // eventsSince reads the events of the given period, up to the given number per log. An unreadable or slow log
 // does not affect the other log.
@@ -133,7 +133,7 @@ func (s Collector) eventsSince(since time.Duration, most int) part {
 		logs := []string{"Application", "System"}
 		errs := make([]error, len(logs))
 		for i, log := range logs {
-			limited, cancel := context.WithTimeout(ctx, timeouts.LimitCollect/time.Duration(len(logs)))
+			limited, cancel := context.WithTimeout(ctx, timeouts.CollectTimeout/time.Duration(len(logs)))
 			found, err := s.eventsOf(limited, log, s.Clock.Now().Add(-since), most)
 			if err != nil {
 				errs[i] = fmt.Errorf("log %s: %w", log, err)
@@ -150,8 +150,8 @@ func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, mos
 		if event.Time.Before(from) {
 			return false
 		}
-		if concernsNodes(event.Event) {
-			event.Message = text.Shortened(event.Message, longestMessage)
+		if isNodeEvent(event.Event) {
+			event.Message = text.Shorten(event.Message, maxMessageBytes)
 			events = append(events, verb.Event{Log: log, LoggedEvent: event})
 		}
 		return len(events) < most
@@ -163,10 +163,10 @@ func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, mos
 // command line.
 const serviceInstalled = 7045
 
-// concernsNodes reports whether an event may explain the state of a node: its services; failed services;
+// isNodeEvent reports whether an event may explain the state of a node: its services; failed services;
 // restarts; disks, the network and the clock. Other events may contain anything about other programs on the
 // host. Windows compares source names case-insensitively and uses several spellings of some names.
-func concernsNodes(event host.Event) bool {
+func isNodeEvent(event host.Event) bool {
 	if strings.EqualFold(event.Source, "Service Control Manager") {
 		return event.ID != serviceInstalled
 	}
@@ -182,4 +182,4 @@ func concernsNodes(event host.Event) bool {
 	return false
 }
 
-func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
+func limitEntries[T any](list []T, most int) []T { return list[:min(len(list), most)] }

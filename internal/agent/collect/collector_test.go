@@ -30,7 +30,7 @@ func TestEventsThatMayHoldSecretsOfOthersAreLeftOut(t *testing.T) {
 		"not of a program that is no part of ours": {"Some Database", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := concernsNodes(host.Event{Source: c.source, ID: c.id}); got != c.reported {
+			if got := isNodeEvent(host.Event{Source: c.source, ID: c.id}); got != c.reported {
 				t.Errorf("it is reported: %t", got)
 			}
 		})
@@ -59,7 +59,7 @@ func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
 		t.Run(broken, func(t *testing.T) {
 			s := Collector{Host: host.Host{EventLog: logs{broken: broken, at: now}}, Clock: clocktesting.NewFakePassiveClock(now)}
 			var found verb.Collected
-			if err := s.eventsSince(lookBack, mostEvents)(t.Context(), &found); err == nil || err.Error() != "log "+broken+": the log is damaged" {
+			if err := s.eventsSince(maxEventAge, maxEvents)(t.Context(), &found); err == nil || err.Error() != "log "+broken+": the log is damaged" {
 				t.Errorf("it says %v", err)
 			}
 			if len(found.Events) != 1 || found.Events[0].Log != other {
@@ -69,28 +69,28 @@ func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
 	}
 }
 
-// full returns a result with the maximum number of entries in each part, and the given event message and
+// fullResult returns a result with the maximum number of entries in each part, and the given event message and
 // service command line.
-func full(message, commandLine string) *verb.Result {
+func fullResult(message, commandLine string) *verb.Result {
 	s := &verb.Collected{Unknown: map[string]string{}}
-	for i := range mostServices {
+	for i := range maxServices {
 		s.Services = append(s.Services, verb.ServiceState{Name: fmt.Sprint("service-", i), State: "Stopped", StartType: "Manual", PID: i + 1, ExitCode: i + 1,
 			CommandLine: commandLine})
 	}
-	for i := range mostProcesses {
+	for i := range maxProcesses {
 		s.Processes = append(s.Processes, host.Process{PID: i, Path: `C:\k\kubelet.exe`})
 	}
-	for i := range mostNetworks {
+	for i := range maxNetworks {
 		s.Networks = append(s.Networks, host.HNSNetwork{Name: fmt.Sprint("network-", i)})
 	}
-	for i := range mostEndpoints {
+	for i := range maxEndpoints {
 		s.Endpoints = append(s.Endpoints, host.HNSEndpoint{Name: fmt.Sprint("endpoint-", i), Address: "10.132.1.2"})
 	}
-	for i := range mostRules {
+	for i := range maxRules {
 		s.Firewall = append(s.Firewall, host.FirewallRule{Name: fmt.Sprint("rule-", i), LocalPort: i})
 	}
 	for _, log := range []string{"Application", "System"} {
-		for i := range mostEvents {
+		for i := range maxEvents {
 			s.Events = append(s.Events, verb.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(1<<30-i), 0).UTC(),
 				Event: host.Event{Source: "Tcpip", Message: message}}})
 		}
@@ -105,16 +105,16 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 		events               bool     // some events are left
 	}{
 		"all that is reported":               {"", "", []string{"events"}, true},
-		"events with many values":            {strings.Repeat("a,", longestMessage/2), "", []string{"events"}, true},
+		"events with many values":            {strings.Repeat("a,", maxMessageBytes/2), "", []string{"events"}, true},
 		"events with many bytes":             {strings.Repeat("終", 1200), "", []string{"events"}, true},
 		"services with many values, besides": {"", "a,b,c,d,e,f,g", []string{"events", "networks"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := full(c.message, c.commandLine)
+			result := fullResult(c.message, c.commandLine)
 			Fit(result)
 			s := result.Collected
 			line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
-			if err != nil || len(line) > verb.MostBytes || verb.Values(line) > verb.MostValues {
+			if err != nil || len(line) > verb.MaxLineBytes || verb.Values(line) > verb.MaxLineValues {
 				t.Errorf("the line has %d bytes and %d values, %v", len(line), verb.Values(line), err)
 			}
 			if len(s.Unknown) != len(c.gone) {
@@ -125,7 +125,7 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 					t.Errorf("of %s it says %q", part, s.Unknown[part])
 				}
 			}
-			if len(s.Services) != mostServices || (len(s.Events) > 0) != c.events {
+			if len(s.Services) != maxServices || (len(s.Events) > 0) != c.events {
 				t.Errorf("it has %d services and %d events", len(s.Services), len(s.Events))
 			}
 			for i := 1; i < len(s.Events); i++ {

@@ -15,7 +15,7 @@ const spareBytes, spareValues = 4 << 10, 200
 func Fit(result *verb.Result) {
 	fits := func() bool {
 		line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
-		return err == nil && len(line) <= verb.MostBytes-spareBytes && verb.Values(line) <= verb.MostValues-spareValues
+		return err == nil && len(line) <= verb.MaxLineBytes-spareBytes && verb.Values(line) <= verb.MaxLineValues-spareValues
 	}
 	if fits() {
 		return
@@ -27,12 +27,12 @@ func Fit(result *verb.Result) {
 		name, which string
 		cut         func() (dropped, of int)
 	}{
-		{"events", "oldest ", func() (int, int) { return cut(&s.Events, fits) }},
-		{"networks", "endpoints, the last ", func() (int, int) { return cut(&s.Endpoints, fits) }},
-		{"firewall", "last ", func() (int, int) { return cut(&s.Firewall, fits) }},
-		{"runs", "last ", func() (int, int) { return cut(&s.Runs, fits) }},
-		{"processes", "last ", func() (int, int) { return cut(&s.Processes, fits) }},
-		{"services", "last ", func() (int, int) { return cut(&s.Services, fits) }},
+		{"events", "oldest ", func() (int, int) { return cutToFit(&s.Events, fits) }},
+		{"networks", "endpoints, the last ", func() (int, int) { return cutToFit(&s.Endpoints, fits) }},
+		{"firewall", "last ", func() (int, int) { return cutToFit(&s.Firewall, fits) }},
+		{"runs", "last ", func() (int, int) { return cutToFit(&s.Runs, fits) }},
+		{"processes", "last ", func() (int, int) { return cutToFit(&s.Processes, fits) }},
+		{"services", "last ", func() (int, int) { return cutToFit(&s.Services, fits) }},
 	} {
 		if dropped, of := part.cut(); dropped > 0 {
 			notes[part.name] = fmt.Sprintf("%s%d of %d are left out: the result would be too long", part.which, dropped, of)
@@ -49,8 +49,8 @@ func Fit(result *verb.Result) {
 	}
 }
 
-// cut shortens a list until the result fits, possibly to an empty list.
-func cut[T any](list *[]T, fits func() bool) (dropped, of int) {
+// cutToFit shortens a list until the result fits, possibly to an empty list.
+func cutToFit[T any](list *[]T, fits func() bool) (dropped, of int) {
 	all := *list
 	dropped = sort.Search(len(all), func(n int) bool {
 		*list = all[:len(all)-n]

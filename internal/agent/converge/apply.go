@@ -19,31 +19,31 @@ import (
 // Host is a host to change. Each method is an agent command and reports its result; an error is the failure of
 // the command.
 type Host struct {
-	execute.Means
-	Source *facts.Source
-	Folder *installdir.Folder
+	execute.Dependencies
+	Source    *facts.Source
+	Directory *installdir.Directory
 }
 
-// wanted is a desired NodeSpec with its file content.
-type wanted struct {
+// desiredSpec is a desired NodeSpec with its file content.
+type desiredSpec struct {
 	nodespec.NodeSpec
 	document []byte
 }
 
 // readSpec reads the NodeSpec sent with the command.
-func (h *Host) readSpec(ctx context.Context, path string) (wanted, error) {
+func (h *Host) readSpec(ctx context.Context, path string) (desiredSpec, error) {
 	data, err := hostutil.ReadFile(ctx, h.Host.Files, path)
 	if err != nil {
-		return wanted{}, err
+		return desiredSpec{}, err
 	}
 	if data == nil {
-		return wanted{}, state.InvalidInput("the NodeSpec " + path + " is not on the host")
+		return desiredSpec{}, state.InvalidInput("the NodeSpec " + path + " is not on the host")
 	}
 	spec, err := nodespec.Decode(data)
 	if err != nil {
-		return wanted{}, state.InvalidInput(path + ": " + err.Error())
+		return desiredSpec{}, state.InvalidInput(path + ": " + err.Error())
 	}
-	return wanted{spec, data}, nil
+	return desiredSpec{spec, data}, nil
 }
 
 // Plan reports the plan of Apply for the spec at the path, and changes nothing.
@@ -65,9 +65,9 @@ func (h *Host) Plan(ctx context.Context, specPath string) error {
 type Input struct {
 	Spec    string // path
 	Payload string // path; empty if no payload was sent
-	// Fallback is the digest of the spec to keep for a rollback if it is the current spec when the command
+	// RollbackTarget is the digest of the spec to keep for a rollback if it is the current spec when the command
 	// starts.
-	Fallback string
+	RollbackTarget string
 	// InService is true for a node with pods: the command returns a disruptive plan without running it.
 	InService bool
 }
@@ -78,44 +78,44 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 	if err != nil {
 		return err
 	}
-	noFallback, err := h.keepFallback(ctx, in.Fallback, spec.NodeSpec)
+	noFallback, err := h.keepRollbackTarget(ctx, in.RollbackTarget, spec.NodeSpec)
 	if err != nil {
 		return err
 	}
-	c, left, err := h.bring(ctx, spec, in)
+	c, left, err := h.convergeTo(ctx, spec, in)
 	if err != nil || c == nil {
 		return err
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, NoFallback: noFallback})
+	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, NoRollbackReason: noFallback})
 	return nil
 }
 
-// bring configures the host with the spec. It returns the convergence with the final facts, or nil if the host
+// convergeTo configures the host with the spec. It returns the convergence with the final facts, or nil if the host
 // restarts: the next command continues.
-func (h *Host) bring(ctx context.Context, spec wanted, in Input) (*convergence, plan.Plan, error) {
-	c := h.converge(&spec.NodeSpec, in.Payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec.NodeSpec) })
+func (h *Host) convergeTo(ctx context.Context, spec desiredSpec, in Input) (*convergence, plan.Plan, error) {
+	c := h.newConvergence(&spec.NodeSpec, in.Payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec.NodeSpec) })
 	c.inService = in.InService
 	var err error
 	if c.Facts, err = c.gather(ctx); err != nil {
 		return nil, plan.Plan{}, err
 	}
-	if left := c.make(c.Facts); c.refuses(left) {
+	if left := c.createPlan(c.Facts); c.isRefused(left) {
 		return c, left, nil
 	}
-	if err := h.begin(ctx, spec, c.Facts); err != nil {
+	if err := h.recordStart(ctx, spec, c.Facts); err != nil {
 		return nil, plan.Plan{}, err
 	}
 	left, restarted, err := c.run(ctx)
 	if err != nil || restarted {
 		return nil, plan.Plan{}, err
 	}
-	if c.refuses(left) {
+	if c.isRefused(left) {
 		return c, left, nil
 	}
-	if err := h.finish(ctx, spec, c.Facts, left); err != nil {
+	if err := h.recordApplied(ctx, spec, c.Facts, left); err != nil {
 		return nil, plan.Plan{}, err
 	}
 	applied, err := h.Records.Applied(ctx)
-	c.Facts.Applied, c.Facts.AppliedAgent, c.Facts.NoFallback = applied.Digest, applied.Agent, ""
+	c.Facts.Applied, c.Facts.AppliedAgent, c.Facts.NoRollbackReason = applied.Digest, applied.Agent, ""
 	return c, left, err
 }

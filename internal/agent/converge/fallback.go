@@ -16,21 +16,21 @@ import (
 // the host, so a rollback needs nothing from the operator. If an agent of another release applied the rollback
 // target, the file is kept unchanged and that agent rolls the host back.
 
-// keepFallback keeps the current spec as rollback target if the operator names this spec and another spec is
+// keepRollbackTarget keeps the current spec as rollback target if the operator names this spec and another spec is
 // about to be applied. An existing rollback target is preserved, because later specs were not verified. If the
 // named spec cannot be kept, why is the reason.
-func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.NodeSpec) (why string, err error) {
+func (h *Host) keepRollbackTarget(ctx context.Context, digest string, next nodespec.NodeSpec) (why string, err error) {
 	if digest == "" {
 		return "", nil
 	}
-	kept, err := h.Records.Fallback(ctx)
+	kept, err := h.Records.RollbackTarget(ctx)
 	if err != nil {
 		return "", err
 	}
 	if kept != nil {
-		return h.Source.Unusable(ctx, *kept)
+		return h.Source.UnusableReason(ctx, *kept)
 	}
-	present, why, err := h.Source.Keepable(ctx)
+	present, why, err := h.Source.RollbackCandidate(ctx)
 	switch {
 	case err != nil || why != "":
 		return why, err
@@ -41,7 +41,7 @@ func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.No
 	case present.Digest == next.Digest():
 		return "", nil
 	}
-	return "", h.Records.SetFallback(ctx, *present)
+	return "", h.Records.SetRollbackTarget(ctx, *present)
 }
 
 // Rollback configures the host with the rollback target, which becomes the current spec and is no longer kept.
@@ -52,15 +52,15 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 	if err != nil {
 		return err
 	}
-	c, left, err := h.bring(ctx, spec, Input{})
+	c, left, err := h.convergeTo(ctx, spec, Input{})
 	if err != nil || c == nil {
 		return err
 	}
 	if len(left.Needs) == 0 { // otherwise the operator continues with apply and requests the rollback again
-		if err := h.Records.ForgetFallback(ctx); err != nil {
+		if err := h.Records.RemoveRollbackTarget(ctx); err != nil {
 			return err
 		}
-		c.Facts.Fallback, c.Facts.FallbackAgent, c.Facts.Kept = "", "", nil
+		c.Facts.RollbackTarget, c.Facts.RollbackAgent, c.Facts.RollbackReleases = "", "", nil
 	}
 	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})
 	return nil
@@ -68,31 +68,31 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 
 // rollbackSpec returns the rollback target. If none is kept and the current spec has the digest, an earlier
 // rollback was interrupted after the work but before the response.
-func (h *Host) rollbackSpec(ctx context.Context, digest string) (wanted, error) {
-	kept, err := h.Records.Fallback(ctx)
+func (h *Host) rollbackSpec(ctx context.Context, digest string) (desiredSpec, error) {
+	kept, err := h.Records.RollbackTarget(ctx)
 	if err == nil && kept == nil && digest != "" {
-		kept, _, err = h.Records.Keepable(ctx)
+		kept, _, err = h.Records.RollbackCandidate(ctx)
 	}
 	switch {
 	case err != nil:
-		return wanted{}, err
+		return desiredSpec{}, err
 	case kept == nil:
-		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "no NodeSpec is kept on the host to go back to"}
+		return desiredSpec{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "no NodeSpec is kept on the host to go back to"}
 	case digest != "" && "sha256:"+kept.Digest != digest:
-		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the NodeSpec that is kept on the host is another"}
+		return desiredSpec{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the NodeSpec that is kept on the host is another"}
 	}
 	spec, err := nodespec.Decode(kept.Document)
 	if err != nil {
-		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: fmt.Sprintf(
+		return desiredSpec{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: fmt.Sprintf(
 			"the NodeSpec that is kept on the host must be applied by the agent %s, which applied it before: %v",
 			nodespec.AgentPath(kept.Agent), err)}
 	}
-	return wanted{spec, kept.Document}, nil
+	return desiredSpec{spec, kept.Document}, nil
 }
 
 // Commit deletes the rollback target and the files kept for a rollback. Repairs are left to the service.
 func (h *Host) Commit(ctx context.Context) error {
-	if err := h.Records.ForgetFallback(ctx); err != nil {
+	if err := h.Records.RemoveRollbackTarget(ctx); err != nil {
 		return err
 	}
 	spec, err := h.Records.Spec(ctx)
@@ -114,12 +114,12 @@ func (h *Host) Commit(ctx context.Context) error {
 		h.Answer.Result(verb.Result{Facts: &found, Plan: &plan.Plan{}})
 		return nil
 	}
-	c := h.converge(spec, "", func(found plan.Facts) plan.Plan { return plan.Commit(found, *spec) })
+	c := h.newConvergence(spec, "", func(found plan.Facts) plan.Plan { return plan.Commit(found, *spec) })
 	left, _, err := c.run(ctx)
 	if err != nil {
 		return err
 	}
-	if err := h.clear(ctx, *spec, c.Facts); err != nil {
+	if err := h.removeObsolete(ctx, *spec, c.Facts); err != nil {
 		return err
 	}
 	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})

@@ -19,19 +19,19 @@ func (h *Host) Reboot(ctx context.Context, wanted, present string) error {
 		h.Answer.Result(verb.Result{Facts: &found})
 		return nil
 	}
-	if found.Login, err = h.Source.Login(ctx); err != nil {
+	if found.Login, err = h.Source.FindLogin(ctx); err != nil {
 		return err
 	}
 	next := plan.Restart(found.Login, "a restart of the host was requested")
-	c := &convergence{Executor: execute.Executor{Means: h.Means, Facts: found}}
+	c := &convergence{Executor: execute.Executor{Dependencies: h.Dependencies, Facts: found}}
 	if before := next.Steps[:len(next.Steps)-1]; len(before) > 0 {
 		if err := h.Records.SetLedger(ctx, plan.RecordLogin(found.Ledger, found.Login)); err != nil {
 			return err
 		}
-		if err := c.All(ctx, before); err != nil {
+		if err := c.RunSteps(ctx, before); err != nil {
 			return err
 		}
 		next.Steps = next.Steps[len(before):]
 	}
-	return c.restart(ctx, next)
+	return c.restartHost(ctx, next)
 }

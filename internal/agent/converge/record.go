@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// begin records the original state of the host, and the desired spec.
-func (h *Host) begin(ctx context.Context, spec wanted, found plan.Facts) error {
-	found, err := h.Folder.AsFound(ctx, found)
+// recordStart records the original state of the host, and the desired spec.
+func (h *Host) recordStart(ctx context.Context, spec desiredSpec, found plan.Facts) error {
+	found, err := h.Directory.WithOriginalAccess(ctx, found)
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 	return nil
 }
 
-// finish records that the spec was applied completely, and removes obsolete records.
-func (h *Host) finish(ctx context.Context, spec wanted, found plan.Facts, left plan.Plan) error {
-	if err := h.clear(ctx, spec.NodeSpec, found); err != nil {
+// recordApplied records that the spec was applied completely, and removes obsolete records.
+func (h *Host) recordApplied(ctx context.Context, spec desiredSpec, found plan.Facts, left plan.Plan) error {
+	if err := h.removeObsolete(ctx, spec.NodeSpec, found); err != nil {
 		return err
 	}
 	if len(left.Needs) > 0 {
@@ -61,15 +61,15 @@ func (h *Host) finish(ctx context.Context, spec wanted, found plan.Facts, left p
 	return h.Records.SetApplied(ctx, state.Describe(spec.NodeSpec, spec.document, found.Agent.SHA256))
 }
 
-// clear removes obsolete entries from the ledger and obsolete files from the agent's directory.
-func (h *Host) clear(ctx context.Context, spec nodespec.NodeSpec, found plan.Facts) error {
+// removeObsolete removes obsolete entries from the ledger and obsolete files from the agent's directory.
+func (h *Host) removeObsolete(ctx context.Context, spec nodespec.NodeSpec, found plan.Facts) error {
 	if err := h.Records.SetLedger(ctx, plan.Prune(found, spec)); err != nil {
 		return err
 	}
-	fallback, err := h.Records.Fallback(ctx)
+	fallback, err := h.Records.RollbackTarget(ctx)
 	if err != nil {
 		return err
 	}
-	h.Folder.Tidy(ctx, spec, fallback != nil, found)
+	h.Directory.Tidy(ctx, spec, fallback != nil, found)
 	return nil
 }

@@ -15,13 +15,13 @@ func (h *Host) Remove(ctx context.Context) error {
 		return err
 	}
 	if !known {
-		ledger, known, err = h.olderLedger(ctx)
+		ledger, known, err = h.legacyLedger(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	if !known {
-		if err := h.Folder.Reopen(ctx); err != nil {
+		if err := h.Directory.Reopen(ctx); err != nil {
 			return err
 		}
 		h.Answer.Result(verb.Result{Plan: &plan.Plan{}, Removed: true})
@@ -31,18 +31,18 @@ func (h *Host) Remove(ctx context.Context) error {
 	if err := h.Records.SetLedger(ctx, ledger); err != nil {
 		return err
 	}
-	if err := h.Records.ForgetApplied(ctx); err != nil {
+	if err := h.Records.RemoveApplied(ctx); err != nil {
 		return err
 	}
-	if err := h.Records.ForgetFallback(ctx); err != nil {
+	if err := h.Records.RemoveRollbackTarget(ctx); err != nil {
 		return err
 	}
-	c := h.converge(&nodespec.NodeSpec{}, "", plan.Remove)
+	c := h.newConvergence(&nodespec.NodeSpec{}, "", plan.Remove)
 	left, restarted, err := c.run(ctx)
 	if err != nil || restarted {
 		return err
 	}
-	unknown, err := h.Records.Unknown(ctx)
+	unknown, err := h.Records.UnknownFields(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,16 +50,16 @@ func (h *Host) Remove(ctx context.Context) error {
 	return nil
 }
 
-// olderLedger returns the ledger of a legacy host that is removed before its adoption.
-func (h *Host) olderLedger(ctx context.Context) (ledger plan.Ledger, known bool, err error) {
-	spec := plan.OlderNode()
+// legacyLedger returns the ledger of a legacy host that is removed before its adoption.
+func (h *Host) legacyLedger(ctx context.Context) (ledger plan.Ledger, known bool, err error) {
+	spec := plan.LegacyNode()
 	found, err := h.Source.Gather(ctx, &spec)
 	if err != nil {
 		return plan.Ledger{}, false, err
 	}
-	if found, err = h.Folder.AsFound(ctx, found); err != nil {
+	if found, err = h.Directory.WithOriginalAccess(ctx, found); err != nil {
 		return plan.Ledger{}, false, err
 	}
-	ledger, known = plan.RecordOlder(found)
+	ledger, known = plan.RecordLegacy(found)
 	return ledger, known, nil
 }

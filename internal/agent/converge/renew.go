@@ -13,14 +13,14 @@ import (
 // Renew replaces the certificates of the named identities of the host's spec, and changes nothing else. Without
 // certificates, Renew creates keys and requests. Certificates, in PEM by identity name, are installed.
 func (h *Host) Renew(ctx context.Context, names []string, certificates map[string]string) error {
-	known, err := h.Records.Held(ctx)
+	known, err := h.Records.StoredSpec(ctx)
 	if err != nil {
 		return err
 	}
 	if known == nil {
 		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the host has no NodeSpec from before"}
 	}
-	if err := known.RefuseRenewal(names); err != nil {
+	if err := known.ValidateRenewal(names); err != nil {
 		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
 	}
 	spec := known.NodeSpec
@@ -34,8 +34,8 @@ func (h *Host) Renew(ctx context.Context, names []string, certificates map[strin
 	p := plan.Renew(found, spec, names)
 	if len(p.Steps) > 0 {
 		h.Answer.Plan(p)
-		e := &execute.Executor{Means: h.Means, Facts: found, Incoming: releases.NewIncoming(spec, "")}
-		if err := e.All(ctx, p.Steps); err != nil {
+		e := &execute.Executor{Dependencies: h.Dependencies, Facts: found, Incoming: releases.NewIncoming(spec, "")}
+		if err := e.RunSteps(ctx, p.Steps); err != nil {
 			return err
 		}
 		if found, err = h.Source.Identities(ctx, spec); err != nil {

@@ -18,25 +18,25 @@ import (
 // convergence creates plans from facts and runs them until nothing is left to do.
 type convergence struct {
 	execute.Executor
-	gather func(context.Context) (plan.Facts, error)
-	make   func(plan.Facts) plan.Plan
+	gather     func(context.Context) (plan.Facts, error)
+	createPlan func(plan.Facts) plan.Plan
 	// inService is true for a node with pods, which must not be disrupted.
 	inService bool
 }
 
-// converge returns a convergence of the host to the spec, with the plans returned by planOf. The payload is the
+// newConvergence returns a convergence of the host to the spec, with the plans returned by planOf. The payload is the
 // path of the sent payload.
-func (h *Host) converge(spec *nodespec.NodeSpec, payload string, planOf func(plan.Facts) plan.Plan) *convergence {
+func (h *Host) newConvergence(spec *nodespec.NodeSpec, payload string, planOf func(plan.Facts) plan.Plan) *convergence {
 	return &convergence{
-		Executor: execute.Executor{Means: h.Means, Incoming: releases.NewIncoming(*spec, payload)},
-		gather:   func(ctx context.Context) (plan.Facts, error) { return h.Source.Gather(ctx, spec) },
-		make:     planOf,
+		Executor:   execute.Executor{Dependencies: h.Dependencies, Incoming: releases.NewIncoming(*spec, payload)},
+		gather:     func(ctx context.Context) (plan.Facts, error) { return h.Source.Gather(ctx, spec) },
+		createPlan: planOf,
 	}
 }
 
-// refuses reports whether a plan is refused because it disrupts the pods of the node. The host may have changed
+// isRefused reports whether a plan is refused because it disrupts the pods of the node. The host may have changed
 // since the operator classified the plan as harmless: for example, crashed services may run again.
-func (c *convergence) refuses(p plan.Plan) bool { return c.inService && p.Disturbs() }
+func (c *convergence) isRefused(p plan.Plan) bool { return c.inService && p.IsDisruptive() }
 
 // run runs plans and returns the last plan, which is empty or refused. If restarted is true, the host restarts.
 func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, err error) {
@@ -45,26 +45,26 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 		if c.Facts, err = c.gather(ctx); err != nil {
 			return plan.Plan{}, false, err
 		}
-		next := c.make(c.Facts)
+		next := c.createPlan(c.Facts)
 		switch {
-		case len(next.Steps) == 0, c.refuses(next):
+		case len(next.Steps) == 0, c.isRefused(next):
 			return next, false, nil
 		case len(next.Steps) == 1 && next.Steps[0].Reboots:
-			return next, true, c.restart(ctx, next)
-		case samePlan(before, next):
-			return next, false, c.stuck(ctx, next.Steps[0])
+			return next, true, c.restartHost(ctx, next)
+		case isSamePlan(before, next):
+			return next, false, c.notConvergingError(ctx, next.Steps[0])
 		}
 		before = next
 		c.Answer.Plan(next)
-		if err := c.All(ctx, next.Steps); err != nil {
+		if err := c.RunSteps(ctx, next.Steps); err != nil {
 			return next, false, err
 		}
 	}
-	return before, false, c.stuck(ctx, before.Steps[0])
+	return before, false, c.notConvergingError(ctx, before.Steps[0])
 }
 
-// restart reports the result and then restarts the host: no output is possible afterwards.
-func (c *convergence) restart(ctx context.Context, next plan.Plan) error {
+// restartHost reports the result and then restarts the host: no output is possible afterwards.
+func (c *convergence) restartHost(ctx context.Context, next plan.Plan) error {
 	step := next.Steps[0]
 	c.Answer.Plan(next)
 	c.Answer.Step(verb.Step{Name: step.Name, Reason: step.Reason, Index: 1, Of: 1, State: verb.StepStarted})
@@ -75,12 +75,12 @@ func (c *convergence) restart(ctx context.Context, next plan.Plan) error {
 	return nil
 }
 
-func samePlan(a, b plan.Plan) bool {
+func isSamePlan(a, b plan.Plan) bool {
 	return slices.EqualFunc(a.Steps, b.Steps, func(x, y plan.Step) bool { return x.Name == y.Name && x.Reason == y.Reason })
 }
 
-// stuck returns the failure for completed steps without a lasting effect.
-func (c *convergence) stuck(ctx context.Context, step plan.Step) error {
+// notConvergingError returns the failure for completed steps without a lasting effect.
+func (c *convergence) notConvergingError(ctx context.Context, step plan.Step) error {
 	if start, ok := step.Operation.(plan.StartService); ok {
 		service := c.Facts.Services[start.Service]
 		if service.State == host.ServiceStopped {

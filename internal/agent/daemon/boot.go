@@ -27,25 +27,25 @@ type bootTime struct {
 	host  host.Host
 	clock clock.PassiveClock
 
-	boot    time.Time
-	until   time.Time
-	booted  bool // until counts from the boot, not from the start of the service
-	settled bool // the agent need not wait any longer
-	over    bool // Windows has started its services
-	started bool // the node was started since the boot
+	boot     time.Time
+	until    time.Time
+	booted   bool // until counts from the boot, not from the start of the service
+	waitDone bool // the agent need not wait any longer
+	over     bool // Windows has started its services
+	started  bool // the node was started since the boot
 }
 
 // newBoot returns the bootTime of a service that starts now.
 func newBoot(h host.Host, clock clock.PassiveClock) *bootTime {
-	return &bootTime{host: h, clock: clock, until: clock.Now().Add(timeouts.BootGrace)}
+	return &bootTime{host: h, clock: clock, until: clock.Now().Add(timeouts.BootGracePeriod)}
 }
 
 // NodeIsUp records that the node was started.
 func (b *bootTime) NodeIsUp() { b.started = true }
 
-// Waits reports whether the agent must wait for Windows. Up is true if all awaited services run, all if all
+// ShouldWait reports whether the agent must wait for Windows. Up is true if all awaited services run, all if all
 // services of the node run.
-func (b *bootTime) Waits(ctx context.Context, up, all bool) bool {
+func (b *bootTime) ShouldWait(ctx context.Context, up, all bool) bool {
 	if b.over {
 		return false
 	}
@@ -54,13 +54,13 @@ func (b *bootTime) Waits(ctx context.Context, up, all bool) bool {
 			b.boot, b.booted = info.BootTime, true
 			// The clock may have been set since the boot, or may be set later: only the time left now counts.
 			now := b.clock.Now()
-			b.until = now.Add(min(info.BootTime.Add(timeouts.BootGrace).Sub(now), timeouts.BootGrace))
-			b.started = b.until.Before(now) || b.applied(ctx)
+			b.until = now.Add(min(info.BootTime.Add(timeouts.BootGracePeriod).Sub(now), timeouts.BootGracePeriod))
+			b.started = b.until.Before(now) || b.isSpecApplied(ctx)
 		}
 	}
-	b.over = all || b.applied(ctx) || !b.clock.Now().Before(b.until)
-	b.settled = b.settled || up || b.over
-	return !b.settled
+	b.over = all || b.isSpecApplied(ctx) || !b.clock.Now().Before(b.until)
+	b.waitDone = b.waitDone || up || b.over
+	return !b.waitDone
 }
 
 // WithoutWindows removes the start steps that Windows performs for now. Restarts of services stopped by the
@@ -85,19 +85,19 @@ func startType(spec nodespec.NodeSpec, name string) host.StartType {
 	return ""
 }
 
-func (b *bootTime) applied(ctx context.Context) bool {
+func (b *bootTime) isSpecApplied(ctx context.Context) bool {
 	file, err := b.host.Files.Stat(ctx, nodespec.AppliedPath)
 	return err == nil && b.booted && file.Modified.After(b.boot)
 }
 
-// Lasts reports whether the node's start after a boot may still be in progress.
-func (b *bootTime) Lasts() bool {
-	return !b.started && b.clock.Now().Before(b.until.Add(timeouts.LimitNetwork))
+// IsStarting reports whether the node's start after a boot may still be in progress.
+func (b *bootTime) IsStarting() bool {
+	return !b.started && b.clock.Now().Before(b.until.Add(timeouts.NetworkTimeout))
 }
 
 // IsStart reports whether a step belongs to the node's start after a boot and is therefore not a repair.
 func (b *bootTime) IsStart(step plan.Step, spec *nodespec.NodeSpec) bool {
-	if spec == nil || !b.Lasts() {
+	if spec == nil || !b.IsStarting() {
 		return false
 	}
 	switch o := step.Operation.(type) {
@@ -114,7 +114,7 @@ func (b *bootTime) IsStart(step plan.Step, spec *nodespec.NodeSpec) bool {
 // isUp reports whether the services awaited after a boot run, all of which Windows starts: the dependencies of
 // the services started by the agent, or all automatic services if the agent starts none.
 func isUp(spec nodespec.NodeSpec, present []host.Service) bool {
-	for _, name := range awaited(spec) {
+	for _, name := range awaitedServices(spec) {
 		if !slices.ContainsFunc(present, func(s host.Service) bool { return strings.EqualFold(s.Name, name) && s.State == host.ServiceRunning }) {
 			return false
 		}
@@ -122,7 +122,7 @@ func isUp(spec nodespec.NodeSpec, present []host.Service) bool {
 	return true
 }
 
-func awaited(spec nodespec.NodeSpec) []string {
+func awaitedServices(spec nodespec.NodeSpec) []string {
 	var automatic, needed []string
 	manual := false
 	for _, service := range spec.Services {

@@ -14,12 +14,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// examine compares the host with the spec and repairs drift, unless an agent command runs or the host is being
+// compareHost compares the host with the spec and repairs drift, unless an agent command runs or the host is being
 // restored.
-func (k *keeper) examine(ctx context.Context) (o report.Outcome) {
-	w, err := k.wanted(ctx, &o)
+func (k *driftRepairer) compareHost(ctx context.Context) (o report.Outcome) {
+	w, err := k.planWork(ctx, &o)
 	if err == nil && len(w.steps) > 0 {
-		err = k.repair(ctx, &o)
+		err = k.repairDrift(ctx, &o)
 	}
 	if err != nil {
 		o.Failure = state.FailureOf("", err)
@@ -34,15 +34,15 @@ type work struct {
 	spec  nodespec.NodeSpec
 }
 
-// wanted returns the pending work. Failed contains the directories of releases that could not be installed.
-func (k *keeper) wanted(ctx context.Context, o *report.Outcome, failed ...string) (work, error) {
+// planWork returns the pending work. Failed contains the directories of releases that could not be installed.
+func (k *driftRepairer) planWork(ctx context.Context, o *report.Outcome, failed ...string) (work, error) {
 	o.Left, o.Skipped, o.Waits = "", false, false
 	spec, err := k.Records.Spec(ctx)
 	if err != nil || spec == nil {
 		return work{}, err
 	}
 	o.Spec = spec
-	k.Source.Booting = k.boot.Lasts()
+	k.Source.Booting = k.boot.IsStarting()
 	found, err := k.Source.Gather(ctx, spec)
 	if err != nil {
 		return work{}, err
@@ -52,18 +52,18 @@ func (k *keeper) wanted(ctx context.Context, o *report.Outcome, failed ...string
 		return work{}, nil
 	}
 	p, left := plan.Repair(found, *spec, failed...)
-	steps, own, await := repairable(p)
-	steps = k.boot.WithoutWindows(k.network.Heed(await, steps, *spec), *spec)
-	steps = append(steps, k.network.Again(steps, found)...)
+	steps, own, await := repairableSteps(p)
+	steps = k.boot.WithoutWindows(k.network.DeferSteps(await, steps, *spec), *spec)
+	steps = append(steps, k.network.RestartSteps(steps, found)...)
 	if o.Left = cmp.Or(own, left); o.Left == "" {
-		o.Left = k.network.Left()
+		o.Left = k.network.DescribeMissing()
 	}
 	o.Waits = await != nil || len(p.Needs) > 0
 	return work{steps, found, *spec}, nil
 }
 
-// repair runs the steps under the lock, with facts gathered under the lock.
-func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
+// repairDrift runs the steps under the lock, with facts gathered under the lock.
+func (k *driftRepairer) repairDrift(ctx context.Context, o *report.Outcome) error {
 	info, err := k.Host.System.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("query Windows system information: %w", err)
@@ -77,11 +77,11 @@ func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 		return nil
 	}
 	defer release()
-	r := &repairer{keeper: k, outcome: o, failed: map[string]bool{}}
+	r := &repairRun{driftRepairer: k, outcome: o, failed: map[string]bool{}}
 	before := ""
 	for round := 0; ; round++ {
-		w, err := k.wanted(ctx, o, r.releases...)
-		names := r.untried(w.steps)
+		w, err := k.planWork(ctx, o, r.releases...)
+		names := r.pendingStepNames(w.steps)
 		switch {
 		case err != nil || len(names) == 0:
 			return cmp.Or(r.err, err)
@@ -91,16 +91,16 @@ func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Step: w.steps[0].Name, Message: "it was done and does not last: " + w.steps[0].Reason}
 		}
 		before = names
-		if r.do(ctx, w); ctx.Err() != nil {
+		if r.runSteps(ctx, w); ctx.Err() != nil {
 			return cmp.Or(r.err, ctx.Err())
 		}
 	}
 }
 
-// repairable returns the steps of a plan up to the wait for the network, without steps that stop the service
+// repairableSteps returns the steps of a plan up to the wait for the network, without steps that stop the service
 // itself. Left describes a skipped stop that only the operator can do. Await is the network that later steps
 // wait for.
-func repairable(p plan.Plan) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
+func repairableSteps(p plan.Plan) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
 	for _, step := range p.Steps {
 		switch o := step.Operation.(type) {
 		case plan.AwaitNetwork:

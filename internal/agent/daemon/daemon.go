@@ -21,10 +21,10 @@ import (
 // Parts are the dependencies of the service.
 type Parts struct {
 	// Means are the dependencies of steps. Step output is discarded: the service writes its own log.
-	execute.Means
+	execute.Dependencies
 	Source *facts.Source
 	Lock   installdir.Lock
-	Log    *logs.Own
+	Log    *logs.ServiceLog
 	// API receives the Node's condition WindowsConfiguration; nil disables publishing.
 	API report.APIServer
 }
@@ -32,24 +32,24 @@ type Parts struct {
 // Run keeps the host in sync with the spec until ctx is done. It calls ready, unless nil, once the service
 // runs.
 func Run(ctx context.Context, p Parts, ready func()) {
-	p.Source.KeepAnswers()
-	k := &keeper{
+	p.Source.EnableCaching()
+	k := &driftRepairer{
 		Parts: p, watcher: watcher{host: p.Host, records: p.Records},
 		network: newNetwork(p.Host.Networks, p.Clock),
 		events:  report.NewEvents(p.Host.EventLog, p.Clock, p.Log),
-		logs:    logs.NewKeeper(p.Host, p.Clock, p.Log),
-		messenger: report.NewMessenger(report.MessengerMeans{
+		logs:    logs.NewRotator(p.Host, p.Clock, p.Log),
+		publisher: report.NewPublisher(report.PublisherDependencies{
 			API: p.API, Files: p.Host.Files, Clock: p.Clock, Rand: p.Rand, Version: p.Version,
 		}, p.Log),
-		former: identity.Former{Files: p.Host.Files, Clock: p.Clock},
+		oldCertificates: identity.OldCertificates{Files: p.Host.Files, Clock: p.Clock},
 	}
 	p.Log.Printf(ctx, "agent %s runs as a service, process %d", p.Version, p.Host.Processes.Self())
 	if ready != nil {
 		ready()
 	}
-	k.loop(ctx)
+	k.runLoop(ctx)
 	ctx = context.WithoutCancel(ctx)
-	k.messenger.End(ctx)
+	k.publisher.End(ctx)
 	p.Log.Printf(ctx, "the service received a stop request")
 	p.Log.Flush(ctx)
 }
@@ -57,32 +57,32 @@ func Run(ctx context.Context, p Parts, ready func()) {
 // maxFailed is the number of consecutive comparisons without facts after which the failure is reported.
 const maxFailed = 3
 
-// keeper repairs drift. It polls cheap indicators often, and compares the complete spec after a change and at
+// driftRepairer repairs drift. It polls cheap indicators often, and compares the complete spec after a change and at
 // intervals. Notifications are no alternative: NotifyServiceStatusChange reports states but not command lines,
 // and needs an open handle to each service. With an open handle, Windows cannot release a deleted service, so a
 // repair could not recreate the service.
-type keeper struct {
+type driftRepairer struct {
 	Parts
-	watcher   watcher
-	events    *report.Events
-	messenger *report.Messenger
-	pacer     pacer
-	boot      *bootTime
-	network   *awaitedNetwork
-	logs      *logs.Keeper
-	former    identity.Former
-	due       time.Time // time of the next comparison without a change
-	changed   bool      // since the last comparison
-	failed    int       // consecutive failed comparisons
+	watcher         watcher
+	events          *report.Events
+	publisher       *report.Publisher
+	backoff         repairBackoff
+	boot            *bootTime
+	network         *awaitedNetwork
+	logs            *logs.Rotator
+	oldCertificates identity.OldCertificates
+	due             time.Time // time of the next comparison without a change
+	changed         bool      // since the last comparison
+	failed          int       // consecutive failed comparisons
 }
 
-func (k *keeper) loop(ctx context.Context) {
-	ticker := k.Clock.NewTicker(timeouts.DriftPoll)
+func (k *driftRepairer) runLoop(ctx context.Context) {
+	ticker := k.Clock.NewTicker(timeouts.DriftPollInterval)
 	defer ticker.Stop()
 	k.due = k.Clock.Now()
 	k.boot = newBoot(k.Host, k.Clock)
 	for {
-		k.look(ctx)
+		k.pollOnce(ctx)
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
@@ -91,47 +91,47 @@ func (k *keeper) loop(ctx context.Context) {
 	}
 }
 
-// look compares everything if a comparison is due.
-func (k *keeper) look(ctx context.Context) {
-	k.changed = k.watcher.look(ctx) || k.changed
+// pollOnce compares everything if a comparison is due.
+func (k *driftRepairer) pollOnce(ctx context.Context) {
+	k.changed = k.watcher.pollState(ctx) || k.changed
 	if k.watcher.spec != nil {
-		k.logs.Look(ctx, k.watcher.spec.Logs)
-		k.messenger.Look(ctx, *k.watcher.spec)
-		if err := k.former.Look(ctx, *k.watcher.spec); err != nil && ctx.Err() == nil {
+		k.logs.RotateIfDue(ctx, k.watcher.spec.Logs)
+		k.publisher.PublishIfDue(ctx, *k.watcher.spec)
+		if err := k.oldCertificates.CleanStores(ctx, *k.watcher.spec); err != nil && ctx.Err() == nil {
 			k.Log.Printf(ctx, "former certificates are left: %v", err)
 		}
 	}
 	now := k.Clock.Now()
-	due := !now.Before(k.due) || k.changed && !now.Before(k.pacer.next)
-	if k.boot.Waits(ctx, k.watcher.up, k.watcher.allRun) || !due && !k.network.Arrived(ctx) {
+	due := !now.Before(k.due) || k.changed && !now.Before(k.backoff.next)
+	if k.boot.ShouldWait(ctx, k.watcher.up, k.watcher.allRun) || !due && !k.network.HasArrived(ctx) {
 		k.Log.Flush(ctx)
 		return
 	}
-	k.due, k.changed = now.Add(timeouts.DriftCheck), false
-	k.network.AskAgain()
-	k.check(ctx)
+	k.due, k.changed = now.Add(timeouts.DriftCheckInterval), false
+	k.network.AllowRequests()
+	k.compareAndReport(ctx)
 	// Changes in the meantime, including repairs, are detected by the next poll: no change during the
 	// comparison is lost.
 	k.Log.Flush(ctx)
 }
 
-// check compares the host with the spec, repairs drift and reports.
-func (k *keeper) check(ctx context.Context) {
-	outcome := k.examine(ctx)
+// compareAndReport compares the host with the spec, repairs drift and reports.
+func (k *driftRepairer) compareAndReport(ctx context.Context) {
+	outcome := k.compareHost(ctx)
 	if ctx.Err() != nil {
 		return // the service stops; the next process repairs the rest
 	}
 	now := k.Clock.Now()
-	k.pacer.tried(outcome.Tried(), now)
-	if outcome.Failure == nil && !outcome.Skipped && !k.network.Awaited() {
+	k.backoff.recordSteps(outcome.Tried(), now)
+	if outcome.Failure == nil && !outcome.Skipped && !k.network.IsAwaited() {
 		k.boot.NodeIsUp()
 	}
 	if outcome.Failure == nil || outcome.Failure.Step != "" {
 		k.failed = 0
 	} else if k.failed++; k.failed < maxFailed {
-		k.due = now.Add(timeouts.DriftPoll) // a part of Windows may still be starting; do not report yet
+		k.due = now.Add(timeouts.DriftPollInterval) // a part of Windows may still be starting; do not report yet
 		return
 	}
 	k.events.Report(ctx, outcome)
-	k.messenger.Note(outcome)
+	k.publisher.RecordOutcome(outcome)
 }

@@ -34,39 +34,39 @@ func newNetwork(of host.Networks, clock clock.WithTicker) *awaitedNetwork {
 	return &awaitedNetwork{host: of, clock: clock}
 }
 
-// Awaited reports whether the agent waits for the network.
-func (n *awaitedNetwork) Awaited() bool { return n.awaited != nil }
+// IsAwaited reports whether the agent waits for the network.
+func (n *awaitedNetwork) IsAwaited() bool { return n.awaited != nil }
 
-// AskAgain allows new requests to a Host Networking Service that did not respond.
-func (n *awaitedNetwork) AskAgain() { n.silent = false }
+// AllowRequests allows new requests to a Host Networking Service that did not respond.
+func (n *awaitedNetwork) AllowRequests() { n.silent = false }
 
-// Heed records the network that a plan waits for, and returns the steps to run now. While the kubelet runs, the
+// DeferSteps records the network that a plan waits for, and returns the steps to run now. While the kubelet runs, the
 // network may just be under recreation: a short absence is ignored to keep the node Ready.
-func (n *awaitedNetwork) Heed(await *plan.AwaitNetwork, steps []plan.Step, spec nodespec.NodeSpec) []plan.Step {
+func (n *awaitedNetwork) DeferSteps(await *plan.AwaitNetwork, steps []plan.Step, spec nodespec.NodeSpec) []plan.Step {
 	now := n.clock.Now()
 	if await == nil || n.awaited == nil {
 		n.since = now
 	}
 	n.awaited = await
-	if await == nil || now.Sub(n.since) >= timeouts.NetworkGrace || slices.ContainsFunc(steps, startsKubelet) {
+	if await == nil || now.Sub(n.since) >= timeouts.NetworkGracePeriod || slices.ContainsFunc(steps, isKubeletStart) {
 		return steps
 	}
 	return slices.DeleteFunc(slices.Clone(steps), func(step plan.Step) bool { return plan.IsForNetwork(step, spec) })
 }
 
-func startsKubelet(step plan.Step) bool {
+func isKubeletStart(step plan.Step) bool {
 	start, ok := step.Operation.(plan.StartService)
 	return ok && strings.EqualFold(start.Service, nodespec.ServiceKubelet)
 }
 
-// Arrived reports whether the awaited network exists now.
-func (n *awaitedNetwork) Arrived(ctx context.Context) bool {
+// HasArrived reports whether the awaited network exists now.
+func (n *awaitedNetwork) HasArrived(ctx context.Context) bool {
 	if n.awaited == nil || n.silent {
 		return false
 	}
 	var networks []host.HNSNetwork
-	question := timeouts.Work{
-		Limit: timeouts.LimitCheck, What: "the Host Networking Service lists its networks", Tell: func(string, ...any) {},
+	question := timeouts.Operation{
+		Timeout: timeouts.CheckTimeout, What: "the Host Networking Service lists its networks", Progress: func(string, ...any) {},
 	}
 	err := question.Run(ctx, n.clock, func(ctx context.Context) (err error) {
 		networks, err = n.host.Networks(ctx)
@@ -79,36 +79,36 @@ func (n *awaitedNetwork) Arrived(ctx context.Context) bool {
 	})
 }
 
-// Again returns the steps that restart a running hybrid-overlay-node if the network stays missing:
+// RestartSteps returns the steps that restart a running hybrid-overlay-node if the network stays missing:
 // hybrid-overlay-node creates the network only at its start.
-func (n *awaitedNetwork) Again(steps []plan.Step, facts plan.Facts) []plan.Step {
+func (n *awaitedNetwork) RestartSteps(steps []plan.Step, facts plan.Facts) []plan.Step {
 	since := n.since
 	if n.began.After(since) {
 		since = n.began
 	}
 	running := facts.Services[nodespec.ServiceHybridOverlay].State == host.ServiceRunning
-	if n.awaited == nil || !running || slices.ContainsFunc(steps, ofOverlay) ||
-		n.clock.Since(since) < timeouts.LimitNetwork {
+	if n.awaited == nil || !running || slices.ContainsFunc(steps, isOverlayStep) ||
+		n.clock.Since(since) < timeouts.NetworkTimeout {
 		return nil
 	}
-	reason := fmt.Sprintf("HNS network %s has not been there for %s, and hybrid-overlay-node makes it at its start", n.awaited.Network, timeouts.LimitNetwork)
+	reason := fmt.Sprintf("HNS network %s has not been there for %s, and hybrid-overlay-node makes it at its start", n.awaited.Network, timeouts.NetworkTimeout)
 	var again []plan.Step
 	for _, operation := range []plan.Operation{
 		plan.StopService{Service: nodespec.ServiceHybridOverlay}, plan.StartService{Service: nodespec.ServiceHybridOverlay},
 	} {
-		again = append(again, plan.Step{Name: plan.Name(operation), Operation: operation, Reason: reason, DisturbsPods: true})
+		again = append(again, plan.Step{Name: plan.Name(operation), Operation: operation, Reason: reason, DisruptsPods: true})
 	}
 	return again
 }
 
-// Notice records the time of a start or stop of hybrid-overlay-node, successful or not.
-func (n *awaitedNetwork) Notice(step plan.Step) {
-	if ofOverlay(step) {
+// RecordStep records the time of a start or stop of hybrid-overlay-node, successful or not.
+func (n *awaitedNetwork) RecordStep(step plan.Step) {
+	if isOverlayStep(step) {
 		n.began = n.clock.Now()
 	}
 }
 
-func ofOverlay(step plan.Step) bool {
+func isOverlayStep(step plan.Step) bool {
 	switch o := step.Operation.(type) {
 	case plan.StartService:
 		return strings.EqualFold(o.Service, nodespec.ServiceHybridOverlay)
@@ -118,9 +118,9 @@ func ofOverlay(step plan.Step) bool {
 	return false
 }
 
-// Left describes a missing network for the report.
-func (n *awaitedNetwork) Left() string {
-	if n.awaited == nil || n.clock.Since(n.since) < timeouts.LimitNetwork {
+// DescribeMissing describes a missing network for the report.
+func (n *awaitedNetwork) DescribeMissing() string {
+	if n.awaited == nil || n.clock.Since(n.since) < timeouts.NetworkTimeout {
 		return ""
 	}
 	return "the HNS network " + n.awaited.Network + ", which hybrid-overlay-node has not made: this node takes no pods; hybrid-overlay-node needs the " +

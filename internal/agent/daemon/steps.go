@@ -15,10 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// repairer runs the steps of one repair. A failed step blocks only the steps that depend on it: for example,
+// repairRun runs the steps of one repair. A failed step blocks only the steps that depend on it: for example,
 // after a boot the node starts even if a certificate authority cannot be trusted.
-type repairer struct {
-	*keeper
+type repairRun struct {
+	*driftRepairer
 	outcome  *report.Outcome
 	failed   map[string]bool // names of steps that are not retried in this repair
 	releases []string        // directories of the releases that could not be installed
@@ -29,8 +29,8 @@ type repairer struct {
 	down    map[string]bool // stopped services
 }
 
-// untried returns the names of the steps that have not failed.
-func (r *repairer) untried(steps []plan.Step) string {
+// pendingStepNames returns the names of the steps that have not failed.
+func (r *repairRun) pendingStepNames(steps []plan.Step) string {
 	var names []string
 	for _, step := range steps {
 		if !r.failed[step.Name] {
@@ -40,21 +40,21 @@ func (r *repairer) untried(steps []plan.Step) string {
 	return strings.Join(names, "\n")
 }
 
-// do runs the steps. If a release cannot be installed, do returns and the next plan omits the release.
-func (r *repairer) do(ctx context.Context, w work) {
+// runSteps runs the steps. If a release cannot be installed, do returns and the next plan omits the release.
+func (r *repairRun) runSteps(ctx context.Context, w work) {
 	r.work, r.blocked, r.down = w, map[string]bool{}, map[string]bool{}
-	e := &execute.Executor{Means: r.Means, Facts: w.facts, Incoming: releases.NewIncoming(nodespec.NodeSpec{}, "")}
+	e := &execute.Executor{Dependencies: r.Dependencies, Facts: w.facts, Incoming: releases.NewIncoming(nodespec.NodeSpec{}, "")}
 	for _, step := range w.steps {
 		switch {
 		case r.failed[step.Name]:
-			r.block(step)
+			r.blockDependents(step)
 			continue
-		case r.skips(step):
+		case r.shouldSkip(step):
 			continue
 		}
 		began := r.Clock.Now()
-		r.network.Notice(step)
-		if err := e.Do(ctx, step); err != nil {
+		r.network.RecordStep(step)
+		if err := e.RunStep(ctx, step); err != nil {
 			if r.err == nil {
 				r.err = state.FailureOf(step.Name, err)
 			}
@@ -67,15 +67,15 @@ func (r *repairer) do(ctx context.Context, w work) {
 				r.releases = append(r.releases, install.Release.Directory)
 				return
 			}
-			r.block(step)
+			r.blockDependents(step)
 			continue
 		}
-		if advice := e.TakeAdvice(); advice != "" {
+		if advice := e.TakeWarning(); advice != "" {
 			r.Log.Printf(ctx, "%s: %s", step.Name, advice)
-			r.block(step)
+			r.blockDependents(step)
 			continue // tried but not completed
 		}
-		r.note(step)
+		r.recordEffect(step)
 		r.outcome.Repairs = append(r.outcome.Repairs, report.Repair{
 			Name: step.Name, Reason: step.Reason, Start: r.boot.IsStart(step, r.watcher.spec),
 		})
@@ -83,8 +83,8 @@ func (r *repairer) do(ctx context.Context, w work) {
 	}
 }
 
-// note records the effect of a step on the running services.
-func (r *repairer) note(step plan.Step) {
+// recordEffect records the effect of a step on the running services.
+func (r *repairRun) recordEffect(step plan.Step) {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
 		r.down[strings.ToLower(o.Service)] = true
@@ -93,8 +93,8 @@ func (r *repairer) note(step plan.Step) {
 	}
 }
 
-// block blocks the steps that depend on a step that was not completed.
-func (r *repairer) block(step plan.Step) {
+// blockDependents blocks the steps that depend on a step that was not completed.
+func (r *repairRun) blockDependents(step plan.Step) {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
 		r.blocked[strings.ToLower(o.Service)] = true
@@ -103,7 +103,7 @@ func (r *repairer) block(step plan.Step) {
 	case plan.StartService:
 		r.blocked[strings.ToLower(o.Service)] = true
 	case plan.WriteFile:
-		for _, service := range r.readers(o.File) {
+		for _, service := range r.servicesReading(o.File) {
 			r.blocked[service] = true
 		}
 	case plan.RemovePath:
@@ -113,18 +113,18 @@ func (r *repairer) block(step plan.Step) {
 	}
 }
 
-// readers returns the lower-case names of the services that read a file at their start.
-func (r *repairer) readers(file nodespec.File) (names []string) {
+// servicesReading returns the lower-case names of the services that read a file at their start.
+func (r *repairRun) servicesReading(file nodespec.File) (names []string) {
 	for _, service := range r.spec.Services {
-		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return nodespec.SamePath(path, file.Path) }) {
+		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return nodespec.IsSamePath(path, file.Path) }) {
 			names = append(names, strings.ToLower(service.Name))
 		}
 	}
 	return names
 }
 
-// skips reports whether a step depends on a step that was not completed.
-func (r *repairer) skips(step plan.Step) bool {
+// shouldSkip reports whether a step depends on a step that was not completed.
+func (r *repairRun) shouldSkip(step plan.Step) bool {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
 		return r.blocked[strings.ToLower(o.Service)]
@@ -133,20 +133,20 @@ func (r *repairer) skips(step plan.Step) bool {
 	case plan.WriteFile:
 		// A service that could not be stopped would never notice the change, and neither would a later
 		// comparison.
-		return slices.ContainsFunc(r.readers(o.File), func(name string) bool { return r.blocked[name] && r.runs(name) })
+		return slices.ContainsFunc(r.servicesReading(o.File), func(name string) bool { return r.blocked[name] && r.isRunning(name) })
 	case plan.StartService:
 		name := strings.ToLower(o.Service)
 		// Windows also starts the dependencies of a service.
-		r.blocked[name] = r.blocked[name] || slices.ContainsFunc(r.dependencies(name), func(dependency string) bool {
-			return r.blocked[dependency] && !r.runs(dependency)
+		r.blocked[name] = r.blocked[name] || slices.ContainsFunc(r.serviceDependencies(name), func(dependency string) bool {
+			return r.blocked[dependency] && !r.isRunning(dependency)
 		})
 		return r.blocked[name]
 	}
 	return false
 }
 
-// dependencies returns the dependencies of a service of the spec, in lower case.
-func (r *repairer) dependencies(name string) (names []string) {
+// serviceDependencies returns the dependencies of a service of the spec, in lower case.
+func (r *repairRun) serviceDependencies(name string) (names []string) {
 	for _, service := range r.spec.Services {
 		if strings.EqualFold(service.Name, name) {
 			for _, dependency := range service.Dependencies {
@@ -157,8 +157,8 @@ func (r *repairer) dependencies(name string) (names []string) {
 	return names
 }
 
-// runs reports whether a service runs after the completed steps.
-func (r *repairer) runs(name string) bool {
+// isRunning reports whether a service runs after the completed steps.
+func (r *repairRun) isRunning(name string) bool {
 	if down, known := r.down[name]; known {
 		return !down
 	}

@@ -24,14 +24,14 @@ type watcher struct {
 	up       bool          // the services awaited after a boot ran at the last poll
 }
 
-// look reports whether the state differs from the last poll. Errors are left to the comparison, which reports
+// pollState reports whether the state differs from the last poll. Errors are left to the comparison, which reports
 // the cause.
-func (w *watcher) look(ctx context.Context) bool {
+func (w *watcher) pollState(ctx context.Context) bool {
 	if err := w.readSpec(ctx); err != nil {
 		return false
 	}
 	if w.spec == nil {
-		return w.became("no spec")
+		return w.updateState("no spec")
 	}
 	var seen strings.Builder
 	for _, path := range append(watchedPaths(*w.spec), nodespec.SpecPath) {
@@ -56,10 +56,10 @@ func (w *watcher) look(ctx context.Context) bool {
 			fmt.Fprintf(&seen, "%s %s %d %s %s\n", service.Name, service.State, service.PID, service.StartType, service.CommandLine)
 		}
 	}
-	return w.became(seen.String())
+	return w.updateState(seen.String())
 }
 
-func (w *watcher) became(seen string) bool {
+func (w *watcher) updateState(seen string) bool {
 	changed := seen != w.seen
 	w.seen = seen
 	return changed

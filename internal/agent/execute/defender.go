@@ -23,21 +23,21 @@ type Defender struct {
 	clock   clock.WithTicker
 	records state.Records
 
-	keep  time.Duration    // validity of a response; 0 disables caching
-	at    time.Time        // time of the response; zero if there is none
-	named []host.Exclusion // the exclusions of the query
-	facts plan.AntivirusFacts
+	cacheTTL time.Duration    // validity of a response; 0 disables caching
+	at       time.Time        // time of the response; zero if there is none
+	named    []host.Exclusion // the exclusions of the query
+	facts    plan.AntivirusFacts
 }
 
-func (d *Defender) forget() { d.at = time.Time{} }
+func (d *Defender) clearCache() { d.at = time.Time{} }
 
 // NewDefender returns the Defender of a host. Responses are not cached unless Keep is called.
 func NewDefender(antivirus host.Antivirus, clock clock.WithTicker, kept state.Records) *Defender {
 	return &Defender{host: antivirus, clock: clock, records: kept}
 }
 
-// Keep caches responses for the given time, as long as the query and the exclusions are unchanged.
-func (d *Defender) Keep(answers time.Duration) { d.keep = answers }
+// EnableCache caches responses for the given time, as long as the query and the exclusions are unchanged.
+func (d *Defender) EnableCache(answers time.Duration) { d.cacheTTL = answers }
 
 // wasStopped reports whether a call failed because Defender was stopped in the meantime. An active Defender may
 // return the same error: then the call failed like any other.
@@ -61,16 +61,16 @@ func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger pla
 		return plan.AntivirusFacts{}, fmt.Errorf("check whether Microsoft Defender Antivirus is active: %w", err)
 	}
 	if !atWork {
-		d.forget()
+		d.clearCache()
 		return plan.AntivirusFacts{}, nil
 	}
 	now := d.clock.Now()
-	if !d.at.IsZero() && now.Sub(d.at) < d.keep && slices.Equal(named, d.named) {
+	if !d.at.IsZero() && now.Sub(d.at) < d.cacheTTL && slices.Equal(named, d.named) {
 		return d.facts, nil
 	}
 	facts := plan.AntivirusFacts{AtWork: true}
 	// WMI, which provides the response, is known to hang when its repository is damaged.
-	asking, cancel := context.WithTimeout(ctx, timeouts.LimitAntivirus)
+	asking, cancel := context.WithTimeout(ctx, timeouts.AntivirusTimeout)
 	defer cancel()
 	list, err := d.host.Exclusions(asking)
 	switch {

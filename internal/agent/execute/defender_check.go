@@ -22,7 +22,7 @@ func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, e
 	if !atWork {
 		return notAtWork, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitAntivirus)
+	ctx, cancel := context.WithTimeout(ctx, timeouts.AntivirusTimeout)
 	defer cancel()
 	list, err := d.host.Exclusions(ctx)
 	if d.wasStopped(ctx, err) {

@@ -27,7 +27,7 @@ func (e *Executor) addExclusion(ctx context.Context, exclusion host.Exclusion) e
 	if e.Antivirus.wasStopped(ctx, err) {
 		return nil // a stopped Defender scans nothing
 	}
-	return e.tolerate(ctx, ours, err, "does not exclude files opened by "+exclusion.Value+
+	return e.ignoreFailure(ctx, ours, err, "does not exclude files opened by "+exclusion.Value+
 		", so containers start more slowly; exclude that program in the policy that manages Defender")
 }
 
@@ -40,20 +40,20 @@ func (e *Executor) removeExclusion(ctx context.Context, exclusion host.Exclusion
 	err = e.changeExclusions(ctx, func(ctx context.Context) error { return e.Antivirus.host.RemoveExclusion(ctx, exclusion) })
 	consequence := "keeps its exclusion of " + exclusion.Value + "; remove it manually"
 	if e.Antivirus.wasStopped(ctx, err) {
-		e.adviseOfDefender(consequence, err.Error())
+		e.warnAboutDefender(consequence, err.Error())
 		return nil // nothing is left to retry
 	}
-	return e.tolerate(ctx, ledger, err, consequence)
+	return e.ignoreFailure(ctx, ledger, err, consequence)
 }
 
 func (e *Executor) changeExclusions(ctx context.Context, action func(context.Context) error) error {
-	e.Antivirus.forget()
-	return e.within(ctx, timeouts.LimitAntivirus, "Microsoft Defender Antivirus changes its exclusions", action)
+	e.Antivirus.clearCache()
+	return e.withProgress(ctx, timeouts.AntivirusTimeout, "Microsoft Defender Antivirus changes its exclusions", action)
 }
 
-// tolerate continues after a failed change of Defender: the host works without the change. The refusal is
+// ignoreFailure continues after a failed change of Defender: the host works without the change. The refusal is
 // recorded in the ledger, so that Defender is not called again before the next boot, and reported as advice.
-func (e *Executor) tolerate(ctx context.Context, ledger plan.Ledger, err error, consequence string) error {
+func (e *Executor) ignoreFailure(ctx context.Context, ledger plan.Ledger, err error, consequence string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -61,10 +61,10 @@ func (e *Executor) tolerate(ctx context.Context, ledger plan.Ledger, err error, 
 	if err := e.Records.SetLedger(ctx, ledger); err != nil {
 		return err
 	}
-	e.adviseOfDefender(consequence, ledger.Refusal.Reason)
+	e.warnAboutDefender(consequence, ledger.Refusal.Reason)
 	return nil
 }
 
-func (e *Executor) adviseOfDefender(consequence, reason string) {
-	e.advise("Microsoft Defender Antivirus " + consequence + " (" + reason + ")")
+func (e *Executor) warnAboutDefender(consequence, reason string) {
+	e.recordWarning("Microsoft Defender Antivirus " + consequence + " (" + reason + ")")
 }

@@ -23,8 +23,8 @@ import (
 // each spec.
 const MaxRounds = 12
 
-// Means are the dependencies of steps.
-type Means struct {
+// Dependencies are the dependencies of steps.
+type Dependencies struct {
 	Host      host.Host
 	Clock     clock.WithTicker
 	Rand      io.Reader // for keys
@@ -36,7 +36,7 @@ type Means struct {
 
 // Executor runs the steps of a plan. The operations are in separate files by concern.
 type Executor struct {
-	Means
+	Dependencies
 	// Facts are the facts that the plan was created from.
 	Facts plan.Facts
 	// Incoming is the payload sent for the spec. It may be nil if no release is installed.
@@ -45,20 +45,20 @@ type Executor struct {
 	current verb.Step // for lines of progress
 }
 
-// Do runs one step. Steps that move files are not limited and report progress; all other steps may hang in
+// RunStep runs one step. Steps that move files are not limited and report progress; all other steps may hang in
 // Windows.
-func (e *Executor) Do(ctx context.Context, step plan.Step) error {
+func (e *Executor) RunStep(ctx context.Context, step plan.Step) error {
 	switch step.Operation.(type) {
 	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService,
 		plan.EndPods:
-		return e.operate(ctx, step)
+		return e.runOperation(ctx, step)
 	}
 	late := &verb.Failure{
-		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timeouts.LimitStep),
+		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timeouts.StepTimeout),
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, timeouts.LimitStep, late)
+	limited, cancel := context.WithTimeoutCause(ctx, timeouts.StepTimeout, late)
 	defer cancel()
-	err := e.operate(limited, step)
+	err := e.runOperation(limited, step)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		late.Message += ": " + err.Error()
 		return late
@@ -66,21 +66,21 @@ func (e *Executor) Do(ctx context.Context, step plan.Step) error {
 	return err
 }
 
-// operate runs the operation of a step.
+// runOperation runs the operation of a step.
 //
 //nolint:funlen,gocyclo // one case for each kind of operation
-func (e *Executor) operate(ctx context.Context, step plan.Step) error {
+func (e *Executor) runOperation(ctx context.Context, step plan.Step) error {
 	switch o := step.Operation.(type) {
 	case plan.MakeDirectory:
 		return e.makeDirectory(ctx, o.Directory)
 	case plan.InstallRelease:
-		return e.installer().Install(ctx, o.Release)
+		return e.newInstaller().Install(ctx, o.Release)
 	case plan.WriteFile:
 		return e.writeFile(ctx, o.File)
 	case plan.MakeLink:
 		return e.makeLink(ctx, o.Link)
 	case plan.RemovePath:
-		return e.laterIfMounted(ctx, o.Path, e.removePath(ctx, o))
+		return e.postponeIfMounted(ctx, o.Path, e.removePath(ctx, o))
 	case plan.EnableFeature:
 		return e.enableFeature(ctx, o.Feature)
 	case plan.DisableFeature:
@@ -92,7 +92,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.SetFirewallRule:
 		return e.Host.Firewall.SetRule(ctx, o.Rule)
 	case plan.DeleteFirewallRule:
-		return absentIsFine(e.Host.Firewall.DeleteRule(ctx, o.Rule))
+		return ignoreNotFound(e.Host.Firewall.DeleteRule(ctx, o.Rule))
 	case plan.AddEventSource:
 		return e.Host.EventLog.AddSource(ctx, o.Source)
 	case plan.RemoveEventSource:
@@ -120,7 +120,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.ConfigureService:
 		return e.Host.Services.Configure(ctx, o.Service)
 	case plan.SetStartType:
-		return absentIsFine(e.Host.Services.SetStartType(ctx, o.Service, o.StartType))
+		return ignoreNotFound(e.Host.Services.SetStartType(ctx, o.Service, o.StartType))
 	case plan.StartService:
 		return e.startService(ctx, o.Service)
 	case plan.StopService:
@@ -142,20 +142,20 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.DisableDNSRegistration:
 		return e.disableRegistration(ctx, o)
 	case plan.DeleteNetwork:
-		return absentIsFine(e.Host.Networks.DeleteNetwork(ctx, o.Network))
+		return ignoreNotFound(e.Host.Networks.DeleteNetwork(ctx, o.Network))
 	}
 	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, step.Operation)
 }
 
-// All runs the steps of a plan up to the first step that restarts the host.
-func (e *Executor) All(ctx context.Context, steps []plan.Step) error {
+// RunSteps runs the steps of a plan up to the first step that restarts the host.
+func (e *Executor) RunSteps(ctx context.Context, steps []plan.Step) error {
 	for i, step := range steps {
 		if step.Reboots {
 			return nil
 		}
 		e.current = verb.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: verb.StepStarted}
 		e.Answer.Step(e.current)
-		if err := e.Do(ctx, step); err != nil {
+		if err := e.RunStep(ctx, step); err != nil {
 			return state.FailureOf(step.Name, err)
 		}
 		e.current.State = verb.StepDone

@@ -17,7 +17,7 @@ import (
 
 func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directory) error {
 	if fact, there := e.Facts.Files[directory.Path]; there {
-		if obstacle := plan.FolderObstacle(directory.Path, fact); obstacle != "" {
+		if obstacle := plan.DescribeDirectoryConflict(directory.Path, fact); obstacle != "" {
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
 		}
 	}
@@ -25,7 +25,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	if err := e.Host.Tree.MakeDirectory(ctx, directory.Path, access); err != nil {
 		return fmt.Errorf("make folder %s: %w", directory.Path, err)
 	}
-	if !access.Closed() {
+	if !access.IsRestricted() {
 		return nil
 	}
 	// From now on only administrators can replace the directory, provided that the same applies to the parent
@@ -41,7 +41,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	if err != nil {
 		return err
 	}
-	if obstacle := plan.EntryObstacle(directory.Path, entries); obstacle != "" {
+	if obstacle := plan.DescribeEntryConflict(directory.Path, entries); obstacle != "" {
 		return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
 	}
 	return nil
@@ -95,7 +95,7 @@ func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
 		if kept {
 			continue
 		}
-		e.progress("removes %s", entry.Path)
+		e.reportProgress("removes %s", entry.Path)
 		if err := e.removeAll(ctx, entry.Path); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (e *Executor) removeAll(ctx context.Context, path string) error {
 	e.destroyLayers(ctx, path)
 	remove := func(ctx context.Context) error { return e.Host.Files.Remove(ctx, path) }
 	// A directory of container images has several hundred thousand files.
-	if err := e.within(ctx, 0, "removes "+path, remove); err != nil {
+	if err := e.withProgress(ctx, 0, "removes "+path, remove); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return nil

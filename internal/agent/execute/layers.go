@@ -12,22 +12,22 @@ import (
 // destroyLayers unmounts and deletes the layers in a directory that is about to be removed. Remaining layers
 // are removed like other files, or after a restart: a layer must not prevent the restoration of the host.
 func (e *Executor) destroyLayers(ctx context.Context, path string) {
-	if !nodespec.Within(nodespec.LayersDirectory, path) {
+	if !nodespec.IsWithin(nodespec.LayersDirectory, path) {
 		return
 	}
 	layers, err := hostutil.ListDirectory(ctx, e.Host.Files, nodespec.LayersDirectory)
 	if err != nil {
-		e.advise(err.Error())
+		e.recordWarning(err.Error())
 		return
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, layer := range layers {
-		if e.Clock.Since(began) >= timeouts.LimitLayers || ctx.Err() != nil {
+		if e.Clock.Since(began) >= timeouts.AllLayersTimeout || ctx.Err() != nil {
 			left += len(layers) - i
 			break
 		}
-		e.progress("layer %d of %d is deleted", i+1, len(layers))
-		err := e.within(ctx, timeouts.LimitLayer, "layer "+layer.Name+" is deleted", func(ctx context.Context) error {
+		e.reportProgress("layer %d of %d is deleted", i+1, len(layers))
+		err := e.withProgress(ctx, timeouts.LayerTimeout, "layer "+layer.Name+" is deleted", func(ctx context.Context) error {
 			return e.Host.Layers.Destroy(ctx, layer.Path)
 		})
 		if err != nil {
@@ -37,6 +37,6 @@ func (e *Executor) destroyLayers(ctx context.Context, path string) {
 		}
 	}
 	if left > 0 {
-		e.advise(fmt.Sprintf("layers of containers that Windows did not delete: %d of %d%s", left, len(layers), first))
+		e.recordWarning(fmt.Sprintf("layers of containers that Windows did not delete: %d of %d%s", left, len(layers), first))
 	}
 }

@@ -30,9 +30,9 @@ type layeredDrive struct {
 	unlisted error
 	clock    *clocktesting.FakeClock
 
-	asked   []string
-	removed []string
-	ended   context.CancelFunc // cancels the command during the deletion of a layer; may be nil
+	destroyCalls []string
+	removed      []string
+	ended        context.CancelFunc // cancels the command during the deletion of a layer; may be nil
 }
 
 func (d *layeredDrive) ReadDir(_ context.Context, path string) (found []host.FileInfo, err error) {
@@ -52,13 +52,13 @@ func (d *layeredDrive) Remove(_ context.Context, path string) error {
 }
 
 func (d *layeredDrive) Destroy(ctx context.Context, path string) error {
-	layer := len(d.asked)
-	d.asked = append(d.asked, path)
+	layer := len(d.destroyCalls)
+	d.destroyCalls = append(d.destroyCalls, path)
 	if d.ended != nil {
 		d.ended()
 	}
 	if d.hangs != nil && d.hangs(layer) {
-		d.clock.Step(timeouts.LimitLayer)
+		d.clock.Step(timeouts.LayerTimeout)
 		<-ctx.Done() // internal/host/windows does not wait longer for its call
 		return fmt.Errorf("destroy layer %s: %w", path, ctx.Err())
 	}
@@ -76,44 +76,44 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 		t.Helper()
 		began := time.Unix(1<<30, 0)
 		drive.clock = clocktesting.NewFakeClock(began)
-		e := &execute.Executor{Means: execute.Means{Host: host.Host{Files: drive, Layers: drive}, Clock: drive.clock,
+		e := &execute.Executor{Dependencies: execute.Dependencies{Host: host.Host{Files: drive, Layers: drive}, Clock: drive.clock,
 			Answer: state.NewWriter(io.Discard, drive.clock)}}
-		if err := e.Do(ctx, plan.Step{Operation: plan.RemovePath{Path: root}}); err != nil {
+		if err := e.RunStep(ctx, plan.Step{Operation: plan.RemovePath{Path: root}}); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(drive.removed, []string{root}) {
 			t.Errorf("removed was %q: the folder goes whatever becomes of its layers", drive.removed)
 		}
-		return e.TakeAdvice(), drive.clock.Since(began)
+		return e.TakeWarning(), drive.clock.Since(began)
 	}
 	t.Run("a thousand layers go, one after the other, and nothing is said", func(t *testing.T) {
 		drive := &layeredDrive{layers: 1000}
-		if advice, _ := remove(t, t.Context(), drive); advice != "" || len(drive.asked) != 1000 ||
-			drive.asked[999] != nodespec.LayersDirectory+`\999` {
-			t.Errorf("after %d layers: %s", len(drive.asked), advice)
+		if advice, _ := remove(t, t.Context(), drive); advice != "" || len(drive.destroyCalls) != 1000 ||
+			drive.destroyCalls[999] != nodespec.LayersDirectory+`\999` {
+			t.Errorf("after %d layers: %s", len(drive.destroyCalls), advice)
 		}
 	})
 	t.Run("one that Windows does not let go of is named with its reason, and the next ones go", func(t *testing.T) {
 		drive := &layeredDrive{layers: 3, fails: func(layer int) bool { return layer == 1 }}
 		advice, _ := remove(t, t.Context(), drive)
-		if len(drive.asked) != 3 || !strings.Contains(advice, "1 of 3, the first of them destroy layer "+nodespec.LayersDirectory+`\1`) ||
+		if len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3, the first of them destroy layer "+nodespec.LayersDirectory+`\1`) ||
 			!strings.Contains(advice, host.ErrInUse.Error()) {
-			t.Errorf("after %d layers: %s", len(drive.asked), advice)
+			t.Errorf("after %d layers: %s", len(drive.destroyCalls), advice)
 		}
 	})
 	t.Run("one that hangs is given up after its limit, and the next ones go", func(t *testing.T) {
 		drive := &layeredDrive{layers: 3, hangs: func(layer int) bool { return layer == 0 }}
 		advice, took := remove(t, t.Context(), drive)
-		if took != timeouts.LimitLayer || len(drive.asked) != 3 || !strings.Contains(advice, "1 of 3") ||
+		if took != timeouts.LayerTimeout || len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3") ||
 			!strings.Contains(advice, "layer 0 is deleted took longer than 1m0s") {
-			t.Errorf("after %s and %d layers: %s", took, len(drive.asked), advice)
+			t.Errorf("after %s and %d layers: %s", took, len(drive.destroyCalls), advice)
 		}
 	})
 	t.Run("a thousand that hang are not waited for longer than for ten, and all are counted", func(t *testing.T) {
 		drive := &layeredDrive{layers: 1000, hangs: always}
 		advice, took := remove(t, t.Context(), drive)
-		if took != timeouts.LimitLayers || len(drive.asked) != 10 || !strings.Contains(advice, "1000 of 1000") {
-			t.Errorf("after %s and %d layers: %s", took, len(drive.asked), advice)
+		if took != timeouts.AllLayersTimeout || len(drive.destroyCalls) != 10 || !strings.Contains(advice, "1000 of 1000") {
+			t.Errorf("after %s and %d layers: %s", took, len(drive.destroyCalls), advice)
 		}
 	})
 	t.Run("where they cannot be listed, the reason is given and the folder goes", func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 	t.Run("a verb that is interrupted begins with no other layer", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		drive := &layeredDrive{layers: 1000, ended: cancel}
-		if remove(t, ctx, drive); len(drive.asked) != 1 {
-			t.Errorf("%d layers were begun", len(drive.asked))
+		if remove(t, ctx, drive); len(drive.destroyCalls) != 1 {
+			t.Errorf("%d layers were begun", len(drive.destroyCalls))
 		}
 	})
 }

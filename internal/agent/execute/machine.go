@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// absentIsFine ignores ErrNotExist, so that removing a missing object succeeds.
-func absentIsFine(err error) error {
+// ignoreNotFound ignores ErrNotExist, so that removing a missing object succeeds.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, host.ErrNotExist) {
 		return nil
 	}
@@ -34,14 +34,14 @@ func (e *Executor) enableFeature(ctx context.Context, feature string) error {
 
 func (e *Executor) disableFeature(ctx context.Context, feature string) error {
 	return e.changeFeature(ctx, "Windows disables the feature "+feature, func(ctx context.Context) error {
-		return absentIsFine(e.Host.Features.Disable(ctx, feature))
+		return ignoreNotFound(e.Host.Features.Disable(ctx, feature))
 	})
 }
 
 // changeFeature waits for DISM, which is canceled after the limit and may hang nevertheless.
 func (e *Executor) changeFeature(ctx context.Context, what string, change func(context.Context) error) error {
-	work := timeouts.Work{
-		Limit: timeouts.LimitFeature, Grace: timeouts.LimitFeatureStop, What: what, Tell: e.progress,
+	work := timeouts.Operation{
+		Timeout: timeouts.FeatureTimeout, GracePeriod: timeouts.FeatureCancelTimeout, What: what, Progress: e.reportProgress,
 		Remedy: `Windows servicing does not respond. Check C:\Windows\Logs\DISM\dism.log and C:\Windows\Logs\CBS\CBS.log on the host, then restart the host; the operator resumes afterwards`,
 	}
 	return work.Run(ctx, e.Clock, change)
@@ -76,7 +76,7 @@ func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) 
 	if noteErr := e.Records.SetLedger(ctx, ledger.WithForeignCertificate(fingerprint)); noteErr != nil {
 		return noteErr
 	}
-	e.advise("the agent removed its copy of the certificate authority, which the node no longer needs, but the host still trusts it from another source; " +
+	e.recordWarning("the agent removed its copy of the certificate authority, which the node no longer needs, but the host still trusts it from another source; " +
 		"to end that trust, remove it at that source (" + err.Error() + ")")
 	return nil
 }
@@ -93,6 +93,6 @@ func (e *Executor) killProcess(ctx context.Context, ended host.Process) error {
 	return nil
 }
 
-func (e *Executor) installer() *releases.Installer {
-	return &releases.Installer{Host: e.Host, Incoming: e.Incoming, Facts: e.Facts, Tell: e.progress}
+func (e *Executor) newInstaller() *releases.Installer {
+	return &releases.Installer{Host: e.Host, Incoming: e.Incoming, Facts: e.Facts, Progress: e.reportProgress}
 }

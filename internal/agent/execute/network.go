@@ -14,7 +14,7 @@ import (
 
 // awaitNetwork waits until hybrid-overlay-node has created the HNS network with the node's subnet.
 func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error {
-	deadline := e.Clock.Now().Add(timeouts.LimitNetwork)
+	deadline := e.Clock.Now().Add(timeouts.NetworkTimeout)
 	for {
 		networks, err := e.Host.Networks.Networks(ctx)
 		if err != nil {
@@ -30,7 +30,7 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 			}
 			if network.Subnet == o.Subnet {
 				if mismatch := plan.DescribeAdapterMismatch(network, o.NodeIP, e.Facts.System.Addresses); mismatch != "" {
-					e.advise(mismatch)
+					e.recordWarning(mismatch)
 				}
 				return nil
 			}
@@ -39,9 +39,9 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 		if !e.Clock.Now().Before(deadline) {
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
 				`hybrid-overlay-node has not made the HNS network %s with the subnet %s within %s (%s); look at C:\var\log\hybrid-overlay-node on the host`,
-				o.Network, o.Subnet, timeouts.LimitNetwork, found)}
+				o.Network, o.Subnet, timeouts.NetworkTimeout, found)}
 		}
-		e.progress("waits for hybrid-overlay-node to make the HNS network %s with the subnet %s (%s)", o.Network, o.Subnet, found)
+		e.reportProgress("waits for hybrid-overlay-node to make the HNS network %s with the subnet %s (%s)", o.Network, o.Subnet, found)
 		if err := timeouts.Sleep(ctx, e.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (e *Executor) createEndpoint(ctx context.Context, o plan.CreateEndpoint) er
 	_, err := e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name, o.Address)
 	if errors.Is(err, host.ErrExist) {
 		// The endpoint exists on another network, with a former subnet.
-		if err := absentIsFine(e.Host.Networks.DeleteEndpoint(ctx, o.Name)); err != nil {
+		if err := ignoreNotFound(e.Host.Networks.DeleteEndpoint(ctx, o.Name)); err != nil {
 			return fmt.Errorf("delete the HNS endpoint %s of a former network: %w", o.Name, err)
 		}
 		_, err = e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name, o.Address)

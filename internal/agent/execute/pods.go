@@ -15,23 +15,23 @@ import (
 // the host. The step names the first such pod, and all shims are killed with the other processes.
 func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	var pods []host.Sandbox
-	err := e.within(ctx, timeouts.LimitPod, o.Service+" lists its pods", func(ctx context.Context) (err error) {
+	err := e.withProgress(ctx, timeouts.PodTimeout, o.Service+" lists its pods", func(ctx context.Context) (err error) {
 		pods, err = e.Host.Sandboxes.List(ctx, o.Endpoint)
 		return err
 	})
 	if err != nil {
-		return e.withoutPods(ctx,
+		return e.warnAboutPods(ctx,
 			fmt.Sprintf("%s does not list its pods, so the removal continues without ending them: %v", o.Service, err))
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, pod := range pods {
-		if e.Clock.Since(began) >= timeouts.LimitPods {
+		if e.Clock.Since(began) >= timeouts.AllPodsTimeout {
 			left += len(pods) - i
 			break
 		}
 		name := pod.Namespace + "/" + pod.Name
-		e.progress("pod %s ends, %d of %d", name, i+1, len(pods))
-		err := e.within(ctx, timeouts.LimitPod, "pod "+name+" ends", func(ctx context.Context) error {
+		e.reportProgress("pod %s ends, %d of %d", name, i+1, len(pods))
+		err := e.withProgress(ctx, timeouts.PodTimeout, "pod "+name+" ends", func(ctx context.Context) error {
 			return e.Host.Sandboxes.End(ctx, o.Endpoint, pod.ID)
 		})
 		if ctx.Err() != nil {
@@ -44,24 +44,24 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 		}
 	}
 	if left > 0 {
-		return e.withoutPods(ctx,
+		return e.warnAboutPods(ctx,
 			fmt.Sprintf("pods that have not ended: %d of %d%s. The removal continues without waiting for them", left, len(pods), first))
 	}
 	return nil
 }
 
-// withoutPods advises of pods that were not stopped, unless the command was interrupted.
-func (e *Executor) withoutPods(ctx context.Context, advice string) error {
+// warnAboutPods advises of pods that were not stopped, unless the command was interrupted.
+func (e *Executor) warnAboutPods(ctx context.Context, advice string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	e.advise(advice)
+	e.recordWarning(advice)
 	return nil
 }
 
-// laterIfMounted postpones the removal of a directory until after a restart if container files in it are in
+// postponeIfMounted postpones the removal of a directory until after a restart if container files in it are in
 // use.
-func (e *Executor) laterIfMounted(ctx context.Context, path string, err error) error {
+func (e *Executor) postponeIfMounted(ctx context.Context, path string, err error) error {
 	// Windows reports a mounted disk as in use, and may deny access to files held by its filters.
 	if !errors.Is(err, host.ErrInUse) && !errors.Is(err, fs.ErrPermission) || ctx.Err() != nil {
 		return err
@@ -70,13 +70,13 @@ func (e *Executor) laterIfMounted(ctx context.Context, path string, err error) e
 	if readErr != nil {
 		return errors.Join(err, readErr)
 	}
-	ledger, waits := ledger.AwaitsRestart(path, e.Facts.System.BootID)
+	ledger, waits := ledger.RecordInUse(path, e.Facts.System.BootID)
 	if !waits {
 		return err
 	}
 	if noteErr := e.Records.SetLedger(ctx, ledger); noteErr != nil {
 		return errors.Join(err, noteErr)
 	}
-	e.advise("files of containers are in use until the host restarts; the removal continues after the restart: " + err.Error())
+	e.recordWarning("files of containers are in use until the host restarts; the removal continues after the restart: " + err.Error())
 	return nil
 }

@@ -20,21 +20,21 @@ import (
 
 // hungRuntime lists pods only if lists is set, and stops none: calls block until canceled.
 type hungRuntime struct {
-	pods  int
-	lists bool
-	clock *clocktesting.FakeClock
-	asked int
+	pods     int
+	lists    bool
+	clock    *clocktesting.FakeClock
+	endCalls int
 }
 
-func (r *hungRuntime) hang(ctx context.Context) error {
-	r.clock.Step(timeouts.LimitPod)
+func (r *hungRuntime) blockUntilDone(ctx context.Context) error {
+	r.clock.Step(timeouts.PodTimeout)
 	<-ctx.Done()
 	return errors.New("the pipe was closed")
 }
 
 func (r *hungRuntime) List(ctx context.Context, _ string) (pods []host.Sandbox, err error) {
 	if !r.lists {
-		return nil, r.hang(ctx)
+		return nil, r.blockUntilDone(ctx)
 	}
 	for i := range r.pods {
 		pods = append(pods, host.Sandbox{ID: fmt.Sprint(i), Namespace: "monitoring", Name: fmt.Sprintf("agent-%d", i)})
@@ -43,8 +43,8 @@ func (r *hungRuntime) List(ctx context.Context, _ string) (pods []host.Sandbox, 
 }
 
 func (r *hungRuntime) End(ctx context.Context, _, _ string) error {
-	r.asked++
-	return r.hang(ctx)
+	r.endCalls++
+	return r.blockUntilDone(ctx)
 }
 
 //
@@ -53,32 +53,32 @@ func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
 		t.Helper()
 		began := time.Unix(1<<30, 0)
 		runtime.clock = clocktesting.NewFakeClock(began)
-		e := &execute.Executor{Means: execute.Means{Host: host.Host{Sandboxes: runtime}, Clock: runtime.clock,
+		e := &execute.Executor{Dependencies: execute.Dependencies{Host: host.Host{Sandboxes: runtime}, Clock: runtime.clock,
 			Answer: state.NewWriter(io.Discard, runtime.clock)}}
 		step := plan.Step{Operation: plan.EndPods{Service: "containerd", Endpoint: "npipe://./pipe/containerd-containerd"}}
-		if err := e.Do(t.Context(), step); err != nil {
+		if err := e.RunStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
-		return e.TakeAdvice(), runtime.clock.Since(began)
+		return e.TakeWarning(), runtime.clock.Since(began)
 	}
 	t.Run("one that does not list its pods is asked once", func(t *testing.T) {
 		advice, took := endPods(t, &hungRuntime{})
-		if took != timeouts.LimitPod || !strings.Contains(advice, "containerd does not list its pods") {
+		if took != timeouts.PodTimeout || !strings.Contains(advice, "containerd does not list its pods") {
 			t.Errorf("after %s: %s", took, advice)
 		}
 	})
 	t.Run("pods that do not end are counted, and the first is named", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 2}
 		advice, took := endPods(t, runtime)
-		if took != 2*timeouts.LimitPod || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
+		if took != 2*timeouts.PodTimeout || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
 			t.Errorf("after %s: %s", took, advice)
 		}
 	})
 	t.Run("a host full of such pods is not waited for longer than for ten", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 200}
 		advice, took := endPods(t, runtime)
-		if took != timeouts.LimitPods || runtime.asked != 10 || !strings.Contains(advice, "200 of 200") {
-			t.Errorf("after %s and %d requests: %s", took, runtime.asked, advice)
+		if took != timeouts.AllPodsTimeout || runtime.endCalls != 10 || !strings.Contains(advice, "200 of 200") {
+			t.Errorf("after %s and %d requests: %s", took, runtime.endCalls, advice)
 		}
 	})
 }

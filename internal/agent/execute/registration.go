@@ -15,13 +15,13 @@ import (
 // attachEndpoint attaches the endpoint to the host and waits until the host shows the attachment. HNS may
 // refuse the first attempts after it created the endpoint. Source: flannel-io/flannel issue 1112.
 func (e *Executor) attachEndpoint(ctx context.Context, name string) error {
-	deadline := e.Clock.Now().Add(timeouts.LimitAttach)
+	deadline := e.Clock.Now().Add(timeouts.AttachTimeout)
 	for {
 		err := e.tryAttach(ctx, name)
 		if err == nil || errors.Is(err, host.ErrNotExist) || !e.Clock.Now().Before(deadline) {
 			return err
 		}
-		e.progress("retries until HNS attaches the endpoint %s to the host (%v)", name, err)
+		e.reportProgress("retries until HNS attaches the endpoint %s to the host (%v)", name, err)
 		if err := timeouts.Sleep(ctx, e.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (e *Executor) disableRegistration(ctx context.Context, o plan.DisableDNSReg
 	if writeErr := e.Records.SetLedger(ctx, ledger); writeErr != nil {
 		return writeErr
 	}
-	e.advise("the adapter continues to register in DNS (" + err.Error() +
+	e.recordWarning("the adapter continues to register in DNS (" + err.Error() +
 		"): remove its address from the records of the host's name, if programs other than the operator use them")
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (e *Executor) startService(ctx context.Context, name string) error {
-	err := e.within(ctx, timeouts.LimitServiceStart, "service "+name+" starts", func(ctx context.Context) error {
+	err := e.withProgress(ctx, timeouts.ServiceStartTimeout, "service "+name+" starts", func(ctx context.Context) error {
 		return e.Host.Services.Start(ctx, name)
 	})
 	if err != nil {
@@ -23,8 +23,8 @@ func (e *Executor) startService(ctx context.Context, name string) error {
 }
 
 func (e *Executor) stopService(ctx context.Context, name string) error {
-	err := e.within(ctx, timeouts.LimitServiceStop, "service "+name+" stops", func(ctx context.Context) error {
-		return absentIsFine(e.Host.Services.Stop(ctx, name))
+	err := e.withProgress(ctx, timeouts.ServiceStopTimeout, "service "+name+" stops", func(ctx context.Context) error {
+		return ignoreNotFound(e.Host.Services.Stop(ctx, name))
 	})
 	if err != nil {
 		return e.serviceFailure(ctx, name, "does not stop", err)
@@ -55,7 +55,7 @@ func logOf(service string) string {
 }
 
 func (e *Executor) deleteService(ctx context.Context, name string) error {
-	if err := absentIsFine(e.Host.Services.Delete(ctx, name)); err != nil {
+	if err := ignoreNotFound(e.Host.Services.Delete(ctx, name)); err != nil {
 		return fmt.Errorf("delete service %s: %w", name, err)
 	}
 	return nil

@@ -45,11 +45,11 @@ func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer
 		return answer
 	}
 	go func() {
-		late := fmt.Errorf("no answer within %s", timeouts.LimitAPIServer)
-		limited, cancel := context.WithTimeoutCause(ctx, timeouts.LimitAPIServer, late)
+		late := fmt.Errorf("no answer within %s", timeouts.APIServerTimeout)
+		limited, cancel := context.WithTimeoutCause(ctx, timeouts.APIServerTimeout, late)
 		defer cancel()
 		facts := &plan.APIServerFacts{URL: server.url}
-		if err := reach(limited, from, server, facts); err != nil {
+		if err := resolveAndConnect(limited, from, server, facts); err != nil {
 			facts.Error = err.Error()
 		}
 		answer <- facts
@@ -57,9 +57,9 @@ func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer
 	return answer
 }
 
-// reach resolves the server's name and connects to all addresses in parallel: an unresponsive address of a load
+// resolveAndConnect resolves the server's name and connects to all addresses in parallel: an unresponsive address of a load
 // balancer must not use up the time. One successful connection is enough.
-func reach(ctx context.Context, from host.Outbound, server *APIServer, facts *plan.APIServerFacts) error {
+func resolveAndConnect(ctx context.Context, from host.Outbound, server *APIServer, facts *plan.APIServerFacts) error {
 	facts.Resolved = []string{server.host}
 	if net.ParseIP(server.host) == nil {
 		var err error
@@ -68,7 +68,7 @@ func reach(ctx context.Context, from host.Outbound, server *APIServer, facts *pl
 		case errors.Is(err, host.ErrNotExist), err == nil && len(facts.Resolved) == 0:
 			return fmt.Errorf("the name %s does not resolve on the host: it is not known to the host's DNS", server.host)
 		case err != nil:
-			return fmt.Errorf("the name %s does not resolve on the host: %s", server.host, words(ctx, err))
+			return fmt.Errorf("the name %s does not resolve on the host: %s", server.host, describeFailure(ctx, err))
 		}
 	}
 	results := make(chan error, len(facts.Resolved))
@@ -81,16 +81,16 @@ func reach(ctx context.Context, from host.Outbound, server *APIServer, facts *pl
 		if err == nil {
 			return nil
 		}
-		failures = append(failures, words(ctx, err))
+		failures = append(failures, describeFailure(ctx, err))
 	}
 	slices.Sort(failures)
 	return fmt.Errorf("the host cannot connect to %s: %s",
 		net.JoinHostPort(server.host, server.port), strings.Join(slices.Compact(failures), "; "))
 }
 
-// words describes the failure of an attempt. After a timeout, the error of the attempt would not help the
+// describeFailure describes the failure of an attempt. After a timeout, the error of the attempt would not help the
 // reader.
-func words(ctx context.Context, err error) string {
+func describeFailure(ctx context.Context, err error) string {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause.Error()
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// LimitCloudName is the timeout for the machine's name from the cloud's metadata service.
-const LimitCloudName = 15 * time.Second
+// CloudNameTimeout is the timeout for the machine's name from the cloud's metadata service.
+const CloudNameTimeout = 15 * time.Second
 
 // RequestCloudName requests the machine's name from the metadata service of the platform while the other facts
 // are gathered. The channel returns nil if the platform is empty.
@@ -21,14 +21,14 @@ func RequestCloudName(ctx context.Context, service host.Metadata, platform strin
 		answer <- nil
 		return answer
 	}
-	go func() { answer <- cloudName(ctx, service, platform) }()
+	go func() { answer <- queryCloudName(ctx, service, platform) }()
 	return answer
 }
 
-func cloudName(ctx context.Context, service host.Metadata, platform string) *plan.CloudNameFacts {
+func queryCloudName(ctx context.Context, service host.Metadata, platform string) *plan.CloudNameFacts {
 	facts := &plan.CloudNameFacts{Platform: platform}
-	late := fmt.Errorf("it does not answer within %s", LimitCloudName)
-	ctx, cancel := context.WithTimeoutCause(ctx, LimitCloudName, late)
+	late := fmt.Errorf("it does not answer within %s", CloudNameTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, CloudNameTimeout, late)
 	defer cancel()
 	name, err := service.HostName(ctx, platform)
 	switch {

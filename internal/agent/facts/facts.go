@@ -32,40 +32,40 @@ type Source struct {
 	// yet.
 	Booting bool
 
-	asked featureView
+	featureCache featureCache
 }
 
 // Antivirus queries Microsoft Defender Antivirus.
 type Antivirus interface {
-	// Keep caches the result of Facts for the given time.
-	Keep(answers time.Duration)
+	// EnableCache caches the result of Facts for the given time.
+	EnableCache(answers time.Duration)
 	// Facts returns the input for planning exclusions.
 	Facts(ctx context.Context, spec nodespec.NodeSpec, ledger plan.Ledger) (plan.AntivirusFacts, error)
 	// Check returns an error that names the scanned programs that should be excluded.
 	Check(ctx context.Context, spec nodespec.NodeSpec) (string, error)
 }
 
-// KeepAnswers caches the state of Windows features and Defender.
-func (s *Source) KeepAnswers() {
-	s.asked.keep = timeouts.FeatureCheck
-	s.Antivirus.Keep(timeouts.AntivirusCheck)
+// EnableCaching caches the state of Windows features and Defender.
+func (s *Source) EnableCaching() {
+	s.featureCache.ttl = timeouts.FeatureCacheTTL
+	s.Antivirus.EnableCache(timeouts.AntivirusCacheTTL)
 }
 
 // Gather gathers the facts of the host. With a spec, the facts include all objects named by the spec or the
 // ledger. Without a spec (nil), only the facts that the operator needs beforehand are gathered.
 func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts, error) {
 	g := &gatherer{Source: s, facts: plan.Facts{Time: s.Clock.Now().UTC()}}
-	parts := []func(context.Context) error{g.system, g.own, g.before, g.releases}
+	parts := []func(context.Context) error{g.gatherSystem, g.gatherAgent, g.gatherStoredSpec, g.gatherReleases}
 	if spec != nil {
 		g.spec = *spec
-		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
-			g.trustedCertificates, g.routes, g.staticAddress)
+		parts = append(parts, g.gatherFiles, g.gatherFeatures, g.gatherEnvironment, g.gatherFirewall, g.gatherServices, g.gatherNetworks, g.gatherProcesses, g.gatherIdentities, g.gatherEventSource, g.gatherAntivirus,
+			g.gatherTrustedCertificates, g.gatherRoutes, g.gatherStaticAddress)
 	}
 	// A command that waits forever would hold the lock forever.
 	late := &verb.Failure{
-		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.LimitFacts),
+		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.FactsTimeout),
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, timeouts.LimitFacts, late)
+	limited, cancel := context.WithTimeoutCause(ctx, timeouts.FactsTimeout, late)
 	defer cancel()
 	for _, part := range parts {
 		if err := part(limited); err != nil {
@@ -86,19 +86,19 @@ func (s *Source) Identities(ctx context.Context, spec nodespec.NodeSpec) (plan.F
 		return known, err
 	}
 	g := &gatherer{Source: s, spec: spec, facts: known}
-	err = g.identities(ctx)
+	err = g.gatherIdentities(ctx)
 	return g.facts, err
 }
 
-// Look gathers the facts that need no spec, and the state of the Windows features required by every node.
-func (s *Source) Look(ctx context.Context) (plan.Facts, error) {
+// GatherWithFeatures gathers the facts that need no spec, and the state of the Windows features required by every node.
+func (s *Source) GatherWithFeatures(ctx context.Context) (plan.Facts, error) {
 	known, err := s.Gather(ctx, nil)
 	if err != nil {
 		return known, err
 	}
 	needed := nodespec.NodeSpec{Features: nodespec.Features(), OptionalFeatures: nodespec.OptionalFeatures()}
 	g := &gatherer{Source: s, spec: needed, facts: known}
-	err = g.features(ctx)
+	err = g.gatherFeatures(ctx)
 	return g.facts, err
 }
 
@@ -110,7 +110,7 @@ type gatherer struct {
 	found *releases.Found // the releases on the host
 }
 
-func (g *gatherer) system(ctx context.Context) error {
+func (g *gatherer) gatherSystem(ctx context.Context) error {
 	info, err := g.Host.System.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("query Windows system information: %w", err)
@@ -119,8 +119,8 @@ func (g *gatherer) system(ctx context.Context) error {
 	return nil
 }
 
-// own gathers the facts of the agent and its records.
-func (g *gatherer) own(ctx context.Context) error {
+// gatherAgent gathers the facts of the agent and its records.
+func (g *gatherer) gatherAgent(ctx context.Context) error {
 	sum, err := g.Program.Sum(ctx, g.Host.Files)
 	if err != nil {
 		return err
@@ -129,12 +129,12 @@ func (g *gatherer) own(ctx context.Context) error {
 	if g.facts.Ledger, _, err = g.Records.Ledger(ctx); err != nil {
 		return err
 	}
-	return g.specs(ctx)
+	return g.gatherAppliedSpecs(ctx)
 }
 
-// before gathers the readable part of the last desired spec.
-func (g *gatherer) before(ctx context.Context) error {
-	known, err := g.Records.Held(ctx)
+// gatherStoredSpec gathers the readable part of the last desired spec.
+func (g *gatherer) gatherStoredSpec(ctx context.Context) error {
+	known, err := g.Records.StoredSpec(ctx)
 	switch {
 	case errors.Is(err, state.ErrForeignSpec):
 		return nil
@@ -145,8 +145,8 @@ func (g *gatherer) before(ctx context.Context) error {
 	return nil
 }
 
-// releases finds the payload files on the host.
-func (g *gatherer) releases(ctx context.Context) (err error) {
+// gatherReleases finds the payload files on the host.
+func (g *gatherer) gatherReleases(ctx context.Context) (err error) {
 	if g.found, err = releases.Find(ctx, g.Host.Files); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (g *gatherer) releases(ctx context.Context) (err error) {
 	return nil
 }
 
-func (g *gatherer) antivirus(ctx context.Context) (err error) {
+func (g *gatherer) gatherAntivirus(ctx context.Context) (err error) {
 	g.facts.Antivirus, err = g.Antivirus.Facts(ctx, g.spec, g.facts.Ledger)
 	return err
 }

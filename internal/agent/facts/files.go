@@ -15,36 +15,36 @@ import (
 // are much smaller.
 const MaxConfigFile = 1 << 20
 
-// files inspects all paths named by the spec or the ledger.
-func (g *gatherer) files(ctx context.Context) error {
+// gatherFiles inspects all paths named by the spec or the ledger.
+func (g *gatherer) gatherFiles(ctx context.Context) error {
 	g.facts.Files = map[string]plan.FileFact{}
 	for _, path := range plan.Paths(g.facts.Ledger, g.spec) {
-		if err := g.file(ctx, path); err != nil {
+		if err := g.gatherFile(ctx, path); err != nil {
 			return err
 		}
 	}
-	if err := g.older(ctx); err != nil {
+	if err := g.gatherLegacyFiles(ctx); err != nil {
 		return err
 	}
 	for _, release := range g.spec.Releases {
 		for _, file := range release.Files {
-			g.payloadFile(release.Path(file))
+			g.gatherPayloadFile(release.Path(file))
 		}
-		g.payloadFile(release.Manifest())
+		g.gatherPayloadFile(release.Manifest())
 	}
 	return nil
 }
 
-// older finds files that a legacy operator may have left. Their content is not needed.
-func (g *gatherer) older(ctx context.Context) error {
-	paths := plan.OlderPaths()
-	for _, folder := range plan.OlderListings() {
+// gatherLegacyFiles finds files that a legacy operator may have left. Their content is not needed.
+func (g *gatherer) gatherLegacyFiles(ctx context.Context) error {
+	paths := plan.LegacyPaths()
+	for _, folder := range plan.LegacyListings() {
 		entries, err := hostutil.ListDirectory(ctx, g.Host.Files, folder)
 		if err != nil {
 			return err
 		}
 		for _, entry := range entries {
-			paths = append(paths, plan.OlderEntries(folder, entry.Name)...)
+			paths = append(paths, plan.LegacyEntries(folder, entry.Name)...)
 		}
 	}
 	for _, path := range paths {
@@ -65,14 +65,14 @@ func (g *gatherer) older(ctx context.Context) error {
 	return nil
 }
 
-// payloadFile copies the facts of a file of a release.
-func (g *gatherer) payloadFile(path string) {
+// gatherPayloadFile copies the facts of a file of a release.
+func (g *gatherer) gatherPayloadFile(path string) {
 	if fact, there := g.found.File(path); there {
 		g.facts.Files[path] = fact
 	}
 }
 
-func (g *gatherer) file(ctx context.Context, path string) error {
+func (g *gatherer) gatherFile(ctx context.Context, path string) error {
 	info, err := g.Host.Files.Stat(ctx, path)
 	if errors.Is(err, host.ErrNotExist) {
 		return nil
@@ -84,10 +84,10 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	switch {
 	case info.LinkTarget != "":
 	case info.Directory:
-		fact.Entries, fact.Listed, err = g.entries(ctx, path)
+		fact.Entries, fact.Listed, err = g.listEntries(ctx, path)
 	default:
 		fact.Size = info.Size
-		err = g.content(ctx, path, &fact)
+		err = g.readContent(ctx, path, &fact)
 	}
 	if err != nil {
 		return err
@@ -96,11 +96,11 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	return nil
 }
 
-// entries returns the names in a directory that may have existed before or is not named by the spec. Entries of
+// listEntries returns the names in a directory that may have existed before or is not named by the spec. Entries of
 // the operator's own directories are not needed.
-func (g *gatherer) entries(ctx context.Context, path string) (names []string, listed bool, err error) {
+func (g *gatherer) listEntries(ctx context.Context, path string) (names []string, listed bool, err error) {
 	before, known := g.facts.Ledger.Paths[path]
-	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) && plan.IsNamed(path, g.spec) {
+	if known && !before.Existed && !nodespec.IsSamePath(path, nodespec.Root) && plan.IsNamed(path, g.spec) {
 		return nil, false, nil
 	}
 	infos, err := g.Host.Files.ReadDir(ctx, path)
@@ -114,7 +114,7 @@ func (g *gatherer) entries(ctx context.Context, path string) (names []string, li
 	return names, true, nil
 }
 
-func (g *gatherer) content(ctx context.Context, path string, fact *plan.FileFact) error {
+func (g *gatherer) readContent(ctx context.Context, path string, fact *plan.FileFact) error {
 	if fact.Size > MaxConfigFile {
 		sum, err := hostutil.FileDigest(ctx, g.Host.Files, path)
 		fact.SHA256 = sum

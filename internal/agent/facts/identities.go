@@ -8,16 +8,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// identities reads the certificates of the kubelet and of the services with their own certificates, and the
+// gatherIdentities reads the certificates of the kubelet and of the services with their own certificates, and the
 // pending requests. Facts contain no keys.
-func (g *gatherer) identities(ctx context.Context) (err error) {
+func (g *gatherer) gatherIdentities(ctx context.Context) (err error) {
 	if g.spec.Identity.Directory != "" {
-		if g.facts.Identity, err = g.identity(ctx, g.spec.Identity); err != nil {
+		if g.facts.Identity, err = g.readIdentity(ctx, g.spec.Identity); err != nil {
 			return err
 		}
 	}
 	for _, each := range g.spec.Identities {
-		facts, err := g.identity(ctx, each)
+		facts, err := g.readIdentity(ctx, each)
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (g *gatherer) identities(ctx context.Context) (err error) {
 	return nil
 }
 
-func (g *gatherer) identity(ctx context.Context, of nodespec.Identity) (facts plan.IdentityFacts, err error) {
+func (g *gatherer) readIdentity(ctx context.Context, of nodespec.Identity) (facts plan.IdentityFacts, err error) {
 	current, err := identity.Current(ctx, g.Host.Files, of)
 	if err != nil {
 		return facts, err

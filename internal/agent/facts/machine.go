@@ -15,14 +15,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-func (g *gatherer) features(ctx context.Context) error {
+func (g *gatherer) gatherFeatures(ctx context.Context) error {
 	g.facts.Features = map[string]host.FeatureState{}
 	recorded := slices.Sorted(maps.Keys(g.facts.Ledger.Features))
 	for _, name := range slices.Concat(g.spec.Features, g.spec.OptionalFeatures, recorded) {
 		if _, known := g.facts.Features[name]; known {
 			continue
 		}
-		state, err := g.feature(ctx, name)
+		state, err := g.queryFeature(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -31,11 +31,11 @@ func (g *gatherer) features(ctx context.Context) error {
 	return nil
 }
 
-// featureView caches the state of Windows features. A query takes DISM several seconds and starts Windows
+// featureCache caches the state of Windows features. A query takes DISM several seconds and starts Windows
 // servicing. Therefore each feature is queried once per facts, and not every minute by the agent's service.
-type featureView struct {
+type featureCache struct {
 	unknown map[string]bool // names unknown to this Windows, which do not change
-	keep    time.Duration   // validity of a state; 0 disables caching
+	ttl     time.Duration   // validity of a state; 0 disables caching
 	states  map[string]featureAnswer
 }
 
@@ -45,16 +45,16 @@ type featureAnswer struct {
 	pending bool // a restart of Windows was pending, as after each relevant change of a feature
 }
 
-func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState, error) {
+func (g *gatherer) queryFeature(ctx context.Context, name string) (host.FeatureState, error) {
 	if state, known := g.facts.Features[name]; known {
 		return state, nil
 	}
-	view, now := &g.asked, g.Clock.Now()
+	view, now := &g.featureCache, g.Clock.Now()
 	if view.unknown[name] {
 		return host.FeatureUnknown, nil
 	}
 	pending := g.facts.System.RebootPending
-	if answer, known := view.states[name]; known && now.Sub(answer.at) < view.keep && answer.pending == pending {
+	if answer, known := view.states[name]; known && now.Sub(answer.at) < view.ttl && answer.pending == pending {
 		return answer.state, nil
 	}
 	state, err := g.Host.Features.State(ctx, name)
@@ -67,7 +67,7 @@ func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState,
 		}
 		view.unknown[name] = true
 	}
-	if view.keep > 0 {
+	if view.ttl > 0 {
 		if view.states == nil {
 			view.states = map[string]featureAnswer{}
 		}
@@ -76,18 +76,18 @@ func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState,
 	return state, nil
 }
 
-// environment reads only the variables named by the spec or the ledger: other variables are out of scope.
-func (g *gatherer) environment(ctx context.Context) error {
+// gatherEnvironment reads only the variables named by the spec or the ledger: other variables are out of scope.
+func (g *gatherer) gatherEnvironment(ctx context.Context) error {
 	all, err := g.Host.Environment.Get(ctx)
 	if err != nil {
 		return fmt.Errorf("read the machine's environment: %w", err)
 	}
 	names := slices.Concat(slices.Collect(maps.Keys(g.spec.Environment)), slices.Collect(maps.Keys(g.facts.Ledger.Environment)))
-	g.facts.Environment = pick(all, append(names, plan.OlderVariables()...))
+	g.facts.Environment = selectNamed(all, append(names, plan.LegacyVariables()...))
 	return nil
 }
 
-func (g *gatherer) firewall(ctx context.Context) error {
+func (g *gatherer) gatherFirewall(ctx context.Context) error {
 	rules, err := g.Host.Firewall.Rules(ctx)
 	if err != nil {
 		return fmt.Errorf("list the firewall's rules: %w", err)
@@ -100,19 +100,19 @@ func (g *gatherer) firewall(ctx context.Context) error {
 	for _, rule := range g.spec.Firewall {
 		names = append(names, rule.Name)
 	}
-	g.facts.Firewall = pick(all, names)
+	g.facts.Firewall = selectNamed(all, names)
 	return nil
 }
 
-func (g *gatherer) eventSource(ctx context.Context) (err error) {
+func (g *gatherer) gatherEventSource(ctx context.Context) (err error) {
 	if g.facts.EventSource, err = g.Host.EventLog.KnowsSource(ctx, plan.EventSource); err != nil {
 		return fmt.Errorf("query the event source %s: %w", plan.EventSource, err)
 	}
 	return nil
 }
 
-// pick selects the named entries, compared case-insensitively, with the requested names as keys.
-func pick[V any](all map[string]V, names []string) map[string]V {
+// selectNamed selects the named entries, compared case-insensitively, with the requested names as keys.
+func selectNamed[V any](all map[string]V, names []string) map[string]V {
 	folded := make(map[string]V, len(all))
 	for name, value := range all {
 		folded[strings.ToLower(name)] = value
@@ -126,9 +126,9 @@ func pick[V any](all map[string]V, names []string) map[string]V {
 	return picked
 }
 
-// services selects the services named by the spec or the ledger, and all services created by this or the legacy
+// gatherServices selects the services named by the spec or the ledger, and all services created by this or the legacy
 // operator.
-func (g *gatherer) services(ctx context.Context) error {
+func (g *gatherer) gatherServices(ctx context.Context) error {
 	list, err := g.Host.Services.Query(ctx)
 	if err != nil {
 		return fmt.Errorf("query the services: %w", err)
@@ -149,21 +149,21 @@ func (g *gatherer) services(ctx context.Context) error {
 			names = append(names, service.Name)
 		}
 	}
-	g.facts.Services = pick(all, names)
-	g.facts.Login, err = g.login(ctx, list)
+	g.facts.Services = selectNamed(all, names)
+	g.facts.Login, err = g.findLogin(ctx, list)
 	return err
 }
 
-// Login finds the service through which the operator logs in.
-func (s *Source) Login(ctx context.Context) (plan.LoginFacts, error) {
+// FindLogin finds the service through which the operator logs in.
+func (s *Source) FindLogin(ctx context.Context) (plan.LoginFacts, error) {
 	services, err := s.Host.Services.Query(ctx)
 	if err != nil {
 		return plan.LoginFacts{}, fmt.Errorf("query the services: %w", err)
 	}
-	return s.login(ctx, services)
+	return s.findLogin(ctx, services)
 }
 
-func (s *Source) login(ctx context.Context, services []host.Service) (plan.LoginFacts, error) {
+func (s *Source) findLogin(ctx context.Context, services []host.Service) (plan.LoginFacts, error) {
 	processes, err := s.Host.Processes.List(ctx)
 	if err != nil {
 		return plan.LoginFacts{}, fmt.Errorf("list processes: %w", err)
@@ -171,21 +171,21 @@ func (s *Source) login(ctx context.Context, services []host.Service) (plan.Login
 	return plan.FindLogin(s.Host.Processes.Self(), processes, services), nil
 }
 
-// networks queries the Host Networking Service, a part of the Containers feature; without the feature there are
+// gatherNetworks queries the Host Networking Service, a part of the Containers feature; without the feature there are
 // no networks.
-func (g *gatherer) networks(ctx context.Context) error {
-	state, err := g.feature(ctx, nodespec.FeatureContainers)
+func (g *gatherer) gatherNetworks(ctx context.Context) error {
+	state, err := g.queryFeature(ctx, nodespec.FeatureContainers)
 	if err != nil {
 		return err
 	}
 	if state != host.FeatureEnabled && state != host.FeatureDisablePending {
 		return nil
 	}
-	if err := g.networkServices(ctx); err != nil {
+	if err := g.gatherNetworkServices(ctx); err != nil {
 		return err
 	}
-	networks, endpoints, err := g.askNetworking(ctx)
-	if err != nil && g.silenceIsFine() && ctx.Err() == nil {
+	networks, endpoints, err := g.queryNetworking(ctx)
+	if err != nil && g.canIgnoreSilence() && ctx.Err() == nil {
 		// Starting HNS, and hybrid-overlay-node, which wakes HNS, must not wait for HNS. Until HNS responds, no
 		// pod starts.
 		g.facts.HNSSilent = err.Error()
@@ -199,7 +199,7 @@ func (g *gatherer) networks(ctx context.Context) error {
 		// Endpoints of pods are not relevant.
 		if strings.EqualFold(endpoint.Name, g.spec.Network.SourceVIPEndpoint) {
 			g.facts.Endpoints = append(g.facts.Endpoints, endpoint)
-			if err := g.registration(ctx, endpoint); err != nil {
+			if err := g.gatherRegistration(ctx, endpoint); err != nil {
 				return err
 			}
 		}
@@ -207,8 +207,8 @@ func (g *gatherer) networks(ctx context.Context) error {
 	return nil
 }
 
-// networkServices queries the Windows services for networks.
-func (g *gatherer) networkServices(ctx context.Context) error {
+// gatherNetworkServices queries the Windows services for networks.
+func (g *gatherer) gatherNetworkServices(ctx context.Context) error {
 	found, err := g.Host.Services.Query(ctx, nodespec.ServiceHNS, nodespec.ServiceVFP)
 	if err != nil {
 		return fmt.Errorf("query the services of networks: %w", err)
@@ -220,16 +220,16 @@ func (g *gatherer) networkServices(ctx context.Context) error {
 	return nil
 }
 
-// silenceIsFine reports whether the Host Networking Service may be silent: the node starts, or
+// canIgnoreSilence reports whether the Host Networking Service may be silent: the node starts, or
 // hybrid-overlay-node does not run, without which there is no network. Otherwise a short silence must not be
 // taken for a missing network, because the repair would disrupt pods.
-func (g *gatherer) silenceIsFine() bool {
+func (g *gatherer) canIgnoreSilence() bool {
 	overlay := g.facts.Services[nodespec.ServiceHybridOverlay]
 	return g.Booting || overlay.State != host.ServiceRunning
 }
 
-// staticAddress reads the registry value for static addresses.
-func (g *gatherer) staticAddress(ctx context.Context) error {
+// gatherStaticAddress reads the registry value for static addresses.
+func (g *gatherer) gatherStaticAddress(ctx context.Context) error {
 	value, err := g.Host.Registry.Number(ctx, plan.DevicelessName())
 	switch {
 	case errors.Is(err, host.ErrNotExist):
@@ -241,9 +241,9 @@ func (g *gatherer) staticAddress(ctx context.Context) error {
 	return nil
 }
 
-func (g *gatherer) askNetworking(ctx context.Context) ([]host.HNSNetwork, []host.HNSEndpoint, error) {
-	if g.silenceIsFine() {
-		limited, cancel := context.WithTimeout(ctx, timeouts.LimitCheck)
+func (g *gatherer) queryNetworking(ctx context.Context) ([]host.HNSNetwork, []host.HNSEndpoint, error) {
+	if g.canIgnoreSilence() {
+		limited, cancel := context.WithTimeout(ctx, timeouts.CheckTimeout)
 		defer cancel()
 		ctx = limited
 	}
@@ -258,15 +258,15 @@ func (g *gatherer) askNetworking(ctx context.Context) ([]host.HNSNetwork, []host
 	return networks, endpoints, nil
 }
 
-// processes selects the processes that run from the operator's directories.
-func (g *gatherer) processes(ctx context.Context) error {
+// gatherProcesses selects the processes that run from the operator's directories.
+func (g *gatherer) gatherProcesses(ctx context.Context) error {
 	list, err := g.Host.Processes.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list processes: %w", err)
 	}
 	kubelet := g.facts.Services[nodespec.ServiceKubelet].PID
 	for _, process := range list {
-		if ours(g.facts.Ledger, process.Path) {
+		if isOperatorPath(g.facts.Ledger, process.Path) {
 			g.facts.Processes = append(g.facts.Processes, process)
 		}
 		if kubelet != 0 && process.PID == kubelet && !process.Started.After(g.facts.Time) {
@@ -276,12 +276,12 @@ func (g *gatherer) processes(ctx context.Context) error {
 	return nil
 }
 
-func ours(ledger plan.Ledger, path string) bool {
-	if nodespec.Within(path, nodespec.Root) {
+func isOperatorPath(ledger plan.Ledger, path string) bool {
+	if nodespec.IsWithin(path, nodespec.Root) {
 		return true
 	}
 	for folder, before := range ledger.Paths {
-		if !before.Existed && nodespec.Within(path, folder) {
+		if !before.Existed && nodespec.IsWithin(path, folder) {
 			return true
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// registration determines whether the adapter of kube-proxy's endpoint registers in DNS. An unreadable value
+// gatherRegistration determines whether the adapter of kube-proxy's endpoint registers in DNS. An unreadable value
 // counts as missing.
-func (g *gatherer) registration(ctx context.Context, endpoint host.HNSEndpoint) error {
+func (g *gatherer) gatherRegistration(ctx context.Context, endpoint host.HNSEndpoint) error {
 	if endpoint.Adapter == "" {
 		return nil
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// trustedCertificates queries the Windows root store for the relevant authorities, if there are any.
-func (g *gatherer) trustedCertificates(ctx context.Context) error {
-	imported, err := g.imported(ctx)
+// gatherTrustedCertificates queries the Windows root store for the relevant authorities, if there are any.
+func (g *gatherer) gatherTrustedCertificates(ctx context.Context) error {
+	imported, err := g.importedCertificates(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,13 +42,13 @@ func (g *gatherer) trustedCertificates(ctx context.Context) error {
 	return nil
 }
 
-// imported returns the certificates that a legacy operator has added to the store, according to its own list.
-func (g *gatherer) imported(ctx context.Context) ([]string, error) {
-	fact, there := g.facts.Files[plan.OlderImported]
+// importedCertificates returns the certificates that a legacy operator has added to the store, according to its own list.
+func (g *gatherer) importedCertificates(ctx context.Context) ([]string, error) {
+	fact, there := g.facts.Files[plan.LegacyImportedPath]
 	if !there || fact.Directory || fact.LinkTarget != "" || fact.Size > maxImported {
 		return nil, nil
 	}
-	data, err := hostutil.ReadFile(ctx, g.Host.Files, plan.OlderImported)
+	data, err := hostutil.ReadFile(ctx, g.Host.Files, plan.LegacyImportedPath)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func pemFingerprints(data []byte) []string {
 	return slices.Compact(fingerprints)
 }
 
-// routes queries Windows for the relevant routes, if there are any.
-func (g *gatherer) routes(ctx context.Context) error {
+// gatherRoutes queries Windows for the relevant routes, if there are any.
+func (g *gatherer) gatherRoutes(ctx context.Context) error {
 	named := plan.NamedRoutes(g.facts.Ledger, g.spec)
 	if len(named) == 0 {
 		return nil

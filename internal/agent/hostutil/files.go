@@ -72,9 +72,9 @@ func ListDirectory(ctx context.Context, files host.Files, path string) ([]host.F
 	return infos, nil
 }
 
-// KeepFile writes the data to a file of the agent, for administrators only, unless the file already has that
+// EnsureFile writes the data to a file of the agent, for administrators only, unless the file already has that
 // content.
-func KeepFile(ctx context.Context, files host.Files, path string, data []byte) error {
+func EnsureFile(ctx context.Context, files host.Files, path string, data []byte) error {
 	present, err := ReadFile(ctx, files, path)
 	if err == nil && present != nil && bytes.Equal(present, data) {
 		return nil

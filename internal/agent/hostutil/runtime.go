@@ -16,7 +16,7 @@ func DescribeForeignRuntime(ctx context.Context, probes host.Probes, service str
 	if service != nodespec.ServiceContainerd {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitCheck)
+	ctx, cancel := context.WithTimeout(ctx, timeouts.CheckTimeout)
 	defer cancel()
 	if _, err := probes.ContainerRuntime(ctx, nodespec.ContainerdEndpoint); err != nil {
 		return ""

@@ -17,9 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Former deletes former certificates from the stores of the node's programs. client-go's file store adds a file
+// OldCertificates deletes former certificates from the stores of the node's programs. client-go's file store adds a file
 // with key and certificate at each rotation and deletes none. hybrid-overlay-node would add one every day.
-type Former struct {
+type OldCertificates struct {
 	Files host.Files
 	Clock clock.PassiveClock
 	due   time.Time
@@ -32,23 +32,23 @@ const keptCertificates = 2
 // storedCertificate matches the name of a certificate in a store of client-go, and captures its prefix.
 var storedCertificate = regexp.MustCompile(`^([A-Za-z0-9-]+)-[0-9]{4}(-[0-9]{2}){5}\.pem$`)
 
-// Look cleans the stores, if a check is due. Failures are retried later: nothing depends on the cleanup.
-func (f *Former) Look(ctx context.Context, spec nodespec.NodeSpec) error {
+// CleanStores cleans the stores, if a check is due. Failures are retried later: nothing depends on the cleanup.
+func (f *OldCertificates) CleanStores(ctx context.Context, spec nodespec.NodeSpec) error {
 	now := f.Clock.Now()
 	if now.Before(f.due) {
 		return nil
 	}
-	f.due = now.Add(timeouts.StoreCheck)
+	f.due = now.Add(timeouts.StoreCheckInterval)
 	var failures []error
 	for _, directory := range spec.Directories {
 		if _, name := hostutil.SplitPath(directory.Path); strings.EqualFold(name, "pki") {
-			failures = append(failures, f.clear(ctx, directory.Path))
+			failures = append(failures, f.cleanStore(ctx, directory.Path))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-func (f *Former) clear(ctx context.Context, directory string) error {
+func (f *OldCertificates) cleanStore(ctx context.Context, directory string) error {
 	entries, err := hostutil.ListDirectory(ctx, f.Files, directory)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (f *Former) clear(ctx context.Context, directory string) error {
 		if !is || link.LinkTarget == "" {
 			continue // without a current certificate, former ones are unknown
 		}
-		for _, path := range formerCertificates(entries, prefix, link.LinkTarget) {
+		for _, path := range removableCertificates(entries, prefix, link.LinkTarget) {
 			if err := f.Files.Remove(ctx, path); err != nil {
 				return fmt.Errorf("delete the former certificate %s: %w", path, err)
 			}
@@ -67,9 +67,9 @@ func (f *Former) clear(ctx context.Context, directory string) error {
 	return nil
 }
 
-// formerCertificates returns the files of a store that are not in use and not among the newest. Names sort by
+// removableCertificates returns the files of a store that are not in use and not among the newest. Names sort by
 // time.
-func formerCertificates(entries []host.FileInfo, prefix, current string) []string {
+func removableCertificates(entries []host.FileInfo, prefix, current string) []string {
 	var paths []string
 	for _, entry := range entries {
 		name := storedCertificate.FindStringSubmatch(entry.Name)

@@ -20,7 +20,7 @@ func Request(ctx context.Context, h host.Host, random io.Reader, identity nodesp
 	if err != nil {
 		return err
 	}
-	if waiting != nil && waiting.matches(identity) {
+	if waiting != nil && waiting.isRequestFor(identity) {
 		return nil
 	}
 	if err := hostutil.EnsureDirectory(ctx, h, identity.Directory); err != nil {
@@ -71,7 +71,7 @@ func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error
 	if err := h.Tree.Symlink(ctx, path, link); err != nil {
 		return fmt.Errorf("make link %s to %s: %w", link, path, err)
 	}
-	return remove(ctx, h.Files, PendingFile(identity))
+	return removeFile(ctx, h.Files, PendingFile(identity))
 }
 
 // clearFile removes a regular file at the path of a link.
@@ -83,10 +83,10 @@ func clearFile(ctx context.Context, in host.Files, link string) error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", link, err)
 	}
-	return remove(ctx, in, link)
+	return removeFile(ctx, in, link)
 }
 
-func remove(ctx context.Context, from host.Files, path string) error {
+func removeFile(ctx context.Context, from host.Files, path string) error {
 	if err := from.Remove(ctx, path); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}

@@ -69,8 +69,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: encoded}), nil
 }
 
-// matches reports whether the request is for the identity.
-func (p *Pair) matches(identity nodespec.Identity) bool {
+// isRequestFor reports whether the request is for the identity.
+func (p *Pair) isRequestFor(identity nodespec.Identity) bool {
 	return p.request != nil && p.request.Subject.CommonName == identity.CommonName &&
 		slices.Equal(p.request.Subject.Organization, []string{identity.Organization})
 }
@@ -80,7 +80,7 @@ func (p *Pair) matches(identity nodespec.Identity) bool {
 func parsePair(data []byte) *Pair {
 	p := &Pair{}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if p.add(block) != nil {
+		if p.addBlock(block) != nil {
 			return nil
 		}
 	}
@@ -96,7 +96,7 @@ func parsePair(data []byte) *Pair {
 	return p
 }
 
-func (p *Pair) add(block *pem.Block) (err error) {
+func (p *Pair) addBlock(block *pem.Block) (err error) {
 	switch block.Type {
 	case BlockCertificate:
 		var certificate *x509.Certificate

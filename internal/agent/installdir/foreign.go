@@ -12,10 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// refuseForeign refuses a host if a user has created a directory of the node outside of C:\k, or an entry there
+// checkForeignContent refuses a host if a user has created a directory of the node outside of C:\k, or an entry there
 // that the node will use. The node's key and the Secrets of pods would be stored there. Nothing is changed: the
 // steps of a plan restrict these directories, and check them again before any other write.
-func (f *Folder) refuseForeign(ctx context.Context) error {
+func (f *Directory) checkForeignContent(ctx context.Context) error {
 	for _, directory := range nodespec.GuardedDirectories() {
 		info, err := f.Host.Files.Stat(ctx, directory.Path)
 		if errors.Is(err, host.ErrNotExist) {
@@ -25,19 +25,19 @@ func (f *Folder) refuseForeign(ctx context.Context) error {
 			return fmt.Errorf("look at %s: %w", directory.Path, err)
 		}
 		fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Foreign: info.Foreign}
-		if err := refusal(plan.FolderObstacle(info.Path, fact)); err != nil {
+		if err := stepFailure(plan.DescribeDirectoryConflict(info.Path, fact)); err != nil {
 			return err
 		}
 	}
-	for _, folder := range nodespec.NodeEntryFolders() {
-		if err := f.refuseEntries(ctx, folder); err != nil {
+	for _, folder := range nodespec.NodeEntryDirectories() {
+		if err := f.checkEntries(ctx, folder); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *Folder) refuseEntries(ctx context.Context, folder string) error {
+func (f *Directory) checkEntries(ctx context.Context, folder string) error {
 	info, err := f.Host.Files.Stat(ctx, folder)
 	if errors.Is(err, host.ErrNotExist) || err == nil && !info.Directory {
 		return nil // the plan replaces no file
@@ -49,10 +49,10 @@ func (f *Folder) refuseEntries(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	return refusal(plan.EntryObstacle(folder, entries))
+	return stepFailure(plan.DescribeEntryConflict(folder, entries))
 }
 
-func refusal(obstacle string) error {
+func stepFailure(obstacle string) error {
 	if obstacle == "" {
 		return nil
 	}

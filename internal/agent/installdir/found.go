@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// recorded reports whether the ledger names a path, provided that only administrators could write the ledger.
-func (f *Folder) recorded(ctx context.Context, path string) (bool, error) {
-	if own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot); err != nil || !closed(own) {
+// isRecorded reports whether the ledger names a path, provided that only administrators could write the ledger.
+func (f *Directory) isRecorded(ctx context.Context, path string) (bool, error) {
+	if own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot); err != nil || !isClosed(own) {
 		return false, nil //nolint:nilerr // there is no such ledger
 	}
 	ledger, _, err := f.Records.Ledger(ctx)
@@ -21,10 +21,10 @@ func (f *Folder) recorded(ctx context.Context, path string) (bool, error) {
 	return known, err
 }
 
-// noteRoot records that C:\k was open, before C:\k is closed and until the ledger has the record. A directory
+// recordOpenRoot records that C:\k was open, before C:\k is closed and until the ledger has the record. A directory
 // without foreign content is not restored, and a directory in the ledger needs no note.
-func (f *Folder) noteRoot(ctx context.Context) error {
-	known, err := f.recorded(ctx, nodespec.Root)
+func (f *Directory) recordOpenRoot(ctx context.Context) error {
+	known, err := f.isRecorded(ctx, nodespec.Root)
 	if err != nil {
 		return err
 	}
@@ -34,23 +34,23 @@ func (f *Folder) noteRoot(ctx context.Context) error {
 	}
 	others := false
 	for _, entry := range entries {
-		others = others || !nodespec.SamePath(entry.Path, nodespec.AgentRoot)
+		others = others || !nodespec.IsSamePath(entry.Path, nodespec.AgentRoot)
 	}
 	if known || !others {
 		return nil
 	}
-	return hostutil.KeepFile(ctx, f.Host.Files, nodespec.FoundPath, []byte(host.AccessInherited))
+	return hostutil.EnsureFile(ctx, f.Host.Files, nodespec.FoundPath, []byte(host.AccessInherited))
 }
 
-// foundOpen reports whether C:\k was restricted by the agent and the ledger may not record that yet.
-func (f *Folder) foundOpen(ctx context.Context) (bool, error) {
+// hasOpenRecord reports whether C:\k was restricted by the agent and the ledger may not record that yet.
+func (f *Directory) hasOpenRecord(ctx context.Context) (bool, error) {
 	note, err := hostutil.ReadFile(ctx, f.Host.Files, nodespec.FoundPath)
 	return note != nil, err
 }
 
-// AsFound returns the facts with the original access of C:\k, for the ledger.
-func (f *Folder) AsFound(ctx context.Context, facts plan.Facts) (plan.Facts, error) {
-	open, err := f.foundOpen(ctx)
+// WithOriginalAccess returns the facts with the original access of C:\k, for the ledger.
+func (f *Directory) WithOriginalAccess(ctx context.Context, facts plan.Facts) (plan.Facts, error) {
+	open, err := f.hasOpenRecord(ctx)
 	root, there := facts.Files[nodespec.Root]
 	if err != nil || !open || !there {
 		return facts, err
@@ -62,8 +62,8 @@ func (f *Folder) AsFound(ctx context.Context, facts plan.Facts) (plan.Facts, err
 }
 
 // Reopen restores the access of C:\k if the directory was restricted and nothing was written into it.
-func (f *Folder) Reopen(ctx context.Context) error {
-	open, err := f.foundOpen(ctx)
+func (f *Directory) Reopen(ctx context.Context) error {
+	open, err := f.hasOpenRecord(ctx)
 	if err != nil || !open {
 		return err
 	}

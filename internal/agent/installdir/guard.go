@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Folder is the agent's directory on a host, and the surrounding C:\k.
-type Folder struct {
+// Directory is the agent's directory on a host, and the surrounding C:\k.
+type Directory struct {
 	Host    host.Host
 	Records state.Records
 	Program *Program
@@ -26,18 +26,18 @@ type Folder struct {
 // Guard restricts the agent's directory with the inbox to SYSTEM and administrators. Directories created over
 // SFTP inherit the permissions of the parent: on most hosts, all users may read the content. A newly uploaded
 // agent copies itself into the agent's directory.
-func (f *Folder) Guard(ctx context.Context) error {
-	landed := nodespec.Within(f.Program.Path, nodespec.LandingRoot)
+func (f *Directory) Guard(ctx context.Context) error {
+	landed := nodespec.IsWithin(f.Program.Path, nodespec.LandingRoot)
 	if landed {
-		if err := f.refuseForeign(ctx); err != nil {
+		if err := f.checkForeignContent(ctx); err != nil {
 			return err
 		}
-		if err := f.takeRoot(ctx); err != nil {
+		if err := f.secureRoot(ctx); err != nil {
 			return err
 		}
 	}
 	for _, folder := range []string{nodespec.AgentRoot, nodespec.InboxRoot} {
-		if info, err := f.Host.Files.Stat(ctx, folder); err == nil && closed(info) {
+		if info, err := f.Host.Files.Stat(ctx, folder); err == nil && isClosed(info) {
 			continue
 		}
 		if err := f.Host.Tree.MakeDirectory(ctx, folder, host.AccessAdministrators); err != nil {
@@ -45,32 +45,32 @@ func (f *Folder) Guard(ctx context.Context) error {
 		}
 	}
 	if landed {
-		return f.Program.layOut(ctx, f.Host)
+		return f.Program.installProgram(ctx, f.Host)
 	}
 	return nil
 }
 
 // IsClosed reports whether C:\k, the agent's directory and the inbox are still restricted by Guard, without
 // changing anything.
-func (f *Folder) IsClosed(ctx context.Context) bool {
+func (f *Directory) IsClosed(ctx context.Context) bool {
 	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot} {
-		if info, err := f.Host.Files.Stat(ctx, folder); err != nil || !closed(info) {
+		if info, err := f.Host.Files.Stat(ctx, folder); err != nil || !isClosed(info) {
 			return false
 		}
 	}
 	return true
 }
 
-// closed reports whether only administrators may use a directory that only administrators can have created.
-func closed(info host.FileInfo) bool {
+// isClosed reports whether only administrators may use a directory that only administrators can have created.
+func isClosed(info host.FileInfo) bool {
 	return info.Directory && info.LinkTarget == "" && info.Access == host.AccessAdministrators
 }
 
-// takeRoot secures C:\k and the agent's directory for the ledger, secrets and programs that run as SYSTEM. All
+// secureRoot secures C:\k and the agent's directory for the ledger, secrets and programs that run as SYSTEM. All
 // users may create directories in C:\, and the creator of C:\k could replace the agent's directory at any
 // time. Therefore C:\k is restricted first. Then content at the paths of the agent is removed if other users
 // could have created it, while other content of C:\k is preserved.
-func (f *Folder) takeRoot(ctx context.Context) error {
+func (f *Directory) secureRoot(ctx context.Context) error {
 	root, err := f.Host.Files.Stat(ctx, nodespec.Root)
 	if err != nil && !errors.Is(err, host.ErrNotExist) {
 		return fmt.Errorf("look at %s: %w", nodespec.Root, err)
@@ -81,25 +81,25 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 			"%s is a link or a file; the node's programs must be in a folder that only administrators can change: move it away",
 			nodespec.Root)}
 	}
-	if err := f.refuseTaken(ctx); err != nil {
+	if err := f.checkRootContent(ctx); err != nil {
 		return err
 	}
-	if there && !closed(root) {
-		if err := f.noteRoot(ctx); err != nil {
+	if there && !isClosed(root) {
+		if err := f.recordOpenRoot(ctx); err != nil {
 			return err
 		}
 	}
-	if err := closeFolder(ctx, f.Host, nodespec.Root); err != nil {
+	if err := restrictDirectory(ctx, f.Host, nodespec.Root); err != nil {
 		return err
 	}
 	// From now on other users cannot replace C:\k or its content, but may have done so before.
-	if root, err = f.Host.Files.Stat(ctx, nodespec.Root); err != nil || !closed(root) {
+	if root, err = f.Host.Files.Stat(ctx, nodespec.Root); err != nil || !isClosed(root) {
 		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", nodespec.Root)
 	}
-	if err := f.refuseTaken(ctx); err != nil {
+	if err := f.checkRootContent(ctx); err != nil {
 		return err
 	}
-	if own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot); err == nil && !closed(own) {
+	if own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot); err == nil && !isClosed(own) {
 		if err := f.Host.Files.Remove(ctx, nodespec.AgentRoot); err != nil {
 			return fmt.Errorf("remove %s, which non-administrators could change: %w", nodespec.AgentRoot, err)
 		}
@@ -107,12 +107,12 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	return nil
 }
 
-// refuseTaken refuses a host if C:\k contains files that can neither be trusted nor removed. These are the
+// checkRootContent refuses a host if C:\k contains files that can neither be trusted nor removed. These are the
 // directory of an active agent with the only record of the original state, and programs of unknown origin.
-func (f *Folder) refuseTaken(ctx context.Context) error {
+func (f *Directory) checkRootContent(ctx context.Context) error {
 	own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot)
-	if err == nil && !closed(own) {
-		if err := f.refuseAtWork(ctx); err != nil {
+	if err == nil && !isClosed(own) {
+		if err := f.checkActiveAgent(ctx); err != nil {
 			return err
 		}
 	}
@@ -125,24 +125,24 @@ func (f *Folder) refuseTaken(ctx context.Context) error {
 	}
 	// The directory was created by an agent that has lost its own directory. Only an administrator can create a
 	// directory owned by administrators.
-	if closed(releases) {
+	if isClosed(releases) {
 		return nil
 	}
 	// The ledger names the directory before the agent creates it.
-	if known, err := f.recorded(ctx, nodespec.ReleasesRoot); known || err != nil {
+	if known, err := f.isRecorded(ctx, nodespec.ReleasesRoot); known || err != nil {
 		return err
 	}
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
 		"%s is there, and no agent of the operator is known to have made it: programs in it would run as the node's; move it away", nodespec.ReleasesRoot)}
 }
 
-// refuseAtWork refuses a host with an agent that is active in a directory that other users could change.
-func (f *Folder) refuseAtWork(ctx context.Context) error {
+// checkActiveAgent refuses a host with an agent that is active in a directory that other users could change.
+func (f *Directory) checkActiveAgent(ctx context.Context) error {
 	services, err := f.Host.Services.Query(ctx, nodespec.ServiceAgent)
 	if err != nil {
 		return fmt.Errorf("query service %s: %w", nodespec.ServiceAgent, err)
 	}
-	if len(services) == 0 || !plan.Mentions(services[0].CommandLine, nodespec.AgentRoot) {
+	if len(services) == 0 || !plan.HasProgramIn(services[0].CommandLine, nodespec.AgentRoot) {
 		return nil
 	}
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
@@ -150,7 +150,7 @@ func (f *Folder) refuseAtWork(ctx context.Context) error {
 			"then remove these permissions (icacls)", nodespec.ServiceAgent, nodespec.AgentRoot)}
 }
 
-func closeFolder(ctx context.Context, h host.Host, path string) error {
+func restrictDirectory(ctx context.Context, h host.Host, path string) error {
 	if err := h.Tree.MakeDirectory(ctx, path, host.AccessAdministrators); err != nil {
 		return fmt.Errorf("restrict %s to administrators: %w", path, err)
 	}

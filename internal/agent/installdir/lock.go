@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// holder identifies the holder of the lock that lets one command at a time change the host.
-type holder struct {
+// lockOwner identifies the holder of the lock that lets one command at a time change the host.
+type lockOwner struct {
 	Verb    verb.Name `json:"verb"`
 	PID     int       `json:"pid"`
 	Program string    `json:"program"` // path of the process, to detect another process with the same ID
@@ -43,16 +43,16 @@ type Lock struct {
 // timeouts.LimitLock; any other running command makes Acquire fail with AgentBusy. The boot ID identifies the
 // current boot. The caller must call release.
 func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
-	deadline := f.Clock.Now().Add(timeouts.LimitLock)
+	deadline := f.Clock.Now().Add(timeouts.LockTimeout)
 	for {
-		other, err := f.take(ctx, name, bootID)
+		other, err := f.tryAcquire(ctx, name, bootID)
 		switch {
 		case err != nil:
 			return nil, err
 		case other == nil:
-			return func() { f.unlock(ctx) }, nil
+			return func() { f.releaseLock(ctx) }, nil
 		case other.Verb != verb.Service || !f.Clock.Now().Before(deadline):
-			return nil, busy(*other)
+			return nil, busyError(*other)
 		}
 		if err := timeouts.Sleep(ctx, f.Clock, timeouts.PollInterval); err != nil {
 			return nil, err
@@ -62,22 +62,22 @@ func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (relea
 
 // Try acquires the lock for a command if it is free. Otherwise release is nil.
 func (f Lock) Try(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
-	other, err := f.take(ctx, name, bootID)
+	other, err := f.tryAcquire(ctx, name, bootID)
 	if err != nil || other != nil {
 		return nil, err
 	}
-	return func() { f.unlock(ctx) }, nil
+	return func() { f.releaseLock(ctx) }, nil
 }
 
-func busy(other holder) error {
+func busyError(other lockOwner) error {
 	return &verb.Failure{Reason: verb.ReasonAgentBusy, Message: fmt.Sprintf(
 		"agent command %s (process %d) has been running since %s and is not interrupted",
 		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
 }
 
-// take acquires the lock, or returns the current holder.
-func (f Lock) take(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
-	other, err := f.write(ctx, nodespec.LockPath, f.self(ctx, name, bootID))
+// tryAcquire acquires the lock, or returns the current holder.
+func (f Lock) tryAcquire(ctx context.Context, name verb.Name, bootID string) (*lockOwner, error) {
+	other, err := f.write(ctx, nodespec.LockPath, f.newOwner(ctx, name, bootID))
 	if err != nil {
 		return nil, fmt.Errorf("acquire the lock %s: %w", nodespec.LockPath, err)
 	}
@@ -86,7 +86,7 @@ func (f Lock) take(ctx context.Context, name verb.Name, bootID string) (*holder,
 
 // write creates the lock at path, or returns its living holder or the living process that removes a dead lock
 // there.
-func (f Lock) write(ctx context.Context, path string, self holder) (*holder, error) {
+func (f Lock) write(ctx context.Context, path string, self lockOwner) (*lockOwner, error) {
 	own, err := json.Marshal(self)
 	if err != nil {
 		return nil, err
@@ -104,27 +104,27 @@ func (f Lock) write(ctx context.Context, path string, self holder) (*holder, err
 		if found == nil {
 			continue // released in the meantime
 		}
-		other, alive, err := f.judge(ctx, found, self)
+		other, alive, err := f.isOwnerAlive(ctx, found, self)
 		if err != nil || alive {
 			return &other, err
 		}
-		if breaker, err := f.breakDead(ctx, path, found, self); err != nil || breaker != nil {
+		if breaker, err := f.removeDeadLock(ctx, path, found, self); err != nil || breaker != nil {
 			return breaker, err
 		}
 	}
 	return nil, errors.New("other processes acquire it at the same time")
 }
 
-func (f Lock) self(ctx context.Context, name verb.Name, bootID string) holder {
-	h := holder{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
+func (f Lock) newOwner(ctx context.Context, name verb.Name, bootID string) lockOwner {
+	h := lockOwner{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
 	found, _, _ := hostutil.FindProcess(ctx, f.Host.Processes, h.PID) // without a path, the ID must suffice
 	h.Program, h.Started = found.Path, found.Started
 	return h
 }
 
-// judge reports whether the process that wrote the lock still runs. An unreadable lock has no owner. A lock
+// isOwnerAlive reports whether the process that wrote the lock still runs. An unreadable lock has no owner. A lock
 // with the process ID of the caller has none either: the former owner has ended.
-func (f Lock) judge(ctx context.Context, data []byte, self holder) (other holder, alive bool, err error) {
+func (f Lock) isOwnerAlive(ctx context.Context, data []byte, self lockOwner) (other lockOwner, alive bool, err error) {
 	unreadable := json.Unmarshal(data, &other)
 	if unreadable != nil || other.BootID != self.BootID || other.PID == self.PID {
 		return other, false, nil //nolint:nilerr // nobody writes a lock that cannot be read and goes on
@@ -134,15 +134,15 @@ func (f Lock) judge(ctx context.Context, data []byte, self holder) (other holder
 }
 
 // isWriter reports whether found, the process with the holder's ID, can have written the lock.
-func (h holder) isWriter(found host.Process) bool {
+func (h lockOwner) isWriter(found host.Process) bool {
 	reused := !h.Started.IsZero() && !found.Started.IsZero() && !found.Started.Equal(h.Started)
 	return !reused && (h.Program == "" || strings.EqualFold(found.Path, h.Program))
 }
 
-// breakDead removes a dead lock that still exists. A second lock is held meanwhile, so that no other process
+// removeDeadLock removes a dead lock that still exists. A second lock is held meanwhile, so that no other process
 // replaces the dead lock between the comparison and the removal. If another living process holds the second
-// lock, breakDead returns that holder.
-func (f Lock) breakDead(ctx context.Context, path string, dead []byte, self holder) (*holder, error) {
+// lock, removeDeadLock returns that holder.
+func (f Lock) removeDeadLock(ctx context.Context, path string, dead []byte, self lockOwner) (*lockOwner, error) {
 	if path == breakerPath {
 		return nil, f.Host.Files.Remove(ctx, path)
 	}
@@ -156,7 +156,7 @@ func (f Lock) breakDead(ctx context.Context, path string, dead []byte, self hold
 	return nil, errors.Join(err, f.Host.Files.Remove(context.WithoutCancel(ctx), breakerPath))
 }
 
-// unlock releases the lock, even if the command was canceled. If that fails, a dead lock remains.
-func (f Lock) unlock(ctx context.Context) {
+// releaseLock releases the lock, even if the command was canceled. If that fails, a dead lock remains.
+func (f Lock) releaseLock(ctx context.Context) {
 	_ = f.Host.Files.Remove(context.WithoutCancel(ctx), nodespec.LockPath)
 }

@@ -52,14 +52,14 @@ func (a *agents) must(err error) {
 	}
 }
 
-func (a *agents) begin() *fake.Process {
+func (a *agents) startProcess() *fake.Process {
 	a.Helper()
 	go func() { _, _ = a.Exec(a.ctx, fake.ExecRequest{Path: agentProgram}) }()
 	return <-a.processes
 }
 
-// take lets a process try the lock, and reports whether the lock was acquired.
-func (a *agents) take(p *fake.Process) (held bool) {
+// tryLock lets a process try the lock, and reports whether the lock was acquired.
+func (a *agents) tryLock(p *fake.Process) (held bool) {
 	a.Helper()
 	release, err := installdir.Lock{Host: p.Host, Clock: clock.RealClock{}}.Try(a.ctx, verb.Apply, a.BootID())
 	if err != nil && !errors.Is(err, fake.ErrProcessEnded) {
@@ -68,8 +68,8 @@ func (a *agents) take(p *fake.Process) (held bool) {
 	return release != nil
 }
 
-// before runs action before the n-th operation of the process.
-func (a *agents) before(p *fake.Process, n int, action func()) {
+// runBefore runs action before the n-th operation of the process.
+func (a *agents) runBefore(p *fake.Process, n int, action func()) {
 	seen := 0
 	a.OnOperation(func(o fake.Operation) error {
 		if o.Process != p {
@@ -93,11 +93,11 @@ func TestOneProcessHoldsTheLockAlsoWhenSeveralRemoveADeadOne(t *testing.T) {
 				t.Parallel()
 				a := newAgents(t)
 				a.must(a.Drive().WriteFile(nodespec.LockPath, []byte("{")))
-				processes := []*fake.Process{a.begin(), a.begin(), a.begin()}
+				processes := []*fake.Process{a.startProcess(), a.startProcess(), a.startProcess()}
 				held := make([]bool, len(processes))
-				a.before(processes[0], second+1, func() { held[1] = a.take(processes[1]) })
-				a.before(processes[0], third+1, func() { held[2] = a.take(processes[2]) })
-				held[0] = a.take(processes[0])
+				a.runBefore(processes[0], second+1, func() { held[1] = a.tryLock(processes[1]) })
+				a.runBefore(processes[0], third+1, func() { held[2] = a.tryLock(processes[2]) })
+				held[0] = a.tryLock(processes[0])
 				holders := 0
 				for _, each := range held {
 					if each {
@@ -117,14 +117,14 @@ func operationsOfTheRemoval(t *testing.T) (operations []string) {
 	t.Helper()
 	a := newAgents(t)
 	a.must(a.Drive().WriteFile(nodespec.LockPath, []byte("{")))
-	p := a.begin()
+	p := a.startProcess()
 	a.OnOperation(func(o fake.Operation) error {
 		if o.Process == p {
 			operations = append(operations, o.String())
 		}
 		return nil
 	})
-	if !a.take(p) {
+	if !a.tryLock(p) {
 		t.Fatal("a dead lock is not taken")
 	}
 	return operations
@@ -138,12 +138,12 @@ func TestAProcessThatIsKilledWhileItRemovesADeadLockKeepsNobodyOut(t *testing.T)
 			a := newAgents(t)
 			a.must(a.Drive().WriteFile(nodespec.LockPath, []byte("{")))
 			for range 2 {
-				p := a.begin()
-				a.before(p, i+1, p.Kill)
-				a.take(p)
+				p := a.startProcess()
+				a.runBefore(p, i+1, p.Kill)
+				a.tryLock(p)
 				p.Kill()
 			}
-			if !a.take(a.begin()) {
+			if !a.tryLock(a.startProcess()) {
 				t.Error("the next process does not get the lock")
 			}
 			entries, err := a.Host().Files.ReadDir(a.ctx, nodespec.AgentRoot)

@@ -35,8 +35,8 @@ func (p *Program) Sum(ctx context.Context, in host.Files) (string, error) {
 	return p.digest, nil
 }
 
-// Beside reports whether the agent with the given SHA-256 is installed completely in its own directory.
-func (p *Program) Beside(ctx context.Context, in host.Files, sum string) (bool, error) {
+// IsInstalled reports whether the agent with the given SHA-256 is installed completely in its own directory.
+func (p *Program) IsInstalled(ctx context.Context, in host.Files, sum string) (bool, error) {
 	if len(sum) != sha256.Size*2 {
 		return false, nil
 	}
@@ -45,15 +45,15 @@ func (p *Program) Beside(ctx context.Context, in host.Files, sum string) (bool, 
 		return false, nil
 	}
 	own, err := p.Sum(ctx, in)
-	if err != nil || own == sum && nodespec.SamePath(path, p.Path) {
+	if err != nil || own == sum && nodespec.IsSamePath(path, p.Path) {
 		return err == nil, err
 	}
 	present, err := hostutil.FileDigest(ctx, in, path)
 	return err == nil && present == sum, err
 }
 
-// layOut copies the program to the path from which the operator and the service run it.
-func (p *Program) layOut(ctx context.Context, h host.Host) error {
+// installProgram copies the program to the path from which the operator and the service run it.
+func (p *Program) installProgram(ctx context.Context, h host.Host) error {
 	sum, err := p.Sum(ctx, h.Files)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *Program) layOut(ctx context.Context, h host.Host) error {
 // write writes the program with the given digest to its own directory.
 func write(ctx context.Context, h host.Host, sum string, program io.Reader) error {
 	path := nodespec.AgentPath(sum)
-	if err := closeFolder(ctx, h, strings.TrimSuffix(path, `\`+nodespec.AgentProgram)); err != nil {
+	if err := restrictDirectory(ctx, h, strings.TrimSuffix(path, `\`+nodespec.AgentProgram)); err != nil {
 		return err
 	}
 	if err := h.Files.Write(ctx, path, program, host.WriteOptions{Access: host.AccessAdministrators}); err != nil {
@@ -83,7 +83,7 @@ func write(ctx context.Context, h host.Host, sum string, program io.Reader) erro
 
 // Patch creates another version of the agent from this program and a patch, and deletes the patch. A patch for
 // another program, or a damaged patch, changes nothing: the operator then sends the complete program.
-func (f *Folder) Patch(ctx context.Context, path string) error {
+func (f *Directory) Patch(ctx context.Context, path string) error {
 	if err := f.Guard(ctx); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (f *Folder) Patch(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("open the patch: %w", err)
 	}
-	err = f.apply(ctx, patch)
+	err = f.applyPatch(ctx, patch)
 	err = errors.Join(err, patch.Close(), f.Host.Files.Remove(ctx, path))
 	if errors.Is(err, payload.ErrDamaged) || errors.Is(err, payload.ErrNotPatchable) {
 		return &verb.Failure{Reason: verb.ReasonPayloadCorrupted, Message: err.Error()}
@@ -99,7 +99,7 @@ func (f *Folder) Patch(ctx context.Context, path string) error {
 	return err
 }
 
-func (f *Folder) apply(ctx context.Context, patch io.Reader) error {
+func (f *Directory) applyPatch(ctx context.Context, patch io.Reader) error {
 	header, err := payload.ReadPatchHeader(patch)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // Tidy removes used inputs and former agents that do not run. While a rollback target is kept, all agents are
 // kept: one applied the rollback target and performs a rollback, another applies the next spec again. Files
 // that cannot be removed now are removed after the next apply.
-func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool, facts plan.Facts) {
+func (f *Directory) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool, facts plan.Facts) {
 	service := facts.Services[nodespec.ServiceAgent]
 	keep := []string{f.Program.Path, service.CommandLine, service.RunningCommandLine}
 	var paths []string
@@ -23,7 +23,7 @@ func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool
 		}
 		for _, entry := range entries {
 			former := !fallback && entry.Directory && len(entry.Name) == 12 && !slices.ContainsFunc(keep, func(text string) bool {
-				return plan.Mentions(text, entry.Path)
+				return plan.HasProgramIn(text, entry.Path)
 			})
 			if folder == nodespec.InboxRoot || former {
 				paths = append(paths, entry.Path)
@@ -37,7 +37,7 @@ func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool
 		}
 	}
 	for _, path := range candidates {
-		if _, err := f.Host.Files.Stat(ctx, path); err == nil && !nodespec.Within(f.Program.Path, path) {
+		if _, err := f.Host.Files.Stat(ctx, path); err == nil && !nodespec.IsWithin(f.Program.Path, path) {
 			paths = append(paths, path)
 		}
 	}

@@ -15,52 +15,52 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Keeper rotates the logs named by the spec, whose programs append to a file without rotation.
-type Keeper struct {
+// Rotator rotates the logs named by the spec, whose programs append to a file without rotation.
+type Rotator struct {
 	host  host.Host
 	clock clock.PassiveClock
-	log   *Own
+	log   *ServiceLog
 
-	due     time.Time
-	trouble string            // the last reported problem, without varying details
-	useless map[string]string // copies of logs that could not be truncated, by log path; at most one for each log
+	due          time.Time
+	lastProblem  string            // the last reported problem, without varying details
+	failedCopies map[string]string // copies of logs that could not be truncated, by log path; at most one for each log
 }
 
-// NewKeeper returns a Keeper that logs its failures.
-func NewKeeper(h host.Host, clock clock.PassiveClock, log *Own) *Keeper {
-	return &Keeper{host: h, clock: clock, log: log}
+// NewRotator returns a Keeper that logs its failures.
+func NewRotator(h host.Host, clock clock.PassiveClock, log *ServiceLog) *Rotator {
+	return &Rotator{host: h, clock: clock, log: log}
 }
 
-// Look rotates oversized logs and deletes expired files, if a check is due.
-func (k *Keeper) Look(ctx context.Context, logs []nodespec.Log) {
+// RotateIfDue rotates oversized logs and deletes expired files, if a check is due.
+func (k *Rotator) RotateIfDue(ctx context.Context, logs []nodespec.Log) {
 	if now := k.clock.Now(); !now.Before(k.due) {
-		k.due = now.Add(timeouts.LogCheck)
+		k.due = now.Add(timeouts.LogCheckInterval)
 	} else {
 		return
 	}
 	var failures []error
 	trouble := ""
 	for _, log := range logs {
-		err := errors.Join(k.rotate(ctx, log), k.clean(ctx, log))
+		err := errors.Join(k.rotateLog(ctx, log), k.deleteExpired(ctx, log))
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
 		failures = append(failures, err)
-		trouble += log.Path + ": " + causes(err) + "\n"
+		trouble += log.Path + ": " + innermostErrors(err) + "\n"
 	}
-	if trouble != k.trouble && trouble != "" {
+	if trouble != k.lastProblem && trouble != "" {
 		k.log.Printf(ctx, "logs are not kept as they should be: %s", errors.Join(failures...))
 	}
-	k.trouble = trouble
+	k.lastProblem = trouble
 }
 
-// causes returns the innermost errors of an error. The wrapping errors contain file names with times.
-func causes(err error) string {
+// innermostErrors returns the innermost errors of an error. The wrapping errors contain file names with times.
+func innermostErrors(err error) string {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
 		var all []string
 		for _, each := range several.Unwrap() {
-			all = append(all, causes(each))
+			all = append(all, innermostErrors(each))
 		}
 		return strings.Join(all, ", ")
 	}
@@ -70,12 +70,12 @@ func causes(err error) string {
 	return err.Error()
 }
 
-// rotate copies an oversized log to another file and truncates the log.
-func (k *Keeper) rotate(ctx context.Context, log nodespec.Log) error {
-	if err := k.deleteUseless(ctx, log); err != nil {
+// rotateLog copies an oversized log to another file and truncates the log.
+func (k *Rotator) rotateLog(ctx context.Context, log nodespec.Log) error {
+	if err := k.deleteFailedCopy(ctx, log); err != nil {
 		return err
 	}
-	large, err := k.tooLarge(ctx, log)
+	large, err := k.needsRotation(ctx, log)
 	if err != nil || !large {
 		return err
 	}
@@ -88,18 +88,18 @@ func (k *Keeper) rotate(ctx context.Context, log nodespec.Log) error {
 		return fmt.Errorf("rotate %s: %w", log.Path, err) // the existing file is from an earlier rotation
 	}
 	err = fmt.Errorf("rotate %s: %w", log.Path, err)
-	if large, unknown := k.tooLarge(ctx, log); unknown != nil || !large {
+	if large, unknown := k.needsRotation(ctx, log); unknown != nil || !large {
 		return err // the copy may be the only one left
 	}
-	if k.useless == nil {
-		k.useless = map[string]string{}
+	if k.failedCopies == nil {
+		k.failedCopies = map[string]string{}
 	}
-	k.useless[log.Path] = to
-	return errors.Join(err, k.deleteUseless(ctx, log))
+	k.failedCopies[log.Path] = to
+	return errors.Join(err, k.deleteFailedCopy(ctx, log))
 }
 
-// tooLarge reports whether a log must be rotated.
-func (k *Keeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
+// needsRotation reports whether a log must be rotated.
+func (k *Rotator) needsRotation(ctx context.Context, log nodespec.Log) (bool, error) {
 	info, err := k.host.Files.Stat(ctx, log.Path)
 	if errors.Is(err, host.ErrNotExist) {
 		return false, nil
@@ -110,22 +110,22 @@ func (k *Keeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
 	return log.MaxBytes > 0 && info.Size > log.MaxBytes && info.LinkTarget == "", nil
 }
 
-// deleteUseless deletes the copy left by a failed rotation: each retry would add another copy as large as the
+// deleteFailedCopy deletes the copy left by a failed rotation: each retry would add another copy as large as the
 // log.
-func (k *Keeper) deleteUseless(ctx context.Context, log nodespec.Log) error {
-	path, known := k.useless[log.Path]
+func (k *Rotator) deleteFailedCopy(ctx context.Context, log nodespec.Log) error {
+	path, known := k.failedCopies[log.Path]
 	if !known {
 		return nil
 	}
 	if err := k.host.Files.Remove(ctx, path); err != nil {
 		return fmt.Errorf("delete %s, a copy of a log that was not emptied: %w", path, err)
 	}
-	delete(k.useless, log.Path)
+	delete(k.failedCopies, log.Path)
 	return nil
 }
 
-// clean deletes expired rotated files of a log. Other files in the directory are not changed.
-func (k *Keeper) clean(ctx context.Context, log nodespec.Log) error {
+// deleteExpired deletes expired rotated files of a log. Other files in the directory are not changed.
+func (k *Rotator) deleteExpired(ctx context.Context, log nodespec.Log) error {
 	if log.MaxAge <= 0 {
 		return nil
 	}

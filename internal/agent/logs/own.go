@@ -18,36 +18,36 @@ import (
 
 // Rotation of the log of the agent's service.
 const (
-	// FileSize is the size in bytes at which the file is rotated.
-	FileSize = 1 << 20
-	// FileAge is the retention time of a rotated file after its last line.
-	FileAge = 30 * 24 * time.Hour
-	// Files is the maximum number of rotated files.
-	Files = 5
+	// MaxFileSize is the size in bytes at which the file is rotated.
+	MaxFileSize = 1 << 20
+	// MaxFileAge is the retention time of a rotated file after its last line.
+	MaxFileAge = 30 * 24 * time.Hour
+	// MaxFiles is the maximum number of rotated files.
+	MaxFiles = 5
 )
 
 // maxPending is the maximum number of bytes pending for an unwritable log.
 const maxPending = 64 << 10
 
-// Own is the log of the agent's service. Own rotates the file itself. A library such as lumberjack supports
+// ServiceLog is the log of the agent's service. Own rotates the file itself. A library such as lumberjack supports
 // only complete megabytes and days, and writes without package host. It also keeps the file open, so that
 // administrators could not remove the file.
-type Own struct {
+type ServiceLog struct {
 	host    host.Host
 	clock   clock.PassiveClock
 	copy    io.Writer
 	pending string // lines not yet in the file
 }
 
-// NewOwn returns the log of the service; each line is also written to the copy.
-func NewOwn(h host.Host, clock clock.PassiveClock, to io.Writer) *Own {
-	return &Own{host: h, clock: clock, copy: to}
+// NewServiceLog returns the log of the service; each line is also written to the copy.
+func NewServiceLog(h host.Host, clock clock.PassiveClock, to io.Writer) *ServiceLog {
+	return &ServiceLog{host: h, clock: clock, copy: to}
 }
 
 func logFile() string { return nodespec.LogPath(nodespec.ServiceAgent) }
 
 // Printf adds a line. An unwritable log does not stop the service.
-func (l *Own) Printf(ctx context.Context, format string, arguments ...any) {
+func (l *ServiceLog) Printf(ctx context.Context, format string, arguments ...any) {
 	line := l.clock.Now().UTC().Format(time.RFC3339) + " " + strings.ReplaceAll(fmt.Sprintf(format, arguments...), "\n", " ") + "\r\n"
 	_, _ = io.WriteString(l.copy, line)
 	if len(l.pending)+len(line) <= maxPending {
@@ -58,28 +58,28 @@ func (l *Own) Printf(ctx context.Context, format string, arguments ...any) {
 
 // Flush writes the pending lines. After a failure, for example because the directory does not exist yet, the
 // lines stay pending.
-func (l *Own) Flush(ctx context.Context) {
+func (l *ServiceLog) Flush(ctx context.Context) {
 	if l.pending == "" {
 		return
 	}
-	l.rotate(ctx)
+	l.rotateFile(ctx)
 	options := host.WriteOptions{Access: host.AccessInherited, Append: true}
 	if l.host.Files.Write(ctx, logFile(), strings.NewReader(l.pending), options) == nil {
 		l.pending = ""
 	}
-	l.clean(ctx)
+	l.deleteOldFiles(ctx)
 }
 
-// rotate renames a full file. A file held open by another program grows until released. The agent of the
+// rotateFile renames a full file. A file held open by another program grows until released. The agent of the
 // previous operator leaves a symbolic link to its last log here, as klog does: the link is removed, the log is
 // kept.
-func (l *Own) rotate(ctx context.Context) {
+func (l *ServiceLog) rotateFile(ctx context.Context) {
 	info, err := l.host.Files.Stat(ctx, logFile())
 	if err == nil && info.LinkTarget != "" {
 		_ = l.host.Files.Remove(ctx, logFile())
 		return
 	}
-	if err != nil || info.Size == 0 || info.Size+int64(len(l.pending)) <= FileSize {
+	if err != nil || info.Size == 0 || info.Size+int64(len(l.pending)) <= MaxFileSize {
 		return
 	}
 	rotated := rotatedPath(logFile(), l.clock.Now())
@@ -89,8 +89,8 @@ func (l *Own) rotate(ctx context.Context) {
 	_ = l.host.Tree.Rename(ctx, logFile(), rotated)
 }
 
-// clean removes rotated files that are too many or too old.
-func (l *Own) clean(ctx context.Context) {
+// deleteOldFiles removes rotated files that are too many or too old.
+func (l *ServiceLog) deleteOldFiles(ctx context.Context) {
 	entries, err := l.host.Files.ReadDir(ctx, nodespec.LogDirectory(nodespec.ServiceAgent))
 	if err != nil {
 		return
@@ -98,7 +98,7 @@ func (l *Own) clean(ctx context.Context) {
 	rotated := slices.DeleteFunc(entries, func(entry host.FileInfo) bool { _, is := rotatedAt(logFile(), entry.Name); return !is })
 	slices.SortFunc(rotated, func(a, b host.FileInfo) int { return strings.Compare(b.Name, a.Name) }) // newest first
 	for i, entry := range rotated {
-		if i >= Files || l.clock.Since(entry.Modified) > FileAge {
+		if i >= MaxFiles || l.clock.Since(entry.Modified) > MaxFileAge {
 			_ = l.host.Files.Remove(ctx, entry.Path)
 		}
 	}

@@ -49,10 +49,10 @@ func (f *Found) File(path string) (fact plan.FileFact, there bool) {
 // installed yet.
 func Find(ctx context.Context, from host.Files) (*Found, error) {
 	f := &Found{Payload: map[string]string{}, from: from, known: map[string]plan.FileFact{}}
-	return f, f.releases(ctx)
+	return f, f.findReleases(ctx)
 }
 
-func (f *Found) releases(ctx context.Context) error {
+func (f *Found) findReleases(ctx context.Context) error {
 	folders, err := hostutil.ListDirectory(ctx, f.from, nodespec.ReleasesRoot)
 	if err != nil {
 		return err
@@ -61,10 +61,10 @@ func (f *Found) releases(ctx context.Context) error {
 		if !folder.Directory {
 			continue
 		}
-		if nodespec.SamePath(folder.Path, nodespec.IncomingRoot) {
-			err = f.incoming(ctx)
+		if nodespec.IsSamePath(folder.Path, nodespec.IncomingRoot) {
+			err = f.findIncoming(ctx)
 		} else {
-			err = f.release(ctx, folder.Path)
+			err = f.inspectRelease(ctx, folder.Path)
 		}
 		if err != nil {
 			return err
@@ -73,8 +73,8 @@ func (f *Found) releases(ctx context.Context) error {
 	return nil
 }
 
-// incoming finds unpacked files that are not installed. Files are renamed to their SHA-256 once complete.
-func (f *Found) incoming(ctx context.Context) error {
+// findIncoming finds unpacked files that are not installed. Files are renamed to their SHA-256 once complete.
+func (f *Found) findIncoming(ctx context.Context) error {
 	unpacked, err := hostutil.ListDirectory(ctx, f.from, nodespec.IncomingRoot)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (f *Found) incoming(ctx context.Context) error {
 	return nil
 }
 
-func (f *Found) release(ctx context.Context, directory string) error {
+func (f *Found) inspectRelease(ctx context.Context, directory string) error {
 	data, err := hostutil.ReadFile(ctx, f.from, directory+`\`+nodespec.ReleaseManifest)
 	if err != nil {
 		return err
@@ -98,11 +98,11 @@ func (f *Found) release(ctx context.Context, directory string) error {
 	for _, file := range found.Files {
 		recorded[strings.ToLower(directory+`\`+file.Name)] = file
 	}
-	return f.folder(ctx, directory, complete, recorded)
+	return f.inspectDirectory(ctx, directory, complete, recorded)
 }
 
-// folder inspects the files of a release, including subdirectories.
-func (f *Found) folder(ctx context.Context, directory string, complete bool, recorded map[string]manifestFile) error {
+// inspectDirectory inspects the files of a release, including subdirectories.
+func (f *Found) inspectDirectory(ctx context.Context, directory string, complete bool, recorded map[string]manifestFile) error {
 	infos, err := hostutil.ListDirectory(ctx, f.from, directory)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (f *Found) folder(ctx context.Context, directory string, complete bool, rec
 		file, known := recorded[strings.ToLower(info.Path)]
 		switch {
 		case info.Directory:
-			err = f.folder(ctx, info.Path, complete, recorded)
+			err = f.inspectDirectory(ctx, info.Path, complete, recorded)
 		case info.Name == nodespec.ReleaseManifest:
 			if complete {
 				f.known[strings.ToLower(info.Path)] = fact

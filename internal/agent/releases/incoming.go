@@ -16,18 +16,18 @@ import (
 // needed, into a directory from where files are moved into their releases. Unpacked files survive a kill and
 // are not sent again.
 type Incoming struct {
-	archive  string           // path; empty if none was sent
-	wanted   map[string]int64 // size of all files named by the spec, by digest
-	unpacked bool
-	verified map[string]bool // by this process
+	archive       string           // path; empty if none was sent
+	sizesByDigest map[string]int64 // size of all files named by the spec, by digest
+	unpacked      bool
+	verified      map[string]bool // by this process
 }
 
 // NewIncoming returns the payload for a spec. The archive is a path on the host; empty if none was sent.
 func NewIncoming(spec nodespec.NodeSpec, archive string) *Incoming {
-	in := &Incoming{archive: archive, wanted: map[string]int64{}, verified: map[string]bool{}}
+	in := &Incoming{archive: archive, sizesByDigest: map[string]int64{}, verified: map[string]bool{}}
 	for _, release := range spec.Releases {
 		for _, file := range release.Files {
-			in.wanted[file.SHA256] = file.Size
+			in.sizesByDigest[file.SHA256] = file.Size
 		}
 	}
 	return in
@@ -35,8 +35,8 @@ func NewIncoming(spec nodespec.NodeSpec, archive string) *Incoming {
 
 func incomingPath(sum string) string { return nodespec.IncomingRoot + `\` + sum }
 
-// unpack unpacks the missing files on the first call.
-func (in *Incoming) unpack(ctx context.Context, i *Installer) error {
+// unpackArchive unpacks the missing files on the first call.
+func (in *Incoming) unpackArchive(ctx context.Context, i *Installer) error {
 	if in.unpacked || in.archive == "" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (in *Incoming) unpack(ctx context.Context, i *Installer) error {
 		return fmt.Errorf("open the payload: %w", err)
 	}
 	defer func() { _ = archive.Close() }()
-	err = payload.Unpack(archive, func(sum string, size int64, content io.Reader) error { return in.put(ctx, i, sum, content) })
+	err = payload.Unpack(archive, func(sum string, size int64, content io.Reader) error { return in.storeContent(ctx, i, sum, content) })
 	if errors.Is(err, payload.ErrDamaged) {
 		// A damaged archive is useless for the next attempt too.
 		err = errors.Join(err, i.Host.Files.Remove(ctx, in.archive))
@@ -60,18 +60,18 @@ func (in *Incoming) unpack(ctx context.Context, i *Installer) error {
 	return nil
 }
 
-// put stores one file of the archive, or the result of a patch, if the spec names the file and the host lacks
+// storeContent stores one file of the archive, or the result of a patch, if the spec names the file and the host lacks
 // it.
-func (in *Incoming) put(ctx context.Context, i *Installer, sum string, content io.Reader) error {
-	if _, wanted := in.wanted[sum]; !wanted {
-		return in.patch(ctx, i, content)
+func (in *Incoming) storeContent(ctx context.Context, i *Installer, sum string, content io.Reader) error {
+	if _, wanted := in.sizesByDigest[sum]; !wanted {
+		return in.applyPatch(ctx, i, content)
 	}
-	return in.keep(ctx, i, sum, content)
+	return in.writeFile(ctx, i, sum, content)
 }
 
-// patch creates a file from a file on the host. An inapplicable patch is skipped: the missing file is then sent
+// applyPatch creates a file from a file on the host. An inapplicable patch is skipped: the missing file is then sent
 // completely.
-func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) error {
+func (in *Incoming) applyPatch(ctx context.Context, i *Installer, content io.Reader) error {
 	whole, is, err := payload.AsPatch(content)
 	if err != nil || !is {
 		return err
@@ -81,13 +81,13 @@ func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) 
 		return err
 	}
 	old, there := i.Facts.Payload[header.FromSHA256]
-	_, wanted := in.wanted[header.ToSHA256]
+	_, wanted := in.sizesByDigest[header.ToSHA256]
 	if _, known := i.Facts.Payload[header.ToSHA256]; !wanted || !there || known {
 		return nil
 	}
 	// The old file is read into memory, so its size must be correct.
 	if info, err := i.Host.Files.Stat(ctx, old); err != nil || info.Size != header.FromSize {
-		i.Tell("%s has changed and cannot be patched", old)
+		i.Progress("%s has changed and cannot be patched", old)
 		if errors.Is(err, host.ErrNotExist) {
 			return nil
 		}
@@ -99,20 +99,20 @@ func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) 
 	}
 	patched, err := header.Apply(whole, from)
 	if errors.Is(err, payload.ErrNotPatchable) {
-		i.Tell("%s has changed and cannot be patched", old)
+		i.Progress("%s has changed and cannot be patched", old)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(in.keep(ctx, i, header.ToSHA256, patched), patched.Close())
+	return errors.Join(in.writeFile(ctx, i, header.ToSHA256, patched), patched.Close())
 }
 
-func (in *Incoming) keep(ctx context.Context, i *Installer, sum string, content io.Reader) error {
+func (in *Incoming) writeFile(ctx context.Context, i *Installer, sum string, content io.Reader) error {
 	if _, there := i.Facts.Payload[sum]; there {
 		return nil
 	}
-	i.Tell("unpacks file %d of %d", len(in.verified)+1, len(in.wanted))
+	i.Progress("unpacks file %d of %d", len(in.verified)+1, len(in.sizesByDigest))
 	if err := i.Host.Files.Write(ctx, incomingPath(sum), content, host.WriteOptions{Access: host.AccessInherited}); err != nil {
 		return fmt.Errorf("write %s: %w", incomingPath(sum), err)
 	}
@@ -120,8 +120,8 @@ func (in *Incoming) keep(ctx context.Context, i *Installer, sum string, content 
 	return nil
 }
 
-// check verifies the content of an unpacked file, unless this process has written the file.
-func (in *Incoming) check(ctx context.Context, i *Installer, sum string) error {
+// verifyFile verifies the content of an unpacked file, unless this process has written the file.
+func (in *Incoming) verifyFile(ctx context.Context, i *Installer, sum string) error {
 	if in.verified[sum] {
 		return nil
 	}

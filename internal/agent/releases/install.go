@@ -28,8 +28,8 @@ type Installer struct {
 	Incoming *Incoming
 	// Facts are the facts of the host. Installed files are added to Facts.Payload.
 	Facts plan.Facts
-	// Tell receives progress lines of an installation.
-	Tell timeouts.Tell
+	// Progress receives progress lines of an installation.
+	Progress timeouts.ProgressFunc
 }
 
 // Install installs the files of a component, and completes the release with the manifest.
@@ -42,7 +42,7 @@ func (i *Installer) Install(ctx context.Context, release nodespec.Release) error
 	}
 	made := manifest{Component: release.Component, Version: release.Version}
 	for index, file := range release.Files {
-		i.Tell("%s, file %d of %d", file.Name, index+1, len(release.Files))
+		i.Progress("%s, file %d of %d", file.Name, index+1, len(release.Files))
 		if err := i.installFile(ctx, release, file); err != nil {
 			return fmt.Errorf("install %s of %s %s: %w", file.Name, release.Component, release.Version, err)
 		}
@@ -68,13 +68,13 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	if i.Facts.Files[target].SHA256 == file.SHA256 {
 		return nil
 	}
-	if err := i.makeParents(ctx, release.Directory, file.Name); err != nil {
+	if err := i.createParents(ctx, release.Directory, file.Name); err != nil {
 		return err
 	}
-	if source, ok := i.Facts.Payload[file.SHA256]; ok && !nodespec.Within(source, nodespec.IncomingRoot) {
+	if source, ok := i.Facts.Payload[file.SHA256]; ok && !nodespec.IsWithin(source, nodespec.IncomingRoot) {
 		return i.copyFile(ctx, source, target, file)
 	}
-	if err := i.Incoming.unpack(ctx, i); err != nil {
+	if err := i.Incoming.unpackArchive(ctx, i); err != nil {
 		return err
 	}
 	source := incomingPath(file.SHA256)
@@ -85,7 +85,7 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	case err != nil:
 		return fmt.Errorf("look at %s: %w", source, err)
 	}
-	if err := i.Incoming.check(ctx, i, file.SHA256); err != nil {
+	if err := i.Incoming.verifyFile(ctx, i, file.SHA256); err != nil {
 		return err
 	}
 	if err := i.Host.Tree.Rename(ctx, source, target); err != nil {
@@ -95,8 +95,8 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	return nil
 }
 
-// makeParents creates the directories between the directory of a release and one of its files.
-func (i *Installer) makeParents(ctx context.Context, directory, name string) error {
+// createParents creates the directories between the directory of a release and one of its files.
+func (i *Installer) createParents(ctx context.Context, directory, name string) error {
 	parts := strings.Split(name, `\`)
 	for _, part := range parts[:len(parts)-1] {
 		directory += `\` + part

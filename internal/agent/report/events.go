@@ -26,50 +26,50 @@ const (
 	EventRecovered     = 5 // the problem of events 2, 3 or 4 is resolved
 )
 
-// maxTold is the maximum number of events that the service remembers as written.
-const maxTold = 1000
+// maxWrittenEvents is the maximum number of events that the service remembers as written.
+const maxWrittenEvents = 1000
 
 // Events writes messages for administrators to the Windows event log. A lasting or quickly recurring fault is
 // reported once.
 type Events struct {
 	host  host.EventLog
 	clock clock.PassiveClock
-	log   *logs.Own
+	log   *logs.ServiceLog
 
-	trouble string               // the unrepaired problem in the log; empty if there is none
-	shown   string               // the problem in the event log
-	told    map[string]time.Time // time of the last write of each event
+	loggedProblem   string               // the unrepaired problem in the log; empty if there is none
+	reportedProblem string               // the problem in the event log
+	writtenAt       map[string]time.Time // time of the last write of each event
 }
 
 // NewEvents returns an Events that logs errors of the event log.
-func NewEvents(to host.EventLog, clock clock.PassiveClock, log *logs.Own) *Events {
+func NewEvents(to host.EventLog, clock clock.PassiveClock, log *logs.ServiceLog) *Events {
 	return &Events{host: to, clock: clock, log: log}
 }
 
 // Report reports the changes since the last outcome.
 func (e *Events) Report(ctx context.Context, o Outcome) {
-	e.repaired(ctx, o.Repairs)
+	e.reportRepairs(ctx, o.Repairs)
 	if o.Skipped {
 		return // a command is changing the host: the state is unknown
 	}
-	trouble, event := o.Trouble()
+	trouble, event := o.Problem()
 	key := trouble
 	if trouble == "" {
 		event = host.Event{Level: host.EventInformation, ID: EventRecovered, Message: "The host matches its configuration again."}
-		key = "recovered from " + e.shown
+		key = "recovered from " + e.reportedProblem
 	}
-	if trouble != e.trouble {
-		e.trouble = trouble
+	if trouble != e.loggedProblem {
+		e.loggedProblem = trouble
 		e.log.Printf(ctx, "%s", event.Message)
 	}
 	// If a problem flaps faster than events repeat, the next permitted event shows the current state.
-	if trouble != e.shown && e.event(ctx, key, event) {
-		e.shown = trouble
+	if trouble != e.reportedProblem && e.writeEvent(ctx, key, event) {
+		e.reportedProblem = trouble
 	}
 }
 
-// repaired reports all repairs in one event. The log already has each step.
-func (e *Events) repaired(ctx context.Context, repairs []Repair) {
+// reportRepairs reports all repairs in one event. The log already has each step.
+func (e *Events) reportRepairs(ctx context.Context, repairs []Repair) {
 	repairs = slices.DeleteFunc(slices.Clone(repairs), func(r Repair) bool { return r.Start })
 	if len(repairs) == 0 {
 		return
@@ -79,20 +79,20 @@ func (e *Events) repaired(ctx context.Context, repairs []Repair) {
 		message += "\r\n" + step.Name + ", because " + step.Reason
 		key += step.Name + "\n"
 	}
-	e.event(ctx, key, host.Event{Level: host.EventInformation, ID: EventRepaired, Message: message})
+	e.writeEvent(ctx, key, host.Event{Level: host.EventInformation, ID: EventRepaired, Message: message})
 }
 
-// event writes to the event log, unless the same event was written recently. A full or unavailable event log
+// writeEvent writes to the event log, unless the same event was written recently. A full or unavailable event log
 // does not stop the service.
-func (e *Events) event(ctx context.Context, key string, event host.Event) (written bool) {
+func (e *Events) writeEvent(ctx context.Context, key string, event host.Event) (written bool) {
 	now := e.clock.Now()
-	if at, known := e.told[key]; known && now.Sub(at) < timeouts.EventRepeat {
+	if at, known := e.writtenAt[key]; known && now.Sub(at) < timeouts.EventRepeatInterval {
 		return false
 	}
-	if e.told == nil || len(e.told) >= maxTold {
-		e.told = map[string]time.Time{}
+	if e.writtenAt == nil || len(e.writtenAt) >= maxWrittenEvents {
+		e.writtenAt = map[string]time.Time{}
 	}
-	e.told[key] = now
+	e.writtenAt[key] = now
 	event.Source = plan.EventSource
 	if err := e.host.Report(ctx, event); err != nil && ctx.Err() == nil {
 		e.log.Printf(ctx, "the event log does not accept events: %v", err)

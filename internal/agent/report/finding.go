@@ -32,8 +32,8 @@ const (
 	maxConditionRepairs = 16
 )
 
-// same reports whether two conditions are equal except for their times.
-func (c nodeCondition) same(other nodeCondition) bool {
+// hasSameState reports whether two conditions are equal except for their times.
+func (c nodeCondition) hasSameState(other nodeCondition) bool {
 	return c.Status == other.Status && c.Reason == other.Reason && c.Message == other.Message
 }
 
@@ -41,9 +41,9 @@ func (c nodeCondition) same(other nodeCondition) bool {
 type finding struct {
 	// spec is the digest of the last compared spec; empty before the first comparison.
 	spec string
-	// trouble identifies the unrepaired problem without varying details such as process IDs. Empty if there is
+	// problem identifies the unrepaired problem without varying details such as process IDs. Empty if there is
 	// none.
-	trouble string
+	problem string
 	// message describes the trouble.
 	message string
 	// needsOperator is true when only the operator can repair a part of the problem.
@@ -54,8 +54,8 @@ type finding struct {
 	last, at string
 }
 
-// next returns the finding after another comparison.
-func (f finding) next(o Outcome, now time.Time) finding {
+// withOutcome returns the finding after another comparison.
+func (f finding) withOutcome(o Outcome, now time.Time) finding {
 	f.repairs = slices.Clone(f.repairs)
 	for _, step := range o.Repairs {
 		if step.Start {
@@ -70,21 +70,21 @@ func (f finding) next(o Outcome, now time.Time) finding {
 	if !o.IsConclusive() {
 		return f
 	}
-	trouble, event := o.Trouble()
-	if trouble != f.trouble {
-		f.trouble, f.message, f.needsOperator = trouble, event.Message, o.Left != ""
+	trouble, event := o.Problem()
+	if trouble != f.problem {
+		f.problem, f.message, f.needsOperator = trouble, event.Message, o.Left != ""
 	}
 	f.spec = o.Spec.Digest()
 	return f
 }
 
-// condition returns the finding as a condition without times.
-func (f finding) condition(version string) nodeCondition {
+// toCondition returns the finding as a condition without times.
+func (f finding) toCondition(version string) nodeCondition {
 	c := nodeCondition{Type: nodespec.ConditionConfiguration, Status: conditionFalse}
 	// With the time, each occurrence of a repair changes the message: the operator counts the occurrences.
 	repaired := "Drift was repaired, most recently at " + f.at + ": " + strings.Join(f.repairs, "; ") + "."
 	switch {
-	case f.trouble != "":
+	case f.problem != "":
 		c.Reason, c.Message = nodespec.ConfigurationDrifted, f.message
 		if f.needsOperator {
 			c.Reason = nodespec.ConfigurationNeedsOperator
@@ -101,18 +101,18 @@ func (f finding) condition(version string) nodeCondition {
 			c.Message += " Last repair " + f.at + ": " + f.last + "."
 		}
 	}
-	c.Message = bounded(c.Message, maxConditionMessage)
+	c.Message = truncateLine(c.Message, maxConditionMessage)
 	return c
 }
 
-// told returns the finding after the API server has accepted the first repairs, up to the given number.
-func (f finding) told(repairs int) finding {
+// withoutReported returns the finding after the API server has accepted the first repairs, up to the given number.
+func (f finding) withoutReported(repairs int) finding {
 	f.repairs = f.repairs[repairs:]
 	return f
 }
 
-// bounded returns a text as one line of at most the given number of characters.
-func bounded(text string, most int) string {
+// truncateLine returns a text as one line of at most the given number of characters.
+func truncateLine(text string, most int) string {
 	line := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

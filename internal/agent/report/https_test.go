@@ -73,7 +73,7 @@ type call struct {
 	as  report.Credentials
 }
 
-func (c call) patch(ctx context.Context, h report.HTTPS) (int, []byte, error) {
+func (c call) sendPatch(ctx context.Context, h report.HTTPS) (int, []byte, error) {
 	return h.Send(ctx, c.as, http.MethodPatch, c.url, []byte(`{"status":{}}`))
 }
 
@@ -88,7 +88,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 	}
 	t.Run("a strategic merge patch is sent with the client's certificate", func(t *testing.T) {
 		server, requests := newServer(t, nil)
-		code, _, err := to(t, server).patch(t.Context(), report.HTTPS{})
+		code, _, err := to(t, server).sendPatch(t.Context(), report.HTTPS{})
 		want := reporttest.Received{
 			Method: "PATCH", Path: "/api/v1/nodes/node-a/status", Kind: "application/strategic-merge-patch+json",
 			User: "system:node:node-a", Group: "system:nodes", Body: `{"status":{}}`,
@@ -109,7 +109,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 			dialed = address
 			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
 		}}
-		if code, _, err := patch.patch(t.Context(), h); err != nil || code != http.StatusOK || !strings.HasPrefix(dialed, "example.com:") {
+		if code, _, err := patch.sendPatch(t.Context(), h); err != nil || code != http.StatusOK || !strings.HasPrefix(dialed, "example.com:") {
 			t.Errorf("%d %v, dialed %s", code, err, dialed)
 		}
 	})
@@ -118,7 +118,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		server, _ := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		})
-		code, _, err := to(t, server).patch(t.Context(), report.HTTPS{})
+		code, _, err := to(t, server).sendPatch(t.Context(), report.HTTPS{})
 		if err != nil || code != http.StatusTemporaryRedirect || len(elsewhere()) != 0 {
 			t.Errorf("%d %v, the other server got %+v", code, err, elsewhere())
 		}
@@ -132,7 +132,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 				}
 			}
 		})
-		code, body, err := to(t, server).patch(t.Context(), report.HTTPS{})
+		code, body, err := to(t, server).sendPatch(t.Context(), report.HTTPS{})
 		if err != nil || code != http.StatusForbidden || len(body) > 1<<20 {
 			t.Errorf("%d %v, %d bytes", code, err, len(body))
 		}
@@ -143,7 +143,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		defer close(over)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-came; cancel() }()
-		if _, _, err := to(t, server).patch(ctx, report.HTTPS{}); err == nil {
+		if _, _, err := to(t, server).sendPatch(ctx, report.HTTPS{}); err == nil {
 			t.Error("it got an answer")
 		}
 	})
@@ -164,7 +164,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 			server, requests := newServer(t, nil)
 			patch := to(t, server)
 			spoil(t, server, &patch)
-			code, _, err := patch.patch(t.Context(), report.HTTPS{})
+			code, _, err := patch.sendPatch(t.Context(), report.HTTPS{})
 			if len(requests()) != 0 || err == nil && code/100 == 2 {
 				t.Errorf("%d %v, got %+v", code, err, requests())
 			}

@@ -42,9 +42,9 @@ func (o Outcome) IsConclusive() bool {
 	return o.Spec != nil && !o.Skipped && (!o.Waits || o.Failure != nil || o.Left != "")
 }
 
-// Trouble returns the unrepaired problem of an outcome, and the event for it. The text identifies the problem
+// Problem returns the unrepaired problem of an outcome, and the event for it. The text identifies the problem
 // without varying details such as process IDs.
-func (o Outcome) Trouble() (trouble string, event host.Event) {
+func (o Outcome) Problem() (trouble string, event host.Event) {
 	var messages []string
 	if o.Failure != nil {
 		trouble = "failure " + o.Failure.Step

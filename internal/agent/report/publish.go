@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// publish writes the condition into the status of the Node at the URL. It reads the complete Node because a
+// publishCondition writes the condition into the status of the Node at the URL. It reads the complete Node because a
 // kubelet may not read only the status. The API server merges conditions by type, so the kubelet's own
 // conditions are preserved. The last transition time is preserved while the status is unchanged.
-func publish(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
-	present, err := presentCondition(ctx, api, as, url, condition.Type)
+func publishCondition(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
+	present, err := currentCondition(ctx, api, as, url, condition.Type)
 	if err != nil {
 		return err
 	}
@@ -25,14 +25,14 @@ func publish(ctx context.Context, api APIServer, as Credentials, url string, con
 	if err != nil {
 		return fmt.Errorf("encode the condition: %w", err)
 	}
-	_, err = request(ctx, api, as, http.MethodPatch, url+"/status", body)
+	_, err = sendRequest(ctx, api, as, http.MethodPatch, url+"/status", body)
 	return err
 }
 
-// presentCondition returns the Node's current condition of the type from the API server, or nil if there is
+// currentCondition returns the Node's current condition of the type from the API server, or nil if there is
 // none.
-func presentCondition(ctx context.Context, api APIServer, as Credentials, url, kind string) (*nodeCondition, error) {
-	answer, err := request(ctx, api, as, http.MethodGet, url, nil)
+func currentCondition(ctx context.Context, api APIServer, as Credentials, url, kind string) (*nodeCondition, error) {
+	answer, err := sendRequest(ctx, api, as, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func presentCondition(ctx context.Context, api APIServer, as Credentials, url, k
 	return nil, nil
 }
 
-// request sends a request and returns the body of the response, or a refusal if the response is not a success.
-func request(ctx context.Context, api APIServer, as Credentials, method, url string, body []byte) ([]byte, error) {
+// sendRequest sends a request and returns the body of the response, or a refusal if the response is not a success.
+func sendRequest(ctx context.Context, api APIServer, as Credentials, method, url string, body []byte) ([]byte, error) {
 	code, answer, err := api.Send(ctx, as, method, url, body)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func request(ctx context.Context, api APIServer, as Credentials, method, url str
 	if json.Unmarshal(answer, &status) != nil || status.Message == "" {
 		status.Message = http.StatusText(code)
 	}
-	return nil, &refusal{method, url, code, bounded(status.Message, maxConditionMessage)}
+	return nil, &refusal{method, url, code, truncateLine(status.Message, maxConditionMessage)}
 }
 
 // refusal is a response of the API server other than success.

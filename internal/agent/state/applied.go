@@ -37,11 +37,11 @@ func Describe(spec nodespec.NodeSpec, document []byte, agent string) Applied {
 // Applied returns the description of the last completely applied NodeSpec, or the zero value if there is none.
 func (r Records) Applied(ctx context.Context) (Applied, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.AppliedPath)
-	return understood(data), err
+	return decodeApplied(data), err
 }
 
-// understood decodes the description of a NodeSpec. An undecodable description is treated as missing.
-func understood(data []byte) (applied Applied) {
+// decodeApplied decodes the description of a NodeSpec. An undecodable description is treated as missing.
+func decodeApplied(data []byte) (applied Applied) {
 	if json.Unmarshal(data, &applied) != nil {
 		return Applied{}
 	}
@@ -50,14 +50,14 @@ func understood(data []byte) (applied Applied) {
 
 // SetApplied records the description of a completely applied NodeSpec.
 func (r Records) SetApplied(ctx context.Context, applied Applied) error {
-	data, err := applied.encode()
+	data, err := applied.encodeJSON()
 	if err != nil {
 		return err
 	}
-	return hostutil.KeepFile(ctx, r.files, nodespec.AppliedPath, data)
+	return hostutil.EnsureFile(ctx, r.files, nodespec.AppliedPath, data)
 }
 
-func (a Applied) encode() ([]byte, error) {
+func (a Applied) encodeJSON() ([]byte, error) {
 	data, err := json.MarshalIndent(a, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the applied NodeSpec: %w", err)
@@ -65,10 +65,12 @@ func (a Applied) encode() ([]byte, error) {
 	return data, nil
 }
 
-// ForgetApplied removes the record of the applied NodeSpec. A missing record is not an error.
-func (r Records) ForgetApplied(ctx context.Context) error { return r.forget(ctx, nodespec.AppliedPath) }
+// RemoveApplied removes the record of the applied NodeSpec. A missing record is not an error.
+func (r Records) RemoveApplied(ctx context.Context) error {
+	return r.removeFile(ctx, nodespec.AppliedPath)
+}
 
-func (r Records) forget(ctx context.Context, path string) error {
+func (r Records) removeFile(ctx context.Context, path string) error {
 	if err := r.files.Remove(ctx, path); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}

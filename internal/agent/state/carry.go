@@ -15,41 +15,41 @@ import (
 // only record of the original state of the host, so this agent preserves unknown fields. A field is unknown if
 // it is in the file but no longer in the result of decoding and encoding the file.
 
-// carry returns the JSON form of a ledger, extended by the content of the current file that this agent does not
+// mergeUnknown returns the JSON form of a ledger, extended by the content of the current file that this agent does not
 // know.
-func carry(present, next []byte) ([]byte, error) {
+func mergeUnknown(present, next []byte) ([]byte, error) {
 	if present == nil {
 		return next, nil
 	}
-	old, known, err := compared(present)
+	old, known, err := splitKnown(present)
 	if err != nil {
 		return nil, err
 	}
-	if len(lost(old, known, "")) == 0 {
+	if len(lostPaths(old, known, "")) == 0 {
 		return next, nil
 	}
-	wanted, err := document(next)
+	wanted, err := decodeJSON(next)
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.MarshalIndent(merged(old, known, wanted), "", " ")
+	data, err := json.MarshalIndent(mergeValue(old, known, wanted), "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the ledger: %w", err)
 	}
 	return data, nil
 }
 
-// unknown returns the paths of the fields in a ledger file that this agent does not know.
-func unknown(present []byte) ([]string, error) {
-	old, known, err := compared(present)
+// unknownFields returns the paths of the fields in a ledger file that this agent does not know.
+func unknownFields(present []byte) ([]string, error) {
+	old, known, err := splitKnown(present)
 	if err != nil {
 		return nil, err
 	}
-	return lost(old, known, ""), nil
+	return lostPaths(old, known, ""), nil
 }
 
-// compared returns the content of a ledger file, and the part of the content that this agent knows.
-func compared(present []byte) (old, known any, err error) {
+// splitKnown returns the content of a ledger file, and the part of the content that this agent knows.
+func splitKnown(present []byte) (old, known any, err error) {
 	var ledger plan.Ledger
 	if err := json.Unmarshal(present, &ledger); err != nil {
 		return nil, nil, fmt.Errorf("decode the ledger: %w", err)
@@ -58,15 +58,15 @@ func compared(present []byte) (old, known any, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode the ledger: %w", err)
 	}
-	if old, err = document(present); err != nil {
+	if old, err = decodeJSON(present); err != nil {
 		return nil, nil, err
 	}
-	known, err = document(encoded)
+	known, err = decodeJSON(encoded)
 	return old, known, err
 }
 
-// document decodes arbitrary JSON and preserves the notation of numbers.
-func document(data []byte) (value any, err error) {
+// decodeJSON decodes arbitrary JSON and preserves the notation of numbers.
+func decodeJSON(data []byte) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
@@ -75,9 +75,9 @@ func document(data []byte) (value any, err error) {
 	return value, nil
 }
 
-// merged returns next with the content that is in old but not in known. An entry missing in next was restored;
+// mergeValue returns next with the content that is in old but not in known. An entry missing in next was restored;
 // its unknown fields are dropped with the entry.
-func merged(old, known, next any) any {
+func mergeValue(old, known, next any) any {
 	switch was := old.(type) {
 	case map[string]any:
 		knows, _ := known.(map[string]any)
@@ -99,7 +99,7 @@ func mergeObject(was, knows, has map[string]any) {
 		now, there := has[name]
 		switch {
 		case there && isKnown:
-			has[name] = merged(value, understood, now)
+			has[name] = mergeValue(value, understood, now)
 		case !there && !isKnown:
 			has[name] = value
 		}
@@ -111,14 +111,14 @@ func mergeList(was, knows, has []any) {
 	for i, element := range was {
 		at := slices.IndexFunc(has, func(now any) bool { return reflect.DeepEqual(now, knows[i]) })
 		if at >= 0 {
-			has[at] = merged(element, knows[i], has[at])
+			has[at] = mergeValue(element, knows[i], has[at])
 		}
 	}
 }
 
-// lost returns the paths that are in old but not in known. Zero values are ignored because an encoder may omit
+// lostPaths returns the paths that are in old but not in known. Zero values are ignored because an encoder may omit
 // them.
-func lost(old, known any, name string) (names []string) {
+func lostPaths(old, known any, name string) (names []string) {
 	switch was := old.(type) {
 	case map[string]any:
 		knows, _ := known.(map[string]any)
@@ -128,7 +128,7 @@ func lost(old, known any, name string) (names []string) {
 				path = name + "." + key
 			}
 			if understood, isKnown := knows[key]; isKnown {
-				names = append(names, lost(was[key], understood, path)...)
+				names = append(names, lostPaths(was[key], understood, path)...)
 			} else if !isZero(was[key]) {
 				names = append(names, path)
 			}
@@ -136,7 +136,7 @@ func lost(old, known any, name string) (names []string) {
 	case []any:
 		knows, _ := known.([]any)
 		for i := range min(len(was), len(knows)) {
-			names = append(names, lost(was[i], knows[i], fmt.Sprintf("%s[%d]", name, i))...)
+			names = append(names, lostPaths(was[i], knows[i], fmt.Sprintf("%s[%d]", name, i))...)
 		}
 	}
 	return names

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-func encode(t interface{ Fatal(...any) }, value any) []byte {
+func mustEncode(t interface{ Fatal(...any) }, value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
@@ -21,8 +21,8 @@ func encode(t interface{ Fatal(...any) }, value any) []byte {
 	return data
 }
 
-func decode(t interface{ Fatal(...any) }, data []byte) any {
-	value, err := document(data)
+func mustDecode(t interface{ Fatal(...any) }, data []byte) any {
+	value, err := decodeJSON(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,8 @@ func someLedger() plan.Ledger {
 	}
 }
 
-// objects returns the objects of a ledger with fields of this release, rather than names, as keys.
-func objects(document map[string]any) []map[string]any {
+// ledgerObjects returns the objects of a ledger with fields of this release, rather than names, as keys.
+func ledgerObjects(document map[string]any) []map[string]any {
 	list := []map[string]any{document}
 	for _, name := range []string{`C:\k`, `C:\k\f`} {
 		if path, there := document["paths"].(map[string]any)[name].(map[string]any); there {
@@ -57,42 +57,42 @@ func objects(document map[string]any) []map[string]any {
 // Fields added to the ledger by a later agent survive a write by this agent.
 func TestWhatTheAgentDoesNotKnowIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		present := decode(t, encode(t, someLedger())).(map[string]any)
-		known := decode(t, encode(t, someLedger()))
+		present := mustDecode(t, mustEncode(t, someLedger())).(map[string]any)
+		known := mustDecode(t, mustEncode(t, someLedger()))
 		added := 0
-		for _, object := range objects(present) {
+		for _, object := range ledgerObjects(present) {
 			for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching("x[a-z]{1,6}"), 0, 3, rapid.ID[string]).Draw(t, "names") {
 				object[name] = rapid.SampledFrom([]any{true, "text", json.Number("12"), []any{"a"}, map[string]any{"b": nil}}).Draw(t, "value")
 				added++
 			}
 		}
-		data, err := carry(encode(t, present), encode(t, someLedger()))
-		if err != nil || !reflect.DeepEqual(decode(t, data), any(present)) {
-			t.Fatalf("%v\n%s\n%s", err, data, encode(t, present))
+		data, err := mergeUnknown(mustEncode(t, present), mustEncode(t, someLedger()))
+		if err != nil || !reflect.DeepEqual(mustDecode(t, data), any(present)) {
+			t.Fatalf("%v\n%s\n%s", err, data, mustEncode(t, present))
 		}
-		names, err := unknown(data)
+		names, err := unknownFields(data)
 		if err != nil || len(names) != added {
 			t.Fatalf("%d were added, named are %v (%v)", added, names, err)
 		}
-		if added == 0 && !reflect.DeepEqual(decode(t, data), known) {
+		if added == 0 && !reflect.DeepEqual(mustDecode(t, data), known) {
 			t.Fatal("it has become another")
 		}
 	})
 }
 
 func TestWhatBelongsToAnEntryGoesWithIt(t *testing.T) {
-	present := decode(t, encode(t, someLedger())).(map[string]any)
-	for _, object := range objects(present)[1:] {
+	present := mustDecode(t, mustEncode(t, someLedger())).(map[string]any)
+	for _, object := range ledgerObjects(present)[1:] {
 		object["owner"] = "later"
 	}
 	next := someLedger()
 	delete(next.Paths, `C:\k\f`)
 	next.Exclusions = slices.Insert(next.Exclusions[1:], 0, host.Exclusion{Kind: host.ExcludeProcess, Value: "c"})
-	data, err := carry(encode(t, present), encode(t, next))
+	data, err := mergeUnknown(mustEncode(t, present), mustEncode(t, next))
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, err := unknown(data)
+	names, err := unknownFields(data)
 	if want := []string{"exclusions[1].owner", `paths.C:\k.owner`}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("%v (%v)", names, err)
 	}
@@ -104,20 +104,20 @@ func TestWhatBelongsToAnEntryGoesWithIt(t *testing.T) {
 func TestWhatThisAgentForgetsStaysForgotten(t *testing.T) {
 	present := someLedger()
 	present.Refusal, present.Removing = &plan.Refusal{Reason: "refused"}, true
-	data, err := carry(encode(t, present), encode(t, someLedger()))
-	if err != nil || !reflect.DeepEqual(decode(t, data), decode(t, encode(t, someLedger()))) {
+	data, err := mergeUnknown(mustEncode(t, present), mustEncode(t, someLedger()))
+	if err != nil || !reflect.DeepEqual(mustDecode(t, data), mustDecode(t, mustEncode(t, someLedger()))) {
 		t.Errorf("%v %s", err, data)
 	}
 }
 
 // A file written by another release or a damaged file causes an error or a valid ledger, never a crash.
 func FuzzTheLedgerOfAnotherRelease(f *testing.F) {
-	f.Add(encode(f, someLedger()))
+	f.Add(mustEncode(f, someLedger()))
 	for _, text := range []string{"", "{}", "null", "[]", `{"paths":{"C:\\k":null}}`, `{"later":{"a":[1,{}]}}`, `{"exclusions":[{"kind":1}]}`, `{"paths":`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, present []byte) {
-		data, err := carry(present, encode(t, someLedger()))
+		data, err := mergeUnknown(present, mustEncode(t, someLedger()))
 		if err != nil {
 			return
 		}
@@ -125,9 +125,9 @@ func FuzzTheLedgerOfAnotherRelease(f *testing.F) {
 		if err := json.Unmarshal(data, &ledger); err != nil {
 			t.Fatalf("of %q it makes what is no ledger: %v", present, err)
 		}
-		if _, err := unknown(data); err != nil {
+		if _, err := unknownFields(data); err != nil {
 			t.Fatalf("it cannot read what it has written: %v", err)
 		}
-		_ = understood(present)
+		_ = decodeApplied(present)
 	})
 }

@@ -9,38 +9,38 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Fallback is the rollback target: a NodeSpec file and the description of its application. Both are kept byte
+// RollbackTarget is the rollback target: a NodeSpec file and the description of its application. Both are kept byte
 // for byte as written by the agent that applied the NodeSpec.
-type Fallback struct {
+type RollbackTarget struct {
 	Applied
 	Document []byte
 	applied  []byte
 }
 
-// Fallback returns the rollback target, or nil if no complete rollback target exists.
-func (r Records) Fallback(ctx context.Context) (*Fallback, error) {
-	kept, err := r.read(ctx, nodespec.FallbackPath, nodespec.FallbackAppliedPath)
+// RollbackTarget returns the rollback target, or nil if no complete rollback target exists.
+func (r Records) RollbackTarget(ctx context.Context) (*RollbackTarget, error) {
+	kept, err := r.read(ctx, nodespec.RollbackTargetPath, nodespec.RollbackAppliedPath)
 	if err != nil || kept.Document == nil || kept.File != plan.Digest(kept.Document) {
 		return nil, err
 	}
 	return &kept, nil
 }
 
-func (r Records) read(ctx context.Context, specPath, appliedPath string) (found Fallback, err error) {
+func (r Records) read(ctx context.Context, specPath, appliedPath string) (found RollbackTarget, err error) {
 	if found.Document, err = hostutil.ReadFile(ctx, r.files, specPath); err != nil {
-		return Fallback{}, err
+		return RollbackTarget{}, err
 	}
 	if found.applied, err = hostutil.ReadFile(ctx, r.files, appliedPath); err != nil {
-		return Fallback{}, err
+		return RollbackTarget{}, err
 	}
-	found.Applied = understood(found.applied)
+	found.Applied = decodeApplied(found.applied)
 	return found, nil
 }
 
-// Keepable returns the rollback target for the time after another NodeSpec is applied. If there is none, why is
+// RollbackCandidate returns the rollback target for the time after another NodeSpec is applied. If there is none, why is
 // the reason in words for an administrator. The reason is empty for a host to which no NodeSpec was ever
 // applied.
-func (r Records) Keepable(ctx context.Context) (keepable *Fallback, why string, err error) {
+func (r Records) RollbackCandidate(ctx context.Context) (keepable *RollbackTarget, why string, err error) {
 	found, err := r.read(ctx, nodespec.SpecPath, nodespec.AppliedPath)
 	switch {
 	case err != nil || found.Digest == "":
@@ -57,28 +57,28 @@ func (r Records) Keepable(ctx context.Context) (keepable *Fallback, why string, 
 		return nil, fmt.Sprintf("%s is not the last NodeSpec that was applied completely", nodespec.SpecPath), nil
 	}
 	found.File = plan.Digest(found.Document)
-	if found.applied, err = found.encode(); err != nil {
+	if found.applied, err = found.encodeJSON(); err != nil {
 		return nil, "", err
 	}
 	return &found, "", nil
 }
 
-// SetFallback writes the rollback target. The NodeSpec is written last: without the NodeSpec there is no
+// SetRollbackTarget writes the rollback target. The NodeSpec is written last: without the NodeSpec there is no
 // rollback target.
-func (r Records) SetFallback(ctx context.Context, fallback Fallback) error {
-	if err := r.forget(ctx, nodespec.FallbackPath); err != nil {
+func (r Records) SetRollbackTarget(ctx context.Context, fallback RollbackTarget) error {
+	if err := r.removeFile(ctx, nodespec.RollbackTargetPath); err != nil {
 		return err
 	}
-	if err := hostutil.KeepFile(ctx, r.files, nodespec.FallbackAppliedPath, fallback.applied); err != nil {
+	if err := hostutil.EnsureFile(ctx, r.files, nodespec.RollbackAppliedPath, fallback.applied); err != nil {
 		return err
 	}
-	return hostutil.KeepFile(ctx, r.files, nodespec.FallbackPath, fallback.Document)
+	return hostutil.EnsureFile(ctx, r.files, nodespec.RollbackTargetPath, fallback.Document)
 }
 
-// ForgetFallback removes the rollback target. A missing target is not an error.
-func (r Records) ForgetFallback(ctx context.Context) error {
-	if err := r.forget(ctx, nodespec.FallbackPath); err != nil {
+// RemoveRollbackTarget removes the rollback target. A missing target is not an error.
+func (r Records) RemoveRollbackTarget(ctx context.Context) error {
+	if err := r.removeFile(ctx, nodespec.RollbackTargetPath); err != nil {
 		return err
 	}
-	return r.forget(ctx, nodespec.FallbackAppliedPath)
+	return r.removeFile(ctx, nodespec.RollbackAppliedPath)
 }

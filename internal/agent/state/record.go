@@ -7,9 +7,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// mostOfARecord is the maximum size of the record of a command before the last line, in bytes. A first
+// maxRecordBytes is the maximum size of the record of a command before the last line, in bytes. A first
 // configuration writes about 30 KiB.
-const mostOfARecord = 64 << 10
+const maxRecordBytes = 64 << 10
 
 // Write appends lines to the record if more is true. Otherwise the lines replace the record of an earlier run.
 type Write func(lines []byte, more bool) error
@@ -23,17 +23,17 @@ type record struct {
 	written time.Time
 }
 
-// Keep starts the record of the command, beginning with its hello line. The caller holds the lock.
-func (w *Writer) Keep(write Write) {
+// StartRecord starts the record of the command, beginning with its hello line. The caller holds the lock.
+func (w *Writer) StartRecord(write Write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.record = &record{write: write, written: w.hello.Time}
-	w.record.add(w.hello)
+	w.record.addLine(w.hello)
 }
 
-// add records a line. The last line is written at once, other lines once per second: a first configuration has
+// addLine records a line. The last line is written at once, other lines once per second: a first configuration has
 // about 100.
-func (r *record) add(line verb.Line) {
+func (r *record) addLine(line verb.Line) {
 	last := false
 	switch line.Type {
 	case verb.TypePlan:
@@ -46,7 +46,7 @@ func (r *record) add(line verb.Line) {
 		last = true
 	}
 	encoded, err := line.Encode()
-	if err != nil || !last && r.size+len(encoded) > mostOfARecord {
+	if err != nil || !last && r.size+len(encoded) > maxRecordBytes {
 		return
 	}
 	r.size += len(encoded) + 1

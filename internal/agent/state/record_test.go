@@ -32,18 +32,18 @@ func (k *kept) write(lines []byte, more bool) error {
 	return nil
 }
 
-// keeping returns the writer of a started command, with a record that still has the lines of an earlier run.
-func keeping() (*Writer, *kept, *clocktesting.FakeClock) {
+// newRecordingWriter returns the writer of a started command, with a record that still has the lines of an earlier run.
+func newRecordingWriter() (*Writer, *kept, *clocktesting.FakeClock) {
 	on := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 19, 0, 0, 0, time.UTC))
 	k := &kept{text: "an earlier run\n"}
 	w := NewWriter(io.Discard, on)
 	w.Hello(verb.Hello{Version: "12.0.0", Verb: verb.Apply})
-	w.Keep(k.write)
+	w.StartRecord(k.write)
 	return w, k, on
 }
 
 func TestWhatAVerbSaysIsKept(t *testing.T) {
-	w, k, _ := keeping()
+	w, k, _ := newRecordingWriter()
 	w.Plan(plan.Plan{Steps: []plan.Step{{Name: "StartService kubelet"}}})
 	w.Step(verb.Step{Name: "StartService kubelet", Index: 1, Of: 1, State: verb.StepDone})
 	if k.writes > 0 {
@@ -64,7 +64,7 @@ func TestWhatAVerbSaysIsKept(t *testing.T) {
 }
 
 func TestALongVerbIsKeptWhileItRuns(t *testing.T) {
-	w, k, on := keeping()
+	w, k, on := newRecordingWriter()
 	for _, name := range []string{"one", "two", "three"} {
 		on.Step(700 * time.Millisecond)
 		w.Step(verb.Step{Name: name, State: verb.StepStarted})
@@ -75,7 +75,7 @@ func TestALongVerbIsKeptWhileItRuns(t *testing.T) {
 }
 
 func TestALastLineThatCannotBeKeptEndsNothing(t *testing.T) {
-	w, k, on := keeping()
+	w, k, on := newRecordingWriter()
 	k.broken = true
 	on.Step(time.Minute)
 	w.Step(verb.Step{Name: "one"})
@@ -87,13 +87,13 @@ func TestALastLineThatCannotBeKeptEndsNothing(t *testing.T) {
 }
 
 func TestWhatIsKeptIsBoundedAndHasTheEnd(t *testing.T) {
-	w, k, on := keeping()
+	w, k, on := newRecordingWriter()
 	for range 2000 {
 		on.Step(time.Minute)
 		w.Step(verb.Step{Name: "StartService kubelet", State: verb.StepProgress, Detail: strings.Repeat("x", 100)})
 	}
 	w.Failure(&verb.Failure{Reason: verb.ReasonServiceFailed, Message: strings.Repeat("y", 1024) + "it has ended"})
-	if len(k.text) > mostOfARecord+2048 || !strings.HasSuffix(k.text, `it has ended"}}`+"\n") {
+	if len(k.text) > maxRecordBytes+2048 || !strings.HasSuffix(k.text, `it has ended"}}`+"\n") {
 		t.Errorf("it keeps %d bytes, which end with %.200s", len(k.text), k.text[len(k.text)-200:])
 	}
 }

@@ -45,20 +45,20 @@ func (r Records) SetLedger(ctx context.Context, ledger plan.Ledger) error {
 	if err != nil {
 		return err
 	}
-	if data, err = carry(present, data); err != nil {
+	if data, err = mergeUnknown(present, data); err != nil {
 		return fmt.Errorf("preserve the content of %s: %w", nodespec.LedgerPath, err)
 	}
-	return hostutil.KeepFile(ctx, r.files, nodespec.LedgerPath, data)
+	return hostutil.EnsureFile(ctx, r.files, nodespec.LedgerPath, data)
 }
 
-// Unknown returns the paths of the ledger fields that this agent does not know and therefore cannot restore or
+// UnknownFields returns the paths of the ledger fields that this agent does not know and therefore cannot restore or
 // delete.
-func (r Records) Unknown(ctx context.Context) ([]string, error) {
+func (r Records) UnknownFields(ctx context.Context) ([]string, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.LedgerPath)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	return unknown(data)
+	return unknownFields(data)
 }
 
 // ErrForeignSpec means that the NodeSpec on the host was not written by an agent of this release.
@@ -79,15 +79,15 @@ func (r Records) Spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	return &spec, nil
 }
 
-// Held returns the part of the desired NodeSpec that this agent can read, even if an agent of another release
+// StoredSpec returns the part of the desired NodeSpec that this agent can read, even if an agent of another release
 // wrote the file. It returns nil if there is none. Held is only for callers that do not configure the host with
 // the NodeSpec.
-func (r Records) Held(ctx context.Context) (*nodespec.Held, error) {
+func (r Records) StoredSpec(ctx context.Context) (*nodespec.StoredSpec, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.SpecPath)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	held, err := nodespec.DecodeHeld(data)
+	held, err := nodespec.DecodeStoredSpec(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", nodespec.SpecPath, ErrForeignSpec, err)
 	}
@@ -96,5 +96,5 @@ func (r Records) Held(ctx context.Context) (*nodespec.Held, error) {
 
 // SetSpec writes the JSON form of the desired NodeSpec of the host exactly as received.
 func (r Records) SetSpec(ctx context.Context, document []byte) error {
-	return hostutil.KeepFile(ctx, r.files, nodespec.SpecPath, document)
+	return hostutil.EnsureFile(ctx, r.files, nodespec.SpecPath, document)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// mostOfARun is the maximum number of bytes read from the record of a command. The agent writes less.
-const mostOfARun = 128 << 10
+// maxRunBytes is the maximum number of bytes read from the record of a command. The agent writes less.
+const maxRunBytes = 128 << 10
 
 // AddLines appends lines to the record of the last run of a command if more is true, and otherwise replaces the
 // record.
@@ -32,7 +32,7 @@ func (r Records) Runs(ctx context.Context) ([]verb.Run, error) {
 	var runs []verb.Run
 	var failures []error
 	for _, name := range verb.Locking() {
-		data, err := hostutil.ReadPrefix(ctx, r.files, nodespec.LastRunPath(string(name)), mostOfARun)
+		data, err := hostutil.ReadPrefix(ctx, r.files, nodespec.LastRunPath(string(name)), maxRunBytes)
 		if err != nil {
 			if !errors.Is(err, host.ErrNotExist) {
 				failures = append(failures, err)

@@ -42,7 +42,7 @@ func (w *Writer) write(line verb.Line) {
 		w.hello = line
 	}
 	if w.record != nil {
-		w.record.add(line)
+		w.record.addLine(line)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Tell receives progress reports of a long action, with the arguments of fmt.Sprintf.
-type Tell func(format string, arguments ...any)
+// ProgressFunc receives progress reports of a long action, with the arguments of fmt.Sprintf.
+type ProgressFunc func(format string, arguments ...any)
 
 // Sleep waits on the clock. It returns the cause if ctx is done earlier.
 func Sleep(ctx context.Context, on clock.Clock, duration time.Duration) error {
@@ -27,46 +27,46 @@ func Sleep(ctx context.Context, on clock.Clock, duration time.Duration) error {
 	}
 }
 
-// Work describes a long action.
-type Work struct {
-	// Limit is the timeout of the action; zero for none.
-	Limit time.Duration
-	// Grace is the maximum time for the action to stop after cancellation. Afterwards Run no longer waits, and
+// Operation describes a long action.
+type Operation struct {
+	// Timeout is the timeout of the action; zero for none.
+	Timeout time.Duration
+	// GracePeriod is the maximum time for the action to stop after cancellation. Afterwards Run no longer waits, and
 	// the action continues in the background until the process ends. Zero for actions that stop when their
 	// context is done.
-	Grace time.Duration
+	GracePeriod time.Duration
 	// Remedy is advice for an action that has not stopped within the grace.
 	Remedy string
 	// What describes the action: "service kubelet starts".
 	What string
-	// Tell receives a line each HeartbeatInterval.
-	Tell Tell
+	// Progress receives a line each HeartbeatInterval.
+	Progress ProgressFunc
 }
 
 // Run runs the action with the limit, and reports progress meanwhile. After the limit, the context of the
 // action is canceled, and the error is a verb.Failure that names the limit. With a grace, Run returns after
 // limit and grace even if the action continues.
-func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.Context) error) error {
+func (w Operation) Run(ctx context.Context, on clock.WithTicker, action func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended, watched := make(chan struct{}), make(chan struct{})
 	var late <-chan time.Time // the limit starts here, regardless of the start of the goroutine
-	if w.Limit > 0 {
-		timer := on.NewTimer(w.Limit)
+	if w.Timeout > 0 {
+		timer := on.NewTimer(w.Timeout)
 		defer timer.Stop()
 		late = timer.C()
 	}
 	go func() {
 		defer close(watched)
-		w.watch(on, late, ended, cancel)
+		w.watchProgress(on, late, ended, cancel)
 	}()
-	err := w.await(ctx, on, action)
+	err := w.awaitAction(ctx, on, action)
 	close(ended)
 	<-watched
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(err, errStuck):
-		return w.stuck(cause)
+		return w.stuckError(cause)
 	case err != nil && cause != nil:
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
@@ -76,9 +76,9 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 // errStuck replaces the error of an action that was canceled and has not stopped within the grace.
 var errStuck = errors.New("it has not stopped")
 
-// await runs the action, and after cancellation waits at most for the grace.
-func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
-	if w.Grace == 0 {
+// awaitAction runs the action, and after cancellation waits at most for the grace.
+func (w Operation) awaitAction(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
+	if w.GracePeriod == 0 {
 		return action(ctx)
 	}
 	done := make(chan error, 1)
@@ -88,7 +88,7 @@ func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Con
 		return err
 	case <-ctx.Done():
 	}
-	timer := on.NewTimer(w.Grace)
+	timer := on.NewTimer(w.GracePeriod)
 	defer timer.Stop()
 	select {
 	case err := <-done:
@@ -98,18 +98,18 @@ func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Con
 	}
 }
 
-// stuck returns the error of an action that has not stopped.
-func (w Work) stuck(cause error) error {
+// stuckError returns the error of an action that has not stopped.
+func (w Operation) stuckError(cause error) error {
 	var late *verb.Failure
 	message := w.What + " was canceled"
 	if errors.As(cause, &late) {
 		message = late.Message
 	}
-	message += fmt.Sprintf(", and has not stopped within %s. %s", w.Grace, w.Remedy)
+	message += fmt.Sprintf(", and has not stopped within %s. %s", w.GracePeriod, w.Remedy)
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: strings.TrimSpace(message)}
 }
 
-func (w Work) watch(
+func (w Operation) watchProgress(
 	on clock.WithTicker, late <-chan time.Time, ended <-chan struct{}, cancel context.CancelCauseFunc,
 ) {
 	ticker := on.NewTicker(HeartbeatInterval)
@@ -122,16 +122,16 @@ func (w Work) watch(
 		case <-ticker.C():
 			took := on.Since(began).Round(time.Second)
 			switch {
-			case w.Limit == 0:
-				w.Tell("%s, for %s", w.What, took)
-			case took <= w.Limit:
-				w.Tell("%s, for %s of at most %s", w.What, took, w.Limit)
+			case w.Timeout == 0:
+				w.Progress("%s, for %s", w.What, took)
+			case took <= w.Timeout:
+				w.Progress("%s, for %s of at most %s", w.What, took, w.Timeout)
 			default: // readers must not take silence for the end
-				w.Tell("%s, for %s; canceled after %s", w.What, took, w.Limit)
+				w.Progress("%s, for %s; canceled after %s", w.What, took, w.Timeout)
 			}
 		case <-late:
 			cancel(&verb.Failure{
-				Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", w.What, w.Limit),
+				Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", w.What, w.Timeout),
 			})
 			late = nil
 		}

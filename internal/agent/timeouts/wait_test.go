@@ -17,7 +17,7 @@ import (
 func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 	on := clocktesting.NewFakeClock(time.Unix(0, 0))
 	told := make(chan string, 16) // larger than the number of reads
-	work := Work{What: "removes C:\\a", Tell: func(format string, arguments ...any) {
+	work := Operation{What: "removes C:\\a", Progress: func(format string, arguments ...any) {
 		told <- fmt.Sprintf(format, arguments...)
 	}}
 	err := work.Run(t.Context(), on, func(ctx context.Context) error {
@@ -40,9 +40,9 @@ func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 	}
 }
 
-// heartbeats advances the clock from one progress report to the next until the work has ended. First, it waits
+// collectHeartbeats advances the clock from one progress report to the next until the work has ended. First, it waits
 // for the given number of waiters on the clock.
-func heartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, ended <-chan error) (lines []string, err error) {
+func collectHeartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, ended <-chan error) (lines []string, err error) {
 	for on.Waiters() < waiters {
 		select {
 		case err := <-ended:
@@ -58,21 +58,21 @@ func heartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, end
 			lines = append(lines, line)
 		case err := <-ended:
 			return lines, err
-		case <-time.After(patience):
-			return lines, fmt.Errorf("neither a sign of life nor the end came within %s", patience)
+		case <-time.After(eventTimeout):
+			return lines, fmt.Errorf("neither a sign of life nor the end came within %s", eventTimeout)
 		}
 	}
 }
 
-// patience is the timeout of a test for immediate events.
-const patience = 10 * time.Second
+// eventTimeout is the timeout of a test for immediate events.
+const eventTimeout = 10 * time.Second
 
 func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	run := func(ctx context.Context, waiters int, action func(context.Context) error) ([]string, error) {
 		on, told, ended := clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan string), make(chan error, 1)
-		work := Work{Limit: 10 * time.Minute, Grace: 5 * time.Minute, What: "Windows does it", Remedy: "Restart the host"}
+		work := Operation{Timeout: 10 * time.Minute, GracePeriod: 5 * time.Minute, What: "Windows does it", Remedy: "Restart the host"}
 		finished := make(chan struct{})
-		work.Tell = func(format string, arguments ...any) {
+		work.Progress = func(format string, arguments ...any) {
 			select {
 			case told <- fmt.Sprintf(format, arguments...):
 			case <-finished:
@@ -80,7 +80,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 		}
 		go func() { ended <- work.Run(ctx, on, action) }()
 		defer close(finished)
-		return heartbeats(on, waiters, told, ended)
+		return collectHeartbeats(on, waiters, told, ended)
 	}
 	stuck := func(context.Context) error { <-t.Context().Done(); return nil }
 	t.Run("and says what to do", func(t *testing.T) {

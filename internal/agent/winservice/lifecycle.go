@@ -14,11 +14,11 @@ import (
 type Work func(ctx context.Context, ready func()) (exitCode int)
 
 const (
-	// StopLimit is the timeout for the work to end after a stop request. Afterwards the process ends anyway:
+	// StopTimeout is the timeout for the work to end after a stop request. Afterwards the process ends anyway:
 	// the agent may be interrupted at any moment.
-	StopLimit = 15 * time.Second
-	// beat is the interval of progress reports to the service control manager during a start or stop.
-	beat = 2 * time.Second
+	StopTimeout = 15 * time.Second
+	// progressInterval is the interval of progress reports to the service control manager during a start or stop.
+	progressInterval = 2 * time.Second
 	// StartHint is the wait hint of a start: the maximum time until the next progress report to the service
 	// control manager.
 	StartHint = 10 * time.Second
@@ -38,8 +38,8 @@ type lifecycle struct {
 	work  Work
 	clock clock.WithTicker
 	stop  <-chan struct{}
-	// tell reports a state. The checkpoint counts the progress reports of a pending state.
-	tell func(s state, checkpoint uint32)
+	// reportState reports a state. The checkpoint counts the progress reports of a pending state.
+	reportState func(s state, checkpoint uint32)
 }
 
 // run returns the exit code of the work. Failed is true if the work has ended without a stop request.
@@ -48,7 +48,7 @@ func (l *lifecycle) run(ctx context.Context) (exitCode int, failed bool) {
 	defer cancel()
 	ready, ended := make(chan struct{}), make(chan int, 1)
 	go func() { ended <- l.work(ctx, sync.OnceFunc(func() { close(ready) })) }()
-	ticker := l.clock.NewTicker(beat)
+	ticker := l.clock.NewTicker(progressInterval)
 	defer ticker.Stop()
 	var (
 		now        = startPending
@@ -57,7 +57,7 @@ func (l *lifecycle) run(ctx context.Context) (exitCode int, failed bool) {
 		stop                       = l.stop
 		limit      <-chan time.Time
 	)
-	enter := func(s state) { now, checkpoint = s, 0; l.tell(now, checkpoint) }
+	enter := func(s state) { now, checkpoint = s, 0; l.reportState(now, checkpoint) }
 	enter(startPending)
 	for {
 		select {
@@ -70,7 +70,7 @@ func (l *lifecycle) run(ctx context.Context) (exitCode int, failed bool) {
 			stop = nil
 			enter(stopPending)
 			cancel()
-			limit = l.clock.After(StopLimit)
+			limit = l.clock.After(StopTimeout)
 		case code := <-ended:
 			return code, now != stopPending
 		case <-limit:
@@ -78,7 +78,7 @@ func (l *lifecycle) run(ctx context.Context) (exitCode int, failed bool) {
 		case <-ticker.C():
 			if now != running {
 				checkpoint++
-				l.tell(now, checkpoint)
+				l.reportState(now, checkpoint)
 			}
 		}
 	}

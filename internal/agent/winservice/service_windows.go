@@ -55,7 +55,7 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes
 			case request := <-requests:
 				switch request.Cmd {
 				case svc.Interrogate:
-					reports.again()
+					reports.resendStatus()
 				case svc.Stop, svc.Shutdown, svc.PreShutdown:
 					once.Do(func() { close(stop) })
 				}
@@ -64,7 +64,7 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes
 			}
 		}
 	}()
-	l := &lifecycle{work: h.work, clock: h.clock, stop: stop, tell: reports.tell}
+	l := &lifecycle{work: h.work, clock: h.clock, stop: stop, reportState: reports.sendStatus}
 	code, failed := l.run(context.Background())
 	if failed {
 		h.exit(max(code, 1))
@@ -79,13 +79,13 @@ type reports struct {
 	last    svc.Status
 }
 
-func (r *reports) tell(s state, checkpoint uint32) {
+func (r *reports) sendStatus(s state, checkpoint uint32) {
 	status := svc.Status{CheckPoint: checkpoint}
 	switch s {
 	case startPending:
-		status.State, status.WaitHint = svc.StartPending, milliseconds(StartHint)
+		status.State, status.WaitHint = svc.StartPending, toMilliseconds(StartHint)
 	case stopPending:
-		status.State, status.WaitHint = svc.StopPending, milliseconds(StopLimit)
+		status.State, status.WaitHint = svc.StopPending, toMilliseconds(StopTimeout)
 	case running:
 		status.State, status.Accepts = svc.Running, accepted
 	}
@@ -95,10 +95,10 @@ func (r *reports) tell(s state, checkpoint uint32) {
 	r.changes <- status
 }
 
-func (r *reports) again() {
+func (r *reports) resendStatus() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes <- r.last
 }
 
-func milliseconds(d time.Duration) uint32 { return uint32(d / time.Millisecond) } //nolint:gosec // G115: hints of seconds
+func toMilliseconds(d time.Duration) uint32 { return uint32(d / time.Millisecond) } //nolint:gosec // G115: hints of seconds

@@ -30,8 +30,8 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// interval is the interval between checks of the policies.
-const interval = 10 * time.Minute
+// checkInterval is the interval between checks of the policies.
+const checkInterval = 10 * time.Minute
 
 // Reconciler maintains the policies, and checks all of them in one reconcile. Only one goroutine may use it.
 type Reconciler struct {
@@ -42,9 +42,9 @@ type Reconciler struct {
 	Namespace string
 	Events    events.EventRecorder
 
-	// kept holds the names of the policies and bindings that were correct at the last check, as used in messages.
-	kept     map[string]bool
-	reported recorder.OperatorState
+	// correctObjects holds the names of the policies and bindings that were correct at the last check, as used in messages.
+	correctObjects map[string]bool
+	reported       recorder.OperatorState
 }
 
 // SetupWithManager registers the controller. A single request is enqueued at the start.
@@ -55,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile creates missing policies and corrects changed ones.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	owner, err := r.owner(ctx)
+	owner, err := r.getOwnerReference(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -64,23 +64,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		// would remain.
 		return ctrl.Result{}, nil
 	}
-	err = r.keep(ctx, *owner)
+	err = r.reconcilePolicies(ctx, *owner)
 	if ctx.Err() == nil {
-		state, about := "InForce", inForce
+		state, about := "InForce", policiesInstalled
 		if err != nil {
-			state, about = "NotInForce", notInForce(err)
+			state, about = "NotInForce", policiesFailed(err)
 		}
 		err = errors.Join(err, r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, state, err == nil, about))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: interval}, nil
+	return ctrl.Result{RequeueAfter: checkInterval}, nil
 }
 
-// owner returns the operator's namespace as the owner of the policies, so that the policies are deleted with
+// getOwnerReference returns the operator's namespace as the owner of the policies, so that the policies are deleted with
 // the namespace; nil if the namespace is being deleted. The policies do not block that deletion.
-func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) {
+func (r *Reconciler) getOwnerReference(ctx context.Context) (*metav1.OwnerReference, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -96,14 +96,14 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}, nil
 }
 
-// keep creates and corrects policies and bindings, each independently of the rest.
-func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) error {
-	if r.kept == nil {
-		r.kept = map[string]bool{}
+// reconcilePolicies creates and corrects policies and bindings, each independently of the rest.
+func (r *Reconciler) reconcilePolicies(ctx context.Context, owner metav1.OwnerReference) error {
+	if r.correctObjects == nil {
+		r.correctObjects = map[string]bool{}
 	}
 	keeper := owned.Keeper{Client: r.Client, Live: r.Live}
 	var errs []error
-	for _, object := range objects(owner) {
+	for _, object := range desiredObjects(owner) {
 		name := object.String()
 		state := owned.Unchanged
 		err := queue.Retry(retry.DefaultRetry, apierrors.IsConflict, func() (err error) {
@@ -113,20 +113,20 @@ func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) erro
 		switch {
 		case state == owned.NotServed:
 			err = fmt.Errorf("the API server does not have the kind of %s", name)
-		case state == owned.Created && r.kept[name]:
-			r.emit(ctx, restored(object, "deleted"))
-		case state == owned.Corrected && r.kept[name]:
-			r.emit(ctx, restored(object, "changed"))
+		case state == owned.Created && r.correctObjects[name]:
+			r.emitEvent(ctx, policyRestored(object, "deleted"))
+		case state == owned.Corrected && r.correctObjects[name]:
+			r.emitEvent(ctx, policyRestored(object, "changed"))
 		}
 		if err == nil {
-			r.kept[name] = true
+			r.correctObjects[name] = true
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) emit(ctx context.Context, about func(*appsv1.Deployment) recorder.Event) {
+func (r *Reconciler) emitEvent(ctx context.Context, about func(*appsv1.Deployment) recorder.Event) {
 	deployment, _ := recorder.Operator(ctx, r.Live, r.Namespace) // the name is sufficient
 	event := about(deployment)
 	log.FromContext(ctx).Info("admission policies", "message", event.Message)

@@ -25,10 +25,10 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 	ctx := t.Context()
 
 	t.Run("the API server finds nothing wrong with their expressions", func(t *testing.T) {
-		f := f.within(t)
-		for _, name := range policies() {
+		f := f.forSubtest(t)
+		for _, name := range policyNames() {
 			policy := policyOf(name)
-			f.await("policy "+name+" is checked", func(ctx context.Context) (bool, error) {
+			f.waitUntil("policy "+name+" is checked", func(ctx context.Context) (bool, error) {
 				err := f.admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 				return policy.Status.ObservedGeneration == policy.Generation && policy.Status.TypeChecking != nil, err
 			})
@@ -37,7 +37,7 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 			}
 		}
 	})
-	operator, recorder := f.reconciler()
+	operator, recorder := f.newReconciler()
 	reconcile := func(t *testing.T) {
 		t.Helper()
 		if _, err := operator.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -46,16 +46,16 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 	}
 	reconcile(t)
 	t.Run("a policy that is deleted is made again", func(t *testing.T) {
-		f := f.within(t)
+		f := f.forSubtest(t)
 		before, after := policyOf(admission.Kubelets), policyOf(admission.Kubelets)
-		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(before), before))
-		must(t, f.admin.Delete(ctx, policyOf(admission.Kubelets)))
+		requireNoError(t, f.admin.Get(ctx, client.ObjectKeyFromObject(before), before))
+		requireNoError(t, f.admin.Delete(ctx, policyOf(admission.Kubelets)))
 		reconcile(t)
-		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(after), after))
+		requireNoError(t, f.admin.Get(ctx, client.ObjectKeyFromObject(after), after))
 		if after.UID == before.UID {
 			t.Error("it was not deleted")
 		}
-		f.inForce()
+		f.waitForPolicies()
 		if event := <-recorder.Events; !strings.Contains(event, "ValidatingAdmissionPolicy "+admission.Kubelets+" was deleted") {
 			t.Errorf("the event is %q", event)
 		}
@@ -65,7 +65,7 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 		patch  client.Patch
 		gone   func(client.Object) bool
 	}{
-		"a policy that lets everything pass": {policyOf(admission.Kubelets), merge(`{"spec": {"validations": [{"expression": "true"}]}}`),
+		"a policy that lets everything pass": {policyOf(admission.Kubelets), newMergePatch(`{"spec": {"validations": [{"expression": "true"}]}}`),
 			func(o client.Object) bool {
 				return len(o.(*admissionv1.ValidatingAdmissionPolicy).Spec.Validations) > 1
 			}},
@@ -75,25 +75,25 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 				return !slices.ContainsFunc(o.(*admissionv1.ValidatingAdmissionPolicy).Spec.MatchConditions,
 					func(c admissionv1.MatchCondition) bool { return c.Name == "never" })
 			}},
-		"a policy that lets pass what fails": {policyOf(admission.CloudNodeManagers), merge(`{"spec": {"failurePolicy": "Ignore"}}`),
+		"a policy that lets pass what fails": {policyOf(admission.CloudNodeManagers), newMergePatch(`{"spec": {"failurePolicy": "Ignore"}}`),
 			func(o client.Object) bool {
 				return *o.(*admissionv1.ValidatingAdmissionPolicy).Spec.FailurePolicy == admissionv1.Fail
 			}},
-		"a binding that only warns": {bindingOf(admission.Kubelets), merge(`{"spec": {"validationActions": ["Warn"]}}`),
+		"a binding that only warns": {bindingOf(admission.Kubelets), newMergePatch(`{"spec": {"validationActions": ["Warn"]}}`),
 			func(o client.Object) bool {
 				return slices.Equal(o.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny})
 			}},
-		"a policy that belongs to nobody": {policyOf(admission.Kubelets), merge(`{"metadata": {"ownerReferences": null}}`),
+		"a policy that belongs to nobody": {policyOf(admission.Kubelets), newMergePatch(`{"metadata": {"ownerReferences": null}}`),
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
 	} {
 		t.Run(what+" is put in order", func(t *testing.T) {
-			f := f.within(t)
-			must(t, f.admin.Patch(ctx, change.object, change.patch))
+			f := f.forSubtest(t)
+			requireNoError(t, f.admin.Patch(ctx, change.object, change.patch))
 			if change.gone(change.object) {
 				t.Fatal("the change was none")
 			}
 			reconcile(t)
-			must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(change.object), change.object))
+			requireNoError(t, f.admin.Get(ctx, client.ObjectKeyFromObject(change.object), change.object))
 			if !change.gone(change.object) {
 				t.Errorf("it is %+v", change.object)
 			}
@@ -103,19 +103,19 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 		})
 	}
 	t.Run("what others add to their metadata stays", func(t *testing.T) {
-		f := f.within(t)
+		f := f.forSubtest(t)
 		object := policyOf(admission.Kubelets)
-		must(t, f.admin.Patch(ctx, object, merge(`{"metadata": {"labels": {"theirs": "yes"}, "annotations": {"theirs": "yes"}}, "spec": {"failurePolicy": "Ignore"}}`)))
+		requireNoError(t, f.admin.Patch(ctx, object, newMergePatch(`{"metadata": {"labels": {"theirs": "yes"}, "annotations": {"theirs": "yes"}}, "spec": {"failurePolicy": "Ignore"}}`)))
 		reconcile(t)
-		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(object), object))
+		requireNoError(t, f.admin.Get(ctx, client.ObjectKeyFromObject(object), object))
 		if *object.Spec.FailurePolicy != admissionv1.Fail || object.Labels["theirs"] != "yes" || object.Annotations["theirs"] != "yes" {
 			t.Errorf("the metadata is %+v", object.ObjectMeta)
 		}
 	})
 }
 
-// reconciler returns a controller with the rights of the operator, and the recorder of its events.
-func (f *fixture) reconciler() (*admission.Reconciler, *events.FakeRecorder) {
+// newReconciler returns a controller with the rights of the operator, and the recorder of its events.
+func (f *fixture) newReconciler() (*admission.Reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(100)
 	return &admission.Reconciler{Client: f.operator, Live: f.operator, Namespace: f.namespace, Events: recorder}, recorder
 }
@@ -123,9 +123,9 @@ func (f *fixture) reconciler() (*admission.Reconciler, *events.FakeRecorder) {
 // R-175, R-176
 func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 	f := newFixture(t, "windows-operator-to-be-removed")
-	for _, name := range policies() {
+	for _, name := range policyNames() {
 		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
-			must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+			requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 			if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Namespace" ||
 				owners[0].Name != f.namespace || owners[0].BlockOwnerDeletion != nil {
 				t.Errorf("%s belongs to %+v", name, owners)
@@ -136,10 +136,10 @@ func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 			}
 		}
 	}
-	must(t, f.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}))
-	for _, name := range policies() {
+	requireNoError(t, f.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}))
+	for _, name := range policyNames() {
 		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
-			f.await(name+" is gone", func(ctx context.Context) (bool, error) {
+			f.waitUntil(name+" is gone", func(ctx context.Context) (bool, error) {
 				err := f.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 			})
@@ -150,9 +150,9 @@ func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
-// removeWithItsPolicies deletes the namespace of an operator, and waits until its policies are deleted, which
+// deleteWithPolicies deletes the namespace of an operator, and waits until its policies are deleted, which
 // takes seconds. Otherwise the late deletion would affect the operator of the next test.
-func (f *fixture) removeWithItsPolicies() {
+func (f *fixture) deleteWithPolicies() {
 	f.Helper()
 	ctx := context.WithoutCancel(f.Context())
 	if err := f.running.Stop(); err != nil {
@@ -161,7 +161,7 @@ func (f *fixture) removeWithItsPolicies() {
 	if err := f.admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}); err != nil {
 		f.Error(err)
 	}
-	for _, name := range policies() {
+	for _, name := range policyNames() {
 		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
 			err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 3*time.Minute, true,
 				func(ctx context.Context) (bool, error) {
@@ -178,12 +178,12 @@ func (f *fixture) removeWithItsPolicies() {
 // R-175
 func TestAnotherNamespaceTakesThePoliciesOver(t *testing.T) {
 	first := newFixture(t, "")
-	must(t, first.running.Stop())
-	must(t, first.rig.Close())
+	requireNoError(t, first.running.Stop())
+	requireNoError(t, first.rig.Close())
 	f := newFixture(t, "windows-operator-elsewhere")
-	t.Cleanup(f.removeWithItsPolicies)
+	t.Cleanup(f.deleteWithPolicies)
 	owners := policyOf(admission.Kubelets)
-	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(owners), owners))
+	requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(owners), owners))
 	if owners.OwnerReferences[0].Name != f.namespace {
 		t.Errorf("the policy belongs to %+v", owners.OwnerReferences)
 	}

@@ -9,11 +9,11 @@ import (
 
 const action = "KeepPolicies"
 
-func inForce(operator *appsv1.Deployment) recorder.Event {
+func policiesInstalled(operator *appsv1.Deployment) recorder.Event {
 	return recorder.Normal(operator, nil, "AdmissionPoliciesInstalled", action, "The admission policies of the operator are in place.")
 }
 
-func notInForce(err error) func(*appsv1.Deployment) recorder.Event {
+func policiesFailed(err error) func(*appsv1.Deployment) recorder.Event {
 	return func(operator *appsv1.Deployment) recorder.Event {
 		return recorder.Warning(operator, nil, "AdmissionPoliciesFailed", action,
 			"The admission policies of the operator cannot be put in place: "+err.Error()+
@@ -21,8 +21,8 @@ func notInForce(err error) func(*appsv1.Deployment) recorder.Event {
 	}
 }
 
-// restored reports that a correct object was changed or deleted.
-func restored(object owned.Object, what string) func(*appsv1.Deployment) recorder.Event {
+// policyRestored reports that a correct object was changed or deleted.
+func policyRestored(object owned.Object, what string) func(*appsv1.Deployment) recorder.Event {
 	return func(operator *appsv1.Deployment) recorder.Event {
 		return recorder.Warning(operator, object.Identity, "AdmissionPolicyRestored", action,
 			object.String()+" was "+what+". The operator has restored it.")

@@ -53,68 +53,68 @@ const (
 func newFixture(t *testing.T, namespace string) *fixture {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	f := &fixture{T: t, rig: r, scheme: runtime.NewScheme()}
-	must(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme),
+	requireNoError(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme),
 		machinev1beta1.Install(f.scheme)))
-	f.admin = f.client(r.Config)
+	f.admin = f.newClient(r.Config)
 	config, err := r.InstallOperator(t.Context(), namespace)
-	must(t, err)
-	f.namespace, f.operator = r.Namespace(), f.client(config)
+	requireNoError(t, err)
+	f.namespace, f.operator = r.Namespace(), f.newClient(config)
 	f.running, err = r.RunOperator()
-	must(t, err)
-	must(t, client.IgnoreAlreadyExists(f.admin.Create(t.Context(), linuxNode("probe")))) // may exist already
-	f.inForce()
+	requireNoError(t, err)
+	requireNoError(t, client.IgnoreAlreadyExists(f.admin.Create(t.Context(), linuxNode("probe")))) // may exist already
+	f.waitForPolicies()
 	return f
 }
 
-// inForce waits until the API server enforces the policy for kubelets, which is written last, and the policy is
+// waitForPolicies waits until the API server enforces the policy for kubelets, which is written last, and the policy is
 // owned by this operator.
-func (f *fixture) inForce() {
+func (f *fixture) waitForPolicies() {
 	f.Helper()
-	f.await("the policies are in force", func(ctx context.Context) (bool, error) {
+	f.waitUntil("the policies are in force", func(ctx context.Context) (bool, error) {
 		binding := bindingOf(admission.Kubelets)
 		if err := f.admin.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil || len(binding.OwnerReferences) == 0 ||
 			binding.OwnerReferences[0].Name != f.namespace {
 			return false, client.IgnoreNotFound(err)
 		}
-		kubelet := f.as("system:node:probe", "system:nodes")
-		err := kubelet.Patch(ctx, linuxNode("probe"), merge(`{"metadata": {"annotations": {%q: "b"}}}`, v1alpha1.AnnotationInstance), client.DryRunAll)
+		kubelet := f.newClientAs("system:node:probe", "system:nodes")
+		err := kubelet.Patch(ctx, linuxNode("probe"), newMergePatch(`{"metadata": {"annotations": {%q: "b"}}}`, v1alpha1.AnnotationInstance), client.DryRunAll)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"), nil
 	})
 }
 
-func (f *fixture) client(config *rest.Config) client.Client {
+func (f *fixture) newClient(config *rest.Config) client.Client {
 	f.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	c, err := client.New(config, client.Options{Scheme: f.scheme})
-	must(f.T, err)
+	requireNoError(f.T, err)
 	return c
 }
 
-// as returns a client that is authenticated as another user.
-func (f *fixture) as(user string, groups ...string) client.Client {
+// newClientAs returns a client that is authenticated as another user.
+func (f *fixture) newClientAs(user string, groups ...string) client.Client {
 	f.Helper()
-	return f.client(f.configOf(user, groups...))
+	return f.newClient(f.impersonationConfig(user, groups...))
 }
 
-func (f *fixture) configOf(user string, groups ...string) *rest.Config {
+func (f *fixture) impersonationConfig(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(f.rig.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }
 
-// create creates objects as the administrator, and deletes them after the test.
-func (f *fixture) create(objects ...client.Object) {
+// createObjects creates objects as the administrator, and deletes them after the test.
+func (f *fixture) createObjects(objects ...client.Object) {
 	f.Helper()
 	for _, object := range objects {
-		must(f.T, f.admin.Create(f.Context(), object))
+		requireNoError(f.T, f.admin.Create(f.Context(), object))
 		f.Cleanup(func() {
 			if err := client.IgnoreNotFound(f.admin.Delete(context.WithoutCancel(f.Context()), object)); err != nil {
 				f.Error(err)
@@ -123,22 +123,22 @@ func (f *fixture) create(objects ...client.Object) {
 	}
 }
 
-func (f *fixture) await(what string, holds func(context.Context) (bool, error)) {
+func (f *fixture) waitUntil(what string, holds func(context.Context) (bool, error)) {
 	f.Helper()
 	if err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		f.Fatalf("%s: %v", what, err)
 	}
 }
 
-// within returns the same fixture for a subtest.
-func (f *fixture) within(t *testing.T) *fixture {
+// forSubtest returns the same fixture for a subtest.
+func (f *fixture) forSubtest(t *testing.T) *fixture {
 	part := *f
 	part.T = t
 	return &part
 }
 
-// policies returns the names of all policies.
-func policies() []string {
+// policyNames returns the names of all policies.
+func policyNames() []string {
 	var names []string
 	for _, guard := range admission.Guards() {
 		names = append(names, guard.Policy.Name)
@@ -156,13 +156,13 @@ func linuxNode(name string) *corev1.Node {
 		Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
 }
 
-// merge returns a merge patch from a formatted text.
-func merge(format string, values ...any) client.Patch {
+// newMergePatch returns a merge patch from a formatted text.
+func newMergePatch(format string, values ...any) client.Patch {
 	return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, values...))
 }
 
-// refused checks that an error comes from an admission policy.
-func refused(t *testing.T, err error, policy string) {
+// expectDenied checks that an error comes from an admission policy.
+func expectDenied(t *testing.T, err error, policy string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the answer is %v, want that it is forbidden", err)
@@ -173,7 +173,7 @@ func refused(t *testing.T, err error, policy string) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -27,11 +27,11 @@ type Guard struct {
 // Guards returns the policies. RBAC limits the kinds that a user may write; the policies limit the objects.
 // Each policy applies only to the few users in its match conditions, and only to the kinds that these users can
 // write: no other request can fail because of a policy. The expressions are for Kubernetes 1.30 and later.
-func Guards() []Guard { return []Guard{cloudNodeManagers(), kubelets()} }
+func Guards() []Guard { return []Guard{newCloudNodeManagersGuard(), newKubeletsGuard()} }
 
-// objects returns the policies and bindings with their owner. The operator owns the names, and adopts any
+// desiredObjects returns the policies and bindings with their owner. The operator owns the names, and adopts any
 // object with such a name.
-func objects(owner metav1.OwnerReference) []owned.Object {
+func desiredObjects(owner metav1.OwnerReference) []owned.Object {
 	always := func(client.Object) bool { return true }
 	var all []owned.Object
 	for _, g := range Guards() {
@@ -50,83 +50,83 @@ func objects(owner metav1.OwnerReference) []owned.Object {
 	return all
 }
 
-// cloudNodeManagers returns the guard that restricts cloud-node-manager on a Windows node to its own Node. The
+// newCloudNodeManagersGuard returns the guard that restricts cloud-node-manager on a Windows node to its own Node. The
 // RBAC group may write all Nodes. On Linux nodes, cloud-node-manager uses a ServiceAccount and is unaffected.
-func cloudNodeManagers() Guard {
+func newCloudNodeManagersGuard() Guard {
 	const prefix = "system:cloud-node-manager:"
-	g := guard(CloudNodeManagers, "the-cloud-node-manager-of-a-windows-node",
+	g := newGuard(CloudNodeManagers, "the-cloud-node-manager-of-a-windows-node",
 		fmt.Sprintf(`has(request.userInfo.groups) && "system:cloud-node-managers" in request.userInfo.groups &&
 has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, prefix),
 		[]admissionv1.NamedRuleWithOperations{
-			on("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+			newRule("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
 		},
 		append([]admissionv1.Validation{
-			refuses("cloud-node-manager on a Windows node may change only its own Node.",
+			denyUnless("cloud-node-manager on a Windows node may change only its own Node.",
 				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`,
 					prefix)),
-		}, keepsNode("cloud-node-manager")...)...,
+		}, nodeValidations("cloud-node-manager")...)...,
 	)
 	g.Policy.Spec.Variables = annotations
 	return g
 }
 
-// kubelets returns the guard for clients with the certificate of a kubelet. Such a client must not write the
+// newKubeletsGuard returns the guard for clients with the certificate of a kubelet. Such a client must not write the
 // operator's annotations of Nodes, for example the owning instance and the hash of the SSH key. It also must
 // not remove a Node from the operator's control. NodeRestriction allows a kubelet to write any annotation of
 // its own Node, and the label for the operating system. The policy is not evaluated for the kubelets of other
 // nodes unless a request writes annotations of the operator: a fault of the policy cannot stop a Linux node.
-func kubelets() Guard {
-	g := guard(Kubelets, "a-kubelet",
+func newKubeletsGuard() Guard {
+	g := newGuard(Kubelets, "a-kubelet",
 		`has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
 		[]admissionv1.NamedRuleWithOperations{
-			on("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update),
+			newRule("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update),
 		},
-		keepsNode("a kubelet")...,
+		nodeValidations("a kubelet")...,
 	)
 	g.Policy.Spec.MatchConditions = append(g.Policy.Spec.MatchConditions, admissionv1.MatchCondition{
 		Name: "a-windows-node-or-what-the-operator-notes",
 		Expression: fmt.Sprintf(`oldObject != null && %s || %s ||
 has(object.metadata.annotations) && object.metadata.annotations.exists(name, name.startsWith(%q))`,
-			windowsNode("oldObject"), windowsNode("object"),
+			windowsNodeExpression("oldObject"), windowsNodeExpression("object"),
 			v1alpha1.GroupVersion.Group+"/"),
 	})
 	g.Policy.Spec.Variables = annotations
 	return g
 }
 
-// windowsNode returns an expression that is true for a Node with the Windows label. Object is the new object of
+// windowsNodeExpression returns an expression that is true for a Node with the Windows label. Object is the new object of
 // the request, oldObject the previous one.
-func windowsNode(object string) string {
+func windowsNodeExpression(object string) string {
 	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == "windows"`,
 		object, corev1.LabelOSStable)
 }
 
-// annotations are the variables for keepsNode. A new object has no annotations before, and a deleted object
+// annotations are the variables for nodeValidations. A new object has no annotations before, and a deleted object
 // none after.
 var annotations = []admissionv1.Variable{
 	{Name: "before", Expression: `oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}`},
 	{Name: "after", Expression: `object != null && has(object.metadata.annotations) ? object.metadata.annotations : {}`},
 }
 
-// keepsNode refuses requests that create, change or remove the operator's annotations of a Node, or that change
+// nodeValidations refuses requests that create, change or remove the operator's annotations of a Node, or that change
 // the operating system of a Windows node: the operator could no longer drain or delete such a Node.
-func keepsNode(who string) []admissionv1.Validation {
+func nodeValidations(who string) []admissionv1.Validation {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	return []admissionv1.Validation{
-		refuses("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not add or change one.",
+		denyUnless("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not add or change one.",
 			fmt.Sprintf(`variables.after.all(name, !name.startsWith(%q) ||
 name in variables.before && variables.before[name] == variables.after[name])`, prefix)),
-		refuses("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove one.",
+		denyUnless("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove one.",
 			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
-		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+
+		denyUnless("A Windows node stays a Windows node: "+who+" must not change or remove its label "+
 			corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
-				windowsNode("oldObject"), windowsNode("object"))),
+				windowsNodeExpression("oldObject"), windowsNodeExpression("object"))),
 	}
 }
 
-// guard returns a policy and its binding with all defaults of the API server set, so that both can be compared.
-func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations,
+// newGuard returns a policy and its binding with all defaults of the API server set, so that both can be compared.
+func newGuard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations,
 	validations ...admissionv1.Validation) Guard {
 	metadata := metav1.ObjectMeta{Name: name}
 	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
@@ -155,8 +155,8 @@ func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperation
 	}
 }
 
-// on returns a rule for requests to resources of a group, in any version.
-func on(group string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
+// newRule returns a rule for requests to resources of a group, in any version.
+func newRule(group string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
 	all := admissionv1.AllScopes
 	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: operations,
@@ -165,8 +165,8 @@ func on(group string, resources []string, operations ...admissionv1.OperationTyp
 	}}
 }
 
-// refuses returns a validation that refuses requests with the message if the expression is false.
-func refuses(message, expression string) admissionv1.Validation {
+// denyUnless returns a validation that refuses requests with the message if the expression is false.
+func denyUnless(message, expression string) admissionv1.Validation {
 	reason := metav1.StatusReasonForbidden
 	return admissionv1.Validation{Expression: expression, Message: message, Reason: &reason}
 }

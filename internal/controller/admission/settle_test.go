@@ -21,10 +21,10 @@ import (
 // bench is a Reconciler on an API server in memory, which can refuse objects of one name.
 type bench struct {
 	*Reconciler
-	t        *testing.T
-	recorder *events.FakeRecorder
-	refused  string
-	writes   int
+	t           *testing.T
+	recorder    *events.FakeRecorder
+	refusedName string
+	writes      int
 }
 
 func newBench(t *testing.T) *bench {
@@ -39,7 +39,7 @@ func newBench(t *testing.T) *bench {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
 			options ...client.PatchOption) error {
 			b.writes++
-			if o.GetName() == b.refused {
+			if o.GetName() == b.refusedName {
 				return errors.New("the expression does not compile")
 			}
 			return c.Patch(ctx, o, patch, options...)
@@ -55,7 +55,7 @@ func (b *bench) reconcile() (time.Duration, error) {
 	return result.RequeueAfter, err
 }
 
-func (b *bench) events() string {
+func (b *bench) drainEvents() string {
 	var told []string
 	for len(b.recorder.Events) > 0 {
 		told = append(told, <-b.recorder.Events)
@@ -65,21 +65,21 @@ func (b *bench) events() string {
 
 func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 	b := newBench(t)
-	if after, err := b.reconcile(); err != nil || after != interval || b.writes != 2*len(Guards()) {
+	if after, err := b.reconcile(); err != nil || after != checkInterval || b.writes != 2*len(Guards()) {
 		t.Fatalf("%d writes, the next look is in %s, error %v", b.writes, after, err)
 	}
 	written := b.writes
-	if after, err := b.reconcile(); err != nil || after != interval || b.writes != written || b.events() != "" {
+	if after, err := b.reconcile(); err != nil || after != checkInterval || b.writes != written || b.drainEvents() != "" {
 		t.Errorf("with nothing to do it wrote %d objects, and looks again in %s; error %v", b.writes-written, after, err)
 	}
 	t.Run("one that was deleted is made again, and that is reported", func(t *testing.T) {
 		if err := b.Client.Delete(t.Context(), Guards()[0].Binding); err != nil {
 			t.Fatal(err)
 		}
-		if after, err := b.reconcile(); err != nil || after != interval || b.writes != written+1 {
+		if after, err := b.reconcile(); err != nil || after != checkInterval || b.writes != written+1 {
 			t.Fatalf("%d writes, the next look is in %s, error %v", b.writes-written, after, err)
 		}
-		if told := b.events(); !strings.Contains(told, "ValidatingAdmissionPolicyBinding "+CloudNodeManagers+" was deleted") {
+		if told := b.drainEvents(); !strings.Contains(told, "ValidatingAdmissionPolicyBinding "+CloudNodeManagers+" was deleted") {
 			t.Errorf("told was %q", told)
 		}
 	})
@@ -92,9 +92,9 @@ func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 		if err := b.Client.Update(t.Context(), policy); err != nil {
 			t.Fatal(err)
 		}
-		b.kept = nil // as after a restart
+		b.correctObjects = nil // as after a restart
 		written := b.writes
-		if _, err := b.reconcile(); err != nil || b.writes != written+1 || b.events() != "" {
+		if _, err := b.reconcile(); err != nil || b.writes != written+1 || b.drainEvents() != "" {
 			t.Errorf("%d writes, error %v", b.writes-written, err)
 		}
 	})
@@ -102,7 +102,7 @@ func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 
 func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 	b := newBench(t)
-	b.refused = CloudNodeManagers
+	b.refusedName = CloudNodeManagers
 	for range 2 {
 		if _, err := b.reconcile(); err == nil {
 			t.Fatal("it is no error")
@@ -110,21 +110,21 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 	}
 	for _, g := range Guards() {
 		err := b.Live.Get(t.Context(), client.ObjectKeyFromObject(g.Policy), g.Policy.DeepCopy())
-		if there := err == nil; there == (g.Policy.Name == b.refused) {
+		if there := err == nil; there == (g.Policy.Name == b.refusedName) {
 			t.Errorf("policy %s: %v", g.Policy.Name, err)
 		}
 	}
-	if told := b.events(); strings.Count(told, "AdmissionPoliciesFailed") != 1 || !strings.Contains(told, "does not compile") ||
+	if told := b.drainEvents(); strings.Count(told, "AdmissionPoliciesFailed") != 1 || !strings.Contains(told, "does not compile") ||
 		!strings.Contains(told, CloudNodeManagers) {
 		t.Errorf("told was %q", told)
 	}
-	b.refused = ""
+	b.refusedName = ""
 	for range 3 {
 		if _, err := b.reconcile(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if told := b.events(); !strings.Contains(told, "AdmissionPoliciesInstalled") {
+	if told := b.drainEvents(); !strings.Contains(told, "AdmissionPoliciesInstalled") {
 		t.Errorf("told was %q", told)
 	}
 }

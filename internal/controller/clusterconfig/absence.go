@@ -68,17 +68,17 @@ func isEmpty(list runtime.Object) bool { return meta.LenList(list) == 0 }
 
 // absences are the objects that existed when the configuration of the nodes was read, and are absent now.
 type absences struct {
-	// there contains the objects of the last read that the nodes follow.
-	there map[objectKey]bool
-	since map[objectKey]time.Time
+	// existing contains the objects of the last read that the nodes follow.
+	existing map[objectKey]bool
+	since    map[objectKey]time.Time
 }
 
-// observe compares a read of the cluster with the last read that the nodes follow. It returns the time until all
+// observeRead compares a read of the cluster with the last read that the nodes follow. It returns the time until all
 // absences count, which is zero if the nodes follow this read, and the newly absent objects.
-func (a *absences) observe(found map[objectKey]bool, now time.Time) (rest time.Duration, begun []string) {
-	a.forget(found)
+func (a *absences) observeRead(found map[objectKey]bool, now time.Time) (rest time.Duration, begun []string) {
+	a.clearFound(found)
 	for key, there := range found {
-		if there || !a.there[key] {
+		if there || !a.existing[key] {
 			continue
 		}
 		if _, known := a.since[key]; !known {
@@ -88,13 +88,13 @@ func (a *absences) observe(found map[objectKey]bool, now time.Time) (rest time.D
 		rest = max(rest, absenceGracePeriod-now.Sub(a.since[key]))
 	}
 	if rest == 0 {
-		a.there, a.since = found, nil
+		a.existing, a.since = found, nil
 	}
 	return rest, begun
 }
 
-// forget ends the absence of the objects that were found.
-func (a *absences) forget(found map[objectKey]bool) {
+// clearFound ends the absence of the objects that were found.
+func (a *absences) clearFound(found map[objectKey]bool) {
 	since := map[objectKey]time.Time{}
 	for key, began := range a.since {
 		if !found[key] {

@@ -34,8 +34,8 @@ type fixture struct {
 	client  client.WithWatch
 	clock   *testingclock.FakePassiveClock
 	changed chan event.GenericEvent
-	// fails is the error of each request for a Secret, and unserved the error of each list of mirrors.
-	fails, unserved error
+	// secretErr is the error of each request for a Secret, and unserved the error of each list of mirrors.
+	secretErr, mirrorListErr error
 	// requested counts the requests for each object.
 	requested map[objectKey]int
 }
@@ -50,15 +50,15 @@ func newFixture(t *testing.T) *fixture {
 	}
 	a := &fixture{t: t, clock: testingclock.NewFakePassiveClock(time.Unix(1<<30, 0))}
 	a.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(orderlyCluster(t)...).Build()
-	a.restart()
+	a.restartOperator()
 	return a
 }
 
-// restart starts the operator, which reads the cluster.
-func (a *fixture) restart() {
+// restartOperator starts the operator, which reads the cluster.
+func (a *fixture) restartOperator() {
 	a.t.Helper()
 	a.start()
-	a.reads(1)
+	a.readAndExpect(1)
 }
 
 // start starts the operator before its first read.
@@ -67,14 +67,14 @@ func (a *fixture) start() {
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
 			options ...client.GetOption) error {
 			a.requested[objectKey{reflect.TypeOf(object), key}]++
-			if _, ok := object.(*corev1.Secret); ok && a.fails != nil {
-				return a.fails
+			if _, ok := object.(*corev1.Secret); ok && a.secretErr != nil {
+				return a.secretErr
 			}
 			return c.Get(ctx, key, object, options...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if _, ok := list.(*configv1.ImageDigestMirrorSetList); ok && a.unserved != nil {
-				return a.unserved
+			if _, ok := list.(*configv1.ImageDigestMirrorSetList); ok && a.mirrorListErr != nil {
+				return a.mirrorListErr
 			}
 			return c.List(ctx, list, options...)
 		},
@@ -85,9 +85,9 @@ func (a *fixture) start() {
 	a.Source.clock = a.clock
 }
 
-// reads makes the Source read the cluster, expects the number of change events, and returns the delay before the
+// readAndExpect makes the Source read the cluster, expects the number of change events, and returns the delay before the
 // next read.
-func (a *fixture) reads(told int) time.Duration {
+func (a *fixture) readAndExpect(told int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})
 	if err != nil {
@@ -102,36 +102,36 @@ func (a *fixture) reads(told int) time.Duration {
 	return result.RequeueAfter
 }
 
-// afterwards advances the clock and then makes the Source read the cluster.
-func (a *fixture) afterwards(passed time.Duration, told int) time.Duration {
+// readAfter advances the clock and then makes the Source read the cluster.
+func (a *fixture) readAfter(passed time.Duration, told int) time.Duration {
 	a.t.Helper()
 	a.clock.SetTime(a.clock.Now().Add(passed))
-	return a.reads(told)
+	return a.readAndExpect(told)
 }
 
-func (a *fixture) must(err error) {
+func (a *fixture) requireNoError(err error) {
 	a.t.Helper()
 	if err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-func (a *fixture) makes(secret *corev1.Secret) {
+func (a *fixture) createSecret(secret *corev1.Secret) {
 	a.t.Helper()
-	a.must(a.client.Create(a.t.Context(), secret.DeepCopy()))
+	a.requireNoError(a.client.Create(a.t.Context(), secret.DeepCopy()))
 }
 
-func (a *fixture) deletes(secret *corev1.Secret) {
+func (a *fixture) deleteSecret(secret *corev1.Secret) {
 	a.t.Helper()
-	a.must(a.client.Delete(a.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace,
+	a.requireNoError(a.client.Delete(a.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace,
 		Name: secret.Name}}))
 }
 
-// serves checks the desired certificate of the exporters; nil means none.
-func (a *fixture) serves(secret *corev1.Secret) {
+// expectCertificate checks the desired certificate of the exporters; nil means none.
+func (a *fixture) expectCertificate(secret *corev1.Secret) {
 	a.t.Helper()
 	facts, err := a.Current()
-	a.must(err)
+	a.requireNoError(err)
 	want := ""
 	if secret != nil {
 		want = string(secret.Data[corev1.TLSCertKey])
@@ -141,11 +141,11 @@ func (a *fixture) serves(secret *corev1.Secret) {
 	}
 }
 
-// pulls checks the desired credentials of the nodes.
-func (a *fixture) pulls(registries ...string) {
+// expectCredentials checks the desired credentials of the nodes.
+func (a *fixture) expectCredentials(registries ...string) {
 	a.t.Helper()
 	facts, err := a.Current()
-	a.must(err)
+	a.requireNoError(err)
 	var got []string
 	for _, credential := range facts.Registries.Credentials {
 		got = append(got, credential.Registry)
@@ -172,111 +172,111 @@ func pullSecretFor(registry string) *corev1.Secret {
 func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 	t.Run("deleted and made again, it is one change", func(t *testing.T) {
 		a, first, second := newFixture(t), servingCertificate(t), servingCertificate(t)
-		a.makes(first)
-		a.makes(pullSecretFor("one.example.com"))
-		if next := a.reads(1); next != rereadInterval {
+		a.createSecret(first)
+		a.createSecret(pullSecretFor("one.example.com"))
+		if next := a.readAndExpect(1); next != rereadInterval {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.deletes(first)
-		a.deletes(pullSecretFor("one.example.com"))
-		if next := a.reads(0); next != absenceGracePeriod {
+		a.deleteSecret(first)
+		a.deleteSecret(pullSecretFor("one.example.com"))
+		if next := a.readAndExpect(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.serves(first)
-		a.pulls("one.example.com")
-		if next := a.afterwards(absenceGracePeriod/4, 0); next != absenceGracePeriod*3/4 {
+		a.expectCertificate(first)
+		a.expectCredentials("one.example.com")
+		if next := a.readAfter(absenceGracePeriod/4, 0); next != absenceGracePeriod*3/4 {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.makes(second)
-		a.makes(pullSecretFor("two.example.com"))
-		if next := a.reads(1); next != rereadInterval {
+		a.createSecret(second)
+		a.createSecret(pullSecretFor("two.example.com"))
+		if next := a.readAndExpect(1); next != rereadInterval {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.serves(second)
-		a.pulls("two.example.com")
-		a.afterwards(time.Hour, 0)
+		a.expectCertificate(second)
+		a.expectCredentials("two.example.com")
+		a.readAfter(time.Hour, 0)
 	})
 	t.Run("deleted and made again as it was, it is none", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.reads(1)
-		a.deletes(secret)
-		a.reads(0)
-		a.makes(secret)
-		a.reads(0)
+		a.createSecret(secret)
+		a.readAndExpect(1)
+		a.deleteSecret(secret)
+		a.readAndExpect(0)
+		a.createSecret(secret)
+		a.readAndExpect(0)
 	})
 	t.Run("deleted for good, it counts after a while", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.makes(pullSecretFor("one.example.com"))
-		a.reads(1)
-		a.deletes(secret)
-		a.reads(0)
-		a.afterwards(absenceGracePeriod/2, 0)
-		a.deletes(pullSecretFor("one.example.com"))
-		if next := a.reads(0); next != absenceGracePeriod {
+		a.createSecret(secret)
+		a.createSecret(pullSecretFor("one.example.com"))
+		a.readAndExpect(1)
+		a.deleteSecret(secret)
+		a.readAndExpect(0)
+		a.readAfter(absenceGracePeriod/2, 0)
+		a.deleteSecret(pullSecretFor("one.example.com"))
+		if next := a.readAndExpect(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
-		if next := a.afterwards(absenceGracePeriod/2, 0); next != absenceGracePeriod/2 {
+		if next := a.readAfter(absenceGracePeriod/2, 0); next != absenceGracePeriod/2 {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.serves(secret)
-		a.pulls("one.example.com")
-		if next := a.afterwards(absenceGracePeriod/2, 1); next != rereadInterval {
+		a.expectCertificate(secret)
+		a.expectCredentials("one.example.com")
+		if next := a.readAfter(absenceGracePeriod/2, 1); next != rereadInterval {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.serves(nil)
-		a.pulls()
-		a.afterwards(time.Hour, 0)
+		a.expectCertificate(nil)
+		a.expectCredentials()
+		a.readAfter(time.Hour, 0)
 	})
 	t.Run("deleted twice, each absence is one of its own", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.reads(1)
+		a.createSecret(secret)
+		a.readAndExpect(1)
 		for range 3 {
-			a.deletes(secret)
-			a.reads(0)
-			a.afterwards(absenceGracePeriod*3/4, 0)
-			a.makes(secret)
-			a.reads(0)
+			a.deleteSecret(secret)
+			a.readAndExpect(0)
+			a.readAfter(absenceGracePeriod*3/4, 0)
+			a.createSecret(secret)
+			a.readAndExpect(0)
 		}
-		a.serves(secret)
+		a.expectCertificate(secret)
 	})
 	t.Run("all else waits for as long", func(t *testing.T) {
 		a := newFixture(t)
-		a.makes(pullSecretFor("mirror.example.com"))
-		a.reads(1)
-		a.deletes(pullSecretFor("mirror.example.com"))
-		a.must(a.client.Create(t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: configv1.ImageDigestMirrorSetSpec{
+		a.createSecret(pullSecretFor("mirror.example.com"))
+		a.readAndExpect(1)
+		a.deleteSecret(pullSecretFor("mirror.example.com"))
+		a.requireNoError(a.client.Create(t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: configv1.ImageDigestMirrorSetSpec{
 			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io", Mirrors: []configv1.ImageMirror{"mirror.example.com"}}},
 		}}))
-		a.reads(0)
-		a.makes(pullSecretFor("mirror.example.com"))
-		a.reads(1)
+		a.readAndExpect(0)
+		a.createSecret(pullSecretFor("mirror.example.com"))
+		a.readAndExpect(1)
 		facts, err := a.Current()
-		a.must(err)
+		a.requireNoError(err)
 		if hosts := facts.Registries.Hosts; len(hosts) != 1 || len(hosts[0].Mirrors) != 1 || hosts[0].Mirrors[0].Authorization == "" {
 			t.Errorf("a new mirror comes without its credentials: %+v", facts.Registries)
 		}
 	})
 	t.Run("a fault is reported at once", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.reads(1)
-		a.deletes(secret)
-		a.must(a.client.Delete(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
-		a.reads(1)
+		a.createSecret(secret)
+		a.readAndExpect(1)
+		a.deleteSecret(secret)
+		a.requireNoError(a.client.Delete(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
+		a.readAndExpect(1)
 		if _, err := a.Current(); err == nil {
 			t.Error("the cluster has no Infrastructure, and the operator goes on")
 		}
 	})
 }
 
-// proxies checks the desired proxy of the nodes; empty means none.
-func (a *fixture) proxies(want string) {
+// expectProxy checks the desired proxy of the nodes; empty means none.
+func (a *fixture) expectProxy(want string) {
 	a.t.Helper()
 	facts, err := a.Current()
-	a.must(err)
+	a.requireNoError(err)
 	if got := string(facts.Proxy.HTTPS); got != want {
 		a.t.Errorf("the proxy is %q, want %q", got, want)
 	}
@@ -289,25 +289,25 @@ func TestAProxyThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
 	}
 	a := newFixture(t)
-	a.must(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
-	a.must(a.client.Create(t.Context(), proxy()))
-	a.reads(1)
-	a.proxies(address)
+	a.requireNoError(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
+	a.requireNoError(a.client.Create(t.Context(), proxy()))
+	a.readAndExpect(1)
+	a.expectProxy(address)
 	t.Run("deleted and made again, it changes nothing", func(t *testing.T) {
-		a.must(a.client.Delete(t.Context(), proxy()))
-		if next := a.reads(0); next != absenceGracePeriod {
+		a.requireNoError(a.client.Delete(t.Context(), proxy()))
+		if next := a.readAndExpect(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.proxies(address)
-		a.must(a.client.Create(t.Context(), proxy()))
-		a.afterwards(absenceGracePeriod-time.Second, 0)
-		a.afterwards(time.Hour, 0)
+		a.expectProxy(address)
+		a.requireNoError(a.client.Create(t.Context(), proxy()))
+		a.readAfter(absenceGracePeriod-time.Second, 0)
+		a.readAfter(time.Hour, 0)
 	})
 	t.Run("deleted for good, it counts after a while", func(t *testing.T) {
-		a.must(a.client.Delete(t.Context(), proxy()))
-		a.reads(0)
-		a.afterwards(absenceGracePeriod, 1)
-		a.proxies("")
+		a.requireNoError(a.client.Delete(t.Context(), proxy()))
+		a.readAndExpect(0)
+		a.readAfter(absenceGracePeriod, 1)
+		a.expectProxy("")
 	})
 }
 
@@ -321,17 +321,17 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newFixture(t)
-			a.mirrors("a", "quay.io")
-			a.reads(1)
-			a.unserved = unserved
-			if next := a.reads(0); next != absenceGracePeriod {
+			a.createMirrorSet("a", "quay.io")
+			a.readAndExpect(1)
+			a.mirrorListErr = unserved
+			if next := a.readAndExpect(0); next != absenceGracePeriod {
 				t.Errorf("it reads again in %s", next)
 			}
-			a.unserved = nil
-			a.afterwards(absenceGracePeriod/2, 0)
-			a.unserved = unserved
-			a.reads(0)
-			a.afterwards(absenceGracePeriod, 1)
+			a.mirrorListErr = nil
+			a.readAfter(absenceGracePeriod/2, 0)
+			a.mirrorListErr = unserved
+			a.readAndExpect(0)
+			a.readAfter(absenceGracePeriod, 1)
 			if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) > 0 {
 				t.Errorf("mirrors of a kind that is gone for good are still %+v, error %v", facts.Registries.Hosts, err)
 			}
@@ -345,43 +345,43 @@ func TestAnAbsenceEndsWhenTheObjectIsThereDuringAFault(t *testing.T) {
 		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
 	}
 	a := newFixture(t)
-	a.must(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
-	a.must(a.client.Create(t.Context(), proxy()))
-	a.reads(1)
-	a.must(a.client.Delete(t.Context(), proxy()))
-	a.reads(0)
-	a.must(a.client.Create(t.Context(), proxy()))
+	a.requireNoError(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
+	a.requireNoError(a.client.Create(t.Context(), proxy()))
+	a.readAndExpect(1)
+	a.requireNoError(a.client.Delete(t.Context(), proxy()))
+	a.readAndExpect(0)
+	a.requireNoError(a.client.Create(t.Context(), proxy()))
 	garbage := pullSecretFor(`"`)
-	a.makes(garbage)
-	a.reads(1)
-	a.deletes(garbage)
-	a.must(a.client.Delete(t.Context(), proxy()))
-	a.afterwards(absenceGracePeriod+time.Second, 1)
-	a.proxies(address)
-	a.afterwards(absenceGracePeriod, 1)
-	a.proxies("")
+	a.createSecret(garbage)
+	a.readAndExpect(1)
+	a.deleteSecret(garbage)
+	a.requireNoError(a.client.Delete(t.Context(), proxy()))
+	a.readAfter(absenceGracePeriod+time.Second, 1)
+	a.expectProxy(address)
+	a.readAfter(absenceGracePeriod, 1)
+	a.expectProxy("")
 }
 
 func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	t.Run("when the operator was started during it", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.reads(1)
-		a.deletes(secret)
-		a.reads(0)
-		a.restart()
-		a.serves(nil)
+		a.createSecret(secret)
+		a.readAndExpect(1)
+		a.deleteSecret(secret)
+		a.readAndExpect(0)
+		a.restartOperator()
+		a.expectCertificate(nil)
 	})
 	t.Run("when the Secret was never one that can be used", func(t *testing.T) {
 		a, garbage := newFixture(t), servingCertificate(t)
 		garbage.Data[corev1.TLSPrivateKeyKey] = nil
-		a.makes(garbage)
-		a.reads(1)
-		a.deletes(garbage)
-		if next := a.reads(1); next != rereadInterval {
+		a.createSecret(garbage)
+		a.readAndExpect(1)
+		a.deleteSecret(garbage)
+		if next := a.readAndExpect(1); next != rereadInterval {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.serves(nil)
+		a.expectCertificate(nil)
 	})
 }
 
@@ -395,28 +395,28 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, good := newFixture(t), servingCertificate(t)
-			a.makes(good)
-			a.reads(1)
+			a.createSecret(good)
+			a.readAndExpect(1)
 			bad := good.DeepCopy()
 			bad.Data = data
-			a.must(a.client.Update(t.Context(), bad))
-			a.reads(0)
-			a.serves(good)
+			a.requireNoError(a.client.Update(t.Context(), bad))
+			a.readAndExpect(0)
+			a.expectCertificate(good)
 			notices := a.good.notices
 			if len(notices) != 1 || notices[0].Object != "Secret "+client.ObjectKeyFromObject(good).String() ||
 				!strings.Contains(notices[0].Message, "keep the certificates") {
 				t.Errorf("the notices are %v", notices)
 			}
-			a.afterwards(10*absenceGracePeriod, 0)
-			a.serves(good)
-			a.makes(pullSecretFor("registry.example.com"))
-			a.reads(1)
-			a.pulls("registry.example.com")
-			a.serves(good)
+			a.readAfter(10*absenceGracePeriod, 0)
+			a.expectCertificate(good)
+			a.createSecret(pullSecretFor("registry.example.com"))
+			a.readAndExpect(1)
+			a.expectCredentials("registry.example.com")
+			a.expectCertificate(good)
 			next := servingCertificate(t)
-			a.must(a.client.Update(t.Context(), next))
-			a.reads(1)
-			a.serves(next)
+			a.requireNoError(a.client.Update(t.Context(), next))
+			a.readAndExpect(1)
+			a.expectCertificate(next)
 			if notices := a.good.notices; len(notices) > 0 {
 				t.Errorf("afterwards the notices are %v", notices)
 			}
@@ -428,44 +428,44 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 	t.Run("when it was garbage before it was deleted", func(t *testing.T) {
 		a, secret, garbage := newFixture(t), servingCertificate(t), servingCertificate(t)
 		garbage.Data[corev1.TLSPrivateKeyKey] = nil
-		a.makes(secret)
-		a.reads(1)
-		a.deletes(secret)
-		a.makes(garbage)
-		a.reads(0)
-		a.deletes(garbage)
-		a.reads(0)
-		a.serves(secret)
-		a.afterwards(absenceGracePeriod, 1)
-		a.serves(nil)
+		a.createSecret(secret)
+		a.readAndExpect(1)
+		a.deleteSecret(secret)
+		a.createSecret(garbage)
+		a.readAndExpect(0)
+		a.deleteSecret(garbage)
+		a.readAndExpect(0)
+		a.expectCertificate(secret)
+		a.readAfter(absenceGracePeriod, 1)
+		a.expectCertificate(nil)
 	})
 	t.Run("when another object was wrong meanwhile", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.reads(1)
+		a.createSecret(secret)
+		a.readAndExpect(1)
 		garbage := pullSecretFor(`"`)
-		a.makes(garbage)
-		a.deletes(secret)
-		a.reads(1)
-		a.deletes(garbage)
-		a.reads(1)
-		a.serves(secret)
+		a.createSecret(garbage)
+		a.deleteSecret(secret)
+		a.readAndExpect(1)
+		a.deleteSecret(garbage)
+		a.readAndExpect(1)
+		a.expectCertificate(secret)
 	})
 	t.Run("when a request failed", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
-		a.makes(secret)
-		a.reads(1)
-		a.deletes(secret)
-		a.reads(0)
-		a.fails = errors.New("connection refused")
+		a.createSecret(secret)
+		a.readAndExpect(1)
+		a.deleteSecret(secret)
+		a.readAndExpect(0)
+		a.secretErr = errors.New("connection refused")
 		a.clock.SetTime(a.clock.Now().Add(2 * time.Minute))
-		if _, err := a.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, a.fails) {
+		if _, err := a.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, a.secretErr) {
 			t.Errorf("error is %v", err)
 		}
-		a.serves(secret)
-		a.fails = nil
-		a.reads(1)
-		a.serves(nil)
+		a.expectCertificate(secret)
+		a.secretErr = nil
+		a.readAndExpect(1)
+		a.expectCertificate(nil)
 	})
 }
 
@@ -479,7 +479,7 @@ func TestOneReadOfTheClusterRequestsEachObjectOnce(t *testing.T) {
 			t.Errorf("%s was requested %d times", key, times)
 		}
 	}
-	a.reads(0)
+	a.readAndExpect(0)
 	for key, times := range a.requested {
 		if times != 2 {
 			t.Errorf("%s was requested %d times by two reads", key, times)

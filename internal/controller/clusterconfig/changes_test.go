@@ -10,8 +10,8 @@ func TestAChangeWaitsForNoReader(t *testing.T) {
 	s := NewSource(nil, "wmco")
 	idle, busy := s.Changes(), s.Changes()
 	for _, version := range []string{"4.20.1", "4.20.2", "4.20.3"} {
-		s.take(t.Context(), nodespec.Cluster{Version: version}, nil)
-		s.take(t.Context(), nodespec.Cluster{Version: version}, nil)
+		s.storeAndNotify(t.Context(), nodespec.Cluster{Version: version}, nil)
+		s.storeAndNotify(t.Context(), nodespec.Cluster{Version: version}, nil)
 		<-busy
 	}
 	if len(idle) != 1 || len(busy) != 0 {

@@ -97,7 +97,7 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVers
 	b := ctrl.NewControllerManagedBy(mgr).Named("cluster-configuration")
 	one := queue.Enqueue(ctrl.Request{})
 	for _, watched := range cluster.Objects() {
-		b = b.Watches(watched.Object, one, builder.OnlyMetadata, builder.WithPredicates(named(watched)))
+		b = b.Watches(watched.Object, one, builder.OnlyMetadata, builder.WithPredicates(newNamePredicate(watched)))
 	}
 	byName, err := newNamedObjects(mgr, s.namespace)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVers
 			return fmt.Errorf("watch %T: %w", watched.Object, err)
 		}
 		if serves(kind) {
-			b = b.WatchesRawSource(queue.OptionalKind(kept, metadataOf(kind), one, named(watched)))
+			b = b.WatchesRawSource(queue.OptionalKind(kept, metadataOf(kind), one, newNamePredicate(watched)))
 		}
 	}
 	if err := b.WithOptions(queue.Options()).Complete(s); err != nil {
@@ -135,13 +135,13 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	if err != nil && !errors.As(err, &fault) {
 		// With good facts, the operator continues; without them, instances report the reason for the wait.
 		if _, before := s.Current(); errors.Is(before, errNotRead) {
-			s.take(ctx, facts, fmt.Errorf("%w: %w", errNotRead, err))
+			s.storeAndNotify(ctx, facts, fmt.Errorf("%w: %w", errNotRead, err))
 		}
 		return ctrl.Result{}, fmt.Errorf("read the cluster's configuration: %w", err)
 	}
 	next := rereadInterval
 	if err == nil {
-		rest, begun := s.absences.observe(reader.found, s.clock.Now())
+		rest, begun := s.absences.observeRead(reader.found, s.clock.Now())
 		if len(begun) > 0 && rest > 0 {
 			log.FromContext(ctx).Info("an object is absent; for some time nodes keep their configuration", "objects", begun,
 				"time", rest.String())
@@ -153,11 +153,11 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 		facts, notices = s.good.facts, s.good.notices
 	} else {
-		s.absences.forget(reader.found)
+		s.absences.clearFound(reader.found)
 	}
-	s.take(ctx, facts, err)
+	s.storeAndNotify(ctx, facts, err)
 	if s.Report != nil {
-		if err := s.Report.report(ctx, s.Report.judge(facts, err)); err != nil {
+		if err := s.Report.reportSupport(ctx, s.Report.evaluateSupport(facts, err)); err != nil {
 			return ctrl.Result{}, err
 		}
 		// Without a usable cluster, the unsupported settings are unknown.
@@ -170,9 +170,9 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// take stores the result of a read, and notifies the listeners if it has changed.
-func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
-	if !s.keep(facts, err) {
+// storeAndNotify stores the result of a read, and notifies the listeners if it has changed.
+func (s *Source) storeAndNotify(ctx context.Context, facts nodespec.Cluster, err error) {
+	if !s.storeResult(facts, err) {
 		return
 	}
 	if err != nil {
@@ -186,8 +186,8 @@ func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
 	}
 }
 
-// keep stores the result of a read and reports whether it has changed.
-func (s *Source) keep(facts nodespec.Cluster, err error) bool {
+// storeResult stores the result of a read and reports whether it has changed.
+func (s *Source) storeResult(facts nodespec.Cluster, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same := reflect.DeepEqual(s.facts, facts) && fmt.Sprint(s.err) == fmt.Sprint(err)

@@ -100,8 +100,8 @@ func startAt(t *testing.T, line support.ReleaseLine, absent clock.PassiveClock) 
 	if r.admin, err = client.New(c.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	r.create(t, &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: olmName}})
-	r.create(t, deployment(r.namespace))
+	r.createObject(t, &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: olmName}})
+	r.createObject(t, newDeployment(r.namespace))
 
 	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace)
 	r.clock = absent
@@ -123,14 +123,14 @@ func startAt(t *testing.T, line support.ReleaseLine, absent clock.PassiveClock) 
 			t.Error(err)
 		}
 	})
-	r.await(t, "the cluster is read", func(context.Context) (bool, error) {
+	r.waitUntil(t, "the cluster is read", func(context.Context) (bool, error) {
 		_, err := r.Current()
 		return err == nil, nil
 	})
 	return r
 }
 
-func deployment(namespace string) *appsv1.Deployment {
+func newDeployment(namespace string) *appsv1.Deployment {
 	labels := map[string]string{"name": deploymentName}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentName},
@@ -144,7 +144,7 @@ func deployment(namespace string) *appsv1.Deployment {
 	}
 }
 
-func (r *running) create(t *testing.T, object client.Object) {
+func (r *running) createObject(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := r.admin.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func (r *running) create(t *testing.T, object client.Object) {
 // createForTest creates an object outside the namespace of the test and deletes it after the test.
 func (r *running) createForTest(t *testing.T, object client.Object) {
 	t.Helper()
-	r.create(t, object)
+	r.createObject(t, object)
 	t.Cleanup(func() {
 		if err := r.admin.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
@@ -162,7 +162,7 @@ func (r *running) createForTest(t *testing.T, object client.Object) {
 	})
 }
 
-func (r *running) await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
+func (r *running) waitUntil(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		_, current := r.Current()
@@ -170,11 +170,11 @@ func (r *running) await(t *testing.T, what string, condition func(context.Contex
 	}
 }
 
-// settled waits until running reads have ended, and returns the number of reads.
-func (r *running) settled(t *testing.T) int64 {
+// waitForReads waits until running reads have ended, and returns the number of reads.
+func (r *running) waitForReads(t *testing.T) int64 {
 	t.Helper()
 	last, since := r.reads.Load(), time.Now()
-	r.await(t, "the reads come to an end", func(context.Context) (bool, error) {
+	r.waitUntil(t, "the reads come to an end", func(context.Context) (bool, error) {
 		if now := r.reads.Load(); now != last {
 			last, since = now, time.Now()
 		}
@@ -183,7 +183,7 @@ func (r *running) settled(t *testing.T) int64 {
 	return last
 }
 
-func (r *running) rendered(t *testing.T) string {
+func (r *running) renderedConfigName(t *testing.T) string {
 	t.Helper()
 	pool := &machineconfigv1.MachineConfigPool{}
 	if err := r.admin.Get(t.Context(), client.ObjectKey{Name: "worker"}, pool); err != nil {
@@ -201,14 +201,14 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	for _, set := range mirrors {
 		r.createForTest(t, set)
 	}
-	r.create(t, r.servingSecret(t))
+	r.createObject(t, r.servingSecret(t))
 	for name, object := range map[string]client.Object{
 		"the Infrastructure":                  named(&configv1.Infrastructure{}, "cluster"),
 		"the ClusterVersion":                  named(&configv1.ClusterVersion{}, "version"),
 		"the Network's configuration":         named(&configv1.Network{}, "cluster"),
 		"the Network operator":                named(&operatorv1.Network{}, "cluster"),
 		"the pool of workers":                 named(&machineconfigv1.MachineConfigPool{}, "worker"),
-		"the workers' rendered configuration": named(&machineconfigv1.MachineConfig{}, r.rendered(t)),
+		"the workers' rendered configuration": named(&machineconfigv1.MachineConfig{}, r.renderedConfigName(t)),
 		"the ControllerConfig":                named(&machineconfigv1.ControllerConfig{}, "machine-config-controller"),
 		"the API server's certificate authority": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
 			Name: "kube-root-ca.crt"}},
@@ -224,12 +224,12 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 			Name: "extension-apiserver-authentication"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := r.settled(t)
+			before := r.waitForReads(t)
 			change := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"test":"changed"}}}`))
 			if err := r.admin.Patch(t.Context(), object, change); err != nil {
 				t.Fatal(err)
 			}
-			r.await(t, "it is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
+			r.waitUntil(t, "it is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
 		})
 	}
 	for name, object := range map[string]client.Object{
@@ -244,17 +244,17 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 		"another Image configuration": named(&configv1.Image{}, "another-"+r.namespace),
 	} {
 		t.Run(name+" is nothing to it", func(t *testing.T) {
-			before := r.settled(t)
+			before := r.waitForReads(t)
 			r.createForTest(t, object)
-			if after := r.settled(t); after != before {
+			if after := r.waitForReads(t); after != before {
 				t.Errorf("read %d times", after-before)
 			}
 		})
 	}
 }
 
-// tellsOLM returns a condition: the OperatorCondition has this status of ClusterSupported and contains the words.
-func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
+// hasOLMCondition returns a condition: the OperatorCondition has this status of ClusterSupported and contains the words.
+func (r *running) hasOLMCondition(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		object := &operatorsv2.OperatorCondition{}
 		err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: olmName}, object)
@@ -263,8 +263,8 @@ func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(co
 	}
 }
 
-// tellsDeployment returns a condition: the operator's Deployment has such an event with the words.
-func (r *running) tellsDeployment(eventType, reason string, words ...string) func(context.Context) (bool, error) {
+// hasDeploymentEvent returns a condition: the operator's Deployment has such an event with the words.
+func (r *running) hasDeploymentEvent(eventType, reason string, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		own := &appsv1.Deployment{}
 		if err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: deploymentName}, own); err != nil {
@@ -291,7 +291,7 @@ func hasAll(text string, words []string) bool {
 // R-154: the cluster of the lab is one patch version below the minimum of a release, and is upgraded.
 func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) {
 	line := support.CurrentLine()
-	line.LeastCluster = "5.0.4"
+	line.MinCluster = "5.0.4"
 	r := startLine(t, line)
 	setVersion := func(version string) {
 		change := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"history":[{"state":"Completed","version":"`+version+`",
@@ -304,12 +304,12 @@ func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) 
 	t.Cleanup(func() { setVersion("5.0.3") })
 
 	both := []string{"OpenShift 5.0.3", "OpenShift 5.0.4"}
-	r.await(t, "OLM knows which version is needed", r.tellsOLM(metav1.ConditionFalse, both...))
-	r.await(t, "a warning at the Deployment says the same", r.tellsDeployment(corev1.EventTypeWarning,
+	r.waitUntil(t, "OLM knows which version is needed", r.hasOLMCondition(metav1.ConditionFalse, both...))
+	r.waitUntil(t, "a warning at the Deployment says the same", r.hasDeploymentEvent(corev1.EventTypeWarning,
 		"ClusterVersionUnsupported", both...))
 	setVersion("5.0.4")
-	r.await(t, "OLM knows that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
-	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
+	r.waitUntil(t, "OLM knows that the cluster is supported", r.hasOLMCondition(metav1.ConditionTrue))
+	r.waitUntil(t, "and so is the Deployment", r.hasDeploymentEvent(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }
 
 // R-109
@@ -324,11 +324,11 @@ func TestTheOperatorsOwnStatus(t *testing.T) {
 	}
 	t.Cleanup(func() { setNetwork("OVNKubernetes") })
 
-	r.await(t, "OLM knows that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
+	r.waitUntil(t, "OLM knows that the cluster is supported", r.hasOLMCondition(metav1.ConditionTrue))
 	setNetwork("OpenShiftSDN")
-	r.await(t, "OLM knows that it is not", r.tellsOLM(metav1.ConditionFalse))
-	r.await(t, "a warning is at the Deployment", r.tellsDeployment(corev1.EventTypeWarning, "NetworkUnsupported"))
+	r.waitUntil(t, "OLM knows that it is not", r.hasOLMCondition(metav1.ConditionFalse))
+	r.waitUntil(t, "a warning is at the Deployment", r.hasDeploymentEvent(corev1.EventTypeWarning, "NetworkUnsupported"))
 	setNetwork("OVNKubernetes")
-	r.await(t, "OLM knows that it is again", r.tellsOLM(metav1.ConditionTrue))
-	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
+	r.waitUntil(t, "OLM knows that it is again", r.hasOLMCondition(metav1.ConditionTrue))
+	r.waitUntil(t, "and so is the Deployment", r.hasDeploymentEvent(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// mirrors creates a mirror set for a registry.
-func (a *fixture) mirrors(name, source string) {
+// createMirrorSet creates a mirror set for a registry.
+func (a *fixture) createMirrorSet(name, source string) {
 	a.t.Helper()
-	a.must(a.client.Create(a.t.Context(), mirrorSet(name, source)))
+	a.requireNoError(a.client.Create(a.t.Context(), mirrorSet(name, source)))
 }
 
 func mirrorSet(name, source string) *configv1.ImageDigestMirrorSet {
@@ -27,13 +27,13 @@ func mirrorSet(name, source string) *configv1.ImageDigestMirrorSet {
 			Mirrors: []configv1.ImageMirror{"mirror.example.com"}}}}}
 }
 
-func (a *fixture) withoutMirrors(name string) {
+func (a *fixture) deleteMirrorSet(name string) {
 	a.t.Helper()
-	a.must(a.client.Delete(a.t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	a.requireNoError(a.client.Delete(a.t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// mirrored checks the number of registries with mirrors.
-func (a *fixture) mirrored(want int) {
+// expectMirrors checks the number of registries with mirrors.
+func (a *fixture) expectMirrors(want int) {
 	a.t.Helper()
 	if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) != want {
 		a.t.Errorf("registries with mirrors are %+v, want %d; error %v", facts.Registries.Hosts, want, err)
@@ -44,44 +44,44 @@ func (a *fixture) mirrored(want int) {
 func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
 	t.Run("a definition that is replaced, with its mirror sets, changes no node", func(t *testing.T) {
 		a := newFixture(t)
-		a.mirrors("a", "quay.io")
-		a.mirrors("b", "registry.example.com")
-		a.reads(1)
-		a.withoutMirrors("a")
-		a.withoutMirrors("b")
-		if next := a.reads(0); next != absenceGracePeriod {
+		a.createMirrorSet("a", "quay.io")
+		a.createMirrorSet("b", "registry.example.com")
+		a.readAndExpect(1)
+		a.deleteMirrorSet("a")
+		a.deleteMirrorSet("b")
+		if next := a.readAndExpect(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
-		a.unserved = apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
+		a.mirrorListErr = apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
 			schema.GroupResource{Group: configv1.GroupName, Resource: "imagedigestmirrorsets"}, "", "404 page not found", 0, true)
-		a.afterwards(absenceGracePeriod/2, 0)
-		a.unserved = nil
-		a.afterwards(absenceGracePeriod/4, 0)
-		a.mirrored(2)
-		a.mirrors("a", "quay.io")
-		a.mirrors("b", "registry.example.com")
-		a.reads(0)
-		a.afterwards(time.Hour, 0)
+		a.readAfter(absenceGracePeriod/2, 0)
+		a.mirrorListErr = nil
+		a.readAfter(absenceGracePeriod/4, 0)
+		a.expectMirrors(2)
+		a.createMirrorSet("a", "quay.io")
+		a.createMirrorSet("b", "registry.example.com")
+		a.readAndExpect(0)
+		a.readAfter(time.Hour, 0)
 	})
 	t.Run("the last one that is deleted for good counts after a while", func(t *testing.T) {
 		a := newFixture(t)
-		a.mirrors("a", "quay.io")
-		a.reads(1)
-		a.withoutMirrors("a")
-		a.reads(0)
-		a.mirrored(1)
-		a.afterwards(absenceGracePeriod, 1)
-		a.mirrored(0)
-		a.afterwards(time.Hour, 0)
+		a.createMirrorSet("a", "quay.io")
+		a.readAndExpect(1)
+		a.deleteMirrorSet("a")
+		a.readAndExpect(0)
+		a.expectMirrors(1)
+		a.readAfter(absenceGracePeriod, 1)
+		a.expectMirrors(0)
+		a.readAfter(time.Hour, 0)
 	})
 	t.Run("one of two that is deleted counts at once", func(t *testing.T) {
 		a := newFixture(t)
-		a.mirrors("a", "quay.io")
-		a.mirrors("b", "registry.example.com")
-		a.reads(1)
-		a.withoutMirrors("a")
-		a.reads(1)
-		a.mirrored(1)
+		a.createMirrorSet("a", "quay.io")
+		a.createMirrorSet("b", "registry.example.com")
+		a.readAndExpect(1)
+		a.deleteMirrorSet("a")
+		a.readAndExpect(1)
+		a.expectMirrors(1)
 	})
 }
 
@@ -98,7 +98,7 @@ func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
 		return len(facts.Registries.Hosts)
 	}
 	r.createForTest(t, mirrorSet("kept-"+r.namespace, "quay.io"))
-	r.await(t, "the mirror is known", func(context.Context) (bool, error) { return hosts() == 1, nil })
+	r.waitUntil(t, "the mirror is known", func(context.Context) (bool, error) { return hosts() == 1, nil })
 	restore := withoutOptionalKinds(t)
 	r.readAgain(t)
 	if got := hosts(); got != 1 {
@@ -119,8 +119,8 @@ func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
 // readAgain makes the Source read the cluster, and waits for the read.
 func (r *running) readAgain(t *testing.T) {
 	t.Helper()
-	before := r.settled(t)
-	r.touch(t)
-	r.await(t, "the cluster is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
-	r.settled(t)
+	before := r.waitForReads(t)
+	r.annotateInfrastructure(t)
+	r.waitUntil(t, "the cluster is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
+	r.waitForReads(t)
 }

@@ -48,8 +48,8 @@ func (r *running) servingSecret(t *testing.T) *corev1.Secret {
 	}
 }
 
-// notFollowed returns the notes of the events SettingUnsupported on the operator's Deployment.
-func (r *running) notFollowed(ctx context.Context) ([]string, error) {
+// listUnsupportedNotes returns the notes of the events SettingUnsupported on the operator's Deployment.
+func (r *running) listUnsupportedNotes(ctx context.Context) ([]string, error) {
 	var events eventsv1.EventList
 	err := r.admin.List(ctx, &events, client.InNamespace(r.namespace))
 	var notes []string
@@ -74,8 +74,8 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 	await := func(what string, want ...string) {
 		t.Helper()
 		var notes []string
-		r.await(t, what, func(ctx context.Context) (ok bool, err error) {
-			notes, err = r.notFollowed(ctx)
+		r.waitUntil(t, what, func(ctx context.Context) (ok bool, err error) {
+			notes, err = r.listUnsupportedNotes(ctx)
 			return len(notes) == len(want), err
 		})
 		for i := range want {
@@ -86,7 +86,7 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 	}
 	await("both are reported", set.Name+", spec.imageDigestMirrors[0].mirrors[0]",
 		set.Name+", spec.imageDigestMirrors[0].mirrors[2]")
-	r.settled(t)
+	r.waitForReads(t)
 	change := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"spec":{"imageDigestMirrors":[{"source":"gcr.io/z","mirrors":["m.example.com/b","m.example.com/a/z"]}]}}`))
 	if err := r.admin.Patch(t.Context(), set, change); err != nil {
@@ -140,7 +140,7 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 		removed = append(removed, definition)
 		must(admin.Delete(t.Context(), definition.DeepCopy()))
 	}
-	awaitThat(t, "the kinds are gone", func(ctx context.Context) bool {
+	pollUntil(t, "the kinds are gone", func(ctx context.Context) bool {
 		return !slices.ContainsFunc(removed, func(o *unstructured.Unstructured) bool {
 			return client.IgnoreNotFound(admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())) != nil ||
 				admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()) == nil
@@ -159,7 +159,7 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 			if i < len(removed) {
 				delete(fresh.Object, "status")
 			}
-			awaitThat(t, o.GetName()+" is made again", func(ctx context.Context) bool {
+			pollUntil(t, o.GetName()+" is made again", func(ctx context.Context) bool {
 				err := admin.Create(ctx, fresh.DeepCopy())
 				if !apierrors.IsAlreadyExists(err) {
 					return err == nil
@@ -173,7 +173,7 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 	return restore
 }
 
-func awaitThat(t *testing.T, what string, condition func(context.Context) bool) {
+func pollUntil(t *testing.T, what string, condition func(context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -188,8 +188,8 @@ func awaitThat(t *testing.T, what string, condition func(context.Context) bool) 
 	}
 }
 
-// touch changes a field of an object that the Source reads, but not a field that it uses.
-func (r *running) touch(t *testing.T) {
+// annotateInfrastructure changes a field of an object that the Source reads, but not a field that it uses.
+func (r *running) annotateInfrastructure(t *testing.T) {
 	t.Helper()
 	change := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"test":"`+time.Now().String()+`"}}}`))
@@ -211,8 +211,8 @@ func TestAnAPIServerNeedNotHaveAllKinds(t *testing.T) {
 			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io",
 				Mirrors: []configv1.ImageMirror{"m.example.com"}}},
 		}})
-	r.touch(t)
-	r.await(t, "a mirror of a kind that has come is known", func(context.Context) (bool, error) {
+	r.annotateInfrastructure(t)
+	r.waitUntil(t, "a mirror of a kind that has come is known", func(context.Context) (bool, error) {
 		facts, err := r.Current()
 		return err == nil && len(facts.Registries.Hosts) == 1, nil
 	})

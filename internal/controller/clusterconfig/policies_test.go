@@ -20,8 +20,8 @@ func (r *running) expectReported(t *testing.T, objects map[string]client.Object)
 	t.Helper()
 	for words, object := range objects {
 		r.createForTest(t, object)
-		r.await(t, words+" is reported", func(ctx context.Context) (bool, error) {
-			notes, err := r.notFollowed(ctx)
+		r.waitUntil(t, words+" is reported", func(ctx context.Context) (bool, error) {
+			notes, err := r.listUnsupportedNotes(ctx)
 			return slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, words) }), err
 		})
 	}
@@ -29,7 +29,7 @@ func (r *running) expectReported(t *testing.T, objects map[string]client.Object)
 
 func TestASettingOfTheMachineConfigOperatorIsReportedOnceItIsCreated(t *testing.T) {
 	r := start(t)
-	r.settled(t)
+	r.waitForReads(t)
 	name := "settings-" + r.namespace
 	workers := &metav1.LabelSelector{MatchLabels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}}
 	limits := &machineconfigv1.ContainerRuntimeConfiguration{PidsLimit: ptr.To(int64(1024))}
@@ -50,7 +50,7 @@ func TestASettingOfTheMachineConfigOperatorIsReportedOnceItIsCreated(t *testing.
 
 func TestASignaturePolicyIsReportedOnceItIsCreated(t *testing.T) {
 	r := start(t)
-	r.settled(t)
+	r.waitForReads(t)
 	policy := configv1.ImageSigstoreVerificationPolicy{RootOfTrust: configv1.PolicyRootOfTrust{
 		PolicyType: configv1.PublicKeyRootOfTrust, PublicKey: &configv1.ImagePolicyPublicKeyRootOfTrust{
 			KeyData: []byte("-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("A", 64) + "\n-----END PUBLIC KEY-----")}}}

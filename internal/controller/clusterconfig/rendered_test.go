@@ -28,25 +28,25 @@ func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newFixture(t)
-			reporter := newTrial(t, olm())
+			reporter := newTrial(t, newOperatorCondition())
 			a.Report = reporter.Reporter
 			if _, err := a.Current(); err != nil {
 				t.Fatal(err)
 			}
-			a.must(test.spoil(a))
-			a.reads(1)
+			a.requireNoError(test.spoil(a))
+			a.readAndExpect(1)
 			_, err := a.Current()
 			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") ||
 				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("nodes follow what was read before, or the error does not name the object: %v", err)
 			}
-			expectEvents(t, recorded(reporter),
+			expectEvents(t, drainEvents(reporter),
 				"Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: MachineConfig rendered-worker-1")
 		})
 	}
 }
 
-func recorded(r *trial) (events []string) {
+func drainEvents(r *trial) (events []string) {
 	for len(r.recorder.Events) > 0 {
 		events = append(events, <-r.recorder.Events)
 	}

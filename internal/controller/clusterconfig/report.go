@@ -20,23 +20,23 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// standing is whether the operator can serve the cluster, with the reason.
-type standing struct {
+// supportState is whether the operator can serve the cluster, with the reason.
+type supportState struct {
 	supported       bool
 	reason, message string
 }
 
-// judge returns the standing for the facts or the error of Source.
-func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
+// evaluateSupport returns the standing for the facts or the error of Source.
+func (r *Reporter) evaluateSupport(facts nodespec.Cluster, err error) supportState {
 	if err != nil {
-		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid,
+		return supportState{reason: v1alpha1.ReasonClusterConfigurationInvalid,
 			message: "The cluster's configuration cannot be used: " + err.Error()}
 	}
 	decision := r.line.SupportCluster(facts)
 	if decision.Allowed {
-		return standing{supported: true, reason: v1alpha1.ReasonSucceeded, message: decision.Message}
+		return supportState{supported: true, reason: v1alpha1.ReasonSucceeded, message: decision.Message}
 	}
-	return standing{reason: decision.Reason, message: decision.Message}
+	return supportState{reason: decision.Reason, message: decision.Message}
 }
 
 // Reporter reports the settings of the cluster that Windows nodes do not follow, and whether the operator can serve
@@ -64,7 +64,7 @@ func NewReporter(
 	return &Reporter{live: live, events: events, conditions: conditions, namespace: namespace, line: line}
 }
 
-func (r *Reporter) report(ctx context.Context, s standing) error {
+func (r *Reporter) reportSupport(ctx context.Context, s supportState) error {
 	metric.ClusterSupported.Set(s.supported, s.reason)
 	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.supported, func(operator *appsv1.Deployment) recorder.Event {
 		if s.supported {

@@ -61,14 +61,14 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		support.CurrentLine()), c, recorder}
 }
 
-func olm() client.Object {
+func newOperatorCondition() client.Object {
 	return &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: olmName}}
 }
 
-// says passes the result of a read to the Reporter and returns the emitted events.
-func (r *trial) says(t *testing.T, facts nodespec.Cluster, err error) []string {
+// reportResult passes the result of a read to the Reporter and returns the emitted events.
+func (r *trial) reportResult(t *testing.T, facts nodespec.Cluster, err error) []string {
 	t.Helper()
-	if err := r.report(t.Context(), r.judge(facts, err)); err != nil {
+	if err := r.reportSupport(t.Context(), r.evaluateSupport(facts, err)); err != nil {
 		t.Fatal(err)
 	}
 	var recorded []string
@@ -78,8 +78,8 @@ func (r *trial) says(t *testing.T, facts nodespec.Cluster, err error) []string {
 	return recorded
 }
 
-// condition returns the condition that OLM reads.
-func (r *trial) condition(t *testing.T) metav1.Condition {
+// supportCondition returns the condition that OLM reads.
+func (r *trial) supportCondition(t *testing.T) metav1.Condition {
 	t.Helper()
 	object := &operatorsv2.OperatorCondition{}
 	if err := r.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: olmName}, object); err != nil {
@@ -122,57 +122,57 @@ func expectMetric(t *testing.T, reason string, value float64) {
 func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 	fault := &cluster.Error{Object: "Infrastructure cluster", Message: "it does not exist."}
 	t.Run("a cluster that is supported from the beginning is worth no event", func(t *testing.T) {
-		r := newTrial(t, olm())
-		expectEvents(t, r.says(t, good, nil))
-		if got := r.condition(t); got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonSucceeded ||
+		r := newTrial(t, newOperatorCondition())
+		expectEvents(t, r.reportResult(t, good, nil))
+		if got := r.supportCondition(t); got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonSucceeded ||
 			!strings.Contains(got.Message, "5.0.3") {
 			t.Errorf("condition %+v", got)
 		}
 		expectMetric(t, v1alpha1.ReasonSucceeded, 1)
 	})
 	t.Run("one that is not is reported once, and once more when it is mended", func(t *testing.T) {
-		r := newTrial(t, olm())
-		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported The cluster's network is \"OpenShiftSDN\".")
-		expectEvents(t, r.says(t, sdn, nil))
-		if got := r.condition(t); got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNetworkUnsupported {
+		r := newTrial(t, newOperatorCondition())
+		expectEvents(t, r.reportResult(t, sdn, nil), "Warning NetworkUnsupported The cluster's network is \"OpenShiftSDN\".")
+		expectEvents(t, r.reportResult(t, sdn, nil))
+		if got := r.supportCondition(t); got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNetworkUnsupported {
 			t.Errorf("condition %+v", got)
 		}
-		expectEvents(t, r.says(t, good, nil), "Normal ClusterSupported OpenShift 5.0.3")
-		expectEvents(t, r.says(t, good, nil))
-		if got := r.condition(t); got.Status != metav1.ConditionTrue {
+		expectEvents(t, r.reportResult(t, good, nil), "Normal ClusterSupported OpenShift 5.0.3")
+		expectEvents(t, r.reportResult(t, good, nil))
+		if got := r.supportCondition(t); got.Status != metav1.ConditionTrue {
 			t.Errorf("condition %+v", got)
 		}
-		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
+		expectEvents(t, r.reportResult(t, sdn, nil), "Warning NetworkUnsupported")
 	})
 	t.Run("another reason is reported again", func(t *testing.T) {
-		r := newTrial(t, olm())
-		expectEvents(t, r.says(t, nodespec.Cluster{}, fault),
+		r := newTrial(t, newOperatorCondition())
+		expectEvents(t, r.reportResult(t, nodespec.Cluster{}, fault),
 			"Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: Infrastructure cluster")
-		expectEvents(t, r.says(t, old, nil), "Warning ClusterVersionUnsupported")
-		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
+		expectEvents(t, r.reportResult(t, old, nil), "Warning ClusterVersionUnsupported")
+		expectEvents(t, r.reportResult(t, sdn, nil), "Warning NetworkUnsupported")
 	})
 	t.Run("the metric has one series", func(t *testing.T) {
-		r := newTrial(t, olm())
-		r.says(t, old, nil)
-		r.says(t, sdn, nil)
+		r := newTrial(t, newOperatorCondition())
+		r.reportResult(t, old, nil)
+		r.reportResult(t, sdn, nil)
 		expectMetric(t, v1alpha1.ReasonNetworkUnsupported, 0)
 	})
 	t.Run("a Deployment that cannot be read now is asked again, and then told", func(t *testing.T) {
-		r := newTrial(t, olm())
+		r := newTrial(t, newOperatorCondition())
 		broken := errors.New("connection refused")
 		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch,
 			client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		}})
-		if err := r.report(t.Context(), r.judge(sdn, nil)); !errors.Is(err, broken) {
+		if err := r.reportSupport(t.Context(), r.evaluateSupport(sdn, nil)); !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}
 		r.live = r.client
-		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
+		expectEvents(t, r.reportResult(t, sdn, nil), "Warning NetworkUnsupported")
 	})
 	t.Run("an OperatorCondition that is not there keeps the event from nobody", func(t *testing.T) {
 		r := newTrial(t)
-		if err := r.report(t.Context(), r.judge(sdn, nil)); err == nil || len(r.recorder.Events) != 1 {
+		if err := r.reportSupport(t.Context(), r.evaluateSupport(sdn, nil)); err == nil || len(r.recorder.Events) != 1 {
 			t.Errorf("error %v, %d events", err, len(r.recorder.Events))
 		}
 	})

@@ -17,8 +17,8 @@ const (
 	// reasonSettingUnsupported is the reason of the event for each setting of the cluster that Windows nodes do not
 	// follow.
 	reasonSettingUnsupported = "SettingUnsupported"
-	// eventsAtOnce is the maximum number of such events for one read of the cluster. The rest is only logged.
-	eventsAtOnce = 10
+	// maxEventsPerRead is the maximum number of such events for one read of the cluster. The rest is only logged.
+	maxEventsPerRead = 10
 )
 
 // reportSettings reports each setting that Windows nodes do not follow once: by an event on the operator's
@@ -50,11 +50,11 @@ func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice)
 	for i, notice := range fresh {
 		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field",
 			notice.Field, "why", notice.Message)
-		if i < eventsAtOnce {
-			warn(reference(notice), notice.String())
+		if i < maxEventsPerRead {
+			warn(noticeReference(notice), notice.String())
 		}
 	}
-	if more := len(fresh) - eventsAtOnce; more > 0 {
+	if more := len(fresh) - maxEventsPerRead; more > 0 {
 		warn(&corev1.ObjectReference{Kind: "Deployment", Namespace: deployment.Namespace, Name: deployment.Name},
 			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.",
 				more, deployment.Name))
@@ -62,9 +62,9 @@ func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice)
 	return nil
 }
 
-// reference returns the related object of an event besides the Deployment. The recording library merges events with
+// noticeReference returns the related object of an event besides the Deployment. The recording library merges events with
 // the same reference and keeps the first text; the reference is therefore as specific as possible.
-func reference(notice cluster.Notice) *corev1.ObjectReference {
+func noticeReference(notice cluster.Notice) *corev1.ObjectReference {
 	kind, name, _ := strings.Cut(notice.Object, " ")
 	namespace, short, found := strings.Cut(name, "/")
 	if !found {

@@ -16,14 +16,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
-// notice returns a notice about a mirror of a set.
-func notice(number int) cluster.Notice {
+// newNotice returns a notice about a mirror of a set.
+func newNotice(number int) cluster.Notice {
 	return cluster.Notice{Object: "ImageDigestMirrorSet a", Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", number),
 		Message: "Not followed.", ResourceVersion: "1"}
 }
 
-// follows reports the unsupported settings and returns the emitted events.
-func (r *trial) follows(t *testing.T, notices ...cluster.Notice) []string {
+// reportNotices reports the unsupported settings and returns the emitted events.
+func (r *trial) reportNotices(t *testing.T, notices ...cluster.Notice) []string {
 	t.Helper()
 	if err := r.reportSettings(t.Context(), notices); err != nil {
 		t.Fatal(err)
@@ -47,47 +47,47 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 	const first = "Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed."
 	t.Run("each once", func(t *testing.T) {
 		r := newTrial(t)
-		expectEvents(t, r.follows(t))
-		expectEvents(t, r.follows(t, notice(0)), first)
-		expectEvents(t, r.follows(t, notice(0)))
-		expectEvents(t, r.follows(t, notice(1), notice(0)),
+		expectEvents(t, r.reportNotices(t))
+		expectEvents(t, r.reportNotices(t, newNotice(0)), first)
+		expectEvents(t, r.reportNotices(t, newNotice(0)))
+		expectEvents(t, r.reportNotices(t, newNotice(1), newNotice(0)),
 			"Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[1]")
 	})
 	t.Run("once when it was said twice", func(t *testing.T) {
 		r := newTrial(t)
-		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0), notice(0)}); err != nil ||
+		if err := r.reportSettings(t.Context(), []cluster.Notice{newNotice(0), newNotice(0)}); err != nil ||
 			len(r.recorder.Events) != 1 {
 			t.Errorf("%d events, error %v", len(r.recorder.Events), err)
 		}
 	})
 	t.Run("not again for another version of the object that says the same", func(t *testing.T) {
 		r := newTrial(t)
-		r.follows(t, notice(0))
-		later := notice(0)
+		r.reportNotices(t, newNotice(0))
+		later := newNotice(0)
 		later.ResourceVersion = "2"
-		expectEvents(t, r.follows(t, later))
+		expectEvents(t, r.reportNotices(t, later))
 		later.Message = "Not followed either."
-		expectEvents(t, r.follows(t, later),
+		expectEvents(t, r.reportNotices(t, later),
 			"Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed either.")
 	})
 	t.Run("again after it was gone", func(t *testing.T) {
 		r := newTrial(t)
-		r.follows(t, notice(0))
-		expectEvents(t, r.follows(t))
-		expectEvents(t, r.follows(t, notice(0)), first)
+		r.reportNotices(t, newNotice(0))
+		expectEvents(t, r.reportNotices(t))
+		expectEvents(t, r.reportNotices(t, newNotice(0)), first)
 	})
 	t.Run("ten of many, and how many more there are", func(t *testing.T) {
 		r := newTrial(t)
 		r.recorder.Events = make(chan string, 100)
 		var many []cluster.Notice
 		for i := range 2000 {
-			many = append(many, notice(i))
+			many = append(many, newNotice(i))
 		}
-		got := r.follows(t, many...)
+		got := r.reportNotices(t, many...)
 		if len(got) != 11 || !strings.Contains(got[10], "1990 more settings") {
 			t.Errorf("%d events: %q", len(got), got)
 		}
-		expectEvents(t, r.follows(t, many...))
+		expectEvents(t, r.reportNotices(t, many...))
 	})
 	t.Run("later when the Deployment cannot be read now", func(t *testing.T) {
 		r := newTrial(t)
@@ -96,11 +96,11 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 			client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		}})
-		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0)}); !errors.Is(err, broken) {
+		if err := r.reportSettings(t.Context(), []cluster.Notice{newNotice(0)}); !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}
 		r.live = r.client
-		expectEvents(t, r.follows(t, notice(0)), first)
+		expectEvents(t, r.reportNotices(t, newNotice(0)), first)
 	})
 }
 
@@ -110,7 +110,7 @@ func TestAnEventRefersToWhatItIsAbout(t *testing.T) {
 		"Secret openshift-config/pull-secret": {Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret",
 			FieldPath: "f", ResourceVersion: "7"},
 	} {
-		if got := reference(cluster.Notice{Object: object, Field: "f", ResourceVersion: "7"}); *got != want {
+		if got := noticeReference(cluster.Notice{Object: object, Field: "f", ResourceVersion: "7"}); *got != want {
 			t.Errorf("%s is %+v", object, got)
 		}
 	}

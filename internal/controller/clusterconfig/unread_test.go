@@ -12,7 +12,7 @@ func TestUntilAReadIsGoodItIsKnownWhyNoneWas(t *testing.T) {
 	a := newFixture(t)
 	a.start()
 	for _, failure := range []string{"the pull secret is not to be read", "the API server is away"} {
-		a.fails = errors.New(failure)
+		a.secretErr = errors.New(failure)
 		for range 2 { // a reported fault is not reported again
 			if _, err := a.Reconcile(t.Context(), ctrl.Request{}); err == nil {
 				t.Fatal("the read did not fail")
@@ -28,12 +28,12 @@ func TestUntilAReadIsGoodItIsKnownWhyNoneWas(t *testing.T) {
 			<-a.changed
 		}
 	}
-	a.fails = nil
-	a.reads(1)
+	a.secretErr = nil
+	a.readAndExpect(1)
 	good, err := a.Current()
-	a.must(err)
+	a.requireNoError(err)
 
-	a.fails = errors.New("the API server is away")
+	a.secretErr = errors.New("the API server is away")
 	if _, err := a.Reconcile(t.Context(), ctrl.Request{}); err == nil {
 		t.Fatal("the read did not fail")
 	}

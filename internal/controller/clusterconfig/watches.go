@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// named accepts events of the objects that are read.
-func named(watched cluster.Watched) predicate.Predicate {
+// newNamePredicate accepts events of the objects that are read.
+func newNamePredicate(watched cluster.Watched) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return watched.Names(o.GetName()) })
 }
 

@@ -12,10 +12,10 @@ import (
 // Cached limits the cached data of CertificateSigningRequests. For undecided requests that a kubelet may have
 // created itself, the cache contains all data for the decision; for all other requests, only the existence. A field
 // selector cannot do this, because one selector matches one signer, and kubelets use two.
-func Cached() cache.ByObject { return cache.ByObject{Transform: lean} }
+func Cached() cache.ByObject { return cache.ByObject{Transform: stripUnusedFields} }
 
-// lean removes all data that no decision needs. A requester could create large requests.
-func lean(object any) (any, error) {
+// stripUnusedFields removes all data that no decision needs. A requester could create large requests.
+func stripUnusedFields(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return object, nil // a tombstone of a missed deletion
@@ -23,12 +23,12 @@ func lean(object any) (any, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels = nil, nil, nil
 	csr.Status.Certificate = nil
 	spec := certificatesv1.CertificateSigningRequestSpec{SignerName: csr.Spec.SignerName, Username: csr.Spec.Username}
-	if undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) {
+	if isUndecided(csr) && certrequest.IsKubeletSigner(csr.Spec.SignerName) {
 		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages,
 			csr.Spec.ExpirationSeconds
 	}
-	if len(spec.Request) > certrequest.Limit { // enough to detect that it is too large
-		spec.Request = bytes.Clone(spec.Request[:certrequest.Limit+1])
+	if len(spec.Request) > certrequest.MaxRequestSize { // enough to detect that it is too large
+		spec.Request = bytes.Clone(spec.Request[:certrequest.MaxRequestSize+1])
 	}
 	csr.Spec = spec
 	for i := range csr.Status.Conditions {
@@ -37,6 +37,6 @@ func lean(object any) (any, error) {
 	return csr, nil
 }
 
-func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
+func isUndecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	return len(csr.Status.Conditions) == 0
 }

@@ -17,15 +17,15 @@ const (
 	publicName = "ec2-18-219-7-9.us-east-2.compute.amazonaws.com"
 )
 
-// listed returns the instance of a host in windows-instances with the node win-a.
-func listed() *v1alpha1.WindowsInstance {
-	listed := instance()
+// newListedInstance returns the instance of a host in windows-instances with the node win-a.
+func newListedInstance() *v1alpha1.WindowsInstance {
+	listed := newMachineInstance()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: privateIP}
 	return listed
 }
 
-// inCloud returns the Node of listed as written by the cloud controller.
-func inCloud() *corev1.Node {
+// newCloudNode returns the Node of listed as written by the cloud controller.
+func newCloudNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: winNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}},
 		Spec:       corev1.NodeSpec{ProviderID: "aws:///us-east-2a/i-0abc"},
@@ -40,9 +40,9 @@ func inCloud() *corev1.Node {
 func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
 	for name, objects := range map[string][]client.Object{
-		"with what the cloud has given the Node": {listed(), inCloud()},
-		"whose host has an entry from before it moved": {listed(), inCloud(), func() client.Object {
-			moved := listed()
+		"with what the cloud has given the Node": {newListedInstance(), newCloudNode()},
+		"whose host has an entry from before it moved": {newListedInstance(), newCloudNode(), func() client.Object {
+			moved := newListedInstance()
 			moved.Name, moved.Spec.DesiredState = "moved", v1alpha1.DesiredStateRemoved
 			moved.Status.Host.MachineID = ""
 			moved.Status.HostKey = &v1alpha1.HostKey{Key: "key"}
@@ -53,13 +53,13 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 			objects[0].(*v1alpha1.WindowsInstance).Status.HostKey = &v1alpha1.HostKey{Key: "key"}
 		}
 		t.Run(name+" are approved", func(t *testing.T) {
-			if approved, told := decide(t, asked(t, winNode, names, addresses...), objects...); !approved {
+			if approved, told := decideRequest(t, newServingRequest(t, winNode, names, addresses...), objects...); !approved {
 				t.Errorf("it is refused: %q", told)
 			}
 		})
 	}
 	other := func(change func(*v1alpha1.WindowsInstance)) *v1alpha1.WindowsInstance {
-		other := listed()
+		other := newListedInstance()
 		other.Name, other.Spec.Address = "other", "10.0.128.8"
 		other.Status = v1alpha1.WindowsInstanceStatus{Host: &v1alpha1.HostStatus{Name: "other",
 			Addresses: []string{"10.0.128.8"}}}
@@ -74,30 +74,30 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 		objects []client.Object
 	}{
 		"when the cloud does not know the Node yet": {"not known to be",
-			[]client.Object{listed(), namedNode(winNode, inCloud().Status.Addresses...)}},
+			[]client.Object{newListedInstance(), namedNode(winNode, newCloudNode().Status.Addresses...)}},
 		"with the address of a node of the cluster": {"master-0 has too", []client.Object{
-			listed(), inCloud(), namedNode("master-0", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
+			newListedInstance(), newCloudNode(), namedNode("master-0", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
 		"with the address of another instance's Node": {"other has too", []client.Object{
-			listed(), inCloud(), confirmed, namedNode("other", corev1.NodeAddress{Type: corev1.NodeExternalIP,
+			newListedInstance(), newCloudNode(), confirmed, namedNode("other", corev1.NodeAddress{Type: corev1.NodeExternalIP,
 				Address: publicIP})}},
 		"with the address of a Machine that has no Node yet": {"of Machine master-3 has too", []client.Object{
-			listed(), inCloud(), &machinev1beta1.Machine{
+			newListedInstance(), newCloudNode(), &machinev1beta1.Machine{
 				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
 				Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP,
 					Address: publicIP}}},
 			}}},
 		"with the name of such a Machine": {"of Machine master-3 has too", []client.Object{
-			listed(), inCloud(), &machinev1beta1.Machine{
+			newListedInstance(), newCloudNode(), &machinev1beta1.Machine{
 				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
 				Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: cloudName}}},
 			}}},
 		"with the address by which another host is listed": {"of WindowsInstance other has too", []client.Object{
-			listed(), inCloud(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicIP })}},
+			newListedInstance(), newCloudNode(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicIP })}},
 		"with a name by which another host is listed": {"of WindowsInstance other has too", []client.Object{
-			listed(), inCloud(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicName })}},
+			newListedInstance(), newCloudNode(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicName })}},
 	} {
 		t.Run(name+" are left pending", func(t *testing.T) {
-			approved, told := decide(t, asked(t, winNode, names, addresses...), c.objects...)
+			approved, told := decideRequest(t, newServingRequest(t, winNode, names, addresses...), c.objects...)
 			if approved || len(told) != 1 || !strings.Contains(told[0], c.says) {
 				t.Errorf("approved is %t, events are %q", approved, told)
 			}
@@ -114,19 +114,19 @@ func TestANodeThatClaimsToBeTheAPIServerGetsNoCertificateForIt(t *testing.T) {
 		{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, {Type: corev1.NodeExternalDNS,
 			Address: "localhost"},
 	} {
-		liar := inCloud()
+		liar := newCloudNode()
 		liar.Status.Addresses = append(liar.Status.Addresses, address)
-		if approved, _ := decide(t, asked(t, winNode, append([]string{address.Address}, names...), addresses...),
-			listed(), liar); approved {
+		if approved, _ := decideRequest(t, newServingRequest(t, winNode, append([]string{address.Address}, names...), addresses...),
+			newListedInstance(), liar); approved {
 			t.Errorf("it gets %s", address.Address)
 		}
 	}
 	for _, address := range []string{"172.30.0.1", "127.0.0.1", "10.0.0.5"} {
-		liar := inCloud()
+		liar := newCloudNode()
 		liar.Status.Addresses = append(liar.Status.Addresses,
 			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: address})
-		if approved, _ := decide(t, asked(t, winNode, names, append([]string{address}, addresses...)...),
-			listed(), liar); approved {
+		if approved, _ := decideRequest(t, newServingRequest(t, winNode, names, append([]string{address}, addresses...)...),
+			newListedInstance(), liar); approved {
 			t.Errorf("it gets %s", address)
 		}
 	}

@@ -53,11 +53,11 @@ var addresses = map[string]string{"win-a": "10.9.0.1", "win-b": "10.9.0.2"}
 // stage is a real API server with only this controller, which uses the operator's rights. The test plays the
 // kubelets.
 type stage struct {
-	t      *testing.T
-	config *rest.Config
-	rights *rest.Config
-	admin  client.Client
-	scheme *runtime.Scheme
+	t              *testing.T
+	config         *rest.Config
+	operatorConfig *rest.Config
+	admin          client.Client
+	scheme         *runtime.Scheme
 }
 
 func newStage(t *testing.T) *stage {
@@ -72,7 +72,7 @@ func newStage(t *testing.T) *stage {
 		}
 	})
 	s := &stage{t: t, config: r.Config, scheme: runtime.NewScheme()}
-	if s.rights, err = r.InstallOperator(t.Context(), ""); err != nil {
+	if s.operatorConfig, err = r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(clientgoscheme.AddToScheme(s.scheme), machinev1beta1.Install(s.scheme),
@@ -88,7 +88,7 @@ func newStage(t *testing.T) *stage {
 // run runs the controller until the returned function is called, or the test ends.
 func (s *stage) run() (stop func()) {
 	s.t.Helper()
-	mgr, err := ctrl.NewManager(s.rights, ctrl.Options{
+	mgr, err := ctrl.NewManager(s.operatorConfig, ctrl.Options{
 		Scheme: s.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
@@ -102,7 +102,7 @@ func (s *stage) run() (stop func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	clientset, err := kubernetes.NewForConfig(s.rights)
+	clientset, err := kubernetes.NewForConfig(s.operatorConfig)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -131,47 +131,47 @@ func (s *stage) run() (stop func()) {
 	return stop
 }
 
-func (s *stage) must(err error) {
+func (s *stage) requireNoError(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// node creates a Node.
-func (s *stage) node(name, system string) *corev1.Node {
+// createNode creates a Node.
+func (s *stage) createNode(name, system string) *corev1.Node {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{corev1.LabelOSStable: system}}}
-	s.must(s.admin.Create(s.t.Context(), node))
+	s.requireNoError(s.admin.Create(s.t.Context(), node))
 	return node
 }
 
-// instance creates the instance of a host with the node name.
-func (s *stage) instance(name string) *v1alpha1.WindowsInstance {
+// createInstance creates the instance of a host with the node name.
+func (s *stage) createInstance(name string) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: addresses[name],
 			Source: v1alpha1.Source{ConfigMapKey: addresses[name]}},
 	}
-	s.must(s.admin.Create(s.t.Context(), instance))
+	s.requireNoError(s.admin.Create(s.t.Context(), instance))
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name, Confirmed: true}
-	s.must(s.admin.Status().Update(s.t.Context(), instance))
+	s.requireNoError(s.admin.Status().Update(s.t.Context(), instance))
 	return instance
 }
 
-// bind records the Node in the instance's status.
-func (s *stage) bind(instance *v1alpha1.WindowsInstance, node *corev1.Node) {
+// bindNode records the Node in the instance's status.
+func (s *stage) bindNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) {
 	s.t.Helper()
 	instance.Status.NodeRef.UID = string(node.UID)
-	s.must(s.admin.Status().Update(s.t.Context(), instance))
+	s.requireNoError(s.admin.Status().Update(s.t.Context(), instance))
 }
 
-func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.CertificateSigningRequest {
+func (s *stage) createRequest(name, node, signer string, names ...string) *certificatesv1.CertificateSigningRequest {
 	s.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s.must(err)
+	s.requireNoError(err)
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node,
 		Organization: []string{"system:nodes"}}}
 	purpose := certificatesv1.UsageClientAuth
@@ -183,12 +183,12 @@ func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.
 		}
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	s.must(err)
+	s.requireNoError(err)
 	as := rest.CopyConfig(s.config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes",
 		"system:authenticated"}}
 	kubelet, err := kubernetes.NewForConfig(as)
-	s.must(err)
+	s.requireNoError(err)
 	made, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(s.t.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -197,7 +197,7 @@ func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.
 				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
 			},
 		}, metav1.CreateOptions{})
-	s.must(err)
+	s.requireNoError(err)
 	return made
 }
 
@@ -230,42 +230,42 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 	var others []*certificatesv1.CertificateSigningRequest
 	for i := range 50 {
 		name := fmt.Sprintf("worker-%d", i)
-		s.node(name, "linux")
-		others = append(others, s.ask("serving-"+name, name, serving), s.ask("renewal-"+name, name, renewal))
+		s.createNode(name, "linux")
+		others = append(others, s.createRequest("serving-"+name, name, serving), s.createRequest("renewal-"+name, name, renewal))
 	}
 	// A Linux node with a name like the Windows node's, and a request with the serving name of a Windows node.
-	s.node("win-a2", "linux")
-	others = append(others, s.ask("serving-win-a2", "win-a2", serving, "win-a"),
-		s.ask("renewal-win-a2", "win-a2", renewal))
+	s.createNode("win-a2", "linux")
+	others = append(others, s.createRequest("serving-win-a2", "win-a2", serving, "win-a"),
+		s.createRequest("renewal-win-a2", "win-a2", renewal))
 
-	instance := s.instance("win-a")
-	s.bind(instance, s.node("win-a", "windows"))
-	s.ask("serving-before", "win-a", serving)
-	s.ask("renewal-before", "win-a", renewal)
+	instance := s.createInstance("win-a")
+	s.bindNode(instance, s.createNode("win-a", "windows"))
+	s.createRequest("serving-before", "win-a", serving)
+	s.createRequest("renewal-before", "win-a", renewal)
 	stop := s.run()
 	s.awaitSigned("serving-before", "renewal-before")
 
-	others = append(others, s.ask("serving-late", "worker-1", serving), s.ask("renewal-late", "worker-1", renewal))
-	s.ask("serving-of-more", "win-a", serving, "worker-1")
-	s.ask("serving-then", "win-a", serving)
-	s.ask("renewal-then", "win-a", renewal)
+	others = append(others, s.createRequest("serving-late", "worker-1", serving), s.createRequest("renewal-late", "worker-1", renewal))
+	s.createRequest("serving-of-more", "win-a", serving, "worker-1")
+	s.createRequest("serving-then", "win-a", serving)
+	s.createRequest("renewal-then", "win-a", renewal)
 	s.awaitSigned("serving-then", "renewal-then")
 	stop()
 
-	s.ask("serving-away", "win-a", serving)
-	s.ask("renewal-away", "win-a", renewal)
+	s.createRequest("serving-away", "win-a", serving)
+	s.createRequest("renewal-away", "win-a", renewal)
 	s.run()
 	s.awaitSigned("serving-away", "renewal-away")
 
 	for _, before := range others {
 		request := &certificatesv1.CertificateSigningRequest{}
-		s.must(s.admin.Get(t.Context(), client.ObjectKeyFromObject(before), request))
+		s.requireNoError(s.admin.Get(t.Context(), client.ObjectKeyFromObject(before), request))
 		if request.ResourceVersion != before.ResourceVersion {
 			t.Errorf("request %s of %s was touched: %+v", request.Name, request.Spec.Username, request.Status)
 		}
 	}
 	refused := &certificatesv1.CertificateSigningRequest{}
-	s.must(s.admin.Get(t.Context(), client.ObjectKey{Name: "serving-of-more"}, refused))
+	s.requireNoError(s.admin.Get(t.Context(), client.ObjectKey{Name: "serving-of-more"}, refused))
 	if len(refused.Status.Conditions) > 0 {
 		t.Errorf("a request with the name of another node was decided on: %+v", refused.Status.Conditions)
 	}
@@ -275,16 +275,16 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 func TestARequestFromBeforeItsNodeWasBoundIsApprovedThen(t *testing.T) {
 	s := newStage(t)
 	s.run()
-	instance := s.instance("win-b")
-	s.ask("serving-early", "win-b", serving)
-	node := s.node("win-b", "windows")
+	instance := s.createInstance("win-b")
+	s.createRequest("serving-early", "win-b", serving)
+	node := s.createNode("win-b", "windows")
 	s.awaitSigned("serving-early")
 
 	// The Node is deleted and registered again. Until the operator has bound the new Node, the owner is unknown.
-	s.bind(instance, node)
-	s.must(s.admin.Delete(t.Context(), node))
-	s.ask("serving-again", "win-b", serving)
-	again := s.node("win-b", "windows")
-	s.bind(instance, again)
+	s.bindNode(instance, node)
+	s.requireNoError(s.admin.Delete(t.Context(), node))
+	s.createRequest("serving-again", "win-b", serving)
+	again := s.createNode("win-b", "windows")
+	s.bindNode(instance, again)
 	s.awaitSigned("serving-again")
 }

@@ -28,9 +28,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list
 
-// refusedRecheck is the interval between checks of a refused request, because the operator's data about a host may
+// refusedRecheckInterval is the interval between checks of a refused request, because the operator's data about a host may
 // have been outdated.
-const refusedRecheck = time.Minute
+const refusedRecheckInterval = time.Minute
 
 // ClusterSource provides the facts of the cluster, or the reason why the facts are unavailable.
 type ClusterSource interface {
@@ -52,19 +52,19 @@ type Reconciler struct {
 	Cluster   ClusterSource
 	Clock     clock.PassiveClock
 
-	memory  memory
-	reading reading
+	tracker  requestTracker
+	lastRead clusterRead
 }
 
 // Reconcile decides on one request.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
-		r.memory.forget(request.Name)
+		r.tracker.forgetRequest(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !undecided(csr) {
-		r.memory.forget(request.Name)
+	if !isUndecided(csr) {
+		r.tracker.forgetRequest(request.Name)
 		return ctrl.Result{}, nil
 	}
 	var list v1alpha1.WindowsInstanceList // shared with the cache: must not be modified
@@ -73,48 +73,48 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	instance := certrequest.Requester(*csr, list.Items)
 	if instance == nil {
-		r.memory.forget(csr.Name)
+		r.tracker.forgetRequest(csr.Name)
 		return ctrl.Result{}, nil
 	}
 	node, now := instance.Status.NodeRef.Name, r.Clock.Now()
-	if outdated, err := r.outdated(ctx, csr, node); err != nil || outdated {
-		r.memory.forget(csr.Name)
+	if outdated, err := r.isSuperseded(ctx, csr, node); err != nil || outdated {
+		r.tracker.forgetRequest(csr.Name)
 		return ctrl.Result{}, err
 	}
-	if wait := r.memory.wait(node, now); wait > 0 {
+	if wait := r.tracker.refusalDelay(node, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	first := r.memory.see(csr.Name, now)
-	if registered, err := r.registered(ctx, instance); err != nil || !registered {
+	first := r.tracker.recordFirstSeen(csr.Name, now)
+	if registered, err := r.hasRegisteredNode(ctx, instance); err != nil || !registered {
 		return ctrl.Result{}, err // the Node or the bound instance triggers a reconcile
 	}
-	present, at, err := r.present(ctx, list.Items)
+	present, at, err := r.readClusterIdentities(ctx, list.Items)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	decision := certrequest.Judge(*csr, certrequest.FactsOf(instance, present))
 	if decision.Outcome != certrequest.Approve && at.Before(first) {
 		// The requested names may have been added after the cluster was read.
-		return ctrl.Result{RequeueAfter: at.Add(sharedFor).Sub(now)}, nil
+		return ctrl.Result{RequeueAfter: at.Add(clusterReadTTL).Sub(now)}, nil
 	}
 	switch decision.Outcome {
 	case certrequest.Approve:
-		r.memory.forget(csr.Name)
+		r.tracker.forgetRequest(csr.Name)
 		_, err := r.write(ctx, csr, decision, certificatesv1.CertificateApproved, "WindowsNode")
 		return ctrl.Result{}, err
 	case certrequest.Deny:
-		r.memory.refused(node, now)
-		r.memory.forget(csr.Name)
-		return ctrl.Result{}, r.deny(ctx, csr, instance, decision)
+		r.tracker.countRefusal(node, now)
+		r.tracker.forgetRequest(csr.Name)
+		return ctrl.Result{}, r.denyRequest(ctx, csr, instance, decision)
 	case certrequest.Refuse:
-		r.memory.refused(node, now)
-		r.tell(ctx, csr, instance, decision)
-		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
+		r.tracker.countRefusal(node, now)
+		r.reportPending(ctx, csr, instance, decision)
+		return ctrl.Result{RequeueAfter: refusedRecheckInterval}, nil
 	}
 	return ctrl.Result{}, nil // foreign, or the Node was deleted: a new Node triggers a reconcile
 }
 
-func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+func (r *Reconciler) denyRequest(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	instance *v1alpha1.WindowsInstance, decision certrequest.Decision) error {
 	written, err := r.write(ctx, csr, decision, certificatesv1.CertificateDenied, "ForgedRequest")
 	if !written || err != nil {
@@ -141,14 +141,14 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("read CertificateSigningRequest %s of Node %s: %w", csr.Name, decision.NodeName, err)
-	case present.UID != csr.UID || !undecided(present):
+	case present.UID != csr.UID || !isUndecided(present):
 		return false, nil
 	}
 	present.Status.Conditions = append(present.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: decision.Message,
 	})
 	_, err = requests.UpdateApproval(ctx, csr.Name, present, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && r.decided(ctx, csr.Name) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && r.isAlreadyDecided(ctx, csr.Name) {
 		return false, nil
 	}
 	if err != nil {
@@ -158,8 +158,8 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 	return true, nil
 }
 
-// decided reports whether another client has decided meanwhile.
-func (r *Reconciler) decided(ctx context.Context, name string) bool {
+// isAlreadyDecided reports whether another client has decided meanwhile.
+func (r *Reconciler) isAlreadyDecided(ctx context.Context, name string) bool {
 	csr, err := r.Clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
-	return err == nil && !undecided(csr)
+	return err == nil && !isUndecided(csr)
 }

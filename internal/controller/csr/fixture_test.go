@@ -38,8 +38,8 @@ const (
 	cloudName = "ip-10-0-128-7.ec2.internal"
 )
 
-// asked returns a kubelet's request for a serving certificate.
-func asked(t *testing.T, node string, names []string, addresses ...string) *certificatesv1.CertificateSigningRequest {
+// newServingRequest returns a kubelet's request for a serving certificate.
+func newServingRequest(t *testing.T, node string, names []string, addresses ...string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -66,17 +66,17 @@ func asked(t *testing.T, node string, names []string, addresses ...string) *cert
 	}
 }
 
-// renewed returns a kubelet's request to renew its client certificate, created by a user.
-func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigningRequest {
+// newRenewalRequest returns a kubelet's request to renew its client certificate, created by a user.
+func newRenewalRequest(t *testing.T, user, node string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	csr := asked(t, node, nil)
+	csr := newServingRequest(t, node, nil)
 	csr.Spec.SignerName, csr.Spec.Username = certificatesv1.KubeAPIServerClientKubeletSignerName, user
 	csr.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 	return csr
 }
 
-// instance returns the instance of a Machine with the node win-a.
-func instance() *v1alpha1.WindowsInstance {
+// newMachineInstance returns the instance of a Machine with the node win-a.
+func newMachineInstance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: winNode},
 		Spec: v1alpha1.WindowsInstanceSpec{
@@ -91,8 +91,8 @@ func instance() *v1alpha1.WindowsInstance {
 	}
 }
 
-// registered returns the Node that the instance's kubelet has registered.
-func registered() *corev1.Node { return namedNode(winNode) }
+// newRegisteredNode returns the Node that the instance's kubelet has registered.
+func newRegisteredNode() *corev1.Node { return namedNode(winNode) }
 
 // namedNode returns a Node. The Node of the instance is a Windows node.
 func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
@@ -104,7 +104,7 @@ func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
 	return node
 }
 
-func machine() *machinev1beta1.Machine {
+func newMachine() *machinev1beta1.Machine {
 	return &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: winNode, UID: "machine-uid"},
 		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{
@@ -113,10 +113,10 @@ func machine() *machinev1beta1.Machine {
 	}
 }
 
-// onAWS is a cluster on AWS.
-type onAWS struct{}
+// awsClusterSource is a cluster on AWS.
+type awsClusterSource struct{}
 
-func (onAWS) Current() (nodespec.Cluster, error) {
+func (awsClusterSource) Current() (nodespec.Cluster, error) {
 	return nodespec.Cluster{Platform: "AWS", ServiceCIDRs: []string{"172.30.0.0/16"},
 		APIServerInternalURL: "https://api-int.lab.example.com:6443"}, nil
 }
@@ -155,11 +155,11 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)),
 	}
 	f.Reconciler = &Reconciler{Client: f.api, Live: f.api, Clientset: f.clientset, Namespace: namespace,
-		Events: f.recorder, Cluster: onAWS{}, Clock: f.clock}
+		Events: f.recorder, Cluster: awsClusterSource{}, Clock: f.clock}
 	return f
 }
 
-func (f *fixture) look(t *testing.T, csr string) ctrl.Result {
+func (f *fixture) reconcileRequest(t *testing.T, csr string) ctrl.Result {
 	t.Helper()
 	result, err := f.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: csr}})
 	if err != nil {
@@ -168,15 +168,15 @@ func (f *fixture) look(t *testing.T, csr string) ctrl.Result {
 	return result
 }
 
-func (f *fixture) said() (told []string) {
+func (f *fixture) drainEvents() (told []string) {
 	for len(f.recorder.Events) > 0 {
 		told = append(told, <-f.recorder.Events)
 	}
 	return told
 }
 
-// conditions returns the types of the conditions of a request.
-func (f *fixture) conditions(t *testing.T, csr string) (types []certificatesv1.RequestConditionType) {
+// conditionTypes returns the types of the conditions of a request.
+func (f *fixture) conditionTypes(t *testing.T, csr string) (types []certificatesv1.RequestConditionType) {
 	t.Helper()
 	present, err := f.clientset.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr, metav1.GetOptions{})
 	if err != nil {
@@ -188,8 +188,8 @@ func (f *fixture) conditions(t *testing.T, csr string) (types []certificatesv1.R
 	return types
 }
 
-// written returns the write requests of the controller.
-func (f *fixture) written() (writes []string) {
+// listWrites returns the write requests of the controller.
+func (f *fixture) listWrites() (writes []string) {
 	for _, action := range f.clientset.Actions() {
 		if action.GetVerb() != "get" {
 			writes = append(writes, action.GetVerb()+" "+action.GetResource().Resource+"/"+action.GetSubresource())
@@ -198,11 +198,11 @@ func (f *fixture) written() (writes []string) {
 	return writes
 }
 
-// decide reconciles the request once, and reports whether it was approved and the events.
-func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool,
+// decideRequest reconciles the request once, and reports whether it was approved and the events.
+func decideRequest(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool,
 	told []string) {
 	t.Helper()
 	f := newFixture(t, append(objects, csr)...)
-	f.look(t, csr.Name)
-	return slices.Contains(f.conditions(t, csr.Name), certificatesv1.CertificateApproved), f.said()
+	f.reconcileRequest(t, csr.Name)
+	return slices.Contains(f.conditionTypes(t, csr.Name), certificatesv1.CertificateApproved), f.drainEvents()
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// flood returns a controller that counts its requests to the API server.
-func flood(t *testing.T, objects ...client.Object) (*fixture, *counting) {
+// newCountingFixture returns a controller that counts its requests to the API server.
+func newCountingFixture(t *testing.T, objects ...client.Object) (*fixture, *countingReader) {
 	t.Helper()
 	f := newFixture(t, objects...)
-	counted := &counting{Reader: f.api}
+	counted := &countingReader{Reader: f.api}
 	f.Live = counted
 	return f, counted
 }
 
-// make creates a request and reconciles it immediately.
-func (f *fixture) make(t *testing.T, number int, node string, names []string, addresses ...string) time.Duration {
+// createAndReconcile creates a request and reconciles it immediately.
+func (f *fixture) createAndReconcile(t *testing.T, number int, node string, names []string, addresses ...string) time.Duration {
 	t.Helper()
-	csr := asked(t, node, names, addresses...)
+	csr := newServingRequest(t, node, names, addresses...)
 	csr.Name = fmt.Sprintf("csr-%03d", number)
 	csr.CreationTimestamp = metav1.NewTime(f.clock.Now().Truncate(time.Second))
 	if err := f.api.Create(t.Context(), csr.DeepCopy()); err != nil {
@@ -36,33 +36,33 @@ func (f *fixture) make(t *testing.T, number int, node string, names []string, ad
 	if err := f.clientset.Tracker().Add(csr); err != nil {
 		t.Fatal(err)
 	}
-	return f.look(t, csr.Name).RequeueAfter
+	return f.reconcileRequest(t, csr.Name).RequeueAfter
 }
 
 func TestTheCostOfManyRequests(t *testing.T) {
 	t.Run("200 of one node that are refused as they come", func(t *testing.T) {
-		f, counted := flood(t, instance(), registered())
+		f, counted := newCountingFixture(t, newMachineInstance(), newRegisteredNode())
 		var wait []int
 		for i := range 200 {
-			if f.make(t, i, winNode, []string{"api-int.lab.example.com"}) > 0 {
+			if f.createAndReconcile(t, i, winNode, []string{"api-int.lab.example.com"}) > 0 {
 				wait = append(wait, i)
 			}
 		}
-		if counted.lists > 2 || counted.gets > mostTold {
+		if counted.lists > 2 || counted.gets > maxTrackedRequests {
 			t.Errorf("they cost %d lists and %d reads of the Node", counted.lists, counted.gets)
 		}
-		if said := f.said(); len(said) != mostTold {
+		if said := f.drainEvents(); len(said) != maxTrackedRequests {
 			t.Errorf("%d events", len(said))
 		}
 		f.clock.Step(refusalWindow)
 		counted.lists = 0
 		var again []int
 		for _, i := range wait {
-			if f.look(t, fmt.Sprintf("csr-%03d", i)).RequeueAfter > 0 {
+			if f.reconcileRequest(t, fmt.Sprintf("csr-%03d", i)).RequeueAfter > 0 {
 				again = append(again, i)
 			}
 		}
-		if counted.lists > 2 || len(again) != mostTold || again[0] != 200-mostTold {
+		if counted.lists > 2 || len(again) != maxTrackedRequests || again[0] != 200-maxTrackedRequests {
 			t.Errorf("at the next look they cost %d lists; those that a kubelet may wait for are %v", counted.lists, again)
 		}
 	})
@@ -71,18 +71,18 @@ func TestTheCostOfManyRequests(t *testing.T) {
 		names := make([]string, 50)
 		for i := range names {
 			names[i] = fmt.Sprintf("win-%d", i)
-			one, node := instance(), namedNode(names[i])
+			one, node := newMachineInstance(), namedNode(names[i])
 			node.Labels[corev1.LabelOSStable] = "windows"
 			one.Name, one.Spec.Source.Machine.Name, one.Spec.Address = names[i], names[i], fmt.Sprintf("10.0.129.%d", i+1)
 			one.Status.NodeRef.Name = names[i]
 			one.Status.Host = &v1alpha1.HostStatus{Name: names[i], Addresses: []string{one.Spec.Address}}
 			objects = append(objects, one, node)
 		}
-		f, counted := flood(t, objects...)
+		f, counted := newCountingFixture(t, objects...)
 		for i, name := range names {
-			f.make(t, i, name, []string{name}, fmt.Sprintf("10.0.129.%d", i+1))
-			if len(f.conditions(t, fmt.Sprintf("csr-%03d", i))) != 1 {
-				t.Errorf("the request of %s is not approved: %q", name, f.said())
+			f.createAndReconcile(t, i, name, []string{name}, fmt.Sprintf("10.0.129.%d", i+1))
+			if len(f.conditionTypes(t, fmt.Sprintf("csr-%03d", i))) != 1 {
+				t.Errorf("the request of %s is not approved: %q", name, f.drainEvents())
 			}
 		}
 		if counted.lists > 2 {
@@ -90,9 +90,9 @@ func TestTheCostOfManyRequests(t *testing.T) {
 		}
 	})
 	t.Run("a request reads no requests of other nodes", func(t *testing.T) {
-		f, _ := flood(t, instance(), registered())
+		f, _ := newCountingFixture(t, newMachineInstance(), newRegisteredNode())
 		for i := range 50 {
-			csr := asked(t, fmt.Sprintf("win-%d", i), nil)
+			csr := newServingRequest(t, fmt.Sprintf("win-%d", i), nil)
 			csr.Name = fmt.Sprintf("other-%d", i)
 			if err := f.api.Create(t.Context(), csr); err != nil {
 				t.Fatal(err)
@@ -107,34 +107,34 @@ func TestTheCostOfManyRequests(t *testing.T) {
 			}
 			return err
 		}})
-		f.make(t, 0, winNode, []string{winNode}, privateIP)
-		if f.pendingOf(t.Context(), winNode); read != 2 {
+		f.createAndReconcile(t, 0, winNode, []string{winNode}, privateIP)
+		if f.pendingRequests(t.Context(), winNode); read != 2 {
 			t.Errorf("%d requests were read, want that of the node, twice", read)
 		}
 	})
 	t.Run("refusals of former nodes are forgotten", func(t *testing.T) {
-		var m memory
+		var m requestTracker
 		for i := range 100 {
-			m.refused(fmt.Sprintf("win-%d", i), time.Unix(0, 0).Add(time.Duration(i)*refusalWindow))
+			m.countRefusal(fmt.Sprintf("win-%d", i), time.Unix(0, 0).Add(time.Duration(i)*refusalWindow))
 		}
-		if len(m.refusals) != 1 {
-			t.Errorf("%d are kept", len(m.refusals))
+		if len(m.refusalsByNode) != 1 {
+			t.Errorf("%d are kept", len(m.refusalsByNode))
 		}
 	})
 	t.Run("one whose Machine gets its name a moment later is not refused for what was read before", func(t *testing.T) {
-		f, _ := flood(t, instance(), registered())
-		f.make(t, 0, winNode, []string{winNode}, privateIP) // the cluster is read
-		if err := f.api.Create(t.Context(), machine()); err != nil {
+		f, _ := newCountingFixture(t, newMachineInstance(), newRegisteredNode())
+		f.createAndReconcile(t, 0, winNode, []string{winNode}, privateIP) // the cluster is read
+		if err := f.api.Create(t.Context(), newMachine()); err != nil {
 			t.Fatal(err)
 		}
 		f.clock.Step(time.Second)
-		wait := f.make(t, 1, winNode, []string{winNode, cloudName}, privateIP)
-		if said := f.said(); wait != sharedFor-time.Second || len(said) > 0 {
+		wait := f.createAndReconcile(t, 1, winNode, []string{winNode, cloudName}, privateIP)
+		if said := f.drainEvents(); wait != clusterReadTTL-time.Second || len(said) > 0 {
 			t.Errorf("it is looked at again after %s, events are %q", wait, said)
 		}
 		f.clock.Step(wait)
-		if f.look(t, "csr-001"); len(f.conditions(t, "csr-001")) != 1 {
-			t.Errorf("it is not approved: %q", f.said())
+		if f.reconcileRequest(t, "csr-001"); len(f.conditionTypes(t, "csr-001")) != 1 {
+			t.Errorf("it is not approved: %q", f.drainEvents())
 		}
 	})
 }

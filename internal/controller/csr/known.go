@@ -16,11 +16,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// registered reports whether the instance's host has registered a Node. This inexpensive check comes first: a host
+// hasRegisteredNode reports whether the instance's host has registered a Node. This inexpensive check comes first: a host
 // without a Node may create any number of requests, and each would cause a read of all Nodes and Machines. The
 // cache contains Windows nodes, and a new Node requeues the pending requests of that node. Only a Node that is
 // bound to the instance may lack the Windows label.
-func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
+func (r *Reconciler) hasRegisteredNode(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	name, readers := instance.Status.NodeRef.Name, []client.Reader{r.Client, r.Live}
 	if instance.Status.NodeRef.UID == "" {
 		readers = readers[:1]
@@ -36,46 +36,46 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 	return false, nil
 }
 
-// sharedFor is the maximum age of a read of all Nodes and Machines that serves further requests. Many nodes request
+// clusterReadTTL is the maximum age of a read of all Nodes and Machines that serves further requests. Many nodes request
 // certificates at the same time, and one node can request any number.
-const sharedFor = 2 * time.Second
+const clusterReadTTL = 2 * time.Second
 
 // readTimeout ends a read without a response from the API server, because other requests wait for it.
 const readTimeout = 30 * time.Second
 
-// reading is the last read of the cluster. The data is not modified afterwards.
-type reading struct {
+// clusterRead is the last read of the cluster. The data is not modified afterwards.
+type clusterRead struct {
 	mu       sync.Mutex // held during a read, so that other requests wait
 	at       time.Time  // start of the read
 	nodes    []corev1.Node
 	machines []machinev1beta1.Machine
 }
 
-// present returns the facts of the cluster besides the instances, and the time of the read. Neither hosts nor DNS
+// readClusterIdentities returns the facts of the cluster besides the instances, and the time of the read. Neither hosts nor DNS
 // are queried.
-func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (certrequest.Present, time.Time,
+func (r *Reconciler) readClusterIdentities(ctx context.Context, instances []v1alpha1.WindowsInstance) (certrequest.ClusterIdentities, time.Time,
 	error) {
-	r.reading.mu.Lock()
-	defer r.reading.mu.Unlock()
-	if now := r.Clock.Now(); r.reading.at.IsZero() || now.Sub(r.reading.at) >= sharedFor {
+	r.lastRead.mu.Lock()
+	defer r.lastRead.mu.Unlock()
+	if now := r.Clock.Now(); r.lastRead.at.IsZero() || now.Sub(r.lastRead.at) >= clusterReadTTL {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 		var nodes corev1.NodeList
 		if err := r.Live.List(ctx, &nodes); err != nil {
-			return certrequest.Present{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
+			return certrequest.ClusterIdentities{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
 		}
 		var machines machinev1beta1.MachineList
 		if err := fleet.ListMachines(ctx, r.Live, &machines, instances); err != nil {
-			return certrequest.Present{}, now, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
+			return certrequest.ClusterIdentities{}, now, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
 		}
-		r.reading.at, r.reading.nodes, r.reading.machines = now, nodes.Items, machines.Items
+		r.lastRead.at, r.lastRead.nodes, r.lastRead.machines = now, nodes.Items, machines.Items
 	}
-	present := certrequest.Present{Instances: instances, Nodes: r.reading.nodes, Machines: r.reading.machines}
+	present := certrequest.ClusterIdentities{Instances: instances, Nodes: r.lastRead.nodes, Machines: r.lastRead.machines}
 	if r.Cluster == nil {
-		return present, r.reading.at, nil
+		return present, r.lastRead.at, nil
 	}
 	if cluster, err := r.Cluster.Current(); err == nil { // clusterconfig reports the error
 		present.Cluster = &cluster
 	}
-	return present, r.reading.at, nil
+	return present, r.lastRead.at, nil
 }

@@ -17,30 +17,30 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// mostTold is the maximum number of refused requests of one node that are checked again: the newest. A kubelet has
+// maxTrackedRequests is the maximum number of refused requests of one node that are checked again: the newest. A kubelet has
 // one request of each kind. After some time without a response, it creates another request and discards the
 // previous key.
-const mostTold = 8
+const maxTrackedRequests = 8
 
-// refusalWindow is the period for counting refusals: after mostTold refusals for a node in one period, further
+// refusalWindow is the period for counting refusals: after maxTrackedRequests refusals for a node in one period, further
 // requests wait.
 const refusalWindow = 10 * time.Second
 
-// memory records the state of undecided requests. It is safe for concurrent use.
-type memory struct {
+// requestTracker records the state of undecided requests. It is safe for concurrent use.
+type requestTracker struct {
 	mu sync.Mutex
 	// The last report about each pending request, by name, so that each report is emitted once.
-	told map[string]refusal
-	// seen contains the time of the first reconcile of each request, by name.
-	seen map[string]time.Time
-	// refusals contains the latest refusals of each node.
-	refusals map[string]refusals
+	reportsByRequest map[string]refusal
+	// firstSeenByRequest contains the time of the first reconcile of each request, by name.
+	firstSeenByRequest map[string]time.Time
+	// refusalsByNode contains the latest refusals of each node.
+	refusalsByNode map[string]refusals
 }
 
 // refusal is the report about a pending request, with the node and the creation time.
 type refusal struct {
 	node, message string
-	made          time.Time
+	created       time.Time
 }
 
 // refusals counts the refusals of a node since a time.
@@ -49,96 +49,96 @@ type refusals struct {
 	count int
 }
 
-// forget drops a request that is decided or deleted.
-func (m *memory) forget(request string) {
+// forgetRequest drops a request that is decided or deleted.
+func (m *requestTracker) forgetRequest(request string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.told, request)
-	delete(m.seen, request)
+	delete(m.reportsByRequest, request)
+	delete(m.firstSeenByRequest, request)
 }
 
-// see returns the time of the first reconcile of a request.
-func (m *memory) see(request string, now time.Time) time.Time {
+// recordFirstSeen returns the time of the first reconcile of a request.
+func (m *requestTracker) recordFirstSeen(request string, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.seen == nil {
-		m.seen = map[string]time.Time{}
+	if m.firstSeenByRequest == nil {
+		m.firstSeenByRequest = map[string]time.Time{}
 	}
-	if _, again := m.seen[request]; !again {
-		m.seen[request] = now
+	if _, again := m.firstSeenByRequest[request]; !again {
+		m.firstSeenByRequest[request] = now
 	}
-	return m.seen[request]
+	return m.firstSeenByRequest[request]
 }
 
-// wait returns how long the next request of a node must wait after many refusals.
-func (m *memory) wait(node string, now time.Time) time.Duration {
+// refusalDelay returns how long the next request of a node must wait after many refusals.
+func (m *requestTracker) refusalDelay(node string, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if latest := m.refusals[node]; latest.count >= mostTold {
+	if latest := m.refusalsByNode[node]; latest.count >= maxTrackedRequests {
 		return max(0, latest.since.Add(refusalWindow).Sub(now))
 	}
 	return 0
 }
 
-// refused counts a refusal.
-func (m *memory) refused(node string, now time.Time) {
+// countRefusal counts a refusal.
+func (m *requestTracker) countRefusal(node string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	latest := m.refusals[node]
+	latest := m.refusalsByNode[node]
 	if now.Sub(latest.since) >= refusalWindow {
 		latest = refusals{since: now}
 	}
 	latest.count++
-	if m.refusals == nil {
-		m.refusals = map[string]refusals{}
+	if m.refusalsByNode == nil {
+		m.refusalsByNode = map[string]refusals{}
 	}
-	m.refusals[node] = latest
+	m.refusalsByNode[node] = latest
 	// Entries of nodes without recent refusals are dropped.
-	maps.DeleteFunc(m.refusals, func(_ string, other refusals) bool { return now.Sub(other.since) >= refusalWindow })
+	maps.DeleteFunc(m.refusalsByNode, func(_ string, other refusals) bool { return now.Sub(other.since) >= refusalWindow })
 }
 
-// note records a report about a request, and reports whether to emit it: not if the message is unchanged, and not
-// if the node already has mostTold pending requests. In that case the oldest record is dropped, because a
+// recordIfNew records a report about a request, and reports whether to emit it: not if the message is unchanged, and not
+// if the node already has maxTrackedRequests pending requests. In that case the oldest record is dropped, because a
 // compromised node can create any number.
-func (m *memory) note(request string, what refusal) (say bool) {
+func (m *requestTracker) recordIfNew(request string, what refusal) (say bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	said, again := m.told[request]
+	said, again := m.reportsByRequest[request]
 	if again && said.message == what.message {
 		return false
 	}
-	if m.told == nil {
-		m.told = map[string]refusal{}
+	if m.reportsByRequest == nil {
+		m.reportsByRequest = map[string]refusal{}
 	}
-	oldest, count := m.oldest(what.node)
-	m.told[request] = what
-	if again || count < mostTold {
+	oldest, count := m.oldestRequest(what.node)
+	m.reportsByRequest[request] = what
+	if again || count < maxTrackedRequests {
 		return true
 	}
-	delete(m.told, oldest)
+	delete(m.reportsByRequest, oldest)
 	return false
 }
 
-// oldest returns the name of the node's oldest pending request in memory, and the number of such requests. The
+// oldestRequest returns the name of the node's oldest pending request in memory, and the number of such requests. The
 // caller must hold the lock.
-func (m *memory) oldest(node string) (oldest string, count int) {
-	for name, said := range m.told {
+func (m *requestTracker) oldestRequest(node string) (oldest string, count int) {
+	for name, said := range m.reportsByRequest {
 		if said.node != node {
 			continue
 		}
 		count++
-		if oldest == "" || before(said.made, name, m.told[oldest].made, oldest) {
+		if oldest == "" || isCreatedBefore(said.created, name, m.reportsByRequest[oldest].created, oldest) {
 			oldest = name
 		}
 	}
 	return oldest, count
 }
 
-// tell reports why a request is left pending, unless the report is suppressed.
-func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+// reportPending reports why a request is left pending, unless the report is suppressed.
+func (r *Reconciler) reportPending(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	instance *v1alpha1.WindowsInstance, decision certrequest.Decision) {
-	what := refusal{node: decision.NodeName, message: decision.Message, made: csr.CreationTimestamp.Time}
-	if !r.memory.note(csr.Name, what) {
+	what := refusal{node: decision.NodeName, message: decision.Message, created: csr.CreationTimestamp.Time}
+	if !r.tracker.recordIfNew(csr.Name, what) {
 		return
 	}
 	log.FromContext(ctx).Info("certificate request left pending", "signer", csr.Spec.SignerName, "check", decision.Check,
@@ -151,8 +151,8 @@ func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSi
 		"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
 }
 
-// outdated reports whether the node has created so many newer requests that no kubelet waits for this one any more.
-func (r *Reconciler) outdated(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+// isSuperseded reports whether the node has created so many newer requests that no kubelet waits for this one any more.
+func (r *Reconciler) isSuperseded(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) (bool, error) {
 	requests, err := lookup.RequestsBy(ctx, r.Client, csr.Spec.Username)
 	if err != nil {
@@ -161,16 +161,16 @@ func (r *Reconciler) outdated(ctx context.Context, csr *certificatesv1.Certifica
 	newer := 0
 	for i := range requests {
 		other := &requests[i]
-		if undecided(other) && certrequest.AsksFor(*other, node) &&
-			before(csr.CreationTimestamp.Time, csr.Name, other.CreationTimestamp.Time, other.Name) {
+		if isUndecided(other) && certrequest.IsRequestOf(*other, node) &&
+			isCreatedBefore(csr.CreationTimestamp.Time, csr.Name, other.CreationTimestamp.Time, other.Name) {
 			newer++
 		}
 	}
-	return newer >= mostTold, nil
+	return newer >= maxTrackedRequests, nil
 }
 
-// before reports whether the first of two requests was created earlier. The API server stores full seconds; within
+// isCreatedBefore reports whether the first of two requests was created earlier. The API server stores full seconds; within
 // a second, the names decide, so that the order is deterministic.
-func before(made time.Time, name string, otherMade time.Time, other string) bool {
+func isCreatedBefore(made time.Time, name string, otherMade time.Time, other string) bool {
 	return cmp.Or(made.Compare(otherMade), strings.Compare(name, other)) < 0
 }

@@ -31,10 +31,10 @@ const workers = 4
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("csr").
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(fromNode))).
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPendingKubeletRequest))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 			node client.Object) []reconcile.Request {
-			return r.pendingOf(ctx, node.GetName())
+			return r.pendingRequests(ctx, node.GetName())
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return true },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
@@ -42,11 +42,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		})).
 		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 			instance client.Object) []reconcile.Request {
-			return r.pendingOf(ctx, nodeOf(instance).Name)
+			return r.pendingRequests(ctx, confirmedNode(instance).Name)
 		}), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool { return nodeOf(e.Object).Name != "" },
+			CreateFunc: func(e event.CreateEvent) bool { return confirmedNode(e.Object).Name != "" },
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return nodeOf(e.ObjectNew).Name != "" && nodeOf(e.ObjectNew) != nodeOf(e.ObjectOld)
+				return confirmedNode(e.ObjectNew).Name != "" && confirmedNode(e.ObjectNew) != confirmedNode(e.ObjectOld)
 			},
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
@@ -54,15 +54,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// fromNode reports whether a request is undecided and may have been created by a kubelet.
-func fromNode(object client.Object) bool {
+// isPendingKubeletRequest reports whether a request is undecided and may have been created by a kubelet.
+func isPendingKubeletRequest(object client.Object) bool {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) &&
+	return ok && isUndecided(csr) && certrequest.IsKubeletSigner(csr.Spec.SignerName) &&
 		strings.HasPrefix(csr.Spec.Username, "system:node:")
 }
 
-// nodeOf returns an instance's node, once its claim to the name is confirmed.
-func nodeOf(object client.Object) v1alpha1.NodeReference {
+// confirmedNode returns an instance's node, once its claim to the name is confirmed.
+func confirmedNode(object client.Object) v1alpha1.NodeReference {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
 		return v1alpha1.NodeReference{}
@@ -70,8 +70,8 @@ func nodeOf(object client.Object) v1alpha1.NodeReference {
 	return *instance.Status.NodeRef
 }
 
-// pendingOf returns the undecided requests of a node.
-func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Request {
+// pendingRequests returns the undecided requests of a node.
+func (r *Reconciler) pendingRequests(ctx context.Context, node string) []reconcile.Request {
 	requests, err := lookup.RequestsBy(ctx, r.Client, certrequest.NodeUser(node))
 	if err != nil {
 		log.FromContext(ctx).Error(err, "list the certificate requests of a node", "node", node)
@@ -79,7 +79,7 @@ func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Req
 	}
 	var pending []reconcile.Request
 	for i := range requests {
-		if csr := &requests[i]; undecided(csr) && certrequest.AsksFor(*csr, node) {
+		if csr := &requests[i]; isUndecided(csr) && certrequest.IsRequestOf(*csr, node) {
 			pending = append(pending, reconcile.Request{NamespacedName: types.NamespacedName{Name: csr.Name}})
 		}
 	}

@@ -17,61 +17,61 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-func paused(s *v1alpha1.WindowsDisruptionPolicySpec) { s.Paused = true }
+func pausePolicy(s *v1alpha1.WindowsDisruptionPolicySpec) { s.Paused = true }
 
 func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 	shared := newWorld(t)
 	t.Run("a repair in a pause does not become an upgrade, and can be ended", func(t *testing.T) {
-		w := shared.sub(t)
-		w.administer(paused)
-		host := w.host("byoh-1", before)
-		w.report(host.Name, false, "v1.35.1")
+		w := shared.forSubtest(t)
+		w.editPolicy(pausePolicy)
+		host := w.createHost("byoh-1", before)
+		w.reportNode(host.Name, false, "v1.35.1")
 		first := w.start("first", false)
-		if decision := first.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {
+		if decision := first.acquireSlot(host, v1alpha1.CauseRepair); !decision.Allowed {
 			t.Fatalf("the repair: %+v", decision)
 		}
-		w.report(host.Name, true, "v1.35.1")
+		w.reportNode(host.Name, true, "v1.35.1")
 		second := w.start("second", false)
 		for _, p := range []*process{first, second} {
-			if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed ||
+			if decision := p.acquireSlot(host, v1alpha1.CauseUpgrade); decision.Allowed ||
 				decision.Reason != v1alpha1.ReasonDisruptionsPaused {
 				t.Errorf("the upgrade: %+v", decision)
 			}
 		}
-		if entry := w.policy().Status.Disruptions[0]; entry.Cause != v1alpha1.CauseRepair || entry.HolderIdentity != "first" {
+		if entry := w.getPolicy().Status.Disruptions[0]; entry.Cause != v1alpha1.CauseRepair || entry.HolderIdentity != "first" {
 			t.Errorf("it is %+v", entry)
 		}
-		if decision := second.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {
+		if decision := second.acquireSlot(host, v1alpha1.CauseRepair); !decision.Allowed {
 			t.Errorf("the repair goes on with the second: %+v", decision)
 		}
-		second.release(host)
-		if listed := w.disrupted(); len(listed) != 0 {
+		second.releaseSlot(host)
+		if listed := w.disruptedInstances(); len(listed) != 0 {
 			t.Errorf("%q are listed", listed)
 		}
 	})
 	t.Run("a restart does not become an upgrade", func(t *testing.T) {
-		w := shared.sub(t)
-		host := w.host("byoh-1", before)
+		w := shared.forSubtest(t)
+		host := w.createHost("byoh-1", before)
 		p := w.start("one", false)
-		p.acquire(host, v1alpha1.CauseReboot)
-		w.administer(paused)
-		if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed {
+		p.acquireSlot(host, v1alpha1.CauseReboot)
+		w.editPolicy(pausePolicy)
+		if decision := p.acquireSlot(host, v1alpha1.CauseUpgrade); decision.Allowed {
 			t.Error("it does")
 		}
 	})
 	t.Run("an upgrade that is asked for as a restart in between goes on to its end", func(t *testing.T) {
-		w := shared.sub(t)
-		host := w.host("byoh-1", before)
+		w := shared.forSubtest(t)
+		host := w.createHost("byoh-1", before)
 		p := w.start("one", false)
-		p.acquire(host, v1alpha1.CauseUpgrade)
-		w.administer(paused)
+		p.acquireSlot(host, v1alpha1.CauseUpgrade)
+		w.editPolicy(pausePolicy)
 		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseReboot, v1alpha1.CauseUpgrade,
 			v1alpha1.CauseConfiguration, v1alpha1.CauseUpgrade} {
-			if decision := p.acquire(host, cause); !decision.Allowed {
+			if decision := p.acquireSlot(host, cause); !decision.Allowed {
 				t.Errorf("%s: %+v", cause, decision)
 			}
 		}
-		if entry := w.policy().Status.Disruptions[0]; entry.Cause != v1alpha1.CauseUpgrade {
+		if entry := w.getPolicy().Status.Disruptions[0]; entry.Cause != v1alpha1.CauseUpgrade {
 			t.Errorf("it is %+v", entry)
 		}
 	})
@@ -79,42 +79,42 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 
 // Otherwise the missing Machine would not be counted.
 func TestAMachineThatIsBeingReplacedIsNotChangedInPlace(t *testing.T) {
-	w := newWorld(t).sub(t)
-	set := w.set("workers", 2)
-	old := w.machine(set, "machine-1", before)
-	w.machine(set, "machine-2", before)
+	w := newWorld(t).forSubtest(t)
+	set := w.createMachineSet("workers", 2)
+	old := w.createMachine(set, "machine-1", before)
+	w.createMachine(set, "machine-2", before)
 	p := w.start("one", false)
-	if decision := p.replace(old); !decision.Allowed {
+	if decision := p.acquireReplacement(old); !decision.Allowed {
 		t.Fatalf("%+v", decision)
 	}
 	w.deleteMachine(old)
 	for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseRepair, v1alpha1.CauseRemoval,
 		v1alpha1.CauseConfiguration} {
-		if decision := p.acquire(old, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonMachineDeleting {
+		if decision := p.acquireSlot(old, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonMachineDeleting {
 			t.Errorf("%s: %+v", cause, decision)
 		}
 	}
-	if entry := w.policy().Status.Disruptions[0]; entry.Machine != "machine-1" || entry.Cause != v1alpha1.CauseUpgrade {
+	if entry := w.getPolicy().Status.Disruptions[0]; entry.Machine != "machine-1" || entry.Cause != v1alpha1.CauseUpgrade {
 		t.Errorf("it is %+v", entry)
 	}
 }
 
 // A kubelet may write annotations on its own Node.
 func TestANodeThatSaysOfItselfToHaveAVersionProvesNothing(t *testing.T) {
-	w := newWorld(t).sub(t)
-	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.CanarySoak = &metav1.Duration{Duration: time.Hour} })
-	liar, first, second := w.host("byoh-1", before), w.host("byoh-2", before), w.host("byoh-3", before)
-	w.node(liar.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
+	w := newWorld(t).forSubtest(t)
+	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.CanarySoak = &metav1.Duration{Duration: time.Hour} })
+	liar, first, second := w.createHost("byoh-1", before), w.createHost("byoh-2", before), w.createHost("byoh-3", before)
+	w.patchNode(liar.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
 	p := w.start("one", false)
-	if decision := p.acquire(first, v1alpha1.CauseUpgrade); !decision.Allowed {
+	if decision := p.acquireSlot(first, v1alpha1.CauseUpgrade); !decision.Allowed {
 		t.Errorf("it is taken for the first node with the version: %+v", decision)
 	}
-	p.release(first)
-	w.node(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
+	p.releaseSlot(first)
+	w.patchNode(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
 	first.Status.Version = version
-	w.check(w.admin.Status().Update(t.Context(), first))
+	w.requireNoError(w.admin.Status().Update(t.Context(), first))
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
-	if decision := p.acquire(second, v1alpha1.CauseUpgrade); decision.Reason != v1alpha1.ReasonCanarySoaking {
+	if decision := p.acquireSlot(second, v1alpha1.CauseUpgrade); decision.Reason != v1alpha1.ReasonCanarySoaking {
 		t.Errorf("the first node is not waited for: %+v", decision)
 	}
 }
@@ -122,8 +122,8 @@ func TestANodeThatSaysOfItselfToHaveAVersionProvesNothing(t *testing.T) {
 // Every policy that the API server accepts must be readable. Otherwise the operator could not list policies and
 // would not start.
 func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
-	w := newWorld(t).sub(t)
-	w.administer(func(*v1alpha1.WindowsDisruptionPolicySpec) {})
+	w := newWorld(t).forSubtest(t)
+	w.editPolicy(func(*v1alpha1.WindowsDisruptionPolicySpec) {})
 	window := func(field, value string) string {
 		fields := map[string]string{"schedule": `"0 2 * * SAT"`, "duration": `"4h"`}
 		fields[field] = value
@@ -174,7 +174,7 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 			raw.SetNamespace(namespace)
 			raw.SetName(v1alpha1.DisruptionPolicyName)
 			body := []byte(`{"spec":null}`)
-			w.check(w.admin.Patch(t.Context(), raw, client.RawPatch("application/merge-patch+json", body)))
+			w.requireNoError(w.admin.Patch(t.Context(), raw, client.RawPatch("application/merge-patch+json", body)))
 			err := w.admin.Patch(t.Context(), raw, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{`+spec+`}}`)))
 			if (err == nil) != taken || err != nil && !apierrors.IsInvalid(err) {
 				t.Errorf("the API server says %v", err)
@@ -194,20 +194,20 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 }
 
 func TestAPolicyWithManyFaultsDoesNotHoldUpARepair(t *testing.T) {
-	w := newWorld(t).sub(t)
-	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) {
+	w := newWorld(t).forSubtest(t)
+	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) {
 		for i := range 100 {
 			s.Pools = append(s.Pools, v1alpha1.DisruptionPool{Name: fmt.Sprintf("%03d%s", i, strings.Repeat("x", 267))})
 		}
 	})
-	host := w.host("byoh-1", before)
-	w.report(host.Name, false, "v1.35.1")
+	host := w.createHost("byoh-1", before)
+	w.reportNode(host.Name, false, "v1.35.1")
 	p := w.start("one", false)
-	if decision := p.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {
+	if decision := p.acquireSlot(host, v1alpha1.CauseRepair); !decision.Allowed {
 		t.Errorf("%+v", decision)
 	}
 	p.reconcile()
-	if valid := w.condition(v1alpha1.ConditionValid); valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid ||
+	if valid := w.policyCondition(v1alpha1.ConditionValid); valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid ||
 		!strings.Contains(valid.Message, "97 more") {
 		t.Errorf("%+v", valid)
 	}

@@ -30,20 +30,20 @@ type disruptionID struct {
 
 func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUID, d.Since.Unix()} }
 
-// book is the WindowsDisruptionPolicy as read for one decision and as written afterwards. The API server refuses
+// policyUpdate is the WindowsDisruptionPolicy as read for one decision and as written afterwards. The API server refuses
 // the write if the policy has changed since it was read.
-type book struct {
+type policyUpdate struct {
 	gate     *PolicyGate
 	policy   *v1alpha1.WindowsDisruptionPolicy
 	settings disruptionpolicy.Settings
 	now      time.Time
-	// fresh is true if the status was never written, so that the current disruptions must be determined.
-	fresh bool
-	// situation and summary are nil until the fleet was read.
-	situation *situation
-	summary   *disruptionpolicy.Summary
-	// before is the status as read, for detecting differences.
-	before v1alpha1.WindowsDisruptionPolicyStatus
+	// statusMissing is true if the status was never written, so that the current disruptions must be determined.
+	statusMissing bool
+	// state and summary are nil until the fleet was read.
+	state   *fleetState
+	summary *disruptionpolicy.Summary
+	// previousStatus is the status as read, for detecting differences.
+	previousStatus v1alpha1.WindowsDisruptionPolicyStatus
 	// failed are the disruptions that missed the failure deadline, each with a reason.
 	failed []failedDisruption
 }
@@ -53,8 +53,8 @@ type failedDisruption struct {
 	why string
 }
 
-// open reads the policy, or creates it.
-func (g *PolicyGate) open(ctx context.Context) (*book, error) {
+// beginUpdate reads the policy, or creates it.
+func (g *PolicyGate) beginUpdate(ctx context.Context) (*policyUpdate, error) {
 	object := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace,
 		Name: v1alpha1.DisruptionPolicyName}}
 	err := g.Live.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -66,16 +66,16 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", object.Name, err)
 	}
 	settings, _ := disruptionpolicy.Parse(object.Spec) // the settings include the violations
-	return &book{
-		gate: g, policy: object, settings: settings, now: g.Clock.Now(), fresh: fresh(object),
-		before: *object.Status.DeepCopy(),
+	return &policyUpdate{
+		gate: g, policy: object, settings: settings, now: g.Clock.Now(), statusMissing: hasNoStatus(object),
+		previousStatus: *object.Status.DeepCopy(),
 	}, nil
 }
 
-func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
+func hasNoStatus(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
 
-// counting returns the continuing disruption of an instance; nil if there is none.
-func (b *book) counting(request disruptionpolicy.Request) *v1alpha1.Disruption {
+// activeDisruption returns the continuing disruption of an instance; nil if there is none.
+func (b *policyUpdate) activeDisruption(request disruptionpolicy.Request) *v1alpha1.Disruption {
 	for i := range b.policy.Status.Disruptions {
 		d := &b.policy.Status.Disruptions[i]
 		if d.InstanceUID == request.UID && b.now.Before(d.Since.Add(b.settings.FailureDeadline)) {
@@ -87,43 +87,43 @@ func (b *book) counting(request disruptionpolicy.Request) *v1alpha1.Disruption {
 
 // read reads all other data for a decision, and removes ended disruptions from the list. The first read of a
 // process adopts the disruptions of former processes.
-func (b *book) read(ctx context.Context) error {
+func (b *policyUpdate) read(ctx context.Context) error {
 	status := &b.policy.Status
 	read, err := fleet.Read(ctx, b.gate.Live, b.gate.Namespace)
 	if err != nil {
 		return err
 	}
-	b.situation = newSituation(read, b.settings, status.Disruptions)
-	if b.fresh {
-		status.Disruptions, status.ObservedNodes = b.restored(), b.gate.memory.remembered().ObservedNodes
-		b.situation = newSituation(read, b.settings, status.Disruptions)
+	b.state = newFleetState(read, b.settings, status.Disruptions)
+	if b.statusMissing {
+		status.Disruptions, status.ObservedNodes = b.restoreDisruptions(), b.gate.cache.lastStatus().ObservedNodes
+		b.state = newFleetState(read, b.settings, status.Disruptions)
 	}
-	pool := &b.situation.pool
-	pool.Nodes, status.ObservedNodes = disruptionpolicy.Observe(*pool, status.ObservedNodes, !b.gate.looked, b.settings, b.now)
+	pool := &b.state.pool
+	pool.Nodes, status.ObservedNodes = disruptionpolicy.Observe(*pool, status.ObservedNodes, !b.gate.initialized, b.settings, b.now)
 	pool.Disruptions = slices.Clone(status.Disruptions)
-	status.Disruptions = b.remaining(*pool)
+	status.Disruptions = b.remainingDisruptions(*pool)
 	pool.Disruptions = slices.Clone(status.Disruptions)
 	return nil
 }
 
-// remaining returns the disruptions that have not ended.
-func (b *book) remaining(pool disruptionpolicy.NodePool) (left []v1alpha1.Disruption) {
+// remainingDisruptions returns the disruptions that have not ended.
+func (b *policyUpdate) remainingDisruptions(pool disruptionpolicy.NodePool) (left []v1alpha1.Disruption) {
 	lingering := map[disruptionID]time.Time{}
 	for _, d := range b.policy.Status.Disruptions {
 		ended, failed, why := disruptionpolicy.Ended(d, pool, b.settings, b.now)
 		if failed {
 			b.failed = append(b.failed, failedDisruption{d, why})
 		}
-		if !b.gate.looked {
+		if !b.gate.initialized {
 			d.HolderIdentity = b.gate.Operator
 		}
-		if d.HolderIdentity != b.gate.Operator && disruptionpolicy.Lingers(d, pool) {
+		if d.HolderIdentity != b.gate.Operator && disruptionpolicy.IsLingering(d, pool) {
 			since, known := b.gate.lingering[idOf(d)]
 			if !known {
 				since = b.now
 			}
 			lingering[idOf(d)] = since
-			ended = ended || disruptionpolicy.Abandoned(since, b.now)
+			ended = ended || disruptionpolicy.IsAbandoned(since, b.now)
 		}
 		if !ended {
 			left = append(left, d)
@@ -133,9 +133,9 @@ func (b *book) remaining(pool disruptionpolicy.NodePool) (left []v1alpha1.Disrup
 	return left
 }
 
-// draft returns the requested disruption, or the reason why there is nothing to disrupt.
-func (b *book) draft(request disruptionpolicy.Request) (v1alpha1.Disruption, policy.Decision) {
-	instance := b.situation.Instance(request.Instance)
+// newDisruption returns the requested disruption, or the reason why there is nothing to disrupt.
+func (b *policyUpdate) newDisruption(request disruptionpolicy.Request) (v1alpha1.Disruption, policy.Decision) {
+	instance := b.state.Instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
 			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance +
@@ -148,37 +148,37 @@ func (b *book) draft(request disruptionpolicy.Request) (v1alpha1.Disruption, pol
 		}
 	}
 	entry := v1alpha1.Disruption{
-		Instance: instance.Name, InstanceUID: instance.UID, Node: b.situation.NodeName(instance), Pool: b.situation.poolOf(instance, b.settings),
+		Instance: instance.Name, InstanceUID: instance.UID, Node: b.state.NodeName(instance), Pool: b.state.poolOf(instance, b.settings),
 		Cause: request.Cause, Version: request.Version, ConfigurationDigest: disruptionpolicy.ConfigurationOf(request),
 		Since: metav1.NewTime(b.now), HolderIdentity: b.gate.Operator,
 	}
 	if request.Replaces {
-		machine := b.situation.MachineOf(instance)
-		if machine == nil || going(machine) {
-			return v1alpha1.Disruption{}, machineGoes(request.Instance)
+		machine := b.state.MachineOf(instance)
+		if machine == nil || isDeleting(machine) {
+			return v1alpha1.Disruption{}, machineDeleting(request.Instance)
 		}
 		entry.Machine = machine.Name
 	}
 	return entry, policy.Decision{}
 }
 
-func machineGoes(instance string) policy.Decision {
+func machineDeleting(instance string) policy.Decision {
 	return policy.Decision{
 		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance +
 			" is gone or already being deleted.",
 	}
 }
 
-// enter adds a disruption to the list and replaces the earlier entry of the same instance.
-func (b *book) enter(entry v1alpha1.Disruption) {
+// addDisruption adds a disruption to the list and replaces the earlier entry of the same instance.
+func (b *policyUpdate) addDisruption(entry v1alpha1.Disruption) {
 	list := slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool {
 		return d.Instance == entry.Instance
 	})
 	b.policy.Status.Disruptions = append(list, entry)
 }
 
-// remove removes a disruption from the list.
-func (b *book) remove(entry v1alpha1.Disruption) {
+// removeDisruption removes a disruption from the list.
+func (b *policyUpdate) removeDisruption(entry v1alpha1.Disruption) {
 	b.policy.Status.Disruptions = slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions),
 		func(d v1alpha1.Disruption) bool {
 			return d.Instance == entry.Instance
@@ -186,32 +186,32 @@ func (b *book) remove(entry v1alpha1.Disruption) {
 }
 
 // write writes the status if it has changed, and reports events.
-func (b *book) write(ctx context.Context) error {
-	if b.situation != nil {
-		b.summarize()
+func (b *policyUpdate) write(ctx context.Context) error {
+	if b.state != nil {
+		b.updateStatus()
 	}
-	if !reflect.DeepEqual(b.before, b.policy.Status) {
+	if !reflect.DeepEqual(b.previousStatus, b.policy.Status) {
 		if err := b.gate.Client.Status().Update(ctx, b.policy); err != nil {
 			return fmt.Errorf("write the status of WindowsDisruptionPolicy %s: %w", b.policy.Name, err)
 		}
 	}
-	b.gate.memory.keep(b.policy)
-	if b.situation != nil {
-		b.gate.looked = true
-		b.tell()
+	b.gate.cache.storePolicy(b.policy)
+	if b.state != nil {
+		b.gate.initialized = true
+		b.emitEvents()
 	}
 	return nil
 }
 
-// summarize updates the status from the fleet that was read.
-func (b *book) summarize() {
-	pool := b.situation.pool
+// updateStatus updates the status from the fleet that was read.
+func (b *policyUpdate) updateStatus() {
+	pool := b.state.pool
 	pool.Disruptions = b.policy.Status.Disruptions
-	summary := disruptionpolicy.Summarize(pool, b.settings, b.gate.Version, b.gate.configuration(), b.now)
+	summary := disruptionpolicy.Summarize(pool, b.settings, b.gate.Version, b.gate.desiredConfiguration(), b.now)
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation
-	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shortened(summary.Text, longestMessage),
+	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shorten(summary.Text, maxMessageLength),
 		summary.Nodes, summary.Updated, summary.Failed
 
 	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue,
@@ -234,14 +234,14 @@ func (b *book) summarize() {
 		stopped.Status, stopped.Reason, stopped.Message = metav1.ConditionTrue, summary.Reason, summary.Message
 	}
 	for _, condition := range []metav1.Condition{valid, progressing, stopped} {
-		condition.Message = text.Shortened(condition.Message, longestMessage)
+		condition.Message = text.Shorten(condition.Message, maxMessageLength)
 		condition.ObservedGeneration, condition.LastTransitionTime = b.policy.Generation, metav1.NewTime(b.now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 }
 
-// tell emits each event for the administrator once.
-func (b *book) tell() {
+// emitEvents emits each event for the administrator once.
+func (b *policyUpdate) emitEvents() {
 	g := b.gate
 	g.failed.Begin()
 	for _, failed := range b.failed {
@@ -249,7 +249,7 @@ func (b *book) tell() {
 			continue
 		}
 		metric.DisruptionsFailed.Of(string(failed.Cause)).Inc()
-		for _, e := range disruptionFailed(b.policy, b.situation.Instance(failed.Instance), failed) {
+		for _, e := range disruptionFailed(b.policy, b.state.Instance(failed.Instance), failed) {
 			recorder.Emit(g.Events, e)
 		}
 	}
@@ -263,7 +263,7 @@ func (b *book) tell() {
 		{v1alpha1.ConditionStopped, metav1.ConditionTrue, disruptionsStopped},
 	} {
 		now := meta.FindStatusCondition(b.policy.Status.Conditions, turned.condition)
-		before := meta.FindStatusCondition(b.before.Conditions, turned.condition)
+		before := meta.FindStatusCondition(b.previousStatus.Conditions, turned.condition)
 		if now.Status == turned.to && (before == nil || before.Status != now.Status || before.Reason != now.Reason ||
 			before.Message != now.Message) {
 			recorder.Emit(g.Events, turned.event(b.policy, now.Message))

@@ -24,24 +24,24 @@ const (
 	settingsCorrected = "containerd=0c kubelet=03"
 )
 
-// status changes the status of an instance.
-func (w *world) status(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstanceStatus)) {
+// updateStatus changes the status of an instance.
+func (w *world) updateStatus(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstanceStatus)) {
 	w.t.Helper()
-	w.check(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(instance), instance))
+	w.requireNoError(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(instance), instance))
 	change(&instance.Status)
-	w.check(w.admin.Status().Update(w.t.Context(), instance))
+	w.requireNoError(w.admin.Status().Update(w.t.Context(), instance))
 }
 
-// configured creates a listed host with the settings.
-func (w *world) configured(name, settings string) *v1alpha1.WindowsInstance {
+// createConfiguredHost creates a listed host with the settings.
+func (w *world) createConfiguredHost(name, settings string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
-	instance := w.host(name, version)
-	w.status(instance, func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = settings })
+	instance := w.createHost(name, version)
+	w.updateStatus(instance, func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = settings })
 	return instance
 }
 
-// following starts an operator with the desired settings of all nodes.
-func (w *world) following(name, settings string) *process {
+// startConfigured starts an operator with the desired settings of all nodes.
+func (w *world) startConfigured(name, settings string) *process {
 	w.t.Helper()
 	p := w.start(name, false)
 	p.configuration = settings
@@ -49,71 +49,71 @@ func (w *world) following(name, settings string) *process {
 }
 
 func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
-	w := newWorld(t).sub(t)
-	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
-	first, second, third := w.configured("byoh-1", settingsBefore), w.configured("byoh-2", settingsBefore), w.configured("byoh-3", settingsBefore)
-	one := w.following("one", settingsAfter)
+	w := newWorld(t).forSubtest(t)
+	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
+	first, second, third := w.createConfiguredHost("byoh-1", settingsBefore), w.createConfiguredHost("byoh-2", settingsBefore), w.createConfiguredHost("byoh-3", settingsBefore)
+	one := w.startConfigured("one", settingsAfter)
 	refused := func(p *process, instance *v1alpha1.WindowsInstance, reason string) {
 		t.Helper()
-		if decision := p.acquire(instance, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != reason ||
+		if decision := p.acquireSlot(instance, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != reason ||
 			!strings.Contains(decision.Message, "the changed settings of kubelet") {
 			t.Errorf("%s: %+v, want it refused for %s", instance.Name, decision, reason)
 		}
 	}
-	if decision := one.acquire(first, v1alpha1.CauseConfiguration); !decision.Allowed {
+	if decision := one.acquireSlot(first, v1alpha1.CauseConfiguration); !decision.Allowed {
 		t.Fatalf("%+v", decision)
 	}
-	if entry := w.policy().Status.Disruptions[0]; entry.ConfigurationDigest != settingsAfter {
+	if entry := w.getPolicy().Status.Disruptions[0]; entry.ConfigurationDigest != settingsAfter {
 		t.Errorf("it is brought to %q", entry.ConfigurationDigest)
 	}
-	if told := one.events("DisruptionStarted"); len(told) != 1 || !strings.Contains(told[0], "the changed settings of kubelet") {
+	if told := one.eventsWithReason("DisruptionStarted"); len(told) != 1 || !strings.Contains(told[0], "the changed settings of kubelet") {
 		t.Errorf("events %q", told)
 	}
 	refused(one, second, v1alpha1.ReasonCanarySoaking)
-	refused(w.following("two", settingsAfter), third, v1alpha1.ReasonCanarySoaking)
+	refused(w.startConfigured("two", settingsAfter), third, v1alpha1.ReasonCanarySoaking)
 
-	w.status(first, func(s *v1alpha1.WindowsInstanceStatus) {
+	w.updateStatus(first, func(s *v1alpha1.WindowsInstanceStatus) {
 		s.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseConfiguration, Version: version, ConfigurationDigest: settingsAfter,
 			Reason: v1alpha1.ReasonChecksFailed, Message: "the kubelet does not come up", Time: metav1.NewTime(w.clock.Now()),
 			Attempts: 1, RolledBack: true}
 	})
-	one.release(first)
+	one.releaseSlot(first)
 	one.reconcile()
-	if c := w.condition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonCanaryFailed ||
+	if c := w.policyCondition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonCanaryFailed ||
 		!strings.Contains(c.Message, "the kubelet does not come up") {
 		t.Errorf("%+v", c)
 	}
-	if c := w.condition(v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
+	if c := w.policyCondition(v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
-	if told := one.events("DisruptionsStopped"); len(told) != 1 {
+	if told := one.eventsWithReason("DisruptionsStopped"); len(told) != 1 {
 		t.Errorf("events %q", told)
 	}
-	if metric(t, "wmco_disruptions_stopped") != 1 || label(t, "wmco_disruptions_stopped") != v1alpha1.ReasonCanaryFailed {
+	if metricValue(t, "wmco_disruptions_stopped") != 1 || metricLabel(t, "wmco_disruptions_stopped") != v1alpha1.ReasonCanaryFailed {
 		t.Error("the metric does not tell of it")
 	}
 	refused(one, second, v1alpha1.ReasonCanaryFailed)
-	restarted := w.following("after a restart", settingsAfter)
+	restarted := w.startConfigured("after a restart", settingsAfter)
 	restarted.reconcile()
 	refused(restarted, third, v1alpha1.ReasonCanaryFailed)
-	w.report(third.Name, false, "v1.35.1")
-	if decision := restarted.acquire(third, v1alpha1.CauseRepair); !decision.Allowed {
+	w.reportNode(third.Name, false, "v1.35.1")
+	if decision := restarted.acquireSlot(third, v1alpha1.CauseRepair); !decision.Allowed {
 		t.Errorf("a repair: %+v", decision)
 	}
-	restarted.release(third)
-	w.report(third.Name, true, "v1.35.1")
+	restarted.releaseSlot(third)
+	w.reportNode(third.Name, true, "v1.35.1")
 
 	restarted.configuration = settingsCorrected
-	if decision := restarted.acquire(second, v1alpha1.CauseConfiguration); !decision.Allowed {
+	if decision := restarted.acquireSlot(second, v1alpha1.CauseConfiguration); !decision.Allowed {
 		t.Fatalf("the corrected settings: %+v", decision)
 	}
-	w.status(second, func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = settingsCorrected })
-	restarted.release(second)
+	w.updateStatus(second, func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = settingsCorrected })
+	restarted.releaseSlot(second)
 	restarted.reconcile()
-	if c := w.condition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionFalse {
+	if c := w.policyCondition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionFalse {
 		t.Errorf("%+v", c)
 	}
-	if decision := restarted.acquire(third, v1alpha1.CauseConfiguration); !decision.Allowed {
+	if decision := restarted.acquireSlot(third, v1alpha1.CauseConfiguration); !decision.Allowed {
 		t.Errorf("the next node: %+v", decision)
 	}
 }
@@ -121,12 +121,12 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 // The settings change again while a host is being changed. Nodes that wait for the first node with the new settings
 // must observe this.
 func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
-	w := newWorld(t).sub(t)
-	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
-	first, second := w.configured("byoh-1", settingsBefore), w.configured("byoh-2", settingsBefore)
-	p := w.following("one", settingsAfter)
-	p.acquire(first, v1alpha1.CauseConfiguration)
-	begun := w.policy().Status.Disruptions[0]
+	w := newWorld(t).forSubtest(t)
+	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
+	first, second := w.createConfiguredHost("byoh-1", settingsBefore), w.createConfiguredHost("byoh-2", settingsBefore)
+	p := w.startConfigured("one", settingsAfter)
+	p.acquireSlot(first, v1alpha1.CauseConfiguration)
+	begun := w.getPolicy().Status.Disruptions[0]
 	p.configuration = settingsCorrected
 	for range 2 {
 		decision, err := p.Acquire(t.Context(), disruptionpolicy.Request{Instance: first.Name, UID: first.UID,
@@ -136,24 +136,24 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 		}
 	}
 	begun.ConfigurationDigest = settingsCorrected
-	if list := w.policy().Status.Disruptions; !slices.Equal(list, []v1alpha1.Disruption{begun}) {
+	if list := w.getPolicy().Status.Disruptions; !slices.Equal(list, []v1alpha1.Disruption{begun}) {
 		t.Errorf("listed are %+v, want %+v", list, begun)
 	}
-	if decision := p.acquire(second, v1alpha1.CauseConfiguration); decision.Reason != v1alpha1.ReasonCanarySoaking {
+	if decision := p.acquireSlot(second, v1alpha1.CauseConfiguration); decision.Reason != v1alpha1.ReasonCanarySoaking {
 		t.Errorf("%+v", decision)
 	}
 	// A recreated policy reports it too.
-	w.check(w.admin.Delete(t.Context(), w.policy()))
-	w.node(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "2026-11-21T12:00:00Z" })
-	other := w.following("another", settingsCorrected)
+	w.requireNoError(w.admin.Delete(t.Context(), w.getPolicy()))
+	w.patchNode(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "2026-11-21T12:00:00Z" })
+	other := w.startConfigured("another", settingsCorrected)
 	other.reconcile()
-	if list := w.policy().Status.Disruptions; len(list) != 1 || list[0].ConfigurationDigest != settingsCorrected {
+	if list := w.getPolicy().Status.Disruptions; len(list) != 1 || list[0].ConfigurationDigest != settingsCorrected {
 		t.Errorf("listed are %+v", list)
 	}
 }
 
-// label returns the value of the label of a metric with one series.
-func label(t *testing.T, name string) string {
+// metricLabel returns the value of the label of a metric with one series.
+func metricLabel(t *testing.T, name string) string {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {

@@ -54,8 +54,8 @@ type Reconciler struct {
 
 	// upgradeable is the last condition reported to OLM.
 	upgradeable metav1.Condition
-	// took is the duration of the last review, in nanoseconds.
-	took atomic.Int64
+	// lastReviewDuration is the duration of the last review, in nanoseconds.
+	lastReviewDuration atomic.Int64
 	// controller accepts additional watches while it runs.
 	controller controller.Controller
 }
@@ -63,32 +63,32 @@ type Reconciler struct {
 // Reconcile reviews the complete fleet once, and writes the differences.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := r.Clock.Now()
-	book, err := r.Gate.review(ctx)
-	r.took.Store(int64(r.Clock.Since(begun)))
+	book, err := r.Gate.reviewPolicy(ctx)
+	r.lastReviewDuration.Store(int64(r.Clock.Since(begun)))
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctrl.Result{}, nil // no object can be created in a terminating namespace
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pool := book.situation.pool
+	pool := book.state.pool
 	pool.Disruptions = book.policy.Status.Disruptions
-	count(book)
-	if err := r.tellOLM(ctx, book, pool); err != nil {
+	setMetrics(book)
+	if err := r.reportUpgradeable(ctx, book, pool); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: nextLook(book)}, nil
+	return ctrl.Result{RequeueAfter: nextReviewDelay(book)}, nil
 }
 
-// review updates the status of the policy from the other objects in the API server.
-func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
+// reviewPolicy updates the status of the policy from the other objects in the API server.
+func (g *PolicyGate) reviewPolicy(ctx context.Context) (reviewed *policyUpdate, err error) {
 	ctx, end, err := g.beginDecision(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	err = queue.Retry(conflictBackoff, overtaken, func() error {
-		book, err := g.open(ctx)
+	err = queue.Retry(conflictBackoff, isConflict, func() error {
+		book, err := g.beginUpdate(ctx)
 		if err != nil {
 			return err
 		}
@@ -108,18 +108,18 @@ func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 	return reviewed, nil
 }
 
-// count sets the metrics of the current state.
-func count(b *book) {
+// setMetrics sets the metrics of the current state.
+func setMetrics(b *policyUpdate) {
 	status := b.policy.Status
-	metric.NodesDisrupted.Set(float64(len(status.Disruptions) - stillFailed(b)))
+	metric.NodesDisrupted.Set(float64(len(status.Disruptions) - countFailed(b)))
 	metric.NodesOutdated.Set(float64(status.Nodes - status.Updated))
 	if stopped := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStopped); stopped != nil {
 		metric.UpgradeStopped.Set(stopped.Status == metav1.ConditionTrue, stopped.Reason)
 	}
 }
 
-// stillFailed counts the disruptions on the list that have failed.
-func stillFailed(b *book) (n int) {
+// countFailed counts the disruptions on the list that have failed.
+func countFailed(b *policyUpdate) (n int) {
 	for _, d := range b.policy.Status.Disruptions {
 		for _, failed := range b.failed {
 			if idOf(failed.Disruption) == idOf(d) {
@@ -130,10 +130,10 @@ func stillFailed(b *book) (n int) {
 	return n
 }
 
-// nextLook returns the time until the status may change without an event.
-func nextLook(b *book) time.Duration {
+// nextReviewDelay returns the time until the status may change without an event.
+func nextReviewDelay(b *policyUpdate) time.Duration {
 	after := rereadInterval
-	if len(b.policy.Status.Disruptions) > stillFailed(b) {
+	if len(b.policy.Status.Disruptions) > countFailed(b) {
 		after = runningInterval
 	}
 	if b.summary.After > 0 {
@@ -147,15 +147,15 @@ func nextLook(b *book) time.Duration {
 	return max(after, time.Second)
 }
 
-// tellOLM reports to OLM whether the operator may be replaced, if this has changed.
-func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disruptionpolicy.NodePool) error {
+// reportUpgradeable reports to OLM whether the operator may be replaced, if this has changed.
+func (r *Reconciler) reportUpgradeable(ctx context.Context, b *policyUpdate, pool disruptionpolicy.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("read the API server's version, which the nodes' kubelets must match: %w", err)
 	}
 	var kubelets []disruptionpolicy.Kubelet
-	for i := range b.situation.Instances {
-		node := b.situation.NodeOf(&b.situation.Instances[i])
+	for i := range b.state.Instances {
+		node := b.state.NodeOf(&b.state.Instances[i])
 		if node == nil {
 			continue
 		}

@@ -19,9 +19,9 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-func (w *world) condition(name string) metav1.Condition {
+func (w *world) policyCondition(name string) metav1.Condition {
 	w.t.Helper()
-	found := meta.FindStatusCondition(w.policy().Status.Conditions, name)
+	found := meta.FindStatusCondition(w.getPolicy().Status.Conditions, name)
 	if found == nil {
 		w.t.Fatalf("the policy has no condition %s", name)
 	}
@@ -31,12 +31,12 @@ func (w *world) condition(name string) metav1.Condition {
 func TestThePolicyIsKept(t *testing.T) {
 	shared := newWorld(t)
 	t.Run("one is made where an administrator has made none, and made again when it is deleted", func(t *testing.T) {
-		w := shared.sub(t)
-		w.host("byoh-1", version)
+		w := shared.forSubtest(t)
+		w.createHost("byoh-1", version)
 		w.start("one", true)
 		for range 2 {
 			var made *v1alpha1.WindowsDisruptionPolicy
-			w.await("a policy with a status", func(ctx context.Context) (bool, error) {
+			w.waitUntil("a policy with a status", func(ctx context.Context) (bool, error) {
 				made = &v1alpha1.WindowsDisruptionPolicy{}
 				err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
 				return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
@@ -47,57 +47,57 @@ func TestThePolicyIsKept(t *testing.T) {
 			if s := made.Status; s.Nodes != 1 || s.Updated != 1 || s.Summary == "" {
 				t.Errorf("its status is %+v", s)
 			}
-			w.check(w.admin.Delete(t.Context(), made))
+			w.requireNoError(w.admin.Delete(t.Context(), made))
 		}
 	})
 	t.Run("a cluster without any host has one, too", func(t *testing.T) {
-		w := shared.sub(t)
+		w := shared.forSubtest(t)
 		w.start("one", true)
-		w.await("a policy", func(ctx context.Context) (bool, error) {
+		w.waitUntil("a policy", func(ctx context.Context) (bool, error) {
 			made := &v1alpha1.WindowsDisruptionPolicy{}
 			err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
 			return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
 		})
 	})
 	t.Run("one that is being deleted is not made again before it is gone, and is kept until then", func(t *testing.T) {
-		w := shared.sub(t)
-		host := w.host("byoh-1", before)
+		w := shared.forSubtest(t)
+		host := w.createHost("byoh-1", before)
 		p := w.start("one", false)
 		p.reconcile()
-		held := w.policy()
+		held := w.getPolicy()
 		held.Finalizers = []string{"example.com/held"}
-		w.check(w.admin.Update(t.Context(), held))
-		w.check(w.admin.Delete(t.Context(), held))
-		p.acquire(host, v1alpha1.CauseConfiguration)
+		w.requireNoError(w.admin.Update(t.Context(), held))
+		w.requireNoError(w.admin.Delete(t.Context(), held))
+		p.acquireSlot(host, v1alpha1.CauseConfiguration)
 		p.reconcile()
-		present := w.policy()
+		present := w.getPolicy()
 		if present.UID != held.UID || len(present.Status.Disruptions) != 1 {
 			t.Errorf("it is %+v", present)
 		}
 		present.Finalizers = nil
-		w.check(w.admin.Update(t.Context(), present))
+		w.requireNoError(w.admin.Update(t.Context(), present))
 		p.reconcile()
-		if again := w.policy(); again.UID == held.UID || len(again.Status.Disruptions) != 1 {
+		if again := w.getPolicy(); again.UID == held.UID || len(again.Status.Disruptions) != 1 {
 			t.Errorf("it is %+v", again)
 		}
 	})
 	t.Run("what goes on is found again by an operator that remembers nothing", func(t *testing.T) {
-		w := shared.sub(t)
-		drained, changed := w.host("byoh-1", before), w.host("byoh-2", version)
-		w.host("byoh-3", before)
-		w.node(drained.Name, func(n *corev1.Node) {
+		w := shared.forSubtest(t)
+		drained, changed := w.createHost("byoh-1", before), w.createHost("byoh-2", version)
+		w.createHost("byoh-3", before)
+		w.patchNode(drained.Name, func(n *corev1.Node) {
 			n.Spec.Unschedulable, n.Annotations[v1alpha1.AnnotationCordoned] = true, "true"
 		})
-		set := w.set("workers", 2)
-		deleted := w.machine(set, "machine-1", before)
-		w.machine(set, "machine-2", before)
+		set := w.createMachineSet("workers", 2)
+		deleted := w.createMachine(set, "machine-1", before)
+		w.createMachine(set, "machine-2", before)
 		w.deleteMachine(deleted)
 		p := w.start("one", false)
-		if decision := p.acquire(changed, v1alpha1.CauseConfiguration); decision.Allowed {
+		if decision := p.acquireSlot(changed, v1alpha1.CauseConfiguration); decision.Allowed {
 			t.Error("the budget is passed before the list is made again")
 		}
 		p.reconcile()
-		listed := w.policy().Status.Disruptions
+		listed := w.getPolicy().Status.Disruptions
 		if len(listed) != 2 {
 			t.Fatalf("%+v", listed)
 		}
@@ -111,77 +111,77 @@ func TestThePolicyIsKept(t *testing.T) {
 				t.Errorf("%+v, want %+v", listed[i], want)
 			}
 		}
-		p.release(drained)
-		if got := w.disrupted(); !slices.Equal(got, []string{deleted.Name}) {
+		p.releaseSlot(drained)
+		if got := w.disruptedInstances(); !slices.Equal(got, []string{deleted.Name}) {
 			t.Errorf("%q are listed", got)
 		}
 	})
 	t.Run("an operator that starts has what an earlier one had, and that of instances that are gone ends", func(t *testing.T) {
-		w := shared.sub(t)
-		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable.IntVal = 2 })
-		host, gone := w.host("byoh-1", before), w.host("byoh-2", before)
+		w := shared.forSubtest(t)
+		w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable.IntVal = 2 })
+		host, gone := w.createHost("byoh-1", before), w.createHost("byoh-2", before)
 		first := w.start("first", false)
 		for _, instance := range []*v1alpha1.WindowsInstance{host, gone} {
-			if decision := first.acquire(instance, v1alpha1.CauseConfiguration); !decision.Allowed {
+			if decision := first.acquireSlot(instance, v1alpha1.CauseConfiguration); !decision.Allowed {
 				t.Fatalf("%+v", decision)
 			}
 		}
-		w.check(w.admin.Delete(t.Context(), gone))
+		w.requireNoError(w.admin.Delete(t.Context(), gone))
 		second := w.start("second", false)
 		second.reconcile()
-		if left := w.policy().Status.Disruptions; len(left) != 1 || left[0].Instance != host.Name || left[0].HolderIdentity != "second" {
+		if left := w.getPolicy().Status.Disruptions; len(left) != 1 || left[0].Instance != host.Name || left[0].HolderIdentity != "second" {
 			t.Errorf("%+v", left)
 		}
-		if found := second.events("DisruptionFailed"); len(found) != 0 {
+		if found := second.eventsWithReason("DisruptionFailed"); len(found) != 0 {
 			t.Errorf("events %q", found)
 		}
 		first.reconcile()
-		second.release(host)
-		first.release(host)
+		second.releaseSlot(host)
+		first.releaseSlot(host)
 	})
 	t.Run("one that cannot be followed lets repairs and removals through and nothing else, and says what is wrong", func(t *testing.T) {
-		w := shared.sub(t)
-		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) {
+		w := shared.forSubtest(t)
+		w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) {
 			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "every other day", Duration: metav1.Duration{Duration: time.Hour}}}
 		})
-		host := w.host("byoh-1", before)
+		host := w.createHost("byoh-1", before)
 		p := w.start("one", false)
 		p.reconcile()
-		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionFalse || valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid || !strings.Contains(valid.Message, "every other day") {
+		if valid := w.policyCondition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionFalse || valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid || !strings.Contains(valid.Message, "every other day") {
 			t.Errorf("%+v", valid)
 		}
-		if stopped := w.condition(v1alpha1.ConditionStopped); stopped.Status != metav1.ConditionTrue || metric(t, "wmco_disruptions_stopped") != 1 {
+		if stopped := w.policyCondition(v1alpha1.ConditionStopped); stopped.Status != metav1.ConditionTrue || metricValue(t, "wmco_disruptions_stopped") != 1 {
 			t.Errorf("%+v", stopped)
 		}
 		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration, v1alpha1.CauseReboot, v1alpha1.CauseKeyChange} {
-			if decision := p.acquire(host, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonDisruptionPolicyInvalid {
+			if decision := p.acquireSlot(host, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonDisruptionPolicyInvalid {
 				t.Errorf("%s: %+v", cause, decision)
 			}
 		}
 		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseRepair, v1alpha1.CauseRemoval} {
-			if decision := p.acquire(host, cause); !decision.Allowed {
+			if decision := p.acquireSlot(host, cause); !decision.Allowed {
 				t.Errorf("%s: %+v", cause, decision)
 			}
-			p.release(host)
+			p.releaseSlot(host)
 		}
 		if settings, err := p.Settings(t.Context()); err != nil || settings.DrainTimeout != disruptionpolicy.DefaultDrainTimeout {
 			t.Errorf("%+v, %v", settings, err)
 		}
 		p.reconcile()
-		if found := p.events(v1alpha1.ReasonDisruptionPolicyInvalid); len(found) != 1 {
+		if found := p.eventsWithReason(v1alpha1.ReasonDisruptionPolicyInvalid); len(found) != 1 {
 			t.Errorf("events %q", found)
 		}
-		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaintenanceWindows = nil })
+		w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaintenanceWindows = nil })
 		p.reconcile()
-		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionTrue || metric(t, "wmco_disruptions_stopped") != 0 {
+		if valid := w.policyCondition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionTrue || metricValue(t, "wmco_disruptions_stopped") != 0 {
 			t.Errorf("%+v", valid)
 		}
-		if decision := p.acquire(host, v1alpha1.CauseUpgrade); !decision.Allowed {
+		if decision := p.acquireSlot(host, v1alpha1.CauseUpgrade); !decision.Allowed {
 			t.Errorf("%+v", decision)
 		}
 	})
 	t.Run("in a namespace that goes nothing is made, and nothing fails", func(t *testing.T) {
-		w := shared.sub(t)
+		w := shared.forSubtest(t)
 		p := w.start("one", false)
 		p.refuse = apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("windowsdisruptionpolicies").GroupResource(), "cluster", nil)
 		p.refuse.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -190,91 +190,91 @@ func TestThePolicyIsKept(t *testing.T) {
 }
 
 func TestDisruptionsThatFail(t *testing.T) {
-	w := newWorld(t).sub(t)
-	host, other := w.host("byoh-1", before), w.host("byoh-2", version)
+	w := newWorld(t).forSubtest(t)
+	host, other := w.createHost("byoh-1", before), w.createHost("byoh-2", version)
 	p := w.start("one", false)
-	counted, failed := metric(t, "wmco_disruptions_total"), metric(t, "wmco_disruptions_failed_total")
-	p.acquire(host, v1alpha1.CauseUpgrade)
-	w.report(host.Name, false, "v1.35.1")
+	counted, failed := metricValue(t, "wmco_disruptions_total"), metricValue(t, "wmco_disruptions_failed_total")
+	p.acquireSlot(host, v1alpha1.CauseUpgrade)
+	w.reportNode(host.Name, false, "v1.35.1")
 	if result := p.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > disruptionpolicy.DefaultFailureDeadline {
 		t.Errorf("%+v", result)
 	}
-	if got := metric(t, "wmco_nodes_disrupted"); got != 1 {
+	if got := metricValue(t, "wmco_nodes_disrupted"); got != 1 {
 		t.Errorf("%v nodes are disturbed", got)
 	}
-	if got := metric(t, "wmco_nodes_outdated"); got != 1 {
+	if got := metricValue(t, "wmco_nodes_outdated"); got != 1 {
 		t.Errorf("%v nodes are outdated", got)
 	}
 	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	for range 3 {
 		p.reconcile()
 	}
-	if found := p.events("DisruptionFailed"); len(found) != 2 { // on the policy and on the instance
+	if found := p.eventsWithReason("DisruptionFailed"); len(found) != 2 { // on the policy and on the instance
 		t.Errorf("events %q", found)
 	}
-	if got := metric(t, "wmco_disruptions_total") - counted; got != 1 {
+	if got := metricValue(t, "wmco_disruptions_total") - counted; got != 1 {
 		t.Errorf("%v were counted", got)
 	}
-	if got := metric(t, "wmco_disruptions_failed_total") - failed; got != 1 {
+	if got := metricValue(t, "wmco_disruptions_failed_total") - failed; got != 1 {
 		t.Errorf("%v failures were counted", got)
 	}
-	if got := metric(t, "wmco_nodes_disrupted"); got != 0 {
+	if got := metricValue(t, "wmco_nodes_disrupted"); got != 0 {
 		t.Errorf("%v nodes are disturbed", got)
 	}
-	if status := w.policy().Status; status.Failed != 1 {
+	if status := w.getPolicy().Status; status.Failed != 1 {
 		t.Errorf("%+v", status)
 	}
-	if decision := p.acquire(other, v1alpha1.CauseConfiguration); !decision.Allowed {
+	if decision := p.acquireSlot(other, v1alpha1.CauseConfiguration); !decision.Allowed {
 		t.Errorf("a failed node holds up another one: %+v", decision)
 	}
 }
 
 func TestIdleIsSilent(t *testing.T) {
-	w := newWorld(t).sub(t)
-	set := w.set("workers", 1)
-	w.host("byoh-1", version)
-	w.host("byoh-2", before)
-	w.machine(set, "machine-1", version)
+	w := newWorld(t).forSubtest(t)
+	set := w.createMachineSet("workers", 1)
+	w.createHost("byoh-1", version)
+	w.createHost("byoh-2", before)
+	w.createMachine(set, "machine-1", version)
 	p := w.start("one", false)
 	p.reconcile()
-	written, writes := w.policy(), p.writes.Load()
+	written, writes := w.getPolicy(), p.writes.Load()
 	for range 5 {
 		if result := p.reconcile(); result.RequeueAfter < time.Minute {
 			t.Errorf("%+v", result)
 		}
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
 	}
-	if p.writes.Load() != writes || w.policy().ResourceVersion != written.ResourceVersion {
-		t.Errorf("%d writes; it was %+v, and is %+v", p.writes.Load()-writes, written.Status, w.policy().Status)
+	if p.writes.Load() != writes || w.getPolicy().ResourceVersion != written.ResourceVersion {
+		t.Errorf("%d writes; it was %+v, and is %+v", p.writes.Load()-writes, written.Status, w.getPolicy().Status)
 	}
 }
 
 func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
-	w := newWorld(t).sub(t)
+	w := newWorld(t).forSubtest(t)
 	object := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: condition}}
-	w.check(w.admin.Create(t.Context(), object))
-	host := w.host("byoh-1", version)
+	w.requireNoError(w.admin.Create(t.Context(), object))
+	host := w.createHost("byoh-1", version)
 	p := w.start("one", false)
 	p.reconciler.Conditions = operatorcondition.NewWriter(p.mgr.GetClient(), p.mgr.GetAPIReader(), namespace, condition)
 	expect := func(when string, status metav1.ConditionStatus, reason string) {
 		t.Helper()
 		p.reconcile()
-		w.check(w.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		w.requireNoError(w.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		got := meta.FindStatusCondition(object.Spec.Conditions, operatorsv2.Upgradeable)
 		if got == nil || got.Status != status || got.Reason != reason || got.Message == "" {
 			t.Errorf("%s it is %+v", when, got)
 		}
 	}
 	expect("at rest", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	p.acquire(host, v1alpha1.CauseConfiguration)
+	p.acquireSlot(host, v1alpha1.CauseConfiguration)
 	expect("while a node is disturbed", metav1.ConditionFalse, v1alpha1.ReasonDisruptionInProgress)
-	w.report(host.Name, false, "v1.35.1")
+	w.reportNode(host.Name, false, "v1.35.1")
 	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	expect("when that has failed", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	w.report(host.Name, true, "v1.32.0")
+	w.reportNode(host.Name, true, "v1.32.0")
 	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse,
 		disruptionpolicy.ReasonKubeletsTooOld)
-	w.report(host.Name, true, "v1.35.1")
+	w.reportNode(host.Name, true, "v1.35.1")
 	expect("with one that it does", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	writes := p.writes.Load()
 	p.reconcile()

@@ -8,11 +8,11 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// longestMessage is the maximum length of a condition message in bytes, for readability. The API server has a
+// maxMessageLength is the maximum length of a condition message in bytes, for readability. The API server has a
 // higher limit, and refuses the complete status if a message exceeds that limit.
-const longestMessage = 4096
+const maxMessageLength = 4096
 
-func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
+func disruptionStarted(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
 	d v1alpha1.Disruption) recorder.Event {
 	what := "Node " + d.Node + " is being disrupted"
 	if d.Machine != "" {

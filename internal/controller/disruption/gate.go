@@ -42,10 +42,10 @@ type Gate interface {
 	Settings(ctx context.Context) (disruptionpolicy.Settings, error)
 }
 
-// refusalLife is the maximum age of a refusal that is reused for other requests while the policy is unchanged. Of a
+// refusalTTL is the maximum age of a refusal that is reused for other requests while the policy is unchanged. Of a
 // hundred waiting nodes, only one causes a read of the complete cluster. A node is never allowed based on the read
 // for another node.
-const refusalLife = 5 * time.Second
+const refusalTTL = 5 * time.Second
 
 // conflictBackoff is the backoff for repeating a decision after a write conflict.
 var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6,
@@ -77,16 +77,16 @@ type Options struct {
 // of processes may have one.
 type PolicyGate struct {
 	Options
-	memory memory
+	cache policyCache
 	// reviewed is the resource version that the last review has read or written.
 	reviewed atomic.Value
 
 	// deciding holds a token while this process makes a decision. Concurrent decisions would only conflict.
 	// deciding guards the fields below.
 	deciding chan struct{}
-	// looked is true once this process has read all nodes, has adopted the disruptions of former processes, and has
+	// initialized is true once this process has read all nodes, has adopted the disruptions of former processes, and has
 	// written the result.
-	looked bool
+	initialized bool
 	// lingering contains the disruptions of other processes with nodes in service, and when this process first
 	// observed this.
 	lingering map[disruptionID]time.Time
@@ -108,7 +108,7 @@ type refusal struct {
 
 // NewGate returns a gate.
 func NewGate(o Options) *PolicyGate {
-	return &PolicyGate{Options: o, memory: memory{client: o.Client, live: o.Live, namespace: o.Namespace},
+	return &PolicyGate{Options: o, cache: policyCache{client: o.Client, live: o.Live, namespace: o.Namespace},
 		deciding: make(chan struct{}, 1)}
 }
 
@@ -136,13 +136,13 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disruptionpolicy.Reque
 	}
 	defer end()
 	if request.Configuration == "" {
-		request.Configuration = g.configuration()
+		request.Configuration = g.desiredConfiguration()
 	}
-	if decision, refused := g.refuse(ctx, request); refused {
+	if decision, refused := g.reuseRefusal(ctx, request); refused {
 		return decision, nil
 	}
-	err = queue.Retry(conflictBackoff, overtaken, func() error {
-		decision, err = g.decide(ctx, request)
+	err = queue.Retry(conflictBackoff, isConflict, func() error {
+		decision, err = g.decideOnce(ctx, request)
 		return err
 	})
 	if err != nil {
@@ -152,18 +152,18 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disruptionpolicy.Reque
 	return decision, nil
 }
 
-// overtaken reports whether a write conflicted: another client has written, deleted or created the object.
-func overtaken(err error) bool {
+// isConflict reports whether a write conflicted: another client has written, deleted or created the object.
+func isConflict(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
-// refuse reuses the last refusal, if it is still valid.
-func (g *PolicyGate) refuse(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, bool) {
+// reuseRefusal reuses the last refusal, if it is still valid.
+func (g *PolicyGate) reuseRefusal(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, bool) {
 	now := g.Clock.Now()
-	if age := now.Sub(g.refused.at); age < 0 || age >= refusalLife {
+	if age := now.Sub(g.refused.at); age < 0 || age >= refusalTTL {
 		return disruptionpolicy.Decision{}, false
 	}
-	known, err := g.memory.latest(ctx)
+	known, err := g.cache.latestPolicy(ctx)
 	if err != nil || known == nil || known.ResourceVersion != g.refused.resourceVersion {
 		return disruptionpolicy.Decision{}, false
 	}
@@ -171,50 +171,50 @@ func (g *PolicyGate) refuse(ctx context.Context, request disruptionpolicy.Reques
 	return decision, !decision.Allowed
 }
 
-// decide makes one decision, and writes an allowed disruption.
-func (g *PolicyGate) decide(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
-	book, err := g.open(ctx)
+// decideOnce makes one decision, and writes an allowed disruption.
+func (g *PolicyGate) decideOnce(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
+	book, err := g.beginUpdate(ctx)
 	if err != nil {
 		return disruptionpolicy.Decision{}, err
 	}
-	own := book.counting(request)
-	if own != nil && (own.Machine != "") == request.Replaces && disruptionpolicy.GoesOn(*own, request) {
-		return disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}, g.goOn(ctx, book, own, request)
+	own := book.activeDisruption(request)
+	if own != nil && (own.Machine != "") == request.Replaces && disruptionpolicy.IsContinuation(*own, request) {
+		return disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}, g.resumeDisruption(ctx, book, own, request)
 	}
 	if own != nil && !request.Replaces {
 		// The entry counts the missing Machine, and must stay.
-		if going, err := g.machineGoing(ctx, own.Machine); err != nil || going {
-			return disruptionpolicy.Decision{Decision: machineGoes(request.Instance)}, err
+		if going, err := g.isMachineDeleting(ctx, own.Machine); err != nil || going {
+			return disruptionpolicy.Decision{Decision: machineDeleting(request.Instance)}, err
 		}
 	}
 	if own != nil {
-		book.remove(*own) // a request for another purpose needs a new decision
+		book.removeDisruption(*own) // a request for another purpose needs a new decision
 	}
 	if err := book.read(ctx); err != nil {
 		return disruptionpolicy.Decision{}, err
 	}
-	entry, refused := book.draft(request)
+	entry, refused := book.newDisruption(request)
 	if refused.Reason != "" {
 		return disruptionpolicy.Decision{Decision: refused}, nil
 	}
-	decision := disruptionpolicy.Allow(book.situation.pool, request, book.settings, book.now)
+	decision := disruptionpolicy.Allow(book.state.pool, request, book.settings, book.now)
 	if !decision.Allowed {
 		if own == nil {
-			g.refused = refusal{pool: book.situation.pool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
+			g.refused = refusal{pool: book.state.pool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
 		}
 		return decision, nil
 	}
-	book.enter(entry)
+	book.addDisruption(entry)
 	if err := book.write(ctx); err != nil {
 		return disruptionpolicy.Decision{}, err
 	}
 	metric.DisruptionsStarted.Of(string(entry.Cause)).Inc()
-	recorder.Emit(g.Events, started(book.policy, book.situation.Instance(entry.Instance), entry))
+	recorder.Emit(g.Events, disruptionStarted(book.policy, book.state.Instance(entry.Instance), entry))
 	return decision, nil
 }
 
-// takeOver assigns a continuing disruption to this process, with its current cause and version.
-func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption,
+// adoptDisruption assigns a continuing disruption to this process, with its current cause and version.
+func (g *PolicyGate) adoptDisruption(ctx context.Context, book *policyUpdate, own *v1alpha1.Disruption,
 	request disruptionpolicy.Request) error {
 	after := *own
 	after.HolderIdentity = g.Operator
@@ -234,7 +234,7 @@ func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Dis
 
 // Release implements Gate.
 func (g *PolicyGate) Release(ctx context.Context, instance string) error {
-	known, err := g.memory.latest(ctx)
+	known, err := g.cache.latestPolicy(ctx)
 	if err != nil || known == nil {
 		return err
 	}
@@ -244,31 +244,31 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	}
 	defer end()
 	ours := func(d v1alpha1.Disruption) bool {
-		return d.Instance == instance && (d.HolderIdentity == g.Operator || !g.looked)
+		return d.Instance == instance && (d.HolderIdentity == g.Operator || !g.initialized)
 	}
 	if !slices.ContainsFunc(known.Status.Disruptions, ours) {
 		return nil
 	}
-	err = queue.Retry(conflictBackoff, overtaken, func() error {
-		book, err := g.open(ctx)
+	err = queue.Retry(conflictBackoff, isConflict, func() error {
+		book, err := g.beginUpdate(ctx)
 		if err != nil {
 			return err
 		}
-		if book.fresh || !g.looked {
+		if book.statusMissing || !g.initialized {
 			if err := book.read(ctx); err != nil {
 				return err
 			}
 		}
 		i := slices.IndexFunc(book.policy.Status.Disruptions, ours)
 		if i < 0 {
-			g.memory.keep(book.policy)
+			g.cache.storePolicy(book.policy)
 			return nil
 		}
 		entry := book.policy.Status.Disruptions[i]
-		if going, err := g.machineGoing(ctx, entry.Machine); err != nil || going {
+		if going, err := g.isMachineDeleting(ctx, entry.Machine); err != nil || going {
 			return err
 		}
-		book.remove(entry)
+		book.removeDisruption(entry)
 		return book.write(ctx)
 	})
 	if err != nil {
@@ -277,8 +277,8 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	return nil
 }
 
-// machineGoing reports whether a Machine is missing or being deleted; false for no Machine.
-func (g *PolicyGate) machineGoing(ctx context.Context, name string) (bool, error) {
+// isMachineDeleting reports whether a Machine is missing or being deleted; false for no Machine.
+func (g *PolicyGate) isMachineDeleting(ctx context.Context, name string) (bool, error) {
 	if name == "" {
 		return false, nil
 	}
@@ -290,12 +290,12 @@ func (g *PolicyGate) machineGoing(ctx context.Context, name string) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("read Machine %s: %w", name, err)
 	}
-	return going(machine), nil
+	return isDeleting(machine), nil
 }
 
 // Holds implements Gate.
 func (g *PolicyGate) Holds(ctx context.Context, instance string) (bool, error) {
-	known, err := g.memory.latest(ctx)
+	known, err := g.cache.latestPolicy(ctx)
 	if err != nil || known == nil {
 		return false, err
 	}
@@ -306,7 +306,7 @@ func (g *PolicyGate) Holds(ctx context.Context, instance string) (bool, error) {
 
 // Settings implements Gate.
 func (g *PolicyGate) Settings(ctx context.Context) (disruptionpolicy.Settings, error) {
-	known, err := g.memory.latest(ctx)
+	known, err := g.cache.latestPolicy(ctx)
 	if err != nil {
 		return disruptionpolicy.Settings{}, err
 	}

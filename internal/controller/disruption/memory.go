@@ -13,9 +13,9 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// memory is the policy as known to this process without a request to the API server: from the cache, or as last
+// policyCache is the policy as known to this process without a request to the API server: from the cache, or as last
 // written by this process, which the cache may not contain yet.
-type memory struct {
+type policyCache struct {
 	client    client.Reader // reads the cache
 	live      client.Reader
 	namespace string
@@ -25,14 +25,14 @@ type memory struct {
 	last *v1alpha1.WindowsDisruptionPolicy
 }
 
-// latest returns the last known policy; nil if there is none. Callers must not modify the policy. A recreated
+// latestPolicy returns the last known policy; nil if there is none. Callers must not modify the policy. A recreated
 // policy with an empty status is returned with the disruptions of its predecessor.
-func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy, error) {
+func (m *policyCache) latestPolicy(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy, error) {
 	known, err := m.read(ctx, m.client)
 	if err != nil {
 		return nil, err
 	}
-	if m.ahead(known) {
+	if m.isAhead(known) {
 		// Either the cache lacks the last write of this process, or the API server was restored from a backup,
 		// which also resets the resource versions. Only the API server has the answer.
 		if known, err = m.read(ctx, m.live); err != nil {
@@ -44,7 +44,7 @@ func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy,
 	switch {
 	case known == nil:
 		return m.last, nil
-	case !fresh(known):
+	case !hasNoStatus(known):
 		m.last = known
 	case m.last != nil:
 		known = known.DeepCopy()
@@ -54,7 +54,7 @@ func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy,
 }
 
 // read returns the policy; nil if there is none.
-func (m *memory) read(ctx context.Context, from client.Reader) (*v1alpha1.WindowsDisruptionPolicy, error) {
+func (m *policyCache) read(ctx context.Context, from client.Reader) (*v1alpha1.WindowsDisruptionPolicy, error) {
 	found := &v1alpha1.WindowsDisruptionPolicy{}
 	err := from.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: v1alpha1.DisruptionPolicyName}, found)
 	if apierrors.IsNotFound(err) {
@@ -66,8 +66,8 @@ func (m *memory) read(ctx context.Context, from client.Reader) (*v1alpha1.Window
 	return found, nil
 }
 
-// ahead reports whether this process knows a policy with a higher resource version than the cached policy.
-func (m *memory) ahead(cached *v1alpha1.WindowsDisruptionPolicy) bool {
+// isAhead reports whether this process knows a policy with a higher resource version than the cached policy.
+func (m *policyCache) isAhead(cached *v1alpha1.WindowsDisruptionPolicy) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cached == nil || m.last == nil {
@@ -77,17 +77,17 @@ func (m *memory) ahead(cached *v1alpha1.WindowsDisruptionPolicy) bool {
 	return err == nil && order > 0
 }
 
-// keep records a policy that the API server has just returned.
-func (m *memory) keep(p *v1alpha1.WindowsDisruptionPolicy) {
+// storePolicy records a policy that the API server has just returned.
+func (m *policyCache) storePolicy(p *v1alpha1.WindowsDisruptionPolicy) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !fresh(p) {
+	if !hasNoStatus(p) {
 		m.last = p.DeepCopy()
 	}
 }
 
-// remembered returns the status that is known to this process.
-func (m *memory) remembered() v1alpha1.WindowsDisruptionPolicyStatus {
+// lastStatus returns the status that is known to this process.
+func (m *policyCache) lastStatus() v1alpha1.WindowsDisruptionPolicyStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// answer is a reader with one policy that counts the reads.
-type answer struct {
+// policyReader is a reader with one policy that counts the reads.
+type policyReader struct {
 	client.Reader
-	version string
-	holds   []string
-	asked   int
+	version   string
+	instances []string
+	reads     int
 }
 
-func (a *answer) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	a.asked++
-	*into.(*v1alpha1.WindowsDisruptionPolicy) = *policyOf(a.version, a.holds...)
+func (a *policyReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	a.reads++
+	*into.(*v1alpha1.WindowsDisruptionPolicy) = *policyOf(a.version, a.instances...)
 	into.SetNamespace(key.Namespace)
 	return nil
 }
@@ -37,33 +37,33 @@ func policyOf(version string, instances ...string) *v1alpha1.WindowsDisruptionPo
 
 func TestTheGateKnowsWhatTheAPIServerHas(t *testing.T) {
 	for sentence, c := range map[string]struct {
-		cached, live answer
+		cached, live policyReader
 		wrote        *v1alpha1.WindowsDisruptionPolicy
 		holds        bool
 		asked        int // number of reads from the API server
 	}{
 		"what another process has written is in the cache": {
-			cached: answer{version: "20", holds: []string{"a"}}, wrote: policyOf("10"), holds: true},
+			cached: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("10"), holds: true},
 		"what this process has written may not be in the cache yet": {
-			cached: answer{version: "10"}, live: answer{version: "20", holds: []string{"a"}}, wrote: policyOf("20", "a"), holds: true, asked: 1},
+			cached: policyReader{version: "10"}, live: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("20", "a"), holds: true, asked: 1},
 		"the API server was restored from a backup, and holds less": {
-			cached: answer{version: "10"}, live: answer{version: "10"}, wrote: policyOf("20", "a"), asked: 1},
+			cached: policyReader{version: "10"}, live: policyReader{version: "10"}, wrote: policyOf("20", "a"), asked: 1},
 		"the API server was restored from a backup, and holds more": {
-			cached: answer{version: "10", holds: []string{"a"}}, live: answer{version: "10", holds: []string{"a"}}, wrote: policyOf("20"), holds: true, asked: 1},
+			cached: policyReader{version: "10", instances: []string{"a"}}, live: policyReader{version: "10", instances: []string{"a"}}, wrote: policyOf("20"), holds: true, asked: 1},
 		"with nothing new, the API server is asked nothing": {
-			cached: answer{version: "20", holds: []string{"a"}}, wrote: policyOf("20", "a"), holds: true},
+			cached: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("20", "a"), holds: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			gate := NewGate(Options{Namespace: "wmco", Operator: "one"})
-			gate.memory.client, gate.memory.live = &c.cached, &c.live
-			gate.memory.keep(c.wrote)
+			gate.cache.client, gate.cache.live = &c.cached, &c.live
+			gate.cache.storePolicy(c.wrote)
 			for range 2 {
 				if held, err := gate.Holds(t.Context(), "a"); err != nil || held != c.holds {
 					t.Errorf("held: %t, %v", held, err)
 				}
 			}
-			if c.live.asked != c.asked && c.live.asked != 2*c.asked {
-				t.Errorf("the API server was asked %d times", c.live.asked)
+			if c.live.reads != c.asked && c.live.reads != 2*c.asked {
+				t.Errorf("the API server was asked %d times", c.live.reads)
 			}
 		})
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// situation is the fleet as seen by decisions about disruptions.
-type situation struct {
+// fleetState is the fleet as seen by decisions about disruptions.
+type fleetState struct {
 	*fleet.Fleet
 	pool disruptionpolicy.NodePool
 }
 
-// newSituation returns the situation of a fleet. From the disruptions, it uses only the affected nodes and pools.
-func newSituation(f *fleet.Fleet, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) *situation {
-	s := &situation{Fleet: f}
+// newFleetState returns the situation of a fleet. From the disruptions, it uses only the affected nodes and pools.
+func newFleetState(f *fleet.Fleet, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) *fleetState {
+	s := &fleetState{Fleet: f}
 	for i := range f.Instances {
 		instance := &f.Instances[i]
 		disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool { return d.InstanceUID == instance.UID })
@@ -47,15 +47,15 @@ func newSituation(f *fleet.Fleet, settings disruptionpolicy.Settings, disruption
 
 // wasInService reports whether the node of an instance is or was in service. The version of an instance is written
 // when the node is first verified, and never unset.
-func (s *situation) wasInService(instance *v1alpha1.WindowsInstance) bool {
+func (s *fleetState) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	node := s.NodeOf(instance)
-	return instance.Status.Version != "" || node != nil && !nodeidentity.Unproven(node)
+	return instance.Status.Version != "" || node != nil && !nodeidentity.HasStartupTaint(node)
 }
 
-func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) disruptionpolicy.Node {
+func (s *fleetState) pooledNode(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) disruptionpolicy.Node {
 	pooled := disruptionpolicy.Node{
 		Instance: instance.Name, UID: instance.UID, Node: s.NodeName(instance),
-		Pool: s.poolOf(instance, settings), Failure: instance.Status.FailedChange, Gone: s.gone(instance),
+		Pool: s.poolOf(instance, settings), Failure: instance.Status.FailedChange, Gone: s.isGone(instance),
 	}
 	node := s.NodeOf(instance)
 	// Node and instance must agree, because a kubelet may write annotations on its own Node.
@@ -63,12 +63,12 @@ func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disr
 		pooled.Version, pooled.Configuration = instance.Status.Version, instance.Status.ConfigurationDigest
 	}
 	pooled.Cordoned = node != nil && node.Spec.Unschedulable
-	pooled.Ready, pooled.Since, pooled.Reported = readiness(node, instance)
+	pooled.Ready, pooled.Since, pooled.Reported = nodeReadiness(node, instance)
 	return pooled
 }
 
 // poolOf returns the pool of an instance's node.
-func (s *situation) poolOf(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) string {
+func (s *fleetState) poolOf(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) string {
 	if instance.Spec.Source.Machine != nil {
 		if set := s.SetName(instance); set != "" {
 			return disruptionpolicy.MachineSetPool(set)
@@ -82,9 +82,9 @@ func (s *situation) poolOf(instance *v1alpha1.WindowsInstance, settings disrupti
 	return settings.HostPool(labels)
 }
 
-// gone reports whether the node is no longer expected to return: the Machine is deleted, failed or ignored, or an
+// isGone reports whether the node is no longer expected to return: the Machine is deleted, failed or ignored, or an
 // administrator has given up the host.
-func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
+func (s *fleetState) isGone(instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged || instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
 		return true
 	}
@@ -92,13 +92,13 @@ func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
 		return false
 	}
 	machine := s.MachineOf(instance)
-	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machinev1beta1.PhaseFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
+	return machine == nil || isDeleting(machine) || ptr.Deref(machine.Status.Phase, "") == machinev1beta1.PhaseFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
 }
 
-// readiness reports whether the node is ready and verified, and since when, according to the API server and the
+// nodeReadiness reports whether the node is ready and verified, and since when, according to the API server and the
 // operator. The time is zero if only the host knows it. reported is the last transition time in the kubelet's
 // report.
-func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
+func nodeReadiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 	ready bool, since time.Time, reported *metav1.Time,
 ) {
 	if node == nil {
@@ -108,7 +108,7 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 		ready, reported = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.DeepCopy()
 	}
 	switch {
-	case nodeidentity.Unproven(node): // since the registration
+	case nodeidentity.HasStartupTaint(node): // since the registration
 		return false, node.CreationTimestamp.Time, reported
 	case !ready:
 		return false, time.Time{}, reported
@@ -133,8 +133,8 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disr
 			continue
 		}
 		windows = windows || nodeidentity.IsWindowsMachine(machine)
-		if going(machine) {
-			result.Leaving = append(result.Leaving, disruptionpolicy.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
+		if isDeleting(machine) {
+			result.Leaving = append(result.Leaving, disruptionpolicy.LeavingMachine{Name: machine.Name, Why: deletionBlocker(machine)})
 			continue
 		}
 		result.Staying = append(result.Staying, machine.Name)
@@ -144,9 +144,9 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disr
 		case phase == machinev1beta1.PhaseFailed, machine.Labels[v1alpha1.LabelIgnore] == "true": // never becomes a node
 			result.Missing--
 			result.Failed++
-		case phase == machinev1beta1.PhaseRunning && node != nil && !nodeidentity.Unproven(node):
+		case phase == machinev1beta1.PhaseRunning && node != nil && !nodeidentity.HasStartupTaint(node):
 			result.Missing-- // a node that is not Ready is counted separately
-			if nodeidentity.Ready(node) {
+			if nodeidentity.IsReady(node) {
 				result.Running++
 			}
 		}
@@ -155,8 +155,8 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disr
 	return result, windows
 }
 
-// heldUpBy returns the condition message about the blocked deletion of a Machine; "" if there is none.
-func heldUpBy(machine *machinev1beta1.Machine) string {
+// deletionBlocker returns the condition message about the blocked deletion of a Machine; "" if there is none.
+func deletionBlocker(machine *machinev1beta1.Machine) string {
 	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained,
 		machinev1beta1.MachineTerminable} {
 		for _, condition := range machine.Status.Conditions {
@@ -168,6 +168,6 @@ func heldUpBy(machine *machinev1beta1.Machine) string {
 	return ""
 }
 
-func going(machine *machinev1beta1.Machine) bool {
+func isDeleting(machine *machinev1beta1.Machine) bool {
 	return !machine.DeletionTimestamp.IsZero() || ptr.Deref(machine.Status.Phase, "") == machinev1beta1.PhaseDeleting
 }

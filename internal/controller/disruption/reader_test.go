@@ -39,9 +39,9 @@ type scene struct {
 	objects []client.Object
 }
 
-func (s *scene) add(o client.Object) { s.objects = append(s.objects, o) }
+func (s *scene) addObject(o client.Object) { s.objects = append(s.objects, o) }
 
-func (s *scene) instance(name, machine string, change func(*v1alpha1.WindowsInstance)) {
+func (s *scene) addInstance(name, machine string, change func(*v1alpha1.WindowsInstance)) {
 	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name,
 		UID: types.UID("i-" + name), CreationTimestamp: metav1.NewTime(early)}}
 	i.Spec.Source.ConfigMapKey = name
@@ -52,10 +52,10 @@ func (s *scene) instance(name, machine string, change func(*v1alpha1.WindowsInst
 	if change != nil {
 		change(i)
 	}
-	s.add(i)
+	s.addObject(i)
 }
 
-func (s *scene) node(name string, ready bool, change func(*corev1.Node)) {
+func (s *scene) addNode(name string, ready bool, change func(*corev1.Node)) {
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
@@ -69,17 +69,17 @@ func (s *scene) node(name string, ready bool, change func(*corev1.Node)) {
 	if change != nil {
 		change(n)
 	}
-	s.add(n)
+	s.addObject(n)
 }
 
-func (s *scene) set(name string, replicas int32) {
+func (s *scene) addMachineSet(name string, replicas int32) {
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name,
 		UID: types.UID("s-" + name)}}
 	set.Spec.Replicas = ptr.To(replicas)
-	s.add(set)
+	s.addObject(set)
 }
 
-func (s *scene) machine(name, set, phase string, change func(*machinev1beta1.Machine)) {
+func (s *scene) addMachine(name, set, phase string, change func(*machinev1beta1.Machine)) {
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("m-" + name),
 		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
@@ -92,16 +92,16 @@ func (s *scene) machine(name, set, phase string, change func(*machinev1beta1.Mac
 	if change != nil {
 		change(m)
 	}
-	s.add(m)
+	s.addObject(m)
 }
 
-func starting(n *corev1.Node) {
+func addStartupTaint(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
 }
 
 // read reads the scene. refuse returns the error of a kind of list.
 func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error,
-	disruptions ...v1alpha1.Disruption) (*situation, error) {
+	disruptions ...v1alpha1.Disruption) (*fleetState, error) {
 	s.t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
@@ -124,10 +124,10 @@ func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.Obje
 	if err != nil {
 		return nil, err
 	}
-	return newSituation(f, settings, disruptions), nil
+	return newFleetState(f, settings, disruptions), nil
 }
 
-func (s *scene) nodes(settings disruptionpolicy.Settings,
+func (s *scene) nodesByInstance(settings disruptionpolicy.Settings,
 	disruptions ...v1alpha1.Disruption) map[string]disruptionpolicy.Node {
 	s.t.Helper()
 	f, err := s.read(settings, nil, disruptions...)
@@ -143,18 +143,18 @@ func (s *scene) nodes(settings disruptionpolicy.Settings,
 
 func TestPoolsOfNodes(t *testing.T) {
 	s := &scene{t: t}
-	s.set("workers", 1)
-	s.machine("of-set", "workers", "Running", nil)
-	s.machine("alone", "", "Running", nil)
+	s.addMachineSet("workers", 1)
+	s.addMachine("of-set", "workers", "Running", nil)
+	s.addMachine("alone", "", "Running", nil)
 	for _, name := range []string{"of-set", "alone"} {
-		s.instance(name, name, nil)
-		s.node(name, true, nil)
+		s.addInstance(name, name, nil)
+		s.addNode(name, true, nil)
 	}
 	for name, zone := range map[string]string{"listed": "", "west": "west"} {
-		s.instance(name, "", nil)
-		s.node(name, true, func(n *corev1.Node) { n.Labels["zone"] = zone })
+		s.addInstance(name, "", nil)
+		s.addNode(name, true, func(n *corev1.Node) { n.Labels["zone"] = zone })
 	}
-	nodes := s.nodes(disruptionpolicy.Settings{HostPoolLabel: "zone"})
+	nodes := s.nodesByInstance(disruptionpolicy.Settings{HostPoolLabel: "zone"})
 	for name, want := range map[string]string{"of-set": "MachineSet/workers", "alone": disruptionpolicy.MachinesPool,
 		"listed": "Hosts", "west": "Hosts/west"} {
 		if got := nodes[name].Pool; got != want {
@@ -165,33 +165,33 @@ func TestPoolsOfNodes(t *testing.T) {
 
 func TestNodesInService(t *testing.T) {
 	s := &scene{t: t}
-	s.instance("works", "", nil)
-	s.node("works", true, nil)
-	s.instance("changed", "", func(i *v1alpha1.WindowsInstance) {
+	s.addInstance("works", "", nil)
+	s.addNode("works", true, nil)
+	s.addInstance("changed", "", func(i *v1alpha1.WindowsInstance) {
 		i.Status.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(later)}
 	})
-	s.node("changed", true, nil)
-	s.instance("broken", "", nil)
-	s.node("broken", false, nil)
-	s.instance("new", "", nil)
-	s.node("new", true, starting)
-	s.instance("unseen", "", nil)
+	s.addNode("changed", true, nil)
+	s.addInstance("broken", "", nil)
+	s.addNode("broken", false, nil)
+	s.addInstance("new", "", nil)
+	s.addNode("new", true, addStartupTaint)
+	s.addInstance("unseen", "", nil)
 	again := func(i *v1alpha1.WindowsInstance) {
 		i.Status.Version = "12.0.0"
 		i.Status.Readiness = &v1alpha1.Readiness{Since: metav1.NewTime(later)}
 	}
-	s.instance("registers-again", "", again)
-	s.node("registers-again", true, starting)
-	s.instance("lost-its-node", "", again)
-	s.instance("given-up", "", func(i *v1alpha1.WindowsInstance) {
+	s.addInstance("registers-again", "", again)
+	s.addNode("registers-again", true, addStartupTaint)
+	s.addInstance("lost-its-node", "", again)
+	s.addInstance("given-up", "", func(i *v1alpha1.WindowsInstance) {
 		i.Annotations = map[string]string{v1alpha1.AnnotationForgetHost: "true"}
 	})
-	s.node("given-up", false, nil)
-	s.machine("older", "", "Running", nil)
-	s.instance("older", "older", func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil })
-	s.node("older", true, nil)
+	s.addNode("given-up", false, nil)
+	s.addMachine("older", "", "Running", nil)
+	s.addInstance("older", "older", func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil })
+	s.addNode("older", true, nil)
 
-	nodes := s.nodes(disruptionpolicy.Settings{}, v1alpha1.Disruption{Instance: "unseen", InstanceUID: "i-unseen"})
+	nodes := s.nodesByInstance(disruptionpolicy.Settings{}, v1alpha1.Disruption{Instance: "unseen", InstanceUID: "i-unseen"})
 	type standing struct {
 		ready, gone bool
 		since       time.Time
@@ -233,22 +233,22 @@ func TestMachinesOfSets(t *testing.T) {
 		}
 	}
 	s := &scene{t: t}
-	s.set("workers", 8)
+	s.addMachineSet("workers", 8)
 	for name, phase := range map[string]string{"works": "Running", "broken": "Running", "joins": "Running",
 		"made": "Provisioning", "failed": "Failed"} {
-		s.machine(name, "workers", phase, nil)
+		s.addMachine(name, "workers", phase, nil)
 	}
-	s.machine("ignored", "workers", "Running", func(m *machinev1beta1.Machine) { m.Labels[v1alpha1.LabelIgnore] = "true" })
-	s.machine("deleted", "workers", "Running", deleting)
+	s.addMachine("ignored", "workers", "Running", func(m *machinev1beta1.Machine) { m.Labels[v1alpha1.LabelIgnore] = "true" })
+	s.addMachine("deleted", "workers", "Running", deleting)
 	for _, name := range []string{"works", "broken", "joins", "failed", "ignored", "deleted"} {
-		s.instance(name, name, nil)
+		s.addInstance(name, name, nil)
 		change := func(*corev1.Node) {}
 		if name == "joins" {
-			change = starting
+			change = addStartupTaint
 		}
-		s.node(name, name != "broken", change)
+		s.addNode(name, name != "broken", change)
 	}
-	s.set("linux", 3)
+	s.addMachineSet("linux", 3)
 	f, err := s.read(disruptionpolicy.Settings{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +277,8 @@ func TestClustersWithoutTheMachineAPI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{t: t}
-			s.instance("listed", "", nil)
-			s.node("listed", true, nil)
+			s.addInstance("listed", "", nil)
+			s.addNode("listed", true, nil)
 			f, err := s.read(disruptionpolicy.Settings{}, func(list client.ObjectList) error {
 				switch list.(type) {
 				case *machinev1beta1.MachineList, *machinev1beta1.MachineSetList:

@@ -9,19 +9,19 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// restored returns the current disruptions if a deleted policy no longer lists them: the disruptions that this
+// restoreDisruptions returns the current disruptions if a deleted policy no longer lists them: the disruptions that this
 // process remembers, and those visible in the cluster. The result may contain too many disruptions, which end like
 // any other.
-func (b *book) restored() []v1alpha1.Disruption {
+func (b *policyUpdate) restoreDisruptions() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
-	for _, d := range b.gate.memory.remembered().Disruptions {
-		if i := b.situation.Instance(d.Instance); d.Machine != "" || i != nil && i.UID == d.InstanceUID {
+	for _, d := range b.gate.cache.lastStatus().Disruptions {
+		if i := b.state.Instance(d.Instance); d.Machine != "" || i != nil && i.UID == d.InstanceUID {
 			result = append(result, d)
 		}
 	}
-	for i := range b.situation.Instances {
-		instance := &b.situation.Instances[i]
-		entry, shown := b.shown(instance)
+	for i := range b.state.Instances {
+		instance := &b.state.Instances[i]
+		entry, shown := b.disruptionFromCluster(instance)
 		known := slices.ContainsFunc(result, func(d v1alpha1.Disruption) bool { return d.Instance == instance.Name })
 		if shown && !known {
 			result = append(result, entry)
@@ -30,16 +30,16 @@ func (b *book) restored() []v1alpha1.Disruption {
 	return result
 }
 
-// shown determines from an instance, the Node and the Machine whether the operator is disrupting the node: the
+// disruptionFromCluster determines from an instance, the Node and the Machine whether the operator is disrupting the node: the
 // operator has cordoned the Node, or deletes an outdated Machine. The client that deleted a Machine is not
 // recorded.
-func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
-	node, machine := b.situation.NodeOf(instance), b.situation.MachineOf(instance)
+func (b *policyUpdate) disruptionFromCluster(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
+	node, machine := b.state.NodeOf(instance), b.state.MachineOf(instance)
 	if node == nil {
 		return v1alpha1.Disruption{}, false
 	}
 	entry := v1alpha1.Disruption{
-		Instance: instance.Name, InstanceUID: instance.UID, Node: node.Name, Pool: b.situation.poolOf(instance, b.settings),
+		Instance: instance.Name, InstanceUID: instance.UID, Node: node.Name, Pool: b.state.poolOf(instance, b.settings),
 		Version: b.gate.Version, Since: metav1.NewTime(b.now), HolderIdentity: b.gate.Operator,
 	}
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != b.gate.Version
@@ -56,10 +56,10 @@ func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, b
 	default:
 		entry.Cause = v1alpha1.CauseConfiguration
 	}
-	entry.ConfigurationDigest = disruptionpolicy.ConfigurationOf(disruptionpolicy.Request{Cause: entry.Cause, Configuration: b.gate.configuration()})
+	entry.ConfigurationDigest = disruptionpolicy.ConfigurationOf(disruptionpolicy.Request{Cause: entry.Cause, Configuration: b.gate.desiredConfiguration()})
 	if machine != nil && !machine.DeletionTimestamp.IsZero() {
 		entry.Machine, entry.Since = machine.Name, *machine.DeletionTimestamp
-		return entry, b.situation.SetName(instance) != "" && (outdated || refused)
+		return entry, b.state.SetName(instance) != "" && (outdated || refused)
 	}
 	_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
 	bound := node.Annotations[v1alpha1.AnnotationInstance] == instance.Name

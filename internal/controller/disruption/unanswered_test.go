@@ -43,8 +43,8 @@ func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
 	}
 }
 
-// silentAPI never responds to a request for the policy.
-func silentAPI(asked chan<- struct{}) client.WithWatch {
+// newUnresponsiveAPI never responds to a request for the policy.
+func newUnresponsiveAPI(asked chan<- struct{}) client.WithWatch {
 	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			asked <- struct{}{}
@@ -58,7 +58,7 @@ func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
 	request := disruptionpolicy.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
 	gateOf := func(asked chan<- struct{}) *PolicyGate {
 		known := fake.NewClientBuilder().Build()
-		return NewGate(Options{Client: known, Live: silentAPI(asked), Namespace: "wmco", Events: events.NewFakeRecorder(1),
+		return NewGate(Options{Client: known, Live: newUnresponsiveAPI(asked), Namespace: "wmco", Events: events.NewFakeRecorder(1),
 			Clock: clocktesting.NewFakePassiveClock(time.Now())})
 	}
 	t.Run("a decision ends after 30 s", func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
 			if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || took != decisionTimeout {
 				t.Errorf("after %s: %v", took, err)
 			}
-			if _, err := gate.review(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := gate.reviewPolicy(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the review: %v", err)
 			}
 		})
@@ -83,7 +83,7 @@ func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
 			cancel()
 			begin := time.Now()
 			_, acquireErr := gate.Acquire(ctx, request)
-			_, reviewErr := gate.review(ctx)
+			_, reviewErr := gate.reviewPolicy(ctx)
 			if took := time.Since(begin); took != 0 || !errors.Is(acquireErr, context.Canceled) || !errors.Is(reviewErr, context.Canceled) {
 				t.Errorf("after %s: %v, %v", took, acquireErr, reviewErr)
 			}

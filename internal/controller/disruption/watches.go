@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// idleShare is the minimum delay before the next reconcile, as a multiple of the duration of the last one.
+	// idleFactor is the minimum delay before the next reconcile, as a multiple of the duration of the last one.
 	// Reading a large fleet takes long.
-	idleShare = 10
-	// LongestGathering is the maximum time during which changes are collected for one reconcile.
-	LongestGathering = 10 * time.Second
+	idleFactor = 10
+	// MaxBatchDelay is the maximum time during which changes are collected for one reconcile.
+	MaxBatchDelay = 10 * time.Second
 )
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("disruption").
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.once(), builder.WithPredicates(r.byOthers())).
-		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(queue.Changed(nodeLook), unlessNew(joining))).
-		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(queue.Changed(instanceLook), unlessNew(unproven))).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.enqueueBatched(), builder.WithPredicates(r.policyChanged())).
+		Watches(&corev1.Node{}, r.enqueueBatched(), builder.WithPredicates(queue.Changed(nodeFields), ignoreNew(isJoining))).
+		Watches(&v1alpha1.WindowsInstance{}, r.enqueueBatched(), builder.WithPredicates(queue.Changed(instanceFields), ignoreNew(isNotYetInService))).
 		WatchesRawSource(queue.AtStart()).
 		WithOptions(queue.OptionsOn(r.Clock)).
 		Build(r)
@@ -46,56 +46,56 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // WatchMachines makes the controller watch the Machines and MachineSets in a cache.
 func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	return errors.Join(
-		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.Machine{}, r.once(), queue.Changed(machineLook))),
-		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.MachineSet{}, r.once(),
+		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.Machine{}, r.enqueueBatched(), queue.Changed(machineFields))),
+		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.MachineSet{}, r.enqueueBatched(),
 			predicate.GenerationChangedPredicate{})),
 	)
 }
 
-// once enqueues one reconcile for all changes within a short time. The time is longer if a reconcile takes long.
-func (r *Reconciler) once() handler.EventHandler {
+// enqueueBatched enqueues one reconcile for all changes within a short time. The time is longer if a reconcile takes long.
+func (r *Reconciler) enqueueBatched() handler.EventHandler {
 	return queue.EnqueueAfter(ctrl.Request{}, func() time.Duration {
-		return min(LongestGathering, max(queue.MinDelay, idleShare*time.Duration(r.took.Load())))
+		return min(MaxBatchDelay, max(queue.MinDelay, idleFactor*time.Duration(r.lastReviewDuration.Load())))
 	})
 }
 
-// byOthers filters out updates that the last review wrote.
-func (r *Reconciler) byOthers() predicate.Funcs {
+// policyChanged filters out updates that the last review wrote.
+func (r *Reconciler) policyChanged() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		written, _ := r.Gate.reviewed.Load().(string)
 		return e.ObjectNew.GetResourceVersion() != written
 	}}
 }
 
-// unlessNew filters out new objects that do not count yet.
-func unlessNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
+// ignoreNew filters out new objects that do not count yet.
+func ignoreNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
 		object, ok := e.Object.(T)
 		return !ok || !countsNot(object)
 	}}
 }
 
-// joining reports whether a Node has not been verified since its registration. Regardless of the kubelet's reports,
+// isJoining reports whether a Node has not been verified since its registration. Regardless of the kubelet's reports,
 // no pods are scheduled to this Node. If the host was in service before, it counts as unavailable, because the
 // former Node no longer exists.
-func joining(n *corev1.Node) bool { return nodeidentity.Unproven(n) }
+func isJoining(n *corev1.Node) bool { return nodeidentity.HasStartupTaint(n) }
 
-// unproven reports whether an instance had no node in service yet, according to its status. A recreated instance of
+// isNotYetInService reports whether an instance had no node in service yet, according to its status. A recreated instance of
 // a node in service finds the Node later.
-func unproven(i *v1alpha1.WindowsInstance) bool {
+func isNotYetInService(i *v1alpha1.WindowsInstance) bool {
 	return i.Status.Version == "" && i.Status.FailedChange == nil && ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).UID == ""
 }
 
 // A joining fleet changes dozens of Nodes and instances before they count.
-func nodeLook(n *corev1.Node) any {
-	if joining(n) {
+func nodeFields(n *corev1.Node) any {
+	if isJoining(n) {
 		return nil
 	}
-	return []any{nodeidentity.Ready(n), nodeidentity.Unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
+	return []any{nodeidentity.IsReady(n), nodeidentity.HasStartupTaint(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
 }
 
-func instanceLook(i *v1alpha1.WindowsInstance) any {
-	if unproven(i) {
+func instanceFields(i *v1alpha1.WindowsInstance) any {
+	if isNotYetInService(i) {
 		return []any{i.Spec, i.Annotations[v1alpha1.AnnotationForgetHost]}
 	}
 	return []any{
@@ -104,6 +104,6 @@ func instanceLook(i *v1alpha1.WindowsInstance) any {
 	}
 }
 
-func machineLook(m *machinev1beta1.Machine) any {
-	return []any{going(m), ptr.Deref(m.Status.Phase, ""), fleet.NodeNameOf(m), m.Labels, m.OwnerReferences}
+func machineFields(m *machinev1beta1.Machine) any {
+	return []any{isDeleting(m), ptr.Deref(m.Status.Phase, ""), fleet.NodeNameOf(m), m.Labels, m.OwnerReferences}
 }

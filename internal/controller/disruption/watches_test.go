@@ -15,8 +15,8 @@ import (
 
 // A review reads the complete fleet. No decision depends on a host that is not a node yet.
 func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
-	nodes := predicate.And[client.Object](queue.Changed(nodeLook), unlessNew(joining))
-	instances := predicate.And[client.Object](queue.Changed(instanceLook), unlessNew(unproven))
+	nodes := predicate.And[client.Object](queue.Changed(nodeFields), ignoreNew(isJoining))
+	instances := predicate.And[client.Object](queue.Changed(instanceFields), ignoreNew(isNotYetInService))
 	node := func(change ...func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{}}}
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}}
@@ -81,7 +81,7 @@ func TestALookDoesNotFollowFromWhatTheLastOneWrote(t *testing.T) {
 		return &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 	}
 	follows := func() bool {
-		return r.byOthers().Update(event.UpdateEvent{ObjectOld: policy("1"), ObjectNew: policy("2")})
+		return r.policyChanged().Update(event.UpdateEvent{ObjectOld: policy("1"), ObjectNew: policy("2")})
 	}
 	if !follows() {
 		t.Error("before the first look, a change causes none")

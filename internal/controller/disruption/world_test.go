@@ -56,17 +56,17 @@ const (
 
 // world is a real API server with the rights of the operator, and a separate clock.
 type world struct {
-	t      *testing.T
-	admin  client.WithWatch
-	rights *rest.Config
-	scheme *runtime.Scheme
-	clock  *clocktesting.FakePassiveClock
+	t              *testing.T
+	admin          client.WithWatch
+	operatorConfig *rest.Config
+	scheme         *runtime.Scheme
+	clock          *clocktesting.FakePassiveClock
 	// ahead is the offset of the host clocks.
 	ahead time.Duration
 }
 
-// pass advances the clock.
-func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+// advanceClock advances the clock.
+func (w *world) advanceClock(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	// The API server stores full seconds.
 	w := &world{t: t, scheme: runtime.NewScheme(),
 		clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
-	if w.rights, err = r.InstallOperator(t.Context(), ""); err != nil {
+	if w.operatorConfig, err = r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme),
@@ -95,8 +95,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// sub returns the world for a subtest, with objects that are removed at the end.
-func (w *world) sub(t *testing.T) *world {
+// forSubtest returns the world for a subtest, with objects that are removed at the end.
+func (w *world) forSubtest(t *testing.T) *world {
 	t.Helper()
 	s := *w
 	s.t = t
@@ -126,14 +126,14 @@ func (w *world) sub(t *testing.T) *world {
 	return &s
 }
 
-func (w *world) check(err error) {
+func (w *world) requireNoError(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) await(what string, condition func(ctx context.Context) (bool, error)) {
+func (w *world) waitUntil(what string, condition func(ctx context.Context) (bool, error)) {
 	w.t.Helper()
 	if err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
 		condition); err != nil {
@@ -141,28 +141,28 @@ func (w *world) await(what string, condition func(ctx context.Context) (bool, er
 	}
 }
 
-// host creates a listed host with a node in service.
-func (w *world) host(name, version string) *v1alpha1.WindowsInstance {
+// createHost creates a listed host with a node in service.
+func (w *world) createHost(name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	instance.Spec = v1alpha1.WindowsInstanceSpec{Address: name + ".example.com",
 		Source: v1alpha1.Source{ConfigMapKey: name}, DesiredState: v1alpha1.DesiredStateNode}
-	return w.inService(instance, version)
+	return w.createNodeInService(instance, version)
 }
 
-// set creates a MachineSet.
-func (w *world) set(name string, replicas int32) *machinev1beta1.MachineSet {
+// createMachineSet creates a MachineSet.
+func (w *world) createMachineSet(name string, replicas int32) *machinev1beta1.MachineSet {
 	w.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
 	set.Spec.Replicas = ptr.To(replicas)
 	set.Spec.Selector.MatchLabels = map[string]string{"set": name}
 	set.Spec.Template.Labels = map[string]string{"set": name, v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
-	w.check(w.admin.Create(w.t.Context(), set))
+	w.requireNoError(w.admin.Create(w.t.Context(), set))
 	return set
 }
 
-// machine creates a Machine of a set with a node in service. A deleted Machine remains until gone is called.
-func (w *world) machine(set *machinev1beta1.MachineSet, name, version string) *v1alpha1.WindowsInstance {
+// createMachine creates a Machine of a set with a node in service. A deleted Machine remains until gone is called.
+func (w *world) createMachine(set *machinev1beta1.MachineSet, name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	made := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: set.Spec.Template.Labels,
@@ -170,41 +170,41 @@ func (w *world) machine(set *machinev1beta1.MachineSet, name, version string) *v
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set,
 			machinev1beta1.GroupVersion.WithKind("MachineSet"))},
 	}}
-	w.check(w.admin.Create(w.t.Context(), made))
+	w.requireNoError(w.admin.Create(w.t.Context(), made))
 	made.Status.Phase, made.Status.NodeRef = ptr.To(machinev1beta1.PhaseRunning), &corev1.ObjectReference{Name: name}
-	w.check(w.admin.Status().Update(w.t.Context(), made))
+	w.requireNoError(w.admin.Status().Update(w.t.Context(), made))
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	instance.Spec = v1alpha1.WindowsInstanceSpec{
 		Address: name, DesiredState: v1alpha1.DesiredStateNode,
 		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
 			Name: name, UID: made.UID}},
 	}
-	return w.inService(instance, version)
+	return w.createNodeInService(instance, version)
 }
 
-func (w *world) inService(instance *v1alpha1.WindowsInstance, version string) *v1alpha1.WindowsInstance {
+func (w *world) createNodeInService(instance *v1alpha1.WindowsInstance, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
-	w.check(w.admin.Create(w.t.Context(), instance))
+	w.requireNoError(w.admin.Create(w.t.Context(), instance))
 	instance.Status = v1alpha1.WindowsInstanceStatus{Version: version,
 		NodeRef: &v1alpha1.NodeReference{Name: instance.Name, Confirmed: true}}
-	w.check(w.admin.Status().Update(w.t.Context(), instance))
+	w.requireNoError(w.admin.Status().Update(w.t.Context(), instance))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: instance.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
 		Annotations: map[string]string{v1alpha1.AnnotationInstance: instance.Name, v1alpha1.AnnotationVersion: version},
 	}}
-	w.check(w.admin.Create(w.t.Context(), node))
-	w.report(node.Name, true, "v1.35.1")
+	w.requireNoError(w.admin.Create(w.t.Context(), node))
+	w.reportNode(node.Name, true, "v1.35.1")
 	return instance
 }
 
-// report writes the report of a kubelet.
-func (w *world) report(node string, ready bool, kubelet string) {
+// reportNode writes the report of a kubelet.
+func (w *world) reportNode(node string, ready bool, kubelet string) {
 	w.t.Helper()
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	w.node(node, func(n *corev1.Node) {
+	w.patchNode(node, func(n *corev1.Node) {
 		n.Status.NodeInfo.KubeletVersion = kubelet
 		n.Status.Conditions = []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now().Add(w.ahead)),
@@ -213,44 +213,44 @@ func (w *world) report(node string, ready bool, kubelet string) {
 	})
 }
 
-// node changes a Node that other clients change too.
-func (w *world) node(name string, change func(*corev1.Node)) {
+// patchNode changes a Node that other clients change too.
+func (w *world) patchNode(name string, change func(*corev1.Node)) {
 	w.t.Helper()
 	node := &corev1.Node{}
-	w.check(w.admin.Get(w.t.Context(), client.ObjectKey{Name: name}, node))
+	w.requireNoError(w.admin.Get(w.t.Context(), client.ObjectKey{Name: name}, node))
 	from := node.DeepCopy()
 	change(node)
-	w.check(w.admin.Patch(w.t.Context(), node.DeepCopy(), client.MergeFrom(from)))
-	w.check(w.admin.Status().Patch(w.t.Context(), node.DeepCopy(), client.MergeFrom(from)))
+	w.requireNoError(w.admin.Patch(w.t.Context(), node.DeepCopy(), client.MergeFrom(from)))
+	w.requireNoError(w.admin.Status().Patch(w.t.Context(), node.DeepCopy(), client.MergeFrom(from)))
 }
 
-func (w *world) policy() *v1alpha1.WindowsDisruptionPolicy {
+func (w *world) getPolicy() *v1alpha1.WindowsDisruptionPolicy {
 	w.t.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{}
-	w.check(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, p))
+	w.requireNoError(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, p))
 	return p
 }
 
-// disrupted returns the instances on the list.
-func (w *world) disrupted() []string {
+// disruptedInstances returns the instances on the list.
+func (w *world) disruptedInstances() []string {
 	w.t.Helper()
 	var names []string
-	for _, d := range w.policy().Status.Disruptions {
+	for _, d := range w.getPolicy().Status.Disruptions {
 		names = append(names, d.Instance)
 	}
 	return names
 }
 
-// administer writes the policy as an administrator would, and creates it if necessary.
-func (w *world) administer(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
+// editPolicy writes the policy as an administrator would, and creates it if necessary.
+func (w *world) editPolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	w.t.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 		Name: v1alpha1.DisruptionPolicyName}}
-	w.check(client.IgnoreAlreadyExists(w.admin.Create(w.t.Context(), p)))
-	p = w.policy()
+	w.requireNoError(client.IgnoreAlreadyExists(w.admin.Create(w.t.Context(), p)))
+	p = w.getPolicy()
 	from := p.DeepCopy()
 	change(&p.Spec)
-	w.check(w.admin.Patch(w.t.Context(), p, client.MergeFrom(from)))
+	w.requireNoError(w.admin.Patch(w.t.Context(), p, client.MergeFrom(from)))
 }
 
 // process is an operator that runs only the gate and its controller.
@@ -273,7 +273,7 @@ type process struct {
 func (w *world) start(name string, run bool) *process {
 	w.t.Helper()
 	p := &process{w: w, recorder: events.NewFakeRecorder(10000), server: "v1.35.1"}
-	c := rest.CopyConfig(w.rights)
+	c := rest.CopyConfig(w.operatorConfig)
 	c.QPS = -1
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -294,10 +294,10 @@ func (w *world) start(name string, run bool) *process {
 			DefaultNamespaces: map[string]cache.Config{namespace: {}},
 		},
 	})
-	w.check(err)
+	w.requireNoError(err)
 	memory, err := client.NewWithWatch(c, client.Options{Scheme: w.scheme,
 		Cache: &client.CacheOptions{Reader: p.mgr.GetCache()}})
-	w.check(err)
+	w.requireNoError(err)
 	refusing := interceptor.NewClient(memory, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if p.refuse != nil {
@@ -315,10 +315,10 @@ func (w *world) start(name string, run bool) *process {
 		ServerVersion: func(context.Context) (string, error) { return p.server, nil }, Clock: clock.RealClock{},
 	}
 	if run {
-		w.check(p.reconciler.SetupWithManager(p.mgr))
+		w.requireNoError(p.reconciler.SetupWithManager(p.mgr))
 		machines, err := machine.NewCache(p.mgr)
-		w.check(err)
-		w.check(p.reconciler.WatchMachines(machines))
+		w.requireNoError(err)
+		w.requireNoError(p.reconciler.WatchMachines(machines))
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
@@ -331,7 +331,7 @@ func (w *world) start(name string, run bool) *process {
 	})
 	p.mgr.GetCache().WaitForCacheSync(ctx)
 	_, err = p.Holds(w.t.Context(), "any") // fills the cache
-	w.check(err)
+	w.requireNoError(err)
 	return p
 }
 
@@ -340,37 +340,37 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (p *process) acquire(instance *v1alpha1.WindowsInstance, cause v1alpha1.DisruptionCause) disruptionpolicy.Decision {
+func (p *process) acquireSlot(instance *v1alpha1.WindowsInstance, cause v1alpha1.DisruptionCause) disruptionpolicy.Decision {
 	p.w.t.Helper()
 	decision, err := p.Acquire(p.w.t.Context(), disruptionpolicy.Request{Instance: instance.Name, UID: instance.UID,
 		Cause: cause, Version: version})
-	p.w.check(err)
+	p.w.requireNoError(err)
 	return decision
 }
 
-func (p *process) replace(instance *v1alpha1.WindowsInstance) disruptionpolicy.Decision {
+func (p *process) acquireReplacement(instance *v1alpha1.WindowsInstance) disruptionpolicy.Decision {
 	p.w.t.Helper()
 	decision, err := p.Acquire(p.w.t.Context(), disruptionpolicy.Request{
 		Instance: instance.Name, UID: instance.UID, Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true,
 	})
-	p.w.check(err)
+	p.w.requireNoError(err)
 	return decision
 }
 
-func (p *process) release(instance *v1alpha1.WindowsInstance) {
+func (p *process) releaseSlot(instance *v1alpha1.WindowsInstance) {
 	p.w.t.Helper()
-	p.w.check(p.Release(p.w.t.Context(), instance.Name))
+	p.w.requireNoError(p.Release(p.w.t.Context(), instance.Name))
 }
 
 func (p *process) reconcile() ctrl.Result {
 	p.w.t.Helper()
 	result, err := p.reconciler.Reconcile(p.w.t.Context(), ctrl.Request{})
-	p.w.check(err)
+	p.w.requireNoError(err)
 	return result
 }
 
-// events returns the events with the given reason since the last call.
-func (p *process) events(reason string) (found []string) {
+// eventsWithReason returns the events with the given reason since the last call.
+func (p *process) eventsWithReason(reason string) (found []string) {
 	for len(p.recorder.Events) > 0 {
 		if e := <-p.recorder.Events; strings.Contains(e, " "+reason+" ") {
 			found = append(found, e)
@@ -379,8 +379,8 @@ func (p *process) events(reason string) (found []string) {
 	return found
 }
 
-// metric returns the value of a metric, over all labels.
-func metric(t *testing.T, name string) (sum float64) {
+// metricValue returns the value of a metric, over all labels.
+func metricValue(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -400,18 +400,18 @@ func metric(t *testing.T, name string) (sum float64) {
 func (w *world) deleteMachine(instance *v1alpha1.WindowsInstance) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := &machinev1beta1.Machine{}
-	w.check(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace,
+	w.requireNoError(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace,
 		Name: instance.Spec.Source.Machine.Name}, machine))
-	w.check(w.admin.Delete(w.t.Context(), machine))
+	w.requireNoError(w.admin.Delete(w.t.Context(), machine))
 	return machine
 }
 
-// gone completes the deletion of a Machine, with its Node and instance.
-func (w *world) gone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) {
+// completeDeletion completes the deletion of a Machine, with its Node and instance.
+func (w *world) completeDeletion(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) {
 	w.t.Helper()
-	w.check(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(machine), machine))
+	w.requireNoError(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(machine), machine))
 	machine.Finalizers = nil
-	w.check(w.admin.Update(w.t.Context(), machine))
-	w.check(w.admin.Delete(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: instance.Name}}))
-	w.check(w.admin.Delete(w.t.Context(), instance))
+	w.requireNoError(w.admin.Update(w.t.Context(), machine))
+	w.requireNoError(w.admin.Delete(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: instance.Name}}))
+	w.requireNoError(w.admin.Delete(w.t.Context(), instance))
 }

@@ -51,11 +51,11 @@ func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, er
 		}
 	}
 	f := &Fleet{Instances: instances.Items, Nodes: nodes.Items, Machines: machines.Items, MachineSets: sets.Items}
-	f.index()
+	f.buildIndexes()
 	return f, nil
 }
 
-func (f *Fleet) index() {
+func (f *Fleet) buildIndexes() {
 	f.instances, f.owners = map[string]*v1alpha1.WindowsInstance{}, map[types.UID]*v1alpha1.WindowsInstance{}
 	for i := range f.Instances {
 		instance := &f.Instances[i]

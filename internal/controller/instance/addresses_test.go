@@ -43,15 +43,15 @@ func TestWhenAHostHasMoved(t *testing.T) {
 			func(context.Context, string) ([]string, error) { return nil, errors.New("timeout") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := listed()
+			instance := listedInstance()
 			instance.Spec.Address = c.address
 			instance.Status.Host = &v1alpha1.HostStatus{LastReachedAddress: c.lastReachedAddress}
 			x := newTrial(t, instance)
-			s := x.scope(instance)
+			s := x.newScope(instance)
 			s.Cluster = *supportedCluster()
 			got := false
-			x.does(s, func(context.Context, *scope.Scope) (pending *result.Result) {
-				got, pending = (addresses{lookUp: c.lookUp}).moved(s)
+			x.runPhase(s, func(context.Context, *scope.Scope) (pending *result.Result) {
+				got, pending = (addressWatcher{lookUp: c.lookUp}).hasMoved(s)
 				return pending
 			})
 			if got != c.want {
@@ -64,36 +64,36 @@ func TestWhenAHostHasMoved(t *testing.T) {
 // The kubelet of a host with a new address still reports Ready. R-077
 func TestAHostWhoseNameLeadsElsewhereIsLookedAtAgain(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", func(o *fake.Options) {})
-	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
-	leads := x.instance().Status.Host.LastReachedAddress
+	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
+	leads := x.getInstance().Status.Host.LastReachedAddress
 	if leads == "" {
 		t.Fatal("nobody knows where the host was reached")
 	}
 	x.LookUp = func(context.Context, string) ([]string, error) { return []string{leads}, nil }
-	execs := len(h.execs())
+	execs := len(h.agentCommands())
 	_, after := x.reconcile()
-	if len(h.execs()) != execs || after < nameRecheck {
-		t.Fatalf("run were %q, the next look is after %s", h.execs()[execs:], after)
+	if len(h.agentCommands()) != execs || after < dnsRecheckInterval {
+		t.Fatalf("run were %q, the next look is after %s", h.agentCommands()[execs:], after)
 	}
 	leads = "10.0.128.99"
 	x.clock.Step(after)
 	instance, _ := x.reconcile()
-	if !slices.Contains(h.execs()[execs:], "facts") {
-		t.Errorf("the host was not asked: %q, %s", h.execs()[execs:], instance.Status.Summary)
+	if !slices.Contains(h.agentCommands()[execs:], "facts") {
+		t.Errorf("the host was not asked: %q, %s", h.agentCommands()[execs:], instance.Status.Summary)
 	}
 }
 
 func TestANodeGoesOnWhoseNameLeadsToNoHost(t *testing.T) {
 	x := newTrial(t)
-	instance := listed()
+	instance := listedInstance()
 	instance.Spec.Address = "win.example.com"
 	x.asNode(instance, x.key.Hash())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.LastReachedAddress = "10.0.128.7" })
 	x.LookUp = func(context.Context, string) ([]string, error) { return []string{"10.0.128.99"}, nil }
 	x.server = func(context.Context) (net.Conn, error) { return nil, errors.New("no route to host") }
 	instance, after := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "Unreachable")
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "Unreachable")
 	if after == 0 || after > time.Minute {
 		t.Errorf("the next look is after %s", after)
 	}

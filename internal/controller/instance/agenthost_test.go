@@ -43,7 +43,7 @@ type agentHost struct {
 func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	x.t.Helper()
 	h := &agentHost{t: x.t}
-	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program,
+	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.newProgram,
 		Network: everywhere{}, ProgramClock: x.clock}
 	for _, each := range change {
 		each(&options)
@@ -92,8 +92,8 @@ func (everywhere) DialContext(context.Context, string, string) (net.Conn, error)
 	return here, there.Close()
 }
 
-// program returns the program for an executable of the trial's payload: the agent itself, or an idle program.
-func (x *trial) program(content []byte) (fake.Program, error) {
+// newProgram returns the program for an executable of the trial's payload: the agent itself, or an idle program.
+func (x *trial) newProgram(content []byte) (fake.Program, error) {
 	if !strings.HasPrefix(string(content), "wicd.exe") {
 		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
 	}
@@ -105,8 +105,8 @@ func (x *trial) program(content []byte) (fake.Program, error) {
 	}, nil
 }
 
-// commands returns the command lines in order.
-func (h *agentHost) commands() []string {
+// commandLines returns the command lines in order.
+func (h *agentHost) commandLines() []string {
 	var lines []string
 	for _, entry := range h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
 		lines = append(lines, entry.Detail)
@@ -114,10 +114,10 @@ func (h *agentHost) commands() []string {
 	return lines
 }
 
-// execs returns the agent commands in order.
-func (h *agentHost) execs() []string {
+// agentCommands returns the agent commands in order.
+func (h *agentHost) agentCommands() []string {
 	var verbs []string
-	for _, line := range h.commands() {
+	for _, line := range h.commandLines() {
 		if words := strings.Fields(line); len(words) > 1 {
 			verbs = append(verbs, words[1])
 		}
@@ -125,13 +125,13 @@ func (h *agentHost) execs() []string {
 	return verbs
 }
 
-// logins returns the number of SSH connections.
-func (h *agentHost) logins() int {
+// countLogins returns the number of SSH connections.
+func (h *agentHost) countLogins() int {
 	return len(h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindLogin }))
 }
 
-// has stores a spec on the host, as after an earlier apply.
-func (h *agentHost) has(spec nodespec.NodeSpec) {
+// storeSpec stores a spec on the host, as after an earlier apply.
+func (h *agentHost) storeSpec(spec nodespec.NodeSpec) {
 	h.t.Helper()
 	data, err := spec.Encode()
 	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot} { // restricted, because the content of open directories counts as foreign
@@ -146,8 +146,8 @@ func (h *agentHost) has(spec nodespec.NodeSpec) {
 	}
 }
 
-// certificate returns the current certificate of an identity; nil for none.
-func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
+// currentCertificate returns the current certificate of an identity; nil for none.
+func (h *agentHost) currentCertificate(identity nodespec.Identity) *x509.Certificate {
 	h.t.Helper()
 	data, err := h.machine.Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
 	if err != nil {
@@ -161,9 +161,9 @@ func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	return certificate
 }
 
-// signs makes the API server sign approved requests, with the given or the requested lifetime, as the cluster's
+// enableSigning makes the API server sign approved requests, with the given or the requested lifetime, as the cluster's
 // signers do. The signed requests are returned by signer.
-func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest {
+func (x *trial) enableSigning(life time.Duration) map[string][]*x509.CertificateRequest {
 	x.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -175,7 +175,7 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool,
 		runtime.Object, error) {
 		csr := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
-		csr.Spec.Username = "system:serviceaccount:" + ourNamespace + ":windows-machine-config-operator"
+		csr.Spec.Username = "system:serviceaccount:" + operatorNamespace + ":windows-machine-config-operator"
 		return false, nil, nil
 	})
 	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool,
@@ -212,16 +212,16 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 // onAzure configures the instance as a node with a separate certificate for cloud-node-manager, issued at noon
 // with the given lifetime.
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
-	return x.onAzureAs(ofMachine(), life)
+	return x.onAzureAs(machineInstance(), life)
 }
 
 func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
 	x.asNode(instance, x.key.Hash())
-	s := x.scope(x.instance())
+	s := x.newScope(x.getInstance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration
 		x.t.Fatalf("on %s a node has the identities %+v", x.facts.Platform, spec.Identities)
 	}
 	h := x.withAgent()
-	h.has(spec)
+	h.storeSpec(spec)
 	x.forgetHostKey() // the key of this host is pinned at the first contact
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager,
@@ -241,5 +241,5 @@ func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration
 // untilDue advances the clock until the instance's certificate is due for renewal.
 func (x *trial) untilDue() {
 	x.t.Helper()
-	x.clock.SetTime(x.instance().Status.Certificates[0].RenewAt.Time)
+	x.clock.SetTime(x.getInstance().Status.Certificates[0].RenewAt.Time)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
-// spent returns the number of measurements of a phase and their sum in seconds.
-func spent(t *testing.T, phase string) (count uint64, seconds float64) {
+// jobDurations returns the number of measurements of a phase and their sum in seconds.
+func jobDurations(t *testing.T, phase string) (count uint64, seconds float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -34,15 +34,15 @@ func spent(t *testing.T, phase string) (count uint64, seconds float64) {
 }
 
 func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.server = func(context.Context) (net.Conn, error) {
 		x.clock.Step(3 * time.Second)
 		return nil, errors.New("no route")
 	}
 	attempts := testutil.ToFloat64(metric.Attempts.Of(metric.Failed))
 	failed := testutil.ToFloat64(metric.AttemptsFailed.Of("Unreachable"))
-	count, seconds := spent(t, "Connect")
-	looked, _ := spent(t, "Facts")
+	count, seconds := jobDurations(t, "Connect")
+	looked, _ := jobDurations(t, "Facts")
 	x.reconcile()
 	x.reconcile()
 	t.Run("one that fails, with its reason", func(t *testing.T) {
@@ -54,16 +54,16 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 		}
 	})
 	t.Run("and the job that took time is measured, and no other", func(t *testing.T) {
-		if n, took := spent(t, "Connect"); n != count+2 || took-seconds != 6 {
+		if n, took := jobDurations(t, "Connect"); n != count+2 || took-seconds != 6 {
 			t.Errorf("it was measured %d times, for %v s", n-count, took-seconds)
 		}
-		if n, _ := spent(t, "Facts"); n != looked {
+		if n, _ := jobDurations(t, "Facts"); n != looked {
 			t.Error("a job that was not begun is measured")
 		}
 	})
 	t.Run("one that waits is no failure", func(t *testing.T) {
 		waiting := testutil.ToFloat64(metric.Attempts.Of(metric.Waiting))
-		instance := x.instance()
+		instance := x.getInstance()
 		instance.Spec.Paused = true
 		if err := x.Client.Update(t.Context(), instance); err != nil {
 			t.Fatal(err)

@@ -25,9 +25,9 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 		"a host that still answers from before its restart is waited for": {boot: before, since: 5 * time.Second,
 			reboots: true, waits: true},
 		"a moment before the limit it is waited for still": {boot: before,
-			since: sameBootLimit - time.Second, reboots: true, waits: true},
+			since: bootIDTimeout - time.Second, reboots: true, waits: true},
 		"at the limit it has not restarted after all, and is asked again": {boot: before,
-			since: sameBootLimit, reboots: true},
+			since: bootIDTimeout, reboots: true},
 		"a host that is back is gone on with at once": {boot: after, since: 5 * time.Second,
 			reboots: true},
 		"a host that is back late is gone on with": {boot: after, since: time.Hour,
@@ -36,20 +36,20 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 		"nor is one that has restarted by itself":                             {boot: after, since: time.Second},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			instance := ofMachine()
+			instance := machineInstance()
 			instance.Status.Host = &v1alpha1.HostStatus{BootID: before}
 			if test.reboots {
 				instance.Status.RestartStartedAt = ptr.To(metav1.NewTime(noon.Add(-test.since)))
 			}
 			x := newTrial(t, instance)
-			s := x.scope(instance)
+			s := x.newScope(instance)
 			s.Host.Agent, s.Host.Facts = `C:\k\wicd\wicd.exe`, &plan.Facts{System: host.SystemInfo{BootID: test.boot}}
 
 			o := s.AwaitRestart()
 			if (o != nil) != test.waits {
 				t.Fatalf("in the way is %+v", o)
 			}
-			if test.waits && (o.Outcome != result.Wait || o.After <= 0 || o.After > lastRebootPoll ||
+			if test.waits && (o.Outcome != result.Wait || o.RequeueAfter <= 0 || o.RequeueAfter > maxRebootPollInterval ||
 				o.Reason != v1alpha1.ReasonRebooting) {
 				t.Errorf("it waits by %+v", o)
 			}

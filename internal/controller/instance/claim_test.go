@@ -30,18 +30,18 @@ func (m meddling) List(ctx context.Context, list client.ObjectList, options ...c
 func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
 	for name, paused := range map[string]bool{"the instance is paused meanwhile": true, "nothing happens meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, listed())
+			x := newTrial(t, listedInstance())
 			x.facts.Platform = "None"
 			x.Live = meddling{x.Client, func() {
 				if paused {
-					x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+					x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
 				}
 			}}
-			s := x.scope(x.instance())
+			s := x.newScope(x.getInstance())
 			s.Cluster = *x.facts
 			s.Host.Facts = &plan.Facts{System: host.SystemInfo{HostName: machine}}
-			o := x.does(s, x.rooms().names.Claim)
-			ref := x.instance().Status.NodeRef
+			o := x.runPhase(s, x.newDependencies().nodeNamer.Claim)
+			ref := x.getInstance().Status.NodeRef
 			if ref == nil || ref.Name != machine || ref.Confirmed == paused || (ref.ClaimedAt != nil) != paused {
 				t.Errorf("the claim is %+v", ref)
 			}
@@ -55,17 +55,17 @@ func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
 // An operator was killed after it had written the claim of a host that never returned. The entry of the host is
 // removed, and the host of the older entry has the name.
 func TestAnAbandonedClaimHoldsUpNoOlderInstance(t *testing.T) {
-	younger := listed()
+	younger := listedInstance()
 	younger.Name, younger.UID, younger.Spec.DesiredState = "younger", "younger-uid", v1alpha1.DesiredStateRemoved
 	younger.CreationTimestamp = metav1.NewTime(noon.Add(1))
 	younger.Status.NodeRef = &v1alpha1.NodeReference{Name: machine}
-	x := newTrial(t, listed())
-	x.create(younger)
+	x := newTrial(t, listedInstance())
+	x.createInstance(younger)
 	x.facts.Platform = "None"
-	s := x.scope(x.instance())
+	s := x.newScope(x.getInstance())
 	s.Cluster = *x.facts
 	s.Host.Facts = &plan.Facts{System: host.SystemInfo{HostName: machine}}
-	if o := x.does(s, x.rooms().names.Claim); o != nil {
+	if o := x.runPhase(s, x.newDependencies().nodeNamer.Claim); o != nil {
 		t.Errorf("in the way is %+v", o)
 	}
 }

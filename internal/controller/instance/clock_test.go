@@ -24,22 +24,22 @@ func TestAHostsClockDoesNotDelayItsRepair(t *testing.T) {
 		"two hours behind": -2 * time.Hour, "in the year 2096": 70 * year} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			x.asNode(ofMachine(), x.key.Hash())
+			x.asNode(machineInstance(), x.key.Hash())
 			x.breakNodeSince(noon, noon.Add(ahead))
 			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
 				s.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(noon.Add(-time.Hour))}
 			})
 			instance, after := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-			if x.dials() != 0 || after != 2*time.Minute {
-				t.Errorf("%d connections at once, the next look in %s", x.dials(), after)
+			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+			if x.countDials() != 0 || after != 2*time.Minute {
+				t.Errorf("%d connections at once, the next look in %s", x.countDials(), after)
 			}
 			x.clock.Step(time.Minute)
-			if x.reconcile(); x.dials() != 0 {
-				t.Errorf("%d connections after a minute", x.dials())
+			if x.reconcile(); x.countDials() != 0 {
+				t.Errorf("%d connections after a minute", x.countDials())
 			}
 			x.clock.Step(time.Minute)
-			if x.reconcile(); x.dials() == 0 {
+			if x.reconcile(); x.countDials() == 0 {
 				t.Error("the host is not looked at after two minutes")
 			}
 		})
@@ -51,8 +51,8 @@ func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
 		"ten minutes behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			x, h, _ := hostToJoin(t, "None", func(o *fake.Options) { o.ClockOffset = ahead })
-			instance := x.until("a reason", summarized(v1alpha1.ReasonClockSkew))
-			skew := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClockSkew)
+			instance := x.reconcileUntil("a reason", hasSummary(v1alpha1.ReasonClockSkew))
+			skew := expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClockSkew)
 			for _, want := range []string{x.clock.Now().Add(ahead).UTC().Format(time.DateTime), x.clock.Now().UTC().Format(time.DateTime)} {
 				if !strings.Contains(skew.Message, want) {
 					t.Errorf("%s is not in the message: %s", want, skew.Message)
@@ -61,18 +61,18 @@ func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
 			if !strings.Contains(instance.Status.NextAction, "Correct the clock") {
 				t.Errorf("what to do is not in %q", instance.Status.NextAction)
 			}
-			if verbs := slices.Compact(h.execs()); !slices.Equal(verbs, []string{"facts"}) || x.requests() > 0 {
-				t.Errorf("the host was told to %q, %d certificates were asked for", verbs, x.requests())
+			if verbs := slices.Compact(h.agentCommands()); !slices.Equal(verbs, []string{"facts"}) || x.countRequests() > 0 {
+				t.Errorf("the host was told to %q, %d certificates were asked for", verbs, x.countRequests())
 			}
 			if _, there := h.machine.Service(nodespec.ServiceAgent); there || instance.Status.NodeRef != nil {
 				t.Errorf("the host was changed, its name %+v", instance.Status.NodeRef)
 			}
-			if told := strings.Join(x.told(), "\n"); !strings.Contains(told, v1alpha1.ReasonClockSkew) {
+			if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, v1alpha1.ReasonClockSkew) {
 				t.Errorf("there is no event: %s", told)
 			}
 			h.machine.SetClockOffset(0)
 			x.clock.Step(10 * time.Minute)
-			x.joins()
+			x.joinNode()
 		})
 	}
 }
@@ -80,12 +80,12 @@ func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
 func TestAClockThatIsALittleOffIsAdvice(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None", func(o *fake.Options) { o.ClockOffset = 3 * time.Minute })
 	x.ahead = 3 * time.Minute
-	instance := x.joins()
-	ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	instance := x.joinNode()
+	ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if !strings.Contains(ready.Message, " But the host's clock shows ") || !strings.Contains(ready.Message, "3m ahead") {
 		t.Errorf("the message is %q", ready.Message)
 	}
-	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "ClockSkew The node takes pods, but the host's clock shows ") {
+	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "ClockSkew The node takes pods, but the host's clock shows ") {
 		t.Errorf("there is no event: %s", told)
 	}
 }
@@ -95,22 +95,22 @@ func TestANodeGetsItsCertificateAfterItsClockWasSet(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
 	x.clock.Step(2 * month)
-	x.letTimePass()
-	x.reports(corev1.ConditionUnknown)
+	x.runHostClock()
+	x.reportReady(corev1.ConditionUnknown)
 	h.machine.SetClockOffset(year)
-	x.until("a reason", summarized(v1alpha1.ReasonClockSkew))
-	x.told()
+	x.reconcileUntil("a reason", hasSummary(v1alpha1.ReasonClockSkew))
+	x.popEvents()
 	h.machine.SetClockOffset(0)
-	instance := x.until("a new certificate", func(i *v1alpha1.WindowsInstance) bool {
-		got := h.certificate(kubelet)
+	instance := x.reconcileUntil("a new certificate", func(i *v1alpha1.WindowsInstance) bool {
+		got := h.currentCertificate(kubelet)
 		return i.Status.Summary == v1alpha1.ReasonCertificateRequestRefused || got != nil && x.clock.Now().Before(got.NotAfter)
 	})
 	if instance.Status.Summary == v1alpha1.ReasonCertificateRequestRefused {
 		t.Errorf("%v: %s", instance.Status.Conditions, instance.Status.NextAction)
 	}
-	x.reports(corev1.ConditionTrue)
-	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
-	for _, event := range x.told() {
+	x.reportReady(corev1.ConditionTrue)
+	x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
+	for _, event := range x.popEvents() {
 		if strings.Contains(event, v1alpha1.ReasonCertificateRequestRefused) || strings.Contains(event, v1alpha1.ReasonClockSkew) ||
 			strings.Contains(event, "no longer on the host") {
 			t.Errorf("an event after the clock was set: %s", event)
@@ -122,25 +122,25 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 	const remark = "But the host's clock shows"
 	ready := func(t *testing.T, x *trial) string {
 		t.Helper()
-		return expect(t, x.instance(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded).Message
+		return expectCondition(t, x.getInstance(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded).Message
 	}
 	behind := func(o *fake.Options) { o.ClockOffset = -3 * time.Minute }
 	t.Run("if the clock is set before the node is Ready", func(t *testing.T) {
 		x, h, _ := hostToJoin(t, "None", behind)
-		x.registers()
+		x.registerNode()
 		h.machine.SetClockOffset(0)
-		x.until("a Ready node", summarized(v1alpha1.ReasonReady))
-		if message, told := ready(t, x), strings.Join(x.told(), "\n"); strings.Contains(message, remark) || strings.Contains(told, "ClockSkew") {
+		x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
+		if message, told := ready(t, x), strings.Join(x.popEvents(), "\n"); strings.Contains(message, remark) || strings.Contains(told, "ClockSkew") {
 			t.Errorf("the message is %q, the events are %s", message, told)
 		}
 	})
 	t.Run("if the clock of a Ready node is set", func(t *testing.T) {
 		x, h, gate := hostToJoin(t, "None", behind)
 		x.ahead = -3 * time.Minute
-		x.joins()
-		began := len(h.execs())
+		x.joinNode()
+		began := len(h.agentCommands())
 		checks := func() (count int) {
-			for _, verb := range h.execs()[began:] {
+			for _, verb := range h.agentCommands()[began:] {
 				if verb == "verify" {
 					count++
 				}
@@ -148,7 +148,7 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 			return count
 		}
 		_, after := x.reconcile()
-		if message := ready(t, x); !strings.Contains(message, remark) || len(h.execs()) != began || after <= 0 || after > 10*time.Minute {
+		if message := ready(t, x); !strings.Contains(message, remark) || len(h.agentCommands()) != began || after <= 0 || after > 10*time.Minute {
 			t.Fatalf("%d checks, the next check is in %s, the message is %q", checks(), after, message)
 		}
 		x.clock.Step(10 * time.Minute)
@@ -170,7 +170,7 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 // A wrong clock does not block a node in service. If the agent rejects a certificate, the clock is the reason.
 func TestTheClockOfANodeExplainsARefusedCertificate(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(ofMachine(), x.key.Hash())
+	x.asNode(machineInstance(), x.key.Hash())
 	for name, c := range map[string]struct {
 		ahead  time.Duration
 		reason string
@@ -179,9 +179,9 @@ func TestTheClockOfANodeExplainsARefusedCertificate(t *testing.T) {
 		"a clock that is right": {0, v1alpha1.ReasonCertificateRequestRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := x.scope(x.instance())
-			s.Session.Clock = support.ClockReading{Host: noon.Add(c.ahead), Asked: noon, Answered: noon}
-			if o := x.rooms().join.signer.NotTaken(t.Context(), s, ""); o.Reason != c.reason {
+			s := x.newScope(x.getInstance())
+			s.Session.Clock = support.ClockReading{Host: noon.Add(c.ahead), RequestedAt: noon, RespondedAt: noon}
+			if o := x.newDependencies().join.signer.CertificateRejected(t.Context(), s, ""); o.Reason != c.reason {
 				t.Errorf("%+v", o)
 			}
 		})

@@ -20,17 +20,17 @@ import (
 
 const cloudName = "ip-10-0-128-7.ec2.internal"
 
-func toldByAWS(o *fake.Options) { o.Metadata = map[string]string{"AWS": cloudName} }
+func withAWSMetadata(o *fake.Options) { o.Metadata = map[string]string{"AWS": cloudName} }
 
-// listed returns the instance of a host in windows-instances.
-func listed() *v1alpha1.WindowsInstance {
-	instance := ofMachine()
+// listedInstance returns the instance of a host in windows-instances.
+func listedInstance() *v1alpha1.WindowsInstance {
+	instance := machineInstance()
 	instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
 	return instance
 }
 
-// create stores the instance with its status.
-func (x *trial) create(instance *v1alpha1.WindowsInstance) {
+// createInstance stores the instance with its status.
+func (x *trial) createInstance(instance *v1alpha1.WindowsInstance) {
 	x.t.Helper()
 	stored := instance.DeepCopy()
 	if err := x.Client.Create(x.t.Context(), stored); err != nil {
@@ -42,8 +42,8 @@ func (x *trial) create(instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// settled reconciles until the node name is confirmed, at most eleven times.
-func (x *trial) settled() *v1alpha1.WindowsInstance {
+// awaitConfirmedName reconciles until the node name is confirmed, at most eleven times.
+func (x *trial) awaitConfirmedName() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance, _ := x.reconcile()
 	for range 10 {
@@ -58,16 +58,16 @@ func (x *trial) settled() *v1alpha1.WindowsInstance {
 
 //
 func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
-	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": ofMachine(),
-		"of windows-instances": listed()} {
+	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": machineInstance(),
+		"of windows-instances": listedInstance()} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, instance)
-			h := x.withAgent(toldByAWS)
-			got := x.settled()
+			h := x.withAgent(withAWSMetadata)
+			got := x.awaitConfirmedName()
 			if ref := got.Status.NodeRef; ref == nil || ref.Name != cloudName || !ref.Confirmed {
 				t.Fatalf("it has %+v: %s", ref, got.Status.Summary)
 			}
-			if got.Status.Host.Name != "EC2AMAZ-1" || slices.ContainsFunc(h.execs(), func(verb string) bool {
+			if got.Status.Host.Name != "EC2AMAZ-1" || slices.ContainsFunc(h.agentCommands(), func(verb string) bool {
 				return verb == "remove"
 			}) {
 				t.Errorf("the computer is named %s", got.Status.Host.Name)
@@ -77,11 +77,11 @@ func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
 }
 
 func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	h := x.withAgent()
 	for range 3 {
 		instance, after := x.reconcile()
-		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonCloudNameUnknown)
+		condition := expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonCloudNameUnknown)
 		if !strings.Contains(condition.Message, "metadata service of AWS") || !strings.Contains(instance.Status.NextAction,
 			"169.254.169.254") ||
 			!strings.Contains(instance.Status.NextAction, "only machines of that cloud") {
@@ -92,32 +92,32 @@ func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
 		}
 		x.clock.Step(after)
 	}
-	if got := slices.Compact(h.execs()); !slices.Equal(got, []string{"facts"}) {
+	if got := slices.Compact(h.agentCommands()); !slices.Equal(got, []string{"facts"}) {
 		t.Errorf("run were %q", got)
 	}
-	if len(h.execs()) != 3 {
-		t.Errorf("it was asked %d times in 3 attempts", len(h.execs()))
+	if len(h.agentCommands()) != 3 {
+		t.Errorf("it was asked %d times in 3 attempts", len(h.agentCommands()))
 	}
 }
 
 //
 func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
-	x := newTrial(t, ofMachine(), &machinev1beta1.Machine{
+	x := newTrial(t, machineInstance(), &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid"},
 		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: "10.0.128.9"}, {Type: corev1.NodeInternalDNS,
 				Address: "ip-10-0-128-9.ec2.internal"},
 		}},
 	})
-	h := x.withAgent(toldByAWS)
+	h := x.withAgent(withAWSMetadata)
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	condition := expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 	if !strings.Contains(condition.Message, cloudName) || !strings.Contains(condition.Message,
 		"ip-10-0-128-9.ec2.internal") {
 		t.Errorf("it says %q", condition.Message)
 	}
-	if instance.Status.NodeRef != nil || !slices.Equal(h.execs(), []string{"facts"}) {
-		t.Errorf("it claims %+v; run were %q", instance.Status.NodeRef, h.execs())
+	if instance.Status.NodeRef != nil || !slices.Equal(h.agentCommands(), []string{"facts"}) {
+		t.Errorf("it claims %+v; run were %q", instance.Status.NodeRef, h.agentCommands())
 	}
 }
 
@@ -127,19 +127,19 @@ func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
 	for name, metadata := range map[string]map[string]string{"the cloud gives the machine another": {"AWS": cloudName},
 		"the cloud does not say": nil} {
 		t.Run(name, func(t *testing.T) {
-			instance := listed()
+			instance := listedInstance()
 			instance.Status.NodeRef = &v1alpha1.NodeReference{Name: "ec2amaz-1", UID: "node-uid", Confirmed: true}
 			node := readyNode("abc")
 			node.Name = "ec2amaz-1"
 			x := newTrial(t, node)
-			x.create(instance)
+			x.createInstance(instance)
 			h := x.withAgent(func(o *fake.Options) { o.Metadata = metadata })
-			got := x.settled()
+			got := x.awaitConfirmedName()
 			if ref := got.Status.NodeRef; ref == nil || ref.Name != "ec2amaz-1" || ref.UID != "node-uid" {
 				t.Errorf("it has %+v", ref)
 			}
-			if !slices.Contains(h.execs(), "apply") && !slices.Contains(h.execs(), "plan") {
-				t.Errorf("it is not gone on with: %q, %s", h.execs(), got.Status.Summary)
+			if !slices.Contains(h.agentCommands(), "apply") && !slices.Contains(h.agentCommands(), "plan") {
+				t.Errorf("it is not gone on with: %q, %s", h.agentCommands(), got.Status.Summary)
 			}
 		})
 	}
@@ -147,13 +147,13 @@ func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
 
 // Operators before version 12 named nodes on AWS by their private DNS names. R-153, D-7
 func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
-	node := olderNode()
+	node := legacyMachineNode()
 	node.Name = cloudName
 	node.Labels[v1alpha1.LabelBYOH] = "true"
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}} // the last reached address
-	x := newTrial(t, listed(), node)
-	x.withAgent(toldByAWS)
-	instance := x.settled()
+	x := newTrial(t, listedInstance(), node)
+	x.withAgent(withAWSMetadata)
+	instance := x.awaitConfirmedName()
 	if ref := instance.Status.NodeRef; ref == nil || ref.Name != cloudName ||
 		ref.UID != string(node.UID) || !ref.Confirmed {
 		t.Errorf("it has %+v: %s", ref, instance.Status.Summary)
@@ -169,7 +169,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })
 	metadata["AWS"] = "ip-10-0-128-7.corp.example"
-	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
 	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"}
 	named := func(instance *v1alpha1.WindowsInstance) {
 		t.Helper()
@@ -178,19 +178,19 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 		}
 	}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
 	named(instance)
-	if len(gate.asked) == 0 || h.proxied("containerd") {
-		t.Fatalf("asked %v, has the proxy %t", gate.asked, h.proxied("containerd"))
+	if len(gate.requests) == 0 || h.hasProxy("containerd") {
+		t.Fatalf("asked %v, has the proxy %t", gate.requests, h.hasProxy("containerd"))
 	}
 	gate.closed = false
-	named(x.until("the change", summarized(v1alpha1.ReasonReady)))
-	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool {
+	named(x.reconcileUntil("the change", hasSummary(v1alpha1.ReasonReady)))
+	if told := x.popEvents(); !slices.ContainsFunc(told, func(e string) bool {
 		return strings.Contains(e, "DrainStarted") && strings.Contains(e, "Node "+machine)
 	}) {
 		t.Errorf("the node was not drained: %q", told)
 	}
-	if !h.proxied("containerd") || !slices.Equal(gate.released, []string{machine}) {
+	if !h.hasProxy("containerd") || !slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("it was not changed, or keeps its turn: %v", gate.released)
 	}
 }
@@ -202,13 +202,13 @@ func TestAListedHostDoesNotGetTheNameOfAMachineWhoseNodeIsNotThereYet(t *testing
 		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS,
 			Address: cloudName}}},
 	}
-	x := newTrial(t, listed(), provisioning)
-	h := x.withAgent(toldByAWS)
+	x := newTrial(t, listedInstance(), provisioning)
+	h := x.withAgent(withAWSMetadata)
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	condition := expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 	if !strings.Contains(condition.Message, "master-3") || instance.Status.NodeRef != nil ||
-		slices.Contains(h.execs(), "apply") {
-		t.Errorf("it says %q, claims %+v; run were %q", condition.Message, instance.Status.NodeRef, h.execs())
+		slices.Contains(h.agentCommands(), "apply") {
+		t.Errorf("it says %q, claims %+v; run were %q", condition.Message, instance.Status.NodeRef, h.agentCommands())
 	}
 }
 
@@ -218,7 +218,7 @@ func TestClustersWithoutTheMachineAPIHaveNoNamesOfMachines(t *testing.T) {
 		"the API server does not know the kind": &meta.NoKindMatchError{GroupKind: kind},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, listed())
+			x := newTrial(t, listedInstance())
 			x.Live = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 					if _, machines := list.(*machinev1beta1.MachineList); machines {
@@ -227,8 +227,8 @@ func TestClustersWithoutTheMachineAPIHaveNoNamesOfMachines(t *testing.T) {
 					return c.List(ctx, list, options...)
 				},
 			})
-			x.withAgent(toldByAWS)
-			if ref := x.settled().Status.NodeRef; ref == nil || !ref.Confirmed {
+			x.withAgent(withAWSMetadata)
+			if ref := x.awaitConfirmedName().Status.NodeRef; ref == nil || !ref.Confirmed {
 				t.Errorf("it has %+v", ref)
 			}
 		})

@@ -18,18 +18,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// commit ends a reconcile after the write of the status: it releases the disruption slot, stores the session and
+// finishReconcile ends a reconcile after the write of the status: it releases the disruption slot, stores the session and
 // the knowledge of the host, records the events, and starts the job. None of these happen if the decision to
 // start a job was based on an old version.
-func (r *Reconciler) commit(ctx context.Context, rooms *rooms, s *scope.Scope, next ctrl.Result, quiet time.Duration) (ctrl.Result, error) {
-	if s.Host.Requested() && !s.Wrote && !s.Silent {
+func (r *Reconciler) finishReconcile(ctx context.Context, rooms *dependencies, s *scope.Scope, next ctrl.Result, quiet time.Duration) (ctrl.Result, error) {
+	if s.Host.HasRequestedJob() && !s.StatusWritten && !s.SkipStatusWrite {
 		if current, err := r.isCurrent(ctx, s); err != nil {
 			return ctrl.Result{}, err
 		} else if !current {
-			return r.decideAgain(client.ObjectKeyFromObject(s.Instance), s.Session)
+			return r.requeueOnConflict(client.ObjectKeyFromObject(s.Instance), s.Session)
 		}
 	}
-	if s.LeavesGate { // first, because after an error everything is decided again
+	if s.SlotReleasePending { // first, because after an error everything is decided again
 		if err := r.Gate.Release(ctx, s.Instance.Name); err != nil {
 			return ctrl.Result{}, fmt.Errorf("release the disruption slot of WindowsInstance %s: %w", s.Instance.Name, err)
 		}
@@ -37,44 +37,44 @@ func (r *Reconciler) commit(ctx context.Context, rooms *rooms, s *scope.Scope, n
 	s.Session.Conflicts = 0
 	if s.Deleted {
 		rooms.events.Flush()
-		r.forget(client.ObjectKeyFromObject(s.Instance))
+		r.forgetInstance(client.ObjectKeyFromObject(s.Instance))
 		return ctrl.Result{}, nil
 	}
 	s.KeepUnwritten()
-	r.sessions.Keep(s.Instance.Name, s.Session)
+	r.sessions.Store(s.Instance.Name, s.Session)
 	rooms.events.Flush()
-	if s.Silent {
+	if s.SkipStatusWrite {
 		return next, nil
 	}
 	if !r.Jobs.Commit(ctx, s.Instance, s.Host) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	if quiet > 0 && s.Result.Outcome != result.Working { // the end of a job triggers the next reconcile
-		next.RequeueAfter = identity.Sooner(next.RequeueAfter, max(quiet, minimalWait))
+		next.RequeueAfter = identity.MinPositive(next.RequeueAfter, max(quiet, minRequeueDelay))
 	}
 	return next, nil
 }
 
-// QuietWait is the time that the operator waits for a Node before the status reports the wait. A kubelet
+// NodeWaitStatusDelay is the time that the operator waits for a Node before the status reports the wait. A kubelet
 // registers, gets its pod subnet and reports within seconds.
-const QuietWait = 10 * time.Second
+const NodeWaitStatusDelay = 10 * time.Second
 
-// ListPatience is the time that a reconcile waits for a list from the API server. The list of a fleet takes
+// ListWaitTimeout is the time that a reconcile waits for a list from the API server. The list of a fleet takes
 // longer. The reconciles that need the list then wait without a worker.
-const ListPatience = 50 * time.Millisecond
+const ListWaitTimeout = 50 * time.Millisecond
 
-// minimalWait is the minimum delay requested from controller-runtime, because a zero delay does not requeue.
-const minimalWait = 10 * time.Millisecond
+// minRequeueDelay is the minimum delay requested from controller-runtime, because a zero delay does not requeue.
+const minRequeueDelay = 10 * time.Millisecond
 
-// recent is the maximum age of the last seen version of an object to count as current.
-const recent = time.Second
+// maxVersionAge is the maximum age of the last seen version of an object to count as current.
+const maxVersionAge = time.Second
 
 // isCurrent reports whether the reconcile has used the current version of the instance, because the cache may be
 // stale. The check precedes a job that changes the host and the first job on a version, unless the status was
 // written.
 func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := r.Clock.Now()
-	if s.Session.Proven == s.Stored.ResourceVersion && (!s.Host.RequestsChange() || now.Sub(s.Session.ProvenAt) < recent) {
+	if s.Session.LiveVersion == s.Stored.ResourceVersion && (!s.Host.HasRequestedChange() || now.Sub(s.Session.LiveVersionAt) < maxVersionAge) {
 		return true, nil
 	}
 	present := &v1alpha1.WindowsInstance{}
@@ -84,23 +84,23 @@ func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error
 	if present.UID != s.Instance.UID || present.ResourceVersion != s.Stored.ResourceVersion {
 		return false, nil
 	}
-	s.Session.Proven, s.Session.ProvenAt = present.ResourceVersion, now
+	s.Session.LiveVersion, s.Session.LiveVersionAt = present.ResourceVersion, now
 	return true, nil
 }
 
-// follow reconciles an instance with a running job. It stops the job if the desired state has changed, reverts
+// reconcileDuringJob reconciles an instance with a running job. It stops the job if the desired state has changed, reverts
 // drift on the Node, and writes progress. There is no requeue, because the delay before a retry counts from the
 // end of the job, and the queue keeps the shortest delay.
-func (r *Reconciler) follow(ctx context.Context, rooms *rooms, s *scope.Scope, running *hostjobs.Progress) (ctrl.Result, error) {
-	if cause := running.Wanted.Unwanted(hostjobs.WantedOf(s.Instance)); cause != nil && running.Stopped == nil {
+func (r *Reconciler) reconcileDuringJob(ctx context.Context, rooms *dependencies, s *scope.Scope, running *hostjobs.Progress) (ctrl.Result, error) {
+	if cause := running.Desired.StopCause(hostjobs.DesiredHostOf(s.Instance)); cause != nil && running.Stopped == nil {
 		r.Jobs.Stop(client.ObjectKeyFromObject(s.Instance), cause)
 	}
 	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateNode && !s.Instance.Spec.Paused {
-		if o := rooms.keep.run(ctx, s); o != nil && o.Outcome != result.Working {
+		if o := rooms.drift.reconcile(ctx, s); o != nil && o.Outcome != result.Working {
 			log.FromContext(ctx).Info(text.Plain(o.Message, maxLogMessage))
 		}
 	}
-	if running.Wanted.UID != s.Instance.UID {
+	if running.Desired.UID != s.Instance.UID {
 		return ctrl.Result{}, nil
 	}
 	err := rooms.status.Progress(ctx, s, running)
@@ -108,7 +108,7 @@ func (r *Reconciler) follow(ctx context.Context, rooms *rooms, s *scope.Scope, r
 		return ctrl.Result{}, err
 	}
 	s.KeepUnwritten()
-	r.sessions.Keep(s.Instance.Name, s.Session)
+	r.sessions.Store(s.Instance.Name, s.Session)
 	rooms.events.Flush()
 	return ctrl.Result{}, nil
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// configuration returns the digest of the current configuration of all nodes.
-func (x *trial) configuration() string {
+// configurationDigest returns the digest of the current configuration of all nodes.
+func (x *trial) configurationDigest() string {
 	x.t.Helper()
-	wanted := x.rooms().specs.Configuration(*x.facts)
+	wanted := x.newDependencies().specs.ConfigurationDigest(*x.facts)
 	if wanted == "" {
 		x.t.Fatal("it is not known")
 	}
@@ -22,22 +22,22 @@ func (x *trial) configuration() string {
 
 func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	x, _, gate := nodeInService(t, "None")
-	proven := x.configuration()
-	if got := x.instance().Status.ConfigurationDigest; got != proven {
+	proven := x.configurationDigest()
+	if got := x.getInstance().Status.ConfigurationDigest; got != proven {
 		t.Fatalf("after it has joined: %q, want %q", got, proven)
 	}
-	gate.shut(v1alpha1.ReasonCanarySoaking)
+	gate.refuseAll(v1alpha1.ReasonCanarySoaking)
 	x.facts.Kubelet.Settings = `{"maxPods":77}`
-	wanted := x.configuration()
+	wanted := x.configurationDigest()
 	instance, _ := x.reconcile()
 	if instance.Status.ConfigurationDigest != proven {
 		t.Errorf("while it waits: %q, want %q", instance.Status.ConfigurationDigest, proven)
 	}
-	if last := gate.asked[len(gate.asked)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.Begun {
+	if last := gate.requests[len(gate.requests)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.Begun {
 		t.Errorf("the gate was asked for %+v, and %q is wanted", last, wanted)
 	}
 	gate.closed = false
-	instance = x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
+	instance = x.reconcileUntil("the change", func(i *v1alpha1.WindowsInstance) bool {
 		return i.Status.Summary == v1alpha1.ReasonReady && i.Status.ConfigurationDigest != proven
 	})
 	if instance.Status.ConfigurationDigest != wanted {
@@ -45,19 +45,19 @@ func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	}
 	// An earlier version of the operator did not write the digest.
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = "" })
-	dials := x.dials()
-	if instance, _ = x.reconcile(); instance.Status.ConfigurationDigest != wanted || x.dials() > dials {
-		t.Errorf("of a node that is as it should be: %q, after %d connections", instance.Status.ConfigurationDigest, x.dials()-dials)
+	dials := x.countDials()
+	if instance, _ = x.reconcile(); instance.Status.ConfigurationDigest != wanted || x.countDials() > dials {
+		t.Errorf("of a node that is as it should be: %q, after %d connections", instance.Status.ConfigurationDigest, x.countDials()-dials)
 	}
 }
 
 func TestAHostThatIsBeingChangedIsSaidToBe(t *testing.T) {
-	x, gate := draining(t)
+	x, gate := newDrainingTrial(t)
 	gate.held = nil
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-	s := x.answered(&plan.Facts{})
-	if o := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseConfiguration); o != nil || !gate.asked[0].Begun {
-		t.Errorf("%+v; the gate was asked for %+v", o, gate.asked)
+	s := x.newRespondingScope(&plan.Facts{})
+	if o := x.newDependencies().disruptor.AcquireSlot(t.Context(), s, x.getNode(), v1alpha1.CauseConfiguration); o != nil || !gate.requests[0].Begun {
+		t.Errorf("%+v; the gate was asked for %+v", o, gate.requests)
 	}
 }
 
@@ -74,16 +74,16 @@ func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			instance := ofMachine()
-			instance.Status.Version, instance.Status.ConfigurationDigest = "1.2.3", x.configuration()
+			instance := machineInstance()
+			instance.Status.Version, instance.Status.ConfigurationDigest = "1.2.3", x.configurationDigest()
 			x.asNode(instance, x.key.Hash())
 			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 			x.breakNode()
 			c.change(x)
-			s := x.answered(&plan.Facts{})
-			x.rooms().changes.Note(s, x.node(), v1alpha1.ReasonChecksFailed, "kubelet: ends at once", "")
+			s := x.newRespondingScope(&plan.Facts{})
+			x.newDependencies().changes.Record(s, x.getNode(), v1alpha1.ReasonChecksFailed, "kubelet: ends at once", "")
 			failed := s.Instance.Status.FailedChange
-			if failed.Cause != c.want || failed.ConfigurationDigest != x.configuration() {
+			if failed.Cause != c.want || failed.ConfigurationDigest != x.configurationDigest() {
 				t.Errorf("it has failed with %+v", failed)
 			}
 			changed := nodespec.ChangedServices(instance.Status.ConfigurationDigest, failed.ConfigurationDigest)
@@ -105,21 +105,21 @@ func TestAFailureIsForgottenWithTheSettingsAndNotBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			instance := ofMachine()
-			instance.Status.Version, instance.Status.ConfigurationDigest = "1.2.3", x.configuration()
+			instance := machineInstance()
+			instance.Status.Version, instance.Status.ConfigurationDigest = "1.2.3", x.configurationDigest()
 			x.asNode(instance, x.key.Hash())
 			x.facts.Kubelet.Settings = `{"maxPods":77}`
-			failed := x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute).Status.FailedChange
+			failed := x.failedWith(x.getInstance(), v1alpha1.ReasonChecksFailed, 30*time.Minute).Status.FailedChange
 			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
-				s.FailedChange.Cause, s.FailedChange.ConfigurationDigest = v1alpha1.CauseConfiguration, x.configuration()
+				s.FailedChange.Cause, s.FailedChange.ConfigurationDigest = v1alpha1.CauseConfiguration, x.configurationDigest()
 			})
-			if x.reconcile(); x.dials() > 0 {
+			if x.reconcile(); x.countDials() > 0 {
 				t.Fatalf("%s was not to be tried yet", failed.SpecDigest)
 			}
 			c.change(x)
 			after, _ := x.reconcile()
-			if stays := after.Status.FailedChange != nil; stays != c.stays || x.dials() == 0 {
-				t.Errorf("the failure stays: %t; %d connections", stays, x.dials())
+			if stays := after.Status.FailedChange != nil; stays != c.stays || x.countDials() == 0 {
+				t.Errorf("the failure stays: %t; %d connections", stays, x.countDials())
 			}
 		})
 	}

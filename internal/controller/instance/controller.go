@@ -80,42 +80,42 @@ type Reconciler struct {
 	// PauseImage is the image of the container that holds a pod's network; empty for the default of the NodeSpec.
 	PauseImage string
 	Debug      bool
-	// Quiet is the duration of a wait for a Node before the status reports the wait; see QuietWait.
-	Quiet time.Duration
-	// Patience is the time that a reconcile waits for a list from the API server; see ListPatience.
-	Patience time.Duration
+	// NodeWaitStatusDelay is the duration of a wait for a Node before the status reports the wait; see NodeWaitStatusDelay.
+	NodeWaitStatusDelay time.Duration
+	// ListWaitTimeout is the time that a reconcile waits for a list from the API server; see ListWaitTimeout.
+	ListWaitTimeout time.Duration
 	// Jitter returns a number in [0,1) that spreads retries.
 	Jitter func() float64
 
-	sessions  scope.Sessions
-	pace      status.Pace
-	instances queue.SharedRead[[]v1alpha1.WindowsInstance]
-	machines  queue.SharedRead[[]machinev1beta1.Machine]
-	written   nodes.Written
+	sessions        scope.Sessions
+	progressLimiter status.ProgressLimiter
+	instances       queue.SharedRead[[]v1alpha1.WindowsInstance]
+	machines        queue.SharedRead[[]machinev1beta1.Machine]
+	written         nodes.WrittenNodes
 }
 
-// conflictDelay is the delay before a reconcile after a conflict with another client. mostConflicts is the
+// conflictDelay is the delay before a reconcile after a conflict with another client. maxConflicts is the
 // maximum number of consecutive conflicts before the API server is read instead of the cache.
 const (
 	conflictDelay = 200 * time.Millisecond
-	mostConflicts = 3
+	maxConflicts  = 3
 )
 
 // Reconcile runs the phases of the instance's desired state until a phase must wait or fails. It then writes the
 // status, releases the disruption slot if the disruption has ended, and starts at most one job. The end of a job
 // triggers the next reconcile.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	instance, session, err := r.read(ctx, request.NamespacedName)
+	instance, session, err := r.readInstance(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.NamespacedName)
+		r.forgetInstance(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
-	s, rooms := scope.New(instance, session, r.Jobs.Of(instance), r.Clock), r.rooms()
+	s, rooms := scope.New(instance, session, r.Jobs.HostFor(instance), r.Clock), r.newDependencies()
 	if running := s.Host.Running(); running != nil {
-		return r.follow(ctx, rooms, s, running)
+		return r.reconcileDuringJob(ctx, rooms, s, running)
 	}
 	next := r.runPhases(ctx, rooms, s)
 	if errors.Is(ctx.Err(), context.Canceled) { // the operator stops: an interrupted request is not a failure
@@ -123,29 +123,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	quiet, err := rooms.status.Write(ctx, s)
 	if apierrors.IsConflict(err) { // decided on an old version
-		return r.decideAgain(request.NamespacedName, session)
+		return r.requeueOnConflict(request.NamespacedName, session)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.commit(ctx, rooms, s, next, quiet)
+	return r.finishReconcile(ctx, rooms, s, next, quiet)
 }
 
-// read returns the instance and its session. The instance is read from the cache, unless the last version written
+// readInstance returns the instance and its session. The instance is read from the cache, unless the last version written
 // by this operator is newer. After several conflicts, the instance is read from the API server.
-func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*v1alpha1.WindowsInstance, *scope.Session, error) {
+func (r *Reconciler) readInstance(ctx context.Context, name types.NamespacedName) (*v1alpha1.WindowsInstance, *scope.Session, error) {
 	instance := &v1alpha1.WindowsInstance{}
 	if err := r.Client.Get(ctx, name, instance); err != nil {
 		return nil, nil, err
 	}
-	session := r.sessions.Of(name.Name, instance.UID)
+	session := r.sessions.Get(name.Name, instance.UID)
 	written := session.Written
 	switch {
-	case session.Conflicts >= mostConflicts:
+	case session.Conflicts >= maxConflicts:
 		if err := r.Live.Get(ctx, name, instance); err != nil {
 			return nil, nil, err
 		}
-	case written != nil && nodes.Older(instance.ResourceVersion, written.ResourceVersion):
+	case written != nil && nodes.IsOlderVersion(instance.ResourceVersion, written.ResourceVersion):
 		instance = written.DeepCopy()
 	case written != nil:
 		session.Written = nil
@@ -153,65 +153,65 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*v1al
 	return instance, session, nil
 }
 
-// decideAgain requests another reconcile after a conflict. The decision and the changes to the session are
+// requeueOnConflict requests another reconcile after a conflict. The decision and the changes to the session are
 // dropped.
-func (r *Reconciler) decideAgain(name types.NamespacedName, dropped *scope.Session) (ctrl.Result, error) {
-	r.sessions.Conflict(name.Name, dropped)
+func (r *Reconciler) requeueOnConflict(name types.NamespacedName, dropped *scope.Session) (ctrl.Result, error) {
+	r.sessions.RecordConflict(name.Name, dropped)
 	return ctrl.Result{RequeueAfter: conflictDelay}, nil
 }
 
 // runPhases runs the phases, and returns the delay before the next reconcile.
-func (r *Reconciler) runPhases(ctx context.Context, rooms *rooms, s *scope.Scope) ctrl.Result {
-	goOnWithAgentCheck(s, r.Clock.Now())
-	for _, phase := range rooms.phases(s.Instance) {
+func (r *Reconciler) runPhases(ctx context.Context, rooms *dependencies, s *scope.Scope) ctrl.Result {
+	continueAgentCheck(s, r.Clock.Now())
+	for _, phase := range rooms.phasesFor(s.Instance) {
 		o := phase.run(ctx, s)
 		if o == nil {
 			continue
 		}
 		o.Phase = phase.name
-		o = rooms.turn.GiveUp(ctx, s, phase.turn, rooms.rollback.Count(ctx, s, o))
-		s.Result = aside(s, phase, o)
-		if o.Outcome != result.Working && o.Outcome != result.Again {
-			s.Session.Moved, s.Session.Checking = false, false
+		o = rooms.disruptor.ReleaseUnusedSlot(ctx, s, phase.slotPolicy, rooms.rollback.RecordFailure(ctx, s, o))
+		s.Result = keepReadyCondition(s, phase, o)
+		if o.Outcome != result.Working && o.Outcome != result.Continue {
+			s.Session.AddressChanged, s.Session.AgentCheckActive = false, false
 		}
 		recordAgentCheck(s)
-		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s))
+		return rooms.renew.requeueEarlier(s, r.requeueResult(ctx, rooms.events, s))
 	}
-	s.Session.Attempts, s.Session.Waiting, s.Session.Moved, s.Session.Checking = 0, "", false, false
+	s.Session.Attempts, s.Session.WaitName, s.Session.AddressChanged, s.Session.AgentCheckActive = 0, "", false, false
 	recordAgentCheck(s)
 	metric.Attempts.Of(metric.Done).Inc()
-	return rooms.renew.lookAgain(s, ctrl.Result{})
+	return rooms.renew.requeueEarlier(s, ctrl.Result{})
 }
 
-// forget drops the in-memory state of a deleted instance.
-func (r *Reconciler) forget(name types.NamespacedName) {
+// forgetInstance drops the in-memory state of a deleted instance.
+func (r *Reconciler) forgetInstance(name types.NamespacedName) {
 	r.sessions.Drop(name.Name)
 	r.Jobs.Forget(name)
 }
 
 // maxLogMessage is the maximum size of a log message, in bytes. Some messages quote a host, and each attempt logs
 // one.
-const maxLogMessage = 2 * result.LongestMessage
+const maxLogMessage = 2 * result.MaxMessageLength
 
-// whenBlocked returns the delay before the next reconcile, emits events, and logs the result.
-func (r *Reconciler) whenBlocked(ctx context.Context, events status.Recorder, s *scope.Scope) ctrl.Result {
+// requeueResult returns the delay before the next reconcile, emits events, and logs the result.
+func (r *Reconciler) requeueResult(ctx context.Context, events status.Recorder, s *scope.Scope) ctrl.Result {
 	o := s.Result
 	switch o.Outcome {
-	case result.NothingToDo:
+	case result.Done:
 		s.Session.Attempts = 0
-		return ctrl.Result{RequeueAfter: untilNextLook(o)}
+		return ctrl.Result{RequeueAfter: requeueDelay(o)}
 	case result.Working: // the end of the job triggers the next reconcile
 		return ctrl.Result{}
-	case result.Again:
-		return ctrl.Result{RequeueAfter: minimalWait}
+	case result.Continue:
+		return ctrl.Result{RequeueAfter: minRequeueDelay}
 	}
-	if o.Reason != s.Before {
+	if o.Reason != s.InitialSummary {
 		s.Session.Unreported = o.Reason
 	}
-	if o.Outcome.IsNews() && o.Reason == s.Session.Unreported { // a wait may become a failure with the same reason
+	if o.Outcome.NeedsEvent() && o.Reason == s.Session.Unreported { // a wait may become a failure with the same reason
 		s.Session.Unreported = ""
 		events.Emit(status.StoppedEvent(s.Instance, o))
-		if !s.Works && s.Instance.Status.Version != r.Version && s.Instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
+		if !s.NodeInService && s.Instance.Status.Version != r.Version && s.Instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
 			events.Emit(status.LegacySetupFailureEvent(s.Instance, o))
 		}
 	}
@@ -220,25 +220,25 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events status.Recorder, s 
 		s.Session.Attempts = 0
 		metric.Attempts.Of(metric.Waiting).Inc()
 		logger.V(1).Info(text.Plain(o.Message, maxLogMessage))
-		return ctrl.Result{RequeueAfter: untilNextLook(o)}
+		return ctrl.Result{RequeueAfter: requeueDelay(o)}
 	}
 	s.Session.Attempts++
 	metric.Attempts.Of(metric.Failed).Inc()
 	metric.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())
 	logger.Info(text.Plain(o.Message, maxLogMessage), "retryAfter", delay.String())
-	if o.After > 0 {
-		delay = o.After
+	if o.RequeueAfter > 0 {
+		delay = o.RequeueAfter
 	}
 	s.RetryAt = r.Clock.Now().Add(delay)
 	return ctrl.Result{RequeueAfter: delay}
 }
 
-// untilNextLook returns the delay before the next reconcile; zero to wait for an event. A negative delay means
+// requeueDelay returns the delay before the next reconcile; zero to wait for an event. A negative delay means
 // now: controller-runtime would not requeue.
-func untilNextLook(o *result.Result) time.Duration {
-	if o.After < 0 {
+func requeueDelay(o *result.Result) time.Duration {
+	if o.RequeueAfter < 0 {
 		return time.Second
 	}
-	return o.After
+	return o.RequeueAfter
 }

@@ -19,7 +19,7 @@ func TestAHostIsReachedAsAUserOfADomain(t *testing.T) {
 			"cmd.exe": nil, "PowerShell": {winhost.PowerShellDefaultShell},
 		} {
 			t.Run(user+" in "+shell, func(t *testing.T) {
-				instance := ofMachine()
+				instance := machineInstance()
 				instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
 				instance.Spec.Username = user
 				x := newTrial(t, instance)
@@ -28,10 +28,10 @@ func TestAHostIsReachedAsAUserOfADomain(t *testing.T) {
 					h.server.Inject(fault, winhost.Parameters{})
 				}
 				instance, _ = x.reconcile()
-				if instance.Status.Host == nil || !slices.Contains(h.execs(), "facts") {
-					t.Errorf("the host is %+v, and was asked for %q: %s", instance.Status.Host, h.execs(), instance.Status.NextAction)
+				if instance.Status.Host == nil || !slices.Contains(h.agentCommands(), "facts") {
+					t.Errorf("the host is %+v, and was asked for %q: %s", instance.Status.Host, h.agentCommands(), instance.Status.NextAction)
 				}
-				for _, line := range h.commands() {
+				for _, line := range h.commandLines() {
 					if strings.Contains(line, "jane") {
 						t.Errorf("the user's name is in a command: %s", line)
 					}

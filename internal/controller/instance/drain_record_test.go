@@ -28,23 +28,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// drainedByUs sets the state of a node with a complete drain that began at noon.
-func drainedByUs(node *corev1.Node) {
-	cordonedByUs(node)
+// setDrained sets the state of a node with a complete drain that began at noon.
+func setDrained(node *corev1.Node) {
+	setCordoned(node)
 	node.Annotations[v1alpha1.AnnotationDrained] = node.Annotations[v1alpha1.AnnotationCordoned]
 }
 
-// drainingByUs sets the state of a node with an incomplete drain that began at noon.
-func drainingByUs(node *corev1.Node) {
-	cordonedByUs(node)
+// setDraining sets the state of a node with an incomplete drain that began at noon.
+func setDraining(node *corev1.Node) {
+	setCordoned(node)
 	node.Annotations[v1alpha1.AnnotationDrained] = v1alpha1.DrainIncomplete
 }
 
 func uncordonByHand(node *corev1.Node) { node.Spec.Unschedulable = false }
 
-// holds adds a pod that must not be evicted to the node of the trial, and returns a function that deletes the
+// addBlockedPod adds a pod that must not be evicted to the node of the trial, and returns a function that deletes the
 // pod.
-func (x *trial) holds(pod string) (deletePod func()) {
+func (x *trial) addBlockedPod(pod string) (deletePod func()) {
 	x.t.Helper()
 	x.addPod(pod)
 	x.onEviction(func(string) error {
@@ -80,8 +80,8 @@ func (x *trial) onEviction(answer func(pod string) error) {
 	})
 }
 
-// evicts deletes evicted pods, after a call of before; nil for none. The returned names are in eviction order.
-func (x *trial) evicts(before func(pod string)) *[]string {
+// allowEvictions deletes evicted pods, after a call of before; nil for none. The returned names are in eviction order.
+func (x *trial) allowEvictions(before func(pod string)) *[]string {
 	var evicted []string
 	x.onEviction(func(pod string) error {
 		if before != nil {
@@ -101,29 +101,29 @@ func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUninitialized, Effect: corev1.TaintEffectNoSchedule})
 	})
 	x.facts.TrustedCAs = []string{selfSigned(t, "Example CA")}
-	instance := x.until("the harmless change", summarized(v1alpha1.ReasonNodeNotInitialized))
-	if instance.Status.SpecDigest != "" || x.node().Spec.Unschedulable || len(gate.asked) > 0 {
-		t.Fatalf("digest %q, unschedulable %t, asked %v", instance.Status.SpecDigest, x.node().Spec.Unschedulable, gate.asked)
+	instance := x.reconcileUntil("the harmless change", hasSummary(v1alpha1.ReasonNodeNotInitialized))
+	if instance.Status.SpecDigest != "" || x.getNode().Spec.Unschedulable || len(gate.requests) > 0 {
+		t.Fatalf("digest %q, unschedulable %t, asked %v", instance.Status.SpecDigest, x.getNode().Spec.Unschedulable, gate.requests)
 	}
-	x.changeNode(wantReboot)
-	deletePod := x.holds("kept")
+	x.changeNode(requestReboot)
+	deletePod := x.addBlockedPod("kept")
 	for range 3 {
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDrainBlocked)
-		if slices.Contains(h.execs(), "reboot") || !nodes.Draining(x.node()) || len(gate.held) == 0 {
-			t.Fatalf("verbs %v, annotations %v, held %v", h.execs(), x.node().Annotations, gate.held)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDrainBlocked)
+		if slices.Contains(h.agentCommands(), "reboot") || !nodes.IsDraining(x.getNode()) || len(gate.held) == 0 {
+			t.Fatalf("verbs %v, annotations %v, held %v", h.agentCommands(), x.getNode().Annotations, gate.held)
 		}
 	}
 	deletePod()
-	x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
-	if !nodeidentity.Drained(x.node()) {
-		t.Errorf("the host is restarted, and its Node has %v", x.node().Annotations)
+	x.reconcileUntil("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.agentCommands(), "reboot") })
+	if !nodeidentity.IsDrained(x.getNode()) {
+		t.Errorf("the host is restarted, and its Node has %v", x.getNode().Annotations)
 	}
 	x.changeNode(func(n *corev1.Node) {
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUninitialized })
 	})
-	x.until("the node", summarized(v1alpha1.ReasonReady))
-	x.inService(gate)
+	x.reconcileUntil("the node", hasSummary(v1alpha1.ReasonReady))
+	x.checkInService(gate)
 }
 
 // The agent has planned a change without disruption of pods. Before the apply, a file of kube-proxy changes on
@@ -131,8 +131,8 @@ func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 func TestANodeIsDrainedIfItsHostChangesBetweenPlanAndApply(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	x.addPod("web")
-	evicted := x.evicts(nil)
-	services := x.spec().Services
+	evicted := x.allowEvictions(nil)
+	services := x.desiredSpec().Services
 	proxy := services[slices.IndexFunc(services, func(s nodespec.Service) bool { return s.Name == nodespec.ServiceKubeProxy })]
 	var once sync.Once
 	t.Cleanup(h.machine.OnOperation(func(o fake.Operation) error {
@@ -150,13 +150,13 @@ func TestANodeIsDrainedIfItsHostChangesBetweenPlanAndApply(t *testing.T) {
 		return nil
 	}))
 	x.facts.TrustedCAs = []string{selfSigned(t, "Example CA")}
-	x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
-		return i.Status.SpecDigest == x.digest() && len(gate.held) == 0 && !x.node().Spec.Unschedulable
+	x.reconcileUntil("the change", func(i *v1alpha1.WindowsInstance) bool {
+		return i.Status.SpecDigest == x.specDigest() && len(gate.held) == 0 && !x.getNode().Spec.Unschedulable
 	})
 	if !slices.Equal(*evicted, []string{"web"}) {
 		t.Errorf("evicted: %q", *evicted)
 	}
-	x.inService(gate)
+	x.checkInService(gate)
 }
 
 func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
@@ -165,33 +165,33 @@ func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 		repeats bool
 	}{
 		"the node is cordoned for the first time":                   {func(*corev1.Node) {}, true},
-		"the drain is not complete":                                 {drainingByUs, true},
-		"the drain is complete":                                     {drainedByUs, false},
-		"an earlier version has cordoned the node without a record": {cordonedByUs, true},
+		"the drain is not complete":                                 {setDraining, true},
+		"the drain is complete":                                     {setDrained, false},
+		"an earlier version has cordoned the node without a record": {setCordoned, true},
 		"the record is of another cordon": {func(n *corev1.Node) {
-			drainedByUs(n)
+			setDrained(n)
 			n.Annotations[v1alpha1.AnnotationDrained] = "2026-11-20T08:00:00Z"
 		}, true},
-		"a user has made the node schedulable since":                  {func(n *corev1.Node) { drainedByUs(n); uncordonByHand(n) }, true},
-		"a user has taken the cordon over by deleting its annotation": {func(n *corev1.Node) { drainedByUs(n); delete(n.Annotations, v1alpha1.AnnotationCordoned) }, true},
+		"a user has made the node schedulable since":                  {func(n *corev1.Node) { setDrained(n); uncordonByHand(n) }, true},
+		"a user has taken the cordon over by deleting its annotation": {func(n *corev1.Node) { setDrained(n); delete(n.Annotations, v1alpha1.AnnotationCordoned) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x, _ := draining(t)
+			x, _ := newDrainingTrial(t)
 			x.changeNode(func(n *corev1.Node) {
 				uncordonByHand(n)
 				delete(n.Annotations, v1alpha1.AnnotationCordoned)
 				c.before(n)
 			})
 			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-			x.holds("kept")
-			s := x.answered(&plan.Facts{Fallback: "abc"})
+			x.addBlockedPod("kept")
+			s := x.newRespondingScope(&plan.Facts{RollbackTarget: "abc"})
 			for pass := range 2 {
-				o := x.does(s, x.drains)
-				if blocked := o != nil && o.Reason == v1alpha1.ReasonDrainBlocked; blocked != c.repeats || o != nil && !o.KeepsTurn {
+				o := x.runPhase(s, x.drainNode)
+				if blocked := o != nil && o.Reason == v1alpha1.ReasonDrainBlocked; blocked != c.repeats || o != nil && !o.HoldsSlot {
 					t.Errorf("pass %d: %+v", pass, o)
 				}
-				if nodeidentity.Drained(x.node()) == c.repeats {
-					t.Errorf("pass %d: the Node has %v", pass, x.node().Annotations)
+				if nodeidentity.IsDrained(x.getNode()) == c.repeats {
+					t.Errorf("pass %d: the Node has %v", pass, x.getNode().Annotations)
 				}
 			}
 		})
@@ -207,16 +207,16 @@ func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, h, _ := nodeInService(t, "None")
-			x.changeNode(wantReboot)
+			x.changeNode(requestReboot)
 			x.addPod("slow")
-			evicted := x.evicts(func(name string) {
+			evicted := x.allowEvictions(func(name string) {
 				if name == "slow" {
 					x.changeNode(uncordonByHand)
 					x.addPod("late")
 					x.changeNode(after)
 				}
 			})
-			x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
+			x.reconcileUntil("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.agentCommands(), "reboot") })
 			if !slices.Equal(*evicted, []string{"slow", "late"}) {
 				t.Errorf("evicted: %q", *evicted)
 			}
@@ -227,8 +227,8 @@ func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
 // The list of pods was empty, and another client uncordons the node before that is recorded.
 func TestPodsThatComeAfterTheLastListOfADrainLeaveToo(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
-	x.changeNode(wantReboot)
-	evicted := x.evicts(nil)
+	x.changeNode(requestReboot)
+	evicted := x.allowEvictions(nil)
 	var once sync.Once
 	x.clientset.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		empty := false
@@ -239,26 +239,26 @@ func TestPodsThatComeAfterTheLastListOfADrainLeaveToo(t *testing.T) {
 		})
 		return empty, &corev1.PodList{}, nil
 	})
-	x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
+	x.reconcileUntil("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.agentCommands(), "reboot") })
 	if !slices.Equal(*evicted, []string{"late"}) {
 		t.Errorf("evicted: %q", *evicted)
 	}
 }
 
-// drains drains the node of the instance.
-func (x *trial) drains(ctx context.Context, s *scope.Scope) *result.Result {
-	return x.rooms().turn.Drain(ctx, s, x.node(), v1alpha1.CauseUpgrade)
+// drainNode drains the node of the instance.
+func (x *trial) drainNode(ctx context.Context, s *scope.Scope) *result.Result {
+	return x.newDependencies().disruptor.Drain(ctx, s, x.getNode(), v1alpha1.CauseUpgrade)
 }
 
 // It is unknown when the drain by the earlier version ended, so this drain has the full timeout.
 func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
-	x, _ := draining(t)
+	x, _ := newDrainingTrial(t)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-	x.holds("kept")
+	x.addBlockedPod("kept")
 	x.clock.Step(time.Hour)
-	s := x.answered(&plan.Facts{Fallback: "abc"})
+	s := x.newRespondingScope(&plan.Facts{RollbackTarget: "abc"})
 	drain := func() string {
-		if o := x.does(s, x.drains); o != nil {
+		if o := x.runPhase(s, x.drainNode); o != nil {
 			return o.Reason
 		}
 		return "drained"
@@ -278,91 +278,91 @@ func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
 
 // The next reconcile may happen after the user has cordoned the node again.
 func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
-	x, _ := draining(t)
-	x.changeNode(drainedByUs)
+	x, _ := newDrainingTrial(t)
+	x.changeNode(setDrained)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.host.switchOff(true)
-	if !x.changes(uncordonByHand) {
+	if !x.changeAsOtherWriter(uncordonByHand) {
 		t.Error("no pass is asked for")
 	}
 	x.reconcile()
 	x.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if node := x.node(); nodeidentity.Drained(node) || nodes.Draining(node) || !nodes.Cordoned(node) {
+	if node := x.getNode(); nodeidentity.IsDrained(node) || nodes.IsDraining(node) || !nodes.IsCordoned(node) {
 		t.Errorf("the Node has %v", node.Annotations)
 	}
 }
 
 // A pause must not keep a node out of service if the change that the node is drained for has not begun.
 func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheInstanceIsPaused(t *testing.T) {
-	x, gate := draining(t)
-	x.changeNode(drainingByUs)
+	x, gate := newDrainingTrial(t)
+	x.changeNode(setDraining)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
 	x.reconcile()
-	x.inService(gate)
+	x.checkInService(gate)
 }
 
 // A drain lasts half a minute, and the Machine gets its label meanwhile.
 func TestANodeWhoseMachineIsToBeIgnoredDuringItsDrainIsInServiceAgain(t *testing.T) {
-	x, gate := draining(t)
-	x.changeNode(drainingByUs)
-	x.holds("kept")
-	s := x.answered(&plan.Facts{})
-	if o := x.drains(t.Context(), s); o == nil || o.Outcome != result.Working {
+	x, gate := newDrainingTrial(t)
+	x.changeNode(setDraining)
+	x.addBlockedPod("kept")
+	s := x.newRespondingScope(&plan.Facts{})
+	if o := x.drainNode(t.Context(), s); o == nil || o.Outcome != result.Working {
 		t.Fatalf("%+v", o)
 	}
 	x.Jobs.Commit(t.Context(), s.Instance, s.Host)
-	x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
-	if len(gate.held) == 0 || !x.node().Spec.Unschedulable {
-		t.Fatalf("held %v, unschedulable %t: the drain was to be cut off", gate.held, x.node().Spec.Unschedulable)
+	x.changeSpec(x.getInstance(), setUnmanaged(v1alpha1.ReasonMachineIgnored))
+	if len(gate.held) == 0 || !x.getNode().Spec.Unschedulable {
+		t.Fatalf("held %v, unschedulable %t: the drain was to be cut off", gate.held, x.getNode().Spec.Unschedulable)
 	}
 	x.reconcile()
-	x.inService(gate)
-	version := x.node().ResourceVersion
-	if x.reconcile(); x.node().ResourceVersion != version {
+	x.checkInService(gate)
+	version := x.getNode().ResourceVersion
+	if x.reconcile(); x.getNode().ResourceVersion != version {
 		t.Error("the next reconcile writes the Node again")
 	}
 }
 
 // The next instance has no status, so the owner of the cordon is read from the Node.
 func TestANodeWhoseMachineIsToBeIgnoredIsInServiceAgainAfterItsInstanceWasDeletedDuringTheDrain(t *testing.T) {
-	x, gate := draining(t)
+	x, gate := newDrainingTrial(t)
 	x.changeNode(func(n *corev1.Node) {
-		drainingByUs(n)
-		n.Annotations[v1alpha1.AnnotationInstance] = x.instance().Name
+		setDraining(n)
+		n.Annotations[v1alpha1.AnnotationInstance] = x.getInstance().Name
 	})
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { *s = v1alpha1.WindowsInstanceStatus{} })
-	x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+	x.changeSpec(x.getInstance(), setUnmanaged(v1alpha1.ReasonMachineIgnored))
 	x.reconcile()
-	x.inService(gate)
+	x.checkInService(gate)
 }
 
 func TestANodeWhoseMachineIsToBeIgnored(t *testing.T) {
 	ignored := func(t *testing.T, change func(*corev1.Node)) (*trial, *v1alpha1.WindowsInstance) {
-		x, _ := draining(t)
+		x, _ := newDrainingTrial(t)
 		x.changeNode(change)
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-		x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+		x.changeSpec(x.getInstance(), setUnmanaged(v1alpha1.ReasonMachineIgnored))
 		instance, _ := x.reconcile()
 		return x, instance
 	}
 	t.Run("stays unschedulable after its host was begun with, and the status says so", func(t *testing.T) {
-		x, instance := ignored(t, drainedByUs)
-		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
-		if !x.node().Spec.Unschedulable || !strings.Contains(ready.Message, "stays unschedulable") {
-			t.Errorf("unschedulable %t: %s", x.node().Spec.Unschedulable, ready.Message)
+		x, instance := ignored(t, setDrained)
+		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
+		if !x.getNode().Spec.Unschedulable || !strings.Contains(ready.Message, "stays unschedulable") {
+			t.Errorf("unschedulable %t: %s", x.getNode().Spec.Unschedulable, ready.Message)
 		}
 	})
 	t.Run("is in service when its pods have not left", func(t *testing.T) {
-		x, instance := ignored(t, drainingByUs)
-		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
-		if x.node().Spec.Unschedulable || strings.Contains(ready.Message, "stays unschedulable") {
-			t.Errorf("unschedulable %t: %s", x.node().Spec.Unschedulable, ready.Message)
+		x, instance := ignored(t, setDraining)
+		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
+		if x.getNode().Spec.Unschedulable || strings.Contains(ready.Message, "stays unschedulable") {
+			t.Errorf("unschedulable %t: %s", x.getNode().Spec.Unschedulable, ready.Message)
 		}
 	})
 	t.Run("is tried again when it cannot be read", func(t *testing.T) {
-		x, gate := draining(t)
-		x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+		x, gate := newDrainingTrial(t)
+		x.changeSpec(x.getInstance(), setUnmanaged(v1alpha1.ReasonMachineIgnored))
 		live := x.Live
 		x.Live = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -373,12 +373,12 @@ func TestANodeWhoseMachineIsToBeIgnored(t *testing.T) {
 			},
 		})
 		instance, after := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
 		if after == 0 {
 			t.Error("no other pass follows")
 		}
 		x.Live = live
 		x.reconcile()
-		x.inService(gate)
+		x.checkInService(gate)
 	})
 }

@@ -22,18 +22,18 @@ import (
 // identitiesOf returns the identities of the node in the spec of the host, starting with the kubelet's.
 func (x *trial) identitiesOf() []nodespec.Identity {
 	x.t.Helper()
-	s := x.scope(x.instance())
+	s := x.newScope(x.getInstance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet(trialSubnet))
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	return append([]nodespec.Identity{spec.Identity}, spec.Identities...)
 }
 
-// letTimePass advances the clock of the host during the test. After a long step of the clock, the agent's service
+// runHostClock advances the clock of the host during the test. After a long step of the clock, the agent's service
 // may be busy, and an agent command waits for the service by that clock.
-func (x *trial) letTimePass() {
+func (x *trial) runHostClock() {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -54,10 +54,10 @@ func (x *trial) letTimePass() {
 	})
 }
 
-// reports sets the Ready condition of the node, as its kubelet or the node lifecycle controller does.
-func (x *trial) reports(ready corev1.ConditionStatus) {
+// reportReady sets the Ready condition of the node, as its kubelet or the node lifecycle controller does.
+func (x *trial) reportReady(ready corev1.ConditionStatus) {
 	x.t.Helper()
-	node := x.node()
+	node := x.getNode()
 	now := x.clock.Now()
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
@@ -68,7 +68,7 @@ func (x *trial) reports(ready corev1.ConditionStatus) {
 	}
 }
 
-func (h *agentHost) process(service string) int {
+func (h *agentHost) servicePID(service string) int {
 	h.t.Helper()
 	found, there := h.machine.Service(service)
 	if !there || found.State != host.ServiceRunning {
@@ -82,26 +82,26 @@ func (h *agentHost) process(service string) int {
 func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
-	process := h.process(nodespec.ServiceKubelet)
+	process := h.servicePID(nodespec.ServiceKubelet)
 	x.clock.Step(2 * month)
-	x.letTimePass()
-	x.reports(corev1.ConditionUnknown)
-	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
-	instance := x.until("its turn", summarized(v1alpha1.ReasonMaxUnavailableReached))
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
-	if len(gate.asked) == 0 || gate.asked[0].Cause != v1alpha1.CauseRepair || process == 0 ||
-		h.process(nodespec.ServiceKubelet) != process {
-		t.Errorf("asked were %v; the kubelet's process was %d and is %d", gate.asked, process,
-			h.process(nodespec.ServiceKubelet))
+	x.runHostClock()
+	x.reportReady(corev1.ConditionUnknown)
+	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
+	instance := x.reconcileUntil("its turn", hasSummary(v1alpha1.ReasonMaxUnavailableReached))
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
+	if len(gate.requests) == 0 || gate.requests[0].Cause != v1alpha1.CauseRepair || process == 0 ||
+		h.servicePID(nodespec.ServiceKubelet) != process {
+		t.Errorf("asked were %v; the kubelet's process was %d and is %d", gate.requests, process,
+			h.servicePID(nodespec.ServiceKubelet))
 	}
 	gate.closed = false
-	x.until("a new certificate", func(*v1alpha1.WindowsInstance) bool {
-		got := h.certificate(kubelet)
+	x.reconcileUntil("a new certificate", func(*v1alpha1.WindowsInstance) bool {
+		got := h.currentCertificate(kubelet)
 		return got != nil && x.clock.Now().Before(got.NotAfter)
 	})
-	x.reports(corev1.ConditionTrue)
-	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
-	if now := h.process(nodespec.ServiceKubelet); now == 0 || now == process {
+	x.reportReady(corev1.ConditionTrue)
+	x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
+	if now := h.servicePID(nodespec.ServiceKubelet); now == 0 || now == process {
 		t.Errorf("the kubelet's process is %d still", now)
 	}
 	if !slices.Contains(gate.released, machine) || len(gate.held) > 0 {
@@ -117,26 +117,26 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	identities := x.identitiesOf()
 	h.machine.PowerOff()
 	x.clock.Step(2 * month)
-	x.letTimePass()
-	x.reports(corev1.ConditionUnknown)
+	x.runHostClock()
+	x.reportReady(corev1.ConditionUnknown)
 	x.restartOperator() // the operator was not running either
-	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
 	if err := h.machine.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x.until("new certificates", func(*v1alpha1.WindowsInstance) bool {
+	x.reconcileUntil("new certificates", func(*v1alpha1.WindowsInstance) bool {
 		return !slices.ContainsFunc(identities, func(identity nodespec.Identity) bool {
-			got := h.certificate(identity)
+			got := h.currentCertificate(identity)
 			return got == nil || !x.clock.Now().Before(got.NotAfter)
 		})
 	})
-	x.reports(corev1.ConditionTrue)
-	instance := x.until("a Ready node", summarized(v1alpha1.ReasonReady))
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if len(gate.asked) > 0 {
-		t.Errorf("the gate was asked: %v", gate.asked)
+	x.reportReady(corev1.ConditionTrue)
+	instance := x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if len(gate.requests) > 0 {
+		t.Errorf("the gate was asked: %v", gate.requests)
 	}
-	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool {
+	if told := x.popEvents(); !slices.ContainsFunc(told, func(e string) bool {
 		return strings.Contains(e, v1alpha1.ReasonCertificateExpired)
 	}) {
 		t.Errorf("no event says that its certificate has expired: %q", told)
@@ -154,7 +154,7 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 		"that is bound to another instance": "winworker-other"} {
 		t.Run("a Node "+name, func(t *testing.T) {
 			x, _, _ := nodeInService(t, "None")
-			if err := x.Client.Delete(t.Context(), x.node()); err != nil {
+			if err := x.Client.Delete(t.Context(), x.getNode()); err != nil {
 				t.Fatal(err)
 			}
 			linux := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "of-another",
@@ -165,14 +165,14 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 			if err := x.Client.Create(t.Context(), linux); err != nil {
 				t.Fatal(err)
 			}
-			version := x.node().ResourceVersion
-			signed := x.signs(month)
+			version := x.getNode().ResourceVersion
+			signed := x.enableSigning(month)
 			x.clock.Step(2 * month)
-			x.letTimePass()
-			instance := x.until("the conflict", summarized(v1alpha1.ReasonNameConflict))
-			expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			if len(signed) > 0 || x.node().ResourceVersion != version {
-				t.Errorf("signed %v; the Node was written: %t", signed, x.node().ResourceVersion != version)
+			x.runHostClock()
+			instance := x.reconcileUntil("the conflict", hasSummary(v1alpha1.ReasonNameConflict))
+			expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+			if len(signed) > 0 || x.getNode().ResourceVersion != version {
+				t.Errorf("signed %v; the Node was written: %t", signed, x.getNode().ResourceVersion != version)
 			}
 		})
 	}
@@ -182,8 +182,8 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 // validity. R-132
 func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	x := newTrial(t)
-	h, identity := x.onAzure(shortLife)
-	signed := x.signs(month)
+	h, identity := x.onAzure(shortValidity)
+	signed := x.enableSigning(month)
 	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool,
 		runtime.Object, error) {
 		request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest).DeepCopy()
@@ -196,9 +196,9 @@ func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	})
 	x.untilDue()
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+	condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
 	if !strings.Contains(condition.Message, "made by system:node:"+machine) || len(signed) > 0 ||
-		h.certificate(identity) != nil {
+		h.currentCertificate(identity) != nil {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})

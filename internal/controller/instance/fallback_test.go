@@ -16,28 +16,28 @@ import (
 func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 	why := "the former agent is not on the host"
 	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
-		x, gate := draining(t)
+		x, gate := newDrainingTrial(t)
 		gate.held, gate.closed = nil, true
 		gate.refusal = disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonMaxUnavailableReached, Message: "full"}}
-		s := x.answered(&facts)
-		spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
+		s := x.newRespondingScope(&facts)
+		spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet(trialSubnet))
 		if err != nil {
 			t.Fatal(err)
 		}
-		rooms := x.rooms()
+		rooms := x.newDependencies()
 		for range 2 {
-			s.Session.Turn, s.Host.Facts = spec.Digest(), &facts // the facts reported for this spec
-			_, o := rooms.turn.Prepare(t.Context(), s, spec)
+			s.Session.PendingDisruption, s.Host.Facts = spec.Digest(), &facts // the facts reported for this spec
+			_, o := rooms.disruptor.Prepare(t.Context(), s, spec)
 			if o == nil || o.Reason != v1alpha1.ReasonMaxUnavailableReached {
 				t.Fatalf("%+v", o)
 			}
-			next = o.Next
+			next = o.NextAction
 		}
 		rooms.events.Flush()
-		return x.told(), next
+		return x.popEvents(), next
 	}
 	t.Run("once, and with what the node waits for", func(t *testing.T) {
-		events, next := waiting(t, plan.Facts{Applied: "a", NoFallback: why})
+		events, next := waiting(t, plan.Facts{Applied: "a", NoRollbackReason: why})
 		if len(events) != 1 || !strings.Contains(events[0], "RollbackUnavailable") || !strings.Contains(events[0], why) {
 			t.Errorf("events %q", events)
 		}
@@ -56,7 +56,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 	x, h := failedLife(t)
 	x.reconcile()
-	lines := h.commands()
+	lines := h.commandLines()
 	if path := nodespec.AgentPath(plan.Digest(formerProgram)); !slices.Contains(lines, path+" rollback") {
 		t.Errorf("run were %q", lines)
 	}
@@ -73,26 +73,26 @@ func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			x.asNode(ofMachine(), x.key.Hash())
+			x.asNode(machineInstance(), x.key.Hash())
 			h := x.withAgent()
-			s := x.answered(nil)
-			spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
+			s := x.newRespondingScope(nil)
+			spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet(trialSubnet))
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.has(spec)
+			h.storeSpec(spec)
 			if err := h.machine.Drive().WriteFile(nodespec.LedgerPath, []byte(c.ledger)); err != nil {
 				t.Fatal(err)
 			}
 			s.Instance.Status.HostKey = nil
-			rooms := x.rooms()
-			for _, phase := range []step{rooms.reach.run, rooms.removal.GiveBack} {
-				if o := x.does(s, phase); o != nil {
+			rooms := x.newDependencies()
+			for _, phase := range []phaseFunc{rooms.connect.reconcile, rooms.removal.RestoreHost} {
+				if o := x.runPhase(s, phase); o != nil {
 					t.Fatalf("%+v", o)
 				}
 			}
 			rooms.events.Flush()
-			told := slices.DeleteFunc(x.told(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
+			told := slices.DeleteFunc(x.popEvents(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
 			if len(told) != c.events || c.events > 0 && !strings.Contains(told[0], "scheduledTasks") {
 				t.Errorf("events %q", told)
 			}

@@ -27,38 +27,38 @@ var (
 
 func TestAHostWhoseGroupPolicyHasNoRuleForSSHIsNotChanged(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None", func(o *fake.Options) { o.GroupPolicy = excludesLocalRules })
-	instance := x.until("a reason", summarized(v1alpha1.ReasonFirewallPolicyUnsupported))
-	supported := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonFirewallPolicyUnsupported)
+	instance := x.reconcileUntil("a reason", hasSummary(v1alpha1.ReasonFirewallPolicyUnsupported))
+	supported := expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonFirewallPolicyUnsupported)
 	if want := "in the profile Domain and Public:"; !strings.Contains(supported.Message, want) {
 		t.Errorf("%s is not in the message: %s", want, supported.Message)
 	}
 	if !strings.Contains(instance.Status.NextAction, "TCP 22") {
 		t.Errorf("the rule to add is not in %q", instance.Status.NextAction)
 	}
-	if verbs := slices.Compact(h.execs()); !slices.Equal(verbs, []string{"facts"}) || x.requests() > 0 {
-		t.Errorf("the agent ran %q, with %d certificate requests", verbs, x.requests())
+	if verbs := slices.Compact(h.agentCommands()); !slices.Equal(verbs, []string{"facts"}) || x.countRequests() > 0 {
+		t.Errorf("the agent ran %q, with %d certificate requests", verbs, x.countRequests())
 	}
 	if _, there := h.machine.Service(nodespec.ServiceAgent); there {
 		t.Error("the agent is installed")
 	}
 	h.machine.SetGroupPolicy(allowsNodes)
 	x.clock.Step(10 * time.Minute)
-	x.joins()
-	if !h.machine.Admits(22) {
+	x.joinNode()
+	if !h.machine.IsPortAllowed(22) {
 		t.Error("the host is cut off")
 	}
 
 	h.machine.SetGroupPolicy(excludesLocalRules)
 	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"} // another configuration
 	x.reconcile()
-	expect(t, x.instance(), v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, x.getInstance(), v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
 func TestTheGroupPolicyOfALegacyNodesHostIsNotJudged(t *testing.T) {
 	const name = "winworker-x2k4f"
 	x, h, _ := legacyTrial(t, "None", name, legacyNode(name, dialed))
 	h.machine.SetGroupPolicy(excludesLocalRules)
-	instance := x.until("the adopted node to wait for its slot", summarized(v1alpha1.ReasonMaxUnavailableReached))
+	instance := x.reconcileUntil("the adopted node to wait for its slot", hasSummary(v1alpha1.ReasonMaxUnavailableReached))
 	if ref := instance.Status.NodeRef; ref == nil || ref.Name != name {
 		t.Errorf("it has %+v: %s", ref, instance.Status.NextAction)
 	}

@@ -34,18 +34,18 @@ func (o objectsRead) List(ctx context.Context, list client.ObjectList, options .
 	return err
 }
 
-// among adds more hosts to the trial, each with a node in service.
-func (x *trial) among(others int) {
+// addHosts adds more hosts to the trial, each with a node in service.
+func (x *trial) addHosts(others int) {
 	x.t.Helper()
 	for i := range others {
-		other := listed()
+		other := listedInstance()
 		other.Name = fmt.Sprintf("other-%d", i)
 		other.UID = types.UID(other.Name)
 		other.Spec.Address = fmt.Sprintf("10.1.%d.%d", i/250, i%250)
 		other.Status.NodeRef = &v1alpha1.NodeReference{Name: other.Name, UID: "uid-" + other.Name, Confirmed: true}
 		other.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "key-of-" + other.Name}
 		other.Status.Host = &v1alpha1.HostStatus{MachineID: other.Name, Addresses: []string{other.Spec.Address}}
-		x.create(other)
+		x.createInstance(other)
 		node := readyNode("")
 		node.Name, node.UID = other.Name, types.UID("uid-"+other.Name)
 		node.Annotations[v1alpha1.AnnotationInstance] = other.Name
@@ -55,8 +55,8 @@ func (x *trial) among(others int) {
 	}
 }
 
-// reads returns the number of objects that a function reads.
-func (x *trial) reads(something func()) int {
+// countReads returns the number of objects that a function reads.
+func (x *trial) countReads(something func()) int {
 	count := 0
 	cached, live := x.Client, x.Live
 	x.Client = objectsRead{cached, &count}
@@ -72,9 +72,9 @@ func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, others int) int{
 		"a pass over a node that is as it should be": func(t *testing.T, others int) int {
 			x := newTrial(t)
-			x.asNode(ofMachine(), x.key.Hash())
-			x.among(others)
-			return x.reads(func() {
+			x.asNode(machineInstance(), x.key.Hash())
+			x.addHosts(others)
+			return x.countReads(func() {
 				if instance, _ := x.reconcile(); instance.Status.Summary != v1alpha1.ReasonReady {
 					t.Errorf("it is %s", instance.Status.Summary)
 				}
@@ -82,10 +82,10 @@ func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
 		},
 		"a pass over a host that waits for its Node": func(t *testing.T, others int) int {
 			x, _, _ := hostToJoin(t, "None")
-			x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
-			x.among(others)
+			x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
+			x.addHosts(others)
 			x.clock.Step(time.Second)
-			return x.reads(func() {
+			return x.countReads(func() {
 				if instance, _ := x.reconcile(); instance.Status.Summary != v1alpha1.ReasonNodeNotRegistered {
 					t.Errorf("it is %s", instance.Status.Summary)
 				}
@@ -93,21 +93,21 @@ func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
 		},
 		"a change of a Node": func(t *testing.T, others int) int {
 			x := newTrial(t)
-			x.asNode(ofMachine(), x.key.Hash())
-			x.among(others)
-			return x.reads(func() {
-				if woken := x.instanceOfNode(t.Context(), x.node()); len(woken) != 1 || woken[0].Name != machine {
+			x.asNode(machineInstance(), x.key.Hash())
+			x.addHosts(others)
+			return x.countReads(func() {
+				if woken := x.nodeToInstances(t.Context(), x.getNode()); len(woken) != 1 || woken[0].Name != machine {
 					t.Errorf("%v are woken", woken)
 				}
 			})
 		},
 		"a host that becomes known by its key": func(t *testing.T, others int) int {
 			x := newTrial(t)
-			x.asNode(ofMachine(), x.key.Hash())
-			x.among(others)
-			instance := x.instance()
-			return x.reads(func() {
-				if woken := append(x.withHostKeyOf(t.Context(), instance), x.sharersOf(t.Context(), instance)...); len(woken) > 0 {
+			x.asNode(machineInstance(), x.key.Hash())
+			x.addHosts(others)
+			instance := x.getInstance()
+			return x.countReads(func() {
+				if woken := append(x.instancesWithHostKey(t.Context(), instance), x.instancesOnSameHost(t.Context(), instance)...); len(woken) > 0 {
 					t.Errorf("%v are woken", woken)
 				}
 			})
@@ -133,12 +133,12 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 	const waiting = 200
 	x := newTrial(t)
 	for i := range waiting {
-		other := listed()
+		other := listedInstance()
 		other.Name, other.UID = fmt.Sprintf("other-%d", i), "uid"
 		other.Status.DisruptionPending = true
-		x.create(other)
+		x.createInstance(other)
 	}
-	x.create(ofMachine()) // not waiting
+	x.createInstance(machineInstance()) // not waiting
 	being := func(instances ...string) []v1alpha1.Disruption {
 		var list []v1alpha1.Disruption
 		for _, instance := range instances {
@@ -157,13 +157,13 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 		}, 0},
 		"one that has ended, a few": {func(p *v1alpha1.WindowsDisruptionPolicy) {
 			p.Status.Disruptions = being("b")
-		}, mostWoken},
+		}, maxEnqueued},
 		"one that has ended while another began, a few": {func(p *v1alpha1.WindowsDisruptionPolicy) {
 			p.Status.Disruptions = being("b", "c")
-		}, mostWoken},
+		}, maxEnqueued},
 		"a node that works again, a few": {func(p *v1alpha1.WindowsDisruptionPolicy) {
 			p.Status.ObservedNodes = []v1alpha1.ObservedNode{{}}
-		}, mostWoken},
+		}, maxEnqueued},
 		"other rules, all": {func(p *v1alpha1.WindowsDisruptionPolicy) { p.Generation++ }, waiting},
 		"an end of a stop, all": {func(p *v1alpha1.WindowsDisruptionPolicy) {
 			p.Status.Failed = 1
@@ -172,7 +172,7 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after, queue := before.DeepCopy(), newQueue(t)
 			c.change(after)
-			x.turns().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
+			x.enqueueSlotWaiters().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
 			if queue.Len() != c.woken {
 				t.Errorf("%d are woken, want %d", queue.Len(), c.woken)
 			}
@@ -183,7 +183,7 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 		after.Status.Disruptions = nil
 		for i := range 10 {
 			x.Jitter = func() float64 { return float64(i) / 10 }
-			x.turns().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
+			x.enqueueSlotWaiters().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
 		}
 		if queue.Len() != waiting {
 			t.Errorf("%d of %d were woken", queue.Len(), waiting)

@@ -19,7 +19,7 @@ import (
 type trialGate struct {
 	refusal  disruptionpolicy.Decision // the decision on a request; allowed by default
 	closed   bool
-	asked    []disruptionpolicy.Request
+	requests []disruptionpolicy.Request
 	held     []string
 	granted  []string // new slots
 	released []string
@@ -34,7 +34,7 @@ func openGate() *trialGate {
 }
 
 func (g *trialGate) Acquire(_ context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
-	g.asked = append(g.asked, request)
+	g.requests = append(g.requests, request)
 	if g.closed {
 		return g.refusal, nil
 	}
@@ -64,39 +64,39 @@ func (g *trialGate) Settings(context.Context) (disruptionpolicy.Settings, error)
 	return g.settings, nil
 }
 
-// shut refuses all requests for the reason.
-func (g *trialGate) shut(reason string) {
+// refuseAll refuses all requests for the reason.
+func (g *trialGate) refuseAll(reason string) {
 	g.closed, g.refusal = true, disruptionpolicy.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."},
 		After: time.Minute}
 }
 
 //
 func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-	s := x.scope(x.instance())
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
+	s := x.newScope(x.getInstance())
 	s.Cluster, s.Key = *x.facts, x.key
 	gate := openGate()
 	gate.held = []string{machine}
 	released := false
 	gate.releasing = func() {
 		released = true
-		written := x.instance()
-		expect(t, written, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		written := x.getInstance()
+		expectCondition(t, written, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		if written.Status.Version != "2.0.0" || written.Status.SpecDigest == "" {
 			t.Errorf("its status says version %s, digest %q", written.Status.Version, written.Status.SpecDigest)
 		}
 	}
 	x.Gate = gate
 	s.Host.Verified = &verb.Result{}
-	rooms := x.rooms()
-	if o := rooms.release.run(t.Context(), s); o != nil || released {
+	rooms := x.newDependencies()
+	if o := rooms.activate.reconcile(t.Context(), s); o != nil || released {
 		t.Fatalf("released: %t; %+v", released, o)
 	}
 	quiet, err := rooms.status.Write(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.commit(t.Context(), rooms, s, ctrl.Result{}, quiet); err != nil || !released {
+	if _, err := x.finishReconcile(t.Context(), rooms, s, ctrl.Result{}, quiet); err != nil || !released {
 		t.Errorf("released: %t; %v", released, err)
 	}
 }
@@ -118,9 +118,9 @@ func TestWhenANodeAsksAgainForItsTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, gate := newTrial(t), openGate()
 			x.Gate = gate
-			x.asNode(ofMachine(), x.key.Hash())
-			x.changeNode(wantReboot)
-			gate.shut(c.reason)
+			x.asNode(machineInstance(), x.key.Hash())
+			x.changeNode(requestReboot)
+			gate.refuseAll(c.reason)
 			gate.refusal.After = c.after
 			if instance, after := x.reconcile(); instance.Status.Summary != c.reason || after != c.want {
 				t.Errorf("it is %s, and asks again after %s, want %s", instance.Status.Summary, after, c.want)

@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// requests returns the number of certificate requests.
-func (x *trial) requests() int {
+// countRequests returns the number of certificate requests.
+func (x *trial) countRequests() int {
 	x.t.Helper()
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(x.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -37,7 +37,7 @@ func linuxNode(name string) *corev1.Node {
 
 //
 func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
-	worker := listed()
+	worker := listedInstance()
 	worker.Name, worker.UID = "worker", "other-uid"
 	worker.Status.NodeRef = &v1alpha1.NodeReference{Name: "win-7", Confirmed: true}
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 				Name: "winworker-9", UID: "u"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, listed(), c.owner)
+			x := newTrial(t, listedInstance(), c.owner)
 			x.facts.Platform = "None"
 			h := x.withAgent(func(o *fake.Options) { o.Name = c.hostName })
 			before := c.owner.DeepCopyObject().(client.Object)
@@ -63,15 +63,15 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 				x.reconcile()
 			}
 			instance, _ := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+			expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 			if instance.Status.NodeRef != nil {
 				t.Errorf("it still claims %s", instance.Status.NodeRef.Name)
 			}
-			if n := x.requests(); n > 0 {
+			if n := x.countRequests(); n > 0 {
 				t.Errorf("%d certificates were asked for", n)
 			}
-			if i := slices.IndexFunc(h.execs(), func(verb string) bool { return verb != "facts" }); i >= 0 {
-				t.Errorf("the host was told to %s", h.execs()[i])
+			if i := slices.IndexFunc(h.agentCommands(), func(verb string) bool { return verb != "facts" }); i >= 0 {
+				t.Errorf("the host was told to %s", h.agentCommands()[i])
 			}
 			if err := x.Client.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil ||
 				before.GetResourceVersion() != c.owner.GetResourceVersion() {
@@ -85,29 +85,29 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	x := newTrial(t)
 	x.facts.Platform = "None"
-	x.asNode(listed(), x.key.Hash())
+	x.asNode(listedInstance(), x.key.Hash())
 	x.forgetHostKey() // the key of the simulated host is pinned again
 	h := x.withAgent(func(o *fake.Options) { o.Name = "MASTER-0" })
 	x.breakNode() // so that the operator checks the host
 	instance, after := x.reconcile()
-	conflict := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	conflict := expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 	if !strings.Contains(conflict.Message, "is Node "+machine) || !strings.Contains(conflict.Message, "master-0") ||
-		after != supportRecheck {
+		after != hostRecheckInterval {
 		t.Errorf("the message is %q, the next look in %s", conflict.Message, after)
 	}
 	if ref := instance.Status.NodeRef; ref == nil || ref.Name != machine || !ref.Confirmed || ref.UID == "" {
 		t.Errorf("its node is forgotten: %+v", ref)
 	}
-	if x.requests() > 0 || slices.Contains(h.execs(), "apply") {
-		t.Errorf("%d certificates were asked for, and the host was told to %q", x.requests(), h.execs())
+	if x.countRequests() > 0 || slices.Contains(h.agentCommands(), "apply") {
+		t.Errorf("%d certificates were asked for, and the host was told to %q", x.countRequests(), h.agentCommands())
 	}
 }
 
 // rude contains terminal escapes, bidirectional controls, and characters that break a table row.
 const rude = "\x1b[2J\x1b]0;owned\x07\u202eevil\u2066\r\n| a | b |\x00\u200b"
 
-// politely checks that all texts of an object are safe to print.
-func politely(t *testing.T, what string, object any) {
+// checkPrintable checks that all texts of an object are safe to print.
+func checkPrintable(t *testing.T, what string, object any) {
 	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -174,17 +174,17 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, listed())
+			x := newTrial(t, listedInstance())
 			x.withHostileAgent(func(line verb.Line) []verb.Line {
 				x.clock.Step(2 * progressInterval) // so that each step is shown
 				return rewrite(line)
 			})
 			for range 3 {
 				instance, _ := x.reconcile()
-				politely(t, "the status", instance.Status)
+				checkPrintable(t, "the status", instance.Status)
 			}
-			for _, told := range x.told() {
-				politely(t, "an event", told)
+			for _, told := range x.popEvents() {
+				checkPrintable(t, "an event", told)
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 
 // A host that reports no usable address must not break the operator.
 func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	x.withHostileAgent(func(line verb.Line) []verb.Line {
 		if line.Result != nil && line.Result.Facts != nil {
@@ -204,13 +204,13 @@ func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
 		x.reconcile()
 	}
 	instance, _ := x.reconcile()
-	if instance.Status.Summary == v1alpha1.ReasonReady || !strings.Contains(saidBy(instance), "has not reported an IPv4 address") {
-		t.Errorf("the conditions are %s", saidBy(instance))
+	if instance.Status.Summary == v1alpha1.ReasonReady || !strings.Contains(formatConditions(instance), "has not reported an IPv4 address") {
+		t.Errorf("the conditions are %s", formatConditions(instance))
 	}
 }
 
-// saidBy returns the messages of the conditions.
-func saidBy(instance *v1alpha1.WindowsInstance) string {
+// formatConditions returns the messages of the conditions.
+func formatConditions(instance *v1alpha1.WindowsInstance) string {
 	var said []string
 	for _, condition := range instance.Status.Conditions {
 		said = append(said, condition.Type+": "+condition.Message)

@@ -16,19 +16,19 @@ import (
 
 const elsewhere = "elsewhere"
 
-// swapped returns a trial after the addresses of two hosts were swapped. The instance has a Node elsewhere, and
+// newSwappedTrial returns a trial after the addresses of two hosts were swapped. The instance has a Node elsewhere, and
 // the host at the instance's address is the Node of another instance. The operator has accepted the host key.
-func swapped(t *testing.T) (*trial, *agentHost) {
+func newSwappedTrial(t *testing.T) (*trial, *agentHost) {
 	t.Helper()
 	x, h, _ := nodeInService(t, "None")
-	status := x.instance().Status
-	x.another(status.NodeRef.DeepCopy())
+	status := x.getInstance().Status
+	x.createAnother(status.NodeRef.DeepCopy())
 	own := readyNode(x.key.Hash())
 	own.Name, own.UID = elsewhere, "elsewhere-uid"
 	if err := x.Client.Create(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
-	other := x.node()
+	other := x.getNode()
 	other.Annotations[v1alpha1.AnnotationInstance] = "another"
 	if err := x.Client.Update(t.Context(), other); err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func swapped(t *testing.T) (*trial, *agentHost) {
 	return x, h
 }
 
-// elsewhere returns the Node of the instance.
-func (x *trial) elsewhere() *corev1.Node {
+// nodeElsewhere returns the Node of the instance.
+func (x *trial) nodeElsewhere() *corev1.Node {
 	x.t.Helper()
 	var nodes corev1.NodeList
 	if err := x.Client.List(x.t.Context(), &nodes); err != nil {
@@ -59,10 +59,10 @@ func (x *trial) elsewhere() *corev1.Node {
 func (x *trial) sharesKey() {
 	x.t.Helper()
 	other := &v1alpha1.WindowsInstance{}
-	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: "another"}, other); err != nil {
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: "another"}, other); err != nil {
 		x.t.Fatal(err)
 	}
-	status := x.instance().Status
+	status := x.getInstance().Status
 	other.Status.HostKey, other.Status.Host = status.HostKey, status.Host
 	if err := x.Client.Status().Update(x.t.Context(), other); err != nil {
 		x.t.Fatal(err)
@@ -81,12 +81,12 @@ func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 		"before its Node is drained, if both hosts have one host key":  {"another-machine", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x, h := swapped(t)
+			x, h := newSwappedTrial(t)
 			x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.NodeRef.MachineID = c.machineID })
 			if c.sharesKey {
 				x.sharesKey()
 			}
-			x.change(x.instance(), remove)
+			x.changeSpec(x.getInstance(), setRemoved)
 			var instance *v1alpha1.WindowsInstance
 			for range 3 {
 				instance, _ = x.reconcile()
@@ -94,7 +94,7 @@ func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 					t.Fatal("the instance is deleted")
 				}
 			}
-			ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+			ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
 			for _, text := range []string{"Node " + machine, "WindowsInstance another (10.0.0.99)", "not the host of Node " + elsewhere} {
 				if !strings.Contains(ready.Message, text) {
 					t.Errorf("the message lacks %q: %s", text, ready.Message)
@@ -103,36 +103,36 @@ func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 			if !strings.Contains(instance.Status.NextAction, v1alpha1.AnnotationForgetHost) {
 				t.Errorf("the next action is %q", instance.Status.NextAction)
 			}
-			if slices.Contains(h.execs(), "remove") {
-				t.Errorf("the host of another node was restored: %q", h.execs())
+			if slices.Contains(h.agentCommands(), "remove") {
+				t.Errorf("the host of another node was restored: %q", h.agentCommands())
 			}
-			node := x.elsewhere()
-			if node == nil || x.node() == nil {
-				t.Fatalf("a Node was deleted: left are %v and %v", node, x.node())
+			node := x.nodeElsewhere()
+			if node == nil || x.getNode() == nil {
+				t.Fatalf("a Node was deleted: left are %v and %v", node, x.getNode())
 			}
-			if node.Spec.Unschedulable != c.drained || x.node().Spec.Unschedulable {
-				t.Errorf("unschedulable are its Node: %t, that of the host: %t", node.Spec.Unschedulable, x.node().Spec.Unschedulable)
+			if node.Spec.Unschedulable != c.drained || x.getNode().Spec.Unschedulable {
+				t.Errorf("unschedulable are its Node: %t, that of the host: %t", node.Spec.Unschedulable, x.getNode().Spec.Unschedulable)
 			}
 		})
 	}
 	t.Run("until an administrator declares the host lost, and then only the Node is deleted", func(t *testing.T) {
-		x, h := swapped(t)
-		x.change(x.instance(), remove)
+		x, h := newSwappedTrial(t)
+		x.changeSpec(x.getInstance(), setRemoved)
 		x.reconcile()
-		x.annotate(v1alpha1.AnnotationForgetHost, "true")
+		x.annotateInstance(v1alpha1.AnnotationForgetHost, "true")
 		for range 3 {
 			if instance, _ := x.reconcile(); instance == nil {
 				break
 			}
 		}
-		if x.elsewhere() != nil || x.node() == nil || slices.Contains(h.execs(), "remove") {
-			t.Errorf("left are %v and %v; run were %q", x.elsewhere(), x.node(), h.execs())
+		if x.nodeElsewhere() != nil || x.getNode() == nil || slices.Contains(h.agentCommands(), "remove") {
+			t.Errorf("left are %v and %v; run were %q", x.nodeElsewhere(), x.getNode(), h.agentCommands())
 		}
 	})
 }
 
-// accepts accepts the changed host key, as an administrator does.
-func (x *trial) accepts() {
+// acceptHostKey accepts the changed host key, as an administrator does.
+func (x *trial) acceptHostKey() {
 	x.t.Helper()
 	instance, _ := x.reconcile()
 	_, fingerprint, offered := strings.Cut(instance.Status.NextAction, v1alpha1.AnnotationAcceptHostKey+"=")
@@ -140,27 +140,27 @@ func (x *trial) accepts() {
 		x.t.Fatalf("the next action is %q", instance.Status.NextAction)
 	}
 	fingerprint, _, _ = strings.Cut(fingerprint, ".")
-	x.annotate(v1alpha1.AnnotationAcceptHostKey, fingerprint)
+	x.annotateInstance(v1alpha1.AnnotationAcceptHostKey, fingerprint)
 }
 
 // The Node of a reinstalled host is deleted, and there is nothing to restore. A Ready Node, however, has its host
 // elsewhere.
 func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
 	x, _, _ := nodeInService(t, "None")
-	before := x.instance().Status.NodeRef.MachineID
+	before := x.getInstance().Status.NodeRef.MachineID
 	h := x.withAgent(func(o *fake.Options) { o.System.MachineID = "new" })
 	if before == "" || before == "new" {
 		t.Fatalf("the machine ID of the Node's host is recorded as %q", before)
 	}
-	x.change(x.instance(), remove)
-	x.accepts()
+	x.changeSpec(x.getInstance(), setRemoved)
+	x.acceptHostKey()
 	instance, _ := x.reconcile()
-	if instance == nil || x.node() == nil {
+	if instance == nil || x.getNode() == nil {
 		t.Fatal("the Node is Ready, so its host runs elsewhere, and it was deleted")
 	}
-	ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
-	if !strings.Contains(ready.Message, "Node "+machine+" is Ready") || slices.Contains(h.execs(), "remove") {
-		t.Errorf("the message is %q; run were %q", ready.Message, h.execs())
+	ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+	if !strings.Contains(ready.Message, "Node "+machine+" is Ready") || slices.Contains(h.agentCommands(), "remove") {
+		t.Errorf("the message is %q; run were %q", ready.Message, h.agentCommands())
 	}
 	x.breakNode()
 	for range 3 {
@@ -168,21 +168,21 @@ func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
 			break
 		}
 	}
-	if instance != nil || x.node() != nil {
-		t.Errorf("left are %+v and %v", instance, x.node())
+	if instance != nil || x.getNode() != nil {
+		t.Errorf("left are %+v and %v", instance, x.getNode())
 	}
 }
 
 // Each retry would announce another disruption.
 func TestARemovalThatReachesTheHostOfAnotherNodeAcquiresADisruptionSlotOnce(t *testing.T) {
-	x, _ := swapped(t)
+	x, _ := newSwappedTrial(t)
 	gate := openGate()
 	x.Gate = gate
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.NodeRef.MachineID = "" })
-	x.change(x.instance(), remove)
+	x.changeSpec(x.getInstance(), setRemoved)
 	for range 5 {
 		instance, after := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
 		x.clock.Step(after)
 	}
 	if len(gate.granted) != 1 || len(gate.held) > 0 {
@@ -194,17 +194,17 @@ func TestARemovalThatReachesTheHostOfAnotherNodeAcquiresADisruptionSlotOnce(t *t
 func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.T) {
 	x, _, gate := nodeInService(t, "None")
 	h := x.withAgent()
-	node := x.node()
-	wantReboot(node)
+	node := x.getNode()
+	requestReboot(node)
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	x.accepts()
+	x.acceptHostKey()
 	boot := h.machine.BootID()
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
-	if h.machine.BootID() != boot || slices.Contains(h.execs(), "reboot") || x.node().Spec.Unschedulable || len(gate.held) > 0 {
-		t.Errorf("run were %q; unschedulable is %t; %v holds the slot", h.execs(), x.node().Spec.Unschedulable, gate.held)
+	expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+	if h.machine.BootID() != boot || slices.Contains(h.agentCommands(), "reboot") || x.getNode().Spec.Unschedulable || len(gate.held) > 0 {
+		t.Errorf("run were %q; unschedulable is %t; %v holds the slot", h.agentCommands(), x.getNode().Spec.Unschedulable, gate.held)
 	}
 	x.breakNode()
 	if instance, _ = x.reconcile(); instance.Status.Summary == v1alpha1.ReasonHostMismatch {
@@ -214,46 +214,46 @@ func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.
 
 // The restart or rollback is for the Node elsewhere.
 func TestTheHostOfAnotherNodeIsNotChanged(t *testing.T) {
-	x, h := swapped(t)
-	node := x.elsewhere()
+	x, h := newSwappedTrial(t)
+	node := x.nodeElsewhere()
 	node.Annotations[v1alpha1.AnnotationRebootRequired] = ""
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	before := len(h.execs())
+	before := len(h.agentCommands())
 	instance, _ := x.reconcile()
-	upToDate := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+	upToDate := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
 	if !strings.Contains(upToDate.Message, "WindowsInstance another") {
 		t.Errorf("the message is %q", upToDate.Message)
 	}
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	for _, verb := range h.execs()[before:] {
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	for _, verb := range h.agentCommands()[before:] {
 		if verb != "facts" {
 			t.Errorf("%s was run on the host of another node", verb)
 		}
 	}
-	if x.elsewhere().Spec.Unschedulable || x.node().Spec.Unschedulable {
+	if x.nodeElsewhere().Spec.Unschedulable || x.getNode().Spec.Unschedulable {
 		t.Error("a node was cordoned")
 	}
 }
 
 func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(listed(), x.key.Hash())
+	x.asNode(listedInstance(), x.key.Hash())
 	x.host.exchangeHostKey()
 	presented := x.host.hostKey.PublicKey()
-	x.another(&v1alpha1.NodeReference{Name: elsewhere, UID: "2", Confirmed: true})
+	x.createAnother(&v1alpha1.NodeReference{Name: elsewhere, UID: "2", Confirmed: true})
 	other := &v1alpha1.WindowsInstance{}
-	if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: "another"}, other); err != nil {
+	if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: "another"}, other); err != nil {
 		t.Fatal(err)
 	}
-	other.Status.HostKey = &v1alpha1.HostKey{Type: presented.Type(), Key: encoded(presented), Fingerprint: ssh.FingerprintSHA256(presented)}
+	other.Status.HostKey = &v1alpha1.HostKey{Type: presented.Type(), Key: encodeKey(presented), Fingerprint: ssh.FingerprintSHA256(presented)}
 	if err := x.Client.Status().Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	x.breakNode()
 	instance, _ := x.reconcile()
-	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+	reachable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
 	t.Run("is reported with the name of that instance, and acceptance is not suggested", func(t *testing.T) {
 		for _, text := range []string{"WindowsInstance another (10.0.0.99), Node " + elsewhere, "may have been swapped"} {
 			if !strings.Contains(reachable.Message, text) {
@@ -265,15 +265,15 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 		}
 	})
 	t.Run("is not accepted while that instance has a Node", func(t *testing.T) {
-		x.annotate(v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(presented))
+		x.annotateInstance(v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(presented))
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
-		if logins, _ := x.host.seen(); len(logins) > 0 || instance.Status.HostKey.Key == encoded(presented) {
+		expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+		if logins, _ := x.host.loginsAndExecs(); len(logins) > 0 || instance.Status.HostKey.Key == encodeKey(presented) {
 			t.Errorf("%d logins; pinned is %s", len(logins), instance.Status.HostKey.Fingerprint)
 		}
 	})
 	t.Run("is accepted when that instance has none", func(t *testing.T) {
-		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: "another"}, other); err != nil {
+		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: "another"}, other); err != nil {
 			t.Fatal(err)
 		}
 		other.Status.NodeRef = nil
@@ -281,7 +281,7 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.reconcile()
-		if logins, _ := x.host.seen(); len(logins) == 0 {
+		if logins, _ := x.host.loginsAndExecs(); len(logins) == 0 {
 			t.Error("the key was not accepted")
 		}
 	})

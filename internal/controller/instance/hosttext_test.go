@@ -77,8 +77,8 @@ func (x *trial) withHostileAgent(rewrite func(verb.Line) []verb.Line) {
 	})
 }
 
-// bounded checks the size and the encoding of a text reported by a host.
-func bounded(t *testing.T, what, text string, most int) {
+// checkBounded checks the size and the encoding of a text reported by a host.
+func checkBounded(t *testing.T, what, text string, most int) {
 	t.Helper()
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
 		t.Errorf("%s has %d bytes, at most %d are kept; valid: %t", what, len(text), most, utf8.ValidString(text))
@@ -86,7 +86,7 @@ func bounded(t *testing.T, what, text string, most int) {
 }
 
 func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	x.withHostileAgent(func(line verb.Line) []verb.Line {
 		if line.Result == nil || line.Result.Facts == nil {
@@ -114,7 +114,7 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 			options ...client.SubResourcePatchOption) error {
 			if instance, ok := o.(*v1alpha1.WindowsInstance); ok && instance.Status.Step != nil {
 				steps = append(steps, *instance.Status.Step)
-				bounded(t, "nextAction", instance.Status.NextAction, 256+100)
+				checkBounded(t, "nextAction", instance.Status.NextAction, 256+100)
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, options...)
 		},
@@ -124,8 +124,8 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 		t.Fatalf("%d steps were shown", len(steps))
 	}
 	for _, step := range steps {
-		bounded(t, "step.name", step.Name, 256)
-		bounded(t, "step.detail", step.Detail, 1024)
+		checkBounded(t, "step.name", step.Name, 256)
+		checkBounded(t, "step.detail", step.Detail, 1024)
 		if step.Index < 0 || step.Total < step.Index {
 			t.Errorf("step %d of %d", step.Index, step.Total)
 		}
@@ -136,9 +136,9 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 	}
 	for what, text := range map[string]string{"name": told.Name, "product": told.Product, "machineID": told.MachineID,
 		"bootID": told.BootID} {
-		bounded(t, "status.host."+what, text, 256)
+		checkBounded(t, "status.host."+what, text, 256)
 	}
-	bounded(t, "status.host.build", told.Build, 300)
+	checkBounded(t, "status.host.build", told.Build, 300)
 	if len(told.Addresses) != 64 || told.Addresses[0] != "10.0.128.7" {
 		t.Errorf("%d addresses are kept, the first is %.50q", len(told.Addresses), told.Addresses[0])
 	}
@@ -180,7 +180,7 @@ func onlyKnownKinds(t *testing.T) {
 }
 
 func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.withHostileAgent(func(line verb.Line) []verb.Line {
 		if line.Result == nil {
 			return []verb.Line{line}
@@ -189,8 +189,8 @@ func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
 			Step: endless, Message: endless}}}
 	})
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonAgentError))
-	bounded(t, "the message", condition.Message, longestMessage)
+	condition := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonAgentError))
+	checkBounded(t, "the message", condition.Message, maxMessageLength)
 	if instance.Status.Summary != string(verb.ReasonAgentError) {
 		t.Errorf("summary %.50q", instance.Status.Summary)
 	}

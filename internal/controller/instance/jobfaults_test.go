@@ -17,7 +17,7 @@ import (
 // Leadership is lost during a job of each kind. The job ends in time, has no further effects, and the next
 // operator continues from the recorded state. R-013
 func TestAJobOfEachKindEndsWithTheLeadershipOfItsOperator(t *testing.T) {
-	for _, job := range standingJobs() {
+	for _, job := range blockedJobs() {
 		job.run(t, "", func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })
 		if job.verb != "" {
 			job.run(t, job.verb, func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })
@@ -25,15 +25,15 @@ func TestAJobOfEachKindEndsWithTheLeadershipOfItsOperator(t *testing.T) {
 	}
 }
 
-func (s *standstill) losesLeadership(t *testing.T, job standingJob) {
+func (s *standstill) losesLeadership(t *testing.T, job blockedJob) {
 	waits := make(chan struct{}, 1)
-	end, ended := s.leads(endClock{s.clock, waits})
+	end, ended := s.startLeading(endClock{s.clock, waits})
 	s.jobs = s.Jobs
-	s.runIntoIt()
+	s.runUntilBlocked()
 	end()
 	if s.verb == "" {
 		<-waits
-		s.clock.Step(jobEndLimit) // an idle connection is then closed
+		s.clock.Step(shutdownTimeout) // an idle connection is then closed
 	}
 	s.endsWithin("the end of the job", func() bool {
 		select {
@@ -43,67 +43,67 @@ func (s *standstill) losesLeadership(t *testing.T, job standingJob) {
 			return false
 		}
 	})
-	sent, writes, dials := s.sent.Load(), s.writes(), s.dials()
-	s.goOn()
-	if s.once(); s.Jobs.Begun() != s.jobs.Begun() || s.jobs.Running() > 0 {
+	sent, writes, dials := s.sent.Load(), s.countWrites(), s.countDials()
+	s.resume()
+	if s.reconcileOnce(); s.Jobs.Begun() != s.jobs.Begun() || s.jobs.Running() > 0 {
 		t.Error("another job has begun")
 	}
 	s.Hosts.CloseAll()
-	if s.sent.Load() != sent || s.writes() != writes || s.dials() != dials {
-		t.Errorf("%d bytes were sent to the host after that, and %d requests to the API; it was dialed %d times", s.sent.Load()-sent, s.writes()-writes, s.dials()-dials)
+	if s.sent.Load() != sent || s.countWrites() != writes || s.countDials() != dials {
+		t.Errorf("%d bytes were sent to the host after that, and %d requests to the API; it was dialed %d times", s.sent.Load()-sent, s.countWrites()-writes, s.countDials()-dials)
 	}
 	s.restartOperator()
-	s.drive("the end of what was begun", func() bool { return job.lived(s) })
+	s.driveUntil("the end of what was begun", func() bool { return job.lived(s) })
 }
 
 // A job that exceeds its limit ends, the instance reports that, and the work is eventually completed.
 func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
-	for _, job := range standingJobs() {
-		if job.limit == 0 {
+	for _, job := range blockedJobs() {
+		if job.timeout == 0 {
 			continue
 		}
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
-			s.runIntoIt()
-			s.clock.Step(job.limit)
+			s.runUntilBlocked()
+			s.clock.Step(job.timeout)
 			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
-			after := s.once()
+			after := s.reconcileOnce()
 			instance := s.instanceOrNil()
 			if says := slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
 				return c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonJobTimedOut || strings.Contains(c.Message, "for too long"))
-			}); says != (s.kind != hostjobs.KindCommit) || says && (after == 0 || after > lastRetryDelay) {
+			}); says != (s.kind != hostjobs.KindCommit) || says && (after == 0 || after > maxRetryDelay) {
 				t.Errorf("the next look is after %s; the status is %+v", after, instance.Status)
 			}
-			s.goOn()
-			s.drive("the end of what was begun", func() bool { return job.lived(s) })
+			s.resume()
+			s.driveUntil("the end of what was begun", func() bool { return job.lived(s) })
 		})
 	}
 }
 
 // The object is deleted during a job. The job has no further effects, and leaves nothing behind.
 func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
-	for _, job := range standingJobs() {
+	for _, job := range blockedJobs() {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
-			s.runIntoIt()
+			s.runUntilBlocked()
 			if err := s.Client.Delete(t.Context(), s.instanceOrNil()); err != nil {
 				t.Fatal(err)
 			}
-			s.once()
-			verbs, writes, dials := len(s.host.execs()), s.writes(), s.dials()
+			s.reconcileOnce()
+			verbs, writes, dials := len(s.host.agentCommands()), s.countWrites(), s.countDials()
 			if job.changes && s.instance.Spec.Source.Machine == nil {
 				if s.Hosts.Len() == 0 {
 					t.Error("the change of the host is cut off")
 				}
-				s.goOn()
+				s.resume()
 			}
 			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
-			s.goOn()
-			s.once()
-			if more := s.host.execs()[verbs:]; len(more) > 0 || s.writes() != writes || s.dials() != dials || s.Jobs.Running() > 0 {
-				t.Errorf("the host was told to %q, the API had %d writes, the host was dialed %d times, and %d jobs run", more, s.writes()-writes, s.dials()-dials, s.Jobs.Running())
+			s.resume()
+			s.reconcileOnce()
+			if more := s.host.agentCommands()[verbs:]; len(more) > 0 || s.countWrites() != writes || s.countDials() != dials || s.Jobs.Running() > 0 {
+				t.Errorf("the host was told to %q, the API had %d writes, the host was dialed %d times, and %d jobs run", more, s.countWrites()-writes, s.countDials()-dials, s.Jobs.Running())
 			}
 			s.endsWithin("the end of the connection", func() bool { return s.Hosts.Len() == 0 })
-			if s.instanceOrNil() != nil || s.Jobs.Of(s.instance).Connection != nil {
-				t.Errorf("left is %+v, and what is known of its host: %+v", s.instanceOrNil(), s.Jobs.Of(s.instance).Known)
+			if s.instanceOrNil() != nil || s.Jobs.HostFor(s.instance).Connection != nil {
+				t.Errorf("left is %+v, and what is known of its host: %+v", s.instanceOrNil(), s.Jobs.HostFor(s.instance).Known)
 			}
 		})
 	}
@@ -111,43 +111,43 @@ func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
 
 // The object is recreated during a job. The former job ends first, and the new instance does not use its outcome.
 func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) {
-	for _, job := range standingJobs() {
+	for _, job := range blockedJobs() {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
-			s.runIntoIt()
+			s.runUntilBlocked()
 			former := s.instanceOrNil()
 			if err := s.Client.Delete(t.Context(), former); err != nil {
 				t.Fatal(err)
 			}
-			again := listed()
+			again := listedInstance()
 			again.UID = "made-again"
 			if err := s.Client.Create(t.Context(), again); err != nil {
 				t.Fatal(err)
 			}
 			s.LookUp = nil
 			notCutOff := job.changes && former.Spec.Source.Machine == nil
-			begun, dials, verbs := s.Jobs.Begun(), s.dials(), len(s.host.execs())
+			begun, dials, verbs := s.Jobs.Begun(), s.countDials(), len(s.host.agentCommands())
 			for range 3 {
-				s.once()
+				s.reconcileOnce()
 				if !notCutOff {
 					break
 				}
-				if s.Jobs.Running() != 1 || s.Jobs.Begun() != begun || s.dials() != dials {
-					t.Fatalf("%d jobs run; beside that of the former instance %d have begun, and %d connections", s.Jobs.Running(), s.Jobs.Begun()-begun, s.dials()-dials)
+				if s.Jobs.Running() != 1 || s.Jobs.Begun() != begun || s.countDials() != dials {
+					t.Fatalf("%d jobs run; beside that of the former instance %d have begun, and %d connections", s.Jobs.Running(), s.Jobs.Begun()-begun, s.countDials()-dials)
 				}
 			}
 			if notCutOff {
-				s.goOn()
+				s.resume()
 			}
 			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
-			s.goOn()
-			if more := s.host.execs()[verbs:]; len(more) > 0 || s.Hosts.Len() > 0 {
+			s.resume()
+			if more := s.host.agentCommands()[verbs:]; len(more) > 0 || s.Hosts.Len() > 0 {
 				t.Errorf("the former instance's job has told the host to %q; %d connections are left", more, s.Hosts.Len())
 			}
 			if now := s.instanceOrNil(); now.UID != again.UID || now.Status.HostKey != nil || now.Status.NodeRef != nil || now.Status.SpecDigest != "" {
 				t.Errorf("the next one begins with %+v", now.Status)
 			}
 			s.instance = s.instanceOrNil()
-			s.drive("another connection", func() bool { return s.dials() > dials })
+			s.driveUntil("another connection", func() bool { return s.countDials() > dials })
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 	var after time.Duration
 	for attempt := range 3 {
 		instance, after = x.reconcile()
-		condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+		condition := expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
 		if !strings.Contains(condition.Message, "an error in the operator") || strings.Contains(condition.Message, "goroutine") {
 			t.Errorf("it says %q", condition.Message)
 		}
@@ -176,12 +176,12 @@ func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 		}
 		x.clock.Step(after)
 	}
-	if told := x.told(); len(told) != 2 || x.Jobs.Running() > 0 { // the first contact, and one failure
+	if told := x.popEvents(); len(told) != 2 || x.Jobs.Running() > 0 { // the first contact, and one failure
 		t.Errorf("%d jobs run; the events are %q", x.Jobs.Running(), told)
 	}
 	panics = false
-	x.joins()
-	if logins := h.accepted(); logins > 2 {
+	x.joinNode()
+	if logins := h.countAccepted(); logins > 2 {
 		t.Errorf("%d logins", logins)
 	}
 }

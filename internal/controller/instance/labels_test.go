@@ -14,26 +14,26 @@ import (
 func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 	said := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
 		corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: map[string]string{
 		corev1.LabelOSStable: "linux", corev1.LabelArchStable: "arm64", corev1.LabelWindowsBuild: "10.0.26100",
 		corev1.LabelHostname: "other", "team": "a",
 	}}
-	x, node := joins(t, instance)
+	x, node := bindNewNode(t, instance)
 	check := func(t *testing.T, when string, said map[string]string) {
 		t.Helper()
 		for name, want := range said {
-			if got, there := x.node().Labels[name]; there && got != want {
+			if got, there := x.getNode().Labels[name]; there && got != want {
 				t.Errorf("%s: label %s is %q, the kubelet says %q", when, name, got, want)
 			}
 		}
-		if x.node().Labels["team"] != "a" {
-			t.Errorf("%s: the label that the Machine may set is not there: %v", when, x.node().Labels)
+		if x.getNode().Labels["team"] != "a" {
+			t.Errorf("%s: the label that the Machine may set is not there: %v", when, x.getNode().Labels)
 		}
 	}
 	write := func(said map[string]string) {
 		t.Helper()
-		node = x.node()
+		node = x.getNode()
 		maps.Copy(node.Labels, said)
 		if err := x.Client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
@@ -41,9 +41,9 @@ func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 	}
 	mark := func() {
 		t.Helper()
-		s := x.scope(x.instance())
+		s := x.newScope(x.getInstance())
 		s.Key = x.key
-		if err := x.rooms().nodes.Release(t.Context(), s.Instance, x.node(), s.Key.Hash()); err != nil {
+		if err := x.newDependencies().nodes.Activate(t.Context(), s.Instance, x.getNode(), s.Key.Hash()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,8 +32,8 @@ func (l *legacyEvents) Eventf(regarding, _ runtime.Object, eventType, reason, _,
 	}
 }
 
-// expect compares the events since the last call.
-func (l *legacyEvents) expect(t *testing.T, when string, want ...string) {
+// expectEvents compares the events since the last call.
+func (l *legacyEvents) expectEvents(t *testing.T, when string, want ...string) {
 	t.Helper()
 	if !slices.Equal(l.seen, want) {
 		t.Errorf("%s the events are %q, want %q", when, l.seen, want)
@@ -61,19 +61,19 @@ func TestTheEventsOfThePreviousOperatorAreRecordedOnce(t *testing.T) {
 			recorded := &legacyEvents{}
 			x.Events = recorded
 			instance := &v1alpha1.WindowsInstance{}
-			if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: machine}, instance); err != nil {
+			if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: machine}, instance); err != nil {
 				t.Fatal(err)
 			}
-			x.change(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.Source = test.source })
+			x.changeSpec(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.Source = test.source })
 			away := func(context.Context) (net.Conn, error) { return nil, errors.New("no route to host") }
 			present := x.server
 
 			x.server = away
-			for range 6 { // longer than userDataLimit
+			for range 6 { // longer than userDataTimeout
 				x.reconcile()
 				x.clock.Step(10 * time.Minute)
 			}
-			recorded.expect(t, "after many failed attempts", test.failed)
+			recorded.expectEvents(t, "after many failed attempts", test.failed)
 			if len(recorded.notes) == 0 {
 				t.Fatal("there is no note")
 			}
@@ -82,21 +82,21 @@ func TestTheEventsOfThePreviousOperatorAreRecordedOnce(t *testing.T) {
 			}
 
 			x.server = present
-			instance = x.joins()
+			instance = x.joinNode()
 			for range 3 {
 				instance, _ = x.reconcile()
 			}
-			recorded.expect(t, "of a Ready node", test.done)
+			recorded.expectEvents(t, "of a Ready node", test.done)
 
 			if test.removed == "" {
 				return
 			}
-			x.change(instance, remove)
+			x.changeSpec(instance, setRemoved)
 			x.server = away
 			for range 3 {
 				x.reconcile()
 			}
-			recorded.expect(t, "while the host is unreachable for its removal")
+			recorded.expectEvents(t, "while the host is unreachable for its removal")
 			x.server = present
 			for range 60 {
 				left, after := x.reconcile()
@@ -105,7 +105,7 @@ func TestTheEventsOfThePreviousOperatorAreRecordedOnce(t *testing.T) {
 				}
 				x.clock.Step(after)
 			}
-			recorded.expect(t, "of a restored host", test.removed)
+			recorded.expectEvents(t, "of a restored host", test.removed)
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // legacyNode returns the Node of a listed host, as configured by an operator before version 12.
 func legacyNode(name, address string) *corev1.Node {
-	node := olderNode()
+	node := legacyMachineNode()
 	node.Name = name
 	node.Labels[v1alpha1.LabelBYOH] = "true"
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address},
@@ -28,7 +28,7 @@ const dialed = "10.0.128.7" // the address of the hosts of these tests
 // legacyTrial returns a trial with a listed host, the Nodes, and a disruption policy that allows no disruption.
 func legacyTrial(t *testing.T, platform, hostName string, legacy ...*corev1.Node) (*trial, *agentHost, *trialGate) {
 	t.Helper()
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	for _, node := range legacy {
 		if err := x.Client.Create(t.Context(), node); err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func legacyTrial(t *testing.T, platform, hostName string, legacy ...*corev1.Node
 	}
 	gate := openGate()
 	x.Gate = gate
-	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
 	h := x.withAgent(func(o *fake.Options) {
 		o.Name = hostName
 		o.Metadata = map[string]string{"GCP": strings.ToLower(hostName), "AWS": "ip-10-0-128-7.ec2.internal"}
@@ -69,7 +69,7 @@ func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, h, gate := legacyTrial(t, c.platform, c.hostName, legacyNode(c.node, dialed))
-			instance := x.until("the adopted node to wait for its slot", summarized(v1alpha1.ReasonMaxUnavailableReached))
+			instance := x.reconcileUntil("the adopted node to wait for its slot", hasSummary(v1alpha1.ReasonMaxUnavailableReached))
 			if ref := instance.Status.NodeRef; ref == nil || ref.Name != c.node || !ref.Confirmed || ref.UID != "uid-of-the-node" {
 				t.Fatalf("it has %+v: %s", ref, instance.Status.NextAction)
 			}
@@ -77,14 +77,14 @@ func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
 			if node.Annotations[v1alpha1.AnnotationInstance] != machine || node.Spec.Unschedulable {
 				t.Errorf("the Node has %v, unschedulable: %t", node.Annotations, node.Spec.Unschedulable)
 			}
-			if slices.Contains(h.execs(), "apply") || len(gate.asked) == 0 {
-				t.Errorf("the host was changed without a slot: %q, asked %v", h.execs(), gate.asked)
+			if slices.Contains(h.agentCommands(), "apply") || len(gate.requests) == 0 {
+				t.Errorf("the host was changed without a slot: %q, asked %v", h.agentCommands(), gate.requests)
 			}
-			if told := strings.Join(x.told(), "\n"); strings.Count(told, "NodeAdopted") != 1 {
+			if told := strings.Join(x.popEvents(), "\n"); strings.Count(told, "NodeAdopted") != 1 {
 				t.Errorf("the events are %s", told)
 			}
 			x.reconcile()
-			if ref := x.instance().Status.NodeRef; ref == nil || ref.Name != c.node {
+			if ref := x.getInstance().Status.NodeRef; ref == nil || ref.Name != c.node {
 				t.Errorf("then it has %+v", ref)
 			}
 		})
@@ -118,8 +118,8 @@ func TestAHostWhoseLegacyNodeIsNotCertainIsLeftAsItIs(t *testing.T) {
 			if instance.Status.Summary != c.reason || !strings.Contains(summaryMessage(instance), c.message) {
 				t.Errorf("it says %s: %s", instance.Status.Summary, summaryMessage(instance))
 			}
-			if instance.Status.NodeRef != nil || slices.Contains(h.execs(), "apply") || len(gate.asked) > 0 || after == 0 {
-				t.Errorf("it claims %+v, run were %q, asked %v, next after %s", instance.Status.NodeRef, h.execs(), gate.asked, after)
+			if instance.Status.NodeRef != nil || slices.Contains(h.agentCommands(), "apply") || len(gate.requests) > 0 || after == 0 {
+				t.Errorf("it claims %+v, run were %q, asked %v, next after %s", instance.Status.NodeRef, h.agentCommands(), gate.requests, after)
 			}
 			for _, node := range c.legacy {
 				if now := x.nodeNamed(node.Name); now.ResourceVersion != node.ResourceVersion {
@@ -138,7 +138,7 @@ func TestAHostWhoseLegacyNodeIsNotCertainIsLeftAsItIs(t *testing.T) {
 		if err := x.Client.Delete(t.Context(), stale); err != nil {
 			t.Fatal(err)
 		}
-		if ref := x.settled().Status.NodeRef; ref == nil || ref.Name != host {
+		if ref := x.awaitConfirmedName().Status.NodeRef; ref == nil || ref.Name != host {
 			t.Errorf("it has %+v", ref)
 		}
 	})
@@ -172,7 +172,7 @@ func TestALegacyNodeIsNotFoundByAnAddressThatIsNotItsHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := legacyTrial(t, "VSphere", host, node)
-			if ref := x.settled().Status.NodeRef; ref == nil || ref.Name != host || ref.UID != "" {
+			if ref := x.awaitConfirmedName().Status.NodeRef; ref == nil || ref.Name != host || ref.UID != "" {
 				t.Errorf("it has %+v", ref)
 			}
 			if now := x.nodeNamed(full); now.ResourceVersion != node.ResourceVersion {

@@ -15,18 +15,18 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // The limits and names that administrators know, repeated on purpose, because a change of a value is a change of
 // behavior.
 const (
-	sameBootLimit     = 2 * time.Minute
-	awayLimit         = 15 * time.Minute
-	lastRebootPoll    = 2 * time.Second
-	readyLimit        = 2 * time.Minute
-	readyPoll         = 2 * time.Second
-	lateNodeLimit     = 10 * time.Second
-	supportRecheck    = 10 * time.Minute
-	progressInterval  = 5 * time.Second
-	longestMessage    = 2048
-	changeAttempts    = 3
-	hostKeysConfigMap = "windows-ssh-host-keys"
-	labelInstance     = "windowsmachineconfig.openshift.io/instance"
+	bootIDTimeout         = 2 * time.Minute
+	rebootTimeout         = 15 * time.Minute
+	maxRebootPollInterval = 2 * time.Second
+	readyTimeout          = 2 * time.Minute
+	readyPollInterval     = 2 * time.Second
+	lateNodeTimeout       = 10 * time.Second
+	hostRecheckInterval   = 10 * time.Minute
+	progressInterval      = 5 * time.Second
+	maxMessageLength      = 2048
+	maxChangeAttempts     = 3
+	hostKeysConfigMap     = "windows-ssh-host-keys"
+	labelInstance         = "windowsmachineconfig.openshift.io/instance"
 )
 
 // certificateStatus returns the status of a certificate with the given validity.

@@ -35,7 +35,7 @@ func newLatch() *latch {
 	return l
 }
 
-func (l *latch) state() chan struct{} {
+func (l *latch) openedChannel() chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.opened
@@ -43,14 +43,14 @@ func (l *latch) state() chan struct{} {
 
 func (l *latch) isOpen() bool {
 	select {
-	case <-l.state():
+	case <-l.openedChannel():
 		return true
 	default:
 		return false
 	}
 }
 
-func (l *latch) hold() {
+func (l *latch) holdData() {
 	if l.isOpen() { // a second channel would block writes on the first one forever
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -58,9 +58,9 @@ func (l *latch) hold() {
 	}
 }
 
-func (l *latch) open() {
+func (l *latch) releaseData() {
 	if !l.isOpen() {
-		close(l.state())
+		close(l.openedChannel())
 	}
 }
 
@@ -73,7 +73,7 @@ type latchedConn struct {
 
 func (c *latchedConn) Write(p []byte) (int, error) {
 	select {
-	case <-c.latch.state():
+	case <-c.latch.openedChannel():
 		return c.Conn.Write(p)
 	case <-c.closed:
 		return 0, net.ErrClosed
@@ -118,8 +118,8 @@ func newModel(t *testing.T) *model {
 			return m.write(func() error { return c.SubResource(of).Patch(ctx, object, patch, options...) })
 		},
 	})
-	m.evicts(nil)
-	m.host.machine.OnOperation(m.checkDisturbance)
+	m.allowEvictions(nil)
+	m.host.machine.OnOperation(m.checkDisruption)
 	serve := m.server
 	m.server = func(ctx context.Context) (net.Conn, error) {
 		if m.off.Load() {
@@ -131,8 +131,8 @@ func newModel(t *testing.T) *model {
 		}
 		return &latchedConn{Conn: conn, latch: m.latch, closed: make(chan struct{})}, nil
 	}
-	t.Cleanup(m.latch.open)
-	m.restart()
+	t.Cleanup(m.latch.releaseData)
+	m.replaceOperator()
 	return m
 }
 
@@ -173,10 +173,10 @@ func isReadyNode(node *corev1.Node) bool {
 	})
 }
 
-func (m *model) pods() []corev1.Pod {
+func (m *model) listPods() []corev1.Pod {
 	list, err := m.clientset.CoreV1().Pods("shop").List(context.Background(), metav1.ListOptions{})
 	if err != nil {
-		m.breaks("list pods: %v", err)
+		m.addViolation("list pods: %v", err)
 		return nil
 	}
 	return list.Items
@@ -184,41 +184,41 @@ func (m *model) pods() []corev1.Pod {
 
 // evictAll deletes the pods, as the garbage collector does after the deletion of their Node.
 func (m *model) evictAll() {
-	for _, pod := range m.pods() {
+	for _, pod := range m.listPods() {
 		if err := m.clientset.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name); err != nil {
 			m.t.Fatal(err)
 		}
 	}
 }
 
-// lives simulates the host independently of the operator: the kubelet registers the Node when started, and
+// simulateHost simulates the host independently of the operator: the kubelet registers the Node when started, and
 // reports.
-func (m *model) lives() {
-	process := m.host.process(nodespec.ServiceKubelet)
+func (m *model) simulateHost() {
+	process := m.host.servicePID(nodespec.ServiceKubelet)
 	start := fmt.Sprint(m.host.machine.BootID(), process)
 	node := m.trialNode()
 	if process == 0 {
 		if node != nil && isReadyNode(node) {
-			m.reports(corev1.ConditionUnknown)
+			m.reportReady(corev1.ConditionUnknown)
 		}
 		return
 	}
 	switch {
 	case node == nil && start != m.kubelet:
-		node := m.registering()
-		m.made++
-		node.UID = types.UID(fmt.Sprintf("node-%d", m.made))
+		node := m.newRegisteredNode()
+		m.createdObjects++
+		node.UID = types.UID(fmt.Sprintf("node-%d", m.createdObjects))
 		if err := m.api.Create(m.t.Context(), node); err != nil {
 			m.t.Fatal(err)
 		}
 	case node != nil && (!isReadyNode(node) || start != m.kubelet || m.clock.Since(m.reported) > time.Minute):
-		m.reports(corev1.ConditionTrue)
+		m.reportReady(corev1.ConditionTrue)
 		m.reported = m.clock.Now()
 	}
 	m.kubelet = start
 	if node != nil && isReadyNode(node) && !node.Spec.Unschedulable && !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == v1alpha1.TaintNotReady
-	}) && len(m.pods()) == 0 {
+	}) && len(m.listPods()) == 0 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.PodSpec{NodeName: machine}}
 		if err := m.clientset.Tracker().Add(pod); err != nil {
 			m.t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 // changingKinds are the jobs that change the host, and changingVerbs their agent commands.
 var changingKinds = []hostjobs.Kind{
-	hostjobs.KindApply, hostjobs.KindCommit, hostjobs.KindReboot, hostjobs.KindRenew, hostjobs.KindRollback, hostjobs.KindGiveBack,
+	hostjobs.KindApply, hostjobs.KindCommit, hostjobs.KindReboot, hostjobs.KindRenew, hostjobs.KindRollback, hostjobs.KindRestore,
 }
 
 var changingVerbs = []string{"apply", "commit", "reboot", "renew", "rollback", "remove"}
@@ -33,9 +33,9 @@ func (m *model) runsVerb(p *fake.Process) (ends func()) {
 	running := slices.Collect(maps.Values(m.verbs))
 	m.mu.Unlock()
 	if len(running) > 1 {
-		m.breaks("the changing verbs %q run at once", running)
+		m.addViolation("the changing verbs %q run at once", running)
 	}
-	m.says("  the agent begins to %s", p.Args[0])
+	m.recordHistory("  the agent begins to %s", p.Args[0])
 	m.checkRecorded(p.Args[0])
 	return func() {
 		m.mu.Lock()
@@ -47,37 +47,37 @@ func (m *model) runsVerb(p *fake.Process) (ends func()) {
 // checkRecorded checks that the API server has the state that must be recorded before a change of the host.
 func (m *model) checkRecorded(verb string) {
 	instance := &v1alpha1.WindowsInstance{}
-	err := m.api.Get(context.Background(), client.ObjectKeyFromObject(listed()), instance)
+	err := m.api.Get(context.Background(), client.ObjectKeyFromObject(listedInstance()), instance)
 	if err != nil { // a change of a listed host continues after its instance is deleted
 		return
 	}
 	if instance.Status.HostKey == nil && m.trialNode() == nil {
-		m.breaks("%s runs on a host whose key is not recorded", verb)
+		m.addViolation("%s runs on a host whose key is not recorded", verb)
 	}
 	if verb == "renew" {
 		return
 	}
 	if instance.Status.SpecDigest != "" && verb != "commit" && verb != "reboot" {
-		m.breaks("%s runs, and the status says that the host is as wanted", verb)
+		m.addViolation("%s runs, and the status says that the host is as wanted", verb)
 	}
 }
 
 // podServices are the services that pods on a node depend on.
 var podServices = []string{nodespec.ServiceContainerd, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 
-// checkDisturbance checks that pods have left before an agent command stops the services they need.
-func (m *model) checkDisturbance(o fake.Operation) error {
+// checkDisruption checks that pods have left before an agent command stops the services they need.
+func (m *model) checkDisruption(o fake.Operation) error {
 	stops := o.Method == "Stop" && slices.Contains(podServices, o.Target) || o.Method == "Reboot"
 	if o.Process == nil || o.Process.Service != "" || len(o.Process.Args) == 0 || !slices.Contains(changingVerbs, o.Process.Args[0]) || !stops {
 		return nil
 	}
-	if node := m.trialNode(); node != nil && isReadyNode(node) && len(m.pods()) > 0 {
-		m.breaks("%s does %s %s while there are pods on the Node, which is cordoned: %t", o.Process.Args[0], o.Method, o.Target, node.Spec.Unschedulable)
+	if node := m.trialNode(); node != nil && isReadyNode(node) && len(m.listPods()) > 0 {
+		m.addViolation("%s does %s %s while there are pods on the Node, which is cordoned: %t", o.Process.Args[0], o.Method, o.Target, node.Spec.Unschedulable)
 	}
 	return nil
 }
 
-func (m *model) breaks(format string, values ...any) {
+func (m *model) addViolation(format string, values ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.broken = append(m.broken, fmt.Sprintf(format, values...))
@@ -86,18 +86,18 @@ func (m *model) breaks(format string, values ...any) {
 // checkCurrent checks that a job that changes the host was not started for a stale version in the cache. The API
 // server is read at most once per second.
 func (m *model) checkCurrent(instance *v1alpha1.WindowsInstance) {
-	if m.cached == nil || m.clock.Since(m.edited) < recent {
+	if m.cached == nil || m.clock.Since(m.edited) < maxVersionAge {
 		return
 	}
-	running := m.Jobs.Of(m.cached).Running()
+	running := m.Jobs.HostFor(m.cached).Running()
 	outdated := instance == nil || m.cached.UID != instance.UID || !apiequality.Semantic.DeepEqual(m.cached.Spec, instance.Spec)
 	if running != nil && outdated && slices.Contains(changingKinds, running.Key.Kind) {
-		m.breaks("a job of kind %s has begun for a former version of the instance", running.Key.Kind)
+		m.addViolation("a job of kind %s has begun for a former version of the instance", running.Key.Kind)
 	}
 }
 
-// fails ends the test if a rule was violated.
-func (m *model) fails() {
+// checkViolations ends the test if a rule was violated.
+func (m *model) checkViolations() {
 	m.t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,11 +108,11 @@ func (m *model) fails() {
 
 // checkDriven checks that a reconcile is pending for an instance that has not reached its desired state.
 func (m *model) checkDriven() {
-	instance := m.stored()
-	if instance == nil || instance.Spec.Paused || m.cached != nil || m.asWanted() {
+	instance := m.storedInstance()
+	if instance == nil || instance.Spec.Paused || m.cached != nil || m.isAsDesired() {
 		return
 	}
-	if m.stands() {
-		m.breaks("nothing drives the instance: %s", m.describe())
+	if m.isStalled() {
+		m.addViolation("nothing drives the instance: %s", m.describeInstance())
 	}
 }

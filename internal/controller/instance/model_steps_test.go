@@ -39,9 +39,9 @@ func modelStepAt(steps []modelStep, random *rand.Rand) modelStep {
 	return steps[i]
 }
 
-func (m *model) edit(change func(*v1alpha1.WindowsInstance)) {
+func (m *model) editInstance(change func(*v1alpha1.WindowsInstance)) {
 	m.edited = m.clock.Now()
-	instance := m.stored()
+	instance := m.storedInstance()
 	if instance == nil {
 		return
 	}
@@ -57,49 +57,53 @@ func (m *model) edit(change func(*v1alpha1.WindowsInstance)) {
 
 // list lists the host, possibly again.
 func (m *model) list() {
-	if m.stored() != nil {
-		m.edit(func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateNode })
+	if m.storedInstance() != nil {
+		m.editInstance(func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateNode })
 		return
 	}
-	instance := listed()
+	instance := listedInstance()
 	m.edited = m.clock.Now()
-	m.made++
-	instance.UID, instance.CreationTimestamp = types.UID(fmt.Sprintf("instance-%d", m.made)), metav1.NewTime(m.clock.Now())
+	m.createdObjects++
+	instance.UID, instance.CreationTimestamp = types.UID(fmt.Sprintf("instance-%d", m.createdObjects)), metav1.NewTime(m.clock.Now())
 	if err := m.api.Create(m.t.Context(), instance); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
-func (m *model) refuses(n int, err error) { m.refuse, m.with = n, err }
+func (m *model) refuseWrites(n int, err error) { m.refuse, m.with = n, err }
 
 var errModelConflict = apierrors.NewConflict(schema.GroupResource{Resource: "windowsinstances"}, machine, errors.New("it has changed"))
 
 func modelSteps() []modelStep {
 	return []modelStep{
-		{"a second passes", 4, func(m *model, _ *rand.Rand) { m.passes(time.Second) }},
-		{"some seconds pass", 5, func(m *model, r *rand.Rand) { m.passes(time.Duration(1+r.IntN(30)) * time.Second) }},
-		{"some minutes pass", 5, func(m *model, r *rand.Rand) { m.passes(time.Duration(1+r.IntN(10)) * time.Minute) }},
+		{"a second passes", 4, func(m *model, _ *rand.Rand) { m.advanceTime(time.Second) }},
+		{"some seconds pass", 5, func(m *model, r *rand.Rand) { m.advanceTime(time.Duration(1+r.IntN(30)) * time.Second) }},
+		{"some minutes pass", 5, func(m *model, r *rand.Rand) { m.advanceTime(time.Duration(1+r.IntN(10)) * time.Minute) }},
 		{"one reconcile", 3, func(m *model, _ *rand.Rand) { m.run() }},
-		{"nothing more is sent", 1, func(m *model, _ *rand.Rand) { m.latch.hold() }},
-		{"all is sent", 3, func(m *model, _ *rand.Rand) { m.latch.open() }},
-		{"the operator restarts", 1, func(m *model, _ *rand.Rand) { m.restart() }},
-		{"writes conflict", 1, func(m *model, r *rand.Rand) { m.refuses(1+r.IntN(5), errModelConflict) }},
+		{"nothing more is sent", 1, func(m *model, _ *rand.Rand) { m.latch.holdData() }},
+		{"all is sent", 3, func(m *model, _ *rand.Rand) { m.latch.releaseData() }},
+		{"the operator restarts", 1, func(m *model, _ *rand.Rand) { m.replaceOperator() }},
+		{"writes conflict", 1, func(m *model, r *rand.Rand) { m.refuseWrites(1+r.IntN(5), errModelConflict) }},
 		{"writes fail", 1, func(m *model, r *rand.Rand) {
-			m.refuses(1+r.IntN(3), apierrors.NewInternalError(errors.New("no leader")))
+			m.refuseWrites(1+r.IntN(3), apierrors.NewInternalError(errors.New("no leader")))
 		}},
 		{"answers are lost", 1, func(m *model, r *rand.Rand) { m.lost = 1 + r.IntN(2) }},
-		{"the cache is held", 1, func(m *model, _ *rand.Rand) { m.cached = m.stored() }},
+		{"the cache is held", 1, func(m *model, _ *rand.Rand) { m.cached = m.storedInstance() }},
 		{"the cache is current", 2, func(m *model, _ *rand.Rand) { m.cached = nil }},
 		{"the setting changes", 6, func(m *model, r *rand.Rand) {
 			m.facts.Kubelet.ClusterDomain = fmt.Sprintf("domain-%d.local", r.IntN(3))
-			m.awake.Store(true)
+			m.queued.Store(true)
 		}},
-		{"pause", 1, func(m *model, _ *rand.Rand) { m.edit(func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }) }},
-		{"resume", 3, func(m *model, _ *rand.Rand) { m.edit(func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = false }) }},
-		{"remove", 1, func(m *model, _ *rand.Rand) { m.edit(remove) }},
+		{"pause", 1, func(m *model, _ *rand.Rand) {
+			m.editInstance(func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+		}},
+		{"resume", 3, func(m *model, _ *rand.Rand) {
+			m.editInstance(func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = false })
+		}},
+		{"remove", 1, func(m *model, _ *rand.Rand) { m.editInstance(setRemoved) }},
 		{"list", 4, func(m *model, _ *rand.Rand) { m.list() }},
 		{"delete the instance", 1, func(m *model, _ *rand.Rand) {
-			if instance := m.stored(); instance != nil {
+			if instance := m.storedInstance(); instance != nil {
 				m.edited = m.clock.Now()
 				if err := m.api.Delete(m.t.Context(), instance); err != nil {
 					m.t.Fatal(err)
@@ -120,7 +124,7 @@ func modelSteps() []modelStep {
 		{"the kubelet crashes", 1, func(m *model, _ *rand.Rand) {
 			_ = m.host.machine.CrashService(nodespec.ServiceKubelet, 1) // the kubelet may not run
 		}},
-		{"the gate is shut", 1, func(m *model, _ *rand.Rand) { m.gate.shut(v1alpha1.ReasonMaxUnavailableReached) }},
+		{"the gate is shut", 1, func(m *model, _ *rand.Rand) { m.gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached) }},
 		{"the gate is open", 2, func(m *model, _ *rand.Rand) { m.gate.closed = false }},
 		{"the Node is to restart", 1, func(m *model, _ *rand.Rand) {
 			if m.trialNode() != nil {
@@ -140,9 +144,9 @@ func (m *model) losesPower() {
 	}
 }
 
-// mend resolves all faults.
-func (m *model) mend() {
-	m.latch.open()
+// resolveFaults resolves all faults.
+func (m *model) resolveFaults() {
+	m.latch.releaseData()
 	m.off.Store(false)
 	m.refuse, m.lost, m.cached, m.gate.closed = 0, 0, nil, false
 }

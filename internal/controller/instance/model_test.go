@@ -37,8 +37,8 @@ type model struct {
 	latch *latch      // for data sent to the host
 
 	// The state of the queue.
-	awake atomic.Bool
-	due   time.Time // the earliest delayed request; zero for none
+	queued atomic.Bool
+	due    time.Time // the earliest delayed request; zero for none
 	// The last objects delivered by the watches.
 	seen     *v1alpha1.WindowsInstance
 	seenNode *corev1.Node
@@ -51,8 +51,8 @@ type model struct {
 	with   error
 	lost   int // the number of writes with a lost response
 
-	made   int       // the number of created objects, for their UIDs
-	edited time.Time // the last change by an administrator
+	createdObjects int       // the number of created objects, for their UIDs
+	edited         time.Time // the last change by an administrator
 
 	mu      sync.Mutex
 	verbs   map[*fake.Process]string // running commands that change the host, started by the current operator since the last boot
@@ -60,15 +60,15 @@ type model struct {
 	history []string
 }
 
-// restart stops the operator, and starts another one without any state.
-func (m *model) restart() {
+// replaceOperator stops the operator, and starts another one without any state.
+func (m *model) replaceOperator() {
 	if m.end != nil {
 		m.end()
 	}
-	m.end, _ = m.leads(m.clock)
-	m.Jobs.OnEnd(func(types.NamespacedName) { m.awake.Store(true) })
+	m.end, _ = m.startLeading(m.clock)
+	m.Jobs.OnEnd(func(types.NamespacedName) { m.queued.Store(true) })
 	m.due = time.Time{}
-	m.awake.Store(true)
+	m.queued.Store(true)
 	m.forgetVerbs()
 }
 
@@ -79,34 +79,34 @@ func (m *model) forgetVerbs() {
 	m.verbs = map[*fake.Process]string{}
 }
 
-func (m *model) says(format string, values ...any) {
+func (m *model) recordHistory(format string, values ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.history = append(m.history, m.clock.Since(noon).String()+" "+fmt.Sprintf(format, values...))
 }
 
-// stored returns the instance; nil for none.
-func (m *model) stored() *v1alpha1.WindowsInstance {
+// storedInstance returns the instance; nil for none.
+func (m *model) storedInstance() *v1alpha1.WindowsInstance {
 	instance := &v1alpha1.WindowsInstance{}
-	if m.api.Get(context.Background(), client.ObjectKeyFromObject(listed()), instance) != nil {
+	if m.api.Get(context.Background(), client.ObjectKeyFromObject(listedInstance()), instance) != nil {
 		return nil
 	}
 	return instance
 }
 
-// watch delivers the events of the API server since the last call.
-func (m *model) watch() {
+// deliverEvents delivers the events of the API server since the last call.
+func (m *model) deliverEvents() {
 	if m.cached != nil { // the watch is blocked
 		return
 	}
-	instance, node := m.stored(), m.trialNode()
+	instance, node := m.storedInstance(), m.trialNode()
 	switch {
 	case (instance == nil) != (m.seen == nil), (node == nil) != (m.seenNode == nil):
-		m.awake.Store(true)
+		m.queued.Store(true)
 	default:
 		if instance != nil && instanceChanged().Update(event.UpdateEvent{ObjectOld: m.seen, ObjectNew: instance}) ||
 			node != nil && nodeChanged().Update(event.UpdateEvent{ObjectOld: m.seenNode, ObjectNew: node}) {
-			m.awake.Store(true)
+			m.queued.Store(true)
 		}
 	}
 	m.seen, m.seenNode = instance, node
@@ -114,21 +114,21 @@ func (m *model) watch() {
 
 // run reconciles the instance if it is in the queue.
 func (m *model) run() (ran bool) {
-	m.lives()
-	m.watch()
+	m.simulateHost()
+	m.deliverEvents()
 	now := m.clock.Now()
 	delayed := !m.due.IsZero() && !m.due.After(now)
-	if !m.awake.Swap(false) && !delayed {
+	if !m.queued.Swap(false) && !delayed {
 		return false
 	}
 	if delayed {
 		m.due = time.Time{}
 	}
-	begun, before := m.Jobs.Begun(), m.stored()
-	result, err := m.Reconcile(m.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())})
+	begun, before := m.Jobs.Begun(), m.storedInstance()
+	result, err := m.Reconcile(m.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())})
 	after := result.RequeueAfter
-	for _, told := range m.told() {
-		m.says("    event %s", told)
+	for _, told := range m.popEvents() {
+		m.recordHistory("    event %s", told)
 	}
 	if m.Jobs.Begun() > begun {
 		m.checkCurrent(before)
@@ -142,31 +142,31 @@ func (m *model) run() (ran bool) {
 	return true
 }
 
-// passes advances the clock.
-func (m *model) passes(d time.Duration) {
+// advanceTime advances the clock.
+func (m *model) advanceTime(d time.Duration) {
 	for until := m.clock.Now().Add(d); ; {
 		m.run()
-		m.settles()
+		m.runUntilIdle()
 		now := m.clock.Now()
 		if !now.Before(until) {
 			return
 		}
 		step := until.Sub(now)
 		if !m.due.IsZero() {
-			step = min(step, max(m.due.Sub(now), minimalWait))
+			step = min(step, max(m.due.Sub(now), minRequeueDelay))
 		}
 		m.clock.Step(step)
 	}
 }
 
-// settles waits until jobs and their follow-up reconciles have ended. Waits for the clock continue.
-func (m *model) settles() {
+// runUntilIdle waits until jobs and their follow-up reconciles have ended. Waits for the clock continue.
+func (m *model) runUntilIdle() {
 	for spins := 0; spins < 50; {
 		switch {
 		case m.run():
 			spins = 0
 		case m.Jobs.Running() == 0 || !m.latch.isOpen():
-			if !m.awake.Load() {
+			if !m.queued.Load() {
 				return
 			}
 		default:
@@ -176,36 +176,36 @@ func (m *model) settles() {
 	}
 }
 
-// comesTo runs the operator until a condition holds, driven only by its own requests, jobs and watches.
-func (m *model) comesTo(what string, holds func() bool) {
+// driveUntil runs the operator until a condition holds, driven only by its own requests, jobs and watches.
+func (m *model) driveUntil(what string, holds func() bool) {
 	m.t.Helper()
 	for began := m.clock.Now(); ; {
-		m.settles()
-		m.watch()
-		if m.fails(); holds() {
+		m.runUntilIdle()
+		m.deliverEvents()
+		if m.checkViolations(); holds() {
 			return
 		}
-		if m.awake.Load() {
+		if m.queued.Load() {
 			continue
 		}
-		if m.stands() {
-			m.t.Fatalf("%s does not come, and nothing drives the instance: %s\n%s", what, m.describe(), strings.Join(m.history, "\n"))
+		if m.isStalled() {
+			m.t.Fatalf("%s does not come, and nothing drives the instance: %s\n%s", what, m.describeInstance(), strings.Join(m.history, "\n"))
 		}
 		if m.clock.Since(began) > 6*time.Hour {
-			m.t.Fatalf("%s does not come within six hours: %s\n%s", what, m.describe(), strings.Join(m.history, "\n"))
+			m.t.Fatalf("%s does not come within six hours: %s\n%s", what, m.describeInstance(), strings.Join(m.history, "\n"))
 		}
 		step := time.Second
 		if m.Jobs.Running() == 0 {
-			step = max(m.due.Sub(m.clock.Now()), minimalWait)
+			step = max(m.due.Sub(m.clock.Now()), minRequeueDelay)
 		}
 		m.clock.Step(step)
 	}
 }
 
-// stands reports whether no further reconcile is pending.
-func (m *model) stands() bool {
+// isStalled reports whether no further reconcile is pending.
+func (m *model) isStalled() bool {
 	for range 3000 { // a job requests the next reconcile shortly after its end
-		if !m.due.IsZero() || m.Jobs.Running() > 0 || m.awake.Load() {
+		if !m.due.IsZero() || m.Jobs.Running() > 0 || m.queued.Load() {
 			return false
 		}
 		time.Sleep(time.Millisecond)
@@ -213,8 +213,8 @@ func (m *model) stands() bool {
 	return true
 }
 
-func (m *model) describe() string {
-	instance := m.stored()
+func (m *model) describeInstance() string {
+	instance := m.storedInstance()
 	if instance == nil {
 		return "there is no instance"
 	}
@@ -226,11 +226,11 @@ func (m *model) describe() string {
 	return text.String()
 }
 
-// asWanted reports whether the host is a node with the current settings.
-func (m *model) asWanted() bool {
-	instance, node := m.stored(), m.trialNode()
-	return instance != nil && node != nil && instance.Status.Summary == v1alpha1.ReasonReady && instance.Status.SpecDigest == m.digest() &&
-		!node.Spec.Unschedulable && !nodes.RebootWanted(node) && m.Jobs.Running() == 0 && len(m.gate.held) == 0
+// isAsDesired reports whether the host is a node with the current settings.
+func (m *model) isAsDesired() bool {
+	instance, node := m.storedInstance(), m.trialNode()
+	return instance != nil && node != nil && instance.Status.Summary == v1alpha1.ReasonReady && instance.Status.SpecDigest == m.specDigest() &&
+		!node.Spec.Unschedulable && !nodes.IsRebootRequested(node) && m.Jobs.Running() == 0 && len(m.gate.held) == 0
 }
 
 // modelLength is the number of random steps of a history.
@@ -250,34 +250,34 @@ func TestWhateverHappensAnInstanceComesToItsDesiredState(t *testing.T) {
 			m := newModel(t)
 			random := rand.New(rand.NewPCG(seed, 0))
 			if random.IntN(2) == 0 {
-				m.comesTo("a Ready node", m.asWanted)
+				m.driveUntil("a Ready node", m.isAsDesired)
 			}
 			steps := modelSteps()
 			for range modelLength {
 				step := modelStepAt(steps, random)
-				m.says("%s", step.name)
+				m.recordHistory("%s", step.name)
 				step.do(m, random)
 				m.run()
 				m.checkDriven()
-				m.fails()
+				m.checkViolations()
 			}
-			m.says("all is mended")
-			m.mend()
-			m.edit(func(i *v1alpha1.WindowsInstance) {
+			m.recordHistory("all is mended")
+			m.resolveFaults()
+			m.editInstance(func(i *v1alpha1.WindowsInstance) {
 				i.Spec.Paused = false
 				metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1alpha1.AnnotationRetry, m.clock.Now().String())
 			})
 			m.list()
-			m.comesTo("a Ready node", m.asWanted)
-			verbs := len(m.host.execs())
-			m.passes(time.Hour)
-			if more := m.host.execs()[verbs:]; len(more) > 0 {
+			m.driveUntil("a Ready node", m.isAsDesired)
+			verbs := len(m.host.agentCommands())
+			m.advanceTime(time.Hour)
+			if more := m.host.agentCommands()[verbs:]; len(more) > 0 {
 				t.Errorf("the agent of an idle node was told to %q", more)
 			}
-			m.says("it leaves")
-			m.edit(remove)
-			m.comesTo("a host that has left", func() bool { return m.stored() == nil && m.trialNode() == nil })
-			m.fails()
+			m.recordHistory("it leaves")
+			m.editInstance(setRemoved)
+			m.driveUntil("a host that has left", func() bool { return m.storedInstance() == nil && m.trialNode() == nil })
+			m.checkViolations()
 		})
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// joins binds the Node registered by the kubelet of the instance, and returns the Node.
-func joins(t *testing.T, instance *v1alpha1.WindowsInstance) (*trial, *corev1.Node) {
+// bindNewNode binds the Node registered by the kubelet of the instance, and returns the Node.
+func bindNewNode(t *testing.T, instance *v1alpha1.WindowsInstance) (*trial, *corev1.Node) {
 	t.Helper()
 	instance.Status = joinedInProgress().Status
-	x := newTrial(t, instance, registered())
-	if err := x.rooms().nodes.Bind(t.Context(), instance, x.node()); err != nil {
+	x := newTrial(t, instance, registeredNode())
+	if err := x.newDependencies().nodes.Bind(t.Context(), instance, x.getNode()); err != nil {
 		t.Fatal(err)
 	}
-	return x, x.node()
+	return x, x.getNode()
 }
 
-func taints(node *corev1.Node) []string {
+func formatTaints(node *corev1.Node) []string {
 	var keys []string
 	for _, taint := range node.Spec.Taints {
 		keys = append(keys, taint.Key+"="+taint.Value+":"+string(taint.Effect))
@@ -38,21 +38,21 @@ func TestWhoMakesANodeAWorker(t *testing.T) {
 		labels       map[string]string
 		worker, byoh bool
 	}{
-		"a Machine with the label": {ofMachine().Spec.Source, map[string]string{v1alpha1.LabelWorker: ""}, true,
+		"a Machine with the label": {machineInstance().Spec.Source, map[string]string{v1alpha1.LabelWorker: ""}, true,
 			false},
-		"not a Machine without it":        {ofMachine().Spec.Source, map[string]string{"role": "batch"}, false, false},
-		"not a Machine without any label": {ofMachine().Spec.Source, nil, false, false},
-		"not a Machine that says to be a BYOH": {ofMachine().Spec.Source, map[string]string{v1alpha1.LabelBYOH: "true"},
+		"not a Machine without it":        {machineInstance().Spec.Source, map[string]string{"role": "batch"}, false, false},
+		"not a Machine without any label": {machineInstance().Spec.Source, nil, false, false},
+		"not a Machine that says to be a BYOH": {machineInstance().Spec.Source, map[string]string{v1alpha1.LabelBYOH: "true"},
 			false, false},
 		"the ConfigMap windows-instances": {v1alpha1.Source{ConfigMapKey: "10.0.128.7"}, nil, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := ofMachine()
+			instance := machineInstance()
 			instance.Spec.Source = c.source
 			if c.labels != nil {
 				instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: c.labels}
 			}
-			_, node := joins(t, instance)
+			_, node := bindNewNode(t, instance)
 			_, worker := node.Labels[v1alpha1.LabelWorker]
 			_, byoh := node.Labels[v1alpha1.LabelBYOH]
 			if worker != c.worker || byoh != c.byoh {
@@ -65,11 +65,11 @@ func TestWhoMakesANodeAWorker(t *testing.T) {
 //
 func TestLabelsOfAMachineAreKeptOnItsNode(t *testing.T) {
 	x := newTrial(t)
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: map[string]string{"zone": "a", corev1.LabelOSStable: "linux"}}
 	x.asNode(instance, x.key.Hash())
 	x.reconcile()
-	node := x.node()
+	node := x.getNode()
 	if node.Labels["zone"] != "a" {
 		t.Fatalf("labels are %v", node.Labels)
 	}
@@ -82,41 +82,41 @@ func TestLabelsOfAMachineAreKeptOnItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	instance, _ = x.reconcile()
-	if node = x.node(); node.Labels["zone"] != "a" || node.Labels["mine"] != "x" {
+	if node = x.getNode(); node.Labels["zone"] != "a" || node.Labels["mine"] != "x" {
 		t.Errorf("after a hand has changed them, labels are %v", node.Labels)
 	}
-	x.change(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.Node.Labels = map[string]string{"rack": "7"} })
+	x.changeSpec(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.Node.Labels = map[string]string{"rack": "7"} })
 	before := maps.Clone(node.Labels)
 	x.reconcile()
 	before["rack"] = "7"
-	if node = x.node(); !maps.Equal(node.Labels, before) {
+	if node = x.getNode(); !maps.Equal(node.Labels, before) {
 		t.Errorf("after the Machine has changed, labels are %v, want %v", node.Labels, before)
 	}
 	version := node.ResourceVersion
-	if x.reconcile(); x.node().ResourceVersion != version || x.dials() > 0 {
-		t.Errorf("a pass with nothing to do writes, or has made %d connections", x.dials())
+	if x.reconcile(); x.getNode().ResourceVersion != version || x.countDials() > 0 {
+		t.Errorf("a pass with nothing to do writes, or has made %d connections", x.countDials())
 	}
 }
 
 func TestTaintsOfAMachineAreSetWhenItsNodeJoins(t *testing.T) {
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Taints: []corev1.Taint{
 		{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule},
 		{Key: v1alpha1.TaintNotReady, Value: "again", Effect: corev1.TaintEffectNoSchedule},
 	}}
-	x, node := joins(t, instance)
+	x, node := bindNewNode(t, instance)
 	want := []string{"gpu=yes:NoSchedule", "os=Windows:NoSchedule", v1alpha1.TaintNotReady + "=:NoSchedule"}
-	if got := taints(node); !slices.Equal(got, want) {
+	if got := formatTaints(node); !slices.Equal(got, want) {
 		t.Fatalf("taints are %q, want %q", got, want)
 	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "gpu" })
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.rooms().nodes.Bind(t.Context(), instance, x.node()); err != nil {
+	if err := x.newDependencies().nodes.Bind(t.Context(), instance, x.getNode()); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(taints(x.node()), " "); strings.Contains(got, "gpu") {
+	if got := strings.Join(formatTaints(x.getNode()), " "); strings.Contains(got, "gpu") {
 		t.Errorf("a taint that a user has taken away is back: %s", got)
 	}
 }
@@ -124,7 +124,7 @@ func TestTaintsOfAMachineAreSetWhenItsNodeJoins(t *testing.T) {
 //
 func TestTheAnnotationOfTheKeyIsOnTheNodeOfTheInstanceOnly(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(ofMachine(), x.key.Hash())
+	x.asNode(machineInstance(), x.key.Hash())
 	linux := &corev1.Node{}
 	linux.Name, linux.Labels = "linux", map[string]string{corev1.LabelOSStable: "linux"}
 	if err := x.Client.Create(t.Context(), linux); err != nil {

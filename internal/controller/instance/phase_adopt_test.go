@@ -21,21 +21,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 )
 
-const olderVersion = "10.19.0-1a2b3c4"
+const legacyVersion = "10.19.0-1a2b3c4"
 
-// olderNode returns the Node of the trial's Machine, as configured by a legacy operator.
-func olderNode() *corev1.Node {
+// legacyMachineNode returns the Node of the trial's Machine, as configured by a legacy operator.
+func legacyMachineNode() *corev1.Node {
 	node := readyNode("abc")
 	node.Name, node.UID = "ip-10-0-0-8.example.internal", "uid-of-the-node"
-	node.Annotations = map[string]string{v1alpha1.AnnotationVersion: olderVersion, v1alpha1.AnnotationPubKeyHash: "abc",
-		v1alpha1.AnnotationDesiredVersion: olderVersion}
+	node.Annotations = map[string]string{v1alpha1.AnnotationVersion: legacyVersion, v1alpha1.AnnotationPubKeyHash: "abc",
+		v1alpha1.AnnotationDesiredVersion: legacyVersion}
 	node.Spec.Taints = nil
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ofMachine().Spec.Address}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: machineInstance().Spec.Address}}
 	return node
 }
 
-// olderTrial returns a trial with the instance of a Machine to be replaced, and the Node of a legacy operator.
-func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.Node,
+// legacyMachineTrial returns a trial with the instance of a Machine to be replaced, and the Node of a legacy operator.
+func legacyMachineTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.Node,
 	change func(*machinev1beta1.Machine)) *trial {
 	t.Helper()
 	instance.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace
@@ -56,9 +56,9 @@ func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.N
 	if change != nil {
 		change(made)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: keys.SecretName},
 		Data: map[string][]byte{keys.SecretKey: x.private}}
-	api := indexed(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
+	api := withIndexes(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
 	x.Client, x.Live = api, api
 	return x
 }
@@ -81,31 +81,31 @@ func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *tes
 		"the Machine names its Node":               {},
 		"the Machine has its address, and no Node": {machine: func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil }},
 		"the operator was ended after it had claimed the name": {instance: func(i *v1alpha1.WindowsInstance) {
-			i.Status.NodeRef = &v1alpha1.NodeReference{Name: olderNode().Name}
+			i.Status.NodeRef = &v1alpha1.NodeReference{Name: legacyMachineNode().Name}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := ofMachine()
+			instance := machineInstance()
 			if c.instance != nil {
 				c.instance(instance)
 			}
-			x := olderTrial(t, instance, olderNode(), c.machine)
+			x := legacyMachineTrial(t, instance, legacyMachineNode(), c.machine)
 			got, _ := x.reconcile()
-			expect(t, got, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
-			expect(t, got, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if ref := got.Status.NodeRef; ref == nil || ref.Name != olderNode().Name || ref.UID != "uid-of-the-node" ||
-				!ref.Confirmed || got.Status.Version != olderVersion {
+			expectCondition(t, got, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
+			expectCondition(t, got, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if ref := got.Status.NodeRef; ref == nil || ref.Name != legacyMachineNode().Name || ref.UID != "uid-of-the-node" ||
+				!ref.Confirmed || got.Status.Version != legacyVersion {
 				t.Errorf("Node %+v, version %s", ref, got.Status.Version)
 			}
-			if bound := x.nodeNamed(olderNode().Name); bound.Annotations[v1alpha1.AnnotationInstance] != machine ||
+			if bound := x.nodeNamed(legacyMachineNode().Name); bound.Annotations[v1alpha1.AnnotationInstance] != machine ||
 				bound.Spec.Unschedulable {
 				t.Errorf("the Node has %v", bound.Annotations)
 			}
-			if told := strings.Join(x.told(), "\n"); x.dials() != 0 || strings.Count(told, "NodeAdopted") != 1 {
-				t.Errorf("%d connections, told %s", x.dials(), told)
+			if told := strings.Join(x.popEvents(), "\n"); x.countDials() != 0 || strings.Count(told, "NodeAdopted") != 1 {
+				t.Errorf("%d connections, told %s", x.countDials(), told)
 			}
 			again, _ := x.reconcile()
-			if again.ResourceVersion != got.ResourceVersion || x.dials() != 0 || len(x.told()) > 0 {
+			if again.ResourceVersion != got.ResourceVersion || x.countDials() != 0 || len(x.popEvents()) > 0 {
 				t.Error("the next pass does something again")
 			}
 		})
@@ -127,14 +127,14 @@ func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
 		"for a Machine, when its Node was another one": {node: func(n *corev1.Node) { n.UID = "another" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := olderNode()
-			x := olderTrial(t, ofMachine(), olderNode(), c.machine)
+			node := legacyMachineNode()
+			x := legacyMachineTrial(t, machineInstance(), legacyMachineNode(), c.machine)
 			if c.node != nil {
-				x = olderTrial(t, ofMachine(), func() *corev1.Node {
+				x = legacyMachineTrial(t, machineInstance(), func() *corev1.Node {
 					c.node(node)
 					return node
 				}(), func(m *machinev1beta1.Machine) {
-					m.Status.NodeRef.UID = olderNode().UID
+					m.Status.NodeRef.UID = legacyMachineNode().UID
 				})
 			}
 			instance, _ := x.reconcile()
@@ -147,7 +147,7 @@ func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
 }
 
 func TestANodeThatIsTakenAtTheSameTimeIsNotTakenFromTheOther(t *testing.T) {
-	x := olderTrial(t, ofMachine(), olderNode(), nil)
+	x := legacyMachineTrial(t, machineInstance(), legacyMachineNode(), nil)
 	plain, ok := x.Client.(client.WithWatch)
 	if !ok {
 		t.Fatal("the client does not watch")
@@ -171,32 +171,32 @@ func TestANodeThatIsTakenAtTheSameTimeIsNotTakenFromTheOther(t *testing.T) {
 		},
 	})
 	x.reconcile()
-	if bound := x.nodeNamed(olderNode().Name).Annotations[v1alpha1.AnnotationInstance]; bound != "another" {
+	if bound := x.nodeNamed(legacyMachineNode().Name).Annotations[v1alpha1.AnnotationInstance]; bound != "another" {
 		t.Errorf("it is bound to %q", bound)
 	}
 }
 
 func TestANodeThatWasTakenOverAndDoesNotWorkIsNotShownAsReady(t *testing.T) {
-	x := olderTrial(t, ofMachine(), olderNode(), nil)
+	x := legacyMachineTrial(t, machineInstance(), legacyMachineNode(), nil)
 	x.reconcile()
-	node := x.nodeNamed(olderNode().Name)
+	node := x.nodeNamed(legacyMachineNode().Name)
 	node.Status.Conditions[0].Status = corev1.ConditionFalse
 	if err := x.Client.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
-	if x.dials() != 0 {
-		t.Errorf("%d connections", x.dials())
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
+	if x.countDials() != 0 {
+		t.Errorf("%d connections", x.countDials())
 	}
 }
 
-// noted creates the legacy operator's list of host keys.
-func (x *trial) noted(key string) {
+// createHostKeyList creates the legacy operator's list of host keys.
+func (x *trial) createHostKeyList(key string) {
 	x.t.Helper()
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: hostKeysConfigMap},
-		Data: map[string]string{ofMachine().Spec.Address: key}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: hostKeysConfigMap},
+		Data: map[string]string{machineInstance().Spec.Address: key}}
 	if err := x.Client.Create(x.t.Context(), object); err != nil {
 		x.t.Fatal(err)
 	}
@@ -204,56 +204,56 @@ func (x *trial) noted(key string) {
 
 func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 	t.Run("another one stops the host", func(t *testing.T) {
-		x := newTrial(t, ofMachine())
-		x.noted(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
+		x := newTrial(t, machineInstance())
+		x.createHostKeyList(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
-		if logins, execs := x.host.seen(); len(logins) > 0 || execs > 0 {
+		expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+		if logins, execs := x.host.loginsAndExecs(); len(logins) > 0 || execs > 0 {
 			t.Errorf("logins %v, %d execs", logins, execs)
 		}
 	})
 	t.Run("what is no key stops before a connection, and says what to do", func(t *testing.T) {
-		x := newTrial(t, ofMachine())
-		x.noted("not a key")
+		x := newTrial(t, machineInstance())
+		x.createHostKeyList("not a key")
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
-		if x.dials() != 0 || !strings.Contains(instance.Status.NextAction, hostKeysConfigMap) {
-			t.Errorf("%d connections, next %s", x.dials(), instance.Status.NextAction)
+		expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+		if x.countDials() != 0 || !strings.Contains(instance.Status.NextAction, hostKeysConfigMap) {
+			t.Errorf("%d connections, next %s", x.countDials(), instance.Status.NextAction)
 		}
 	})
 	t.Run("a host that is to be removed, and was never reached, is not reached for it", func(t *testing.T) {
-		instance := ofMachine()
+		instance := machineInstance()
 		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
 		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
 		x := newTrial(t, instance)
-		x.noted(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
-		if left, _ := x.reconcile(); left != nil || x.dials() != 0 {
-			t.Errorf("%d connections, left %v", x.dials(), left)
+		x.createHostKeyList(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
+		if left, _ := x.reconcile(); left != nil || x.countDials() != 0 {
+			t.Errorf("%d connections, left %v", x.countDials(), left)
 		}
 	})
 }
 
 // A Machine that no version has completely configured is not replaced, so it must not wait for a replacement.
 func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
-	node := olderNode()
+	node := legacyMachineNode()
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
-	x := olderTrial(t, ofMachine(), node, nil)
+	x := legacyMachineTrial(t, machineInstance(), node, nil)
 	instance, _ := x.reconcile()
 	if bound := x.nodeNamed(node.Name).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
 		t.Errorf("it is bound to %q", bound)
 	}
-	if instance.Status.Summary == v1alpha1.ReasonReplacementPending || x.dials() == 0 {
-		t.Errorf("%d connections, and it says %s", x.dials(), instance.Status.Summary)
+	if instance.Status.Summary == v1alpha1.ReasonReplacementPending || x.countDials() == 0 {
+		t.Errorf("%d connections, and it says %s", x.countDials(), instance.Status.Summary)
 	}
 }
 
 // A kubelet may write annotations, labels and addresses on its own Node.
 func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
-	liar := olderNode()
+	liar := legacyMachineNode()
 	liar.Name = "liar"
 	liar.Annotations[v1alpha1.AnnotationHostKey] = base64.StdEncoding.EncodeToString(newTrial(t).key.Signer().PublicKey().Marshal())
-	x := olderTrial(t, ofMachine(), liar, func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil })
-	owner := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "owner"}}
+	x := legacyMachineTrial(t, machineInstance(), liar, func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil })
+	owner := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "owner"}}
 	owner.Spec = v1alpha1.WindowsInstanceSpec{Address: "10.0.0.99", Source: v1alpha1.Source{ConfigMapKey: "10.0.0.99"}}
 	if err := x.Client.Create(t.Context(), owner); err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 		t.Errorf("it is taken over: %+v", ref)
 	}
 	if reason := instance.Status.Summary; reason == v1alpha1.ReasonNameConflict ||
-		reason == "HostKeyChanged" || x.dials() == 0 {
+		reason == "HostKeyChanged" || x.countDials() == 0 {
 		t.Errorf("the other host is held up: %s, %s", reason, instance.Status.NextAction)
 	}
 }
@@ -277,18 +277,18 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
 	for name, locked := range map[string]bool{"the older operator's": true, "a user's, which stays": false} {
 		t.Run(name, func(t *testing.T) {
-			node := olderNode()
+			node := legacyMachineNode()
 			node.Spec.Unschedulable = true
 			if locked {
 				node.Labels[v1alpha1.LabelUpgrading] = "true"
 			}
-			x := olderTrial(t, ofMachine(), node, nil)
+			x := legacyMachineTrial(t, machineInstance(), node, nil)
 			x.reconcile()
 			bound := x.nodeNamed(node.Name)
-			if bound.Annotations[v1alpha1.AnnotationInstance] != machine || !bound.Spec.Unschedulable || nodes.Cordoned(bound) != locked {
+			if bound.Annotations[v1alpha1.AnnotationInstance] != machine || !bound.Spec.Unschedulable || nodes.IsCordoned(bound) != locked {
 				t.Fatalf("unschedulable %t, annotations %v", bound.Spec.Unschedulable, bound.Annotations)
 			}
-			if err := x.rooms().nodes.Release(t.Context(), x.instance(), bound, "abc"); err != nil {
+			if err := x.newDependencies().nodes.Activate(t.Context(), x.getInstance(), bound, "abc"); err != nil {
 				t.Fatal(err)
 			}
 			if after := x.nodeNamed(node.Name); after.Spec.Unschedulable == locked || after.Labels[v1alpha1.LabelUpgrading] != "" {
@@ -300,13 +300,13 @@ func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
 
 // Any client with permission to label Nodes can set the label.
 func TestALabelOfAnOlderOperatorDoesNotUncordonANode(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, false)
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, false)
 	x.changeNode(func(n *corev1.Node) {
 		n.Spec.Unschedulable = true
 		n.Labels[v1alpha1.LabelUpgrading] = "true"
 	})
 	x.reconcile()
-	node := x.node()
+	node := x.getNode()
 	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || !node.Spec.Unschedulable {
 		t.Errorf("unschedulable %t, labels %v", node.Spec.Unschedulable, node.Labels)
 	}

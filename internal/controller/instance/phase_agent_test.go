@@ -14,15 +14,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// bringing returns a scope with a connection to a host that has the files. If known is true, an agent of the
+// newAgentScope returns a scope with a connection to a host that has the files. If known is true, an agent of the
 // operator has reported the facts of the host before.
-func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope.Scope) {
+func newAgentScope(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope.Scope) {
 	t.Helper()
 	x := newTrial(t)
 	for name, size := range files {
-		x.host.put(t, name, size)
+		x.host.writeFile(t, name, size)
 	}
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Status.NodeRef = ref
 	if known {
 		instance.Status.Host = &v1alpha1.HostStatus{Name: machine}
@@ -30,9 +30,9 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 	if err := x.Client.Create(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
-	s := x.scope(instance)
+	s := x.newScope(instance)
 	s.Key = x.key
-	if o := x.does(s, x.rooms().reach.run); o != nil {
+	if o := x.runPhase(s, x.newDependencies().connect.reconcile); o != nil {
 		t.Fatalf("%+v", o)
 	}
 	if known {
@@ -41,8 +41,8 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 	return x, s
 }
 
-// put writes a file of a size to the host's disk.
-func (h *sshHost) put(t *testing.T, windows string, size int64) {
+// writeFile writes a file of a size to the host's disk.
+func (h *sshHost) writeFile(t *testing.T, windows string, size int64) {
 	t.Helper()
 	name := onDisk(windows)
 	if err := h.own.MkdirAll(path.Dir(name)); err != nil {
@@ -77,8 +77,8 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 		"to a node that has the agent of another release": {joined, true, former},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x, s := bringing(t, c.ref, c.known, c.files)
-			where := x.brings(s, nodespec.LandingPath)
+			x, s := newAgentScope(t, c.ref, c.known, c.files)
+			where := x.installAgent(s, nodespec.LandingPath)
 			agent, err := x.Payload.Agent()
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 			if err != nil || sent.Size() != agent.Size {
 				t.Errorf("it is not there whole: %v", err)
 			}
-			if _, execs := x.host.seen(); execs > 1 {
+			if _, execs := x.host.loginsAndExecs(); execs > 1 {
 				t.Errorf("%d programs were run beside the agent that was sent", execs-1)
 			}
 		})
@@ -118,13 +118,13 @@ func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	former := agentRelease(t, program)
-	x, _ := bringing(t, &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}, true,
+	x, _ := newAgentScope(t, &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}, true,
 		map[string]int64{nodespec.AgentPath(former.Manifest().Components[0].Files[0].SHA256): int64(len(program))})
 	x.Payload = agentRelease(t, append(bytes.Clone(program), "and more"...), former)
 	x.restartOperator()
-	s := x.scope(x.instance())
+	s := x.newScope(x.getInstance())
 	s.Key = x.key
-	if o := x.does(s, x.rooms().reach.run); o != nil {
+	if o := x.runPhase(s, x.newDependencies().connect.reconcile); o != nil {
 		t.Fatalf("%+v", o)
 	}
 	s.Instance.Status.Host = &v1alpha1.HostStatus{Name: machine}
@@ -136,26 +136,26 @@ func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
 	if len(patches) != 1 {
 		t.Fatalf("the payload has the patches %v", patches)
 	}
-	where := x.brings(s, nodespec.LandingPath)
+	where := x.installAgent(s, nodespec.LandingPath)
 	if sent, err := x.host.own.Stat(onDisk(where)); err != nil || sent.Size() != agent.Size {
 		t.Errorf("it is not there whole: %v", err)
 	}
 	if sent, err := x.host.own.Stat(onDisk(nodespec.InboxPatch(patches[0].SHA256))); err != nil || sent.Size() != patches[0].Size {
 		t.Errorf("the patch was not sent first: %v", err)
 	}
-	if _, execs := x.host.seen(); execs != 2 { // the former agent, and the new one
+	if _, execs := x.host.loginsAndExecs(); execs != 2 { // the former agent, and the new one
 		t.Errorf("%d programs were run", execs)
 	}
 }
 
-// brings has the agent installed, and checks the path. The host runs no programs, so there are no facts.
-func (x *trial) brings(s *scope.Scope, place func(sha256 string) string) string {
+// installAgent has the agent installed, and checks the path. The host runs no programs, so there are no facts.
+func (x *trial) installAgent(s *scope.Scope, place func(sha256 string) string) string {
 	x.t.Helper()
 	agent, err := x.Payload.Agent()
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if o := x.does(s, inspect); o == nil || !o.Outcome.IsFailure() {
+	if o := x.runPhase(s, inspectHost); o == nil || !o.Outcome.IsFailure() {
 		x.t.Fatalf("%+v", o)
 	}
 	where, landing := place(agent.SHA256), nodespec.LandingPath(agent.SHA256)
@@ -177,29 +177,29 @@ func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
 		return map[string]int64{place(agent.SHA256): agent.Size}
 	}
 	t.Run("on a host that is new", func(t *testing.T) {
-		x, s := bringing(t, nil, false, agents(t, nodespec.AgentPath))
-		x.brings(s, nodespec.LandingPath)
+		x, s := newAgentScope(t, nil, false, agents(t, nodespec.AgentPath))
+		x.installAgent(s, nodespec.LandingPath)
 	})
 	t.Run("on a host that shows another key, which an administrator has accepted", func(t *testing.T) {
-		x, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
+		x, s := newAgentScope(t, nil, true, agents(t, nodespec.AgentPath))
 		s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "YmVmb3Jl"}
 		x.Hosts.Close(machine)
-		x.annotate(v1alpha1.AnnotationAcceptHostKey, x.host.fingerprint())
+		x.annotateInstance(v1alpha1.AnnotationAcceptHostKey, x.host.keyFingerprint())
 		status := s.Instance.Status
-		s = x.scope(x.instance())
+		s = x.newScope(x.getInstance())
 		s.Instance.Status, s.Key = status, x.key
-		if o := x.does(s, x.rooms().reach.run); o != nil {
+		if o := x.runPhase(s, x.newDependencies().connect.reconcile); o != nil {
 			t.Fatalf("%+v", o)
 		}
-		x.brings(s, nodespec.LandingPath)
+		x.installAgent(s, nodespec.LandingPath)
 	})
 	t.Run("while the agent on a host that ours has closed to others is not sent again", func(t *testing.T) {
-		x, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
-		x.brings(s, nodespec.AgentPath)
+		x, s := newAgentScope(t, nil, true, agents(t, nodespec.AgentPath))
+		x.installAgent(s, nodespec.AgentPath)
 	})
 	t.Run("and neither is one that has landed before", func(t *testing.T) {
-		x, s := bringing(t, nil, false, agents(t, nodespec.LandingPath))
-		where := x.brings(s, nodespec.LandingPath)
+		x, s := newAgentScope(t, nil, false, agents(t, nodespec.LandingPath))
+		where := x.installAgent(s, nodespec.LandingPath)
 		file, err := x.host.own.Open(onDisk(where))
 		if err != nil {
 			t.Fatal(err)

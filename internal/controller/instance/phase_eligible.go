@@ -14,23 +14,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// eligible is the phase that checks the cluster without a connection to the host.
-type eligible struct {
-	line  support.ReleaseLine
-	turn  *drain.Turn
-	nodes nodes.Nodes
+// eligibilityPhase is the phase that checks the cluster without a connection to the host.
+type eligibilityPhase struct {
+	line      support.ReleaseLine
+	disruptor *drain.Disruptor
+	nodes     nodes.Nodes
 }
 
-// run refuses hosts without a connection: in an unsupported cluster, of a Machine that cannot become a node, or
+// reconcile refuses hosts without a connection: in an unsupported cluster, of a Machine that cannot become a node, or
 // of a node in service with an unsupported Windows build. The facts of the cluster and the Node are watched, so
 // no retry is needed.
-func (p eligible) run(ctx context.Context, s *scope.Scope) *result.Result {
+func (p eligibilityPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := servingNode(ctx, s, p.nodes)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	decision := p.line.SupportCluster(s.Cluster)
-	if decision.Allowed && s.OfMachine() {
+	if decision.Allowed && s.HasMachine() {
 		decision = support.Machine(s.Cluster, s.Instance.Spec.Source.Machine.Name)
 	}
 	if decision.Allowed {
@@ -41,20 +41,20 @@ func (p eligible) run(ctx context.Context, s *scope.Scope) *result.Result {
 		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
 	}
 	return refuseHost(s, node, &result.Result{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
-		Message: decision.Message, Next: next,
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.Blocked,
+		Message: decision.Message, NextAction: next,
 	})
 }
 
 // checkBuild refuses to change or replace a node in service if a new host with the same Windows build would be
 // refused. Only the report of a Ready node is current. A requested restart is not refused, because a Windows
 // update needs the restart. A new key is not refused either.
-func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *result.Result {
-	if node == nil || !nodeidentity.Ready(node) || s.OnlyKeyDiffers {
+func (p eligibilityPhase) checkBuild(s *scope.Scope, node *corev1.Node) *result.Result {
+	if node == nil || !nodeidentity.IsReady(node) || s.OnlyKeyDiffers {
 		return nil
 	}
-	known, replaced := s.Instance.Status.SpecDigest != "", p.turn.Replaced(s, node)
-	if known && !replaced && (nodes.RebootWanted(node) || s.Instance.Status.RequestedReboot != nil) {
+	known, replaced := s.Instance.Status.SpecDigest != "", p.disruptor.NeedsReplacement(s, node)
+	if known && !replaced && (nodes.IsRebootRequested(node) || s.Instance.Status.RequestedReboot != nil) {
 		return nil
 	}
 	decision := p.line.SupportNode(node.Status.NodeInfo, s.Cluster)
@@ -62,9 +62,9 @@ func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *result.Result {
 		return nil
 	}
 	return refuseHost(s, node, &result.Result{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
-		Replaces: replaced && (known || nodes.IsOlder(node)),
-		Message:  decision.Message, Next: buildRemedy(s, replaced),
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.Blocked,
+		NeedsReplacement: replaced && (known || nodes.IsLegacy(node)),
+		Message:          decision.Message, NextAction: buildRemedy(s, replaced),
 	})
 }
 
@@ -75,7 +75,7 @@ func buildRemedy(s *scope.Scope, replaced bool) string {
 	switch {
 	case replaced:
 		return kept + "Give its MachineSet an image with a supported build, or update Windows on the host. The operator then replaces the Machine."
-	case s.OfMachine():
+	case s.HasMachine():
 		return kept + "Update Windows on the host; or give its MachineSet an image with a supported build, and delete the Machine."
 	}
 	return kept + "Update Windows on the host; the operator then continues."

@@ -35,35 +35,35 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 			func(c *nodespec.Cluster) { c.Platform = "None" }, v1alpha1.ReasonPlatformUnsupported, "windows-instances"},
 	} {
 		t.Run("a host "+name, func(t *testing.T) {
-			instance := ofMachine()
+			instance := machineInstance()
 			instance.Spec.Source.Machine.Name = longName
 			x := newTrial(t, instance)
 			c.cluster(x.facts)
 			got, after := x.reconcile()
-			supported := expect(t, got, v1alpha1.ConditionSupported, metav1.ConditionFalse, c.reason)
-			expect(t, got, v1alpha1.ConditionReady, metav1.ConditionFalse, c.reason)
+			supported := expectCondition(t, got, v1alpha1.ConditionSupported, metav1.ConditionFalse, c.reason)
+			expectCondition(t, got, v1alpha1.ConditionReady, metav1.ConditionFalse, c.reason)
 			if !strings.Contains(supported.Message, c.says) || got.Status.NextAction == "" {
 				t.Errorf("the message is %q, next is %q", supported.Message, got.Status.NextAction)
 			}
-			told := x.told()
+			told := x.popEvents()
 			if len(told) != 1 || !strings.Contains(told[0], "Warning "+c.reason) {
 				t.Errorf("the events are %q", told)
 			}
-			if x.dials() > 0 || after != 0 {
-				t.Errorf("%d connections, next look in %s", x.dials(), after)
+			if x.countDials() > 0 || after != 0 {
+				t.Errorf("%d connections, next look in %s", x.countDials(), after)
 			}
-			if x.reconcile(); len(x.told()) > 0 {
+			if x.reconcile(); len(x.popEvents()) > 0 {
 				t.Error("it is reported again")
 			}
 		})
 	}
 	t.Run("a long name is nothing against a host that no Machine has", func(t *testing.T) {
-		instance := ofMachine()
+		instance := machineInstance()
 		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: longName + ".example.com"}
 		x := newTrial(t, instance)
 		x.facts.Platform = "Azure"
 		x.host.switchOff(true)
-		if x.reconcile(); x.dials() == 0 {
+		if x.reconcile(); x.countDials() == 0 {
 			t.Error("the host was not contacted")
 		}
 	})
@@ -72,38 +72,38 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 //
 func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
 	x := newTrial(t)
-	instance := ofMachine()
+	instance := machineInstance()
 	x.asNode(instance, x.key.Hash())
 	x.facts.Version = "4.5.0" // the spec of a host does not depend on the version
 	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"}
 	instance, _ = x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
-	if x.dials() > 0 || x.node() == nil {
-		t.Errorf("%d connections, Node %v", x.dials(), x.node())
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	if x.countDials() > 0 || x.getNode() == nil {
+		t.Errorf("%d connections, Node %v", x.countDials(), x.getNode())
 	}
 }
 
 //
 func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 	x := newTrial(t)
-	instance := ofMachine()
+	instance := machineInstance()
 	x.asNode(instance, x.key.Hash())
-	x.facts.Version, x.Line.LeastCluster = "5.0.2", "5.0.3"
+	x.facts.Version, x.Line.MinCluster = "5.0.2", "5.0.3"
 	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"} // so that there is something to do
 	instance, after := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	held := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
 		v1alpha1.ReasonClusterVersionUnsupported)
 	if !strings.Contains(held.Message, "OpenShift 5.0.2") || !strings.Contains(held.Message, "OpenShift 5.0.3") {
 		t.Errorf("it says %q, which does not name both versions", held.Message)
 	}
-	if x.dials() > 0 || after != 0 {
-		t.Errorf("%d connections, next look in %s", x.dials(), after)
+	if x.countDials() > 0 || after != 0 {
+		t.Errorf("%d connections, next look in %s", x.countDials(), after)
 	}
 	x.facts.Version = "5.0.3" // the version is watched
-	if x.reconcile(); x.dials() == 0 {
+	if x.reconcile(); x.countDials() == 0 {
 		t.Error("the host is not contacted once the cluster has that version")
 	}
 }
@@ -112,26 +112,26 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *testing.T) {
 	for name, happen := range map[string]func(*trial){
 		"because its kubelet is silent": func(x *trial) {
-			node := x.node()
+			node := x.getNode()
 			node.Status.Conditions[0].Status = corev1.ConditionUnknown
 			if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
 				x.t.Fatal(err)
 			}
 		},
 		"because it was deleted": func(x *trial) {
-			if err := x.Client.Delete(x.t.Context(), x.node()); err != nil {
+			if err := x.Client.Delete(x.t.Context(), x.getNode()); err != nil {
 				x.t.Fatal(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			instance := ofMachine()
+			instance := machineInstance()
 			x.asNode(instance, x.key.Hash())
 			x.facts.Version, x.facts.ServiceCIDRs = "4.5.0", []string{"172.31.0.0/16"}
 			happen(x)
 			instance, _ = x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 		})
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-// entry is the phase that validates the entry of the source.
-type entry struct {
+// entryValidationPhase is the phase that validates the entry of the source.
+type entryValidationPhase struct {
 	namespace string // of the operator
 }
 
-// run refuses an instance with an invalid address or user name, before anything is sent. An unreadable entry has
+// reconcile refuses an instance with an invalid address or user name, before anything is sent. An unreadable entry has
 // no user name, and the source has recorded the fault.
-func (p entry) run(_ context.Context, s *scope.Scope) *result.Result {
+func (p entryValidationPhase) reconcile(_ context.Context, s *scope.Scope) *result.Result {
 	spec := s.Instance.Spec
 	err := hostlist.ValidateAddress(spec.Address)
 	if err == nil {
@@ -31,12 +31,12 @@ func (p entry) run(_ context.Context, s *scope.Scope) *result.Result {
 		message = fault
 	}
 	next := "Correct the Machine " + nodes.MachineName(spec.Source) + "."
-	if s.BYOH() {
+	if s.IsBYOH() {
 		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + p.namespace +
 			": <IPv4 address or DNS name>: username=<user>."
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: result.NeedsAdministrator,
-		Message: message, Next: next,
+		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: result.Blocked,
+		Message: message, NextAction: next,
 	}
 }

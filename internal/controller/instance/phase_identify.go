@@ -10,27 +10,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// identify is the phase that refuses a host other than the host of the instance's Node, before the operator rolls
+// identifyPhase is the phase that refuses a host other than the host of the instance's Node, before the operator rolls
 // back, restarts or configures the host.
-type identify struct {
+type identifyPhase struct {
 	nodes nodes.Nodes
 }
 
-// run compares the facts of the host with the Node of the instance. The host name is checked later, with the
+// reconcile compares the facts of the host with the Node of the instance. The host name is checked later, with the
 // claim.
-func (p identify) run(ctx context.Context, s *scope.Scope) *result.Result {
+func (p identifyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	facts := s.Host.Facts
 	if nodeidentity.ConfirmedName(s.Instance) == "" || facts.NodeName == s.NodeName() ||
-		facts.NodeName == "" && !nodeidentity.OtherMachine(s.Instance) {
+		facts.NodeName == "" && !nodeidentity.HasOtherMachine(s.Instance) {
 		return nil
 	}
 	instances, err := p.nodes.Instances(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "list WindowsInstances", err)
 	}
-	node, err := p.nodes.Recent(ctx, s.Instance)
+	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
 	}
 	reached := nodeidentity.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
 	message := nodeidentity.HostMismatch(s.Instance, reached, node, instances)
@@ -39,9 +39,9 @@ func (p identify) run(ctx context.Context, s *scope.Scope) *result.Result {
 	}
 	s.Host.Facts = nil // requested again by the next attempt
 	return &result.Result{
-		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: result.NeedsAdministrator,
-		After: result.HostRecheck, Message: message,
-		Next: "Nothing on this host is changed. Give the hosts their addresses back, or list the host of Node " + s.NodeName() +
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: result.Blocked,
+		RequeueAfter: result.HostRecheckInterval, Message: message,
+		NextAction: "Nothing on this host is changed. Give the hosts their addresses back, or list the host of Node " + s.NodeName() +
 			" at its present address.",
 	}
 }

@@ -16,33 +16,33 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// idle is the phase that ends the reconcile of an up-to-date host.
-type idle struct {
-	turn      *drain.Turn
+// idlePhase is the phase that ends the reconcile of an up-to-date host.
+type idlePhase struct {
+	disruptor *drain.Disruptor
 	nodes     nodes.Nodes
-	specs     desired.Specs
+	specs     desired.SpecBuilder
 	rollback  *rollback.Rollback
-	addresses addresses
+	addresses addressWatcher
 	clock     clock.PassiveClock
 	version   string // of the operator
 }
 
-// run ends the reconcile of an up-to-date host without a connection.
-func (p idle) run(ctx context.Context, s *scope.Scope) *result.Result {
+// reconcile ends the reconcile of an up-to-date host without a connection.
+func (p idlePhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.Instance.Status.SpecDigest == "" || s.NodeName() == "" {
 		return nil
 	}
-	node, err := p.nodes.Recent(ctx, s.Instance)
+	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !s.Released(node) {
+	if node == nil || !s.WasActivated(node) {
 		return nil
 	}
-	changed := p.specs.Pending(s, node) || nodes.RebootWanted(node) || s.Instance.Status.RequestedReboot != nil
-	s.Works = nodeidentity.Ready(node)
+	changed := p.specs.NeedsUpdate(s, node) || nodes.IsRebootRequested(node) || s.Instance.Status.RequestedReboot != nil
+	s.NodeInService = nodeidentity.IsReady(node)
 	if s.Instance.Status.PublicKeyHash != s.Key.Hash() {
-		s.KeyDiffers = s.Works
+		s.KeyDiffers = s.NodeInService
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed
 		return nil
 	}
@@ -53,51 +53,51 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if needed || changed {
 		return nil
 	}
-	if !s.Works {
+	if !s.NodeInService {
 		return nodes.AwaitRepair(s.Instance, node, p.clock.Now())
 	}
-	if s.PutBackIn == 0 {
-		if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
-			return result.API(v1alpha1.ConditionReady, "annotate the Node", err)
+	if s.RevertBackoff == 0 {
+		if err := p.nodes.Activate(ctx, s.Instance, node, s.Key.Hash()); err != nil {
+			return result.FromAPIError(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
 	}
-	return p.nothingToDo(ctx, s)
+	return p.finishUpToDate(ctx, s)
 }
 
 // needsCheck reports whether the operator must connect to the host of a working node. Either the name resolves to
 // another address, the agent does not maintain the host, or a detected difference waits for a slot or a drain.
-func (p idle) needsCheck(s *scope.Scope, node *corev1.Node) (bool, *result.Result) {
-	if s.Works {
+func (p idlePhase) needsCheck(s *scope.Scope, node *corev1.Node) (bool, *result.Result) {
+	if s.NodeInService {
 		var pending *result.Result
-		if s.Moved, pending = p.addresses.moved(s); pending != nil {
+		if s.AddressChanged, pending = p.addresses.hasMoved(s); pending != nil {
 			return false, pending
 		}
 	}
 	if !s.AgentCheck {
-		s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
+		s.AgentCheck = s.NodeInService && beginAgentCheck(s, node, p.clock.Now())
 	}
-	return s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node)), nil
+	return s.AddressChanged || s.AgentCheck || s.AgentCheckDelay > 0 && (s.Session.PendingDisruption != "" || nodes.IsCordoned(node)), nil
 }
 
-// nothingToDo ends the reconcile of an up-to-date host.
-func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *result.Result {
-	s.LeaveGate()
-	if o := p.rollback.TakeRetry(ctx, s); o != nil {
+// finishUpToDate ends the reconcile of an up-to-date host.
+func (p idlePhase) finishUpToDate(ctx context.Context, s *scope.Scope) *result.Result {
+	s.RequestSlotRelease()
+	if o := p.rollback.ConsumeRetryAnnotation(ctx, s); o != nil {
 		return o
 	}
 	if s.Renewal != nil {
-		s.PassWhatHeld()
+		s.RestoreTrueConditions()
 		return s.Renewal
 	}
-	s.PassWhatHeld()
-	s.Pass(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
+	s.RestoreTrueConditions()
+	s.MarkTrue(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
-	s.Instance.Status.ConfigurationDigest = p.specs.Configuration(s.Cluster)
-	if refused := s.Session.PutBack.Refused; refused != nil {
-		return waitingStill(refused, s.PutBackIn)
+	s.Instance.Status.ConfigurationDigest = p.specs.ConfigurationDigest(s.Cluster)
+	if refused := s.Session.Reverts.Refused; refused != nil {
+		return withRequeueAfter(refused, s.RevertBackoff)
 	}
-	if failure := s.Session.AgentCheck.Failure; failure != nil && s.AgentCheckIn > 0 {
-		return waitingStill(failure, s.AgentCheckIn)
+	if failure := s.Session.AgentCheck.Failure; failure != nil && s.AgentCheckDelay > 0 {
+		return withRequeueAfter(failure, s.AgentCheckDelay)
 	}
-	return &result.Result{Outcome: result.NothingToDo, After: p.addresses.nextLook(s.Instance)}
+	return &result.Result{Outcome: result.Done, RequeueAfter: p.addresses.nextResolveDelay(s.Instance)}
 }

@@ -28,23 +28,23 @@ func (unread) Current() (nodespec.Cluster, error) {
 
 func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T) {
 	t.Run("a host that nothing is known of waits for it", func(t *testing.T) {
-		x := newTrial(t, ofMachine())
+		x := newTrial(t, machineInstance())
 		x.Cluster = unread{}
 		instance, _ := x.reconcile()
-		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonInProgress)
+		condition := expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonInProgress)
 		if !strings.Contains(condition.Message, "the API server is away") ||
 			instance.Status.Summary != v1alpha1.ReasonInProgress {
 			t.Errorf("the summary is %s, the message %q", instance.Status.Summary, condition.Message)
 		}
-		if told := x.told(); len(told) > 0 || x.dials() > 0 {
-			t.Errorf("%d connections; the events are %q", x.dials(), told)
+		if told := x.popEvents(); len(told) > 0 || x.countDials() > 0 {
+			t.Errorf("%d connections; the events are %q", x.countDials(), told)
 		}
 		x.Cluster = x
 		next := ""
 		x.server = func(context.Context) (net.Conn, error) {
 			x.clock.Step(time.Minute) // a slow connection
 			for range 60_000 {
-				if next = x.instance().Status.NextAction; strings.Contains(next, "connects to") {
+				if next = x.getInstance().Status.NextAction; strings.Contains(next, "connects to") {
 					break
 				}
 				time.Sleep(time.Millisecond)
@@ -56,7 +56,7 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 		}
 	})
 	t.Run("one that has a status keeps it", func(t *testing.T) {
-		x := newTrial(t, ofMachine())
+		x := newTrial(t, machineInstance())
 		x.host.switchOff(true)
 		before, _ := x.reconcile()
 		x.Cluster = unread{}
@@ -66,9 +66,9 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 	})
 }
 
-// tellsOf calls told with the next action whenever it is written to a status. An error of told is the response to
+// watchNextAction calls told with the next action whenever it is written to a status. An error of told is the response to
 // the write.
-func (x *trial) tellsOf(told func(next string) error) {
+func (x *trial) watchNextAction(told func(next string) error) {
 	x.t.Helper()
 	api, ok := x.Client.(client.WithWatch)
 	if !ok {
@@ -88,9 +88,9 @@ func (x *trial) tellsOf(told func(next string) error) {
 }
 
 func TestThatAHostIsBeingContactedIsToldOnlyWhenItTakesItsTime(t *testing.T) {
-	x := newTrial(t, ofMachine())
+	x := newTrial(t, machineInstance())
 	connecting := 0
-	x.tellsOf(func(next string) error {
+	x.watchNextAction(func(next string) error {
 		if strings.Contains(next, "connects to") {
 			connecting++
 		}
@@ -102,10 +102,10 @@ func TestThatAHostIsBeingContactedIsToldOnlyWhenItTakesItsTime(t *testing.T) {
 }
 
 func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) {
-	x := newTrial(t, ofMachine())
+	x := newTrial(t, machineInstance())
 	refused := make(chan struct{})
 	refuse := sync.OnceFunc(func() { close(refused) })
-	x.tellsOf(func(next string) error {
+	x.watchNextAction(func(next string) error {
 		if strings.Contains(next, "connects to") {
 			refuse()
 			return errors.New("the API server is busy")
@@ -119,7 +119,7 @@ func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) 
 		case <-time.After(time.Minute):
 			t.Error("nothing was written")
 		}
-		return x.host.dial(ctx, "tcp")
+		return x.host.dialHost(ctx, "tcp")
 	}
 	// The host has no agent, which shows that the reconcile continued.
 	if instance, _ := x.reconcile(); instance.Status.HostKey == nil || instance.Status.Summary != string(remote.ReasonSessionRejected) {
@@ -137,36 +137,36 @@ func (unreadable) Current() (nodespec.Cluster, error) {
 // R-100, D-3
 func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
 	t.Run("a host that waits to become a node says what is missing, and is not contacted", func(t *testing.T) {
-		x := newTrial(t, ofMachine())
+		x := newTrial(t, machineInstance())
 		x.Cluster = unreadable{}
 		instance, _ := x.reconcile()
-		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse,
+		condition := expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse,
 			v1alpha1.ReasonClusterConfigurationInvalid)
 		if !strings.Contains(condition.Message, "MachineConfig rendered-worker-1") || instance.Status.NextAction == "" {
 			t.Errorf("the message is %q, next is %q", condition.Message, instance.Status.NextAction)
 		}
-		if told := x.told(); len(told) != 1 ||
+		if told := x.popEvents(); len(told) != 1 ||
 			!strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
 			t.Errorf("the events are %q", told)
 		}
-		if x.dials() > 0 {
-			t.Errorf("%d connections", x.dials())
+		if x.countDials() > 0 {
+			t.Errorf("%d connections", x.countDials())
 		}
 		x.Cluster = x
 		x.host.switchOff(true)
-		if x.reconcile(); x.dials() == 0 {
+		if x.reconcile(); x.countDials() == 0 {
 			t.Error("the host is not contacted when the configuration is there again")
 		}
 	})
 	t.Run("a node goes on as it is, whatever else has changed", func(t *testing.T) {
 		x := newTrial(t)
-		x.asNode(ofMachine(), x.key.Hash())
+		x.asNode(machineInstance(), x.key.Hash())
 		x.Version, x.Cluster = "2.0.0", unreadable{}
-		node := x.node()
+		node := x.getNode()
 		instance, _ := x.reconcile()
-		if after := x.node(); x.dials() > 0 || after.ResourceVersion != node.ResourceVersion {
-			t.Errorf("%d connections; the Node was %+v and is %+v", x.dials(), node.Annotations, after.Annotations)
+		if after := x.getNode(); x.countDials() > 0 || after.ResourceVersion != node.ResourceVersion {
+			t.Errorf("%d connections; the Node was %+v and is %+v", x.countDials(), node.Annotations, after.Annotations)
 		}
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	})
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// inspect is the phase that reads the facts of the host, once per connection.
-func inspect(_ context.Context, s *scope.Scope) *result.Result {
+// inspectHost is the phase that reads the facts of the host, once per connection.
+func inspectHost(_ context.Context, s *scope.Scope) *result.Result {
 	fresh, pending, err := s.Host.ReadFacts(hostjobs.FactsRequest{Trusted: s.Instance.Status.Host != nil, Arguments: factsArguments(s)})
 	switch {
 	case pending != nil:
 		return pending
 	case err != nil:
-		return s.AnswersWhileRestarting(s.Failed(v1alpha1.ConditionReachable, err))
+		return s.AnswersWhileRestarting(s.HandleFailure(v1alpha1.ConditionReachable, err))
 	case fresh != nil:
 		s.Session.Clock = *fresh
-		learn(s, s.Host.Facts)
+		recordFacts(s, s.Host.Facts)
 	}
 	if o := s.AwaitRestart(); o != nil {
 		return o
@@ -32,9 +32,9 @@ func inspect(_ context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// learn records the facts reported by the host.
-func learn(s *scope.Scope, facts *plan.Facts) {
-	s.Host.Facts, s.Session.Unanswered = facts, false
+// recordFacts records the facts reported by the host.
+func recordFacts(s *scope.Scope, facts *plan.Facts) {
+	s.Host.Facts, s.Session.Unresponsive = facts, false
 	s.Session.KubeletSince = time.Time{}
 	if !facts.KubeletStarted.IsZero() {
 		s.Session.KubeletSince = s.Clock.Now().Add(-max(facts.Time.Sub(facts.KubeletStarted), 0))
@@ -42,8 +42,8 @@ func learn(s *scope.Scope, facts *plan.Facts) {
 			s.Session.KubeletSince = absent
 		}
 	}
-	if facts.Fallback != "" {
-		s.Session.Fallback = facts.Fallback
+	if facts.RollbackTarget != "" {
+		s.Session.RollbackTarget = facts.RollbackTarget
 	}
 }
 
@@ -64,7 +64,7 @@ func hostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
 // reads the machine's name from the cloud, if the cloud determines the node name.
 func factsArguments(s *scope.Scope) []string {
 	var arguments []string
-	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {
+	if nodename.IsNamedByCloud(s.Cluster.Platform) && s.ExistingNodeName() == "" {
 		arguments = []string{"--platform", s.Cluster.Platform}
 	}
 	return append(arguments, hostjobs.APIServerArguments(s.Cluster)...)

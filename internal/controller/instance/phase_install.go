@@ -9,15 +9,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// install is the phase that configures a host with its NodeSpec.
-type install struct {
-	specs    desired.Specs
+// installPhase is the phase that configures a host with its NodeSpec.
+type installPhase struct {
+	specs    desired.SpecBuilder
 	delivery delivery
 }
 
-// run applies the spec, as far as the spec is known.
-func (p install) run(ctx context.Context, s *scope.Scope) *result.Result {
-	spec, o := p.specs.ForNode(ctx, s)
+// reconcile applies the spec, as far as the spec is known.
+func (p installPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	spec, o := p.specs.BuildForCachedNode(ctx, s)
 	if o != nil {
 		return o
 	}
@@ -25,7 +25,7 @@ func (p install) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if o := p.delivery.apply(ctx, s, spec); o != nil {
 		return o
 	}
-	s.Pass(v1alpha1.ConditionPrepared, "Windows features and host name are in force.")
-	s.Pass(v1alpha1.ConditionInstalled, "Payload, configuration and services are on the host.")
+	s.MarkTrue(v1alpha1.ConditionPrepared, "Windows features and host name are in force.")
+	s.MarkTrue(v1alpha1.ConditionInstalled, "Payload, configuration and services are on the host.")
 	return nil
 }

@@ -20,52 +20,52 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// join is the phase that issues the certificates of the node's services and binds the Node.
-type join struct {
-	nodes    nodes.Nodes
-	events   status.Recorder
-	specs    desired.Specs
-	delivery delivery
-	signer   identity.Signer
-	names    *identity.Names
-	clock    clock.PassiveClock
+// joinPhase is the phase that issues the certificates of the node's services and binds the Node.
+type joinPhase struct {
+	nodes     nodes.Nodes
+	events    status.Recorder
+	specs     desired.SpecBuilder
+	delivery  delivery
+	signer    identity.Signer
+	nodeNamer *identity.NodeNamer
+	clock     clock.PassiveClock
 }
 
-// registerLimit is the maximum time that a started kubelet may take to register its node. After that, the kubelet
+// registrationTimeout is the maximum time that a started kubelet may take to register its node. After that, the kubelet
 // is restarted, and the wait counts as a failure.
-const registerLimit = 5 * time.Minute
+const registrationTimeout = 5 * time.Minute
 
-// run issues the certificates of the node's services and binds the Node registered by the kubelet.
-func (p join) run(ctx context.Context, s *scope.Scope) *result.Result {
-	if slices.Contains(s.Host.Left.Needs, nodespec.NeedCertificate) {
+// reconcile issues the certificates of the node's services and binds the Node registered by the kubelet.
+func (p joinPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	if slices.Contains(s.Host.RemainingPlan.Needs, nodespec.NeedCertificate) {
 		if o := p.reportLostCertificate(s); o != nil {
 			return o
 		}
 	}
-	if len(identity.Needed(s.Host.Left)) > 0 {
+	if len(identity.NeededIdentities(s.Host.RemainingPlan)) > 0 {
 		if o := p.issueCertificates(ctx, s); o != nil {
 			return o
 		}
 	}
-	s.Host.Issued, s.Session.LostCertificate = nil, false
+	s.Host.IssuedCertificates, s.Session.LostCertificate = nil, false
 	node, o := p.ownNode(ctx, s)
 	if o != nil {
 		return o
 	}
-	if node == nil && p.mustRegisterAgain(s) {
-		switch present, err := p.nodes.Of(ctx, s.Instance); {
+	if node == nil && p.needsReregistration(s) {
+		switch present, err := p.nodes.Get(ctx, s.Instance); {
 		case err != nil:
-			return result.API(v1alpha1.ConditionJoined, "read the Node", err)
+			return result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
 		case present == nil:
-			return p.registerAgain(s)
+			return p.requestReregistration(s)
 		}
 	}
 	if node == nil {
-		return s.Awaited(p.clock.Now(), awaitedNode(s), registerLimit, &result.Result{
+		return s.WithTimeout(p.clock.Now(), nodeWaitName(s), registrationTimeout, &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNodeNotRegistered, Outcome: result.ChangeFailed,
-			Quiet:   p.nodes.Quiet,
-			Message: "The kubelet runs and has its certificate; Node " + s.NodeName() + " is not registered yet.",
-			Next: `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` +
+			StatusDelay: p.nodes.NodeWaitStatusDelay,
+			Message:     "The kubelet runs and has its certificate; Node " + s.NodeName() + " is not registered yet.",
+			NextAction: `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` +
 				s.Cluster.APIServerInternalURL + "?",
 		})
 	}
@@ -73,107 +73,107 @@ func (p join) run(ctx context.Context, s *scope.Scope) *result.Result {
 		s.Instance.Status.NodeRef.MachineID = host.MachineID
 	}
 	if err := p.nodes.Bind(ctx, s.Instance, node); err != nil {
-		return result.API(v1alpha1.ConditionJoined, "label the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "label the Node", err)
 	}
-	s.Pass(v1alpha1.ConditionJoined, "The kubelet has its certificate and registered Node "+node.Name+".")
+	s.MarkTrue(v1alpha1.ConditionJoined, "The kubelet has its certificate and registered Node "+node.Name+".")
 	return nil
 }
 
-// mayHaveCertificates returns the result that blocks certificates for the name of the instance's node, registered
+// checkNodeName returns the result that blocks certificates for the name of the instance's node, registered
 // or not; nil for none. It reads the API server unless the Node is bound to the instance.
-func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *result.Result {
-	node, err := p.nodes.Of(ctx, s.Instance)
+func (p joinPhase) checkNodeName(ctx context.Context, s *scope.Scope) *result.Result {
+	node, err := p.nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node != nil && nodeidentity.Bound(s.Instance, node) {
+	if node != nil && nodeidentity.IsBound(s.Instance, node) {
 		return nil
 	}
-	_, o := p.names.StillNamed(ctx, s)
+	_, o := p.nodeNamer.CheckName(ctx, s)
 	return o
 }
 
 // ownNode returns the instance's Node. If it returns nil, nothing must be written. An unbound Node is read from
 // the API server, with all objects that may have the same name.
-func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
-	node, err := p.nodes.Recent(ctx, s.Instance)
+func (p joinPhase) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
+	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return nil, result.API(v1alpha1.ConditionJoined, "read the Node", err)
+		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node == nil || nodeidentity.Bound(s.Instance, node) {
+	if node == nil || nodeidentity.IsBound(s.Instance, node) {
 		return node, nil
 	}
-	claim, o := p.names.StillNamed(ctx, s)
+	claim, o := p.nodeNamer.CheckName(ctx, s)
 	if o != nil {
 		return nil, o
 	}
 	return claim.Node, nil
 }
 
-func awaitedNode(s *scope.Scope) string { return "the Node " + s.NodeName() }
+func nodeWaitName(s *scope.Scope) string { return "the Node " + s.NodeName() }
 
-// mustRegisterAgain reports whether a missing Node needs a restart of the kubelet: the Node was registered
-// before, the kubelet is older than the instance, or registerLimit has passed. A kubelet that is older than its
+// needsReregistration reports whether a missing Node needs a restart of the kubelet: the Node was registered
+// before, the kubelet is older than the instance, or registrationTimeout has passed. A kubelet that is older than its
 // instance registered a Node that was deleted with the former instance. The age of the kubelet counts in addition
 // to the wait, because the wait restarts with the operator.
-func (p join) mustRegisterAgain(s *scope.Scope) bool {
+func (p joinPhase) needsReregistration(s *scope.Scope) bool {
 	if s.Instance.Status.NodeRef.UID != "" {
 		return true
 	}
 	now, since := p.clock.Now(), s.Session.KubeletSince
-	waited := now.Sub(s.Session.WaitingSince(awaitedNode(s), now))
+	waited := now.Sub(s.Session.WaitingSince(nodeWaitName(s), now))
 	if !since.IsZero() {
 		if s.Instance.Status.RegistrationID == "" && since.Before(s.Instance.CreationTimestamp.Time) {
 			return true
 		}
 		waited = max(waited, now.Sub(since))
 	}
-	return waited >= registerLimit && now.Sub(s.Session.RegistersAgain) >= registerLimit
+	return waited >= registrationTimeout && now.Sub(s.Session.RegistrationRestart) >= registrationTimeout
 }
 
 // kubeletAge returns the minimum time that the kubelet has run without a Node.
-func (p join) kubeletAge(s *scope.Scope) time.Duration {
+func (p joinPhase) kubeletAge(s *scope.Scope) time.Duration {
 	if since := s.Session.KubeletSince; !since.IsZero() {
 		return p.clock.Since(since).Truncate(time.Second)
 	}
-	return registerLimit
+	return registrationTimeout
 }
 
-// registerAgain has the kubelet register the Node again. A kubelet only registers when started, which a new value
+// requestReregistration has the kubelet register the Node again. A kubelet only registers when started, which a new value
 // of status.registrationID triggers. The wait for a Node that never registered continues, so the wait counts as a
 // failure if the restart does not help.
-func (p join) registerAgain(s *scope.Scope) *result.Result {
+func (p joinPhase) requestReregistration(s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if ref.UID != "" {
 		p.events.Emit(status.NodeDeletedExternallyEvent(s.Instance))
 		s.Instance.Status.RegistrationID, ref.UID = ref.UID, ""
-		s.Session.Waiting, s.Session.Since = "", time.Time{}
+		s.Session.WaitName, s.Session.WaitStart = "", time.Time{}
 	} else {
 		p.events.Emit(status.NodeRegistrationTimedOutEvent(s.Instance, p.kubeletAge(s)))
-		s.Session.RegistersAgain, s.Session.KeepsWait = p.clock.Now(), true
-		s.Instance.Status.RegistrationID = s.Session.RegistersAgain.UTC().Format(time.RFC3339)
+		s.Session.RegistrationRestart, s.Session.KeepsWait = p.clock.Now(), true
+		s.Instance.Status.RegistrationID = s.Session.RegistrationRestart.UTC().Format(time.RFC3339)
 	}
 	return result.WriteFirst(v1alpha1.ConditionJoined)
 }
 
 // reportLostCertificate returns a result once if a node that had joined before needs another certificate. The
 // node was off for longer than the lifetime of its certificate, or lost the file. The next reconcile continues.
-func (p join) reportLostCertificate(s *scope.Scope) *result.Result {
+func (p joinPhase) reportLostCertificate(s *scope.Scope) *result.Result {
 	if s.Instance.Status.NodeRef.UID == "" || s.Session.LostCertificate {
 		return nil
 	}
 	s.Session.LostCertificate = true
 	lost := &result.Result{
-		Phase: "join", Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateExpired, Outcome: result.Wait, KeepsTurn: true,
-		After:   minimalWait,
-		Message: lostCertificate(s.Host.Facts.Identity.Current),
-		Next:    "The operator has a new certificate signed for the key that the host has made, and sends it over the pinned connection.",
+		Phase: "join", Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateExpired, Outcome: result.Wait, HoldsSlot: true,
+		RequeueAfter: minRequeueDelay,
+		Message:      describeLostCertificate(s.Host.Facts.Identity.Current),
+		NextAction:   "The operator has a new certificate signed for the key that the host has made, and sends it over the pinned connection.",
 	}
 	p.events.Emit(status.StoppedEvent(s.Instance, lost))
 	return lost
 }
 
-func lostCertificate(current *plan.CertificateFacts) string {
+func describeLostCertificate(current *plan.CertificateFacts) string {
 	if current == nil {
 		return "The kubelet's certificate is no longer on the host."
 	}
@@ -183,31 +183,33 @@ func lostCertificate(current *plan.CertificateFacts) string {
 
 // issueCertificates signs the certificate requests received over the pinned connection, and sends all
 // certificates with the spec.
-func (p join) issueCertificates(ctx context.Context, s *scope.Scope) *result.Result {
-	spec, o := p.specs.ForNode(ctx, s)
+func (p joinPhase) issueCertificates(ctx context.Context, s *scope.Scope) *result.Result {
+	spec, o := p.specs.BuildForCachedNode(ctx, s)
 	if o != nil {
 		return o
 	}
-	wanted := slices.DeleteFunc(spec.AllIdentities(), func(i nodespec.Identity) bool { return !slices.Contains(identity.Needed(s.Host.Left), i.Name) })
-	if s.Host.Issued == nil {
-		issued, o := p.signer.Issue(s, wanted, s.Host.Facts, func() *result.Result { return p.mayHaveCertificates(ctx, s) })
+	wanted := slices.DeleteFunc(spec.AllIdentities(), func(i nodespec.Identity) bool {
+		return !slices.Contains(identity.NeededIdentities(s.Host.RemainingPlan), i.Name)
+	})
+	if s.Host.IssuedCertificates == nil {
+		issued, o := p.signer.Issue(s, wanted, s.Host.Facts, func() *result.Result { return p.checkNodeName(ctx, s) })
 		if o != nil {
 			if o.Outcome == result.ChangeFailed { // the host requests another identity
-				s.Host.Applied, s.Host.Facts = "", nil // the next attempt reads the facts again
+				s.Host.AppliedDigest, s.Host.Facts = "", nil // the next attempt reads the facts again
 			}
 			return o
 		}
-		s.Host.Issued = issued
+		s.Host.IssuedCertificates = issued
 	}
 	for _, each := range wanted {
-		spec = spec.WithCertificate(each.Name, s.Host.Issued[each.Name])
+		spec = spec.WithCertificate(each.Name, s.Host.IssuedCertificates[each.Name])
 	}
 	if o := p.delivery.apply(ctx, s, spec); o != nil {
 		return o
 	}
-	if left := identity.Needed(s.Host.Left); len(left) > 0 {
-		s.Host.Issued = nil
-		return p.signer.NotTaken(ctx, s, left[0])
+	if left := identity.NeededIdentities(s.Host.RemainingPlan); len(left) > 0 {
+		s.Host.IssuedCertificates = nil
+		return p.signer.CertificateRejected(ctx, s, left[0])
 	}
 	return nil
 }

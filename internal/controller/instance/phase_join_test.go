@@ -38,7 +38,7 @@ func (l *liveLists) List(ctx context.Context, list client.ObjectList, options ..
 // If all hosts of a fleet join at once, each check must not list the complete fleet.
 func TestToWaitForANodeListsNothing(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	lists := &liveLists{Reader: x.Live}
 	x.Live = lists
 	for range 3 {
@@ -53,20 +53,20 @@ func TestToWaitForANodeListsNothing(t *testing.T) {
 // name is checked again.
 func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T) {
 	x := newTrial(t)
-	instance := listed()
+	instance := listedInstance()
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
-	x.create(instance)
-	phase := x.rooms().join
+	x.createInstance(instance)
+	phase := x.newDependencies().join
 	reconcile := func() *scope.Scope {
-		s := x.scope(x.instance())
+		s := x.newScope(x.getInstance())
 		s.Cluster = *x.facts
 		return s
 	}
-	if o := phase.mayHaveCertificates(t.Context(), reconcile()); o != nil {
+	if o := phase.checkNodeName(t.Context(), reconcile()); o != nil {
 		t.Fatalf("%+v", o)
 	}
 	taken := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine}}
-	for _, object := range []client.Object{registered(), taken} {
+	for _, object := range []client.Object{registeredNode(), taken} {
 		if err := x.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +84,8 @@ func kubeletRuns(e fake.Entry) bool { return e.Kind == fake.KindService && e.Det
 func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
-	x.told()
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
+	x.popEvents()
 	begun := starts()
 	if begun == 0 {
 		t.Fatal("the kubelet was not started")
@@ -101,18 +101,18 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 			t.Errorf("%s the kubelet was started again %d times, want %d", when, now, restarts)
 		}
 	}
-	expect("before the limit", registerLimit-time.Second, 0)
+	expect("before the limit", registrationTimeout-time.Second, 0)
 	expect("at the limit", time.Second, 1)
-	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeRegistrationTimedOut") {
+	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "NodeRegistrationTimedOut") {
 		t.Errorf("the events are:\n%s", told)
 	}
-	if attempts := x.session(x.instance()).Attempts; attempts != 1 {
+	if attempts := x.getSession(x.getInstance()).Attempts; attempts != 1 {
 		t.Errorf("%d attempts have failed, want 1", attempts)
 	}
-	expect("while it has time to register", registerLimit-time.Second, 1)
+	expect("while it has time to register", registrationTimeout-time.Second, 1)
 	expect("at the next limit", time.Second, 2)
-	x.registers()
-	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	x.registerNode()
+	x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
 }
 
 // A Node and its WindowsInstance are deleted together. The next instance of the host has a running kubelet that
@@ -120,23 +120,23 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
-	x.clock.Step(registerLimit / 2) // a kubelet older than registerLimit would be restarted anyway
-	for _, object := range []client.Object{x.node(), x.instance()} {
+	x.clock.Step(registrationTimeout / 2) // a kubelet older than registrationTimeout would be restarted anyway
+	for _, object := range []client.Object{x.getNode(), x.getInstance()} {
 		if err := x.Client.Delete(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	x.reconcile()
-	again := listed()
+	again := listedInstance()
 	again.UID, again.CreationTimestamp = "the-next", metav1.NewTime(x.clock.Now())
-	x.create(again)
-	x.told()
+	x.createInstance(again)
+	x.popEvents()
 	before, began := starts(), x.clock.Now()
-	x.until("the Node to be awaited", summarized(v1alpha1.ReasonNodeNotRegistered))
+	x.reconcileUntil("the Node to be awaited", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	if took := x.clock.Since(began); took > time.Minute || starts()-before != 1 {
 		t.Errorf("the kubelet was started %d times within %s", starts()-before, took)
 	}
-	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "does not exist, although the kubelet has run for 2m") {
+	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "does not exist, although the kubelet has run for 2m") {
 		t.Errorf("the events are:\n%s", told)
 	}
 	t.Run("and once", func(t *testing.T) {
@@ -148,18 +148,18 @@ func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) 
 			t.Errorf("it was started %d times", starts()-before)
 		}
 	})
-	x.registers()
-	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	x.registerNode()
+	x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
 }
 
 // An operator that restarts more often than every five minutes never completes a wait of that length.
 func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	begun := starts()
 	for range 4 {
-		x.clock.Step(registerLimit/4 + time.Second)
+		x.clock.Step(registrationTimeout/4 + time.Second)
 		x.restartOperator()
 		x.reconcile()
 	}
@@ -174,13 +174,13 @@ func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	h.machine.OnOperation(func(fake.Operation) error {
 		if len(h.machine.Journal().Entries(kubeletRuns)) > 0 {
-			h.machine.SetClockOffset(registerLimit + time.Minute)
+			h.machine.SetClockOffset(registrationTimeout + time.Minute)
 		}
 		return nil
 	})
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	x.reconcile()
-	if instance := x.instance(); instance.Status.RegistrationID != "" || len(h.machine.Journal().Entries(kubeletRuns)) != 1 {
+	if instance := x.getInstance(); instance.Status.RegistrationID != "" || len(h.machine.Journal().Entries(kubeletRuns)) != 1 {
 		t.Errorf("the kubelet is to register its Node again: %+v", instance.Status)
 	}
 }
@@ -190,19 +190,19 @@ func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
 // again, and nothing is applied twice.
 func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
-	withoutNode := h.execs()
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
+	withoutNode := h.agentCommands()
 
 	x, h, _ = hostToJoin(t, "None")
 	h.machine.OnOperation(func(o fake.Operation) error {
-		if len(h.machine.Journal().Entries(kubeletRuns)) == 0 || x.node() != nil {
+		if len(h.machine.Journal().Entries(kubeletRuns)) == 0 || x.getNode() != nil {
 			return nil
 		}
-		return x.Client.Create(t.Context(), x.registering())
+		return x.Client.Create(t.Context(), x.newRegisteredNode())
 	})
-	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
 	want := append(withoutNode, "apply", "verify")
-	if got := h.execs(); !slices.Equal(got, want) {
+	if got := h.agentCommands(); !slices.Equal(got, want) {
 		t.Errorf("the agent ran %q, want %q", got, want)
 	}
 }
@@ -211,8 +211,8 @@ func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
 // the next reconcile, unless the address of the host has changed.
 func TestAnApplyCountsAfterAReconcileThatEndsEarly(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
-	want := h.execs()
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
+	want := h.agentCommands()
 	for name, c := range map[string]struct {
 		address string
 		dials   int
@@ -231,15 +231,15 @@ func TestAnApplyCountsAfterAReconcileThatEndsEarly(t *testing.T) {
 				}
 				return nil
 			})
-			x.until("the cluster to be unreadable", func(*v1alpha1.WindowsInstance) bool { return cluster.unreadable.Load() })
+			x.reconcileUntil("the cluster to be unreadable", func(*v1alpha1.WindowsInstance) bool { return cluster.unreadable.Load() })
 			cluster.unreadable.Store(false)
-			x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = c.address })
-			dials := x.dials()
-			x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
-			if x.dials()-dials != c.dials {
-				t.Errorf("the host was connected to %d times, want %d", x.dials()-dials, c.dials)
+			x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = c.address })
+			dials := x.countDials()
+			x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
+			if x.countDials()-dials != c.dials {
+				t.Errorf("the host was connected to %d times, want %d", x.countDials()-dials, c.dials)
 			}
-			if got := h.execs(); c.dials == 0 && !slices.Equal(got, want) {
+			if got := h.agentCommands(); c.dials == 0 && !slices.Equal(got, want) {
 				t.Errorf("the agent ran %q, want %q", got, want)
 			}
 		})
@@ -277,7 +277,7 @@ func TestANodeThatTheCacheDoesNotHaveYetIsNotLost(t *testing.T) {
 	})
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.reconcile()
-	if instance := x.instance(); instance.Status.RegistrationID != "" || instance.Status.NodeRef.UID == "" {
+	if instance := x.getInstance(); instance.Status.RegistrationID != "" || instance.Status.NodeRef.UID == "" {
 		t.Errorf("the kubelet is to register it again: %+v", instance.Status.NodeRef)
 	}
 }

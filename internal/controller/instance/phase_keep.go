@@ -14,72 +14,72 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 )
 
-// keep is the phase that reverts drift of fields owned by the operator on a Node, without a connection to the
+// driftPhase is the phase that reverts drift of fields owned by the operator on a Node, without a connection to the
 // host. Without its taint, a Windows node would attract Linux pods.
-type keep struct {
+type driftPhase struct {
 	nodes  nodes.Nodes
 	events status.Recorder
 	clock  clock.PassiveClock
 }
 
-// The operator first reverts drift immediately. After putBackAlarm consecutive reverts, it emits a warning and
+// The operator first reverts drift immediately. After revertWarnThreshold consecutive reverts, it emits a warning and
 // pauses before each further revert, to avoid a fight with another writer. The pause doubles from the first to
-// the longest, and is reset after putBackCalm.
+// the longest, and is reset after revertQuietPeriod.
 const (
-	putBackAlarm        = 4
-	firstPutBackPause   = time.Second
-	longestPutBackPause = 5 * time.Minute
-	putBackCalm         = 10 * time.Minute
+	revertWarnThreshold = 4
+	minRevertBackoff    = time.Second
+	maxRevertBackoff    = 5 * time.Minute
+	revertQuietPeriod   = 10 * time.Minute
 )
 
-// run reverts drift immediately, with increasing pauses if another writer keeps changing the fields.
-func (p keep) run(ctx context.Context, s *scope.Scope) *result.Result {
+// reconcile reverts drift immediately, with increasing pauses if another writer keeps changing the fields.
+func (p driftPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := p.nodes.DiscardDrained(ctx, s.Instance); err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "remove the record of an outdated drain from the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "remove the record of an outdated drain from the Node", err)
 	}
-	lacks, err := p.nodes.Lacks(ctx, s.Instance)
+	lacks, err := p.nodes.HasDrift(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
-	memory, now := &s.Session.PutBack, p.clock.Now()
+	memory, now := &s.Session.Reverts, p.clock.Now()
 	if !lacks {
 		memory.Refused = nil
 		return nil
 	}
-	if now.Sub(memory.Last) >= putBackCalm {
+	if now.Sub(memory.Last) >= revertQuietPeriod {
 		memory.Times = 0
 	}
-	if rest := putBackPause(memory.Times) - now.Sub(memory.Last); rest > 0 {
-		s.PutBackIn = rest
+	if rest := revertBackoff(memory.Times) - now.Sub(memory.Last); rest > 0 {
+		s.RevertBackoff = rest
 		return nil
 	}
 	memory.Refused = nil
-	node, changed, err := p.nodes.PutBack(ctx, s)
+	node, changed, err := p.nodes.RevertDrift(ctx, s)
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		// An error of a webhook, for example, must not block the renewal of the node's certificates.
-		memory.Times, memory.Last = max(memory.Times+1, putBackAlarm), now
-		memory.Refused = result.API(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
-		s.PutBackIn = putBackPause(memory.Times)
+		memory.Times, memory.Last = max(memory.Times+1, revertWarnThreshold), now
+		memory.Refused = result.FromAPIError(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
+		s.RevertBackoff = revertBackoff(memory.Times)
 		return nil
 	}
 	if err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
 	}
 	if len(changed) > 0 {
 		memory.Times, memory.Last = memory.Times+1, now
-		p.events.Emit(status.NodeDriftRevertedEvent(s.Instance, node, changed, memory.Times >= putBackAlarm))
+		p.events.Emit(status.NodeDriftRevertedEvent(s.Instance, node, changed, memory.Times >= revertWarnThreshold))
 	}
 	return nil
 }
 
-// putBackPause returns the pause after a number of consecutive reverts.
-func putBackPause(times int) time.Duration {
-	if times < putBackAlarm {
+// revertBackoff returns the pause after a number of consecutive reverts.
+func revertBackoff(times int) time.Duration {
+	if times < revertWarnThreshold {
 		return 0
 	}
-	pause := firstPutBackPause
-	for i := putBackAlarm; i < times && pause < longestPutBackPause; i++ {
+	pause := minRevertBackoff
+	for i := revertWarnThreshold; i < times && pause < maxRevertBackoff; i++ {
 		pause *= 2
 	}
-	return min(pause, longestPutBackPause)
+	return min(pause, maxRevertBackoff)
 }

@@ -20,28 +20,28 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// inService returns a trial with a listed host and an up-to-date node in service.
-func inService(t *testing.T) *trial {
+// newInServiceTrial returns a trial with a listed host and an up-to-date node in service.
+func newInServiceTrial(t *testing.T) *trial {
 	t.Helper()
 	x := newTrial(t)
-	instance := listed()
+	instance := listedInstance()
 	instance.Status.Version = "1.2.3"
 	x.asNode(instance, x.key.Hash())
 	x.reconcile()
-	x.told()
-	x.clock.Step(putBackCalm)
+	x.popEvents()
+	x.clock.Step(revertQuietPeriod)
 	return x
 }
 
-// changes changes the Node as another writer, and reports whether the change enqueues the instance.
-func (x *trial) changes(change func(*corev1.Node)) bool {
+// changeAsOtherWriter changes the Node as another writer, and reports whether the change enqueues the instance.
+func (x *trial) changeAsOtherWriter(change func(*corev1.Node)) bool {
 	x.t.Helper()
-	before, after := x.node(), x.node()
+	before, after := x.getNode(), x.getNode()
 	change(after)
 	if err := x.Client.Update(x.t.Context(), after); err != nil {
 		x.t.Fatal(err)
 	}
-	return nodeChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: x.node()})
+	return nodeChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: x.getNode()})
 }
 
 func withoutTaint(key string) func(*corev1.Node) {
@@ -87,25 +87,25 @@ func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
 			"annotation " + v1alpha1.AnnotationPubKeyHash},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := inService(t)
-			before := x.node()
-			if !x.changes(c.change) {
+			x := newInServiceTrial(t)
+			before := x.getNode()
+			if !x.changeAsOtherWriter(c.change) {
 				t.Error("the change does not wake the instance")
 			}
 			instance, _ := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			after := x.node()
+			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			after := x.getNode()
 			if !maps.Equal(after.Labels, before.Labels) || !maps.Equal(after.Annotations, before.Annotations) ||
-				!slices.Equal(taints(after), taints(before)) {
-				t.Errorf("labels %v, annotations %v, taints %q", after.Labels, after.Annotations, taints(after))
+				!slices.Equal(formatTaints(after), formatTaints(before)) {
+				t.Errorf("labels %v, annotations %v, taints %q", after.Labels, after.Annotations, formatTaints(after))
 			}
-			if told := x.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
+			if told := x.popEvents(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
 				!strings.Contains(told[0], c.told+".") {
 				t.Errorf("the events are %q", told)
 			}
 			x.reconcile()
-			if x.node().ResourceVersion != after.ResourceVersion || x.dials() > 0 {
-				t.Errorf("a pass with nothing to do writes, or there were %d connections", x.dials())
+			if x.getNode().ResourceVersion != after.ResourceVersion || x.countDials() > 0 {
+				t.Errorf("a pass with nothing to do writes, or there were %d connections", x.countDials())
 			}
 		})
 	}
@@ -113,83 +113,83 @@ func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
 
 //
 func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
-	x := inService(t)
-	x.changes(func(n *corev1.Node) {
+	x := newInServiceTrial(t)
+	x.changeAsOtherWriter(func(n *corev1.Node) {
 		n.Labels["mine"], n.Annotations["example.com/mine"], n.Spec.Unschedulable = "x", "y", true
 		n.Labels[corev1.LabelWindowsBuild] = "10.0.26100" // owned by the kubelet
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoExecute},
 			corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoExecute})
 	})
-	before := x.node()
-	if x.reconcile(); x.node().ResourceVersion != before.ResourceVersion {
-		t.Errorf("the Node was written: %+v", x.node())
+	before := x.getNode()
+	if x.reconcile(); x.getNode().ResourceVersion != before.ResourceVersion {
+		t.Errorf("the Node was written: %+v", x.getNode())
 	}
-	x.changes(withoutLabel(v1alpha1.LabelOSID))
+	x.changeAsOtherWriter(withoutLabel(v1alpha1.LabelOSID))
 	x.reconcile()
-	after := x.node()
+	after := x.getNode()
 	if !maps.Equal(after.Labels, before.Labels) || !maps.Equal(after.Annotations, before.Annotations) ||
-		!slices.Equal(taints(after), taints(before)) || !after.Spec.Unschedulable {
-		t.Errorf("labels %v, annotations %v, taints %q, unschedulable %t", after.Labels, after.Annotations, taints(after),
+		!slices.Equal(formatTaints(after), formatTaints(before)) || !after.Spec.Unschedulable {
+		t.Errorf("labels %v, annotations %v, taints %q, unschedulable %t", after.Labels, after.Annotations, formatTaints(after),
 			after.Spec.Unschedulable)
 	}
 }
 
 // A user's controller removes the taint again and again. The operator must not write without end.
 func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
-	x := inService(t)
+	x := newInServiceTrial(t)
 	took := func() bool {
-		x.changes(withoutTaint(v1alpha1.TaintWindows))
+		x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
 		x.reconcile()
-		return len(x.node().Spec.Taints) > 0
+		return len(x.getNode().Spec.Taints) > 0
 	}
-	for range putBackAlarm {
+	for range revertWarnThreshold {
 		if !took() {
 			t.Fatal("the taint was not put back at once")
 		}
 	}
 	wait := time.Duration(0)
 	for i := range 12 {
-		x.changes(withoutTaint(v1alpha1.TaintWindows))
+		x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
 		instance, after := x.reconcile()
-		if len(x.node().Spec.Taints) > 0 {
+		if len(x.getNode().Spec.Taints) > 0 {
 			t.Fatalf("round %d: the taint was put back in spite of the pause", i)
 		}
-		if after < wait || after > longestPutBackPause || after == 0 {
+		if after < wait || after > maxRevertBackoff || after == 0 {
 			t.Fatalf("round %d: the next look is after %s, the one before was after %s", i, after, wait)
 		}
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		wait = after
 		x.clock.Step(after)
-		if x.reconcile(); len(x.node().Spec.Taints) == 0 {
+		if x.reconcile(); len(x.getNode().Spec.Taints) == 0 {
 			t.Fatalf("round %d: the taint was not put back after the pause", i)
 		}
 	}
-	if wait != longestPutBackPause {
+	if wait != maxRevertBackoff {
 		t.Errorf("the longest pause is %s", wait)
 	}
-	if told := x.told(); len(told) != 12+putBackAlarm || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
-		!strings.HasPrefix(told[putBackAlarm-1], "Warning NodeDriftReverted") || !strings.Contains(told[15], "again and again") {
+	if told := x.popEvents(); len(told) != 12+revertWarnThreshold || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
+		!strings.HasPrefix(told[revertWarnThreshold-1], "Warning NodeDriftReverted") || !strings.Contains(told[15], "again and again") {
 		t.Errorf("the events are %q", told)
 	}
-	x.clock.Step(putBackCalm)
+	x.clock.Step(revertQuietPeriod)
 	if !took() {
 		t.Error("after a calm time the taint was not put back at once")
 	}
 }
 
 func TestAPausedInstanceLeavesItsNodeAlone(t *testing.T) {
-	x := inService(t)
-	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
-	x.changes(withoutTaint(v1alpha1.TaintWindows))
-	if x.reconcile(); len(x.node().Spec.Taints) > 0 {
+	x := newInServiceTrial(t)
+	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+	x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
+	if x.reconcile(); len(x.getNode().Spec.Taints) > 0 {
 		t.Error("the Node was written to")
 	}
 }
 
 // The Node of another machine has registered under the name.
 func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
-	x := inService(t)
-	other := x.node()
+	x := newInServiceTrial(t)
+	other := x.getNode()
 	if err := x.Client.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.reconcile()
-	if got := x.node(); len(got.Labels)+len(got.Annotations)+len(got.Spec.Taints) > 0 {
+	if got := x.getNode(); len(got.Labels)+len(got.Annotations)+len(got.Spec.Taints) > 0 {
 		t.Errorf("the Node was written to: %+v", got)
 	}
 }
@@ -208,9 +208,9 @@ func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 func TestANodeThatMayNotBeWrittenToGetsItsCertificates(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)
-	signed := x.signs(month)
+	signed := x.enableSigning(month)
 	x.untilDue()
-	x.clock.Step(putBackCalm)
+	x.clock.Step(revertQuietPeriod)
 	refuses, writes := true, 0
 	x.Client = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
@@ -221,24 +221,24 @@ func TestANodeThatMayNotBeWrittenToGetsItsCertificates(t *testing.T) {
 			return c.Patch(ctx, object, patch, options...)
 		},
 	})
-	x.changes(withoutTaint(v1alpha1.TaintWindows))
+	x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
 	instance, after := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if !strings.Contains(condition.Message, "another team") || after > firstPutBackPause {
+	condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if !strings.Contains(condition.Message, "another team") || after > minRevertBackoff {
 		t.Errorf("the next look is after %s; the condition says %q", after, condition.Message)
 	}
-	if len(signed) != 1 || h.certificate(identity) == nil {
+	if len(signed) != 1 || h.currentCertificate(identity) == nil {
 		t.Errorf("signed certificates are %d", len(signed))
 	}
 	if again, _ := x.reconcile(); writes != 1 || again.Status.Summary != instance.Status.Summary {
 		t.Errorf("%d writes before the pause ends; the summary was %s and is %s", writes, instance.Status.Summary, again.Status.Summary)
 	}
 	refuses = false
-	x.clock.Step(longestPutBackPause)
+	x.clock.Step(maxRevertBackoff)
 	instance, _ = x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if len(x.node().Spec.Taints) == 0 {
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if len(x.getNode().Spec.Taints) == 0 {
 		t.Error("the taint was not put back when the webhook allowed it")
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 )
 
-// key is the phase that reads the operator's SSH key.
-type key struct {
+// sshKeyPhase is the phase that reads the operator's SSH key.
+type sshKeyPhase struct {
 	client    client.Client
 	namespace string // of the operator
 }
 
-// run reads the SSH private key. If the key is missing or invalid, the phase waits, because the Secret is
+// reconcile reads the SSH private key. If the key is missing or invalid, the phase waits, because the Secret is
 // watched.
-func (p key) run(ctx context.Context, s *scope.Scope) *result.Result {
+func (p sshKeyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	key, err := keys.Read(ctx, p.client, p.namespace)
 	if err == nil {
 		s.Key = key
@@ -28,14 +28,14 @@ func (p key) run(ctx context.Context, s *scope.Scope) *result.Result {
 	}
 	o := &result.Result{
 		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonPrivateKeyInvalid,
-		Outcome: result.NeedsAdministrator,
-		Message: err.Error(), Next: keys.Remedy(p.namespace),
+		Outcome: result.Blocked,
+		Message: err.Error(), NextAction: keys.FixHint(p.namespace),
 	}
 	switch {
 	case errors.Is(err, keys.ErrMissing):
 		o.Reason = v1alpha1.ReasonPrivateKeyMissing
 	case !errors.Is(err, keys.ErrInvalid):
-		o.Outcome = result.TryAgain
+		o.Outcome = result.Retry
 	}
 	return o
 }

@@ -14,54 +14,54 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// network is the phase that sets up the pod network.
-type network struct {
+// networkPhase is the phase that sets up the pod network.
+type networkPhase struct {
 	nodes    nodes.Nodes
-	specs    desired.Specs
+	specs    desired.SpecBuilder
 	delivery delivery
 	clock    clock.PassiveClock
 }
 
-// subnetLimit is the maximum time that the cluster network may take to assign a pod subnet before the wait counts
+// podSubnetTimeout is the maximum time that the cluster network may take to assign a pod subnet before the wait counts
 // as a failure.
-const subnetLimit = 5 * time.Minute
+const podSubnetTimeout = 5 * time.Minute
 
-// run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up the
+// reconcile waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up the
 // dependent configuration.
-func (p network) run(ctx context.Context, s *scope.Scope) *result.Result {
-	node, err := p.nodes.Recent(ctx, s.Instance)
+func (p networkPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionNetworkReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionNetworkReady, "read the Node", err)
 	}
-	spec, o := p.specs.With(s, node)
+	spec, o := p.specs.BuildForNode(s, node)
 	if o != nil {
 		return o
 	}
 	if spec.Network.PodSubnet == "" {
-		return s.Awaited(p.clock.Now(), "a pod subnet", subnetLimit, &result.Result{
+		return s.WithTimeout(p.clock.Now(), "a pod subnet", podSubnetTimeout, &result.Result{
 			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned,
-			Outcome: result.ChangeFailed, Quiet: p.nodes.Quiet,
-			Message: "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
-			Next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods" + room(s.Cluster.Network.HybridSubnets),
+			Outcome: result.ChangeFailed, StatusDelay: p.nodes.NodeWaitStatusDelay,
+			Message:    "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
+			NextAction: "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods" + maxNodesHint(s.Cluster.Network.HybridSubnets),
 		})
 	}
 	if o := p.delivery.apply(ctx, s, spec); o != nil {
 		return o
 	}
-	if needs := s.Host.Left.Needs; len(needs) > 0 {
+	if needs := s.Host.RemainingPlan.Needs; len(needs) > 0 {
 		return &result.Result{
-			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonInProgress, KeepsTurn: true,
-			Message: "The agent still needs " + string(needs[0]) + " to set up the network.",
-			Next:    "The operator retries.",
+			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonInProgress, HoldsSlot: true,
+			Message:    "The agent still needs " + string(needs[0]) + " to set up the network.",
+			NextAction: "The operator retries.",
 		}
 	}
-	s.Pass(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")
+	s.MarkTrue(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")
 	return nil
 }
 
-// room ends a sentence with the maximum number of nodes with a pod subnet, because the hybrid overlay does not
+// maxNodesHint ends a sentence with the maximum number of nodes with a pod subnet, because the hybrid overlay does not
 // report the exhaustion of its subnets.
-func room(subnets int) string {
+func maxNodesHint(subnets int) string {
 	if subnets == 0 {
 		return " and at hybridClusterNetwork."
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// pause ends the reconcile of a paused instance.
-func pause(_ context.Context, s *scope.Scope) *result.Result {
+// checkPaused ends the reconcile of a paused instance.
+func checkPaused(_ context.Context, s *scope.Scope) *result.Result {
 	if !s.Instance.Spec.Paused {
 		return nil
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonPaused, Outcome: result.Wait,
-		Message: "The instance is paused: the operator neither touches the host nor watches over its node.",
-		Next:    "Set spec.paused to false to let the operator go on.",
+		Message:    "The instance is paused: the operator neither touches the host nor watches over its node.",
+		NextAction: "Set spec.paused to false to let the operator go on.",
 	}
 }

@@ -22,16 +22,16 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 			Error: "no answer within 5 s"}, []string{"no answer", "firewalls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newTrial(t).scope(ofMachine())
+			s := newTrial(t).newScope(machineInstance())
 			s.Host.Facts = &plan.Facts{APIServer: c.facts}
-			o := preflight(t.Context(), s)
+			o := checkAPIServerAccess(t.Context(), s)
 			if o == nil || o.Reason != v1alpha1.ReasonAPIServerUnreachable || o.Condition != v1alpha1.ConditionPrepared ||
 				!o.Outcome.IsFailure() {
 				t.Fatalf("%+v", o)
 			}
 			for _, want := range append(c.says, url) {
-				if !strings.Contains(o.Message+" "+o.Next, want) {
-					t.Errorf("message %q and next %q do not say %q", o.Message, o.Next, want)
+				if !strings.Contains(o.Message+" "+o.NextAction, want) {
+					t.Errorf("message %q and next %q do not say %q", o.Message, o.NextAction, want)
 				}
 			}
 			if s.Host.Facts != nil {
@@ -50,11 +50,11 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 		})
 	}
 	t.Run("but a node that has joined is not disturbed by it", func(t *testing.T) {
-		instance := ofMachine()
+		instance := machineInstance()
 		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
-		s := newTrial(t).scope(instance)
+		s := newTrial(t).newScope(instance)
 		s.Host.Facts = &plan.Facts{APIServer: unresolved}
-		if o := preflight(t.Context(), s); o != nil {
+		if o := checkAPIServerAccess(t.Context(), s); o != nil {
 			t.Errorf("%+v", o)
 		}
 	})

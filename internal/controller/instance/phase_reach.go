@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// reach is the phase that connects to the host.
-type reach struct {
+// connectPhase is the phase that connects to the host.
+type connectPhase struct {
 	client    client.Client // for the previous key and the other instances
 	machines  nodes.Machines
 	events    status.Recorder
@@ -27,10 +27,10 @@ type reach struct {
 	namespace string // of the operator
 }
 
-// run connects to the host, or reuses a connection, and pins the host key at the first contact. The pin is
+// reconcile connects to the host, or reuses a connection, and pins the host key at the first contact. The pin is
 // written before anything is sent to the host.
-func (p reach) run(ctx context.Context, s *scope.Scope) *result.Result {
-	announced, o := p.announced(ctx, s)
+func (p connectPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	announced, o := p.readAnnouncedHostKey(ctx, s)
 	if o != nil {
 		return o
 	}
@@ -39,7 +39,7 @@ func (p reach) run(ctx context.Context, s *scope.Scope) *result.Result {
 		return o
 	}
 	connected, pending, err := s.Host.Connect(hostjobs.ConnectRequest{
-		Target: target, Instance: s.Began,
+		Target: target, Instance: s.Initial,
 		WithHostKey: lookup.Instances{Cache: p.client, Namespace: p.namespace}.WithHostKey,
 		Previous:    func(ctx context.Context) (sshkey.Key, bool, error) { return keys.Previous(ctx, p.client, p.namespace) },
 	})
@@ -47,39 +47,39 @@ func (p reach) run(ctx context.Context, s *scope.Scope) *result.Result {
 	case pending != nil:
 		return pending
 	case err != nil:
-		return p.notReached(s, err)
+		return p.connectFailed(s, err)
 	case connected.Authorized:
 		p.events.Emit(status.SSHKeyAuthorizedEvent(s.Instance, target.Key.Fingerprint()))
 	}
 	p.pinHostKey(s, connected.Presented(), s.Instance.Status.HostKey == nil)
-	s.Pass(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
+	s.MarkTrue(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
 	return nil
 }
 
-// notReached returns the result of a failed connection.
-func (p reach) notReached(s *scope.Scope, err error) *result.Result {
+// connectFailed returns the result of a failed connection.
+func (p connectPhase) connectFailed(s *scope.Scope, err error) *result.Result {
 	// A failure during a restart is temporary, except for another host key.
 	if o := s.StillRestarting(); o != nil && !hostjobs.IsAnotherHost(err) {
 		return o
 	}
 	if errors.Is(err, hostjobs.ErrTimedOut) {
-		return hostjobs.TimedOut(v1alpha1.ConditionReachable)
+		return hostjobs.TimeoutResult(v1alpha1.ConditionReachable)
 	}
 	if o := p.awaitUserData(s, err); o != nil {
 		return o
 	}
-	return awaitsKey(s, hostjobs.NotConnected(err))
+	return explainKeyNotAccepted(s, hostjobs.ResultFromConnectError(err))
 }
 
-// announced returns the fingerprint of the host key that the instance's Machine announces for the first contact;
+// readAnnouncedHostKey returns the fingerprint of the host key that the instance's Machine announces for the first contact;
 // "" for none. The Machine API itself announces none on any platform.
-func (p reach) announced(ctx context.Context, s *scope.Scope) (string, *result.Result) {
-	if !s.OfMachine() || s.Instance.Status.HostKey != nil {
+func (p connectPhase) readAnnouncedHostKey(ctx context.Context, s *scope.Scope) (string, *result.Result) {
+	if !s.HasMachine() || s.Instance.Status.HostKey != nil {
 		return "", nil
 	}
-	machine, err := p.machines.Of(ctx, s.Instance)
+	machine, err := p.machines.Get(ctx, s.Instance)
 	if err != nil {
-		return "", result.API(v1alpha1.ConditionReachable, "read the host key that the Machine announces", err)
+		return "", result.FromAPIError(v1alpha1.ConditionReachable, "read the host key that the Machine announces", err)
 	}
 	if machine == nil {
 		return "", nil
@@ -89,21 +89,21 @@ func (p reach) announced(ctx context.Context, s *scope.Scope) (string, *result.R
 
 // pinHostKey records the host key presented by the host. first is true if no key was pinned before, including on
 // the Node.
-func (p reach) pinHostKey(s *scope.Scope, key v1alpha1.HostKey, first bool) {
+func (p connectPhase) pinHostKey(s *scope.Scope, key v1alpha1.HostKey, first bool) {
 	before := s.Instance.Status.HostKey
 	if before != nil && before.Key == key.Key {
 		return
 	}
 	s.Instance.Status.HostKey = &key
 	// Facts of the host with the former key do not apply, and its files may be foreign.
-	s.Instance.Status.Host, s.Session.Spec = nil, ""
+	s.Instance.Status.Host, s.Session.WaitSpecDigest = nil, ""
 	if first || before != nil {
 		p.events.Emit(status.HostKeyPinnedEvent(s.Instance, first))
 	}
 }
 
-// awaitsKey explains that a node remains in service with its former key.
-func awaitsKey(s *scope.Scope, o *result.Result) *result.Result {
+// explainKeyNotAccepted explains that a node remains in service with its former key.
+func explainKeyNotAccepted(s *scope.Scope, o *result.Result) *result.Result {
 	if !s.KeyDiffers {
 		return o
 	}
@@ -114,9 +114,9 @@ func awaitsKey(s *scope.Scope, o *result.Result) *result.Result {
 	}
 	hint := "With the key before as " + keys.SecretPreviousKey +
 		" in that Secret, the operator installs the new one on the host."
-	if s.OfMachine() {
+	if s.HasMachine() {
 		hint += " Otherwise the operator replaces Machines that get their key from its user data, one at a time."
 	}
-	o.Next = text.Sentence(o.Next) + " " + hint
+	o.NextAction = text.Sentence(o.NextAction) + " " + hint
 	return o
 }

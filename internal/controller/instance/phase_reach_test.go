@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// fingerprint returns the fingerprint of the host's key, as printed by ssh-keygen -l.
-func (h *sshHost) fingerprint() string {
+// keyFingerprint returns the fingerprint of the host's key, as printed by ssh-keygen -l.
+func (h *sshHost) keyFingerprint() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return ssh.FingerprintSHA256(h.hostKey.PublicKey())
@@ -30,20 +30,20 @@ func (h *sshHost) fingerprint() string {
 
 func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(listed(), "another") // so that there is something to do on the host
-	pinned := x.host.fingerprint()
+	x.asNode(listedInstance(), "another") // so that there is something to do on the host
+	pinned := x.host.keyFingerprint()
 	x.host.exchangeHostKey()
 	var delays []time.Duration
 	for range 8 {
 		instance, after := x.reconcile()
 		delays = append(delays, after)
-		changed := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonHostKeyChanged))
-		for _, said := range []string{pinned, x.host.fingerprint()} {
+		changed := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonHostKeyChanged))
+		for _, said := range []string{pinned, x.host.keyFingerprint()} {
 			if !strings.Contains(changed.Message, said) {
 				t.Errorf("%s is not in %q", said, changed.Message)
 			}
 		}
-		accept := v1alpha1.AnnotationAcceptHostKey + "=" + x.host.fingerprint()
+		accept := v1alpha1.AnnotationAcceptHostKey + "=" + x.host.keyFingerprint()
 		if !strings.Contains(instance.Status.NextAction, accept) ||
 			!strings.Contains(instance.Status.NextAction, "retries at") {
 			t.Errorf("next is %q: neither how the key is accepted nor when the operator looks again", instance.Status.NextAction)
@@ -54,23 +54,23 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 	}
 	want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second,
 		time.Minute, time.Minute, time.Minute}
-	if !slices.Equal(delays, want) || x.dials() != len(delays) {
-		t.Errorf("it is looked at after %v, with %d connections", delays, x.dials())
+	if !slices.Equal(delays, want) || x.countDials() != len(delays) {
+		t.Errorf("it is looked at after %v, with %d connections", delays, x.countDials())
 	}
-	if x.host.attempts() != 0 {
-		t.Errorf("the operator has tried %d times to log in", x.host.attempts())
+	if x.host.loginAttempts() != 0 {
+		t.Errorf("the operator has tried %d times to log in", x.host.loginAttempts())
 	}
-	if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "HostKeyChanged") {
+	if told := x.popEvents(); len(told) != 1 || !strings.Contains(told[0], "HostKeyChanged") {
 		t.Errorf("the events are %q", told)
 	}
 
-	x.annotate(v1alpha1.AnnotationAcceptHostKey, pinned)
-	if x.reconcile(); x.host.attempts() != 0 {
+	x.annotateInstance(v1alpha1.AnnotationAcceptHostKey, pinned)
+	if x.reconcile(); x.host.loginAttempts() != 0 {
 		t.Error("the key was accepted by the fingerprint of another")
 	}
-	x.annotate(v1alpha1.AnnotationAcceptHostKey, x.host.fingerprint())
-	if instance, _ := x.reconcile(); instance.Status.HostKey.Fingerprint != x.host.fingerprint() ||
-		x.host.attempts() == 0 {
+	x.annotateInstance(v1alpha1.AnnotationAcceptHostKey, x.host.keyFingerprint())
+	if instance, _ := x.reconcile(); instance.Status.HostKey.Fingerprint != x.host.keyFingerprint() ||
+		x.host.loginAttempts() == 0 {
 		t.Error("the accepted key is not pinned")
 	}
 }
@@ -95,25 +95,25 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			}
 		},
 		"by the WindowsInstance": func(x *trial, annotation string) {
-			x.annotate(v1alpha1.AnnotationExpectedHostKey, annotation)
+			x.annotateInstance(v1alpha1.AnnotationExpectedHostKey, annotation)
 		},
 	}
 	for name, announce := range announcedBy {
 		t.Run(name+" lets in the host that has it", func(t *testing.T) {
-			x := newTrial(t, ofMachine())
-			announce(x, stranger+", "+x.host.fingerprint())
+			x := newTrial(t, machineInstance())
+			announce(x, stranger+", "+x.host.keyFingerprint())
 			instance, _ := x.reconcile()
-			if instance.Status.HostKey == nil || instance.Status.HostKey.Fingerprint != x.host.fingerprint() {
+			if instance.Status.HostKey == nil || instance.Status.HostKey.Fingerprint != x.host.keyFingerprint() {
 				t.Errorf("pinned is %+v: %s", instance.Status.HostKey, instance.Status.NextAction)
 			}
 		})
 		t.Run(name+" keeps every other host away, until it is corrected", func(t *testing.T) {
-			x := newTrial(t, ofMachine())
+			x := newTrial(t, machineInstance())
 			announce(x, stranger)
 			instance, _ := x.reconcile()
-			unexpected := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
+			unexpected := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
 				string(remote.ReasonHostKeyUnexpected))
-			for _, said := range []string{stranger, x.host.fingerprint()} {
+			for _, said := range []string{stranger, x.host.keyFingerprint()} {
 				if !strings.Contains(unexpected.Message, said) {
 					t.Errorf("%s is not in %q", said, unexpected.Message)
 				}
@@ -121,22 +121,22 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			if !strings.Contains(instance.Status.NextAction, v1alpha1.AnnotationExpectedHostKey) {
 				t.Errorf("next is %q", instance.Status.NextAction)
 			}
-			if x.host.attempts() != 0 || instance.Status.HostKey != nil {
-				t.Errorf("%d attempts to log in, pinned is %+v", x.host.attempts(), instance.Status.HostKey)
+			if x.host.loginAttempts() != 0 || instance.Status.HostKey != nil {
+				t.Errorf("%d attempts to log in, pinned is %+v", x.host.loginAttempts(), instance.Status.HostKey)
 			}
-			announce(x, x.host.fingerprint())
+			announce(x, x.host.keyFingerprint())
 			if instance, _ = x.reconcile(); instance.Status.HostKey == nil {
 				t.Errorf("it does not go on: %s", instance.Status.NextAction)
 			}
 		})
 		t.Run(name+" in a form that nobody can read keeps all hosts away", func(t *testing.T) {
-			x := newTrial(t, ofMachine())
-			announce(x, x.host.fingerprint()+",MD5:16:27:ac")
+			x := newTrial(t, machineInstance())
+			announce(x, x.host.keyFingerprint()+",MD5:16:27:ac")
 			instance, _ := x.reconcile()
-			unreadable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
+			unreadable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
 				string(remote.ReasonHostKeyUnexpected))
-			if !strings.Contains(unreadable.Message, "MD5:16:27:ac") || x.dials() != 0 {
-				t.Errorf("%d connections, the message is %q", x.dials(), unreadable.Message)
+			if !strings.Contains(unreadable.Message, "MD5:16:27:ac") || x.countDials() != 0 {
+				t.Errorf("%d connections, the message is %q", x.countDials(), unreadable.Message)
 			}
 		})
 	}
@@ -151,13 +151,13 @@ func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
 		"169.254.169.254":         v1alpha1.ReasonInvalidEntry,
 	} {
 		t.Run(address, func(t *testing.T) {
-			instance := listed()
+			instance := listedInstance()
 			instance.Spec.Address = address
 			x := newTrial(t, instance)
 			instance, _ = x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, reason)
-			if x.dials() != 0 {
-				t.Errorf("%d connections", x.dials())
+			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, reason)
+			if x.countDials() != 0 {
+				t.Errorf("%d connections", x.countDials())
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestTheStatusOfAFaultyEntryHasItsFault(t *testing.T) {
 		"an instance without a user name":         {"", "", "the user name is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := listed()
+			instance := listedInstance()
 			instance.Spec.Username = c.user
 			if c.fault != "" {
 				instance.Annotations = map[string]string{v1alpha1.AnnotationEntryFault: c.fault}
@@ -185,20 +185,20 @@ func TestTheStatusOfAFaultyEntryHasItsFault(t *testing.T) {
 				}
 				return
 			}
-			reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonInvalidEntry)
-			if told := strings.Join(x.told(), "\n"); !strings.Contains(reachable.Message, c.want) || !strings.Contains(told, c.want) {
+			reachable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonInvalidEntry)
+			if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(reachable.Message, c.want) || !strings.Contains(told, c.want) {
 				t.Errorf("the message is %q, the events are %s", reachable.Message, told)
 			}
 		})
 	}
 }
 
-// clone creates another instance with the host key of the trial's host, and with another machine ID.
-func (x *trial) clone(name string) *v1alpha1.WindowsInstance {
+// cloneInstance creates another instance with the host key of the trial's host, and with another machine ID.
+func (x *trial) cloneInstance(name string) *v1alpha1.WindowsInstance {
 	x.t.Helper()
-	of := x.instance()
+	of := x.getInstance()
 	clone := &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.128.9", Username: "Administrator",
 			Source: v1alpha1.Source{ConfigMapKey: "10.0.128.9"}},
 		Status: v1alpha1.WindowsInstanceStatus{
@@ -206,37 +206,37 @@ func (x *trial) clone(name string) *v1alpha1.WindowsInstance {
 				Addresses: []string{"10.0.128.9"}},
 		},
 	}
-	x.create(clone)
+	x.createInstance(clone)
 	return clone
 }
 
 func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 	x := newTrial(t)
-	instance := listed()
+	instance := listedInstance()
 	x.asNode(instance, x.key.Hash())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.MachineID = "this-machine" })
-	clone := x.clone("cloned")
+	clone := x.cloneInstance("cloned")
 	for range 3 {
 		instance, _ = x.reconcile()
-		reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		reachable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		if !strings.Contains(reachable.Message, "WindowsInstance cloned (10.0.128.9)") {
 			t.Errorf("the message is %q", reachable.Message)
 		}
 	}
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning HostKeyReused") ||
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if told := x.popEvents(); len(told) != 1 || !strings.Contains(told[0], "Warning HostKeyReused") ||
 		!strings.Contains(told[0], "cloned") {
 		t.Errorf("the events are %q", told)
 	}
-	if x.dials() != 0 {
-		t.Errorf("%d connections were made for it", x.dials())
+	if x.countDials() != 0 {
+		t.Errorf("%d connections were made for it", x.countDials())
 	}
 	if err := x.Client.Delete(t.Context(), clone); err != nil {
 		t.Fatal(err)
 	}
 	instance, _ = x.reconcile()
-	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if reachable.Message != "It was so." || len(x.told()) > 0 {
+	reachable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if reachable.Message != "It was so." || len(x.popEvents()) > 0 {
 		t.Errorf("when it has ended the message is %q", reachable.Message)
 	}
 }
@@ -244,14 +244,14 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 // Both hosts are reported, including the first host, which has nothing else to do.
 func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(listed(), x.key.Hash())
-	clone := x.clone("cloned")
-	if requests := x.withHostKeyOf(t.Context(), clone); len(requests) != 1 || requests[0].Name != machine {
+	x.asNode(listedInstance(), x.key.Hash())
+	clone := x.cloneInstance("cloned")
+	if requests := x.instancesWithHostKey(t.Context(), clone); len(requests) != 1 || requests[0].Name != machine {
 		t.Errorf("looked at are %v", requests)
 	}
 	unseen := clone.DeepCopy()
 	unseen.Status.HostKey = nil
-	if requests := x.withHostKeyOf(t.Context(), unseen); len(requests) != 0 {
+	if requests := x.instancesWithHostKey(t.Context(), unseen); len(requests) != 0 {
 		t.Errorf("looked at are %v", requests)
 	}
 	renamed := clone.DeepCopy()
@@ -266,11 +266,11 @@ func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 		"a host that has become another":               {clone, reinstalled, true},
 		"all else":                                     {clone, renamed, false},
 	} {
-		if hostKeyMoved().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}) != c.want {
+		if hostKeyChanged().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}) != c.want {
 			t.Errorf("%s: want %t", name, c.want)
 		}
 	}
-	if !hostKeyMoved().Delete(event.DeleteEvent{Object: clone}) {
+	if !hostKeyChanged().Delete(event.DeleteEvent{Object: clone}) {
 		t.Error("the end of the other is not looked at")
 	}
 }
@@ -278,17 +278,17 @@ func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 // The reuse of a key by many hosts fits into a condition.
 func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(listed(), x.key.Hash())
+	x.asNode(listedInstance(), x.key.Hash())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.MachineID = "this-machine" })
 	for i := range 20 {
-		x.clone(fmt.Sprintf("cloned-%02d-%s", i, strings.Repeat("n", 200)))
+		x.cloneInstance(fmt.Sprintf("cloned-%02d-%s", i, strings.Repeat("n", 200)))
 	}
 	for range 2 {
 		x.reconcile()
 	}
-	reachable := meta.FindStatusCondition(x.instance().Status.Conditions, v1alpha1.ConditionReachable)
-	bounded(t, "the message", reachable.Message, longestMessage)
-	told := x.told()
+	reachable := meta.FindStatusCondition(x.getInstance().Status.Conditions, v1alpha1.ConditionReachable)
+	checkBounded(t, "the message", reachable.Message, maxMessageLength)
+	told := x.popEvents()
 	if len(told) != 1 {
 		t.Fatalf("%d events", len(told))
 	}
@@ -298,19 +298,19 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	x := newTrial(t)
 	x.withHostileAgent(func(verb.Line) []verb.Line { return nil })
-	x.create(listed())
+	x.createInstance(listedInstance())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.RestartStartedAt = ptr.To(metav1.NewTime(noon))
 	})
 	instance, _ := x.reconcile()
-	prepared := expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
+	prepared := expectCondition(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
 	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but the agent on it does not: ") ||
 		strings.HasSuffix(prepared.Message, ": ") {
 		t.Errorf("the message is %q", prepared.Message)
 	}
-	x.clock.Step(awayLimit + time.Minute)
+	x.clock.Step(rebootTimeout + time.Minute)
 	instance, _ = x.reconcile()
-	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
+	reachable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
 		string(remote.ReasonAgentStartFailed))
 	if !strings.HasSuffix(prepared.Message, reachable.Message) {
 		t.Errorf("then the message is %q", reachable.Message)
@@ -320,9 +320,9 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 // The queue keeps the shortest of several delays. A delay requested at the start of a job would shorten the delay
 // after its failure.
 func TestAHostThatIsOffIsTriedAgainAfterItsDelay(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.host.switchOff(true)
-	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())}
 	var delays []time.Duration
 	for attempt := range 4 {
 		for began := x.Jobs.Begun(); x.Jobs.Begun() == began; {

@@ -37,7 +37,7 @@ var refusals = map[string]struct {
 	says   []string
 }{
 	"a patch version that is too low": {
-		begin:  func(x *trial, _ string) { x.facts.Version, x.Line.LeastCluster = "5.0.2", "5.0.3" },
+		begin:  func(x *trial, _ string) { x.facts.Version, x.Line.MinCluster = "5.0.2", "5.0.3" },
 		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 5.0.2", "OpenShift 5.0.3"},
 	},
 	"an older minor version": {
@@ -63,12 +63,12 @@ var refusals = map[string]struct {
 // configured, and return the name of the node.
 var nodesInService = map[string]func(*testing.T, v1alpha1.UpgradeStrategy) (*trial, string){
 	"a node of this operator": func(t *testing.T, strategy v1alpha1.UpgradeStrategy) (*trial, string) {
-		return upgraded(t, strategy, true), machine
+		return newUpgradeTrial(t, strategy, true), machine
 	},
 	"a node of a legacy operator": func(t *testing.T, strategy v1alpha1.UpgradeStrategy) (*trial, string) {
-		x := olderTrial(t, ofMachine(), olderNode(), nil)
-		x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = strategy })
-		return x, olderNode().Name
+		x := legacyMachineTrial(t, machineInstance(), legacyMachineNode(), nil)
+		x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = strategy })
+		return x, legacyMachineNode().Name
 	},
 }
 
@@ -86,19 +86,19 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 					var instance *v1alpha1.WindowsInstance
 					for range 3 {
 						instance, _ = x.reconcile()
-						held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, c.reason)
+						held := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, c.reason)
 						for _, part := range c.says {
 							if !strings.Contains(held.Message, part) {
 								t.Errorf("the message is %q, without %q", held.Message, part)
 							}
 						}
 					}
-					expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+					expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 					if supported := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported); supported.Status == metav1.ConditionFalse {
 						t.Errorf("Supported is False: %s", supported.Message)
 					}
-					if n := x.nodeNamed(node); n.Spec.Unschedulable || len(gate.asked) > 0 || x.dials() > 0 {
-						t.Errorf("unschedulable %t, asked for %v, %d connections", n.Spec.Unschedulable, gate.asked, x.dials())
+					if n := x.nodeNamed(node); n.Spec.Unschedulable || len(gate.requests) > 0 || x.countDials() > 0 {
+						t.Errorf("unschedulable %t, asked for %v, %d connections", n.Spec.Unschedulable, gate.requests, x.countDials())
 					}
 					// A MachineSet with another image replaces the Machine, but cannot change the cluster.
 					byImage := strategy == v1alpha1.UpgradeReplace && c.reason == v1alpha1.ReasonWindowsVersionUnsupported
@@ -106,14 +106,14 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 						t.Errorf("it awaits version %q", instance.Status.ReplacementVersion)
 					}
 
-					*x.facts, x.Line.LeastCluster = served, "5.0.0"
+					*x.facts, x.Line.MinCluster = served, "5.0.0"
 					if c.end != nil {
 						c.end(x, node)
 					}
 					instance, _ = x.reconcile()
 					if replaced := instance.Status.Summary == v1alpha1.ReasonReplacementPending; replaced != (strategy == v1alpha1.UpgradeReplace) ||
-						!replaced && x.dials() == 0 {
-						t.Errorf("then it says %s, after %d connections", instance.Status.Summary, x.dials())
+						!replaced && x.countDials() == 0 {
+						t.Errorf("then it says %s, after %d connections", instance.Status.Summary, x.countDials())
 					}
 				})
 			}
@@ -123,43 +123,43 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 
 //
 func TestANodeThatWorksAgainIsReadyAgainWhereANewHostWouldBeRefused(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	x.facts.Version = "5.1.0"
 	x.breakNode()
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
-	node := x.node()
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	node := x.getNode()
 	node.Status.Conditions[0].Status = corev1.ConditionTrue
 	if err := x.Client.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	instance, _ = x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 }
 
 func TestTheNodeOfAnInstanceThatWasMadeAgainIsReadyWhereANewHostWouldBeRefused(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-	forgotten := x.instance()
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
+	forgotten := x.getInstance()
 	if err := x.Client.Delete(t.Context(), forgotten); err != nil {
 		t.Fatal(err)
 	}
-	again := ofMachine()
+	again := machineInstance()
 	again.Spec = forgotten.Spec
-	x.create(again)
+	x.createInstance(again)
 	x.facts.Version = "5.1.0"
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 }
 
 // A kubelet that does not report has the build from before a Windows update on its Node.
 func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	x.reportsBuild(machine, buildRefused)
 	x.breakNode()
-	if x.reconcile(); x.dials() == 0 {
+	if x.reconcile(); x.countDials() == 0 {
 		t.Error("the host was not contacted")
 	}
 }
@@ -167,11 +167,11 @@ func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
 // D-8
 func TestAKeyIsAdoptedOnANodeWhoseWindowsANewHostMayNotHave(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(ofMachine(), "another")
+	x.asNode(machineInstance(), "another")
 	x.reportsBuild(machine, buildRefused)
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if hash := x.node().Annotations[v1alpha1.AnnotationPubKeyHash]; hash != x.key.Hash() || instance.Status.PublicKeyHash != hash {
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if hash := x.getNode().Annotations[v1alpha1.AnnotationPubKeyHash]; hash != x.key.Hash() || instance.Status.PublicKeyHash != hash {
 		t.Errorf("the Node has key %s, the instance %s", hash, instance.Status.PublicKeyHash)
 	}
 }
@@ -179,7 +179,7 @@ func TestAKeyIsAdoptedOnANodeWhoseWindowsANewHostMayNotHave(t *testing.T) {
 // lacksUpdates makes a host run an older Windows build.
 func lacksUpdates(t *testing.T, x *trial, h *agentHost, revision int) {
 	t.Helper()
-	x.forget(client.ObjectKey{Namespace: ourNamespace, Name: machine})
+	x.forgetInstance(client.ObjectKey{Namespace: operatorNamespace, Name: machine})
 	h.machine.InstallUpdate(revision)
 	h.machine.PowerOff()
 	if err := h.machine.Boot(t.Context()); err != nil {
@@ -192,40 +192,40 @@ func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	lacksUpdates(t, x, h, 169)
 	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"} // so that there is something to do
-	commands := len(h.execs())
+	commands := len(h.agentCommands())
 	for range 3 {
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-		held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		held := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
 		if !strings.Contains(held.Message, buildRefused) || !strings.Contains(instance.Status.NextAction, "Update Windows") {
 			t.Errorf("it says %q, next %q", held.Message, instance.Status.NextAction)
 		}
 	}
-	if verbs := h.execs()[commands:]; slices.ContainsFunc(verbs, func(verb string) bool { return verb != "facts" }) {
+	if verbs := h.agentCommands()[commands:]; slices.ContainsFunc(verbs, func(verb string) bool { return verb != "facts" }) {
 		t.Errorf("on the host, %q was run", verbs)
 	}
-	if len(gate.asked) > 0 || x.node().Spec.Unschedulable {
-		t.Errorf("asked for %v, unschedulable %t", gate.asked, x.node().Spec.Unschedulable)
+	if len(gate.requests) > 0 || x.getNode().Spec.Unschedulable {
+		t.Errorf("asked for %v, unschedulable %t", gate.requests, x.getNode().Spec.Unschedulable)
 	}
 
 	t.Run("a requested restart is done, because an update of Windows needs it", func(t *testing.T) {
 		x.reportsBuild(machine, buildRefused)
 		boot := h.machine.BootID()
-		node := x.node()
-		wantReboot(node)
+		node := x.getNode()
+		requestReboot(node)
 		if err := x.Client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return h.machine.BootID() != boot })
-		if err := h.machine.WaitFor(t.Context(), (*fake.Machine).Running); err != nil {
+		x.reconcileUntil("the restart", func(*v1alpha1.WindowsInstance) bool { return h.machine.BootID() != boot })
+		if err := h.machine.WaitFor(t.Context(), (*fake.Machine).IsRunning); err != nil {
 			t.Fatal(err)
 		}
 		// The update was not installed.
-		instance := x.until("the end of the restart", func(i *v1alpha1.WindowsInstance) bool {
+		instance := x.reconcileUntil("the end of the restart", func(i *v1alpha1.WindowsInstance) bool {
 			return i.Status.RequestedReboot == nil && i.Status.Summary == v1alpha1.ReasonWindowsVersionUnsupported
 		})
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-		node = x.node()
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		node = x.getNode()
 		if _, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]; wanted || node.Spec.Unschedulable || len(gate.held) > 0 {
 			t.Errorf("the Node has %v, unschedulable %t, held %v", node.Annotations, node.Spec.Unschedulable, gate.held)
 		}
@@ -233,8 +233,8 @@ func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
 	t.Run("and with the update it is changed", func(t *testing.T) {
 		lacksUpdates(t, x, h, 681)
 		x.reportsBuild(machine, buildAccepted)
-		x.until("the change", summarized(v1alpha1.ReasonReady))
-		if !h.proxied("containerd") {
+		x.reconcileUntil("the change", hasSummary(v1alpha1.ReasonReady))
+		if !h.hasProxy("containerd") {
 			t.Error("the setting is not on the host")
 		}
 	})
@@ -243,7 +243,7 @@ func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
 // D-8
 func TestTheNodeOfAListedLegacyHostBelowALeastBuildIsAdoptedAndStaysReady(t *testing.T) {
 	legacy := func(x *trial, address string) *corev1.Node {
-		node := olderNode()
+		node := legacyMachineNode()
 		node.Name = machine
 		node.Labels[v1alpha1.LabelBYOH] = "true"
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
@@ -253,7 +253,7 @@ func TestTheNodeOfAListedLegacyHostBelowALeastBuildIsAdoptedAndStaysReady(t *tes
 		return node
 	}
 	begin := func(t *testing.T) (*trial, *agentHost) {
-		x := newTrial(t, listed())
+		x := newTrial(t, listedInstance())
 		x.facts.Platform = "None"
 		h := x.withAgent(func(o *fake.Options) {
 			o.Name, o.System = machine, fake.WindowsServer2022()
@@ -266,23 +266,23 @@ func TestTheNodeOfAListedLegacyHostBelowALeastBuildIsAdoptedAndStaysReady(t *tes
 		node := legacy(x, "10.0.128.7")
 		x.reconcile()
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
-		if ref := instance.Status.NodeRef; ref == nil || ref.Name != machine || ref.UID != string(node.UID) || instance.Status.Version != olderVersion {
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		if ref := instance.Status.NodeRef; ref == nil || ref.Name != machine || ref.UID != string(node.UID) || instance.Status.Version != legacyVersion {
 			t.Errorf("it has Node %+v, version %s", ref, instance.Status.Version)
 		}
-		if slices.Contains(h.execs(), "apply") || x.node().Spec.Unschedulable {
-			t.Errorf("run were %q, unschedulable %t", h.execs(), x.node().Spec.Unschedulable)
+		if slices.Contains(h.agentCommands(), "apply") || x.getNode().Spec.Unschedulable {
+			t.Errorf("run were %q, unschedulable %t", h.agentCommands(), x.getNode().Spec.Unschedulable)
 		}
 	})
 	t.Run("a host without such a Node is refused, and claims no name", func(t *testing.T) {
 		x, _ := begin(t)
 		legacy(x, "10.0.99.99")
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
-		if instance.Status.NodeRef != nil || x.node().Annotations[v1alpha1.AnnotationInstance] != "" {
-			t.Errorf("it has %+v, and the Node %v", instance.Status.NodeRef, x.node().Annotations)
+		expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		if instance.Status.NodeRef != nil || x.getNode().Annotations[v1alpha1.AnnotationInstance] != "" {
+			t.Errorf("it has %+v, and the Node %v", instance.Status.NodeRef, x.getNode().Annotations)
 		}
 	})
 }
@@ -294,10 +294,10 @@ func TestAHostWithWindowsServer2019BelowKB4586793BecomesANodeThatSaysSo(t *testi
 		o.System.Revision = 1457
 	})
 	instance := &v1alpha1.WindowsInstance{}
-	if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: machine}, instance); err != nil {
+	if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: machine}, instance); err != nil {
 		t.Fatal(err)
 	}
-	ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	for _, part := range []string{"10.0.17763.1457", "direct server return", "KB4586793"} {
 		if !strings.Contains(ready.Message, part) {
 			t.Errorf("it says %q, without %q", ready.Message, part)

@@ -22,55 +22,55 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// release is the phase that activates a verified node.
-type release struct {
+// activatePhase is the phase that activates a verified node.
+type activatePhase struct {
 	nodes   nodes.Nodes
 	events  status.Recorder
-	specs   desired.Specs
+	specs   desired.SpecBuilder
 	clock   clock.PassiveClock
 	version string // of the operator
 }
 
-// run activates a verified node, and closes the connection.
-func (p release) run(ctx context.Context, s *scope.Scope) *result.Result {
-	node, spec, o := p.ready(ctx, s)
+// reconcile activates a verified node, and closes the connection.
+func (p activatePhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	node, spec, o := p.awaitReadyNode(ctx, s)
 	if o != nil {
 		return o
 	}
-	first := nodeidentity.Unproven(node)
+	first := nodeidentity.HasStartupTaint(node)
 	if o := p.refreshClock(s); o != nil {
 		return o
 	}
-	proven := "The node passed its checks and takes pods." + p.advise(s, spec) + p.adviseOnLogsPort(s, spec.NodeIP)
-	err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash())
+	proven := "The node passed its checks and takes pods." + p.reportAdvisoryFailures(s, spec) + p.reportClosedKubeletPort(s, spec.NodeIP)
+	err := p.nodes.Activate(ctx, s.Instance, node, s.Key.Hash())
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
-	identity.Note(&s.Instance.Status, spec, s.Host.Facts, p.clock.Now())
+	identity.RecordReported(&s.Instance.Status, spec, s.Host.Facts, p.clock.Now())
 	to := &s.Instance.Status
 	to.FailedChange = nil
 	to.SpecDigest, to.Version, to.PublicKeyHash = spec.Digest(), p.version, s.Key.Hash()
-	to.ConfigurationDigest = p.specs.Configuration(s.Cluster)
-	s.Pass(v1alpha1.ConditionReady, proven)
-	s.Pass(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
+	to.ConfigurationDigest = p.specs.ConfigurationDigest(s.Cluster)
+	s.MarkTrue(v1alpha1.ConditionReady, proven)
+	s.MarkTrue(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
 	if first {
 		p.events.Emit(status.NodeReadyEvent(s.Instance, node, p.clock.Since(s.Instance.CreationTimestamp.Time)))
 		p.events.Emit(status.LegacySetupEvent(s.Instance))
 	}
-	s.Session.Fallback, s.Session.NoFallback, s.Session.ChangeFailures = "", "", 0
+	s.Session.RollbackTarget, s.Session.NoRollbackReason, s.Session.ChangeFailures = "", "", 0
 	// The node was verified with the current configuration, so the rollback target is deleted.
-	if facts := s.Host.Facts; facts != nil && facts.Fallback != "" {
+	if facts := s.Host.Facts; facts != nil && facts.RollbackTarget != "" {
 		s.Host.Commit()
 	} else {
 		s.Host.Close()
 	}
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	return nil
 }
 
 // refreshClock reads the clock of a host again if the clock is wrong, because the last reading may be as old as
 // the connection. After a failure, the last reading is kept.
-func (p release) refreshClock(s *scope.Scope) *result.Result {
+func (p activatePhase) refreshClock(s *scope.Scope) *result.Result {
 	if support.ClockAdvice(s.Session.Clock) == "" || s.Host.ClockRead {
 		return nil
 	}
@@ -84,19 +84,19 @@ func (p release) refreshClock(s *scope.Scope) *result.Result {
 	return nil
 }
 
-// ready returns the Node with its NodeSpec, if the Node is Ready and initialized.
-func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodespec.NodeSpec, *result.Result) {
-	node, err := p.nodes.Recent(ctx, s.Instance)
+// awaitReadyNode returns the Node with its NodeSpec, if the Node is Ready and initialized.
+func (p activatePhase) awaitReadyNode(ctx context.Context, s *scope.Scope) (*corev1.Node, nodespec.NodeSpec, *result.Result) {
+	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return nil, nodespec.NodeSpec{}, result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return nil, nodespec.NodeSpec{}, result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if message := nodes.WhyNotReady(s, node, s.Host.KubeletStarted()); message != "" {
+	if message := nodes.ExplainNotReady(s, node, s.Host.KubeletStarted()); message != "" {
 		o := nodes.AwaitReady(s, node, p.clock.Now(), "the Node to report Ready", message)
-		o.Quiet = p.nodes.Quiet
+		o.StatusDelay = p.nodes.NodeWaitStatusDelay
 		return nil, nodespec.NodeSpec{}, o
 	}
-	spec, o := p.specs.With(s, node)
-	if o == nil && nodeidentity.Uninitialized(node) {
+	spec, o := p.specs.BuildForNode(s, node)
+	if o == nil && nodeidentity.IsUninitialized(node) {
 		o = notInitialized(node, spec, s.Cluster.Platform)
 	}
 	return node, spec, o
@@ -110,7 +110,7 @@ func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) 
 	})
 	who, where := "the cloud controller manager",
 		"look at the pods in namespace openshift-cloud-controller-manager, and whether the platform has the host as a virtual machine."
-	if nodename.FoundByGuestName(platform) {
+	if nodename.HasGuestNameLookup(platform) {
 		where += " On vSphere, VMware Tools must report " + node.Name + " as the DNS name of the guest, in the same lower-case letters."
 	}
 	if onHost {
@@ -118,28 +118,28 @@ func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) 
 			`look at its log in C:\var\log\`+nodespec.ServiceCloudNodeManager+" on the host."
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotInitialized, Outcome: result.Wait, KeepsTurn: true,
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotInitialized, Outcome: result.Wait, HoldsSlot: true,
 		Message: "The node passed its checks, but takes no pods yet: Node " + node.Name + " has the taint " +
 			v1alpha1.TaintUninitialized + " until " + who + " has initialized it.",
-		Next: "The operator continues when the taint is gone, which takes seconds. If it lasts, " + where,
+		NextAction: "The operator continues when the taint is gone, which takes seconds. If it lasts, " + where,
 	}
 }
 
-// longestAdvice is the maximum size of a check's message in the condition, in bytes. The event has the full
+// maxAdviceLength is the maximum size of a check's message in the condition, in bytes. The event has the full
 // message.
-const longestAdvice = 250
+const maxAdviceLength = 250
 
-// advise describes failed advisory checks, a wrong host clock, and known faults of the Windows build. The node
+// reportAdvisoryFailures describes failed advisory checks, a wrong host clock, and known faults of the Windows build. The node
 // works nevertheless, so these are not results.
-func (p release) advise(s *scope.Scope, spec nodespec.NodeSpec) string {
+func (p activatePhase) reportAdvisoryFailures(s *scope.Scope, spec nodespec.NodeSpec) string {
 	advice := ""
 	if clock := support.ClockAdvice(s.Session.Clock); clock != "" {
-		p.events.Emit(status.ClockOffEvent(s.Instance, clock))
+		p.events.Emit(status.ClockSkewEvent(s.Instance, clock))
 		advice += " But " + clock
 	}
 	for _, failed := range failedChecks(spec.Checks, s.Host.Verified.Checks, true) {
-		p.events.Emit(status.AdviceGivenEvent(s.Instance, failed))
-		advice += " But " + text.Sentence(text.Shortened(failed, longestAdvice))
+		p.events.Emit(status.AdvisoryCheckFailedEvent(s.Instance, failed))
+		advice += " But " + text.Sentence(text.Shorten(failed, maxAdviceLength))
 	}
 	if told := s.Instance.Status.Host; told != nil {
 		if fault := support.Advise(told.Build); fault != "" {
@@ -152,10 +152,10 @@ func (p release) advise(s *scope.Scope, spec nodespec.NodeSpec) string {
 // kubeletPort is the port of the kubelet for logs and exec.
 const kubeletPort = "10250"
 
-// adviseOnLogsPort describes a kubelet port that is closed to the operator. The node works without the port, so
+// reportClosedKubeletPort describes a kubelet port that is closed to the operator. The node works without the port, so
 // this is not a result.
-func (p release) adviseOnLogsPort(s *scope.Scope, nodeIP string) string {
-	err := s.Host.LogsPort
+func (p activatePhase) reportClosedKubeletPort(s *scope.Scope, nodeIP string) string {
+	err := s.Host.KubeletPortError
 	if err == nil {
 		return ""
 	}

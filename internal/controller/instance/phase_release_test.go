@@ -28,14 +28,14 @@ import (
 func TestAdvice(t *testing.T) {
 	advise := func(failed ...string) (text string, told []string) {
 		recorder := events.NewFakeRecorder(len(failed))
-		p, spec, verified := release{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &verb.Result{}
+		p, spec, verified := activatePhase{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &verb.Result{}
 		for _, each := range failed {
 			name, message, _ := strings.Cut(each, ": ")
 			spec.Checks = append(spec.Checks, nodespec.Check{Name: name, Advisory: true})
 			verified.Checks = append(verified.Checks, verb.CheckResult{Name: name, Message: message})
 		}
 		s := scope.New(&v1alpha1.WindowsInstance{}, &scope.Session{}, &hostjobs.Host{Known: hostjobs.Known{Verified: verified}}, nil)
-		text = p.advise(s, spec)
+		text = p.reportAdvisoryFailures(s, spec)
 		p.events.Flush()
 		close(recorder.Events)
 		for line := range recorder.Events {
@@ -60,7 +60,7 @@ func TestAdvice(t *testing.T) {
 	})
 	t.Run("what a check says at length only the event has whole", func(t *testing.T) {
 		text, told := advise("AntivirusExclusions: " + strings.Repeat("policy ", 60) + "end")
-		if len(text) > longestAdvice+len(" But .") || !strings.HasSuffix(text, "….") {
+		if len(text) > maxAdviceLength+len(" But .") || !strings.HasSuffix(text, "….") {
 			t.Errorf("the message goes on with %d bytes: %q", len(text), text)
 		}
 		if len(told) != 1 || !strings.Contains(told[0], "policy end") {
@@ -71,7 +71,7 @@ func TestAdvice(t *testing.T) {
 		instance := &v1alpha1.WindowsInstance{}
 		instance.Status.Host = &v1alpha1.HostStatus{Build: "10.0.20348.2600"}
 		host := &hostjobs.Host{Known: hostjobs.Known{Verified: &verb.Result{}}}
-		text := release{}.advise(scope.New(instance, &scope.Session{}, host, nil), nodespec.NodeSpec{})
+		text := activatePhase{}.reportAdvisoryFailures(scope.New(instance, &scope.Session{}, host, nil), nodespec.NodeSpec{})
 		if !strings.HasPrefix(text, " But with build 10.0.20348.2600") || !strings.HasSuffix(text, "(KB5044281) or later fixes this.") {
 			t.Errorf("the message goes on with %q", text)
 		}
@@ -80,33 +80,33 @@ func TestAdvice(t *testing.T) {
 
 func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
-	x.registers(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
-	instance := x.until("the wait", summarized(v1alpha1.ReasonNodeNotInitialized))
-	condition := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotInitialized)
+	x.registerNode(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	instance := x.reconcileUntil("the wait", hasSummary(v1alpha1.ReasonNodeNotInitialized))
+	condition := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotInitialized)
 	if !strings.Contains(condition.Message, v1alpha1.TaintUninitialized) ||
 		!strings.Contains(condition.Message, "cloud controller manager") ||
 		!strings.Contains(instance.Status.NextAction, "openshift-cloud-controller-manager") {
 		t.Errorf("it says %q, %q", condition.Message, instance.Status.NextAction)
 	}
-	if node := x.node(); node.Annotations[v1alpha1.AnnotationVersion] != "" ||
-		!strings.Contains(strings.Join(taints(node), " "), v1alpha1.TaintNotReady) {
-		t.Errorf("the node was released: taints %q", taints(node))
+	if node := x.getNode(); node.Annotations[v1alpha1.AnnotationVersion] != "" ||
+		!strings.Contains(strings.Join(formatTaints(node), " "), v1alpha1.TaintNotReady) {
+		t.Errorf("the node was released: taints %q", formatTaints(node))
 	}
-	execs, told := len(h.execs()), x.told()
+	execs, told := len(h.agentCommands()), x.popEvents()
 	instance, after := x.reconcile()
-	if instance.Status.Summary != v1alpha1.ReasonNodeNotInitialized || after != 0 || len(h.execs()) != execs {
-		t.Errorf("it is %s, looks again after %s, and has run %q", instance.Status.Summary, after, h.execs()[execs:])
+	if instance.Status.Summary != v1alpha1.ReasonNodeNotInitialized || after != 0 || len(h.agentCommands()) != execs {
+		t.Errorf("it is %s, looks again after %s, and has run %q", instance.Status.Summary, after, h.agentCommands()[execs:])
 	}
 	for _, line := range told {
 		if strings.Contains(line, v1alpha1.ReasonNodeNotInitialized) {
 			t.Errorf("a wait is reported as a failure: %s", line)
 		}
 	}
-	if !x.changes(withoutTaint(v1alpha1.TaintUninitialized)) {
+	if !x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintUninitialized)) {
 		t.Error("the end of the taint does not wake the instance")
 	}
 	instance, _ = x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
 // A kubelet registers with the start-up taint of the release that configured it, including during an upgrade of
@@ -119,20 +119,20 @@ func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := hostToJoin(t, "None")
-			x.registers()
-			node := x.node()
-			node.Spec.Taints = []corev1.Taint{forWindows}
+			x.registerNode()
+			node := x.getNode()
+			node.Spec.Taints = []corev1.Taint{windowsTaint}
 			for _, key := range keys {
 				node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 			}
 			if err := x.Client.Update(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
-			x.until("a Ready node", summarized(v1alpha1.ReasonReady))
-			if got := taints(x.node()); !slices.Equal(got, []string{"os=Windows:NoSchedule"}) {
+			x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
+			if got := formatTaints(x.getNode()); !slices.Equal(got, []string{"os=Windows:NoSchedule"}) {
 				t.Errorf("taints are %q", got)
 			}
-			if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeReady") {
+			if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "NodeReady") {
 				t.Errorf("the Node was not new to the operator; events are\n%s", told)
 			}
 		})
@@ -147,20 +147,20 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 		condition metav1.ConditionStatus
 		reason    string
 	}{
-		"it is taken into service": {mostConflicts, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
+		"it is taken into service": {maxConflicts, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
 		"it is not taken into service when it is not Ready any more": {1, func(n *corev1.Node) {
 			n.Status.Conditions = nil
 		}, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"it is not taken into service when it is to be initialized": {1, func(n *corev1.Node) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUninitialized, Effect: corev1.TaintEffectNoSchedule})
 		}, metav1.ConditionFalse, v1alpha1.ReasonNodeNotInitialized},
-		"it is taken into service when that has ended": {mostConflicts + 1, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
+		"it is taken into service when that has ended": {maxConflicts + 1, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := hostToJoin(t, "None")
-			x.registers(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
-			x.until("the wait", summarized(v1alpha1.ReasonNodeNotInitialized))
-			x.changes(withoutTaint(v1alpha1.TaintUninitialized))
+			x.registerNode(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+			x.reconcileUntil("the wait", hasSummary(v1alpha1.ReasonNodeNotInitialized))
+			x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintUninitialized))
 			api, ok := x.Client.(client.WithWatch)
 			if !ok {
 				t.Fatalf("it is a %T", x.Client)
@@ -170,7 +170,7 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 				Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 					if _, isNode := object.(*corev1.Node); isNode && left > 0 {
 						left--
-						node := x.node()
+						node := x.getNode()
 						c.meanwhile(node)
 						spec := node.Spec
 						if err := to.Status().Update(ctx, node); err != nil {
@@ -186,9 +186,9 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 				},
 			})
 			instance, _ := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReady, c.condition, c.reason)
-			if tainted := strings.Contains(strings.Join(taints(x.node()), " "), v1alpha1.TaintNotReady); tainted == (c.condition == metav1.ConditionTrue) {
-				t.Errorf("its taints are %q", taints(x.node()))
+			expectCondition(t, instance, v1alpha1.ConditionReady, c.condition, c.reason)
+			if tainted := strings.Contains(strings.Join(formatTaints(x.getNode()), " "), v1alpha1.TaintNotReady); tainted == (c.condition == metav1.ConditionTrue) {
+				t.Errorf("its taints are %q", formatTaints(x.getNode()))
 			}
 		})
 	}
@@ -197,18 +197,18 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 func TestWhoInitializesANodeOnAzure(t *testing.T) {
 	spec := nodespec.NodeSpec{Services: []nodespec.Service{{ServiceConfig: host.ServiceConfig{
 		Name: nodespec.ServiceCloudNodeManager}}}}
-	o := notInitialized(registered(), spec, "Azure")
+	o := notInitialized(registeredNode(), spec, "Azure")
 	if !strings.Contains(o.Message, "service cloud-node-manager") ||
-		!strings.Contains(o.Next, `C:\var\log\cloud-node-manager`) || o.Outcome != result.Wait {
+		!strings.Contains(o.NextAction, `C:\var\log\cloud-node-manager`) || o.Outcome != result.Wait {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestANodeWhoseVirtualMachineIsNotFoundOnVSphereReportsTheNameOfTheGuest(t *testing.T) {
 	for platform, named := range map[string]bool{"VSphere": true, "AWS": false} {
-		o := notInitialized(registered(), nodespec.NodeSpec{}, platform)
-		if got := strings.Contains(o.Next, "must report "+machine+" as the DNS name of the guest"); got != named {
-			t.Errorf("%s: %s", platform, o.Next)
+		o := notInitialized(registeredNode(), nodespec.NodeSpec{}, platform)
+		if got := strings.Contains(o.NextAction, "must report "+machine+" as the DNS name of the guest"); got != named {
+			t.Errorf("%s: %s", platform, o.NextAction)
 		}
 	}
 }

@@ -16,30 +16,30 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
-// remember is the phase that restores the status of a recreated instance.
-type remember struct {
+// rebindPhase is the phase that restores the status of a recreated instance.
+type rebindPhase struct {
 	nodes    nodes.Nodes
 	adoption *adoption.Adoption
 	client   client.Client
 }
 
-// run restores the status of a WindowsInstance that was deleted and recreated: the Node is bound to it by name,
+// reconcile restores the status of a WindowsInstance that was deleted and recreated: the Node is bound to it by name,
 // and records the pinned host key. The status is written immediately, because the disruption policy counts nodes
 // by the API objects, and this reconcile may request the disruption of the node. If the host has no Node of this
 // operator, a legacy operator may have pinned the key.
-func (p remember) run(ctx context.Context, s *scope.Scope) *result.Result {
+func (p rebindPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.Instance.Status.HostKey != nil {
 		return nil
 	}
-	candidates, err := p.candidates(ctx, s)
+	candidates, err := p.listCandidateNodes(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReachable, "find the host's Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReachable, "find the host's Node", err)
 	}
 	for i := range candidates {
 		node := &candidates[i]
 		own, err := p.nodes.Owns(ctx, s, node)
 		if err != nil {
-			return result.API(v1alpha1.ConditionReachable, "find out whose Node it is", err)
+			return result.FromAPIError(v1alpha1.ConditionReachable, "find out whose Node it is", err)
 		}
 		if !own {
 			continue
@@ -47,9 +47,9 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *result.Result {
 		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 		if key := node.Annotations[v1alpha1.AnnotationHostKey]; key != "" {
 			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key,
-				Fingerprint: fingerprint(key)}
+				Fingerprint: hostKeyFingerprint(key)}
 		}
-		if !sameNode(s.Stored.Status.NodeRef, s.Instance.Status.NodeRef) || s.Instance.Status.HostKey != nil {
+		if !isSameNodeRef(s.Stored.Status.NodeRef, s.Instance.Status.NodeRef) || s.Instance.Status.HostKey != nil {
 			return result.WriteFirst(v1alpha1.ConditionReachable)
 		}
 	}
@@ -59,11 +59,11 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return p.adoption.ImportHostKey(ctx, s)
 }
 
-// sameNode reports whether two references are the same.
-func sameNode(a, b *v1alpha1.NodeReference) bool { return a != nil && b != nil && *a == *b }
+// isSameNodeRef reports whether two references are the same.
+func isSameNodeRef(a, b *v1alpha1.NodeReference) bool { return a != nil && b != nil && *a == *b }
 
-// candidates returns the Nodes that may belong to the instance. The Nodes are shared with the cache.
-func (p remember) candidates(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
+// listCandidateNodes returns the Nodes that may belong to the instance. The Nodes are shared with the cache.
+func (p rebindPhase) listCandidateNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
 	found, err := lookup.NodesBoundTo(ctx, p.client, s.Instance.Name)
 	if name := s.NodeName(); err == nil && name != "" {
 		named := &corev1.Node{}
@@ -75,8 +75,8 @@ func (p remember) candidates(ctx context.Context, s *scope.Scope) ([]corev1.Node
 	return found, err
 }
 
-// fingerprint returns the fingerprint of a host key in base64; empty for an invalid key.
-func fingerprint(key string) string {
+// hostKeyFingerprint returns the fingerprint of a host key in base64; empty for an invalid key.
+func hostKeyFingerprint(key string) string {
 	if parsed, err := hostjobs.ParseHostKey(key); err == nil {
 		return parsed.Fingerprint
 	}

@@ -17,17 +17,17 @@ func TestTheNodeOfAnInstanceThatWasMadeAgainIsWrittenBeforeItCanBeDisturbed(t *t
 		"without a pinned host key": withoutAnnotation(v1alpha1.AnnotationHostKey),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+			x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 			x.changeNode(change)
 			x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { *status = v1alpha1.WindowsInstanceStatus{} })
-			s := x.scope(x.instance())
-			if o := x.rooms().remember.run(t.Context(), s); o == nil || o.Outcome != result.Again {
+			s := x.newScope(x.getInstance())
+			if o := x.newDependencies().rebind.reconcile(t.Context(), s); o == nil || o.Outcome != result.Continue {
 				t.Fatalf("it goes on: %+v", o)
 			}
-			if _, err := x.rooms().status.Write(t.Context(), s); err != nil {
+			if _, err := x.newDependencies().status.Write(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			written, node := x.instance().Status, x.node()
+			written, node := x.getInstance().Status, x.getNode()
 			if ref := written.NodeRef; ref == nil || ref.Name != node.Name || ref.UID != string(node.UID) || !ref.Confirmed {
 				t.Errorf("the written Node is %+v; want %s (%s)", ref, node.Name, node.UID)
 			}

@@ -22,10 +22,10 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(week)
 	gate := openGate()
-	gate.shut(v1alpha1.ReasonOutsideMaintenanceWindow) // no disruption is allowed during the test
+	gate.refuseAll(v1alpha1.ReasonOutsideMaintenanceWindow) // no disruption is allowed during the test
 	x.Gate = gate
-	signed := x.signs(week)
-	version := x.node().ResourceVersion
+	signed := x.enableSigning(week)
+	version := x.getNode().ResourceVersion
 	weeks := 4
 	if testing.Short() {
 		weeks = 2
@@ -33,13 +33,13 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	end := noon.Add(time.Duration(weeks) * week)
 	renewals := 0
 	for passes := 0; x.clock.Now().Before(end); passes++ {
-		before := x.instance().Status.Certificates[0]
+		before := x.getInstance().Status.Certificates[0]
 		instance, after := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		now := instance.Status.Certificates[0]
 		if now.NotAfter != before.NotAfter {
 			renewals++
-			got := h.certificate(identity)
+			got := h.currentCertificate(identity)
 			if got == nil || !got.NotAfter.Equal(now.NotAfter.Time) || got.Subject.CommonName != identity.CommonName ||
 				!x.clock.Now().Before(before.NotAfter.Time) {
 				t.Fatalf("renewal %d at %s of what was good until %s: the host has %+v", renewals, x.clock.Now(),
@@ -47,7 +47,7 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 			}
 			if renewals == 2 { // another operator becomes the leader; the Node has the host key of the first contact by now
 				x.restartOperator()
-				version = x.node().ResourceVersion
+				version = x.getNode().ResourceVersion
 			}
 		}
 		if after <= 0 || after > week || passes > 2000 {
@@ -58,14 +58,14 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	if renewals < weeks || renewals > weeks*3/2 {
 		t.Errorf("%d renewals in %d weeks of certificates of one week", renewals, weeks)
 	}
-	if h.logins() != renewals {
-		t.Errorf("%d connections for %d renewals", h.logins(), renewals)
+	if h.countLogins() != renewals {
+		t.Errorf("%d connections for %d renewals", h.countLogins(), renewals)
 	}
-	if each := len(h.execs()) / renewals; each > 3 {
-		t.Errorf("%d processes were started for each: %q", each, h.execs()[:each])
+	if each := len(h.agentCommands()) / renewals; each > 3 {
+		t.Errorf("%d processes were started for each: %q", each, h.agentCommands()[:each])
 	}
-	if len(gate.asked) > 0 || x.node().ResourceVersion != version {
-		t.Errorf("the gate was asked: %v; the Node was changed: %t", gate.asked, x.node().ResourceVersion != version)
+	if len(gate.requests) > 0 || x.getNode().ResourceVersion != version {
+		t.Errorf("the gate was asked: %v; the Node was changed: %t", gate.requests, x.getNode().ResourceVersion != version)
 	}
 	if len(signed) != 1 || len(signed[certificatesv1.KubeAPIServerClientSignerName]) != renewals {
 		t.Errorf("signed were %d by %d signers", len(signed[certificatesv1.KubeAPIServerClientSignerName]), len(signed))
@@ -85,8 +85,8 @@ func TestBetweenRenewalsNothingIsDone(t *testing.T) {
 		x.clock.Step(time.Hour)
 		instance, _ = x.reconcile()
 	}
-	if h.logins() > 0 || instance.ResourceVersion != version {
-		t.Errorf("%d connections; written: %t", h.logins(), instance.ResourceVersion != version)
+	if h.countLogins() > 0 || instance.ResourceVersion != version {
+		t.Errorf("%d connections; written: %t", h.countLogins(), instance.ResourceVersion != version)
 	}
 	x.clock.SetTime(instance.Status.Certificates[0].RenewAt.Add(-time.Minute))
 	if _, after := x.reconcile(); after != time.Minute {
@@ -98,31 +98,31 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 	t.Run("is asked again, and its node stays what it is meanwhile", func(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
-		x.signs(month)
+		x.enableSigning(month)
 		h.off = true
 		x.untilDue()
-		dials := x.dials()
+		dials := x.countDials()
 		for range 5 {
 			instance, after := x.reconcile()
-			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
-			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			if !strings.Contains(condition.Message, "cloud-node-manager") ||
 				!strings.Contains(condition.Message, ", good until 2") {
 				t.Errorf("it says %q", condition.Message)
 			}
-			if after <= 0 || after > lastRetryDelay {
+			if after <= 0 || after > maxRetryDelay {
 				t.Fatalf("the next attempt is after %s", after)
 			}
 			x.reconcile() // an unrelated event must not cause a retry
 			x.clock.Step(after)
 		}
-		if got := x.dials() - dials; got != 5 {
+		if got := x.countDials() - dials; got != 5 {
 			t.Errorf("%d attempts", got)
 		}
 		h.off = false
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-		if got := h.certificate(identity); got == nil || !x.clock.Now().Before(got.NotAfter) {
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		if got := h.currentCertificate(identity); got == nil || !x.clock.Now().Before(got.NotAfter) {
 			t.Errorf("it has %+v", got)
 		}
 		if instance.Status.Summary != v1alpha1.ReasonReady {
@@ -132,10 +132,10 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 	t.Run("gets it when it is back, also long after it has expired", func(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
-		x.signs(month)
+		x.enableSigning(month)
 		x.clock.Step(3 * month)
 		instance, _ := x.reconcile()
-		if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(instance.Status.Certificates[0].NotAfter.Time) ||
+		if got := h.currentCertificate(identity); got == nil || !got.NotAfter.Equal(instance.Status.Certificates[0].NotAfter.Time) ||
 			!x.clock.Now().Before(got.NotAfter) {
 			t.Errorf("it has %+v", got)
 		}
@@ -148,9 +148,9 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 		h.off = true
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
-		if x.dials() > 1 {
-			t.Errorf("%d attempts in one pass", x.dials())
+		expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+		if x.countDials() > 1 {
+			t.Errorf("%d attempts in one pass", x.countDials())
 		}
 	})
 }
@@ -160,29 +160,29 @@ func TestARenewalDoesNotWaitForAChange(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
 		gate := openGate()
-		gate.shut(v1alpha1.ReasonDisruptionsPaused)
+		gate.refuseAll(v1alpha1.ReasonDisruptionsPaused)
 		x.Gate = gate
-		x.signs(month)
+		x.enableSigning(month)
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		x.untilDue()
-		x.changeNode(wantReboot) // known to disrupt pods
+		x.changeNode(requestReboot) // known to disrupt pods
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonDisruptionsPaused)
-		if h.certificate(identity) == nil {
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonDisruptionsPaused)
+		if h.currentCertificate(identity) == nil {
 			t.Error("the certificate was not renewed")
 		}
 	})
 	t.Run("that comes by the Machine's replacement", func(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
-		x.signs(month)
-		x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace })
+		x.enableSigning(month)
+		x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace })
 		x.Version = "2.0.0"
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		x.untilDue()
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
-		if h.certificate(identity) == nil {
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
+		if h.currentCertificate(identity) == nil {
 			t.Error("the certificate was not renewed")
 		}
 	})
@@ -192,9 +192,9 @@ func TestAPausedInstanceKeepsItsCertificate(t *testing.T) {
 	x := newTrial(t)
 	h, _ := x.onAzure(month)
 	x.clock.Step(month)
-	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
-	if _, after := x.reconcile(); h.logins() > 0 || after != 0 {
-		t.Errorf("%d connections, the next look after %s", h.logins(), after)
+	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+	if _, after := x.reconcile(); h.countLogins() > 0 || after != 0 {
+		t.Errorf("%d connections, the next look after %s", h.countLogins(), after)
 	}
 }
 
@@ -202,10 +202,10 @@ func TestAPausedInstanceKeepsItsCertificate(t *testing.T) {
 func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)
-	signed := x.signs(month)
-	s := x.scope(x.instance())
+	signed := x.enableSigning(month)
+	s := x.newScope(x.getInstance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,16 +213,16 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	for i := range spec.Identities {
 		spec.Identities[i].CommonName = "system:cloud-node-manager:another" // the host has changed its own spec
 	}
-	h.has(spec)
+	h.storeSpec(spec)
 	x.untilDue()
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
+	condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
 		v1alpha1.ReasonCertificateRequestRefused)
 	if !strings.Contains(condition.Message, "system:cloud-node-manager:another") || len(signed) > 0 ||
-		h.certificate(identity) != nil {
+		h.currentCertificate(identity) != nil {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(requests.Items) > 0 {
 		t.Errorf("%d requests were made (%v)", len(requests.Items), err)
@@ -235,19 +235,19 @@ func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
 		t.Run("one "+name, func(t *testing.T) {
 			x := newTrial(t)
 			h, _ := x.onAzure(month)
-			x.signs(life)
+			x.enableSigning(life)
 			x.untilDue()
 			began := x.clock.Now()
 			for x.clock.Since(began) < 10*time.Minute {
 				instance, after := x.reconcile()
-				expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+				expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 				x.reconcile() // an unrelated event must not cause a renewal
-				if after <= 0 || after > time.Minute || h.logins() > 10 {
-					t.Fatalf("the next look is after %s, %d renewals after %s", after, h.logins(), x.clock.Since(began))
+				if after <= 0 || after > time.Minute || h.countLogins() > 10 {
+					t.Fatalf("the next look is after %s, %d renewals after %s", after, h.countLogins(), x.clock.Since(began))
 				}
 				x.clock.Step(after)
 			}
-			if got := h.logins(); got < 8 || got > 10 {
+			if got := h.countLogins(); got < 8 || got > 10 {
 				t.Errorf("%d renewals in ten minutes", got)
 			}
 		})

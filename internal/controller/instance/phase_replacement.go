@@ -11,32 +11,32 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// replacement is the phase that waits for a Machine to be replaced.
-type replacement struct {
-	turn  *drain.Turn
-	nodes nodes.Nodes
+// replacementPhase is the phase that waits for a Machine to be replaced.
+type replacementPhase struct {
+	disruptor *drain.Disruptor
+	nodes     nodes.Nodes
 }
 
-// run leaves the host of a Machine unchanged if the Machine is upgraded by replacement. The digest of the applied
+// reconcile leaves the host of a Machine unchanged if the Machine is upgraded by replacement. The digest of the applied
 // spec shows whether anything would change. A release without changes for the host only updates the annotation,
 // which has been done before this phase.
-func (p replacement) run(ctx context.Context, s *scope.Scope) *result.Result {
-	if !s.OfMachine() || s.NodeName() == "" {
+func (p replacementPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	if !s.HasMachine() || s.NodeName() == "" {
 		return nil
 	}
-	node, err := p.nodes.Recent(ctx, s.Instance)
+	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !s.Released(node) || !p.turn.Replaced(s, node) {
+	if node == nil || !s.WasActivated(node) || !p.disruptor.NeedsReplacement(s, node) {
 		return nil
 	}
-	if s.Instance.Status.SpecDigest == "" && !nodes.IsOlder(node) {
+	if s.Instance.Status.SpecDigest == "" && !nodes.IsLegacy(node) {
 		return nil // unknown configuration: the host must be inspected
 	}
-	s.Works = nodeidentity.Ready(node)
-	if nodes.IsOlder(node) {
+	s.NodeInService = nodeidentity.IsReady(node)
+	if nodes.IsLegacy(node) {
 		nodes.MarkReady(s, node)
 	}
-	return p.turn.ReplacementPending(s)
+	return p.disruptor.ReplacementPending(s)
 }

@@ -10,13 +10,13 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// settings is the phase that reads the settings of the disruption policy.
-type settings struct {
+// settingsPhase is the phase that reads the settings of the disruption policy.
+type settingsPhase struct {
 	gate disruption.Gate
 }
 
-// run reads the settings of the disruption policy that phases need.
-func (p settings) run(ctx context.Context, s *scope.Scope) *result.Result {
+// reconcile reads the settings of the disruption policy that phases need.
+func (p settingsPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	settings, err := p.gate.Settings(ctx)
 	if err != nil {
 		// Faults of the policy are reported in the status of the policy, and by the gate when a slot is

@@ -11,12 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// upgraded returns a trial with a node that another version of the operator has configured. changes is true if
+// newUpgradeTrial returns a trial with a node that another version of the operator has configured. changes is true if
 // the desired configuration of the host differs.
-func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
+func newUpgradeTrial(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
 	t.Helper()
 	x := newTrial(t)
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Spec.UpgradeStrategy = strategy
 	x.asNode(instance, x.key.Hash())
 	x.Version = "2.0.0"
@@ -28,24 +28,24 @@ func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *tr
 
 //
 func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeReplace, true)
-	node := x.node()
+	x := newUpgradeTrial(t, v1alpha1.UpgradeReplace, true)
+	node := x.getNode()
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if !strings.Contains(condition.Message, machine) || instance.Status.Summary != v1alpha1.ReasonReplacementPending {
 		t.Errorf("summary %q, message %q", instance.Status.Summary, condition.Message)
 	}
 	if instance.Status.ReplacementVersion != x.Version {
 		t.Errorf("for %q, not %q", instance.Status.ReplacementVersion, x.Version)
 	}
-	if x.dials() != 0 || x.node().ResourceVersion != node.ResourceVersion {
-		t.Errorf("%d connections; Node %s after %s", x.dials(), x.node().ResourceVersion, node.ResourceVersion)
+	if x.countDials() != 0 || x.getNode().ResourceVersion != node.ResourceVersion {
+		t.Errorf("%d connections; Node %s after %s", x.countDials(), x.getNode().ResourceVersion, node.ResourceVersion)
 	}
 	if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
 		t.Error("the next pass writes the same again")
 	}
-	if told := x.told(); len(told) > 0 {
+	if told := x.popEvents(); len(told) > 0 {
 		t.Errorf("to wait is nothing to warn of: %v", told)
 	}
 	x.Version = "1.2.3" // the version that configured the node
@@ -58,12 +58,12 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T) {
 	for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
 		t.Run(string(strategy), func(t *testing.T) {
-			x := upgraded(t, strategy, false)
+			x := newUpgradeTrial(t, strategy, false)
 			instance, _ := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if version := x.node().Annotations[v1alpha1.AnnotationVersion]; version != "2.0.0" ||
-				instance.Status.Version != "2.0.0" || x.dials() != 0 {
-				t.Errorf("the Node says %s, the instance %s, after %d connections", version, instance.Status.Version, x.dials())
+			expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if version := x.getNode().Annotations[v1alpha1.AnnotationVersion]; version != "2.0.0" ||
+				instance.Status.Version != "2.0.0" || x.countDials() != 0 {
+				t.Errorf("the Node says %s, the instance %s, after %d connections", version, instance.Status.Version, x.countDials())
 			}
 		})
 	}
@@ -73,9 +73,9 @@ func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T)
 func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string,
 	retryAfter time.Duration) *v1alpha1.WindowsInstance {
 	x.t.Helper()
-	s := x.scope(instance.DeepCopy())
+	s := x.newScope(instance.DeepCopy())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -97,14 +97,14 @@ func TestANodeWhoseChangeHasFailedGoesOnAsItWas(t *testing.T) {
 		v1alpha1.ReasonChecksFailed: v1alpha1.ReasonChangeFailed, v1alpha1.ReasonDrainTimedOut: v1alpha1.ReasonDrainTimedOut,
 	} {
 		t.Run(shown, func(t *testing.T) {
-			x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-			x.failedWith(x.instance(), reason, 30*time.Minute)
+			x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
+			x.failedWith(x.getInstance(), reason, 30*time.Minute)
 			instance, after := x.reconcile()
-			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, shown)
-			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if x.dials() != 0 || after != 30*time.Minute || !strings.Contains(condition.Message, "kubelet.exe") ||
+			condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, shown)
+			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if x.countDials() != 0 || after != 30*time.Minute || !strings.Contains(condition.Message, "kubelet.exe") ||
 				!strings.Contains(instance.Status.NextAction, "annotate windowsinstance "+machine) {
-				t.Errorf("%d connections, next look in %s: %s %s", x.dials(), after, condition.Message, instance.Status.NextAction)
+				t.Errorf("%d connections, next look in %s: %s %s", x.countDials(), after, condition.Message, instance.Status.NextAction)
 			}
 		})
 	}
@@ -115,15 +115,15 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 		"its time has come":          func(x *trial) { x.clock.Step(31 * time.Minute) },
 		"another version":            func(x *trial) { x.Version = "2.0.1" },
 		"another configuration":      func(x *trial) { x.facts.Kubelet.ClusterDomain = "third.local" },
-		"an administrator wants it":  func(x *trial) { x.annotate(v1alpha1.AnnotationRetry, "now") },
+		"an administrator wants it":  func(x *trial) { x.annotateInstance(v1alpha1.AnnotationRetry, "now") },
 		"the node does not work now": func(x *trial) { x.breakNode() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-			x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
+			x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
+			x.failedWith(x.getInstance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
 			change(x)
 			instance, _ := x.reconcile()
-			if x.dials() == 0 {
+			if x.countDials() == 0 {
 				t.Errorf("the host was not tried: %s", instance.Status.Summary)
 			}
 			if _, asked := instance.Annotations[v1alpha1.AnnotationRetry]; asked {
@@ -138,49 +138,49 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 
 // A node that is unavailable for a moment must not get a failed change at once, without the disruption policy.
 func TestAnotherVersionIsNoRepair(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-	x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
+	x.failedWith(x.getInstance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
 	x.breakNodeSince(noon.Add(-time.Second), noon.Add(-time.Hour))
-	node := x.node()
+	node := x.getNode()
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-	if x.dials() != 0 || instance.Status.FailedChange == nil {
-		t.Errorf("%d connections, failure %+v", x.dials(), instance.Status.FailedChange)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+	if x.countDials() != 0 || instance.Status.FailedChange == nil {
+		t.Errorf("%d connections, failure %+v", x.countDials(), instance.Status.FailedChange)
 	}
-	s := x.scope(x.instance())
-	if cause := x.rooms().changes.CauseOf(s, node); cause != v1alpha1.CauseUpgrade {
+	s := x.newScope(x.getInstance())
+	if cause := x.newDependencies().changes.CauseOf(s, node); cause != v1alpha1.CauseUpgrade {
 		t.Errorf("its host is as it was, and is to be changed by %s", cause)
 	}
 	s.Instance.Status.SpecDigest = ""
-	if cause := x.rooms().changes.CauseOf(s, node); cause != v1alpha1.CauseRepair {
+	if cause := x.newDependencies().changes.CauseOf(s, node); cause != v1alpha1.CauseRepair {
 		t.Errorf("its host is half changed, and is to be changed by %s", cause)
 	}
 }
 
 func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(ofMachine(), x.key.Hash())
-	node := x.node()
+	x.asNode(machineInstance(), x.key.Hash())
+	node := x.getNode()
 	node.Annotations[v1alpha1.AnnotationRebootRequired] = ""
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	gate := openGate()
-	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
 	x.Gate = gate
 	instance, after := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if x.dials() != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot ||
-		x.node().Spec.Unschedulable {
-		t.Errorf("%d connections, next look in %s, asked %v", x.dials(), after, gate.asked)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if x.countDials() != 0 || after != time.Minute || len(gate.requests) != 1 || gate.requests[0].Cause != v1alpha1.CauseReboot ||
+		x.getNode().Spec.Unschedulable {
+		t.Errorf("%d connections, next look in %s, asked %v", x.countDials(), after, gate.requests)
 	}
 	gate.closed = false
 	x.reconcile()
-	if x.dials() == 0 {
+	if x.countDials() == 0 {
 		t.Error("its turn has come, and nothing is done")
 	}
-	if x.node().Spec.Unschedulable || len(gate.held) > 0 {
-		t.Errorf("the agent has not answered, and yet: unschedulable %t, held %v", x.node().Spec.Unschedulable, gate.held)
+	if x.getNode().Spec.Unschedulable || len(gate.held) > 0 {
+		t.Errorf("the agent has not answered, and yet: unschedulable %t, held %v", x.getNode().Spec.Unschedulable, gate.held)
 	}
 }

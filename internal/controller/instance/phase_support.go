@@ -16,98 +16,98 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// supported is the phase that refuses hosts unsupported by this version.
-type supported struct {
-	line     support.ReleaseLine
-	nodes    nodes.Nodes
-	names    *identity.Names
-	adoption *adoption.Adoption
+// supportPhase is the phase that refuses hosts unsupported by this version.
+type supportPhase struct {
+	line      support.ReleaseLine
+	nodes     nodes.Nodes
+	nodeNamer *identity.NodeNamer
+	adoption  *adoption.Adoption
 }
 
-// run refuses a host that cannot be a node of this cluster, before the host is changed.
-func (p supported) run(ctx context.Context, s *scope.Scope) *result.Result {
+// reconcile refuses a host that cannot be a node of this cluster, before the host is changed.
+func (p supportPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	decision := p.line.SupportHost(s.Host.Facts.System, s.Cluster)
 	if !decision.Allowed {
-		return p.refuse(ctx, s, decision)
+		return p.refuseUnsupported(ctx, s, decision)
 	}
 	// An existing node is not refused: its changes do not depend on the clock, and the message of Ready reports
 	// the clock.
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
 		if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {
 			s.Host.Facts = nil // the next attempt reads the facts again
-			return refused(clock, support.ClockRemedy)
+			return hostRefused(clock, support.ClockRemedy)
 		}
 		if o := p.checkFirewall(ctx, s); o != nil {
 			return o
 		}
 	}
-	s.Pass(v1alpha1.ConditionSupported, decision.Message)
+	s.MarkTrue(v1alpha1.ConditionSupported, decision.Message)
 	return nil
 }
 
 // checkFirewall refuses a host with a group policy that could cut off its network. The host of a legacy node has
 // a pod network already.
-func (p supported) checkFirewall(ctx context.Context, s *scope.Scope) *result.Result {
+func (p supportPhase) checkFirewall(ctx context.Context, s *scope.Scope) *result.Result {
 	firewall := support.SupportFirewall(s.Host.Facts.System)
 	if firewall.Allowed {
 		return nil
 	}
 	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
 	}
 	if len(legacy) > 0 {
 		return nil
 	}
 	s.Host.Facts = nil // the next attempt reads the policy again
-	return refused(firewall, support.FirewallRemedy)
+	return hostRefused(firewall, support.FirewallRemedy)
 }
 
-// refused returns the result for a host that cannot be a node in its current state.
-func refused(decision policy.Decision, remedy string) *result.Result {
+// hostRefused returns the result for a host that cannot be a node in its current state.
+func hostRefused(decision policy.Decision, remedy string) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
-		After: result.HostRecheck, Message: decision.Message, Next: result.Untouched + remedy,
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.Blocked,
+		RequeueAfter: result.HostRecheckInterval, Message: decision.Message, NextAction: result.HostUnchanged + remedy,
 	}
 }
 
-// refuse returns the result for an unsupported host. A node in service stays in service: the Node of a legacy
+// refuseUnsupported returns the result for an unsupported host. A node in service stays in service: the Node of a legacy
 // operator is adopted, and a node that was restarted on request accepts pods again.
-func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.Decision) *result.Result {
+func (p supportPhase) refuseUnsupported(ctx context.Context, s *scope.Scope, decision policy.Decision) *result.Result {
 	if o := p.adoptLegacyNode(ctx, s); o != nil {
 		return o
 	}
 	node, err := servingNode(ctx, s, p.nodes)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	o := refused(decision, support.HostRemedy)
+	o := hostRefused(decision, support.HostRemedy)
 	if node == nil {
 		return o
 	}
 	if ended := p.endRestart(ctx, s, node); ended != nil {
 		return ended
 	}
-	o.Next = buildRemedy(s, false)
+	o.NextAction = buildRemedy(s, false)
 	return refuseHost(s, node, o)
 }
 
 // adoptLegacyNode binds the Node of a listed host that a legacy operator has configured.
-func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *result.Result {
-	if ref := s.Instance.Status.NodeRef; s.OfMachine() || ref != nil && ref.UID != "" {
+func (p supportPhase) adoptLegacyNode(ctx context.Context, s *scope.Scope) *result.Result {
+	if ref := s.Instance.Status.NodeRef; s.HasMachine() || ref != nil && ref.UID != "" {
 		return nil
 	}
 	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
 	}
 	if len(legacy) == 0 {
 		return nil
 	}
-	if o := p.names.Claim(ctx, s); o != nil {
+	if o := p.nodeNamer.Claim(ctx, s); o != nil {
 		return o
 	}
-	if o := p.adoption.Node(ctx, s); o != nil {
+	if o := p.adoption.AdoptNode(ctx, s); o != nil {
 		return o
 	}
 	if s.Instance.Status.NodeRef.UID == "" { // the Node with the address of the host has another name
@@ -117,17 +117,17 @@ func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *result.
 }
 
 // endRestart uncordons a node that was drained for a requested restart, if its kubelet reports Ready.
-func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
-	known := s.Instance.Status.SpecDigest != "" || nodes.IsOlder(node)
+func (p supportPhase) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
+	known := s.Instance.Status.SpecDigest != "" || nodes.IsLegacy(node)
 	if s.Instance.Status.RequestedReboot == nil || !known {
 		return nil
 	}
-	if !nodeidentity.Ready(node) {
+	if !nodeidentity.IsReady(node) {
 		return nodes.AwaitRestarted(node)
 	}
 	if err := p.nodes.EndRestart(ctx, s.Instance); err != nil {
-		return result.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	return nil
 }

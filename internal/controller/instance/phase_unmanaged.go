@@ -13,28 +13,28 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// unmanaged is the phase that ends the management of a host and its Node.
-type unmanaged struct {
-	turn  *drain.Turn
-	nodes nodes.Nodes
+// unmanagedPhase is the phase that ends the management of a host and its Node.
+type unmanagedPhase struct {
+	disruptor *drain.Disruptor
+	nodes     nodes.Nodes
 }
 
-// run ends the reconcile, because the source requests that neither the host nor the Node is changed. The
+// reconcile ends the reconcile, because the source requests that neither the host nor the Node is changed. The
 // connection and the slot are released, and only the status is written. The source emits an event.
-func (p unmanaged) run(ctx context.Context, s *scope.Scope) *result.Result {
+func (p unmanagedPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	s.Host.Close()
-	s.Session.Attempts, s.Session.Waiting = 0, ""
+	s.Session.Attempts, s.Session.WaitName = 0, ""
 	node, o := p.cordonedNode(ctx, s)
 	if o != nil {
 		return o
 	}
-	if o := p.undrain(ctx, s, node); o != nil {
+	if o := p.cancelDrain(ctx, s, node); o != nil {
 		return o
 	}
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	s.Instance.Status.Step = nil
-	o = unmanagedObstacle(s.Instance)
-	if node != nil && !drain.Undisturbed(s, node) {
+	o = unmanagedResult(s.Instance)
+	if node != nil && !drain.IsUndisrupted(s, node) {
 		o.Message += " The operator had begun to change the host, so its Node stays unschedulable."
 	}
 	return o
@@ -43,49 +43,49 @@ func (p unmanaged) run(ctx context.Context, s *scope.Scope) *result.Result {
 // cordonedNode returns the Node of the instance if the operator has cordoned it; nil for any other Node. A Node
 // of a deleted Machine is left to the Machine API. The cordon is read from the Node, because the disruption slot
 // may already be released.
-func (p unmanaged) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
+func (p unmanagedPhase) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
 	reason := s.Instance.Spec.DesiredStateReason
 	if reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
 		return nil, nil
 	}
-	node, err := p.nodes.Of(ctx, s.Instance)
+	node, err := p.nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return nil, result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return nil, result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !nodes.Cordoned(node) || !nodeidentity.Bound(s.Instance, node) {
+	if node == nil || !nodes.IsCordoned(node) || !nodeidentity.IsBound(s.Instance, node) {
 		return nil, nil
 	}
 	return node, nil
 }
 
-// undrain uncordons a node that was being drained when an administrator made it unmanaged.
-func (p unmanaged) undrain(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
+// cancelDrain uncordons a node that was being drained when an administrator made it unmanaged.
+func (p unmanagedPhase) cancelDrain(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
 	if node == nil {
 		return nil
 	}
-	return p.turn.StandAside(ctx, s, node)
+	return p.disruptor.UncordonAndRelease(ctx, s, node)
 }
 
-// unmanagedObstacle returns the result for an unmanaged host, with the reason and the next action.
-func unmanagedObstacle(instance *v1alpha1.WindowsInstance) *result.Result {
+// unmanagedResult returns the result for an unmanaged host, with the reason and the next action.
+func unmanagedResult(instance *v1alpha1.WindowsInstance) *result.Result {
 	machine := nodes.MachineName(instance.Spec.Source)
 	o := &result.Result{Condition: v1alpha1.ConditionReady, Reason: instance.Spec.DesiredStateReason,
-		Outcome: result.LeftAlone}
+		Outcome: result.Unmanaged}
 	switch o.Reason {
 	case v1alpha1.ReasonMachineDeleting:
 		o.Message = "The Machine API deletes Machine " + machine +
 			" and drains its node: the operator leaves host and Node alone."
-		o.Next = "No action is needed: this WindowsInstance is deleted when the Machine is gone. If the deletion takes long, check which pods of the node cannot be evicted."
+		o.NextAction = "No action is needed: this WindowsInstance is deleted when the Machine is gone. If the deletion takes long, check which pods of the node cannot be evicted."
 	case v1alpha1.ReasonMachineFailed:
 		o.Message = "Machine " + machine + " is in phase Failed: its host is not configured."
-		o.Next = "Check the Machine with oc describe, and delete it: its MachineSet creates a replacement. A MachineHealthCheck does so automatically."
+		o.NextAction = "Check the Machine with oc describe, and delete it: its MachineSet creates a replacement. A MachineHealthCheck does so automatically."
 	default:
 		if o.Reason == "" {
 			o.Reason = v1alpha1.ReasonMachineIgnored
 		}
 		o.Message = "Machine " + machine +
 			" is ignored: the host and its Node stay as they are, and the operator does not monitor them."
-		o.Next = "To have the host managed again, take the label " + v1alpha1.LabelIgnore +
+		o.NextAction = "To have the host managed again, take the label " + v1alpha1.LabelIgnore +
 			" from the Machine, and give it the label " +
 			v1alpha1.LabelMachineOSID + "=" + v1alpha1.MachineOSIDWindows + "."
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func encoded(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
+func encodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
 
-// leave sets the instance to unmanaged, as a source does.
-func leave(reason string) func(*v1alpha1.WindowsInstance) {
+// setUnmanaged sets the instance to unmanaged, as a source does.
+func setUnmanaged(reason string) func(*v1alpha1.WindowsInstance) {
 	return func(i *v1alpha1.WindowsInstance) {
 		i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged, reason
 	}
@@ -35,13 +35,13 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			x := newTrial(t)
-			instance := ofMachine()
+			instance := machineInstance()
 			x.asNode(instance, x.key.Hash())
-			node := x.node()
+			node := x.getNode()
 			before, _ := x.reconcile()
-			x.change(before.DeepCopy(), leave(reason))
+			x.changeSpec(before.DeepCopy(), setUnmanaged(reason))
 			instance, after := x.reconcile()
-			ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, reason)
+			ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, reason)
 			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, says) ||
 				!strings.Contains(ready.Message, machine) {
 				t.Errorf("summary %q, message %q, next %q", instance.Status.Summary, ready.Message, instance.Status.NextAction)
@@ -53,67 +53,67 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 					t.Errorf("condition %s has changed", condition)
 				}
 			}
-			if x.dials() > 0 || x.node().ResourceVersion != node.ResourceVersion || after != 0 {
-				t.Errorf("%d connections, Node %s after %s, next look in %s", x.dials(), x.node().ResourceVersion,
+			if x.countDials() > 0 || x.getNode().ResourceVersion != node.ResourceVersion || after != 0 {
+				t.Errorf("%d connections, Node %s after %s, next look in %s", x.countDials(), x.getNode().ResourceVersion,
 					node.ResourceVersion, after)
 			}
 			if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
 				t.Error("the next pass writes the same again")
 			}
-			x.change(instance, func(i *v1alpha1.WindowsInstance) {
+			x.changeSpec(instance, func(i *v1alpha1.WindowsInstance) {
 				i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateNode, ""
 			})
 			instance, _ = x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if x.dials() > 0 || instance.Status.Summary != v1alpha1.ReasonReady {
-				t.Errorf("back again, with %d connections: %s", x.dials(), instance.Status.Summary)
+			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if x.countDials() > 0 || instance.Status.Summary != v1alpha1.ReasonReady {
+				t.Errorf("back again, with %d connections: %s", x.countDials(), instance.Status.Summary)
 			}
 		})
 	}
 }
 
 func TestAHostThatWasNeverReachedIsLeftAloneToo(t *testing.T) {
-	instance := ofMachine()
-	leave(v1alpha1.ReasonMachineFailed)(instance)
+	instance := machineInstance()
+	setUnmanaged(v1alpha1.ReasonMachineFailed)(instance)
 	x := newTrial(t, instance)
 	instance, _ = x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineFailed)
-	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady)
-	if x.dials() > 0 {
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineFailed)
+	expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady)
+	if x.countDials() > 0 {
 		t.Error("the host was contacted")
 	}
 }
 
-// overtaken is a ClusterSource of an unsupported cluster that changes the instance during each read.
-type overtaken struct {
+// changingCluster is a ClusterSource of an unsupported cluster that changes the instance during each read.
+type changingCluster struct {
 	*trial
 	meanwhile func()
 }
 
-func (o overtaken) Current() (nodespec.Cluster, error) {
+func (o changingCluster) Current() (nodespec.Cluster, error) {
 	o.meanwhile()
 	return o.trial.Current()
 }
 
 func TestAnInstanceThatIsMadeAgainKnowsNothingOfTheOneBefore(t *testing.T) {
-	x := newTrial(t, ofMachine())
+	x := newTrial(t, machineInstance())
 	x.facts.Version = "4.5.0"
-	x.Cluster = overtaken{x, func() {
-		if err := x.Client.Delete(t.Context(), ofMachine()); err != nil {
+	x.Cluster = changingCluster{x, func() {
+		if err := x.Client.Delete(t.Context(), machineInstance()); err != nil {
 			t.Fatal(err)
 		}
-		again := ofMachine()
+		again := machineInstance()
 		again.UID, again.Spec.Source.Machine.UID = "another-instance-uid", "another-machine-uid"
 		if err := x.Client.Create(t.Context(), again); err != nil {
 			t.Fatal(err)
 		}
 	}}
-	if _, err := x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ofMachine())}); err != nil {
+	if _, err := x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(machineInstance())}); err != nil {
 		t.Fatal(err)
 	}
-	instance := x.instance()
+	instance := x.getInstance()
 	if instance.UID != "another-instance-uid" || len(instance.Status.Conditions) > 0 ||
-		instance.Status.Summary != "" || len(x.told()) > 0 {
+		instance.Status.Summary != "" || len(x.popEvents()) > 0 {
 		t.Errorf("the status of instance %s is %+v", instance.UID, instance.Status)
 	}
 }
@@ -131,9 +131,9 @@ func TestWhichChangesOfAnInstanceAreLookedAt(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := ofMachine()
+			after := machineInstance()
 			c.change(after)
-			if got := instanceChanged().Update(event.UpdateEvent{ObjectOld: ofMachine(), ObjectNew: after}); got != c.want {
+			if got := instanceChanged().Update(event.UpdateEvent{ObjectOld: machineInstance(), ObjectNew: after}); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})

@@ -16,15 +16,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// verify is the phase that has the agent verify the node.
-type verify struct {
-	specs desired.Specs
+// verifyPhase is the phase that has the agent verify the node.
+type verifyPhase struct {
+	specs desired.SpecBuilder
 	dial  hostjobs.Dial
 }
 
-// run has the agent verify that the node works.
-func (p verify) run(ctx context.Context, s *scope.Scope) *result.Result {
-	spec, o := p.specs.ForNode(ctx, s)
+// reconcile has the agent verify that the node works.
+func (p verifyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
+	spec, o := p.specs.BuildForCachedNode(ctx, s)
 	if o != nil {
 		return o
 	}
@@ -33,24 +33,24 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *result.Result {
 		return pending
 	}
 	if err != nil {
-		return s.Failed(v1alpha1.ConditionReady, err)
+		return s.HandleFailure(v1alpha1.ConditionReady, err)
 	}
 	if failed := failedChecks(spec.Checks, s.Host.Verified.Checks, false); len(failed) > 0 {
 		// The next attempt compares the host with its spec again, because differences are a common cause of
 		// failed checks.
-		s.Host.Applied, s.Host.Verified = "", nil
+		s.Host.AppliedDigest, s.Host.Verified = "", nil
 		s.Instance.Status.SpecDigest = ""
 		return &result.Result{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: result.ChangeFailed,
-			Message: strings.Join(failed, "; "),
-			Next:    "The node keeps its start-up taint and takes no pods until all checks pass.",
+			Message:    strings.Join(failed, "; "),
+			NextAction: "The node keeps its start-up taint and takes no pods until all checks pass.",
 		}
 	}
 	return nil
 }
 
-// longestFinding is the maximum size of a check's message from the host, in bytes.
-const longestFinding = 1024
+// maxFindingLength is the maximum size of a check's message from the host, in bytes.
+const maxFindingLength = 1024
 
 // failedChecks returns the checks of the spec that did not pass, either gating or advisory ones. A check without
 // a result has not passed.
@@ -65,7 +65,7 @@ func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory 
 		case i < 0:
 			failed = append(failed, check.Name+": the agent did not answer")
 		case !results[i].Passed:
-			failed = append(failed, check.Name+": "+text.Plain(results[i].Message, longestFinding))
+			failed = append(failed, check.Name+": "+text.Plain(results[i].Message, maxFindingLength))
 		}
 	}
 	return failed

@@ -18,11 +18,11 @@ import (
 func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance) {
 	t.Helper()
 	x, h, _ := nodeInService(t, "None")
-	process := h.process(nodespec.ServiceKubelet)
+	process := h.servicePID(nodespec.ServiceKubelet)
 	x.clock.Step(time.Minute)
 	x.facts.Kubelet.ClusterDNS = []string{"172.30.0.11"}
-	instance := x.until("the report", summarized(v1alpha1.ReasonNodeNotReady))
-	if now := h.process(nodespec.ServiceKubelet); now == 0 || now == process {
+	instance := x.reconcileUntil("the report", hasSummary(v1alpha1.ReasonNodeNotReady))
+	if now := h.servicePID(nodespec.ServiceKubelet); now == 0 || now == process {
 		t.Fatalf("the kubelet's process was %d and is %d", process, now)
 	}
 	return x, h, instance
@@ -33,37 +33,37 @@ func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance
 func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
 	t.Run("the node is proven once its kubelet has reported", func(t *testing.T) {
 		x, _, instance := restartKubelet(t)
-		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-		if !nodeidentity.Ready(x.node()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
-			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, nodeidentity.Ready(x.node()))
+		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+		if !nodeidentity.IsReady(x.getNode()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
+			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, nodeidentity.IsReady(x.getNode()))
 		}
-		if _, after := x.reconcile(); after > readyPoll {
+		if _, after := x.reconcile(); after > readyPollInterval {
 			t.Errorf("it is looked at again after %s, and nothing wakes the operator before", after)
 		}
-		if status := x.instance().Status; status.SpecDigest != "" || status.FailedChange != nil {
+		if status := x.getInstance().Status; status.SpecDigest != "" || status.FailedChange != nil {
 			t.Errorf("digest %q, failed change %v", status.SpecDigest, status.FailedChange)
 		}
-		x.reports(corev1.ConditionTrue)
-		instance = x.until("a Ready node", summarized(v1alpha1.ReasonReady))
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		x.reportReady(corev1.ConditionTrue)
+		instance = x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	})
 	t.Run("a kubelet that never reports is a change that has failed, and so is a way back without a report",
 		func(t *testing.T) {
 			x, _, _ := restartKubelet(t)
-			x.clock.Step(readyLimit - readyPoll)
+			x.clock.Step(readyTimeout - readyPollInterval)
 			instance, after := x.reconcile()
-			if instance.Status.FailedChange != nil || after > readyPoll {
+			if instance.Status.FailedChange != nil || after > readyPollInterval {
 				t.Errorf("failed too early: %v; the next look is after %s", instance.Status.FailedChange, after)
 			}
-			x.until("the failure", func(i *v1alpha1.WindowsInstance) bool { return i.Status.FailedChange != nil })
+			x.reconcileUntil("the failure", func(i *v1alpha1.WindowsInstance) bool { return i.Status.FailedChange != nil })
 			for range 5 {
-				x.clock.Step(readyPoll)
+				x.clock.Step(readyPollInterval)
 				if instance, _ = x.reconcile(); instance.Status.FailedChange.RolledBack {
 					t.Fatal("the way back was believed without a report")
 				}
 			}
-			x.reports(corev1.ConditionTrue)
-			x.until("the way back", func(i *v1alpha1.WindowsInstance) bool {
+			x.reportReady(corev1.ConditionTrue)
+			x.reconcileUntil("the way back", func(i *v1alpha1.WindowsInstance) bool {
 				return i.Status.FailedChange != nil && i.Status.FailedChange.RolledBack
 			})
 		})

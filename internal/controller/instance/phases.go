@@ -12,100 +12,100 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// step is the function of a phase. It returns nil if nothing remains to be done, so that the next phase may run.
-type step func(context.Context, *scope.Scope) *result.Result
+// phaseFunc is the function of a phase. It returns nil if nothing remains to be done, so that the next phase may run.
+type phaseFunc func(context.Context, *scope.Scope) *result.Result
 
-// phase is one stage in the reconcile of an instance.
-type phase struct {
+// phaseEntry is one stage in the reconcile of an instance.
+type phaseEntry struct {
 	// name is the name of the phase in events and in the log.
 	name string
-	run  step
+	run  phaseFunc
 	// keepsReady reports whether a result of the phase leaves the Ready condition of a working node unchanged;
 	// nil for no.
 	keepsReady func(*scope.Scope) bool
-	// turn defines the effect of a result of the phase on the instance's disruption slot.
-	turn drain.Properties
+	// slotPolicy defines the effect of a result of the phase on the instance's disruption slot.
+	slotPolicy drain.SlotPolicy
 }
 
-// Values of phase.keepsReady.
-func always(*scope.Scope) bool           { return true }
-func whenNodeWorks(s *scope.Scope) bool  { return s.Works }
-func whenNodeGoesOn(s *scope.Scope) bool { return s.KeyDiffers || s.Moved || s.AgentCheck }
+// Values of phaseEntry.keepsReady.
+func alwaysKeepsReady(*scope.Scope) bool     { return true }
+func whenNodeInService(s *scope.Scope) bool  { return s.NodeInService }
+func whenNodeUnaffected(s *scope.Scope) bool { return s.KeyDiffers || s.AddressChanged || s.AgentCheck }
 
 // Values of phase.turn.
 var (
-	asksHost          = drain.Properties{AsksHost: true}
-	letsOthersGoFirst = drain.Properties{LetsOthersGoFirst: true}
+	contactsHost = drain.SlotPolicy{ContactsHost: true}
+	yieldsSlot   = drain.SlotPolicy{YieldsSlot: true}
 )
 
-// phases returns the phases for the desired state of an instance, in their order.
-func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
+// phasesFor returns the phases for the desired state of an instance, in their order.
+func (a *dependencies) phasesFor(instance *v1alpha1.WindowsInstance) []phaseEntry {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
-		return []phase{
-			{name: "remember", run: a.remember.run},
-			{name: "unmanaged", run: a.unmanaged.run},
+		return []phaseEntry{
+			{name: "remember", run: a.rebind.reconcile},
+			{name: "unmanaged", run: a.unmanaged.reconcile},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
-		return []phase{
+		return []phaseEntry{
 			{name: "disconnect", run: a.removal.Disconnect},
-			{name: "remember", run: a.remember.run},
+			{name: "remember", run: a.rebind.reconcile},
 			{name: "forgetNode", run: a.removal.ForgetNode},
 			{name: "lateNode", run: a.removal.AwaitLateNode},
 			{name: "forgetKubelet", run: a.removal.ForgetKubelet},
 			{name: "deleteInstance", run: a.removal.DeleteInstance},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
-		return []phase{
-			{name: "pause", run: pause, turn: letsOthersGoFirst},
-			{name: "settings", run: a.settings.run},
-			{name: "remember", run: a.remember.run},
-			{name: "handOver", run: a.removal.HandOver, turn: letsOthersGoFirst},
-			{name: "key", run: onlyIf(removal.NeedsHost, a.key.run), turn: letsOthersGoFirst},
+		return []phaseEntry{
+			{name: "pause", run: checkPaused, slotPolicy: yieldsSlot},
+			{name: "settings", run: a.settings.reconcile},
+			{name: "remember", run: a.rebind.reconcile},
+			{name: "handOver", run: a.removal.TransferSharedHost, slotPolicy: yieldsSlot},
+			{name: "key", run: runIf(removal.NeedsHost, a.key.reconcile), slotPolicy: yieldsSlot},
 			{name: "identify", run: a.removal.Identify},
 			{name: "drain", run: a.removal.Drain},
-			{name: "reachForRemoval", run: a.removal.Reach},
-			{name: "giveBack", run: a.removal.GiveBack},
+			{name: "reachForRemoval", run: a.removal.ConnectHost},
+			{name: "giveBack", run: a.removal.RestoreHost},
 			{name: "forgetNode", run: a.removal.ForgetNode},
 			{name: "forgetKubelet", run: a.removal.ForgetKubelet},
 			{name: "deleteInstance", run: a.removal.DeleteInstance},
 		}
 	}
-	return []phase{
-		{name: "entry", run: a.entry.run, keepsReady: always},
-		{name: "pause", run: pause, keepsReady: always},
-		{name: "keep", run: a.keep.run, keepsReady: always},
-		{name: "key", run: a.key.run, keepsReady: always},
-		{name: "cluster", run: a.cluster.run, keepsReady: always},
-		{name: "settings", run: a.settings.run},
-		{name: "remember", run: a.remember.run},
-		{name: "adoptMachine", run: a.adoption.MachineNode},
-		{name: "renew", run: a.renew.run},
-		{name: "idle", run: a.idle.run},
-		{name: "failed", run: a.rollback.Remind},
-		{name: "eligible", run: a.eligible.run, keepsReady: whenNodeWorks},
-		{name: "replacement", run: a.replacement.run},
-		{name: "turn", run: a.turn.Await},
-		{name: "reach", run: a.reach.run, keepsReady: whenNodeGoesOn, turn: asksHost},
-		{name: "adoptKey", run: a.adoptKey.run},
-		{name: "inspect", run: inspect, turn: asksHost},
-		{name: "identify", run: a.identify.run, keepsReady: whenNodeWorks},
+	return []phaseEntry{
+		{name: "entry", run: a.entryValidation.reconcile, keepsReady: alwaysKeepsReady},
+		{name: "pause", run: checkPaused, keepsReady: alwaysKeepsReady},
+		{name: "keep", run: a.drift.reconcile, keepsReady: alwaysKeepsReady},
+		{name: "key", run: a.key.reconcile, keepsReady: alwaysKeepsReady},
+		{name: "cluster", run: a.cluster.reconcile, keepsReady: alwaysKeepsReady},
+		{name: "settings", run: a.settings.reconcile},
+		{name: "remember", run: a.rebind.reconcile},
+		{name: "adoptMachine", run: a.adoption.AdoptMachineNode},
+		{name: "renew", run: a.renew.reconcile},
+		{name: "idle", run: a.idle.reconcile},
+		{name: "failed", run: a.rollback.HoldFailedChange},
+		{name: "eligible", run: a.eligibility.reconcile, keepsReady: whenNodeInService},
+		{name: "replacement", run: a.replacement.reconcile},
+		{name: "turn", run: a.disruptor.AwaitSlot},
+		{name: "reach", run: a.connect.reconcile, keepsReady: whenNodeUnaffected, slotPolicy: contactsHost},
+		{name: "adoptKey", run: a.adoptKey.reconcile},
+		{name: "inspect", run: inspectHost, slotPolicy: contactsHost},
+		{name: "identify", run: a.identify.reconcile, keepsReady: whenNodeInService},
 		{name: "rollBack", run: a.rollback.RollBack},
-		{name: "reboot", run: a.reboot.run},
-		{name: "support", run: a.supported.run, keepsReady: whenNodeWorks},
-		{name: "preflight", run: preflight},
-		{name: "claim", run: a.names.Claim},
-		{name: "adopt", run: a.adoption.Node},
-		{name: "install", run: a.install.run},
-		{name: "join", run: a.join.run},
-		{name: "network", run: a.network.run},
-		{name: "verify", run: a.verify.run},
-		{name: "release", run: a.release.run},
+		{name: "reboot", run: a.reboot.reconcile},
+		{name: "support", run: a.hostSupport.reconcile, keepsReady: whenNodeInService},
+		{name: "preflight", run: checkAPIServerAccess},
+		{name: "claim", run: a.nodeNamer.Claim},
+		{name: "adopt", run: a.adoption.AdoptNode},
+		{name: "install", run: a.install.reconcile},
+		{name: "join", run: a.join.reconcile},
+		{name: "network", run: a.network.reconcile},
+		{name: "verify", run: a.verify.reconcile},
+		{name: "release", run: a.activate.reconcile},
 	}
 }
 
-// onlyIf skips a step that is not needed.
-func onlyIf(needed func(*scope.Scope) bool, run step) step {
+// runIf skips a step that is not needed.
+func runIf(needed func(*scope.Scope) bool, run phaseFunc) phaseFunc {
 	return func(ctx context.Context, s *scope.Scope) *result.Result {
 		if !needed(s) {
 			return nil
@@ -114,11 +114,11 @@ func onlyIf(needed func(*scope.Scope) bool, run step) step {
 	}
 }
 
-// aside moves a result that does not concern the node itself from Ready to UpToDate. Examples are a missing key,
+// keepReadyCondition moves a result that does not concern the node itself from Ready to UpToDate. Examples are a missing key,
 // an unreadable or unsupported cluster, a pause, or a key unknown to the host. Such a result only prevents the
 // operator from maintaining a working node.
-func aside(s *scope.Scope, p phase, o *result.Result) *result.Result {
-	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == result.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+func keepReadyCondition(s *scope.Scope, p phaseEntry, o *result.Result) *result.Result {
+	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == result.Done || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		s.Instance.Status.SpecDigest == "" || !ptr.Deref(s.Instance.Status.Readiness, v1alpha1.Readiness{}).Ready {
 		return o
 	}

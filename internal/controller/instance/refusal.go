@@ -18,8 +18,8 @@ func servingNode(ctx context.Context, s *scope.Scope, reader nodes.Nodes) (*core
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
 		return nil, nil
 	}
-	node, err := reader.Recent(ctx, s.Instance)
-	if err != nil || node == nil || !s.Released(node) {
+	node, err := reader.GetCached(ctx, s.Instance)
+	if err != nil || node == nil || !s.WasActivated(node) {
 		return nil, err
 	}
 	return node, nil
@@ -31,11 +31,11 @@ func refuseHost(s *scope.Scope, node *corev1.Node, o *result.Result) *result.Res
 	if node == nil {
 		return o
 	}
-	s.Works = nodeidentity.Ready(node)
-	switch unchanged := s.HostAsItWas(); {
-	case unchanged && s.Works:
-		s.PassWhatHeld()
-	case !unchanged && (s.Works || nodes.IsOlder(node)) && (!nodes.Cordoned(node) || nodes.IsOlder(node) && !nodeidentity.Drained(node)):
+	s.NodeInService = nodeidentity.IsReady(node)
+	switch unchanged := s.IsHostUnchanged(); {
+	case unchanged && s.NodeInService:
+		s.RestoreTrueConditions()
+	case !unchanged && (s.NodeInService || nodes.IsLegacy(node)) && (!nodes.IsCordoned(node) || nodes.IsLegacy(node) && !nodeidentity.IsDrained(node)):
 		nodes.MarkReady(s, node)
 	default:
 		return o

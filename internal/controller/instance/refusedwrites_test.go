@@ -46,7 +46,7 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 	const times = 10
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "windowsinstances"}, machine, errors.New("it has changed"))
 	for name, refusal := range map[string]error{"as a conflict": conflict, "for another reason": apierrors.NewInternalError(errors.New("no leader"))} {
-		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())}
+		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())}
 		again := func(t *testing.T, x *trial, result ctrl.Result, err error) {
 			t.Helper()
 			if apierrors.IsConflict(refusal) && (err != nil || result.RequeueAfter <= 0) || !apierrors.IsConflict(refusal) && err == nil {
@@ -56,7 +56,7 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 		t.Run("before a change of the host, "+name, func(t *testing.T) {
 			x, h, _ := nodeInService(t, "None")
 			x.facts.Kubelet.ClusterDomain = "other.local"
-			digest, applied, refused := x.instance().Status.SpecDigest, count(h.execs(), "apply"), 0
+			digest, applied, refused := x.getInstance().Status.SpecDigest, countEqual(h.agentCommands(), "apply"), 0
 			for left := x.refusesStatus(times, refusal); *left > 0; {
 				before, begun := *left, x.Jobs.Begun()
 				result, err := x.Reconcile(t.Context(), request)
@@ -67,19 +67,19 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 					}
 				}
 				x.awaitJobs()
-				if got := count(h.execs(), "apply"); got != applied || x.instance().Status.SpecDigest != digest {
-					t.Fatalf("after %d refusals the host was told to %q", refused, h.execs())
+				if got := countEqual(h.agentCommands(), "apply"); got != applied || x.getInstance().Status.SpecDigest != digest {
+					t.Fatalf("after %d refusals the host was told to %q", refused, h.agentCommands())
 				}
 			}
-			x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
-				return i.Status.Summary == v1alpha1.ReasonReady && i.Status.SpecDigest == x.digest()
+			x.reconcileUntil("the change", func(i *v1alpha1.WindowsInstance) bool {
+				return i.Status.Summary == v1alpha1.ReasonReady && i.Status.SpecDigest == x.specDigest()
 			})
-			if got := count(h.execs(), "apply"); got != applied+1 || refused != times {
+			if got := countEqual(h.agentCommands(), "apply"); got != applied+1 || refused != times {
 				t.Errorf("%d more applies after %d refusals", got-applied, refused)
 			}
 		})
 		t.Run("after a job that has failed, "+name, func(t *testing.T) {
-			x := newTrial(t, listed())
+			x := newTrial(t, listedInstance())
 			x.facts.Platform = "None"
 			x.server = func(context.Context) (net.Conn, error) {
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
@@ -92,22 +92,22 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 			for *left > 0 {
 				result, err := x.Reconcile(t.Context(), request)
 				again(t, x, result, err)
-				if told := x.told(); x.dials() != 1 || x.Jobs.Begun() != 1 || len(told) > 0 || x.session(x.instance()).Attempts != 0 {
-					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.dials(), x.Jobs.Begun(), x.session(x.instance()).Attempts, told)
+				if told := x.popEvents(); x.countDials() != 1 || x.Jobs.Begun() != 1 || len(told) > 0 || x.getSession(x.getInstance()).Attempts != 0 {
+					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.countDials(), x.Jobs.Begun(), x.getSession(x.getInstance()).Attempts, told)
 				}
 			}
 			instance, after := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
-			failures := x.session(instance).Attempts
-			told := slices.DeleteFunc(x.told(), func(e string) bool { return !strings.Contains(e, string(remote.ReasonUnreachable)) })
-			if x.dials() != 1 || failures != 1 || len(told) != 1 || after <= 0 || after > firstRetryDelay*2 {
-				t.Errorf("%d connections, %d failures, the next attempt is after %s; events %q", x.dials(), failures, after, told)
+			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+			failures := x.getSession(instance).Attempts
+			told := slices.DeleteFunc(x.popEvents(), func(e string) bool { return !strings.Contains(e, string(remote.ReasonUnreachable)) })
+			if x.countDials() != 1 || failures != 1 || len(told) != 1 || after <= 0 || after > minRetryDelay*2 {
+				t.Errorf("%d connections, %d failures, the next attempt is after %s; events %q", x.countDials(), failures, after, told)
 			}
 		})
 	}
 }
 
-func count(all []string, one string) (n int) {
+func countEqual(all []string, one string) (n int) {
 	for _, each := range all {
 		if each == one {
 			n++

@@ -10,23 +10,23 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func remove(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
+func setRemoved(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
 
 // joinedInProgress returns an instance with a kubelet that may have its certificate, and an unknown Node.
 func joinedInProgress() *v1alpha1.WindowsInstance {
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "AAAA", Fingerprint: "SHA256:x"}
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
-	remove(instance)
+	setRemoved(instance)
 	return instance
 }
 
-// registered returns the Node as registered by a kubelet.
-func registered() *corev1.Node {
+// registeredNode returns the Node as registered by a kubelet.
+func registeredNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid",
 			Labels: map[string]string{corev1.LabelOSStable: "windows", v1alpha1.LabelOSID: "Windows"}},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{forWindows, {Key: v1alpha1.TaintNotReady,
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{windowsTaint, {Key: v1alpha1.TaintNotReady,
 			Effect: corev1.TaintEffectNoSchedule}}},
 	}
 }
@@ -34,16 +34,16 @@ func registered() *corev1.Node {
 func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 	t.Run("of a node in service: no contact, no drain, no Node, no instance", func(t *testing.T) {
 		x := newTrial(t)
-		instance := ofMachine()
+		instance := machineInstance()
 		x.asNode(instance, x.key.Hash())
 		instance, _ = x.reconcile()
-		x.told()
-		x.change(instance, remove)
+		x.popEvents()
+		x.changeSpec(instance, setRemoved)
 		if left, after := x.reconcile(); left != nil || after != 0 {
 			t.Errorf("the instance is there still, next look in %s", after)
 		}
-		if x.node() != nil || x.dials() > 0 {
-			t.Errorf("Node %v, %d connections", x.node(), x.dials())
+		if x.getNode() != nil || x.countDials() > 0 {
+			t.Errorf("Node %v, %d connections", x.getNode(), x.countDials())
 		}
 		if len(x.clientset.Actions()) == 0 {
 			t.Error("no certificate requests were looked for")
@@ -55,20 +55,20 @@ func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 		}
 	})
 	t.Run("of a host that was never reached", func(t *testing.T) {
-		instance := ofMachine()
-		remove(instance)
+		instance := machineInstance()
+		setRemoved(instance)
 		x := newTrial(t, instance)
 		x.host.switchOff(true)
-		if left, _ := x.reconcile(); left != nil || x.dials() > 0 {
-			t.Errorf("left is %v, with %d connections", left, x.dials())
+		if left, _ := x.reconcile(); left != nil || x.countDials() > 0 {
+			t.Errorf("left is %v, with %d connections", left, x.countDials())
 		}
 	})
 	t.Run("without the key, and though it is paused: there is nothing to be touched any more", func(t *testing.T) {
-		instance := ofMachine()
-		remove(instance)
+		instance := machineInstance()
+		setRemoved(instance)
 		instance.Spec.Paused = true
 		x := newTrial(t, instance)
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "cloud-private-key"}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "cloud-private-key"}}
 		if err := x.Client.Delete(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
@@ -78,18 +78,18 @@ func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 	})
 	t.Run("but a Node of that name which is another's stays", func(t *testing.T) {
 		x := newTrial(t)
-		instance := ofMachine()
+		instance := machineInstance()
 		x.asNode(instance, x.key.Hash())
-		node := x.node()
+		node := x.getNode()
 		node.Annotations[v1alpha1.AnnotationInstance] = "another"
 		if err := x.Client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		x.another(&v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true})
+		x.createAnother(&v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true})
 		instance, _ = x.reconcile()
-		x.change(instance, remove)
-		if left, _ := x.reconcile(); left != nil || x.node() == nil {
-			t.Errorf("left is %v, Node %v", left, x.node())
+		x.changeSpec(instance, setRemoved)
+		if left, _ := x.reconcile(); left != nil || x.getNode() == nil {
+			t.Errorf("left is %v, Node %v", left, x.getNode())
 		}
 	})
 }
@@ -98,31 +98,31 @@ func TestAKubeletThatRegistersItsNodeAsItsMachineGoes(t *testing.T) {
 	t.Run("is waited for, once its name was confirmed and it may have its certificate", func(t *testing.T) {
 		x := newTrial(t, joinedInProgress())
 		instance, after := x.reconcile()
-		if instance == nil || after != lateNodeLimit {
+		if instance == nil || after != lateNodeTimeout {
 			t.Fatalf("instance %v, next look in %s", instance, after)
 		}
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRemoving)
-		if err := x.Client.Create(t.Context(), registered()); err != nil {
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRemoving)
+		if err := x.Client.Create(t.Context(), registeredNode()); err != nil {
 			t.Fatal(err)
 		}
 		x.clock.Step(time.Second)
-		if _, after := x.reconcile(); x.node() != nil || after != lateNodeLimit-time.Second {
-			t.Errorf("Node %v, next look in %s", x.node(), after)
+		if _, after := x.reconcile(); x.getNode() != nil || after != lateNodeTimeout-time.Second {
+			t.Errorf("Node %v, next look in %s", x.getNode(), after)
 		}
 		x.clock.Step(after)
-		if left, _ := x.reconcile(); left != nil || x.dials() > 0 {
-			t.Errorf("left is %v, with %d connections", left, x.dials())
+		if left, _ := x.reconcile(); left != nil || x.countDials() > 0 {
+			t.Errorf("left is %v, with %d connections", left, x.countDials())
 		}
 	})
 	t.Run("in the last moment goes with the instance", func(t *testing.T) {
 		x := newTrial(t, joinedInProgress())
 		x.reconcile()
-		if err := x.Client.Create(t.Context(), registered()); err != nil {
+		if err := x.Client.Create(t.Context(), registeredNode()); err != nil {
 			t.Fatal(err)
 		}
-		x.clock.Step(lateNodeLimit)
-		if left, _ := x.reconcile(); left != nil || x.node() != nil {
-			t.Errorf("left is %v, Node %v", left, x.node())
+		x.clock.Step(lateNodeTimeout)
+		if left, _ := x.reconcile(); left != nil || x.getNode() != nil {
+			t.Errorf("left is %v, Node %v", left, x.getNode())
 		}
 	})
 	t.Run("cannot have done so before its name was confirmed", func(t *testing.T) {

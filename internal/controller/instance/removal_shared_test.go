@@ -18,11 +18,11 @@ const sharer = "sharer"
 func sharedTrial(t *testing.T) *trial {
 	t.Helper()
 	x := newTrial(t)
-	instance := ofMachine()
+	instance := machineInstance()
 	instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
 	x.asNode(instance, x.key.Hash())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.MachineID = "the-machine" })
-	second := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: sharer, UID: "sharer-uid",
+	second := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: sharer, UID: "sharer-uid",
 		Generation: 1}}
 	second.Spec = v1alpha1.WindowsInstanceSpec{
 		Address: "10.0.0.99", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
@@ -31,7 +31,7 @@ func sharedTrial(t *testing.T) *trial {
 	if err := x.Client.Create(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	status := x.instance().Status
+	status := x.getInstance().Status
 	second.Status = v1alpha1.WindowsInstanceStatus{HostKey: status.HostKey, Host: status.Host}
 	if err := x.Client.Status().Update(t.Context(), second); err != nil {
 		t.Fatal(err)
@@ -39,11 +39,11 @@ func sharedTrial(t *testing.T) *trial {
 	return x
 }
 
-// sharer returns the second instance; nil if it no longer exists.
-func (x *trial) sharer() *v1alpha1.WindowsInstance {
+// sharingInstance returns the second instance; nil if it no longer exists.
+func (x *trial) sharingInstance() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
-	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: sharer}, instance); err != nil {
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: sharer}, instance); err != nil {
 		return nil
 	}
 	return instance
@@ -52,52 +52,52 @@ func (x *trial) sharer() *v1alpha1.WindowsInstance {
 // reconcileSharer reconciles the second instance once, and returns the instance if it still exists.
 func (x *trial) reconcileSharer() *v1alpha1.WindowsInstance {
 	x.t.Helper()
-	key := client.ObjectKey{Namespace: ourNamespace, Name: sharer}
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: sharer}
 	x.reconcileAll(key)
-	return x.sharer()
+	return x.sharingInstance()
 }
 
 // The source marks one instance after the other, and each is reconciled as soon as marked.
 func TestAHostThatIsListedTwiceAndRemovedWholeLeavesNothingBehind(t *testing.T) {
 	t.Run("when the one with the node is marked first", func(t *testing.T) {
 		x := sharedTrial(t)
-		x.change(x.instance(), remove)
+		x.changeSpec(x.getInstance(), setRemoved)
 		waits, _ := x.reconcile()
-		if waits == nil || x.node() == nil || x.dials() > 0 {
-			t.Fatalf("left is %v, Node %v, after %d connections", waits, x.node(), x.dials())
+		if waits == nil || x.getNode() == nil || x.countDials() > 0 {
+			t.Fatalf("left is %v, Node %v, after %d connections", waits, x.getNode(), x.countDials())
 		}
-		ready := expect(t, waits, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRemoving)
+		ready := expectCondition(t, waits, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRemoving)
 		if !strings.Contains(ready.Message, "WindowsInstance sharer (10.0.0.99)") {
 			t.Errorf("told is %q", ready.Message)
 		}
-		x.change(x.sharer(), remove)
-		if x.reconcileSharer() == nil || x.dials() > 0 {
-			t.Errorf("the host was contacted %d times before its node was drained", x.dials())
+		x.changeSpec(x.sharingInstance(), setRemoved)
+		if x.reconcileSharer() == nil || x.countDials() > 0 {
+			t.Errorf("the host was contacted %d times before its node was drained", x.countDials())
 		}
-		x.goesWhole()
+		x.checkAllRemoved()
 	})
 	t.Run("when the duplicate is marked first and worked on last", func(t *testing.T) {
 		x := sharedTrial(t)
-		x.change(x.sharer(), remove)
-		x.change(x.instance(), remove)
-		x.goesWhole()
+		x.changeSpec(x.sharingInstance(), setRemoved)
+		x.changeSpec(x.getInstance(), setRemoved)
+		x.checkAllRemoved()
 	})
 	t.Run("when the duplicate is marked first and worked on at once", func(t *testing.T) {
 		x := sharedTrial(t)
-		x.change(x.sharer(), remove)
-		if left := x.reconcileSharer(); left != nil || x.dials() > 0 || x.node() == nil {
-			t.Errorf("left is %v, Node %v, after %d connections", left, x.node(), x.dials())
+		x.changeSpec(x.sharingInstance(), setRemoved)
+		if left := x.reconcileSharer(); left != nil || x.countDials() > 0 || x.getNode() == nil {
+			t.Errorf("left is %v, Node %v, after %d connections", left, x.getNode(), x.countDials())
 		}
-		x.change(x.instance(), remove)
-		x.goesWhole()
+		x.changeSpec(x.getInstance(), setRemoved)
+		x.checkAllRemoved()
 	})
 }
 
-// goesWhole checks that both instances and the Node are deleted.
-func (x *trial) goesWhole() {
+// checkAllRemoved checks that both instances and the Node are deleted.
+func (x *trial) checkAllRemoved() {
 	x.t.Helper()
-	if left, _ := x.reconcile(); left != nil || x.node() != nil || x.dials() == 0 {
-		x.t.Errorf("left is %v, Node %v, after %d connections", left, x.node(), x.dials())
+	if left, _ := x.reconcile(); left != nil || x.getNode() != nil || x.countDials() == 0 {
+		x.t.Errorf("left is %v, Node %v, after %d connections", left, x.getNode(), x.countDials())
 	}
 	if left := x.reconcileSharer(); left != nil {
 		x.t.Errorf("the second is left: %s", left.Status.NextAction)
@@ -107,9 +107,9 @@ func (x *trial) goesWhole() {
 //
 func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
 	x := sharedTrial(t)
-	x.change(x.instance(), remove)
+	x.changeSpec(x.getInstance(), setRemoved)
 	x.reconcile()
-	heir := x.sharer()
+	heir := x.sharingInstance()
 	heir.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
 	if err := x.Client.Status().Update(t.Context(), heir); err != nil {
 		t.Fatal(err)
@@ -121,46 +121,46 @@ func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
 	if err := x.Client.Status().Update(t.Context(), heir); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := x.reconcile(); left != nil || x.node() == nil || x.node().Spec.Unschedulable || x.dials() > 0 {
-		t.Errorf("left is %v, Node %v, after %d connections", left, x.node(), x.dials())
+	if left, _ := x.reconcile(); left != nil || x.getNode() == nil || x.getNode().Spec.Unschedulable || x.countDials() > 0 {
+		t.Errorf("left is %v, Node %v, after %d connections", left, x.getNode(), x.countDials())
 	}
 }
 
 // A host was renamed and is listed under another address. Under the new name, the host is another Node.
 func TestTheNodeOfARenamedHostGoesWithItsInstance(t *testing.T) {
 	x := sharedTrial(t)
-	x.change(x.instance(), remove)
-	heir := x.sharer()
+	x.changeSpec(x.getInstance(), setRemoved)
+	heir := x.sharingInstance()
 	heir.Status.NodeRef = &v1alpha1.NodeReference{Name: "renamed", UID: "other-uid", Confirmed: true}
 	if err := x.Client.Status().Update(t.Context(), heir); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := x.reconcile(); left != nil || x.node() != nil || x.dials() > 0 {
-		t.Errorf("left is %v, Node %v, after %d connections", left, x.node(), x.dials())
+	if left, _ := x.reconcile(); left != nil || x.getNode() != nil || x.countDials() > 0 {
+		t.Errorf("left is %v, Node %v, after %d connections", left, x.getNode(), x.countDials())
 	}
 }
 
 func TestWhoIsWokenWhenAHostIsPassedOn(t *testing.T) {
 	x := sharedTrial(t)
-	before := x.instance()
+	before := x.getInstance()
 	woken := func(after *v1alpha1.WindowsInstance) bool {
-		if !hostPassedOn().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		if !sharedHostChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			return false
 		}
-		requests := x.sharersOf(t.Context(), after)
+		requests := x.instancesOnSameHost(t.Context(), after)
 		return len(requests) == 1 && requests[0].Name == sharer
 	}
 	leaves, rebound, renamed := before.DeepCopy(), before.DeepCopy(), before.DeepCopy()
-	remove(leaves)
+	setRemoved(leaves)
 	rebound.Status.NodeRef.UID = "another"
 	renamed.Status.Summary = "Another"
 	if !woken(leaves) || woken(rebound) || woken(renamed) {
 		t.Error("a duplicate is to be woken when the other instance leaves, and else not")
 	}
-	if !hostPassedOn().Delete(event.DeleteEvent{Object: leaves}) {
+	if !sharedHostChanged().Delete(event.DeleteEvent{Object: leaves}) {
 		t.Error("an instance that is gone wakes nobody")
 	}
-	x.change(x.sharer(), remove)
+	x.changeSpec(x.sharingInstance(), setRemoved)
 	if !woken(rebound) {
 		t.Error("an instance that is being removed is not woken when the other one is bound to the Node")
 	}

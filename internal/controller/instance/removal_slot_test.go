@@ -23,10 +23,10 @@ func restartsForLong(o *fake.Options) {
 	o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureDisabled}
 }
 
-// removes reconciles a removal until the instance is deleted, and calls look after each earlier reconcile.
-func (x *trial) removes(look func(*v1alpha1.WindowsInstance)) {
+// reconcileRemoval reconciles a removal until the instance is deleted, and calls look after each earlier reconcile.
+func (x *trial) reconcileRemoval(look func(*v1alpha1.WindowsInstance)) {
 	x.t.Helper()
-	x.change(x.instance(), remove)
+	x.changeSpec(x.getInstance(), setRemoved)
 	for range 60 {
 		instance, after := x.reconcile()
 		if instance == nil {
@@ -35,13 +35,13 @@ func (x *trial) removes(look func(*v1alpha1.WindowsInstance)) {
 		look(instance)
 		x.clock.Step(min(after, time.Minute))
 	}
-	x.t.Fatalf("the removal does not end: %s", x.instance().Status.Summary)
+	x.t.Fatalf("the removal does not end: %s", x.getInstance().Status.Summary)
 }
 
 func TestAHostThatRestartsDuringItsRemovalKeepsItsDisruptionSlot(t *testing.T) {
 	x, _, gate := nodeInService(t, "None", restartsForLong)
 	restarts := 0
-	x.removes(func(instance *v1alpha1.WindowsInstance) {
+	x.reconcileRemoval(func(instance *v1alpha1.WindowsInstance) {
 		if instance.Status.Summary == v1alpha1.ReasonRebooting {
 			restarts++
 		}
@@ -61,7 +61,7 @@ func TestAHostThatRestartsDuringItsRemovalKeepsItsDisruptionSlot(t *testing.T) {
 func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *testing.T) {
 	x, h, gate := nodeInService(t, "None", restartsForLong)
 	lost := false
-	x.removes(func(instance *v1alpha1.WindowsInstance) {
+	x.reconcileRemoval(func(instance *v1alpha1.WindowsInstance) {
 		switch {
 		case !lost && instance.Status.Summary == v1alpha1.ReasonRebooting:
 			lost = true
@@ -71,7 +71,7 @@ func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *
 		}
 	})
 	if !lost || len(gate.granted) != 1 {
-		t.Errorf("the restart was seen: %t; the slot was granted to %v; verbs %v", lost, gate.granted, h.execs())
+		t.Errorf("the restart was seen: %t; the slot was granted to %v; verbs %v", lost, gate.granted, h.agentCommands())
 	}
 }
 
@@ -79,30 +79,30 @@ func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *
 func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) {
 	x, gate := newTrial(t), openGate()
 	x.Gate = gate
-	x.asNode(listed(), x.key.Hash())
+	x.asNode(listedInstance(), x.key.Hash())
 	x.host.switchOff(true)
-	x.change(x.instance(), remove)
+	x.changeSpec(x.getInstance(), setRemoved)
 	for range 5 {
 		_, after := x.reconcile()
 		if len(gate.held) > 0 {
 			t.Errorf("other nodes wait for a host that does not answer: %v", gate.held)
 		}
-		if !x.node().Spec.Unschedulable {
+		if !x.getNode().Spec.Unschedulable {
 			t.Error("the node takes pods, and its host is to be given back")
 		}
 		x.clock.Step(after)
 	}
-	if x.dials() < 5 || len(gate.granted) != 1 {
-		t.Errorf("%d connections; the slot was granted to %v", x.dials(), gate.granted)
+	if x.countDials() < 5 || len(gate.granted) != 1 {
+		t.Errorf("%d connections; the slot was granted to %v", x.countDials(), gate.granted)
 	}
 
 	t.Run("and once more when it answers", func(t *testing.T) {
 		x.host.switchOff(false)
-		gate.shut(v1alpha1.ReasonMaxUnavailableReached)
-		before := len(gate.asked)
+		gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
+		before := len(gate.requests)
 		_, after := x.reconcile()
-		if len(gate.asked) != before+1 || after != time.Minute {
-			t.Errorf("asked %v, next pass after %s", gate.asked, after)
+		if len(gate.requests) != before+1 || after != time.Minute {
+			t.Errorf("asked %v, next pass after %s", gate.requests, after)
 		}
 	})
 }
@@ -111,36 +111,36 @@ func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) 
 func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
 	x, gate := newTrial(t), openGate()
 	x.Gate = gate
-	x.asNode(listed(), "another")
-	node := x.node()
+	x.asNode(listedInstance(), "another")
+	node := x.getNode()
 	node.Spec.Unschedulable = true // cordoned by a user, with pods
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	x.host.switchOff(true)
-	if x.reconcile(); x.dials() == 0 {
+	if x.reconcile(); x.countDials() == 0 {
 		t.Fatal("the host was to be tried")
 	}
-	x.change(x.instance(), remove)
-	x.annotate(v1alpha1.AnnotationForgetHost, "true")
+	x.changeSpec(x.getInstance(), setRemoved)
+	x.annotateInstance(v1alpha1.AnnotationForgetHost, "true")
 	for range 3 {
 		if instance, _ := x.reconcile(); instance == nil {
 			break
 		}
 	}
-	if x.node() != nil || len(gate.granted) != 1 {
-		t.Errorf("the Node is %v; the slot was granted to %v", x.node(), gate.granted)
+	if x.getNode() != nil || len(gate.granted) != 1 {
+		t.Errorf("the Node is %v; the slot was granted to %v", x.getNode(), gate.granted)
 	}
 }
 
 // A host that has accepted a restart may close the connection before a reconcile reads the agent's result. R-095
 func TestAHostThatHasAcceptedARestartIsOnlyLookedAtAlthoughTheConnectionEnds(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", restartsForLong, func(o *fake.Options) { o.ShutdownDelay = 8 * time.Second })
-	x.Patience = 0 // a reconcile that waits for a list ends early
-	x.change(x.instance(), remove)
+	x.ListWaitTimeout = 0 // a reconcile that waits for a list ends early
+	x.changeSpec(x.getInstance(), setRemoved)
 	reconcile := func() {
 		t.Helper()
-		if _, err := x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())}); err != nil {
+		if _, err := x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,18 +149,18 @@ func TestAHostThatHasAcceptedARestartIsOnlyLookedAtAlthoughTheConnectionEnds(t *
 		reconcile()
 		x.awaitJobs()
 	}
-	told := len(h.execs())
+	told := len(h.agentCommands())
 	reconcile()
-	connection := x.Jobs.Of(x.instance()).Connection
+	connection := x.Jobs.HostFor(x.getInstance()).Connection
 	h.server.CutConnections()
 	if connection != nil {
 		<-connection.Done()
 	}
-	for deadline := time.Now().Add(patience); x.instance().Status.RestartStartedAt == nil && len(h.execs()) == told && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(wallClockTimeout); x.getInstance().Status.RestartStartedAt == nil && len(h.agentCommands()) == told && time.Now().Before(deadline); {
 		reconcile()
 		x.awaitJobs()
 	}
-	if more := h.execs()[told:]; len(more) > 0 || x.instance().Status.RestartStartedAt == nil {
-		t.Errorf("after its answer it was told to %q, and the status says %s", more, x.instance().Status.Summary)
+	if more := h.agentCommands()[told:]; len(more) > 0 || x.getInstance().Status.RestartStartedAt == nil {
+		t.Errorf("after its answer it was told to %q, and the status says %s", more, x.getInstance().Status.Summary)
 	}
 }

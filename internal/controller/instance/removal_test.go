@@ -13,10 +13,10 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// another creates a second instance, with a Node.
-func (x *trial) another(ref *v1alpha1.NodeReference) {
+// createAnother creates a second instance, with a Node.
+func (x *trial) createAnother(ref *v1alpha1.NodeReference) {
 	x.t.Helper()
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "another"}}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "another"}}
 	instance.Spec = v1alpha1.WindowsInstanceSpec{
 		Address: "10.0.0.99", Source: v1alpha1.Source{ConfigMapKey: "10.0.0.99"}, DesiredState: v1alpha1.DesiredStateNode,
 	}
@@ -38,38 +38,38 @@ func TestANodeDoesNotGetAwayFromItsRemoval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			instance := ofMachine()
+			instance := machineInstance()
 			x.asNode(instance, x.key.Hash())
-			x.another(&v1alpha1.NodeReference{Name: "elsewhere", UID: "2", Confirmed: true})
+			x.createAnother(&v1alpha1.NodeReference{Name: "elsewhere", UID: "2", Confirmed: true})
 			instance, _ = x.reconcile()
-			node := x.node()
+			node := x.getNode()
 			node.Annotations = annotations
 			if err := x.Client.Update(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
-			x.change(instance, remove)
-			if left, _ := x.reconcile(); left != nil || x.node() != nil {
-				t.Errorf("left is %v, Node %v", left, x.node())
+			x.changeSpec(instance, setRemoved)
+			if left, _ := x.reconcile(); left != nil || x.getNode() != nil {
+				t.Errorf("left is %v, Node %v", left, x.getNode())
 			}
 		})
 	}
 }
 
 func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
-	x := newTrial(t, ofMachine())
+	x := newTrial(t, machineInstance())
 	liar := readyNode("abc")
 	liar.Name, liar.UID = "liar", "2"
-	liar.Annotations[v1alpha1.AnnotationHostKey] = encoded(newSSHHost(t, x.key.AuthorizedKey()).hostKey.PublicKey())
+	liar.Annotations[v1alpha1.AnnotationHostKey] = encodeKey(newSSHHost(t, x.key.AuthorizedKey()).hostKey.PublicKey())
 	if err := x.Client.Create(t.Context(), liar); err != nil {
 		t.Fatal(err)
 	}
-	x.another(&v1alpha1.NodeReference{Name: "liar", UID: "2", Confirmed: true})
+	x.createAnother(&v1alpha1.NodeReference{Name: "liar", UID: "2", Confirmed: true})
 	instance, _ := x.reconcile()
 	if ref := instance.Status.NodeRef; ref != nil && ref.Name == "liar" {
 		t.Errorf("the host that is to join is Node %s", ref.Name)
 	}
-	if instance.Status.Summary == "HostKeyChanged" || x.dials() == 0 {
-		t.Errorf("the host is held up: %s, %d connections", instance.Status.Summary, x.dials())
+	if instance.Status.Summary == "HostKeyChanged" || x.countDials() == 0 {
+		t.Errorf("the host is held up: %s, %d connections", instance.Status.Summary, x.countDials())
 	}
 }
 
@@ -127,16 +127,16 @@ func requestsGoWith(t *testing.T, instance *v1alpha1.WindowsInstance) {
 // The lists of a fleet take longer than a reconcile waits. The results of jobs count in the meantime.
 func TestAHostJoinsAndLeavesAlthoughNoReconcileWaitsForLists(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
-	x.Patience = 0
-	x.joins()
-	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved })
-	key := client.ObjectKey{Namespace: ourNamespace, Name: machine}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // lists are read meanwhile
+	x.ListWaitTimeout = 0
+	x.joinNode()
+	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved })
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: machine}
+	for deadline := time.Now().Add(wallClockTimeout); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // lists are read meanwhile
 		x.reconcileAll(key)
 		if err := x.Client.Get(t.Context(), key, &v1alpha1.WindowsInstance{}); apierrors.IsNotFound(err) {
 			return
 		}
 		x.clock.Step(time.Second)
 	}
-	t.Errorf("it is not given back: %+v", x.instance().Status)
+	t.Errorf("it is not given back: %+v", x.getInstance().Status)
 }

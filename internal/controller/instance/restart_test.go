@@ -14,35 +14,35 @@ import (
 
 //
 func TestAHostThatAnswersBeforeItGoesDownIsAskedForFactsOnly(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
-	h := x.withAgent(func(o *fake.Options) { o.Clock, o.ShutdownDelay = x.clock, sameBootLimit+time.Minute })
-	for attempts := 0; !slices.Contains(h.execs(), "apply"); attempts++ {
+	h := x.withAgent(func(o *fake.Options) { o.Clock, o.ShutdownDelay = x.clock, bootIDTimeout+time.Minute })
+	for attempts := 0; !slices.Contains(h.agentCommands(), "apply"); attempts++ {
 		if attempts > 10 {
-			t.Fatalf("the host was not configured: %q", h.execs())
+			t.Fatalf("the host was not configured: %q", h.agentCommands())
 		}
 		x.reconcile()
 	}
-	first := len(h.execs())
-	for passed := time.Duration(0); passed < sameBootLimit-10*time.Second; passed += 10 * time.Second {
+	first := len(h.agentCommands())
+	for passed := time.Duration(0); passed < bootIDTimeout-10*time.Second; passed += 10 * time.Second {
 		x.clock.Step(10 * time.Second)
 		instance, after := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
-		if after > lastRebootPoll {
+		expectCondition(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
+		if after > maxRebootPollInterval {
 			t.Errorf("the next look is in %s", after)
 		}
 	}
-	looks := h.execs()[first:]
+	looks := h.agentCommands()[first:]
 	if len(looks) < 3 || slices.ContainsFunc(looks, func(verb string) bool { return verb != "facts" }) {
 		t.Errorf("before the host went down it was told to %q", looks)
 	}
-	if told := x.told(); slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning") }) {
+	if told := x.popEvents(); slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning") }) {
 		t.Errorf("the events are %q", told)
 	}
 	t.Run("and configured again when it has not gone down in time", func(t *testing.T) {
 		x.clock.Step(10 * time.Second)
 		x.reconcile()
-		if last := h.execs()[len(h.execs())-1]; last != "apply" {
+		if last := h.agentCommands()[len(h.agentCommands())-1]; last != "apply" {
 			t.Errorf("the host was told to %q at last", last)
 		}
 	})

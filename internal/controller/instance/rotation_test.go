@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// shortLife is the maximum lifetime of a certificate from the cluster's signer.
-const shortLife = 48 * time.Hour
+// shortValidity is the maximum lifetime of a certificate from the cluster's signer.
+const shortValidity = 48 * time.Hour
 
 // weather causes random faults of a cluster in the course of a month.
 type weather struct {
@@ -26,13 +26,13 @@ type weather struct {
 	next time.Time
 }
 
-// strike causes a fault when due.
-func (w *weather) strike() {
+// injectFault causes a fault when due.
+func (w *weather) injectFault() {
 	if w.clock.Now().Before(w.next) {
 		return
 	}
 	w.host.off = false
-	lasts := w.minutes(180)
+	lasts := w.randomMinutes(180)
 	switch w.dice.IntN(5) {
 	case 0: // another operator becomes the leader
 		w.restartOperator()
@@ -41,17 +41,17 @@ func (w *weather) strike() {
 		w.next = w.clock.Now().Add(lasts)
 		return
 	case 2: // the clock is set forward
-		w.clock.Step(w.minutes(60))
+		w.clock.Step(w.randomMinutes(60))
 	case 3: // the clock is set back
-		w.clock.SetTime(w.clock.Now().Add(-w.minutes(60)))
+		w.clock.SetTime(w.clock.Now().Add(-w.randomMinutes(60)))
 	case 4: // no operator runs
 		w.restartOperator()
 		w.clock.Step(lasts)
 	}
-	w.next = w.clock.Now().Add(w.minutes(12 * 60))
+	w.next = w.clock.Now().Add(w.randomMinutes(12 * 60))
 }
 
-func (w *weather) minutes(most int) time.Duration {
+func (w *weather) randomMinutes(most int) time.Duration {
 	return time.Duration(1+w.dice.IntN(most)) * time.Minute
 }
 
@@ -65,20 +65,20 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 	for seed := range months {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			x := newTrial(t)
-			h, identity := x.onAzure(shortLife)
+			h, identity := x.onAzure(shortValidity)
 			gate := openGate()
-			gate.shut(v1alpha1.ReasonDisruptionsPaused)
+			gate.refuseAll(v1alpha1.ReasonDisruptionsPaused)
 			x.Gate = gate
-			x.signs(shortLife)
-			version := x.node().ResourceVersion
+			x.enableSigning(shortValidity)
+			version := x.getNode().ResourceVersion
 			w := weather{trial: x, dice: rand.New(rand.NewPCG(seed, 0)), host: h} // Identical in each run of the test.
 			renewals, end := 0, noon.Add(time.Duration(days)*24*time.Hour)
 			for passes := 0; x.clock.Now().Before(end); passes++ {
-				w.strike()
-				before := x.instance().Status.Certificates[0]
+				w.injectFault()
+				before := x.getInstance().Status.Certificates[0]
 				began := x.clock.Now()
 				instance, after := x.reconcile()
-				expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+				expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 				now := instance.Status.Certificates[0]
 				if !began.Before(before.NotAfter.Time) {
 					t.Fatalf("at %s it has expired at %s", began, before.NotAfter)
@@ -88,27 +88,27 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 					if began.Before(before.RenewAt.Time) {
 						t.Errorf("renewal %d at %s was due at %s", renewals, began, before.RenewAt)
 					}
-					if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) ||
-						got.NotAfter.Sub(got.NotBefore) > shortLife+5*time.Minute {
+					if got := h.currentCertificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) ||
+						got.NotAfter.Sub(got.NotBefore) > shortValidity+5*time.Minute {
 						t.Fatalf("renewal %d: the host has %+v", renewals, got)
 					}
 				}
-				if after <= 0 || after > shortLife || passes > 5000 {
+				if after <= 0 || after > shortValidity || passes > 5000 {
 					t.Fatalf("look %d: the next one is after %s", passes, after)
 				}
 				if renewals < 2 { // until the Node has the host key of the first contact
-					version = x.node().ResourceVersion
+					version = x.getNode().ResourceVersion
 				}
 				x.clock.Step(after)
 			}
 			if least, most := days*24/48, days*24/33; renewals < least || renewals > most {
 				t.Errorf("%d renewals, not %d to %d", renewals, least, most)
 			}
-			if h.logins() != renewals {
-				t.Errorf("%d connections for %d renewals", h.logins(), renewals)
+			if h.countLogins() != renewals {
+				t.Errorf("%d connections for %d renewals", h.countLogins(), renewals)
 			}
-			if len(gate.asked) > 0 || x.node().ResourceVersion != version {
-				t.Errorf("the gate was asked: %v; the Node was changed: %t", gate.asked, x.node().ResourceVersion != version)
+			if len(gate.requests) > 0 || x.getNode().ResourceVersion != version {
+				t.Errorf("the gate was asked: %v; the Node was changed: %t", gate.requests, x.getNode().ResourceVersion != version)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 
 func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 1))
-	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortLife))}
+	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortValidity))}
 	var looks []time.Duration
 	for range 1000 {
 		due, next := identity.Due(noted, noon, dice.Float64())
@@ -126,7 +126,7 @@ func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 		looks = append(looks, next)
 	}
 	slices.Sort(looks)
-	if first, last := looks[0], looks[len(looks)-1]; first < shortLife*3/4 || last > shortLife*85/100 {
+	if first, last := looks[0], looks[len(looks)-1]; first < shortValidity*3/4 || last > shortValidity*85/100 {
 		t.Errorf("the first look is after %s and the last after %s", first, last)
 	}
 	// The checks are spread over 4.8 hours: 35 on average.
@@ -145,13 +145,13 @@ func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 //
 func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 	x := newTrial(t)
-	h, identity := x.onAzure(shortLife)
-	x.signs(shortLife)
-	x.clock.Step(shortLife * 9 / 10)
+	h, identity := x.onAzure(shortValidity)
+	x.enableSigning(shortValidity)
+	x.clock.Step(shortValidity * 9 / 10)
 	x.reconcile()
-	if got := h.certificate(identity); h.logins() != 1 || got == nil ||
-		!x.clock.Now().Add(shortLife/2).Before(got.NotAfter) {
-		t.Errorf("%d connections; the host has %+v", h.logins(), got)
+	if got := h.currentCertificate(identity); h.countLogins() != 1 || got == nil ||
+		!x.clock.Now().Add(shortValidity/2).Before(got.NotAfter) {
+		t.Errorf("%d connections; the host has %+v", h.countLogins(), got)
 	}
 }
 
@@ -159,12 +159,12 @@ func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 // another machine would grant its rights.
 func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
 	x := newTrial(t)
-	x.onAzure(shortLife)
+	x.onAzure(shortValidity)
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { // the instance was not recreated
-		status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: encoded(x.host.hostKey.PublicKey())}
+		status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: encodeKey(x.host.hostKey.PublicKey())}
 	})
-	signed := x.signs(month)
-	node := x.node()
+	signed := x.enableSigning(month)
+	node := x.getNode()
 	if err := x.Client.Delete(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
 	}
 	x.untilDue()
 	x.reconcile()
-	if x.dials() > 0 || len(signed) > 0 {
-		t.Errorf("%d connections, signed %v", x.dials(), signed)
+	if x.countDials() > 0 || len(signed) > 0 {
+		t.Errorf("%d connections, signed %v", x.countDials(), signed)
 	}
 }

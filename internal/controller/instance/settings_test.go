@@ -30,8 +30,8 @@ import (
 
 const trialSubnet = "10.132.0.0/24"
 
-// working simulates the programs of a working node, by the command line of the process.
-func working(ctx context.Context, p *fake.Process) int {
+// runProgram simulates the programs of a working node, by the command line of the process.
+func runProgram(ctx context.Context, p *fake.Process) int {
 	line := strings.ToLower(p.Path + " " + strings.Join(p.Args, " "))
 	var err error
 	switch {
@@ -40,11 +40,11 @@ func working(ctx context.Context, p *fake.Process) int {
 			return host.RuntimeStatus{Name: "containerd", Version: "v2", Ready: true}
 		})
 	case strings.Contains(line, `\kubelet.exe`):
-		err = p.ServeLocal(10248, http.HandlerFunc(well))
+		err = p.ServeLocal(10248, http.HandlerFunc(serveOK))
 	case strings.Contains(line, `\kube-proxy.exe`):
-		err = p.ServeLocal(10256, http.HandlerFunc(well))
+		err = p.ServeLocal(10256, http.HandlerFunc(serveOK))
 	case strings.Contains(line, `\windows_exporter.exe`):
-		err = p.ServeLocal(9182, http.HandlerFunc(well))
+		err = p.ServeLocal(9182, http.HandlerFunc(serveOK))
 	case strings.Contains(line, `\hybrid-overlay-node.exe`):
 		_ = p.CreateNetwork(host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: trialSubnet}) // the network may exist
 	}
@@ -55,19 +55,19 @@ func working(ctx context.Context, p *fake.Process) int {
 	return 0
 }
 
-func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
+func serveOK(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
 
-// until advances the clock of the host and reconciles until the instance matches.
-func (x *trial) until(what string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
+// reconcileUntil advances the clock of the host and reconciles until the instance matches.
+func (x *trial) reconcileUntil(what string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	var instance *v1alpha1.WindowsInstance
-	deadline := time.Now().Add(patience)
-	for n := 0; n < 60 || x.Patience == 0 && time.Now().Before(deadline); n++ {
+	deadline := time.Now().Add(wallClockTimeout)
+	for n := 0; n < 60 || x.ListWaitTimeout == 0 && time.Now().Before(deadline); n++ {
 		var after time.Duration
 		if instance, after = x.reconcile(); wanted(instance) {
 			return instance
 		}
-		if x.Patience == 0 { // a reconcile does not wait for a list
+		if x.ListWaitTimeout == 0 { // a reconcile does not wait for a list
 			time.Sleep(5 * time.Millisecond)
 			after = time.Second
 		}
@@ -78,7 +78,7 @@ func (x *trial) until(what string, wanted func(*v1alpha1.WindowsInstance) bool) 
 	return nil
 }
 
-func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
+func hasSummary(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i.Status.Summary == reason }
 }
 
@@ -86,26 +86,26 @@ func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
 func nodeInService(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x, h, gate := hostToJoin(t, platform, change...)
-	x.joins()
-	gate.asked, gate.held, gate.granted, gate.released = nil, nil, nil, nil
-	x.told()
+	x.joinNode()
+	gate.requests, gate.held, gate.granted, gate.released = nil, nil, nil, nil
+	x.popEvents()
 	return x, h, gate
 }
 
 // hostToJoin returns a trial with a newly listed host.
 func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.facts.Platform = platform
 	gate := openGate()
 	x.Gate = gate
-	x.signs(month)
+	x.enableSigning(month)
 	h := x.withAgent(func(o *fake.Options) {
 		o.Name, o.Features = machine, map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureEnabled}
 		idling := o.Programs
 		o.Programs = func(content []byte) (fake.Program, error) {
 			if string(content) != "wicd.exe" {
-				return working, nil
+				return runProgram, nil
 			}
 			return idling(content)
 		}
@@ -116,30 +116,30 @@ func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*
 	return x, h, gate
 }
 
-// registers runs the operator until the kubelet of the host registers the Node, with optional taints.
-func (x *trial) registers(more ...corev1.Taint) {
+// registerNode runs the operator until the kubelet of the host registers the Node, with optional taints.
+func (x *trial) registerNode(more ...corev1.Taint) {
 	x.t.Helper()
-	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
-	if err := x.Client.Create(x.t.Context(), x.registering(more...)); err != nil {
+	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
+	if err := x.Client.Create(x.t.Context(), x.newRegisteredNode(more...)); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-// registering returns the Node as registered by the kubelet, with its pod subnet.
-func (x *trial) registering(more ...corev1.Taint) *corev1.Node {
+// newRegisteredNode returns the Node as registered by the kubelet, with its pod subnet.
+func (x *trial) newRegisteredNode(more ...corev1.Taint) *corev1.Node {
 	node := readyNode("")
 	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now().Add(x.ahead))
 	node.Annotations = map[string]string{v1alpha1.AnnotationPodSubnet: trialSubnet}
-	node.Spec.Taints = append([]corev1.Taint{forWindows, {Key: v1alpha1.TaintNotReady,
+	node.Spec.Taints = append([]corev1.Taint{windowsTaint, {Key: v1alpha1.TaintNotReady,
 		Effect: corev1.TaintEffectNoSchedule}}, more...)
 	return node
 }
 
-// joins runs the operator until the host is a Ready node.
-func (x *trial) joins() *v1alpha1.WindowsInstance {
+// joinNode runs the operator until the host is a Ready node.
+func (x *trial) joinNode() *v1alpha1.WindowsInstance {
 	x.t.Helper()
-	x.registers()
-	return x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	x.registerNode()
+	return x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
 }
 
 // selfSigned returns the certificate of an authority in PEM.
@@ -170,8 +170,8 @@ func (h *agentHost) environmentOf(service string) []string {
 	return found.Environment
 }
 
-// proxied reports whether a service on the host has the cluster's proxy.
-func (h *agentHost) proxied(service string) bool {
+// hasProxy reports whether a service on the host has the cluster's proxy.
+func (h *agentHost) hasProxy(service string) bool {
 	h.t.Helper()
 	return slices.ContainsFunc(h.environmentOf(service), func(variable string) bool {
 		return strings.HasPrefix(variable, "HTTP_PROXY=http")
@@ -180,61 +180,61 @@ func (h *agentHost) proxied(service string) bool {
 
 func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
-	gate.shut(v1alpha1.ReasonOutsideMaintenanceWindow)
+	gate.refuseAll(v1alpha1.ReasonOutsideMaintenanceWindow)
 	authority := selfSigned(t, "Example CA")
 	roots := len(h.machine.TrustedRoots())
 	x.facts.TrustedCAs = []string{authority}
-	instance := x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
+	instance := x.reconcileUntil("the change", func(i *v1alpha1.WindowsInstance) bool {
 		return i.Status.Summary == v1alpha1.ReasonReady && len(h.machine.TrustedRoots()) == roots+1
 	})
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if len(gate.asked) > 0 || x.node().Spec.Unschedulable || slices.ContainsFunc(x.told(), func(e string) bool {
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if len(gate.requests) > 0 || x.getNode().Spec.Unschedulable || slices.ContainsFunc(x.popEvents(), func(e string) bool {
 		return strings.Contains(e, "Drain")
 	}) {
-		t.Errorf("the gate was asked: %v", gate.asked)
+		t.Errorf("the gate was asked: %v", gate.requests)
 	}
 	x.facts.TrustedCAs = nil
-	x.until("the change back", func(i *v1alpha1.WindowsInstance) bool {
+	x.reconcileUntil("the change back", func(i *v1alpha1.WindowsInstance) bool {
 		return i.Status.Summary == v1alpha1.ReasonReady && len(h.machine.TrustedRoots()) == roots
 	})
-	if len(gate.asked) > 0 {
-		t.Errorf("the gate was asked: %v", gate.asked)
+	if len(gate.requests) > 0 {
+		t.Errorf("the gate was asked: %v", gate.requests)
 	}
 }
 
 func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	const secret = "proxy-canary"
-	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
 	x.facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret("http://user:" + secret + "@proxy.example.com:3128"),
 		NoProxy: ".cluster.local"}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if got := h.proxied("containerd"); got || x.node().Spec.Unschedulable {
-		t.Fatalf("it did not wait: has the proxy %t, unschedulable %t", got, x.node().Spec.Unschedulable)
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if got := h.hasProxy("containerd"); got || x.getNode().Spec.Unschedulable {
+		t.Fatalf("it did not wait: has the proxy %t, unschedulable %t", got, x.getNode().Spec.Unschedulable)
 	}
 	gate.closed = false
-	instance = x.until("the change", summarized(v1alpha1.ReasonReady))
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	instance = x.reconcileUntil("the change", hasSummary(v1alpha1.ReasonReady))
+	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if got := strings.Join(h.environmentOf("containerd"), " "); !strings.Contains(got, secret) ||
 		!strings.Contains(got, "NO_PROXY=") {
 		t.Error("containerd has no proxy")
 	}
-	told := x.told()
+	told := x.popEvents()
 	if !slices.ContainsFunc(told, func(e string) bool {
 		return strings.Contains(e, "Drain")
 	}) || !slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("the node was not drained, or keeps its turn: %v, %q", gate.released, told)
 	}
-	if x.node().Spec.Unschedulable {
+	if x.getNode().Spec.Unschedulable {
 		t.Error("the node takes no pods any more")
 	}
-	if slices.ContainsFunc(h.commands(), func(command string) bool { return strings.Contains(command, secret) }) {
+	if slices.ContainsFunc(h.commandLines(), func(command string) bool { return strings.Contains(command, secret) }) {
 		t.Error("a command line holds the proxy's password")
 	}
 	// No visible text contains the password.
-	encoded, err := json.Marshal(x.instance())
+	encoded, err := json.Marshal(x.getInstance())
 	if err != nil || strings.Contains(string(encoded)+strings.Join(told, "\n"), secret) {
 		t.Errorf("the status or an event holds the proxy's password (%v)", err)
 	}
@@ -267,9 +267,9 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	x, h, _ := nodeInService(t, "Azure")
 	// The clock of the trial skips the limit of idle connections. Whether a connection ends before its next use
 	// is a race.
-	if h.logins() > 2 || len(h.execs()) != len(plain.execs()) || len(h.execs()) > 8 {
-		t.Errorf("%d connections, %d processes (%q); without another identity %d processes", h.logins(), len(h.execs()),
-			h.execs(), len(plain.execs()))
+	if h.countLogins() > 2 || len(h.agentCommands()) != len(plain.agentCommands()) || len(h.agentCommands()) > 8 {
+		t.Errorf("%d connections, %d processes (%q); without another identity %d processes", h.countLogins(), len(h.agentCommands()),
+			h.agentCommands(), len(plain.agentCommands()))
 	}
 	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(),
 		metav1.ListOptions{LabelSelector: labelInstance + "=" + machine})
@@ -285,7 +285,7 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 		t.Errorf("%d requests, to %v", len(requests.Items), signers)
 	}
 	var renewed []string
-	for _, certificate := range x.instance().Status.Certificates {
+	for _, certificate := range x.getInstance().Status.Certificates {
 		if certificate.RenewAt.After(x.clock.Now()) {
 			renewed = append(renewed, certificate.Name)
 		}
@@ -297,7 +297,7 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 		t.Errorf("the service: %t, %s", there, service.State)
 	}
 	// The certificate requests of a node are deleted with the node.
-	if err := x.rooms().signer.DeleteRequests(t.Context(), machine); err != nil {
+	if err := x.newDependencies().signer.DeleteRequests(t.Context(), machine); err != nil {
 		t.Fatal(err)
 	}
 	if requests, err = x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(),

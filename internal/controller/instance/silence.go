@@ -44,7 +44,7 @@ func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	switch {
 	case needsAgentCheck(node):
 	case support.ClockAdvice(s.Session.Clock) != "":
-		if first := s.Session.Clock.Answered.Add(agentCheckBackoff); memory.Next.Before(first) {
+		if first := s.Session.Clock.RespondedAt.Add(agentCheckBackoff); memory.Next.Before(first) {
 			memory.Next = first
 		}
 	default:
@@ -55,18 +55,18 @@ func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	}
 	due := !now.Before(memory.Next)
 	if due {
-		s.Session.Checking = true
+		s.Session.AgentCheckActive = true
 		memory.Next = now.Add(min(agentCheckBackoff<<min(memory.Checks, 10), maxAgentCheckBackoff))
 		memory.Checks++
 	}
-	s.AgentCheckIn = memory.Next.Sub(now)
+	s.AgentCheckDelay = memory.Next.Sub(now)
 	return due
 }
 
-// goOnWithAgentCheck continues a check that an earlier reconcile has begun, if any.
-func goOnWithAgentCheck(s *scope.Scope, now time.Time) {
-	if s.Session.Checking {
-		s.AgentCheck, s.AgentCheckIn = true, s.Session.AgentCheck.Next.Sub(now)
+// continueAgentCheck continues a check that an earlier reconcile has begun, if any.
+func continueAgentCheck(s *scope.Scope, now time.Time) {
+	if s.Session.AgentCheckActive {
+		s.AgentCheck, s.AgentCheckDelay = true, s.Session.AgentCheck.Next.Sub(now)
 	}
 }
 
@@ -78,9 +78,9 @@ func recordAgentCheck(s *scope.Scope) {
 	switch {
 	case o == nil:
 		memory.Failure = nil
-	case o.Outcome == result.Working, o.Outcome == result.Again: // the check continues
-	case s.AgentCheck && o.Outcome.IsNews() && o.Condition == v1alpha1.ConditionUpToDate && s.HostAsItWas():
-		o.After = s.AgentCheckIn
+	case o.Outcome == result.Working, o.Outcome == result.Continue: // the check continues
+	case s.AgentCheck && o.Outcome.NeedsEvent() && o.Condition == v1alpha1.ConditionUpToDate && s.IsHostUnchanged():
+		o.RequeueAfter = s.AgentCheckDelay
 		memory.Failure = o
 	case s.AgentCheck:
 		memory.Failure = nil

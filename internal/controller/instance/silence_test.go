@@ -20,7 +20,7 @@ import (
 // reportsConfiguration sets the condition WindowsConfiguration of the Node.
 func (x *trial) reportsConfiguration(status corev1.ConditionStatus, reason, message string) {
 	x.t.Helper()
-	node := x.node()
+	node := x.getNode()
 	node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == nodespec.ConditionConfiguration
 	}), corev1.NodeCondition{Type: nodespec.ConditionConfiguration, Status: status, Reason: reason, Message: message})
@@ -74,29 +74,29 @@ func TestTheAgentOfAReadyNodeIsRestored(t *testing.T) {
 				return found[0]
 			}
 			x.reportsConfiguration(corev1.ConditionTrue, nodespec.ConfigurationInSync, "")
-			before, logins := service().CommandLine, h.accepted()
+			before, logins := service().CommandLine, h.countAccepted()
 			x.Hosts.Close(machine)
 			c.change(t, windows)
 			x.reconcile()
-			if n := h.accepted() - logins; n != 0 {
+			if n := h.countAccepted() - logins; n != 0 {
 				t.Fatalf("%d connections to a host whose agent maintains it", n)
 			}
 			x.reportsConfiguration(c.status, c.reason, c.text)
-			x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+			x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
 			if now := service(); now.State != host.ServiceRunning || now.CommandLine != before {
 				t.Errorf("the service is %+v", now)
 			}
-			if n := h.accepted() - logins; n != 1 || len(gate.asked) > 0 || x.node().Spec.Unschedulable {
-				t.Errorf("%d connections; the gate was asked %d times; unschedulable is %t", n, len(gate.asked), x.node().Spec.Unschedulable)
+			if n := h.countAccepted() - logins; n != 1 || len(gate.requests) > 0 || x.getNode().Spec.Unschedulable {
+				t.Errorf("%d connections; the gate was asked %d times; unschedulable is %t", n, len(gate.requests), x.getNode().Spec.Unschedulable)
 			}
-			expect(t, x.instance(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			expectCondition(t, x.getInstance(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		})
 	}
 }
 
-// accepted counts the successful SSH logins of the operator. The trial also routes the probe of the kubelet's
+// countAccepted counts the successful SSH logins of the operator. The trial also routes the probe of the kubelet's
 // port to the SSH server.
-func (h *agentHost) accepted() int {
+func (h *agentHost) countAccepted() int {
 	return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == winhost.KindLogin && strings.HasPrefix(e.Detail, "accepted")
 	}))
@@ -107,7 +107,7 @@ func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 	for name, flips := range map[string]bool{"silent all the time": false, "silent again and again": true} {
 		t.Run(name, func(t *testing.T) {
 			x, h, _ := nodeInService(t, "None")
-			logins := h.accepted()
+			logins := h.countAccepted()
 			x.Hosts.Close(machine)
 			began := x.clock.Now()
 			for x.clock.Since(began) < 24*time.Hour {
@@ -124,7 +124,7 @@ func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 				}
 				x.clock.Step(after)
 			}
-			if n := h.accepted() - logins; n < 10 || n > 16 {
+			if n := h.countAccepted() - logins; n < 10 || n > 16 {
 				t.Errorf("%d connections in a day", n)
 			}
 		})
@@ -137,13 +137,13 @@ func TestAFailedCheckOfASilentAgentIsReportedUntilTheNextOne(t *testing.T) {
 	x.Hosts.Close(machine)
 	h.off = true
 	x.reportsConfiguration(corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent, "")
-	x.told()
+	x.popEvents()
 	began, events := x.clock.Now(), 0
 	for x.clock.Since(began) < 12*time.Hour {
 		instance, after := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
-		for _, told := range x.told() {
+		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+		for _, told := range x.popEvents() {
 			if strings.Contains(told, string(remote.ReasonUnreachable)) {
 				events++
 			}
@@ -156,14 +156,14 @@ func TestAFailedCheckOfASilentAgentIsReportedUntilTheNextOne(t *testing.T) {
 	t.Run("or until the agent maintains the host again", func(t *testing.T) {
 		x.reportsConfiguration(corev1.ConditionTrue, nodespec.ConfigurationInSync, "")
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	})
 	t.Run("or until the host answers", func(t *testing.T) {
 		h.off = false
 		x.clock.Step(maxAgentCheckBackoff)
 		x.reportsConfiguration(corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent, "")
-		x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+		x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	})
 }

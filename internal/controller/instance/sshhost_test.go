@@ -53,8 +53,8 @@ func newSSHHost(t *testing.T, accepted ...string) *sshHost {
 			t.Fatal(err)
 		}
 	}
-	h.accept(accepted...)
-	h.serving.Go(h.serve)
+	h.authorizeKeys(accepted...)
+	h.serving.Go(h.serveConnections)
 	t.Cleanup(func() {
 		_ = listener.Close()
 		_ = h.own.Close()
@@ -64,8 +64,8 @@ func newSSHHost(t *testing.T, accepted ...string) *sshHost {
 	return h
 }
 
-// accept replaces the authorized keys of the host.
-func (h *sshHost) accept(authorized ...string) {
+// authorizeKeys replaces the authorized keys of the host.
+func (h *sshHost) authorizeKeys(authorized ...string) {
 	h.t.Helper()
 	file, err := h.own.Create(keysFile)
 	if err != nil {
@@ -92,7 +92,7 @@ func (h *sshHost) exchangeHostKey() {
 	h.hostKey = key.Signer()
 }
 
-func (h *sshHost) dial(ctx context.Context, network string) (net.Conn, error) {
+func (h *sshHost) dialHost(ctx context.Context, network string) (net.Conn, error) {
 	h.mu.Lock()
 	off := h.off
 	h.mu.Unlock()
@@ -102,8 +102,8 @@ func (h *sshHost) dial(ctx context.Context, network string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, h.listener.Addr().String())
 }
 
-// accepted returns the content of keysFile.
-func (h *sshHost) accepted() ([]byte, error) {
+// readAuthorizedKeys returns the content of keysFile.
+func (h *sshHost) readAuthorizedKeys() ([]byte, error) {
 	file, err := h.own.Open(keysFile)
 	if err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (h *sshHost) accepted() ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-func (h *sshHost) login(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-	content, err := h.accepted()
+func (h *sshHost) checkLogin(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	content, err := h.readAuthorizedKeys()
 	if err != nil || !bytes.Contains(content, bytes.TrimSpace(ssh.MarshalAuthorizedKey(key))) {
 		return nil, errors.New("not authorized")
 	}
@@ -123,27 +123,27 @@ func (h *sshHost) login(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions
 	return &ssh.Permissions{}, nil
 }
 
-// tried counts login attempts.
-func (h *sshHost) tried(ssh.ConnMetadata, string, error) {
+// countAttempt counts login attempts.
+func (h *sshHost) countAttempt(ssh.ConnMetadata, string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tries++
 }
 
-// attempts returns the number of login attempts.
-func (h *sshHost) attempts() int {
+// loginAttempts returns the number of login attempts.
+func (h *sshHost) loginAttempts() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.tries
 }
 
-func (h *sshHost) serve() {
+func (h *sshHost) serveConnections() {
 	for {
 		raw, err := h.listener.Accept()
 		if err != nil {
 			return
 		}
-		config := &ssh.ServerConfig{PublicKeyCallback: h.login, AuthLogCallback: h.tried}
+		config := &ssh.ServerConfig{PublicKeyCallback: h.checkLogin, AuthLogCallback: h.countAttempt}
 		h.mu.Lock()
 		config.AddHostKey(h.hostKey)
 		h.mu.Unlock()
@@ -155,13 +155,13 @@ func (h *sshHost) serve() {
 			}
 			go ssh.DiscardRequests(requests)
 			for channel := range channels {
-				h.session(channel)
+				h.serveSession(channel)
 			}
 		})
 	}
 }
 
-func (h *sshHost) session(offered ssh.NewChannel) {
+func (h *sshHost) serveSession(offered ssh.NewChannel) {
 	channel, requests, err := offered.Accept()
 	if err != nil {
 		return
@@ -181,8 +181,8 @@ func (h *sshHost) session(offered ssh.NewChannel) {
 	})
 }
 
-// seen returns the keys that logged in, and the number of requested programs.
-func (h *sshHost) seen() (logins []string, execs int) {
+// loginsAndExecs returns the keys that logged in, and the number of requested programs.
+func (h *sshHost) loginsAndExecs() (logins []string, execs int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.logins), h.execs

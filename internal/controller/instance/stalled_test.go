@@ -24,9 +24,9 @@ type sshNetwork struct {
 	t        *testing.T
 	listener net.Listener
 
-	mu      sync.Mutex
-	stalled int            // connections of stalled hosts
-	asked   map[string]int // session requests to healthy hosts, by address
+	mu              sync.Mutex
+	stalled         int            // connections of stalled hosts
+	sessionRequests map[string]int // session requests to healthy hosts, by address
 }
 
 func newSSHNetwork(t *testing.T) *sshNetwork {
@@ -36,11 +36,11 @@ func newSSHNetwork(t *testing.T) *sshNetwork {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	return &sshNetwork{t: t, listener: listener, asked: map[string]int{}}
+	return &sshNetwork{t: t, listener: listener, sessionRequests: map[string]int{}}
 }
 
-// dial connects to the host of an address, one at a time. The end of the connection stops its server.
-func (n *sshNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dialAddress connects to the host of an address, one at a time. The end of the connection stops its server.
+func (n *sshNetwork) dialAddress(ctx context.Context, network, address string) (net.Conn, error) {
 	ours, err := new(net.Dialer).DialContext(ctx, network, n.listener.Addr().String())
 	if err != nil {
 		return nil, err
@@ -52,11 +52,11 @@ func (n *sshNetwork) dial(ctx context.Context, network, address string) (net.Con
 	_, key := newPrivateKey(n.t)
 	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return &ssh.Permissions{}, nil }}
 	config.AddHostKey(key.Signer())
-	go n.serve(theirs, config, address)
+	go n.serveConnection(theirs, config, address)
 	return ours, nil
 }
 
-func (n *sshNetwork) serve(raw net.Conn, config *ssh.ServerConfig, address string) {
+func (n *sshNetwork) serveConnection(raw net.Conn, config *ssh.ServerConfig, address string) {
 	defer func() { _ = raw.Close() }()
 	conn, channels, requests, err := ssh.NewServerConn(raw, config)
 	if err != nil {
@@ -64,27 +64,27 @@ func (n *sshNetwork) serve(raw net.Conn, config *ssh.ServerConfig, address strin
 	}
 	if strings.HasPrefix(address, stalledNetwork) {
 		if offered := <-channels; offered != nil { // wait for a session
-			n.count(func() { n.stalled++ })
+			n.updateCounts(func() { n.stalled++ })
 			_ = conn.Wait()
-			n.count(func() { n.stalled-- })
+			n.updateCounts(func() { n.stalled-- })
 		}
 		return
 	}
 	go ssh.DiscardRequests(requests)
 	for channel := range channels {
-		n.count(func() { n.asked[address]++ })
+		n.updateCounts(func() { n.sessionRequests[address]++ })
 		_ = channel.Reject(ssh.Prohibited, "no sessions") // fails at once
 	}
 }
 
-func (n *sshNetwork) count(change func()) {
+func (n *sshNetwork) updateCounts(change func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	change()
 }
 
-// is returns a condition that is evaluated under the lock.
-func (n *sshNetwork) is(condition func() bool) func() bool {
+// lockedCondition returns a condition that is evaluated under the lock.
+func (n *sshNetwork) lockedCondition(condition func() bool) func() bool {
 	return func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -99,23 +99,23 @@ func TestHostsThatStallAfterTheLoginDoNotHoldUpOthers(t *testing.T) {
 	x, n := newTarpits(t), newSSHNetwork(t)
 	x.speaks = n
 	asked := func(addresses []string) func() bool {
-		return n.is(func() bool {
+		return n.lockedCondition(func() bool {
 			for _, address := range addresses {
-				if n.asked[address+":22"] == 0 {
+				if n.sessionRequests[address+":22"] == 0 {
 					return false
 				}
 			}
 			return true
 		})
 	}
-	x.add(stalledNetwork, mostUnproven, "")
-	x.await("all of them have stalled", n.is(func() bool { return n.stalled == mostUnproven }))
-	healthy := x.add(healthyNetwork, healthyHosts, "")
-	x.await("nodes are asked at once", asked(x.add("10.1.", 5, "1.2.3")))
-	if n.is(func() bool { return n.asked[healthy[0]+":22"] > 0 })() {
+	x.addInstances(stalledNetwork, maxFirstContacts, "")
+	x.awaitCondition("all of them have stalled", n.lockedCondition(func() bool { return n.stalled == maxFirstContacts }))
+	healthy := x.addInstances(healthyNetwork, healthyHosts, "")
+	x.awaitCondition("nodes are asked at once", asked(x.addInstances("10.1.", 5, "1.2.3")))
+	if n.lockedCondition(func() bool { return n.sessionRequests[healthy[0]+":22"] > 0 })() {
 		t.Fatal("there are more first contacts at once than there may be")
 	}
-	x.clock.Step(remote.DefaultExecStartLimit)
-	x.await("all healthy hosts are asked after that", asked(healthy))
-	x.await("the stalled ones are given up", n.is(func() bool { return n.stalled == 0 }))
+	x.clock.Step(remote.DefaultExecStartTimeout)
+	x.awaitCondition("all healthy hosts are asked after that", asked(healthy))
+	x.awaitCondition("the stalled ones are given up", n.lockedCondition(func() bool { return n.stalled == 0 }))
 }

@@ -19,27 +19,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// standingJobs are jobs of all kinds; with the race detector, only jobs that wait and end differently.
-func standingJobs() []standingJob {
-	jobs := []standingJob{
-		{kind: hostjobs.KindConnect, life: joiningLife, lived: inServiceAgain},
-		{kind: hostjobs.KindFacts, verb: "facts", life: joiningLife, lived: inServiceAgain, limit: 20 * time.Minute},
-		{kind: hostjobs.KindSign, life: joiningLife, lived: inServiceAgain},
-		{kind: hostjobs.KindVerify, verb: "verify", life: joiningLife, lived: inServiceAgain, limit: 30 * time.Minute},
-		{kind: hostjobs.KindPlan, verb: "plan", life: changingLife, lived: changed, limit: 30 * time.Minute},
-		{kind: hostjobs.KindDrain, life: changingLife, lived: changed},
-		{kind: hostjobs.KindApply, verb: "apply", changes: true, life: changingLife, lived: changed, limit: 150 * time.Minute},
-		{kind: hostjobs.KindCommit, verb: "commit", changes: true, life: changingLife, lived: changed, limit: 20 * time.Minute},
-		{kind: hostjobs.KindReboot, verb: "reboot", changes: true, life: restartingLife, lived: restarted, limit: 5 * time.Minute},
-		{kind: hostjobs.KindRenew, verb: "renew", changes: true, life: renewingLife, lived: renewed, limit: 20 * time.Minute},
-		{kind: hostjobs.KindRollback, verb: "rollback", changes: true, life: failedLife, lived: rolledBack, limit: 150 * time.Minute},
-		{kind: hostjobs.KindFindRemains, life: leavingLife, lived: left},
-		{kind: hostjobs.KindGiveBack, verb: "remove", changes: true, life: leavingLife, lived: left, limit: 150 * time.Minute},
-		{kind: hostjobs.KindResolve, life: namedLife, lived: inServiceAgain},
+// blockedJobs are jobs of all kinds; with the race detector, only jobs that wait and end differently.
+func blockedJobs() []blockedJob {
+	jobs := []blockedJob{
+		{kind: hostjobs.KindConnect, life: joiningLife, lived: isInServiceAgain},
+		{kind: hostjobs.KindFacts, verb: "facts", life: joiningLife, lived: isInServiceAgain, timeout: 20 * time.Minute},
+		{kind: hostjobs.KindSign, life: joiningLife, lived: isInServiceAgain},
+		{kind: hostjobs.KindVerify, verb: "verify", life: joiningLife, lived: isInServiceAgain, timeout: 30 * time.Minute},
+		{kind: hostjobs.KindPlan, verb: "plan", life: changingLife, lived: hasChanged, timeout: 30 * time.Minute},
+		{kind: hostjobs.KindDrain, life: changingLife, lived: hasChanged},
+		{kind: hostjobs.KindApply, verb: "apply", changes: true, life: changingLife, lived: hasChanged, timeout: 150 * time.Minute},
+		{kind: hostjobs.KindCommit, verb: "commit", changes: true, life: changingLife, lived: hasChanged, timeout: 20 * time.Minute},
+		{kind: hostjobs.KindReboot, verb: "reboot", changes: true, life: restartingLife, lived: hasRestarted, timeout: 5 * time.Minute},
+		{kind: hostjobs.KindRenew, verb: "renew", changes: true, life: renewingLife, lived: hasRenewed, timeout: 20 * time.Minute},
+		{kind: hostjobs.KindRollback, verb: "rollback", changes: true, life: failedLife, lived: hasRolledBack, timeout: 150 * time.Minute},
+		{kind: hostjobs.KindFindRemains, life: leavingLife, lived: hasLeft},
+		{kind: hostjobs.KindRestore, verb: "remove", changes: true, life: leavingLife, lived: hasLeft, timeout: 150 * time.Minute},
+		{kind: hostjobs.KindResolve, life: namedLife, lived: isInServiceAgain},
 	}
 	if testing.Short() {
-		jobs = slices.DeleteFunc(jobs, func(job standingJob) bool {
-			return !slices.Contains([]hostjobs.Kind{hostjobs.KindConnect, hostjobs.KindDrain, hostjobs.KindApply, hostjobs.KindGiveBack}, job.kind)
+		jobs = slices.DeleteFunc(jobs, func(job blockedJob) bool {
+			return !slices.Contains([]hostjobs.Kind{hostjobs.KindConnect, hostjobs.KindDrain, hostjobs.KindApply, hostjobs.KindRestore}, job.kind)
 		})
 	}
 	return jobs
@@ -50,7 +50,7 @@ func joiningLife(t *testing.T) (*trial, *agentHost) {
 	return x, h
 }
 
-func inServiceAgain(s *standstill) bool {
+func isInServiceAgain(s *standstill) bool {
 	instance := s.instanceOrNil()
 	return instance != nil && instance.Status.Summary == v1alpha1.ReasonReady && s.Jobs.Running() == 0
 }
@@ -59,68 +59,68 @@ func inServiceAgain(s *standstill) bool {
 func changingLife(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
 	x.addPod("web")
-	x.evicts(nil)
+	x.allowEvictions(nil)
 	x.facts.Kubelet.ClusterDomain = "other.local"
 	return x, h
 }
 
-// digest returns the digest of the desired NodeSpec.
-func (x *trial) digest() string {
+// specDigest returns the digest of the desired NodeSpec.
+func (x *trial) specDigest() string {
 	x.t.Helper()
-	return x.spec().Digest()
+	return x.desiredSpec().Digest()
 }
 
-// spec returns the desired NodeSpec.
-func (x *trial) spec() nodespec.NodeSpec {
+// desiredSpec returns the desired NodeSpec.
+func (x *trial) desiredSpec() nodespec.NodeSpec {
 	x.t.Helper()
-	s := x.scope(x.instance())
+	s := x.newScope(x.getInstance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet(trialSubnet))
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	return spec
 }
 
-func changed(s *standstill) bool {
+func hasChanged(s *standstill) bool {
 	instance := s.instanceOrNil()
-	return inServiceAgain(s) && instance.Status.SpecDigest == s.digest() && !s.node().Spec.Unschedulable
+	return isInServiceAgain(s) && instance.Status.SpecDigest == s.specDigest() && !s.getNode().Spec.Unschedulable
 }
 
 func restartingLife(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
-	x.changeNode(wantReboot)
+	x.changeNode(requestReboot)
 	return x, h
 }
 
-func restarted(s *standstill) bool {
-	return inServiceAgain(s) && !nodes.RebootWanted(s.node()) && !s.node().Spec.Unschedulable
+func hasRestarted(s *standstill) bool {
+	return isInServiceAgain(s) && !nodes.IsRebootRequested(s.getNode()) && !s.getNode().Spec.Unschedulable
 }
 
 func renewingLife(t *testing.T) (*trial, *agentHost) {
 	x := newTrial(t)
-	h, _ := x.onAzureAs(listed(), month)
-	x.signs(month)
+	h, _ := x.onAzureAs(listedInstance(), month)
+	x.enableSigning(month)
 	x.untilDue()
 	return x, h
 }
 
-func renewed(s *standstill) bool {
+func hasRenewed(s *standstill) bool {
 	return s.Jobs.Running() == 0 && s.instanceOrNil().Status.Certificates[0].NotAfter.After(noon.Add(month))
 }
 
 func leavingLife(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
-	x.change(x.instance(), remove)
+	x.changeSpec(x.getInstance(), setRemoved)
 	return x, h
 }
 
-func left(s *standstill) bool { return s.instanceOrNil() == nil && s.node() == nil }
+func hasLeft(s *standstill) bool { return s.instanceOrNil() == nil && s.getNode() == nil }
 
 func namedLife(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
-	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
-	lastReachedAddress := x.instance().Status.Host.LastReachedAddress
+	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
+	lastReachedAddress := x.getInstance().Status.Host.LastReachedAddress
 	x.LookUp = func(context.Context, string) ([]string, error) { return []string{lastReachedAddress}, nil }
 	return x, h
 }
@@ -129,12 +129,12 @@ var formerProgram = []byte("wicd.exe of a former release")
 
 // failedLife returns a host with a failed change that can be rolled back.
 func failedLife(t *testing.T) (*trial, *agentHost) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	gate := openGate()
 	x.Gate, gate.held = gate, []string{machine}
 	h := x.withAgent()
-	s := x.answered(nil)
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
+	s := x.newRespondingScope(nil)
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet(trialSubnet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,10 +149,10 @@ func failedLife(t *testing.T) (*trial, *agentHost) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.has(spec)
+	h.storeSpec(spec)
 	drive := h.machine.Drive()
 	err = errors.Join(drive.MkdirAll(strings.TrimSuffix(path, `\`+nodespec.AgentProgram)), drive.WriteFile(path, formerProgram),
-		drive.WriteFile(nodespec.FallbackPath, document), drive.WriteFile(nodespec.FallbackAppliedPath, applied))
+		drive.WriteFile(nodespec.RollbackTargetPath, document), drive.WriteFile(nodespec.RollbackAppliedPath, applied))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +167,8 @@ func failedLife(t *testing.T) (*trial, *agentHost) {
 	return x, h
 }
 
-// rolledBack reports whether a rollback was repeated on the host. The host has no programs that would pass
+// hasRolledBack reports whether a rollback was repeated on the host. The host has no programs that would pass
 // checks.
-func rolledBack(s *standstill) bool {
-	return slices.Contains(s.host.execs()[s.verbs:], "rollback") && s.Jobs.Running() == 0
+func hasRolledBack(s *standstill) bool {
+	return slices.Contains(s.host.agentCommands()[s.verbs:], "rollback") && s.Jobs.Running() == 0
 }

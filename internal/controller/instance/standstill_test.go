@@ -33,58 +33,58 @@ type standstill struct {
 
 	verbs int // the agent commands until then
 
-	reach, goOn     func()
-	reached, goesOn chan struct{}
-	sent            atomic.Int64 // bytes sent by the operator to the host
+	reach, resume    func()
+	reached, resumed chan struct{}
+	sent             atomic.Int64 // bytes sent by the operator to the host
 }
 
-// stand makes the first job of a kind block.
-func (x *trial) stand(h *agentHost, kind hostjobs.Kind, verb string) *standstill {
-	s := &standstill{trial: x, host: h, kind: kind, verb: verb, instance: x.instance(), jobs: x.Jobs,
-		reached: make(chan struct{}), goesOn: make(chan struct{})}
-	s.reach, s.goOn = sync.OnceFunc(func() { close(s.reached) }), sync.OnceFunc(func() { close(s.goesOn) })
-	x.t.Cleanup(s.goOn)
+// blockJob makes the first job of a kind block.
+func (x *trial) blockJob(h *agentHost, kind hostjobs.Kind, verb string) *standstill {
+	s := &standstill{trial: x, host: h, kind: kind, verb: verb, instance: x.getInstance(), jobs: x.Jobs,
+		reached: make(chan struct{}), resumed: make(chan struct{})}
+	s.reach, s.resume = sync.OnceFunc(func() { close(s.reached) }), sync.OnceFunc(func() { close(s.resumed) })
+	x.t.Cleanup(s.resume)
 	serve := x.server
 	x.server = func(ctx context.Context) (net.Conn, error) {
 		conn, err := serve(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &standingConn{Conn: conn, s: s, closed: make(chan struct{})}, nil
+		return &blockedConn{Conn: conn, s: s, closed: make(chan struct{})}, nil
 	}
 	h.machine.OnOperation(func(o fake.Operation) error {
-		if s.verb != "" && o.Process.Service == "" && slices.Equal(o.Process.Args[:min(1, len(o.Process.Args))], []string{s.verb}) && s.stands() {
+		if s.verb != "" && o.Process.Service == "" && slices.Equal(o.Process.Args[:min(1, len(o.Process.Args))], []string{s.verb}) && s.shouldBlock() {
 			s.reach()
-			<-s.goesOn
+			<-s.resumed
 		}
 		return nil
 	})
-	s.standAtAPI()
+	s.blockAtAPI()
 	return s
 }
 
-// stands reports whether a job of the kind is running and must block.
-func (s *standstill) stands() bool {
+// shouldBlock reports whether a job of the kind is running and must block.
+func (s *standstill) shouldBlock() bool {
 	select {
-	case <-s.goesOn:
+	case <-s.resumed:
 		return false
 	default:
 	}
-	running := s.jobs.Of(s.instance).Running()
+	running := s.jobs.HostFor(s.instance).Running()
 	return running != nil && running.Key.Kind == s.kind
 }
 
-// standAtAPI blocks evictions, certificate signing and name resolution.
-func (s *standstill) standAtAPI() {
+// blockAtAPI blocks evictions, certificate signing and name resolution.
+func (s *standstill) blockAtAPI() {
 	s.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if s.kind != hostjobs.KindSign || !s.stands() {
+		if s.kind != hostjobs.KindSign || !s.shouldBlock() {
 			return false, nil, nil
 		}
 		s.reach()
 		return true, action.(clienttesting.UpdateAction).GetObject(), nil
 	})
 	s.clientset.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetSubresource() != "eviction" || s.kind != hostjobs.KindDrain || !s.stands() {
+		if action.GetSubresource() != "eviction" || s.kind != hostjobs.KindDrain || !s.shouldBlock() {
 			return false, nil, nil
 		}
 		s.reach()
@@ -92,7 +92,7 @@ func (s *standstill) standAtAPI() {
 	})
 	lookUp := s.LookUp
 	s.LookUp = func(ctx context.Context, name string) ([]string, error) {
-		if s.kind == hostjobs.KindResolve && s.stands() {
+		if s.kind == hostjobs.KindResolve && s.shouldBlock() {
 			s.reach()
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -101,21 +101,21 @@ func (s *standstill) standAtAPI() {
 	}
 }
 
-// standingConn is a connection to a host that accepts no more data.
-type standingConn struct {
+// blockedConn is a connection to a host that accepts no more data.
+type blockedConn struct {
 	net.Conn
 	s      *standstill
 	once   sync.Once
 	closed chan struct{}
 }
 
-func (c *standingConn) Write(p []byte) (int, error) {
-	if c.s.verb == "" && c.s.stands() {
+func (c *blockedConn) Write(p []byte) (int, error) {
+	if c.s.verb == "" && c.s.shouldBlock() {
 		c.s.reach()
 		select {
 		case <-c.closed:
 			return 0, net.ErrClosed
-		case <-c.s.goesOn:
+		case <-c.s.resumed:
 		}
 	}
 	n, err := c.Conn.Write(p)
@@ -123,15 +123,15 @@ func (c *standingConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *standingConn) Close() error {
+func (c *blockedConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
 
-// runIntoIt reconciles the instance until the job blocks.
-func (s *standstill) runIntoIt() {
+// runUntilBlocked reconciles the instance until the job blocks.
+func (s *standstill) runUntilBlocked() {
 	s.t.Helper()
-	s.drive("a job of kind "+string(s.kind), func() bool {
+	s.driveUntil("a job of kind "+string(s.kind), func() bool {
 		select {
 		case <-s.reached:
 			return true
@@ -139,18 +139,18 @@ func (s *standstill) runIntoIt() {
 			return false
 		}
 	})
-	s.verbs = len(s.host.execs())
+	s.verbs = len(s.host.agentCommands())
 }
 
-// mostSteps is the maximum number of reconciles while waiting for a condition.
-const mostSteps = 300
+// maxReconcileSteps is the maximum number of reconciles while waiting for a condition.
+const maxReconcileSteps = 300
 
-// drive reconciles the instance, runs its jobs and advances the clock, until a condition holds.
-func (s *standstill) drive(what string, holds func() bool) {
+// driveUntil reconciles the instance, runs its jobs and advances the clock, until a condition holds.
+func (s *standstill) driveUntil(what string, holds func() bool) {
 	s.t.Helper()
-	for range mostSteps {
+	for range maxReconcileSteps {
 		began := s.Jobs.Begun()
-		after := s.once()
+		after := s.reconcileOnce()
 		for s.Jobs.Running() > 0 && !holds() {
 			time.Sleep(time.Millisecond)
 		}
@@ -165,7 +165,7 @@ func (s *standstill) drive(what string, holds func() bool) {
 	s.t.Fatalf("%s does not come: %+v", what, s.instanceOrNil())
 }
 
-func (s *standstill) once() time.Duration {
+func (s *standstill) reconcileOnce() time.Duration {
 	s.t.Helper()
 	result, err := s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.instance)})
 	if err != nil {
@@ -180,12 +180,12 @@ func (s *standstill) runsKubelet() {
 	instance := s.instanceOrNil()
 	switch {
 	case instance == nil:
-	case instance.Status.Summary == v1alpha1.ReasonNodeNotRegistered && s.node() == nil:
-		if err := s.Client.Create(s.t.Context(), s.registering()); err != nil {
+	case instance.Status.Summary == v1alpha1.ReasonNodeNotRegistered && s.getNode() == nil:
+		if err := s.Client.Create(s.t.Context(), s.newRegisteredNode()); err != nil {
 			s.t.Fatal(err)
 		}
 	case instance.Status.Summary == v1alpha1.ReasonNodeNotReady:
-		s.reports(corev1.ConditionTrue)
+		s.reportReady(corev1.ConditionTrue)
 	}
 }
 
@@ -202,8 +202,8 @@ func (s *standstill) instanceOrNil() *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// writes returns the number of writes by jobs to the API server.
-func (s *standstill) writes() (n int) {
+// countWrites returns the number of writes by jobs to the API server.
+func (s *standstill) countWrites() (n int) {
 	for _, action := range s.clientset.Actions() {
 		if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
 			n++
@@ -215,7 +215,7 @@ func (s *standstill) writes() (n int) {
 // endsWithin waits for a condition that does not depend on the clock of the trial.
 func (s *standstill) endsWithin(what string, ended func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); !ended(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(wallClockTimeout); !ended(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("waited in vain for %s", what)
 		}
@@ -228,12 +228,12 @@ type endClock struct {
 	waits chan struct{}
 }
 
-// jobEndLimit is the time that jobs have to end when the operator stops.
-const jobEndLimit = 10 * time.Second
+// shutdownTimeout is the time that jobs have to end when the operator stops.
+const shutdownTimeout = 10 * time.Second
 
 func (c endClock) NewTimer(d time.Duration) clock.Timer {
 	timer := c.WithTicker.NewTimer(d)
-	if d == jobEndLimit {
+	if d == shutdownTimeout {
 		select {
 		case c.waits <- struct{}{}:
 		default:
@@ -242,8 +242,8 @@ func (c endClock) NewTimer(d time.Duration) clock.Timer {
 	return timer
 }
 
-// standingJob is a job of a kind, and the scenario of a host with such a job.
-type standingJob struct {
+// blockedJob is a job of a kind, and the scenario of a host with such a job.
+type blockedJob struct {
 	kind hostjobs.Kind
 	verb string // of the agent; "" for none
 	// changes is true for a job that changes the host. On a listed host, the job continues after the instance is
@@ -252,11 +252,11 @@ type standingJob struct {
 	// life returns a trial that leads to a job of the kind.
 	life func(t *testing.T) (*trial, *agentHost)
 	// lived reports whether the work of the job is complete.
-	lived func(*standstill) bool
-	limit time.Duration
+	lived   func(*standstill) bool
+	timeout time.Duration
 }
 
-func (j standingJob) run(t *testing.T, verb string, test func(*testing.T, *standstill)) {
+func (j blockedJob) run(t *testing.T, verb string, test func(*testing.T, *standstill)) {
 	t.Helper()
 	where := "before it sends anything"
 	if verb != "" {
@@ -264,6 +264,6 @@ func (j standingJob) run(t *testing.T, verb string, test func(*testing.T, *stand
 	}
 	t.Run(string(j.kind)+" "+where, func(t *testing.T) {
 		x, h := j.life(t)
-		test(t, x.stand(h, j.kind, verb))
+		test(t, x.blockJob(h, j.kind, verb))
 	})
 }

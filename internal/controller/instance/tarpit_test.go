@@ -33,8 +33,8 @@ import (
 
 // The maximum numbers of hosts that never were nodes with concurrent work, as known to administrators.
 const (
-	mostUnproven = 256
-	mostRetried  = 128 // hosts that failed slowly
+	maxFirstContacts = 256
+	maxSlowHosts     = 128 // hosts that failed slowly
 )
 
 // tarpits are a network with addresses in tarpitNetwork that accept connections and never respond. All other
@@ -62,7 +62,7 @@ type handshakeClock struct {
 
 func (c handshakeClock) NewTimer(d time.Duration) clock.Timer {
 	timer := c.FakeClock.NewTimer(d)
-	if d == remote.DefaultHandshakeLimit {
+	if d == remote.DefaultHandshakeTimeout {
 		c.waiting.Add(1)
 	}
 	return timer
@@ -79,27 +79,27 @@ func (c tarpitConn) Close() error {
 	return c.Conn.Close()
 }
 
-func (x *tarpits) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (x *tarpits) dialTarpit(ctx context.Context, network, address string) (net.Conn, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.dials[address]++
 	if !strings.HasPrefix(address, tarpitNetwork) && x.speaks != nil {
-		connection, err := x.speaks.dial(ctx, network, address)
+		connection, err := x.speaks.dialAddress(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return reached(connection, address), nil
+		return withRemoteAddress(connection, address), nil
 	}
 	if !strings.HasPrefix(address, tarpitNetwork) {
-		connection, err := x.host.dial(ctx, network)
+		connection, err := x.host.dialHost(ctx, network)
 		if err != nil {
 			return nil, err
 		}
-		return reached(connection, address), nil
+		return withRemoteAddress(connection, address), nil
 	}
 	x.open++
 	ours, theirs := net.Pipe()
-	return reached(tarpitConn{ours, sync.OnceFunc(func() {
+	return withRemoteAddress(tarpitConn{ours, sync.OnceFunc(func() {
 		_ = theirs.Close()
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -107,20 +107,20 @@ func (x *tarpits) dial(ctx context.Context, network, address string) (net.Conn, 
 	})}, address), nil
 }
 
-// dialed returns the number of connections to the address of an instance.
-func (x *tarpits) dialed(address string) int {
+// countDialsTo returns the number of connections to the address of an instance.
+func (x *tarpits) countDialsTo(address string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.dials[address+":22"]
 }
 
-// add creates and enqueues instances, and returns their addresses.
-func (x *tarpits) add(network string, count int, version string) (addresses []string) {
+// addInstances creates and enqueues instances, and returns their addresses.
+func (x *tarpits) addInstances(network string, count int, version string) (addresses []string) {
 	x.t.Helper()
 	for i := range count {
 		address := fmt.Sprintf("%s%d.%d", network, i/250, i%250+1)
 		instance := &v1alpha1.WindowsInstance{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Generation: 1, UID: types.UID(address),
+			ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Generation: 1, UID: types.UID(address),
 				Name: nameAt(address)},
 			Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator",
 				DesiredState: v1alpha1.DesiredStateNode, Source: v1alpha1.Source{ConfigMapKey: address}},
@@ -140,10 +140,10 @@ func (x *tarpits) add(network string, count int, version string) (addresses []st
 
 func nameAt(address string) string { return "at-" + strings.ReplaceAll(address, ".", "-") }
 
-// await waits for a condition while the clock stands still.
-func (x *tarpits) await(what string, condition func() bool) {
+// awaitCondition waits for a condition while the clock stands still.
+func (x *tarpits) awaitCondition(what string, condition func() bool) {
 	x.t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(wallClockTimeout); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
@@ -163,7 +163,7 @@ func (x *tarpits) openIs(want int) func() bool {
 func (x *tarpits) allDialed(addresses []string, times int) func() bool {
 	return func() bool {
 		for _, address := range addresses {
-			if x.dialed(address) < times {
+			if x.countDialsTo(address) < times {
 				return false
 			}
 		}
@@ -177,10 +177,10 @@ func newTarpits(t *testing.T) *tarpits {
 	x := &tarpits{trial: newTrial(t), dials: map[string]int{}}
 	x.facts.Platform = "None"
 	x.Events = events.NewFakeRecorder(100_000)
-	x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Clock: handshakeClock{x.clock, &x.waiting},
-		Limits: remote.Limits{Hello: 50 * time.Second, Idle: 50 * time.Second}})
+	x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dialTarpit, Clock: handshakeClock{x.clock, &x.waiting},
+		Limits: remote.Limits{HelloTimeout: 50 * time.Second, IdleTimeout: 50 * time.Second}})
 	x.Jobs = hostjobs.NewRunner(x.Hosts, x.Payload, x.clock)
-	options := x.options()
+	options := x.controllerOptions()
 	options.Reconciler, options.SkipNameValidation = x.Reconciler, ptr.To(true)
 	c, err := controller.NewUnmanaged("instance", options)
 	if err != nil {
@@ -225,40 +225,40 @@ func newTarpits(t *testing.T) *tarpits {
 // regardless of the number of such hosts. Nodes in service are not delayed.
 func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
 	x := newTarpits(t)
-	silent := x.add(tarpitNetwork, mostUnproven+44, "")
-	x.await("as many new hosts are dialed as may be", x.openIs(mostUnproven))
+	silent := x.addInstances(tarpitNetwork, maxFirstContacts+44, "")
+	x.awaitCondition("as many new hosts are dialed as may be", x.openIs(maxFirstContacts))
 
-	nodes := x.add("10.1.", 5, "1.2.3")
-	x.await("nodes are dialed at once", x.allDialed(nodes, 1))
-	newcomer := x.add("10.2.", 1, "")
-	x.await("the wait for each has begun", func() bool { return x.waiting.Load() >= mostUnproven+5 })
-	x.clock.Step(remote.DefaultHandshakeLimit)
-	x.await("a new host is dialed after a minute", x.allDialed(newcomer, 1))
-	x.await("all others have been dialed", x.allDialed(silent, 1))
+	nodes := x.addInstances("10.1.", 5, "1.2.3")
+	x.awaitCondition("nodes are dialed at once", x.allDialed(nodes, 1))
+	newcomer := x.addInstances("10.2.", 1, "")
+	x.awaitCondition("the wait for each has begun", func() bool { return x.waiting.Load() >= maxFirstContacts+5 })
+	x.clock.Step(remote.DefaultHandshakeTimeout)
+	x.awaitCondition("a new host is dialed after a minute", x.allDialed(newcomer, 1))
+	x.awaitCondition("all others have been dialed", x.allDialed(silent, 1))
 }
 
 // A new host that has to wait for other hosts reports the wait.
 func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
 	x := newTarpits(t)
-	x.add(tarpitNetwork, mostUnproven, "")
-	x.await("as many new hosts are dialed as may be", x.openIs(mostUnproven))
-	address := x.add("10.2.", 1, "")[0]
+	x.addInstances(tarpitNetwork, maxFirstContacts, "")
+	x.awaitCondition("as many new hosts are dialed as may be", x.openIs(maxFirstContacts))
+	address := x.addInstances("10.2.", 1, "")[0]
 	instance := &v1alpha1.WindowsInstance{}
-	x.await("the status says that it waits", func() bool {
-		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: nameAt(address)}, instance); err != nil {
+	x.awaitCondition("the status says that it waits", func() bool {
+		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: nameAt(address)}, instance); err != nil {
 			t.Fatal(err)
 		}
 		return instance.Status.Step != nil
 	})
 	if step := instance.Status.Step; step.Name != "Connect" || !strings.Contains(step.Detail, "until the work on other hosts has ended") ||
-		instance.Status.Summary != v1alpha1.ReasonInProgress || x.dialed(address) > 0 {
-		t.Errorf("the step is %+v, the summary %s; it was dialed %d times", step, instance.Status.Summary, x.dialed(address))
+		instance.Status.Summary != v1alpha1.ReasonInProgress || x.countDialsTo(address) > 0 {
+		t.Errorf("the step is %+v, the summary %s; it was dialed %d times", step, instance.Status.Summary, x.countDialsTo(address))
 	}
 }
 
 // A job that exceeds the limit is ended, and fails only its own instance.
 func TestAJobThatTakesTooLong(t *testing.T) {
-	x := newTrial(t, listed())
+	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	dialed := make(chan struct{})
 	x.server = func(ctx context.Context) (net.Conn, error) {
@@ -266,7 +266,7 @@ func TestAJobThatTakesTooLong(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	x.limits = remote.Limits{Dial: 24 * time.Hour}
+	x.limits = remote.Limits{DialTimeout: 24 * time.Hour}
 	x.dialerClock = x.clock
 	x.restartOperator()
 	go func() {
@@ -274,15 +274,15 @@ func TestAJobThatTakesTooLong(t *testing.T) {
 		x.clock.Step(4 * time.Minute)
 	}()
 	instance, after := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonJobTimedOut)
-	if after == 0 || after > lastRetryDelay {
+	condition := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonJobTimedOut)
+	if after == 0 || after > maxRetryDelay {
 		t.Errorf("the message is %q, the next look is in %s", condition.Message, after)
 	}
 }
 
 //
 func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
-	x := newTrial(t, ofMachine())
+	x := newTrial(t, machineInstance())
 	dialed, cut := make(chan struct{}), make(chan struct{})
 	x.server = func(ctx context.Context) (net.Conn, error) {
 		close(dialed)
@@ -290,34 +290,34 @@ func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
 		close(cut)
 		return nil, ctx.Err()
 	}
-	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ofMachine())}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(machineInstance())}
 	if _, err := x.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 	<-dialed
-	x.change(x.instance(), leave(v1alpha1.ReasonMachineDeleting))
+	x.changeSpec(x.getInstance(), setUnmanaged(v1alpha1.ReasonMachineDeleting))
 	if _, err := x.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 	<-cut
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineDeleting)
-	if told := x.told(); len(told) > 0 || x.dials() != 1 || x.Hosts.Len() > 0 {
-		t.Errorf("%d connections; the events are %q", x.dials(), told)
+	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineDeleting)
+	if told := x.popEvents(); len(told) > 0 || x.countDials() != 1 || x.Hosts.Len() > 0 {
+		t.Errorf("%d connections; the events are %q", x.countDials(), told)
 	}
 }
 
 // The taint that keeps Linux pods away must not wait for the end of a job.
 func TestANodeIsPutRightWhileAJobRunsOnItsHost(t *testing.T) {
 	x := newTrial(t)
-	x.asNode(listed(), "another key")
+	x.asNode(listedInstance(), "another key")
 	dialed, end := make(chan struct{}), make(chan struct{})
 	x.server = func(context.Context) (net.Conn, error) {
 		close(dialed)
 		<-end
 		return nil, errors.New("no route")
 	}
-	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ofMachine())}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(machineInstance())}
 	if _, err := x.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -326,8 +326,8 @@ func TestANodeIsPutRightWhileAJobRunsOnItsHost(t *testing.T) {
 	if _, err := x.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if !nodes.ForWindows(x.node()) {
-		t.Errorf("its taints are %q", taints(x.node()))
+	if !nodes.HasWindowsTaint(x.getNode()) {
+		t.Errorf("its taints are %q", formatTaints(x.getNode()))
 	}
 	close(end)
 }

@@ -46,13 +46,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// patience is the timeout of waits that do not depend on the clock of the trial. With the race detector and
+// wallClockTimeout is the timeout of waits that do not depend on the clock of the trial. With the race detector and
 // parallel tests, hundreds of handshakes take minutes.
-const patience = 10 * time.Minute
+const wallClockTimeout = 10 * time.Minute
 
 const (
-	ourNamespace = "wmco"
-	machine      = "winworker-x2k4f"
+	operatorNamespace = "wmco"
+	machine           = "winworker-x2k4f"
 )
 
 // trial is a Reconciler with a fake API server and one host.
@@ -79,13 +79,13 @@ type trial struct {
 	server func(context.Context) (net.Conn, error)
 }
 
-func (x *trial) session(instance *v1alpha1.WindowsInstance) *scope.Session {
-	return x.sessions.Of(instance.Name, instance.UID)
+func (x *trial) getSession(instance *v1alpha1.WindowsInstance) *scope.Session {
+	return x.sessions.Get(instance.Name, instance.UID)
 }
 
-// scope returns the scope of a new reconcile of an instance.
-func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
-	return scope.New(instance, x.session(instance), x.Jobs.Of(instance), x.clock)
+// newScope returns the scope of a new reconcile of an instance.
+func (x *trial) newScope(instance *v1alpha1.WindowsInstance) *scope.Scope {
+	return scope.New(instance, x.getSession(instance), x.Jobs.HostFor(instance), x.clock)
 }
 
 // newTrial returns a trial with the objects, a supported cluster, and a Secret with a key that the host accepts.
@@ -103,22 +103,22 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		host: newSSHHost(t, key.AuthorizedKey()), facts: supportedCluster(), limits: onABusyMachine(),
 	}
 	objects = append(objects, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: keys.SecretName},
 		Data:       map[string][]byte{keys.SecretKey: private},
 	})
-	api := indexed(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
+	api := withIndexes(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{
-		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace,
+		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: operatorNamespace,
 		Version: "1.2.3", Line: support.CurrentLine(),
-		Cluster: x, Payload: wholePayload(t), Dial: x.dial, Patience: time.Minute,
+		Cluster: x, Payload: completePayload(t), Dial: x.dialServer, ListWaitTimeout: time.Minute,
 		Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
 	x.restartOperator()
 	return x
 }
 
-// indexed adds the indexes of the operator's cache to a fake API server.
-func indexed(api *fake.ClientBuilder) *fake.ClientBuilder {
+// withIndexes adds the indexes of the operator's cache to a fake API server.
+func withIndexes(api *fake.ClientBuilder) *fake.ClientBuilder {
 	for _, index := range lookup.Indexes() {
 		api = api.WithIndex(index.Object, index.Field, index.Values)
 	}
@@ -128,26 +128,26 @@ func indexed(api *fake.ClientBuilder) *fake.ClientBuilder {
 // onABusyMachine returns limits of the real clock that a loaded machine does not exceed. A session that ends too
 // late closes the connection, and tests count connections.
 func onABusyMachine() remote.Limits {
-	return remote.Limits{Dial: time.Minute, Handshake: time.Minute, ExecStart: time.Minute, End: time.Minute}
+	return remote.Limits{DialTimeout: time.Minute, HandshakeTimeout: time.Minute, ExecStartTimeout: time.Minute, EndTimeout: time.Minute}
 }
 
 // Current makes the trial a ClusterSource.
 func (x *trial) Current() (nodespec.Cluster, error) { return *x.facts, nil }
 
-// dials returns the number of connections to the host.
-func (x *trial) dials() int { return int(x.dialed.Load()) }
+// countDials returns the number of connections to the host.
+func (x *trial) countDials() int { return int(x.dialed.Load()) }
 
-func (x *trial) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (x *trial) dialServer(ctx context.Context, network, address string) (net.Conn, error) {
 	x.dialed.Add(1)
 	connect := x.server
 	if connect == nil {
-		connect = func(ctx context.Context) (net.Conn, error) { return x.host.dial(ctx, network) }
+		connect = func(ctx context.Context) (net.Conn, error) { return x.host.dialHost(ctx, network) }
 	}
 	connection, err := connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return reached(connection, address), nil
+	return withRemoteAddress(connection, address), nil
 }
 
 // reachedConn is a local connection with the remote address of another machine.
@@ -158,9 +158,9 @@ type reachedConn struct {
 
 func (c reachedConn) RemoteAddr() net.Addr { return c.end }
 
-// reached sets the dialed address as the remote address of a connection. Names resolve to the address of the
+// withRemoteAddress sets the dialed address as the remote address of a connection. Names resolve to the address of the
 // host.
-func reached(connection net.Conn, address string) net.Conn {
+func withRemoteAddress(connection net.Conn, address string) net.Conn {
 	end, err := netip.ParseAddrPort(address)
 	if err != nil {
 		end = netip.MustParseAddrPort("10.0.128.7:22")
@@ -169,16 +169,16 @@ func reached(connection net.Conn, address string) net.Conn {
 }
 
 // restartOperator drops all in-memory state, and lets jobs run until the end of the test.
-func (x *trial) restartOperator() { x.leads(x.clock) }
+func (x *trial) restartOperator() { x.startLeading(x.clock) }
 
-// leads is restartOperator with a clock for the jobs. The returned function ends the leadership, and the channel
+// startLeading is restartOperator with a clock for the jobs. The returned function ends the leadership, and the channel
 // is closed when all jobs have then ended.
-func (x *trial) leads(jobsClock clock.WithTicker) (end func(), ended <-chan struct{}) {
+func (x *trial) startLeading(jobsClock clock.WithTicker) (end func(), ended <-chan struct{}) {
 	if x.Hosts != nil {
 		x.Hosts.CloseAll()
 	}
-	hosts := remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: x.limits, Clock: x.dialerClock})
-	x.Hosts, x.sessions, x.written = hosts, scope.Sessions{}, nodes.Written{}
+	hosts := remote.NewPool(&remote.Dialer{Dial: x.dialServer, Limits: x.limits, Clock: x.dialerClock})
+	x.Hosts, x.sessions, x.written = hosts, scope.Sessions{}, nodes.WrittenNodes{}
 	x.Jobs = hostjobs.NewRunner(hosts, x.Payload, jobsClock)
 	x.Jobs.OnEnd(x.showProgress)
 	ctx, end := context.WithCancel(context.Background())
@@ -213,28 +213,28 @@ func (x *trial) showProgress(name types.NamespacedName) {
 	x.reconciling.Lock()
 	defer x.reconciling.Unlock()
 	ctx := context.Background()
-	instance, session, err := x.read(ctx, name)
+	instance, session, err := x.readInstance(ctx, name)
 	if err != nil {
 		return
 	}
-	s := scope.New(instance, session, x.Jobs.Of(instance), x.clock)
+	s := scope.New(instance, session, x.Jobs.HostFor(instance), x.clock)
 	running := s.Host.Running()
 	if running == nil { // the next reconcile of the trial follows the job
 		return
 	}
-	if _, err := x.follow(ctx, x.rooms(), s, running); err != nil {
+	if _, err := x.reconcileDuringJob(ctx, x.newDependencies(), s, running); err != nil {
 		x.t.Log(err) // the queue would retry
 	}
 }
 
-// mostReconciles is the maximum number of reconciles until an instance is stable.
-const mostReconciles = 60
+// maxReconciles is the maximum number of reconciles until an instance is stable.
+const maxReconciles = 60
 
 // reconcile reconciles the instance until no job runs or was started. It returns the instance, or nil after the
 // deletion, and the delay before the next reconcile.
 func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 	x.t.Helper()
-	key := client.ObjectKey{Namespace: ourNamespace, Name: machine}
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: machine}
 	result := x.reconcileAll(key)
 	instance := &v1alpha1.WindowsInstance{}
 	if err := x.Client.Get(x.t.Context(), key, instance); err != nil {
@@ -246,13 +246,13 @@ func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 // reconcileAll reconciles an instance until no job runs or was started.
 func (x *trial) reconcileAll(key client.ObjectKey) (result ctrl.Result) {
 	x.t.Helper()
-	for range mostReconciles {
+	for range maxReconciles {
 		began, busy := x.Jobs.Begun(), x.Jobs.Running() > 0
 		result, err := x.Reconcile(x.t.Context(), ctrl.Request{NamespacedName: key})
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		if !busy && x.Jobs.Begun() == began && x.Jobs.Running() == 0 && result.RequeueAfter != minimalWait && result.RequeueAfter != conflictDelay {
+		if !busy && x.Jobs.Begun() == began && x.Jobs.Running() == 0 && result.RequeueAfter != minRequeueDelay && result.RequeueAfter != conflictDelay {
 			return result
 		}
 		x.awaitJobs()
@@ -270,34 +270,34 @@ func (x *trial) awaitJobs() {
 	}
 }
 
-// does runs a phase with the requested jobs, like a reconcile, and returns its result.
-func (x *trial) does(s *scope.Scope, run step) *result.Result {
+// runPhase runs a phase with the requested jobs, like a reconcile, and returns its result.
+func (x *trial) runPhase(s *scope.Scope, run phaseFunc) *result.Result {
 	x.t.Helper()
-	for range mostReconciles {
+	for range maxReconciles {
 		o := run(x.t.Context(), s)
-		if o == nil || o.Outcome != result.Working && o.Outcome != result.Again {
+		if o == nil || o.Outcome != result.Working && o.Outcome != result.Continue {
 			return o
 		}
-		if _, err := x.rooms().status.Write(x.t.Context(), s); err != nil && !apierrors.IsConflict(err) {
+		if _, err := x.newDependencies().status.Write(x.t.Context(), s); err != nil && !apierrors.IsConflict(err) {
 			x.t.Fatal(err)
 		} else if err != nil {
-			return result.API(o.Condition, "write the status", err)
+			return result.FromAPIError(o.Condition, "write the status", err)
 		}
-		if !s.Host.Requested() {
+		if !s.Host.HasRequestedJob() {
 			continue
 		}
 		x.Jobs.Commit(x.t.Context(), s.Instance, s.Host)
 		for x.Jobs.Running() > 0 {
 			time.Sleep(time.Millisecond)
 		}
-		s.Host = x.Jobs.Of(s.Instance)
+		s.Host = x.Jobs.HostFor(s.Instance)
 	}
 	x.t.Fatal("the phase does not come to an end")
 	return nil
 }
 
-// change changes the instance's spec, as a source does.
-func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstance)) {
+// changeSpec changes the instance's spec, as a source does.
+func (x *trial) changeSpec(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstance)) {
 	x.t.Helper()
 	change(instance)
 	instance.Generation++
@@ -306,9 +306,9 @@ func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1
 	}
 }
 
-// told returns the events about the instance since the last call, without the legacy events, which have a
+// popEvents returns the events about the instance since the last call, without the legacy events, which have a
 // separate test.
-func (x *trial) told() []string {
+func (x *trial) popEvents() []string {
 	var told []string
 	for len(x.recorder.Events) > 0 {
 		if e := <-x.recorder.Events; !strings.HasPrefix(e, "Warning InstanceSetup") && !strings.HasPrefix(e, "Warning MachineSetup") {
@@ -321,7 +321,7 @@ func (x *trial) told() []string {
 // previousKey returns the initial key of the trial in its file format.
 func (x *trial) previousKey() []byte { return x.private }
 
-func (x *trial) node() *corev1.Node {
+func (x *trial) getNode() *corev1.Node {
 	x.t.Helper()
 	node := &corev1.Node{}
 	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Name: machine}, node); err != nil {
@@ -333,8 +333,8 @@ func (x *trial) node() *corev1.Node {
 	return node
 }
 
-// expect compares a condition of the instance.
-func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType string, status metav1.ConditionStatus,
+// expectCondition compares a condition of the instance.
+func expectCondition(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType string, status metav1.ConditionStatus,
 	reason string) metav1.Condition {
 	t.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, conditionType)
@@ -348,10 +348,10 @@ func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType stri
 	return *condition
 }
 
-// ofMachine returns the instance of a newly created Machine.
-func ofMachine() *v1alpha1.WindowsInstance {
+// machineInstance returns the instance of a newly created Machine.
+func machineInstance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: machine, UID: "instance-uid", Generation: 1,
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: machine, UID: "instance-uid", Generation: 1,
 			CreationTimestamp: metav1.NewTime(noon)},
 		Spec: v1alpha1.WindowsInstanceSpec{
 			Address: "10.0.128.7", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
@@ -368,7 +368,7 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 	status := &instance.Status
 	status.Host = &v1alpha1.HostStatus{Name: machine, Addresses: []string{"10.0.128.7"}}
 	status.NodeRef = &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
-	status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned),
+	status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encodeKey(pinned),
 		Fingerprint: ssh.FingerprintSHA256(pinned)}
 	status.PublicKeyHash = keyHash
 	for _, condition := range scope.Conditions {
@@ -379,9 +379,9 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 	}
 	status.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(noon)}
 	status.Summary = v1alpha1.ReasonReady
-	s := x.scope(instance)
+	s := x.newScope(instance)
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
+	spec, err := x.newDependencies().specs.Build(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -415,13 +415,13 @@ func readyNode(keyHash string) *corev1.Node {
 				v1alpha1.AnnotationPodSubnet: "10.132.0.0/24",
 			},
 		},
-		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{forWindows}},
+		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{windowsTaint}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
-// forWindows is the taint of every Windows node.
-var forWindows = corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoSchedule}
+// windowsTaint is the taint of every Windows node.
+var windowsTaint = corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoSchedule}
 
 func supportedCluster() *nodespec.Cluster {
 	certificate := "-----BEGIN CERTIFICATE-----\nQVBJIHNlcnZlcg==\n-----END CERTIFICATE-----\n"
@@ -435,8 +435,8 @@ func supportedCluster() *nodespec.Cluster {
 	}
 }
 
-// wholePayload returns a payload with every program that a node needs.
-func wholePayload(t *testing.T) *payload.Payload {
+// completePayload returns a payload with every program that a node needs.
+func completePayload(t *testing.T) *payload.Payload {
 	t.Helper()
 	var sources []payload.Source
 	for component, programs := range map[string][]string{
@@ -500,19 +500,19 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return s.Client.Get(ctx, key, into, options...)
 }
 
-// instance returns the stored instance.
-func (x *trial) instance() *v1alpha1.WindowsInstance {
+// getInstance returns the stored instance.
+func (x *trial) getInstance() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
-	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: machine}, instance); err != nil {
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: machine}, instance); err != nil {
 		x.t.Fatal(err)
 	}
 	return instance
 }
 
-func (x *trial) annotate(name, value string) {
+func (x *trial) annotateInstance(name, value string) {
 	x.t.Helper()
-	instance := x.instance()
+	instance := x.getInstance()
 	instance.Annotations = map[string]string{name: value}
 	if err := x.Client.Update(x.t.Context(), instance); err != nil {
 		x.t.Fatal(err)
@@ -527,7 +527,7 @@ func (x *trial) breakNode() { x.breakNodeSince(noon.Add(-time.Hour), noon.Add(ti
 // clock.
 func (x *trial) breakNodeSince(seen, reported time.Time) {
 	x.t.Helper()
-	node := x.node()
+	node := x.getNode()
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
 		LastTransitionTime: metav1.NewTime(reported)}}
 	if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
@@ -535,7 +535,7 @@ func (x *trial) breakNodeSince(seen, reported time.Time) {
 			x.t.Fatal(err)
 		}
 	}
-	instance := x.instance()
+	instance := x.getInstance()
 	instance.Status.Readiness = &v1alpha1.Readiness{Since: metav1.NewTime(seen)}
 	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
 		x.t.Fatal(err)

@@ -10,52 +10,52 @@ import (
 )
 
 const (
-	// userDataLimit is the maximum time for the user data of a new Machine to open port 22 and to authorize the
+	// userDataTimeout is the maximum time for the user data of a new Machine to open port 22 and to authorize the
 	// key.
-	userDataLimit = 30 * time.Minute
-	// firstUserDataPoll and lastUserDataPoll are the shortest and the longest interval between checks of such a
+	userDataTimeout = 30 * time.Minute
+	// minUserDataInterval and maxUserDataInterval are the shortest and the longest interval between checks of such a
 	// host.
-	firstUserDataPoll = 2 * time.Second
-	lastUserDataPoll  = 15 * time.Second
+	minUserDataInterval = 2 * time.Second
+	maxUserDataInterval = 15 * time.Second
 )
 
 // awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil if the host was reached
-// before, exceeds userDataLimit, or fails for a reason unrelated to the user data.
-func (p reach) awaitUserData(s *scope.Scope, err error) *result.Result {
+// before, exceeds userDataTimeout, or fails for a reason unrelated to the user data.
+func (p connectPhase) awaitUserData(s *scope.Scope, err error) *result.Result {
 	status := s.Instance.Status
-	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
+	if !s.HasMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
 		return nil
 	}
-	now, until := s.Clock.Now(), s.Instance.CreationTimestamp.Add(userDataLimit)
+	now, until := s.Clock.Now(), s.Instance.CreationTimestamp.Add(userDataTimeout)
 	if !now.Before(until) {
 		return nil
 	}
-	o := hostjobs.NotConnected(err)
+	o := hostjobs.ResultFromConnectError(err)
 	by := until.UTC().Format("15:04 UTC")
 	switch {
-	case hostjobs.IsKeyRefused(err):
+	case hostjobs.IsKeyRejected(err):
 		o.Reason, o.SSHKeyRejected = v1alpha1.ReasonUserDataInProgress, false
 		o.Message = "The host answers, but does not accept the operator's key yet: its user data is still being applied. " +
 			o.Message
-		o.Next = "The operator retries every " + lastUserDataPoll.String() +
-			" at the latest. If the key is not accepted by " + by + ": " + o.Next
+		o.NextAction = "The operator retries every " + maxUserDataInterval.String() +
+			" at the latest. If the key is not accepted by " + by + ": " + o.NextAction
 	case hostjobs.IsUnreachable(err):
 		o.Message = "The Machine is new: its host may be starting still. " + o.Message
-		o.Next = "The operator retries every " + lastUserDataPoll.String() +
-			" at the latest. If the host is not reached by " + by + ": " + o.Next
+		o.NextAction = "The operator retries every " + maxUserDataInterval.String() +
+			" at the latest. If the host is not reached by " + by + ": " + o.NextAction
 	default:
 		return nil
 	}
 	o.Outcome = result.Wait
 	age := now.Sub(s.Instance.CreationTimestamp.Time)
-	o.After = min(userDataPoll(age, p.jitter()), until.Sub(now))
+	o.RequeueAfter = min(userDataPollInterval(age, p.jitter()), until.Sub(now))
 	return o
 }
 
-// userDataPoll returns the delay before the next check of a host, based on the age of its instance. The delay is
+// userDataPollInterval returns the delay before the next check of a host, based on the age of its instance. The delay is
 // a quarter of the age, so that a fast host is detected soon. A jitter of up to a fifth is subtracted, to spread
 // the checks of hosts created at the same time.
-func userDataPoll(age time.Duration, jitter float64) time.Duration {
-	poll := min(max(age/4, firstUserDataPoll), lastUserDataPoll)
+func userDataPollInterval(age time.Duration, jitter float64) time.Duration {
+	poll := min(max(age/4, minUserDataInterval), maxUserDataInterval)
 	return poll - time.Duration(float64(poll)*0.2*jitter)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
-	refuses := func(x *trial) { x.host.accept() }
+	refuses := func(x *trial) { x.host.authorizeKeys() }
 	closed := func(x *trial) { x.host.switchOff(true) }
 	for name, c := range map[string]struct {
 		fault          func(*trial)
@@ -29,26 +29,26 @@ func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
 		"its port 22 is closed": {closed, string(remote.ReasonUnreachable), string(remote.ReasonUnreachable)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, ofMachine())
+			x := newTrial(t, machineInstance())
 			c.fault(x)
 			for range 3 {
 				instance, after := x.reconcile()
-				expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, c.waiting)
-				if after != firstUserDataPoll || !strings.Contains(instance.Status.NextAction, "12:30 UTC") {
+				expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, c.waiting)
+				if after != minUserDataInterval || !strings.Contains(instance.Status.NextAction, "12:30 UTC") {
 					t.Errorf("next look in %s: %s", after, instance.Status.NextAction)
 				}
 			}
-			if told := x.told(); len(told) > 0 {
+			if told := x.popEvents(); len(told) > 0 {
 				t.Errorf("it is reported as a failure: %q", told)
 			}
-			x.clock.Step(userDataLimit - time.Second)
+			x.clock.Step(userDataTimeout - time.Second)
 			if _, after := x.reconcile(); after != time.Second {
 				t.Errorf("next look in %s, a second before the limit", after)
 			}
 			x.clock.Step(time.Second)
 			instance, after := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, c.later)
-			if after != firstRetryDelay {
+			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, c.later)
+			if after != minRetryDelay {
 				t.Errorf("after the limit, the next look is in %s", after)
 			}
 		})
@@ -62,7 +62,7 @@ func TestARefusedKeyIsAFailure(t *testing.T) {
 		},
 		"of a Machine's host that had accepted it before": func(x *trial, i *v1alpha1.WindowsInstance) {
 			pinned := x.host.hostKey.PublicKey()
-			i.Status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned)}
+			i.Status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encodeKey(pinned)}
 		},
 		"of a Machine's host that was a node with another key": func(_ *trial, i *v1alpha1.WindowsInstance) {
 			i.Status.PublicKeyHash = "another"
@@ -70,15 +70,15 @@ func TestARefusedKeyIsAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
-			instance := ofMachine()
+			instance := machineInstance()
 			change(x, instance)
 			if err := x.Client.Create(t.Context(), instance); err != nil {
 				t.Fatal(err)
 			}
-			x.host.accept()
+			x.host.authorizeKeys()
 			instance, after := x.reconcile()
-			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
-			if told := x.told(); after != firstRetryDelay || len(told) != 1 {
+			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
+			if told := x.popEvents(); after != minRetryDelay || len(told) != 1 {
 				t.Errorf("next look in %s, events %q", after, told)
 			}
 		})
@@ -102,12 +102,12 @@ func (c *runningClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 // For controller-runtime, a result without a delay is complete: without an event, the instance would not be
 // reconciled again.
 func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
-	x := newTrial(t, ofMachine())
+	x := newTrial(t, machineInstance())
 	clock := &runningClock{FakeClock: x.clock}
 	x.Clock = clock
-	x.host.accept()
-	x.clock.Step(userDataLimit - time.Second)
-	for x.clock.Now().Before(noon.Add(userDataLimit)) {
+	x.host.authorizeKeys()
+	x.clock.Step(userDataTimeout - time.Second)
+	for x.clock.Now().Before(noon.Add(userDataTimeout)) {
 		clock.readings.Store(0)
 		instance, after := x.reconcile()
 		if after <= 0 {
@@ -118,11 +118,11 @@ func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
 }
 
 func TestATimeThatHasPassedIsNow(t *testing.T) {
-	x := newTrial(t, ofMachine())
-	for _, outcome := range []result.Outcome{result.Wait, result.NothingToDo} {
-		s := &scope.Scope{Instance: ofMachine(), Session: &scope.Session{},
-			Result: &result.Result{Outcome: outcome, After: -time.Millisecond}}
-		if result := x.whenBlocked(t.Context(), status.Recorder{}, s); result.RequeueAfter != time.Second {
+	x := newTrial(t, machineInstance())
+	for _, outcome := range []result.Outcome{result.Wait, result.Done} {
+		s := &scope.Scope{Instance: machineInstance(), Session: &scope.Session{},
+			Result: &result.Result{Outcome: outcome, RequeueAfter: -time.Millisecond}}
+		if result := x.requeueResult(t.Context(), status.Recorder{}, s); result.RequeueAfter != time.Second {
 			t.Errorf("outcome %v: reconciled again after %s", outcome, result.RequeueAfter)
 		}
 	}
@@ -140,7 +140,7 @@ func TestUserDataPoll(t *testing.T) {
 		"one of many":                           {10 * time.Minute, 0.5, 13500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := userDataPoll(c.age, c.jitter); got != c.want {
+			if got := userDataPollInterval(c.age, c.jitter); got != c.want {
 				t.Errorf("the next look is in %s, want %s", got, c.want)
 			}
 		})

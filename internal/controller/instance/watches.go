@@ -31,9 +31,9 @@ import (
 // maxConcurrent is the maximum number of concurrent reconciles. Jobs do the slow work.
 const maxConcurrent = 64
 
-// reconcileLimit is the timeout of a reconcile. Except for requests to the API server, a reconcile takes
+// reconcileTimeout is the timeout of a reconcile. Except for requests to the API server, a reconcile takes
 // milliseconds.
-const reconcileLimit = time.Minute
+const reconcileTimeout = time.Minute
 
 // SetupWithManager registers the controller. clusterChanged receives an event when the facts of the cluster
 // change.
@@ -45,27 +45,27 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
 		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(instanceChanged())).
-		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.withHostKeyOf),
-			builder.WithPredicates(hostKeyMoved())).
-		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf),
-			builder.WithPredicates(hostPassedOn())).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.instancesWithHostKey),
+			builder.WithPredicates(hostKeyChanged())).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.instancesOnSameHost),
+			builder.WithPredicates(sharedHostChanged())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToInstances), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.turns()).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.enqueueSlotWaiters()).
 		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
 		Watches(&corev1.Node{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
 		WatchesRawSource(source.Func(r.reconcileAfterJobs)).
-		WithOptions(r.options()).
+		WithOptions(r.controllerOptions()).
 		Complete(r)
 }
 
-// options returns the options of the controller.
-func (r *Reconciler) options() controller.Options {
+// controllerOptions returns the options of the controller.
+func (r *Reconciler) controllerOptions() controller.Options {
 	options := queue.OptionsOn(r.Clock)
-	options.MaxConcurrentReconciles, options.ReconciliationTimeout = maxConcurrent, reconcileLimit
+	options.MaxConcurrentReconciles, options.ReconciliationTimeout = maxConcurrent, reconcileTimeout
 	return options
 }
 
@@ -79,9 +79,9 @@ func (r *Reconciler) reconcileAfterJobs(_ context.Context, queue workqueue.Typed
 func (r *Reconciler) forgetWritten(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	switch seen := e.ObjectNew.(type) {
 	case *v1alpha1.WindowsInstance:
-		r.sessions.Seen(seen, nodes.Older)
+		r.sessions.ObserveCached(seen, nodes.IsOlderVersion)
 	case *corev1.Node:
-		r.written.Seen(seen)
+		r.written.ObserveCached(seen)
 	}
 }
 
@@ -105,18 +105,18 @@ func nodeChanged() predicate.Funcs {
 			if !ok || !ok2 {
 				return false
 			}
-			return nodeidentity.Ready(before) != nodeidentity.Ready(after) || nodeidentity.Unproven(before) != nodeidentity.Unproven(after) ||
-				watched(before) != watched(after) || !needsAgentCheck(before) && needsAgentCheck(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
-				nodes.ForWindows(before) != nodes.ForWindows(after) ||
+			return nodeidentity.IsReady(before) != nodeidentity.IsReady(after) || nodeidentity.HasStartupTaint(before) != nodeidentity.HasStartupTaint(after) ||
+				watchedAnnotations(before) != watchedAnnotations(after) || !needsAgentCheck(before) && needsAgentCheck(after) || nodes.IsRebootRequested(before) != nodes.IsRebootRequested(after) ||
+				nodes.HasWindowsTaint(before) != nodes.HasWindowsTaint(after) ||
 				before.Status.NodeInfo.KernelVersion != after.Status.NodeInfo.KernelVersion ||
-				nodes.DrainOutdated(before) != nodes.DrainOutdated(after) ||
-				nodeidentity.Uninitialized(before) != nodeidentity.Uninitialized(after) || !maps.Equal(before.Labels, after.Labels)
+				nodes.IsDrainOutdated(before) != nodes.IsDrainOutdated(after) ||
+				nodeidentity.IsUninitialized(before) != nodeidentity.IsUninitialized(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}
 }
 
-// watched returns the annotations that an instance waits for or maintains.
-func watched(node *corev1.Node) [6]string {
+// watchedAnnotations returns the annotations that an instance waits for or maintains.
+func watchedAnnotations(node *corev1.Node) [6]string {
 	return [6]string{
 		node.Annotations[v1alpha1.AnnotationPodSubnet], node.Annotations[v1alpha1.AnnotationInstance],
 		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationPubKeyHash],
@@ -124,10 +124,10 @@ func watched(node *corev1.Node) [6]string {
 	}
 }
 
-// instanceOfNode returns the instances that have claimed the Node's name, and the instance that the Node is bound
+// nodeToInstances returns the instances that have claimed the Node's name, and the instance that the Node is bound
 // to.
-func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
-	claimants, err := r.known().OfNode(ctx, node.GetName())
+func (r *Reconciler) nodeToInstances(ctx context.Context, node client.Object) []reconcile.Request {
+	claimants, err := r.cachedInstances().OfNode(ctx, node.GetName())
 	if err != nil {
 		return nil
 	}
@@ -149,8 +149,8 @@ func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 	return requestsFor(instances.Items, nil)
 }
 
-// known returns a reader of instances in the cache.
-func (r *Reconciler) known() lookup.Instances {
+// cachedInstances returns a reader of instances in the cache.
+func (r *Reconciler) cachedInstances() lookup.Instances {
 	return lookup.Instances{Cache: r.Client, Namespace: r.Namespace}
 }
 

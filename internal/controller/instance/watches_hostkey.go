@@ -11,20 +11,20 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// hostKeyMoved accepts changes that make a host key shared by several hosts, or end that.
-func hostKeyMoved() predicate.Funcs {
+// hostKeyChanged accepts changes that make a host key shared by several hosts, or end that.
+func hostKeyChanged() predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // a new instance checks its own host key
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
 			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
-			return ok && ok2 && shown(before) != shown(after)
+			return ok && ok2 && hostIdentity(before) != hostIdentity(after)
 		},
 	}
 }
 
-// shown returns the identity of a host: the host key and the machine ID.
-func shown(instance *v1alpha1.WindowsInstance) [2]string {
+// hostIdentity returns the identity of a host: the host key and the machine ID.
+func hostIdentity(instance *v1alpha1.WindowsInstance) [2]string {
 	var is [2]string
 	if key := instance.Status.HostKey; key != nil {
 		is[0] = key.Key
@@ -35,13 +35,13 @@ func shown(instance *v1alpha1.WindowsInstance) [2]string {
 	return is
 }
 
-// withHostKeyOf returns the other instances with the host key of this one.
-func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []reconcile.Request {
+// instancesWithHostKey returns the other instances with the host key of this one.
+func (r *Reconciler) instancesWithHostKey(ctx context.Context, object client.Object) []reconcile.Request {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.HostKey == nil {
 		return nil
 	}
-	others, err := r.known().WithHostKey(ctx, instance.Status.HostKey.Key)
+	others, err := r.cachedInstances().WithHostKey(ctx, instance.Status.HostKey.Key)
 	if err != nil {
 		return nil
 	}

@@ -14,43 +14,43 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// mostWoken is the maximum number of waiting instances that are enqueued when disruption slots may be free. Of a
+// maxEnqueued is the maximum number of waiting instances that are enqueued when disruption slots may be free. Of a
 // thousand waiting instances, few can acquire a slot, and enqueuing all of them for each free slot would saturate
 // the API server. If the slot belongs to the pool of another instance, that instance retries within
 // drain.gatePoll.
-const mostWoken = 64
+const maxEnqueued = 64
 
-// turns enqueues instances that wait for a disruption slot when a slot may be free.
-func (r *Reconciler) turns() handler.Funcs {
+// enqueueSlotWaiters enqueues instances that wait for a disruption slot when a slot may be free.
+func (r *Reconciler) enqueueSlotWaiters() handler.Funcs {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.wakeWaiting(ctx, q, everybody) },
-		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.wakeWaiting(ctx, q, everybody) },
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.enqueueWaiting(ctx, q, enqueueAll) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.enqueueWaiting(ctx, q, enqueueAll) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, ok := e.ObjectOld.(*v1alpha1.WindowsDisruptionPolicy)
 			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsDisruptionPolicy)
 			if ok && ok2 {
-				r.wakeWaiting(ctx, q, wokenBy(before, after))
+				r.enqueueWaiting(ctx, q, enqueueScopeFor(before, after))
 			}
 		},
 	}
 }
 
-// woken defines which waiting instances are enqueued after a change of the policy.
-type woken int
+// enqueueScope defines which waiting instances are enqueued after a change of the policy.
+type enqueueScope int
 
 const (
-	nobody woken = iota
-	some
-	everybody
+	enqueueNone enqueueScope = iota
+	enqueueSome
+	enqueueAll
 )
 
-// wokenBy returns which instances may now acquire a slot. New rules, or the end of a failed change that had
+// enqueueScopeFor returns which instances may now acquire a slot. New rules, or the end of a failed change that had
 // blocked all instances, may allow any instance. The end of a disruption, or a change in the number of working
 // nodes, may allow some instances. The start of a disruption allows none.
-func wokenBy(before, after *v1alpha1.WindowsDisruptionPolicy) woken {
+func enqueueScopeFor(before, after *v1alpha1.WindowsDisruptionPolicy) enqueueScope {
 	if before.UID != after.UID || before.Generation != after.Generation || before.Status.Failed != after.Status.Failed {
-		return everybody
+		return enqueueAll
 	}
 	ended := slices.ContainsFunc(before.Status.Disruptions, func(d v1alpha1.Disruption) bool {
 		return !slices.ContainsFunc(after.Status.Disruptions, func(other v1alpha1.Disruption) bool {
@@ -59,22 +59,22 @@ func wokenBy(before, after *v1alpha1.WindowsDisruptionPolicy) woken {
 	})
 	if ended || before.Status.Updated != after.Status.Updated ||
 		!equality.Semantic.DeepEqual(before.Status.ObservedNodes, after.Status.ObservedNodes) {
-		return some
+		return enqueueSome
 	}
-	return nobody
+	return enqueueNone
 }
 
-func (r *Reconciler) wakeWaiting(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], who woken) {
-	if who == nobody {
+func (r *Reconciler) enqueueWaiting(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], who enqueueScope) {
+	if who == enqueueNone {
 		return
 	}
-	waiting, err := r.known().DisruptionPending(ctx)
+	waiting, err := r.cachedInstances().DisruptionPending(ctx)
 	if err != nil {
 		return
 	}
 	count, first := len(waiting), 0
-	if who == some && count > mostWoken { // a different selection each time
-		count, first = mostWoken, int(r.Jitter()*float64(count))
+	if who == enqueueSome && count > maxEnqueued { // a different selection each time
+		count, first = maxEnqueued, int(r.Jitter()*float64(count))
 	}
 	for i := range count {
 		one := &waiting[(first+i)%len(waiting)]

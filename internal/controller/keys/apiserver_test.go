@@ -40,9 +40,11 @@ func TestMain(m *testing.M) {
 
 const machineAPI = "openshift-machine-api"
 
-type onAzure struct{}
+type azureClusterSource struct{}
 
-func (onAzure) Current() (nodespec.Cluster, error) { return nodespec.Cluster{Platform: "Azure"}, nil }
+func (azureClusterSource) Current() (nodespec.Cluster, error) {
+	return nodespec.Cluster{Platform: "Azure"}, nil
+}
 
 // run runs the controller with a manager until the end of the test, as the operator does.
 func run(t *testing.T, namespace string) client.Client {
@@ -57,7 +59,7 @@ func run(t *testing.T, namespace string) client.Client {
 		t.Fatal(err)
 	}
 	r := &keys.Reconciler{Client: mgr.GetClient(), Namespace: namespace, Events: mgr.GetEventRecorder("test"),
-		Cluster: onAzure{}}
+		Cluster: azureClusterSource{}}
 	if err := r.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +97,8 @@ func privateKey(t *testing.T) (content []byte, authorized string) {
 	return content, key.AuthorizedKey()
 }
 
-// await waits until the user data in a namespace contains a key, and returns the Secret.
-func await(t *testing.T, c client.Client, namespace, authorized string) *corev1.Secret {
+// waitForUserData waits until the user data in a namespace contains a key, and returns the Secret.
+func waitForUserData(t *testing.T, c client.Client, namespace, authorized string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 3*time.Minute, true,
@@ -127,14 +129,14 @@ func TestUserDataIsWatched(t *testing.T) {
 		Data: map[string][]byte{keys.SecretKey: content}}
 	must(c.Create(t.Context(), own))
 	must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineAPI}}))
-	first := await(t, c, machineAPI, authorized)
+	first := waitForUserData(t, c, machineAPI, authorized)
 	if first.Type != corev1.SecretTypeOpaque {
 		t.Errorf("its type is %s", first.Type)
 	}
 
 	t.Run("a namespace for Cluster API that comes later gets it too", func(t *testing.T) {
 		must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: keys.ClusterAPINamespace}}))
-		mirror := await(t, c, keys.ClusterAPINamespace, authorized)
+		mirror := waitForUserData(t, c, keys.ClusterAPINamespace, authorized)
 		if !bytes.Equal(mirror.Data[userdata.SecretKey], first.Data[userdata.SecretKey]) {
 			t.Error("it is another")
 		}
@@ -144,7 +146,7 @@ func TestUserDataIsWatched(t *testing.T) {
 		edited.Data[userdata.SecretKey] = []byte("shutdown /s")
 		edited.Labels["team"] = "windows"
 		must(c.Update(t.Context(), edited))
-		got := await(t, c, machineAPI, authorized)
+		got := waitForUserData(t, c, machineAPI, authorized)
 		if got.UID != first.UID || got.Labels["team"] != "windows" {
 			t.Errorf("it is %+v", got.ObjectMeta)
 		}
@@ -153,14 +155,14 @@ func TestUserDataIsWatched(t *testing.T) {
 		content, authorized = privateKey(t)
 		own.Data[keys.SecretKey] = content
 		must(c.Update(t.Context(), own))
-		if got := await(t, c, machineAPI, authorized); got.UID != first.UID {
+		if got := waitForUserData(t, c, machineAPI, authorized); got.UID != first.UID {
 			t.Error("it is another Secret")
 		}
-		await(t, c, keys.ClusterAPINamespace, authorized)
+		waitForUserData(t, c, keys.ClusterAPINamespace, authorized)
 	})
 	t.Run("one that was deleted is made again", func(t *testing.T) {
 		must(c.Delete(t.Context(), first.DeepCopy()))
-		if got := await(t, c, machineAPI, authorized); got.UID == first.UID {
+		if got := waitForUserData(t, c, machineAPI, authorized); got.UID == first.UID {
 			t.Error("it was not deleted")
 		}
 	})

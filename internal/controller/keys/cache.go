@@ -54,8 +54,8 @@ func newNamespaceCaches(mgr ctrl.Manager) (namespaceCaches, error) {
 	return all, nil
 }
 
-// exists reports whether a namespace exists and accepts new objects. A namespace that is being deleted does not.
-func (c namespaceCaches) exists(ctx context.Context, name string) (bool, error) {
+// hasNamespace reports whether a namespace exists and accepts new objects. A namespace that is being deleted does not.
+func (c namespaceCaches) hasNamespace(ctx context.Context, name string) (bool, error) {
 	return namespaceExists(ctx, c[name], name)
 }
 

@@ -24,8 +24,8 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 
-// platformPoll is the interval between checks of the cluster facts, in memory, until they are known.
-const platformPoll = 2 * time.Second
+// platformPollInterval is the interval between checks of the cluster facts, in memory, until they are known.
+const platformPollInterval = 2 * time.Second
 
 // ClusterSource provides the facts of the cluster.
 type ClusterSource interface {
@@ -45,9 +45,9 @@ type Reconciler struct {
 	exists func(ctx context.Context, namespace string) (bool, error)
 	// reported is the version of the Secret with reported faults.
 	reported recorder.Once[string]
-	// kept is the user data that was written or found correct, by namespace. After a restart of the operator, a
+	// userDataByNamespace is the user data that was written or found correct, by namespace. After a restart of the operator, a
 	// restored Secret is reported as a new one.
-	kept map[string][]byte
+	userDataByNamespace map[string][]byte
 	// refused contains the reports about Secrets that cannot be corrected, by namespace.
 	refused recorder.Once[string]
 }
@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.exists = namespaces.exists
+	r.exists = namespaces.hasNamespace
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("keys").
 		Watches(&corev1.Secret{}, privateKey, builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
@@ -87,15 +87,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("read Secret %s: %w", request.NamespacedName, err))
 	}
-	key, err := parse(secret)
-	r.report(ctx, secret, key, err)
+	key, err := parsePrivateKey(secret)
+	r.reportKeys(ctx, secret, key, err)
 	if err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // It is reported; another Secret is an event.
 	}
 	cluster, err := r.Cluster.Current()
 	if err != nil {
 		// The format of the user data depends on the platform.
-		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is reported elsewhere.
+		return ctrl.Result{RequeueAfter: platformPollInterval}, nil //nolint:nilerr // It is reported elsewhere.
 	}
 	script, err := userdata.Generate(cluster.Platform, key.Signer().PublicKey())
 	if err != nil {
@@ -103,13 +103,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var errs []error
 	for _, namespace := range userDataNamespaces {
-		errs = append(errs, r.keepUserData(ctx, secret, namespace, script))
+		errs = append(errs, r.ensureUserData(ctx, secret, namespace, script))
 	}
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// report reports on the keys in the Secret, once for each version.
-func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, key sshkey.Key, err error) {
+// reportKeys reports on the keys in the Secret, once for each version.
+func (r *Reconciler) reportKeys(ctx context.Context, secret *corev1.Secret, key sshkey.Key, err error) {
 	if !r.reported.IsNew(secret.Name, secret.ResourceVersion) {
 		return
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, key sshk
 		return
 	}
 	log.FromContext(ctx).Info("SSH private key read", "algorithm", key.Algorithm, "publicKeyHash", key.Hash())
-	if _, _, err := previous(secret); err != nil {
+	if _, _, err := parsePreviousKey(secret); err != nil {
 		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
 		recorder.Emit(r.Events, previousKeyInvalid(secret, err))
 	}

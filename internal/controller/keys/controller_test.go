@@ -40,12 +40,12 @@ func newTrial(objects ...client.Object) *trial {
 		},
 	}).Build()
 	return &trial{
-		Reconciler: reconciler(c, recorder),
+		Reconciler: newReconciler(c, recorder),
 		recorder:   recorder,
 	}
 }
 
-func reconciler(c client.Client, recorder events.EventRecorder) Reconciler {
+func newReconciler(c client.Client, recorder events.EventRecorder) Reconciler {
 	return Reconciler{
 		Client: c, Namespace: namespace, Events: recorder, Cluster: platform("AWS"),
 		exists: func(ctx context.Context, name string) (bool, error) { return namespaceExists(ctx, c, name) },
@@ -80,7 +80,7 @@ func (r *trial) reconcile(t *testing.T) []string {
 
 //
 func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
-	for name, test := range unusable(t) {
+	for name, test := range unusableSecrets(t) {
 		t.Run("a Secret "+name, func(t *testing.T) {
 			r := newTrial(test.secret)
 			recorded := r.reconcile(t)
@@ -93,7 +93,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 					t.Errorf("event %q does not say %q", recorded[0], want)
 				}
 			}
-			if holdsSecret(recorded[0], test.secret) || holdsSecret(r.logged.String(), test.secret) {
+			if containsSecret(recorded[0], test.secret) || containsSecret(r.logged.String(), test.secret) {
 				t.Errorf("what the Secret holds is repeated: event %q, log %q", recorded[0], r.logged.String())
 			}
 			if again := r.reconcile(t); len(again) > 0 {
@@ -121,7 +121,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 		if recorded := r.reconcile(t); len(recorded) > 0 || !strings.Contains(r.logged.String(), "SSH private key read") {
 			t.Errorf("a good key: events %q, log %q", recorded, r.logged.String())
 		}
-		if holdsSecret(r.logged.String(), secret) {
+		if containsSecret(r.logged.String(), secret) {
 			t.Errorf("the log holds the key: %q", r.logged.String())
 		}
 	})
@@ -133,7 +133,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 	})
 	t.Run("a request that fails is an error, so that it is tried again", func(t *testing.T) {
 		broken := errors.New("connection refused")
-		r := reconciler(failing(broken), events.NewFakeRecorder(1))
+		r := newReconciler(newFailingClient(broken), events.NewFakeRecorder(1))
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}

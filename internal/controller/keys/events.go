@@ -9,7 +9,7 @@ import (
 
 func privateKeyInvalid(secret *corev1.Secret, err error) recorder.Event {
 	return recorder.Warning(secret, nil, "PrivateKeyInvalid", "ReadPrivateKey",
-		err.Error()+". "+Remedy(secret.Namespace))
+		err.Error()+". "+FixHint(secret.Namespace))
 }
 
 func previousKeyInvalid(secret *corev1.Secret, err error) recorder.Event {
@@ -19,25 +19,25 @@ func previousKeyInvalid(secret *corev1.Secret, err error) recorder.Event {
 
 func userDataCreated(secret, userData *corev1.Secret) recorder.Event {
 	return recorder.Normal(secret, userData, "UserDataCreated", "KeepUserData",
-		name(userData)+" was created: new Windows Machines with this user data accept the key.")
+		userDataRef(userData)+" was created: new Windows Machines with this user data accept the key.")
 }
 
 func userDataUpdated(secret, userData *corev1.Secret) recorder.Event {
 	return recorder.Normal(secret, userData, "UserDataUpdated", "KeepUserData",
-		name(userData)+" was updated: new Windows Machines accept the present key. Existing Machines are not changed by this.")
+		userDataRef(userData)+" was updated: new Windows Machines accept the present key. Existing Machines are not changed by this.")
 }
 
 func userDataRestored(secret, userData *corev1.Secret, what string) recorder.Event {
 	return recorder.Warning(secret, userData, "UserDataRestored", "KeepUserData",
-		name(userData)+" was "+what+
+		userDataRef(userData)+" was "+what+
 			"; the operator restored it. For other user data, create a Secret with another name.")
 }
 
 func userDataRefused(secret, userData *corev1.Secret, err error) recorder.Event {
 	return recorder.Warning(secret, userData, "UserDataUpdateFailed", "KeepUserData",
-		name(userData)+" cannot be corrected: "+err.Error()+". Delete the Secret; the operator creates it again.")
+		userDataRef(userData)+" cannot be corrected: "+err.Error()+". Delete the Secret; the operator creates it again.")
 }
 
-func name(userData *corev1.Secret) string {
+func userDataRef(userData *corev1.Secret) string {
 	return "Key " + userdata.SecretKey + " of Secret " + userData.Namespace + "/" + userData.Name
 }

@@ -39,10 +39,10 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.K
 	if err != nil {
 		return sshkey.Key{}, fmt.Errorf("read Secret %s/%s: %w", namespace, SecretName, err)
 	}
-	return parse(secret)
+	return parsePrivateKey(secret)
 }
 
-func parse(secret *corev1.Secret) (sshkey.Key, error) {
+func parsePrivateKey(secret *corev1.Secret) (sshkey.Key, error) {
 	data, ok := secret.Data[SecretKey]
 	if !ok {
 		return sshkey.Key{}, fmt.Errorf("%w: Secret %s in namespace %s has no key %s", ErrMissing, secret.Name,
@@ -56,8 +56,8 @@ func parse(secret *corev1.Secret) (sshkey.Key, error) {
 	return key, nil
 }
 
-// Remedy describes how an administrator corrects a missing or unusable key.
-func Remedy(namespace string) string {
+// FixHint describes how an administrator corrects a missing or unusable key.
+func FixHint(namespace string) string {
 	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey +
 		"=<path of the private key> -n " + namespace +
 		" --dry-run=client -o yaml | oc apply -f -"

@@ -56,8 +56,8 @@ func secretWith(key string, content []byte) *corev1.Secret {
 	}
 }
 
-// unusable returns Secrets without a usable key, by fault.
-func unusable(t *testing.T) map[string]struct {
+// unusableSecrets returns Secrets without a usable key, by fault.
+func unusableSecrets(t *testing.T) map[string]struct {
 	secret *corev1.Secret
 	cause  error
 	says   string
@@ -83,8 +83,8 @@ func unusable(t *testing.T) map[string]struct {
 	}
 }
 
-// holdsSecret reports whether a text contains a usefully long part of the secret data.
-func holdsSecret(text string, secret *corev1.Secret) bool {
+// containsSecret reports whether a text contains a usefully long part of the secret data.
+func containsSecret(text string, secret *corev1.Secret) bool {
 	if strings.Contains(text, canary) {
 		return true
 	}
@@ -118,7 +118,7 @@ func TestReadsAPrivateKey(t *testing.T) {
 
 //
 func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
-	for name, test := range unusable(t) {
+	for name, test := range unusableSecrets(t) {
 		t.Run("a Secret "+name, func(t *testing.T) {
 			_, err := Read(t.Context(), fake.NewFakeClient(test.secret), namespace)
 			if !errors.Is(err, test.cause) {
@@ -129,7 +129,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 					t.Errorf("error %q does not say %q", err, want)
 				}
 			}
-			if holdsSecret(err.Error(), test.secret) {
+			if containsSecret(err.Error(), test.secret) {
 				t.Errorf("error %q repeats what the Secret holds", err)
 			}
 		})
@@ -141,7 +141,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 			"Secret "+SecretName+" does not exist in namespace "+namespace) {
 			t.Errorf("error is %v", err)
 		}
-		if remedy := Remedy(namespace); !strings.Contains(remedy, "create secret generic "+SecretName) ||
+		if remedy := FixHint(namespace); !strings.Contains(remedy, "create secret generic "+SecretName) ||
 			!strings.Contains(remedy, SecretKey+"=") || !strings.Contains(remedy, "-n "+namespace+" ") {
 			t.Errorf("remedy is %q", remedy)
 		}
@@ -154,15 +154,15 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 	})
 	t.Run("a request that fails is neither: it is tried again", func(t *testing.T) {
 		broken := errors.New("connection refused")
-		_, err := Read(t.Context(), failing(broken), namespace)
+		_, err := Read(t.Context(), newFailingClient(broken), namespace)
 		if !errors.Is(err, broken) || errors.Is(err, ErrMissing) || errors.Is(err, ErrInvalid) {
 			t.Errorf("error is %v", err)
 		}
 	})
 }
 
-// failing returns a client with failing Get requests.
-func failing(err error) client.Client {
+// newFailingClient returns a client with failing Get requests.
+func newFailingClient(err error) client.Client {
 	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return err

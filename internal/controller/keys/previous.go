@@ -25,10 +25,10 @@ func Previous(ctx context.Context, reader client.Reader, namespace string) (sshk
 		}
 		return sshkey.Key{}, false, fmt.Errorf("read Secret %s/%s: %w", namespace, SecretName, err)
 	}
-	return previous(secret)
+	return parsePreviousKey(secret)
 }
 
-func previous(secret *corev1.Secret) (sshkey.Key, bool, error) {
+func parsePreviousKey(secret *corev1.Secret) (sshkey.Key, bool, error) {
 	data, ok := secret.Data[SecretPreviousKey]
 	if !ok || len(data) == 0 {
 		return sshkey.Key{}, false, nil

@@ -31,15 +31,15 @@ func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
 }
 
-// keepUserData creates or corrects the Secret in a namespace, if the namespace exists. Only one data key is
+// ensureUserData creates or corrects the Secret in a namespace, if the namespace exists. Only one data key is
 // patched, so that the Secret keeps its UID and the data of other clients.
-func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
+func (r *Reconciler) ensureUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	exists, err := r.exists(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	if !exists {
-		delete(r.kept, namespace)
+		delete(r.userDataByNamespace, namespace)
 		return nil
 	}
 	userData := &corev1.Secret{
@@ -71,8 +71,8 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 	case err != nil, state == owned.NotServed: // the namespace was deleted
 		return err
 	}
-	before, known := r.kept[namespace]
-	r.keep(namespace, script)
+	before, known := r.userDataByNamespace[namespace]
+	r.recordUserData(namespace, script)
 	switch {
 	case state == owned.Created && known:
 		recorder.Emit(r.Events, userDataRestored(secret, userData, "deleted"))
@@ -87,9 +87,9 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 	return nil
 }
 
-func (r *Reconciler) keep(namespace string, script []byte) {
-	if r.kept == nil {
-		r.kept = map[string][]byte{}
+func (r *Reconciler) recordUserData(namespace string, script []byte) {
+	if r.userDataByNamespace == nil {
+		r.userDataByNamespace = map[string][]byte{}
 	}
-	r.kept[namespace] = script
+	r.userDataByNamespace[namespace] = script
 }

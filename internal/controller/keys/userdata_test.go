@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-func namespaceNamed(name string) *corev1.Namespace {
+func newNamespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
@@ -45,8 +45,8 @@ func (r *trial) userData(t *testing.T, namespace string) *corev1.Secret {
 	return secret
 }
 
-// authorizes reports whether user data contains the public key for the key in a Secret.
-func authorizes(t *testing.T, userData, key *corev1.Secret) bool {
+// hasPublicKey reports whether user data contains the public key for the key in a Secret.
+func hasPublicKey(t *testing.T, userData, key *corev1.Secret) bool {
 	t.Helper()
 	parsed, err := sshkey.Parse(key.Data[SecretKey])
 	if err != nil {
@@ -56,14 +56,14 @@ func authorizes(t *testing.T, userData, key *corev1.Secret) bool {
 	return err == nil && settings.PublicKey == parsed.AuthorizedKey()
 }
 
-func one(t *testing.T, recorded []string, reason string) {
+func expectOneEvent(t *testing.T, recorded []string, reason string) {
 	t.Helper()
 	if len(recorded) != 1 || !strings.Contains(recorded[0], " "+reason+" ") {
 		t.Errorf("events %q, want one %s", recorded, reason)
 	}
 }
 
-func none(t *testing.T, recorded []string) {
+func expectNoEvents(t *testing.T, recorded []string) {
 	t.Helper()
 	if len(recorded) > 0 {
 		t.Errorf("events %q", recorded)
@@ -74,11 +74,11 @@ func none(t *testing.T, recorded []string) {
 func TestUserDataIsMadeAndKept(t *testing.T) {
 	const machines = "openshift-machine-api"
 	key := goodSecret(t)
-	r := newTrial(key, namespaceNamed(machines))
+	r := newTrial(key, newNamespace(machines))
 	t.Run("it is made as soon as there is a key, with its public half", func(t *testing.T) {
-		one(t, r.reconcile(t), "UserDataCreated")
+		expectOneEvent(t, r.reconcile(t), "UserDataCreated")
 		made := r.userData(t, machines)
-		if made == nil || made.Type != corev1.SecretTypeOpaque || made.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || !authorizes(t, made, key) {
+		if made == nil || made.Type != corev1.SecretTypeOpaque || made.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || !hasPublicKey(t, made, key) {
 			t.Fatalf("it is %+v", made.GetLabels())
 		}
 		if !bytes.HasPrefix(made.Data[userdata.SecretKey], []byte("<powershell>\n")) {
@@ -87,7 +87,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 	})
 	t.Run("nothing is written or told when nothing changed", func(t *testing.T) {
 		before := r.userData(t, machines).ResourceVersion
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 		if r.userData(t, machines).ResourceVersion != before {
 			t.Error("it was written")
 		}
@@ -96,10 +96,10 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if r.userData(t, ClusterAPINamespace) != nil {
 			t.Fatal("it is there already")
 		}
-		if err := r.Client.Create(t.Context(), namespaceNamed(ClusterAPINamespace)); err != nil {
+		if err := r.Client.Create(t.Context(), newNamespace(ClusterAPINamespace)); err != nil {
 			t.Fatal(err)
 		}
-		one(t, r.reconcile(t), "UserDataCreated")
+		expectOneEvent(t, r.reconcile(t), "UserDataCreated")
 		if made := r.userData(t, ClusterAPINamespace); made == nil || !maps.EqualFunc(made.Data, r.userData(t, machines).Data, bytes.Equal) {
 			t.Errorf("it is %+v", made.GetLabels())
 		}
@@ -113,12 +113,12 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if err := r.Client.Update(t.Context(), edited); err != nil {
 			t.Fatal(err)
 		}
-		one(t, r.reconcile(t), "UserDataRestored")
+		expectOneEvent(t, r.reconcile(t), "UserDataRestored")
 		got := r.userData(t, machines)
-		if !authorizes(t, got, key) || string(got.Data["notes"]) != "mine" || got.Labels["team"] != "windows" || got.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || got.Annotations["who"] != "me" {
+		if !hasPublicKey(t, got, key) || string(got.Data["notes"]) != "mine" || got.Labels["team"] != "windows" || got.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || got.Annotations["who"] != "me" {
 			t.Errorf("it is %+v with %d keys", got.ObjectMeta, len(got.Data))
 		}
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 	})
 	t.Run("a Secret whose data was taken away is corrected", func(t *testing.T) {
 		edited := r.userData(t, machines)
@@ -126,7 +126,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if err := r.Client.Update(t.Context(), edited); err != nil {
 			t.Fatal(err)
 		}
-		one(t, r.reconcile(t), "UserDataRestored")
+		expectOneEvent(t, r.reconcile(t), "UserDataRestored")
 	})
 	t.Run("a label that was taken away is put back without a word", func(t *testing.T) {
 		edited := r.userData(t, machines)
@@ -134,7 +134,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if err := r.Client.Update(t.Context(), edited); err != nil {
 			t.Fatal(err)
 		}
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 		if r.userData(t, machines).Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName {
 			t.Error("it is not there")
 		}
@@ -143,8 +143,8 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if err := r.Client.Delete(t.Context(), r.userData(t, machines)); err != nil {
 			t.Fatal(err)
 		}
-		one(t, r.reconcile(t), "UserDataRestored")
-		if !authorizes(t, r.userData(t, machines), key) {
+		expectOneEvent(t, r.reconcile(t), "UserDataRestored")
+		if !hasPublicKey(t, r.userData(t, machines), key) {
 			t.Error("it is another")
 		}
 	})
@@ -156,7 +156,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if err := r.Client.Update(t.Context(), broken); err != nil {
 			t.Fatal(err)
 		}
-		one(t, r.reconcile(t), "PrivateKeyInvalid")
+		expectOneEvent(t, r.reconcile(t), "PrivateKeyInvalid")
 		if r.userData(t, machines).ResourceVersion != before {
 			t.Error("it was written")
 		}
@@ -166,7 +166,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		if err := r.Client.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 		if r.userData(t, machines).ResourceVersion != before {
 			t.Error("it was written")
 		}
@@ -180,12 +180,12 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 			t.Errorf("events %q", recorded)
 		}
 		for _, namespace := range userDataNamespaces {
-			if !authorizes(t, r.userData(t, namespace), next) {
+			if !hasPublicKey(t, r.userData(t, namespace), next) {
 				t.Errorf("in %s it is another", namespace)
 			}
 		}
 	})
-	if text := r.logged.String(); holdsSecret(text, key) {
+	if text := r.logged.String(); containsSecret(text, key) {
 		t.Errorf("the log holds the key: %q", text)
 	}
 }
@@ -193,37 +193,37 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 func TestUserDataInUnusualClusters(t *testing.T) {
 	t.Run("a cluster without the Machine API has none, and that is no error", func(t *testing.T) {
 		r := newTrial(goodSecret(t))
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 		if r.userData(t, "openshift-machine-api") != nil {
 			t.Error("it was made")
 		}
 	})
 	t.Run("a cluster whose platform is not known yet is looked at again soon", func(t *testing.T) {
-		r := newTrial(goodSecret(t), namespaceNamed("openshift-machine-api"))
+		r := newTrial(goodSecret(t), newNamespace("openshift-machine-api"))
 		r.Cluster = platform("")
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: SecretName}})
-		if err != nil || result.RequeueAfter != platformPoll || r.userData(t, "openshift-machine-api") != nil {
+		if err != nil || result.RequeueAfter != platformPollInterval || r.userData(t, "openshift-machine-api") != nil {
 			t.Errorf("result %+v, error %v", result, err)
 		}
 	})
 	t.Run("an operator that is started anew takes over what is there", func(t *testing.T) {
 		key := goodSecret(t)
-		r := newTrial(key, namespaceNamed("openshift-machine-api"))
+		r := newTrial(key, newNamespace("openshift-machine-api"))
 		r.reconcile(t)
-		next := &trial{Reconciler: reconciler(r.Client, r.recorder), recorder: r.recorder}
-		none(t, next.reconcile(t))
+		next := &trial{Reconciler: newReconciler(r.Client, r.recorder), recorder: r.recorder}
+		expectNoEvents(t, next.reconcile(t))
 	})
 	t.Run("user data of an older operator is brought up to date", func(t *testing.T) {
 		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: []byte("<powershell>old</powershell>")}}
-		r := newTrial(goodSecret(t), namespaceNamed("openshift-machine-api"), old)
-		one(t, r.reconcile(t), "UserDataUpdated")
+		r := newTrial(goodSecret(t), newNamespace("openshift-machine-api"), old)
+		expectOneEvent(t, r.reconcile(t), "UserDataUpdated")
 	})
 	t.Run("a namespace that is being deleted is left alone", func(t *testing.T) {
-		going := namespaceNamed("openshift-machine-api")
+		going := newNamespace("openshift-machine-api")
 		now := metav1.Now()
 		going.DeletionTimestamp, going.Finalizers = &now, []string{"kubernetes"}
 		r := newTrial(goodSecret(t), going)
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 		if r.userData(t, "openshift-machine-api") != nil {
 			t.Error("it was made")
 		}
@@ -232,29 +232,29 @@ func TestUserDataInUnusualClusters(t *testing.T) {
 		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: []byte("old")}}
 		invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, old.Name, nil)
 		recorder := events.NewFakeRecorder(10)
-		c := fake.NewClientBuilder().WithObjects(goodSecret(t), namespaceNamed("openshift-machine-api"), old).WithInterceptorFuncs(interceptor.Funcs{
+		c := fake.NewClientBuilder().WithObjects(goodSecret(t), newNamespace("openshift-machine-api"), old).WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 				return invalid
 			},
 		}).Build()
-		r := &trial{Reconciler: reconciler(c, recorder), recorder: recorder}
+		r := &trial{Reconciler: newReconciler(c, recorder), recorder: recorder}
 		recorded := r.reconcile(t)
-		one(t, recorded, "UserDataUpdateFailed")
+		expectOneEvent(t, recorded, "UserDataUpdateFailed")
 		if !strings.Contains(recorded[0], "Delete the Secret") {
 			t.Errorf("event %q", recorded[0])
 		}
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 		secret := goodSecret(t) // another key
 		if err := r.Client.Update(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
-		one(t, r.reconcile(t), "UserDataUpdateFailed")
-		none(t, r.reconcile(t))
+		expectOneEvent(t, r.reconcile(t), "UserDataUpdateFailed")
+		expectNoEvents(t, r.reconcile(t))
 	})
 	t.Run("a correction that the cache does not show yet is refused by the API server, and reported once", func(t *testing.T) {
 		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: []byte("old")}}
 		recorder, patches := events.NewFakeRecorder(10), 0
-		c := fake.NewClientBuilder().WithObjects(goodSecret(t), namespaceNamed("openshift-machine-api"), old).WithInterceptorFuncs(interceptor.Funcs{
+		c := fake.NewClientBuilder().WithObjects(goodSecret(t), newNamespace("openshift-machine-api"), old).WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(_ context.Context, _ client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
 				if data, err := patch.Data(o); err != nil || !bytes.Contains(data, []byte(`"resourceVersion"`)) {
 					t.Errorf("the patch is not for the version that was read: %s, error %v", data, err)
@@ -265,9 +265,9 @@ func TestUserDataInUnusualClusters(t *testing.T) {
 				return nil
 			},
 		}).Build()
-		r := &trial{Reconciler: reconciler(c, recorder), recorder: recorder}
-		one(t, r.reconcile(t), "UserDataUpdated")
-		none(t, r.reconcile(t))
+		r := &trial{Reconciler: newReconciler(c, recorder), recorder: recorder}
+		expectOneEvent(t, r.reconcile(t), "UserDataUpdated")
+		expectNoEvents(t, r.reconcile(t))
 	})
 }
 
@@ -298,15 +298,15 @@ func TestPrevious(t *testing.T) {
 	t.Run("one that cannot be used is reported, and the present key is used all the same", func(t *testing.T) {
 		secret := both([]byte(canary))
 		_, found, err := Previous(t.Context(), fake.NewFakeClient(secret), namespace)
-		if found || err == nil || !strings.Contains(err.Error(), SecretPreviousKey) || holdsSecret(err.Error(), secret) {
+		if found || err == nil || !strings.Contains(err.Error(), SecretPreviousKey) || containsSecret(err.Error(), secret) {
 			t.Errorf("found %v, error %v", found, err)
 		}
-		r := newTrial(secret, namespaceNamed("openshift-machine-api"))
+		r := newTrial(secret, newNamespace("openshift-machine-api"))
 		recorded := r.reconcile(t)
 		if len(recorded) != 2 || !strings.Contains(recorded[0], "PreviousPrivateKeyInvalid") || !strings.Contains(recorded[1],
-			"UserDataCreated") || holdsSecret(strings.Join(recorded, ""), secret) {
+			"UserDataCreated") || containsSecret(strings.Join(recorded, ""), secret) {
 			t.Errorf("events %q", recorded)
 		}
-		none(t, r.reconcile(t))
+		expectNoEvents(t, r.reconcile(t))
 	})
 }

@@ -17,13 +17,13 @@ import (
 
 // Names of indexes. The API server does not know these names.
 const (
-	byNode    = "lookup.node"
-	byHostKey = "lookup.hostKey"
-	byTurn    = "lookup.disruptionPending"
-	byOlder   = "lookup.older"
-	byBound   = "lookup.instance"
-	byUser    = "lookup.requester"
-	yes       = "yes"
+	byNode              = "lookup.node"
+	byHostKey           = "lookup.hostKey"
+	byDisruptionPending = "lookup.disruptionPending"
+	byLegacy            = "lookup.older"
+	byInstance          = "lookup.instance"
+	byUser              = "lookup.requester"
+	indexedTrue         = "yes"
 )
 
 // Index is an index over a kind of object.
@@ -36,56 +36,56 @@ type Index struct {
 // Indexes returns all indexes of this package.
 func Indexes() []Index {
 	return []Index{
-		{&v1alpha1.WindowsInstance{}, byNode, ofInstance(func(i *v1alpha1.WindowsInstance) string {
+		{&v1alpha1.WindowsInstance{}, byNode, indexInstance(func(i *v1alpha1.WindowsInstance) string {
 			if i.Status.NodeRef == nil {
 				return ""
 			}
 			return i.Status.NodeRef.Name
 		})},
-		{&v1alpha1.WindowsInstance{}, byHostKey, ofInstance(func(i *v1alpha1.WindowsInstance) string {
+		{&v1alpha1.WindowsInstance{}, byHostKey, indexInstance(func(i *v1alpha1.WindowsInstance) string {
 			if i.Status.HostKey == nil {
 				return ""
 			}
 			return i.Status.HostKey.Key
 		})},
-		{&v1alpha1.WindowsInstance{}, byTurn, ofInstance(func(i *v1alpha1.WindowsInstance) string {
-			return when(i.Status.DisruptionPending)
+		{&v1alpha1.WindowsInstance{}, byDisruptionPending, indexInstance(func(i *v1alpha1.WindowsInstance) string {
+			return indexIf(i.Status.DisruptionPending)
 		})},
-		{&corev1.Node{}, byBound, func(object client.Object) []string {
-			return values(object.GetAnnotations()[v1alpha1.AnnotationInstance])
+		{&corev1.Node{}, byInstance, func(object client.Object) []string {
+			return indexValues(object.GetAnnotations()[v1alpha1.AnnotationInstance])
 		}},
-		{&corev1.Node{}, byOlder, func(object client.Object) []string {
+		{&corev1.Node{}, byLegacy, func(object client.Object) []string {
 			node, ok := object.(*corev1.Node)
-			return values(when(ok && nodeidentity.OlderNode(node)))
+			return indexValues(indexIf(ok && nodeidentity.IsLegacyNode(node)))
 		}},
 		{&certificatesv1.CertificateSigningRequest{}, byUser, func(object client.Object) []string {
 			csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 			if !ok || len(csr.Status.Conditions) > 0 {
 				return nil
 			}
-			return values(csr.Spec.Username)
+			return indexValues(csr.Spec.Username)
 		}},
 	}
 }
 
-func ofInstance(value func(*v1alpha1.WindowsInstance) string) client.IndexerFunc {
+func indexInstance(value func(*v1alpha1.WindowsInstance) string) client.IndexerFunc {
 	return func(object client.Object) []string {
 		instance, ok := object.(*v1alpha1.WindowsInstance)
 		if !ok {
 			return nil
 		}
-		return values(value(instance))
+		return indexValues(value(instance))
 	}
 }
 
-func when(holds bool) string {
+func indexIf(holds bool) string {
 	if holds {
-		return yes
+		return indexedTrue
 	}
 	return ""
 }
 
-func values(value string) []string {
+func indexValues(value string) []string {
 	if value == "" {
 		return nil
 	}
@@ -110,20 +110,20 @@ type Instances struct {
 
 // OfNode returns the instances that have claimed the name of a Node, confirmed or not.
 func (i Instances) OfNode(ctx context.Context, node string) ([]v1alpha1.WindowsInstance, error) {
-	return i.with(ctx, byNode, node)
+	return i.findBy(ctx, byNode, node)
 }
 
 // WithHostKey returns the instances of hosts with a host key, in base64.
 func (i Instances) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error) {
-	return i.with(ctx, byHostKey, key)
+	return i.findBy(ctx, byHostKey, key)
 }
 
 // DisruptionPending returns the instances that wait for a disruption slot.
 func (i Instances) DisruptionPending(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
-	return i.with(ctx, byTurn, yes)
+	return i.findBy(ctx, byDisruptionPending, indexedTrue)
 }
 
-func (i Instances) with(ctx context.Context, field, value string) ([]v1alpha1.WindowsInstance, error) {
+func (i Instances) findBy(ctx context.Context, field, value string) ([]v1alpha1.WindowsInstance, error) {
 	var found v1alpha1.WindowsInstanceList
 	if err := i.Cache.List(ctx, &found, client.InNamespace(i.Namespace), client.MatchingFields{field: value},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -132,18 +132,18 @@ func (i Instances) with(ctx context.Context, field, value string) ([]v1alpha1.Wi
 	return found.Items, nil
 }
 
-// OlderNodes returns the Nodes that a legacy operator (before version 12) has configured.
-func OlderNodes(ctx context.Context, cache client.Reader) ([]corev1.Node, error) {
-	return nodesWith(ctx, cache, byOlder, yes)
+// LegacyNodes returns the Nodes that a legacy operator (before version 12) has configured.
+func LegacyNodes(ctx context.Context, cache client.Reader) ([]corev1.Node, error) {
+	return findNodes(ctx, cache, byLegacy, indexedTrue)
 }
 
 // NodesBoundTo returns the Nodes with an annotation that names the instance. The kubelet may have written the
 // annotation.
 func NodesBoundTo(ctx context.Context, cache client.Reader, instance string) ([]corev1.Node, error) {
-	return nodesWith(ctx, cache, byBound, instance)
+	return findNodes(ctx, cache, byInstance, instance)
 }
 
-func nodesWith(ctx context.Context, cache client.Reader, field, value string) ([]corev1.Node, error) {
+func findNodes(ctx context.Context, cache client.Reader, field, value string) ([]corev1.Node, error) {
 	var found corev1.NodeList
 	if err := cache.List(ctx, &found, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("find Nodes by %s: %w", field, err)

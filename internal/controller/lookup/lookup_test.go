@@ -15,11 +15,11 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func instance(name string, status v1alpha1.WindowsInstanceStatus) *v1alpha1.WindowsInstance {
+func newInstance(name string, status v1alpha1.WindowsInstanceStatus) *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name}, Status: status}
 }
 
-func windows(name string, annotations map[string]string) *corev1.Node {
+func newNode(name string, annotations map[string]string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations,
 		Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
 }
@@ -32,16 +32,16 @@ func TestObjectsAreFoundByWhatTheyAreKnownBy(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := instance("elsewhere", v1alpha1.WindowsInstanceStatus{DisruptionPending: true})
+	elsewhere := newInstance("elsewhere", v1alpha1.WindowsInstanceStatus{DisruptionPending: true})
 	elsewhere.Namespace = "other"
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere,
-		instance("new", v1alpha1.WindowsInstanceStatus{}),
-		instance("claims", v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1"}}),
-		instance("has", v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1", Confirmed: true},
+		newInstance("new", v1alpha1.WindowsInstanceStatus{}),
+		newInstance("claims", v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1"}}),
+		newInstance("has", v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1", Confirmed: true},
 			HostKey: &v1alpha1.HostKey{Key: "AAAA"}}),
-		instance("clone", v1alpha1.WindowsInstanceStatus{HostKey: &v1alpha1.HostKey{Key: "AAAA"}, DisruptionPending: true}),
-		windows("win-1", map[string]string{v1alpha1.AnnotationInstance: "has", v1alpha1.AnnotationVersion: "12"}),
-		windows("win-2", map[string]string{v1alpha1.AnnotationVersion: "10"}), windows("win-3", nil),
+		newInstance("clone", v1alpha1.WindowsInstanceStatus{HostKey: &v1alpha1.HostKey{Key: "AAAA"}, DisruptionPending: true}),
+		newNode("win-1", map[string]string{v1alpha1.AnnotationInstance: "has", v1alpha1.AnnotationVersion: "12"}),
+		newNode("win-2", map[string]string{v1alpha1.AnnotationVersion: "10"}), newNode("win-3", nil),
 	)
 	for _, index := range Indexes() {
 		builder = builder.WithIndex(index.Object, index.Field, index.Values)
@@ -54,23 +54,23 @@ func TestObjectsAreFoundByWhatTheyAreKnownBy(t *testing.T) {
 	}{
 		"instances of a Node's name, granted or not": {func(ctx context.Context) ([]string, error) {
 			found, err := instances.OfNode(ctx, "win-1")
-			return names(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
+			return objectNames(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
 		}, []string{"claims", "has"}},
 		"instances with a host key": {func(ctx context.Context) ([]string, error) {
 			found, err := instances.WithHostKey(ctx, "AAAA")
-			return names(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
+			return objectNames(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
 		}, []string{"clone", "has"}},
 		"instances that wait for their turn": {func(ctx context.Context) ([]string, error) {
 			found, err := instances.DisruptionPending(ctx)
-			return names(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
+			return objectNames(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
 		}, []string{"clone"}},
 		"the Node that is bound to an instance": {func(ctx context.Context) ([]string, error) {
 			found, err := NodesBoundTo(ctx, api, "has")
-			return names(found, func(n *corev1.Node) client.Object { return n }), err
+			return objectNames(found, func(n *corev1.Node) client.Object { return n }), err
 		}, []string{"win-1"}},
 		"Nodes of an older operator": {func(ctx context.Context) ([]string, error) {
-			found, err := OlderNodes(ctx, api)
-			return names(found, func(n *corev1.Node) client.Object { return n }), err
+			found, err := LegacyNodes(ctx, api)
+			return objectNames(found, func(n *corev1.Node) client.Object { return n }), err
 		}, []string{"win-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestObjectsAreFoundByWhatTheyAreKnownBy(t *testing.T) {
 	}
 }
 
-func names[T any](found []T, object func(*T) client.Object) (names []string) {
+func objectNames[T any](found []T, object func(*T) client.Object) (names []string) {
 	for i := range found {
 		names = append(names, object(&found[i]).GetName())
 	}

@@ -72,22 +72,22 @@ func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			product := 1
 			for _, label := range d.Labels {
-				if label.AtMost == 0 {
+				if label.MaxValues == 0 {
 					if !strings.HasPrefix(d.Name, "wmco_instance_") && label.Name != "node" && label.Name != "name" {
 						t.Errorf("the label %s is for no object: %s", label.Name, label.Values)
 					}
 					return
 				}
-				product *= label.AtMost + 1
+				product *= label.MaxValues + 1
 			}
 			if product > 160 {
 				t.Errorf("there may be %d series", product)
 			}
-			if d.touch == nil {
+			if d.createSeries == nil {
 				return
 			}
 			for i := range 1000 {
-				touch(t, d, fmt.Sprintf("made up %d \xff", i))
+				createTestSeries(t, d, fmt.Sprintf("made up %d \xff", i))
 			}
 			if n := seriesOf(t, d.Name); n > product {
 				t.Errorf("there are %d series, want at most %d", n, product)
@@ -96,15 +96,15 @@ func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// touch creates a series with a value, which must not terminate the operator.
-func touch(t *testing.T, d Definition, value string) {
+// createTestSeries creates a series with a value, which must not terminate the operator.
+func createTestSeries(t *testing.T, d Definition, value string) {
 	t.Helper()
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.Fatalf("%q ends the operator: %v", value, cause)
 		}
 	}()
-	d.touch(value)
+	d.createSeries(value)
 }
 
 // seriesOf counts the series of a scrape.
@@ -123,10 +123,10 @@ func seriesOf(t *testing.T, name string) int {
 }
 
 func TestValuesBeyondTheBoundAreCountedTogether(t *testing.T) {
-	b := bound{atMost: 2}
+	b := labelLimiter{maxValues: 2}
 	var got []string
 	for _, value := range []string{"a", "b", "c", "a", "d"} {
-		got = append(got, b.admit(value))
+		got = append(got, b.limitValue(value))
 	}
 	if want := []string{"a", "b", Other, "a", Other}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -158,7 +158,7 @@ func TestTheBoundsHoldAllThatThereIs(t *testing.T) {
 				}
 			}
 			i := slices.IndexFunc(Catalog(), func(d Definition) bool { return d.Name == c.label })
-			if atMost := Catalog()[i].Labels[0].AtMost; len(values) < 5 || len(values) > atMost {
+			if atMost := Catalog()[i].Labels[0].MaxValues; len(values) < 5 || len(values) > atMost {
 				t.Errorf("there are %d, and room for %d", len(values), atMost)
 			}
 		})

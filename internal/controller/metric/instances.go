@@ -13,51 +13,51 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// listLimit is the timeout of a scrape for listing the instances, which are in memory.
-const listLimit = 5 * time.Second
+// listTimeout is the timeout of a scrape for listing the instances, which are in memory.
+const listTimeout = 5 * time.Second
 
-// ofEach is a metric of each WindowsInstance. Its series exist as long as the object.
-type ofEach struct {
+// instanceMetric is a metric of each WindowsInstance. Its series exist as long as the object.
+type instanceMetric struct {
 	name, help string
 	labels     []Label
 }
 
-func (m ofEach) describe() *prometheus.Desc {
+func (m instanceMetric) newDesc() *prometheus.Desc {
 	var names []string
 	for _, label := range m.labels {
 		names = append(names, label.Name)
 	}
-	define(Definition{Name: m.name, Help: m.help, Type: TypeGauge, Labels: m.labels})
+	registerMetric(Definition{Name: m.name, Help: m.help, Type: TypeGauge, Labels: m.labels})
 	return prometheus.NewDesc(m.name, m.help, names, nil)
 }
 
-// reasonNow is a label with one value at a time for each instance.
-var reasonNow = Label{Name: "reason", Values: "one at a time for each `WindowsInstance`: `status.summary`"}
+// currentReasonLabel is a label with one value at a time for each instance.
+var currentReasonLabel = Label{Name: "reason", Values: "one at a time for each `WindowsInstance`: `status.summary`"}
 
 // Metrics of each instance.
 var (
-	instanceInfo = ofEach{"wmco_instance_info", "1 for each WindowsInstance.", []Label{ofName,
+	instanceInfo = instanceMetric{"wmco_instance_info", "1 for each WindowsInstance.", []Label{nameLabel,
 		{Name: "node", Values: "the Node's name"}, {Name: "version", Values: "the operator's that last configured the host"},
-		{Name: "desired_state", Values: "`spec.desiredState`"}}}.describe()
-	instanceStatus = ofEach{"wmco_instance_status",
+		{Name: "desired_state", Values: "`spec.desiredState`"}}}.newDesc()
+	instanceStatus = instanceMetric{"wmco_instance_status",
 		"1 for the reason that keeps a WindowsInstance from being Ready and up to date, or for Ready.",
-		[]Label{ofName, reasonNow}}.describe()
-	instanceReady = ofEach{"wmco_instance_ready", "1 while the node of a WindowsInstance is proven to work, 0 otherwise.",
-		[]Label{ofName}}.describe()
-	instanceNotReadySince = ofEach{"wmco_instance_not_ready_since_timestamp_seconds",
+		[]Label{nameLabel, currentReasonLabel}}.newDesc()
+	instanceReady = instanceMetric{"wmco_instance_ready", "1 while the node of a WindowsInstance is proven to work, 0 otherwise.",
+		[]Label{nameLabel}}.newDesc()
+	instanceNotReadySince = instanceMetric{"wmco_instance_not_ready_since_timestamp_seconds",
 		"When a WindowsInstance that should be a node was made or stopped being Ready. There is no series while it is Ready.",
-		[]Label{ofName, reasonNow}}.describe()
-	instanceWaits = ofEach{"wmco_instance_disruption_pending",
+		[]Label{nameLabel, currentReasonLabel}}.newDesc()
+	instanceDisruptionPending = instanceMetric{"wmco_instance_disruption_pending",
 		"1 while a change of the node waits until the WindowsDisruptionPolicy allows it, 0 otherwise.",
-		[]Label{ofName}}.describe()
-	certificateExpiry = ofEach{"wmco_certificate_expiry_timestamp_seconds",
+		[]Label{nameLabel}}.newDesc()
+	certificateExpiry = instanceMetric{"wmco_certificate_expiry_timestamp_seconds",
 		"When a client certificate that the operator renews for a service of the node expires.",
-		[]Label{ofName, ofCertificate}}.describe()
-	certificateRenewal = ofEach{"wmco_certificate_renewal_timestamp_seconds",
-		"When the operator is to renew that certificate.", []Label{ofName, ofCertificate}}.describe()
+		[]Label{nameLabel, certificateLabel}}.newDesc()
+	certificateRenewal = instanceMetric{"wmco_certificate_renewal_timestamp_seconds",
+		"When the operator is to renew that certificate.", []Label{nameLabel, certificateLabel}}.newDesc()
 )
 
-var ofCertificate = Label{Name: "certificate", Values: "services whose certificates the operator renews"}
+var certificateLabel = Label{Name: "certificate", Values: "services whose certificates the operator renews"}
 
 // Instances serves the metrics of each WindowsInstance while Start runs, and lists the instances at each scrape. The
 // manager must run Instances, so that only the leader serves these metrics, and only with a complete cache.
@@ -85,7 +85,7 @@ type instancesCollector struct{}
 
 // Describe implements prometheus.Collector.
 func (instancesCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{instanceInfo, instanceStatus, instanceReady, instanceNotReadySince, instanceWaits,
+	for _, d := range []*prometheus.Desc{instanceInfo, instanceStatus, instanceReady, instanceNotReadySince, instanceDisruptionPending,
 		certificateExpiry, certificateRenewal} {
 		descriptions <- d
 	}
@@ -97,7 +97,7 @@ func (instancesCollector) Collect(series chan<- prometheus.Metric) {
 	if i == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), listLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 	defer cancel()
 	var list v1alpha1.WindowsInstanceList
 	// Deep copies are unnecessary: the objects are only read, and there can be a thousand.
@@ -108,11 +108,11 @@ func (instancesCollector) Collect(series chan<- prometheus.Metric) {
 		return
 	}
 	for n := range list.Items {
-		collect(series, &list.Items[n])
+		collectInstance(series, &list.Items[n])
 	}
 }
 
-func collect(series chan<- prometheus.Metric, instance *v1alpha1.WindowsInstance) {
+func collectInstance(series chan<- prometheus.Metric, instance *v1alpha1.WindowsInstance) {
 	name, status := instance.Name, instance.Status
 	set := func(d *prometheus.Desc, value float64, labels ...string) {
 		series <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
@@ -127,8 +127,8 @@ func collect(series chan<- prometheus.Metric, instance *v1alpha1.WindowsInstance
 	}
 	set(instanceInfo, 1, node, status.Version, string(instance.Spec.DesiredState))
 	set(instanceStatus, 1, reason)
-	set(instanceReady, flag(ready))
-	set(instanceWaits, flag(status.DisruptionPending))
+	set(instanceReady, boolToFloat(ready))
+	set(instanceDisruptionPending, boolToFloat(status.DisruptionPending))
 	if !ready && instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
 		set(instanceNotReadySince, float64(since.Unix()), reason)
 	}
@@ -138,7 +138,7 @@ func collect(series chan<- prometheus.Metric, instance *v1alpha1.WindowsInstance
 	}
 }
 
-func flag(holds bool) float64 {
+func boolToFloat(holds bool) float64 {
 	if holds {
 		return 1
 	}

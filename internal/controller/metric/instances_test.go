@@ -18,17 +18,17 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func at(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
+func unixTime(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
 
-func instance(name string, status v1alpha1.WindowsInstanceStatus) *v1alpha1.WindowsInstance {
+func newInstance(name string, status v1alpha1.WindowsInstanceStatus) *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name, CreationTimestamp: at(1000)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name, CreationTimestamp: unixTime(1000)},
 		Spec:       v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateNode}, Status: status,
 	}
 }
 
-// served runs Instances for some objects, and returns a function that stops Instances.
-func served(t *testing.T, objects ...client.Object) (api client.Client, end func()) {
+// serveInstances runs Instances for some objects, and returns a function that stops Instances.
+func serveInstances(t *testing.T, objects ...client.Object) (api client.Client, end func()) {
 	t.Helper()
 	scheme := kuberuntime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -49,8 +49,8 @@ func served(t *testing.T, objects ...client.Object) (api client.Client, end func
 	})
 }
 
-// expect compares some metrics with the result of a scrape.
-func expect(t *testing.T, want string, names ...string) {
+// expectMetrics compares some metrics with the result of a scrape.
+func expectMetrics(t *testing.T, want string, names ...string) {
 	t.Helper()
 	var lines []string
 	for line := range strings.SplitSeq(want, "\n") {
@@ -72,27 +72,27 @@ func expect(t *testing.T, want string, names ...string) {
 }
 
 func TestEachInstanceHasItsSeries(t *testing.T) {
-	removed := instance("c", v1alpha1.WindowsInstanceStatus{Summary: "Removing"})
+	removed := newInstance("c", v1alpha1.WindowsInstanceStatus{Summary: "Removing"})
 	removed.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-	elsewhere := instance("d", v1alpha1.WindowsInstanceStatus{})
+	elsewhere := newInstance("d", v1alpha1.WindowsInstanceStatus{})
 	elsewhere.Namespace = "other"
-	api, end := served(t, removed, elsewhere,
-		instance("a", v1alpha1.WindowsInstanceStatus{Summary: "HostKeyChanged", Version: "12.0.0", DisruptionPending: true,
+	api, end := serveInstances(t, removed, elsewhere,
+		newInstance("a", v1alpha1.WindowsInstanceStatus{Summary: "HostKeyChanged", Version: "12.0.0", DisruptionPending: true,
 			NodeRef:   &v1alpha1.NodeReference{Name: "win-a", Confirmed: true},
-			Readiness: &v1alpha1.Readiness{Ready: true, Since: at(2000)},
-			Certificates: []v1alpha1.CertificateStatus{{Name: "cloud-node-manager", NotAfter: at(5000),
-				RenewAt: at(4000)}}}),
-		instance("b", v1alpha1.WindowsInstanceStatus{Summary: "StepFailed",
+			Readiness: &v1alpha1.Readiness{Ready: true, Since: unixTime(2000)},
+			Certificates: []v1alpha1.CertificateStatus{{Name: "cloud-node-manager", NotAfter: unixTime(5000),
+				RenewAt: unixTime(4000)}}}),
+		newInstance("b", v1alpha1.WindowsInstanceStatus{Summary: "StepFailed",
 			NodeRef: &v1alpha1.NodeReference{Name: "claimed"}}),
 	)
 	defer end()
 	t.Run("its node, its version and what it should be", func(t *testing.T) {
-		expect(t, `wmco_instance_info{desired_state="Node",name="a",node="win-a",version="12.0.0"} 1
+		expectMetrics(t, `wmco_instance_info{desired_state="Node",name="a",node="win-a",version="12.0.0"} 1
 			wmco_instance_info{desired_state="Node",name="b",node="",version=""} 1
 			wmco_instance_info{desired_state="Removed",name="c",node="",version=""} 1`, "wmco_instance_info")
 	})
 	t.Run("whether its node works, and what stands in the way", func(t *testing.T) {
-		expect(t, `wmco_instance_ready{name="a"} 1
+		expectMetrics(t, `wmco_instance_ready{name="a"} 1
 			wmco_instance_ready{name="b"} 0
 			wmco_instance_ready{name="c"} 0
 			wmco_instance_status{name="a",reason="HostKeyChanged"} 1
@@ -100,30 +100,30 @@ func TestEachInstanceHasItsSeries(t *testing.T) {
 			wmco_instance_status{name="c",reason="Removing"} 1`, "wmco_instance_ready", "wmco_instance_status")
 	})
 	t.Run("since when it should be Ready and is not", func(t *testing.T) {
-		expect(t, `wmco_instance_not_ready_since_timestamp_seconds{name="b",reason="StepFailed"} 1000`,
+		expectMetrics(t, `wmco_instance_not_ready_since_timestamp_seconds{name="b",reason="StepFailed"} 1000`,
 			"wmco_instance_not_ready_since_timestamp_seconds")
 	})
 	t.Run("whether it waits for its turn", func(t *testing.T) {
-		expect(t, `wmco_instance_disruption_pending{name="a"} 1
+		expectMetrics(t, `wmco_instance_disruption_pending{name="a"} 1
 			wmco_instance_disruption_pending{name="b"} 0
 			wmco_instance_disruption_pending{name="c"} 0`, "wmco_instance_disruption_pending")
 	})
 	t.Run("until when its certificates are valid", func(t *testing.T) {
-		expect(t, `wmco_certificate_expiry_timestamp_seconds{certificate="cloud-node-manager",name="a"} 5000
+		expectMetrics(t, `wmco_certificate_expiry_timestamp_seconds{certificate="cloud-node-manager",name="a"} 5000
 			wmco_certificate_renewal_timestamp_seconds{certificate="cloud-node-manager",name="a"} 4000`,
 			"wmco_certificate_expiry_timestamp_seconds", "wmco_certificate_renewal_timestamp_seconds")
 	})
 	t.Run("and none when it is gone", func(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
-			if err := api.Delete(t.Context(), instance(name, v1alpha1.WindowsInstanceStatus{})); err != nil {
+			if err := api.Delete(t.Context(), newInstance(name, v1alpha1.WindowsInstanceStatus{})); err != nil {
 				t.Fatal(err)
 			}
 		}
-		expect(t, `wmco_instance_ready{name="c"} 0`, "wmco_instance_ready")
+		expectMetrics(t, `wmco_instance_ready{name="c"} 0`, "wmco_instance_ready")
 	})
 	t.Run("nor after the operator has ended", func(t *testing.T) {
 		end()
-		expect(t, "", "wmco_instance_ready")
+		expectMetrics(t, "", "wmco_instance_ready")
 	})
 }
 

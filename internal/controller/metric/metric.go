@@ -31,9 +31,9 @@ type Label struct {
 	Name string
 	// Values describes the values in words.
 	Values string
-	// AtMost is the maximum number of values, not counting Other. Zero is for labels with a fixed number of
+	// MaxValues is the maximum number of values, not counting Other. Zero is for labels with a fixed number of
 	// values per object: these series are deleted with the object.
-	AtMost int
+	MaxValues int
 }
 
 // Definition describes a metric.
@@ -42,8 +42,8 @@ type Definition struct {
 	Type       Type
 	Labels     []Label
 
-	// touch creates the series with a value of the label, if the metric bounds the values.
-	touch func(value string)
+	// createSeries creates the series with a value of the label, if the metric bounds the values.
+	createSeries func(value string)
 }
 
 // defined holds all metrics. Only the initialization of this package writes to it.
@@ -54,57 +54,57 @@ func Catalog() []Definition {
 	return slices.SortedFunc(slices.Values(defined), func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func define(d Definition, collectors ...prometheus.Collector) {
+func registerMetric(d Definition, collectors ...prometheus.Collector) {
 	defined = append(defined, d)
 	metrics.Registry.MustRegister(collectors...)
 }
 
 func newGauge(name, help string) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	define(Definition{Name: name, Help: help, Type: TypeGauge}, g)
+	registerMetric(Definition{Name: name, Help: help, Type: TypeGauge}, g)
 	return g
 }
 
 func newCounter(name, help string) prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	define(Definition{Name: name, Help: help, Type: TypeCounter}, c)
+	registerMetric(Definition{Name: name, Help: help, Type: TypeCounter}, c)
 	return c
 }
 
 // Gauges holds the series of a gauge with a label.
 type Gauges struct {
-	vec   *prometheus.GaugeVec
-	bound bound
+	vec     *prometheus.GaugeVec
+	limiter labelLimiter
 }
 
 func newGauges(name, help string, label Label) *Gauges {
 	g := &Gauges{vec: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label.Name}),
-		bound: bound{atMost: label.AtMost}}
-	define(Definition{name, help, TypeGauge, []Label{label}, func(value string) { g.Of(value) }}, g.vec)
+		limiter: labelLimiter{maxValues: label.MaxValues}}
+	registerMetric(Definition{name, help, TypeGauge, []Label{label}, func(value string) { g.Of(value) }}, g.vec)
 	return g
 }
 
 // Of returns the series with a value of the label.
 func (g *Gauges) Of(value string) prometheus.Gauge {
-	return g.vec.WithLabelValues(g.bound.admit(value))
+	return g.vec.WithLabelValues(g.limiter.limitValue(value))
 }
 
 // Counters holds the series of a counter with a label.
 type Counters struct {
-	vec   *prometheus.CounterVec
-	bound bound
+	vec     *prometheus.CounterVec
+	limiter labelLimiter
 }
 
 func newCounters(name, help string, label Label) *Counters {
 	c := &Counters{vec: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label.Name}),
-		bound: bound{atMost: label.AtMost}}
-	define(Definition{name, help, TypeCounter, []Label{label}, func(value string) { c.Of(value) }}, c.vec)
+		limiter: labelLimiter{maxValues: label.MaxValues}}
+	registerMetric(Definition{name, help, TypeCounter, []Label{label}, func(value string) { c.Of(value) }}, c.vec)
 	return c
 }
 
 // Of returns the series with a value of the label.
 func (c *Counters) Of(value string) prometheus.Counter {
-	return c.vec.WithLabelValues(c.bound.admit(value))
+	return c.vec.WithLabelValues(c.limiter.limitValue(value))
 }
 
 // Forget deletes the series of a deleted object.
@@ -112,64 +112,64 @@ func (c *Counters) Forget(value string) { c.vec.DeleteLabelValues(value) }
 
 // Histograms holds the series of a histogram with a label.
 type Histograms struct {
-	vec   *prometheus.HistogramVec
-	bound bound
+	vec     *prometheus.HistogramVec
+	limiter labelLimiter
 }
 
 func newHistograms(name, help string, buckets []float64, label Label) *Histograms {
 	h := &Histograms{
 		vec: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
 			[]string{label.Name}),
-		bound: bound{atMost: label.AtMost},
+		limiter: labelLimiter{maxValues: label.MaxValues},
 	}
-	define(Definition{name, help, TypeHistogram, []Label{label}, func(value string) { h.Of(value) }}, h.vec)
+	registerMetric(Definition{name, help, TypeHistogram, []Label{label}, func(value string) { h.Of(value) }}, h.vec)
 	return h
 }
 
 // Of returns the series with a value of the label.
 func (h *Histograms) Of(value string) prometheus.Observer {
-	return h.vec.WithLabelValues(h.bound.admit(value))
+	return h.vec.WithLabelValues(h.limiter.limitValue(value))
 }
 
-// Standing is a gauge with the label reason and one series at a time: the state (1 or 0) and its reason.
-type Standing struct {
+// StateGauge is a gauge with the label reason and one series at a time: the state (1 or 0) and its reason.
+type StateGauge struct {
 	vec *prometheus.GaugeVec
 
 	mu     sync.Mutex
 	reason *string
 }
 
-func newStanding(name, help string) *Standing {
-	label := Label{Name: "reason", Values: "one at a time", AtMost: 1}
-	s := &Standing{vec: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label.Name})}
-	define(Definition{name, help, TypeGauge, []Label{label}, func(value string) { s.Set(false, value) }}, s.vec)
+func newStateGauge(name, help string) *StateGauge {
+	label := Label{Name: "reason", Values: "one at a time", MaxValues: 1}
+	s := &StateGauge{vec: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label.Name})}
+	registerMetric(Definition{name, help, TypeGauge, []Label{label}, func(value string) { s.Set(false, value) }}, s.vec)
 	return s
 }
 
 // Set sets the state and its reason.
-func (s *Standing) Set(holds bool, reason string) {
+func (s *StateGauge) Set(holds bool, reason string) {
 	reason = strings.ToValidUTF8(reason, "?")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.vec.WithLabelValues(reason).Set(flag(holds))
+	s.vec.WithLabelValues(reason).Set(boolToFloat(holds))
 	if s.reason != nil && *s.reason != reason {
 		s.vec.DeleteLabelValues(*s.reason)
 	}
 	s.reason = &reason
 }
 
-// bound limits the number of values of a label.
-type bound struct {
-	atMost int // no limit if it is zero
+// labelLimiter limits the number of values of a label.
+type labelLimiter struct {
+	maxValues int // no limit if it is zero
 
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// admit returns the value, or Other if there are too many.
-func (b *bound) admit(value string) string {
+// limitValue returns the value, or Other if there are too many.
+func (b *labelLimiter) limitValue(value string) string {
 	value = strings.ToValidUTF8(value, "?")
-	if b.atMost == 0 {
+	if b.maxValues == 0 {
 		return value
 	}
 	b.mu.Lock()
@@ -177,7 +177,7 @@ func (b *bound) admit(value string) string {
 	switch {
 	case b.seen[value]:
 		return value
-	case len(b.seen) >= b.atMost:
+	case len(b.seen) >= b.maxValues:
 		return Other
 	case b.seen == nil:
 		b.seen = map[string]bool{}

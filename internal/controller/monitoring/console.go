@@ -21,14 +21,14 @@ func consoleDashboard() []byte {
 		}
 		rows = append(rows, object{"title": row.Title, "showTitle": true, "panels": panels})
 	}
-	return encoded(object{
+	return encodeDashboard(object{
 		"title": dashboardTitle, "uid": DashboardName, "refresh": refresh, "schemaVersion": 14, "rows": rows,
-		"time": object{"from": "now-1h", "to": "now"}, "templating": object{"list": list{variable("$datasource")}},
+		"time": object{"from": "now-1h", "to": "now"}, "templating": object{"list": list{dashboardVariable("$datasource")}},
 	})
 }
 
 func consolePanel(p Panel) object {
-	panel := object{"title": p.Title, "type": "graph", "span": 4, "targets": targets(p)}
+	panel := object{"title": p.Title, "type": "graph", "span": 4, "targets": consoleTargets(p)}
 	switch {
 	case p.Single:
 		panel["type"], panel["format"] = "singlestat", p.Unit
@@ -38,22 +38,22 @@ func consolePanel(p Panel) object {
 	return panel
 }
 
-func targets(p Panel) (all list) {
+func consoleTargets(p Panel) (all list) {
 	for i, q := range p.Queries {
 		all = append(all, object{"expr": q.Expr, "legendFormat": q.Legend, "refId": string(rune('A' + i))})
 	}
 	return all
 }
 
-// variable returns the variable that selects a node.
-func variable(source string) object {
+// dashboardVariable returns the variable that selects a node.
+func dashboardVariable(source string) object {
 	return object{
 		"name": nodeVariable, "label": "Node", "type": "query", "datasource": source, "refresh": 2, "sort": 1,
 		"includeAll": false, "multi": false, "query": "label_values(" + nodesQuery + ", " + nodeVariable + ")",
 	}
 }
 
-func encoded(dashboard object) []byte {
+func encodeDashboard(dashboard object) []byte {
 	data, err := json.MarshalIndent(dashboard, "", "  ")
 	if err != nil {
 		panic(err) // maps of texts and numbers

@@ -48,10 +48,10 @@ import (
 // The console reads dashboards from one namespace, where OLM creates no Role.
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;delete
 
-// interval is the interval between complete reconciles without a change of a node. They detect changes of the
+// reconcileInterval is the interval between complete reconciles without a change of a node. They detect changes of the
 // namespace's label, of the kinds of the prometheus-operator, and of the objects by other clients. A reconcile
 // costs eight reads, and keeps nothing in memory.
-const interval = time.Minute
+const reconcileInterval = time.Minute
 
 // onlyAddresses requests a reconcile of the addresses alone: nodes affect nothing else. It costs no read if the
 // addresses equal the last written addresses.
@@ -81,7 +81,7 @@ type Reconciler struct {
 // Reconcile reconciles all objects, or the addresses alone.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if request == onlyAddresses {
-		return again(r.followNodes(ctx))
+		return requeueOnConflict(r.reconcileAddresses(ctx))
 	}
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
@@ -91,28 +91,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read Namespace %s, the operator's own: %w", r.Namespace, err)
 	}
-	s, err := r.look(ctx, namespace)
+	s, err := r.reconcileObjects(ctx, namespace)
 	if err != nil {
-		return again(err)
+		return requeueOnConflict(err)
 	}
-	if err := r.report(ctx, s); err != nil {
+	if err := r.reportState(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: interval}, nil
+	return ctrl.Result{RequeueAfter: reconcileInterval}, nil
 }
 
-// again requeues after a conflict with another writer.
-func again(err error) (ctrl.Result, error) {
+// requeueOnConflict requeues after a conflict with another writer.
+func requeueOnConflict(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: queue.MinDelay}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// followNodes writes changed addresses. The next complete reconcile detects and reports changes of the objects
+// reconcileAddresses writes changed addresses. The next complete reconcile detects and reports changes of the objects
 // by other clients. It also writes the addresses if the operator did not own the objects.
-func (r *Reconciler) followNodes(ctx context.Context) error {
-	addresses, instances, without, err := r.wanted(ctx)
+func (r *Reconciler) reconcileAddresses(ctx context.Context) error {
+	addresses, instances, without, err := r.listDesiredAddresses(ctx)
 	if err != nil || !r.owned {
 		return err
 	}
@@ -123,51 +123,51 @@ func (r *Reconciler) followNodes(ctx context.Context) error {
 	return r.writeAddresses(ctx, addresses)
 }
 
-// look reconciles all objects. The Service and the addresses exist without the namespace label as well: the service
+// reconcileObjects reconciles all objects. The Service and the addresses exist without the namespace label as well: the service
 // CA issues the exporters' certificate for the Service, and with the addresses only the label is missing.
-func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (standing, error) {
+func (r *Reconciler) reconcileObjects(ctx context.Context, namespace *corev1.Namespace) (monitoringState, error) {
 	r.owned = false
-	exporters := service(r.Namespace)
-	switch state, err := r.keeper().Keep(ctx, exporters); {
+	exporters := newService(r.Namespace)
+	switch state, err := r.newKeeper().Keep(ctx, exporters); {
 	case err != nil:
-		return standing{}, err
+		return monitoringState{}, err
 	case state == owned.Foreign:
-		return blocked(false, exporters), nil // the operator must not set the addresses of a foreign Service
+		return conflictState(false, exporters), nil // the operator must not set the addresses of a foreign Service
 	}
 	if err := r.keepAddresses(ctx); err != nil {
-		return standing{}, err
+		return monitoringState{}, err
 	}
-	asked := []owned.Object{serviceMonitor(r.Namespace), operatorMonitor(r.Namespace), rules(r.Namespace), dashboard(namespace)}
+	asked := []owned.Object{newServiceMonitor(r.Namespace), newOperatorMonitor(r.Namespace), newRules(r.Namespace), newDashboard(namespace)}
 	if namespace.Labels[labelMonitoring] != "true" {
-		return unlabeled(r.Namespace), r.deleteAll(ctx, append(asked, earlierEndpoints(r.Namespace)))
+		return unlabeledState(r.Namespace), r.deleteAll(ctx, append(asked, earlierEndpoints(r.Namespace)))
 	}
 	states, err := r.keepAll(ctx, asked)
 	switch {
 	case err != nil:
-		return standing{}, err
+		return monitoringState{}, err
 	case states[0] == owned.Foreign:
-		return blocked(false, asked[0]), nil
+		return conflictState(false, asked[0]), nil
 	case slices.Contains(states[:3], owned.NotServed): // the console is optional
-		return monitoringNotServed(), nil
+		return apiMissingState(), nil
 	}
 	if states[0] == owned.Unchanged { // until this reconcile, Prometheus may read the Endpoints
-		if err := r.keeper().Delete(ctx, earlierEndpoints(r.Namespace)); err != nil {
-			return standing{}, err
+		if err := r.newKeeper().Delete(ctx, earlierEndpoints(r.Namespace)); err != nil {
+			return monitoringState{}, err
 		}
 	}
 	if i := slices.Index(states, owned.Foreign); i >= 0 {
-		return blocked(true, asked[i]), nil
+		return conflictState(true, asked[i]), nil
 	}
-	return enabled(), nil
+	return enabledState(), nil
 }
 
-func (r *Reconciler) keeper() owned.Keeper { return owned.Keeper{Client: r.Client, Live: r.Live} }
+func (r *Reconciler) newKeeper() owned.Keeper { return owned.Keeper{Client: r.Client, Live: r.Live} }
 
 // keepAll creates and corrects as many of the objects as possible.
 func (r *Reconciler) keepAll(ctx context.Context, all []owned.Object) ([]owned.State, error) {
 	states, errs := make([]owned.State, len(all)), make([]error, len(all))
 	for i, object := range all {
-		states[i], errs[i] = r.keeper().Keep(ctx, object)
+		states[i], errs[i] = r.newKeeper().Keep(ctx, object)
 	}
 	return states, errors.Join(errs...)
 }
@@ -176,14 +176,14 @@ func (r *Reconciler) keepAll(ctx context.Context, all []owned.Object) ([]owned.S
 func (r *Reconciler) deleteAll(ctx context.Context, all []owned.Object) error {
 	var errs []error
 	for _, object := range all {
-		errs = append(errs, r.keeper().Delete(ctx, object))
+		errs = append(errs, r.newKeeper().Delete(ctx, object))
 	}
 	return errors.Join(errs...)
 }
 
 // keepAddresses keeps the EndpointSlices equal to the nodes in service.
 func (r *Reconciler) keepAddresses(ctx context.Context) error {
-	addresses, instances, without, err := r.wanted(ctx)
+	addresses, instances, without, err := r.listDesiredAddresses(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,10 +191,10 @@ func (r *Reconciler) keepAddresses(ctx context.Context) error {
 	return r.writeAddresses(ctx, addresses)
 }
 
-// wanted returns the addresses of the nodes in service, and the nodes in service without an address. The cache
+// listDesiredAddresses returns the addresses of the nodes in service, and the nodes in service without an address. The cache
 // of Nodes and instances is complete, because the controller starts after the cache: a restart of the operator
 // removes no address.
-func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsInstance, []unreachable, error) {
+func (r *Reconciler) listDesiredAddresses(ctx context.Context) ([]address, []v1alpha1.WindowsInstance, []unreachable, error) {
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
 	// Deep copies are unnecessary: the objects are only read, and there can be a thousand.
@@ -202,7 +202,7 @@ func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsI
 		r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy)); err != nil {
 		return nil, nil, nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
 	}
-	addresses, without := wanted(nodes.Items, instances.Items)
+	addresses, without := desiredAddresses(nodes.Items, instances.Items)
 	return addresses, instances.Items, without, nil
 }
 
@@ -214,7 +214,7 @@ func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) er
 	if err := r.Live.List(ctx, &present, client.InNamespace(r.Namespace)); err != nil {
 		return fmt.Errorf("list EndpointSlices in namespace %s: %w", r.Namespace, err)
 	}
-	changes := sliced(r.Namespace, present.Items, addresses)
+	changes := diffSlices(r.Namespace, present.Items, addresses)
 	for _, slice := range changes.write {
 		write := r.Client.Create
 		if slice.ResourceVersion != "" {

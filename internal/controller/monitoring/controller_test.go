@@ -25,56 +25,56 @@ import (
 // R-135, R-137, R-143, R-159, R-167
 func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 	f := newFixture(t)
-	f.look()
-	if got := f.listed(); len(got) > 0 || f.monitor() == nil || f.rules() == nil {
+	f.reconcileAll()
+	if got := f.listedAddresses(); len(got) > 0 || f.getServiceMonitor() == nil || f.getRules() == nil {
 		t.Fatalf("without nodes %v are listed", got)
 	}
-	f.node("win-a", "10.0.0.1")
-	instance := f.node("win-b", "10.0.0.2")
+	f.createNode("win-a", "10.0.0.1")
+	instance := f.createNode("win-b", "10.0.0.2")
 	both := []string{"win-a 10.0.0.1", "win-b 10.0.0.2"}
-	f.look()
-	if got := f.listed(); !slices.Equal(got, both) {
+	f.reconcileAll()
+	if got := f.listedAddresses(); !slices.Equal(got, both) {
 		t.Fatalf("%v are listed", got)
 	}
 	t.Run("a look at what is right writes nothing", func(t *testing.T) {
-		if writes := f.look(); writes > 0 {
+		if writes := f.reconcileAll(); writes > 0 {
 			t.Errorf("%d writes", writes)
 		}
 	})
 	t.Run("nor does another process of the operator, which takes nothing away", func(t *testing.T) {
 		f.start()
-		if writes := f.look(); writes > 0 || !slices.Equal(f.listed(), both) {
+		if writes := f.reconcileAll(); writes > 0 || !slices.Equal(f.listedAddresses(), both) {
 			t.Errorf("%d writes", writes)
 		}
 	})
 	t.Run("no event says what was well from the beginning", func(t *testing.T) {
-		if said := f.said(); len(said) > 0 {
+		if said := f.drainEvents(); len(said) > 0 {
 			t.Errorf("%v", said)
 		}
 	})
 	t.Run("one that leaves is taken out when it is drained, before its Node goes", func(t *testing.T) {
 		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-		must(t, f.admin.Update(t.Context(), instance))
-		if writes := f.look(); writes != 0 {
+		requireNoError(t, f.admin.Update(t.Context(), instance))
+		if writes := f.reconcileAll(); writes != 0 {
 			t.Errorf("%d writes before it is drained", writes)
 		}
 		node := &corev1.Node{}
-		must(t, f.admin.Get(t.Context(), client.ObjectKey{Name: "win-b"}, node))
+		requireNoError(t, f.admin.Get(t.Context(), client.ObjectKey{Name: "win-b"}, node))
 		before := node.DeepCopy()
 		node.Spec.Unschedulable = true
 		if node.Annotations == nil {
 			node.Annotations = map[string]string{}
 		}
 		node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationDrained] = "a time", "a time"
-		must(t, f.admin.Patch(t.Context(), node, client.MergeFrom(before)))
-		if writes := f.look(); writes != 1 || !slices.Equal(f.listed(), both[:1]) {
-			t.Errorf("after %d writes %v are listed", writes, f.listed())
+		requireNoError(t, f.admin.Patch(t.Context(), node, client.MergeFrom(before)))
+		if writes := f.reconcileAll(); writes != 1 || !slices.Equal(f.listedAddresses(), both[:1]) {
+			t.Errorf("after %d writes %v are listed", writes, f.listedAddresses())
 		}
 	})
 	t.Run("the last one leaves no slice", func(t *testing.T) {
-		must(t, f.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}))
-		if f.look(); len(f.slices()) > 0 || len(f.listed()) > 0 {
-			t.Errorf("%v", f.slices())
+		requireNoError(t, f.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}))
+		if f.reconcileAll(); len(f.listSlices()) > 0 || len(f.listedAddresses()) > 0 {
+			t.Errorf("%v", f.listSlices())
 		}
 	})
 }
@@ -82,18 +82,18 @@ func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 // Nodes change frequently, and hundreds change at once when a fleet joins.
 func TestAChangeOfANodeCostsLittle(t *testing.T) {
 	f := newFixture(t)
-	if reads, writes := f.follow(); reads+writes > 0 {
+	if reads, writes := f.reconcileAddresses(); reads+writes > 0 {
 		t.Errorf("before the first look at everything there are %d reads and %d writes", reads, writes)
 	}
-	f.look()
-	f.node("win-a", "10.0.0.1")
+	f.reconcileAll()
+	f.createNode("win-a", "10.0.0.1")
 	t.Run("a node that comes into service is a read and a write of the slices", func(t *testing.T) {
-		if reads, writes := f.follow(); reads != 1 || writes != 1 || !slices.Equal(f.listed(), []string{"win-a 10.0.0.1"}) {
-			t.Errorf("%d reads, %d writes: %v are listed", reads, writes, f.listed())
+		if reads, writes := f.reconcileAddresses(); reads != 1 || writes != 1 || !slices.Equal(f.listedAddresses(), []string{"win-a 10.0.0.1"}) {
+			t.Errorf("%d reads, %d writes: %v are listed", reads, writes, f.listedAddresses())
 		}
 	})
 	t.Run("a change that leaves all addresses as they are costs nothing", func(t *testing.T) {
-		if reads, writes := f.follow(); reads+writes > 0 {
+		if reads, writes := f.reconcileAddresses(); reads+writes > 0 {
 			t.Errorf("%d reads, %d writes", reads, writes)
 		}
 	})
@@ -102,32 +102,32 @@ func TestAChangeOfANodeCostsLittle(t *testing.T) {
 		"10.0.0.6": apierrors.NewServiceUnavailable("it restarts"),
 	} {
 		t.Run("an address is written soon whose write failed because "+refusal.Error(), func(t *testing.T) {
-			f.node("win-"+address, address)
+			f.createNode("win-"+address, address)
 			f.refuse = func(client.Object) error { return refusal }
 			result, err := f.Reconcile(t.Context(), onlyAddresses)
 			f.refuse = nil
 			if err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > time.Second) {
 				t.Errorf("it is tried again after %s", result.RequeueAfter)
 			}
-			if _, writes := f.follow(); writes == 0 || !slices.Contains(f.listed(), "win-"+address+" "+address) {
-				t.Errorf("%d writes: %v are listed", writes, f.listed())
+			if _, writes := f.reconcileAddresses(); writes == 0 || !slices.Contains(f.listedAddresses(), "win-"+address+" "+address) {
+				t.Errorf("%d writes: %v are listed", writes, f.listedAddresses())
 			}
 		})
 	}
 	t.Run("what others take away, the next look at everything puts back", func(t *testing.T) {
-		must(t, f.admin.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(f.namespace)))
-		if writes := f.look(); writes != 1 || len(f.slices()) != 1 {
-			t.Errorf("%d writes, %d slices", writes, len(f.slices()))
+		requireNoError(t, f.admin.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(f.namespace)))
+		if writes := f.reconcileAll(); writes != 1 || len(f.listSlices()) != 1 {
+			t.Errorf("%d writes, %d slices", writes, len(f.listSlices()))
 		}
 	})
 	t.Run("while the Service is not the operator's, no address is written", func(t *testing.T) {
 		service := &corev1.Service{}
-		must(t, f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: monitoring.Name}, service))
+		requireNoError(t, f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: monitoring.Name}, service))
 		service.Labels["app.kubernetes.io/managed-by"] = "another"
-		must(t, f.admin.Update(t.Context(), service))
-		f.look()
-		f.node("win-b", "10.0.0.2")
-		if reads, writes := f.follow(); reads+writes > 0 {
+		requireNoError(t, f.admin.Update(t.Context(), service))
+		f.reconcileAll()
+		f.createNode("win-b", "10.0.0.2")
+		if reads, writes := f.reconcileAddresses(); reads+writes > 0 {
 			t.Errorf("%d reads, %d writes", reads, writes)
 		}
 	})
@@ -136,21 +136,21 @@ func TestAChangeOfANodeCostsLittle(t *testing.T) {
 // R-135
 func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
 	f := newFixture(t)
-	f.look()
+	f.reconcileAll()
 	service := &corev1.Service{}
-	must(t, f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "windows-exporter"}, service))
+	requireNoError(t, f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "windows-exporter"}, service))
 	if service.Annotations["service.beta.openshift.io/serving-cert-secret-name"] != "windows-machine-config-operator-tls" ||
 		service.Labels["name"] != "windows-exporter" || len(service.Spec.Selector) > 0 ||
 		len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != "metrics" || service.Spec.Ports[0].Port != 9182 {
 		t.Errorf("the Service is %+v", service)
 	}
 	for _, name := range []string{monitoring.Name, v1alpha1.OperatorName} {
-		role, _, _ := unstructured.NestedString(f.object("ServiceMonitor", name).Object, "spec", "serviceDiscoveryRole")
+		role, _, _ := unstructured.NestedString(f.getObject("ServiceMonitor", name).Object, "spec", "serviceDiscoveryRole")
 		if role != "EndpointSlice" {
 			t.Errorf("by ServiceMonitor %s Prometheus reads %q", name, role)
 		}
 	}
-	spec, _, _ := unstructured.NestedSlice(f.monitor().Object, "spec", "endpoints")
+	spec, _, _ := unstructured.NestedSlice(f.getServiceMonitor().Object, "spec", "endpoints")
 	endpoint, _ := spec[0].(map[string]any)
 	tls, _ := endpoint["tlsConfig"].(map[string]any)
 	if endpoint["scheme"] != "https" || endpoint["port"] != "metrics" || endpoint["honorLabels"] == true ||
@@ -165,34 +165,34 @@ func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
 // R-003, R-141, R-142
 func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 	f := newFixture(t)
-	f.label("null")
-	f.node("win-a", "10.0.0.1")
-	f.look()
-	said := f.said()
+	f.setMonitoringLabel("null")
+	f.createNode("win-a", "10.0.0.1")
+	f.reconcileAll()
+	said := f.drainEvents()
 	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning MonitoringDisabled") ||
 		!strings.Contains(said[0], "oc label namespace "+f.namespace+" "+monitoringLabel+"=true") {
 		t.Errorf("it is said %q", said)
 	}
-	if f.monitor() != nil || f.rules() != nil {
+	if f.getServiceMonitor() != nil || f.getRules() != nil {
 		t.Error("there is a ServiceMonitor or a PrometheusRule")
 	}
-	if got := f.listed(); len(got) != 1 {
+	if got := f.listedAddresses(); len(got) != 1 {
 		t.Errorf("%v are listed", got)
 	}
-	if writes := f.look(); writes > 0 || len(f.said()) > 0 {
+	if writes := f.reconcileAll(); writes > 0 || len(f.drainEvents()) > 0 {
 		t.Errorf("%d writes", writes)
 	}
-	f.label(`"true"`)
-	f.look()
-	if said := f.said(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
+	f.setMonitoringLabel(`"true"`)
+	f.reconcileAll()
+	if said := f.drainEvents(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
 		t.Errorf("it is said %q", said)
 	}
-	if f.monitor() == nil || f.rules() == nil {
+	if f.getServiceMonitor() == nil || f.getRules() == nil {
 		t.Fatal("there is no ServiceMonitor or no PrometheusRule")
 	}
-	f.label(`"false"`)
-	f.look()
-	if f.monitor() != nil || f.rules() != nil || len(f.listed()) != 1 {
+	f.setMonitoringLabel(`"false"`)
+	f.reconcileAll()
+	if f.getServiceMonitor() != nil || f.getRules() != nil || len(f.listedAddresses()) != 1 {
 		t.Error("the ServiceMonitor or the PrometheusRule stays")
 	}
 }
@@ -200,7 +200,7 @@ func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 // The operator adopts the objects of a legacy operator, including wrong addresses. R-159, R-167
 func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
 	f := newFixture(t)
-	f.node("win-a", "10.0.0.1")
+	f.createNode("win-a", "10.0.0.1")
 	csv := metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion",
 		Name: "windows-machine-config-operator.v11.0.0", UID: "gone"}
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: monitoring.Name, Labels: map[string]string{"name": monitoring.Name}}
@@ -213,13 +213,13 @@ func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
 			Addresses: []corev1.EndpointAddress{{IP: "10.0.0.99", TargetRef: &corev1.ObjectReference{Kind: "Node", Name: "gone"}}},
 			Ports:     []corev1.EndpointPort{{Name: "metrics", Port: 9182}},
 		}}}
-	monitor := empty("ServiceMonitor")
+	monitor := newUnstructured("ServiceMonitor")
 	monitor.Object["spec"] = map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"k8s-app": "kubelet"}},
 		"endpoints": []any{map[string]any{"port": "https-metrics", "scheme": "https",
 			"tlsConfig": map[string]any{"serverName": "windows-exporter." + f.namespace + ".svc"}}},
 	}
-	recorded := empty("PrometheusRule")
+	recorded := newUnstructured("PrometheusRule")
 	recorded.Object["spec"] = map[string]any{"groups": []any{map[string]any{"name": "windows.rules",
 		"rules": []any{map[string]any{"record": "node_cpu_info", "expr": "windows_cpu_info"}}}}}
 	monitor.SetName(monitoring.Name)
@@ -227,30 +227,30 @@ func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
 	for _, object := range []client.Object{monitor, recorded} {
 		object.SetNamespace(f.namespace)
 	}
-	f.create(service, list, monitor, recorded)
-	f.await("Kubernetes has made a slice of the older operator's Endpoints", func(context.Context) (bool, error) {
-		return len(f.slices()) == 1, nil
+	f.createObjects(service, list, monitor, recorded)
+	f.waitUntil("Kubernetes has made a slice of the older operator's Endpoints", func(context.Context) (bool, error) {
+		return len(f.listSlices()) == 1, nil
 	})
 	service.OwnerReferences = []metav1.OwnerReference{csv}
-	must(t, f.admin.Update(t.Context(), service))
-	f.look()
-	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(list), list)) // Prometheus may still read it
-	f.look()
-	f.await("Kubernetes has deleted its slice", func(context.Context) (bool, error) { return len(f.slices()) == 1, nil })
-	if got := f.listed(); !slices.Equal(got, []string{"win-a 10.0.0.1"}) {
+	requireNoError(t, f.admin.Update(t.Context(), service))
+	f.reconcileAll()
+	requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(list), list)) // Prometheus may still read it
+	f.reconcileAll()
+	f.waitUntil("Kubernetes has deleted its slice", func(context.Context) (bool, error) { return len(f.listSlices()) == 1, nil })
+	if got := f.listedAddresses(); !slices.Equal(got, []string{"win-a 10.0.0.1"}) {
 		t.Errorf("%v are listed", got)
 	}
 	after := &corev1.Service{}
-	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(service), after))
+	requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(service), after))
 	if after.UID != service.UID || after.Spec.ClusterIP != service.Spec.ClusterIP || len(after.OwnerReferences) > 0 ||
 		len(after.Annotations) != 1 {
 		t.Errorf("the Service is %+v", after.ObjectMeta)
 	}
-	labels, _, _ := unstructured.NestedStringMap(f.monitor().Object, "spec", "selector", "matchLabels")
+	labels, _, _ := unstructured.NestedStringMap(f.getServiceMonitor().Object, "spec", "selector", "matchLabels")
 	if len(labels) != 1 || labels["name"] != monitoring.Name {
 		t.Errorf("the ServiceMonitor selects %v", labels)
 	}
-	if writes := f.look(); writes > 0 || len(f.said()) > 0 {
+	if writes := f.reconcileAll(); writes > 0 || len(f.drainEvents()) > 0 {
 		t.Errorf("%d writes", writes)
 	}
 }
@@ -265,17 +265,17 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 		"a Service": {object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "mine"}},
 			Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "mine"},
 				Ports: []corev1.ServicePort{{Name: "metrics", Port: 9182}}}}},
-		"a ServiceMonitor": {object: empty("ServiceMonitor"), fill: func(o *unstructured.Unstructured) {
+		"a ServiceMonitor": {object: newUnstructured("ServiceMonitor"), fill: func(o *unstructured.Unstructured) {
 			o.SetLabels(ofHelm)
 			o.Object["spec"] = map[string]any{"selector": map[string]any{}, "endpoints": []any{map[string]any{"port": "mine"}}}
 		}},
-		"a PrometheusRule": {object: empty("PrometheusRule"), scrape: true, fill: func(o *unstructured.Unstructured) {
+		"a PrometheusRule": {object: newUnstructured("PrometheusRule"), scrape: true, fill: func(o *unstructured.Unstructured) {
 			o.Object["spec"] = map[string]any{"groups": []any{}}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.node("win-a", "10.0.0.1")
+			f.createNode("win-a", "10.0.0.1")
 			c.object.SetNamespace(f.namespace)
 			c.object.SetName(monitoring.Name)
 			if u, ok := c.object.(*unstructured.Unstructured); ok {
@@ -284,24 +284,24 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 					u.SetName(monitoring.RulesName)
 				}
 			}
-			f.create(c.object)
+			f.createObjects(c.object)
 			version := c.object.GetResourceVersion()
-			f.look()
-			f.look()
-			if said := f.said(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning") ||
+			f.reconcileAll()
+			f.reconcileAll()
+			if said := f.drainEvents(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning") ||
 				!strings.Contains(said[0], f.namespace+"/"+c.object.GetName()+" is not the operator's") {
 				t.Errorf("it is said %q", said)
 			}
-			must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(c.object), c.object))
+			requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(c.object), c.object))
 			if c.object.GetResourceVersion() != version {
 				t.Errorf("it was changed to %+v", c.object)
 			}
-			if c.scrape && (f.monitor() == nil || len(f.slices()) != 1) {
+			if c.scrape && (f.getServiceMonitor() == nil || len(f.listSlices()) != 1) {
 				t.Error("nodes are not scraped")
 			}
-			must(t, f.admin.Delete(t.Context(), c.object))
-			f.look()
-			if said := f.said(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
+			requireNoError(t, f.admin.Delete(t.Context(), c.object))
+			f.reconcileAll()
+			if said := f.drainEvents(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
 				t.Errorf("when it is gone, it is said %q", said)
 			}
 		})
@@ -311,39 +311,39 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 // A cluster without the prometheus-operator, and a cluster that loses the prometheus-operator. R-142
 func TestKindsOfThePrometheusOperatorComeAndGo(t *testing.T) {
 	f := newFixture(t)
-	f.node("win-a", "10.0.0.1")
-	f.look()
+	f.createNode("win-a", "10.0.0.1")
+	f.reconcileAll()
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 		Name: "servicemonitors.monitoring.coreos.com"}}
-	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
-	must(t, f.admin.Delete(t.Context(), definition.DeepCopy()))
+	requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
+	requireNoError(t, f.admin.Delete(t.Context(), definition.DeepCopy()))
 	served := func(want bool) {
-		f.await("the API server to follow", func(ctx context.Context) (bool, error) {
+		f.waitUntil("the API server to follow", func(ctx context.Context) (bool, error) {
 			err := f.admin.List(ctx, listOf("ServiceMonitor"))
 			return want == (err == nil), nil
 		})
 	}
 	served(false)
-	f.await("it is said", func(context.Context) (bool, error) {
-		f.look()
-		return slices.ContainsFunc(f.said(), func(s string) bool {
+	f.waitUntil("it is said", func(context.Context) (bool, error) {
+		f.reconcileAll()
+		return slices.ContainsFunc(f.drainEvents(), func(s string) bool {
 			return strings.HasPrefix(s, "Warning MonitoringDisabled") && strings.Contains(s, "ServiceMonitor")
 		}), nil
 	})
-	if got := f.listed(); len(got) != 1 || f.rules() == nil {
+	if got := f.listedAddresses(); len(got) != 1 || f.getRules() == nil {
 		t.Errorf("%v are listed", got)
 	}
-	if f.look(); len(f.said()) > 0 {
+	if f.reconcileAll(); len(f.drainEvents()) > 0 {
 		t.Error("it is said again")
 	}
 	definition.ResourceVersion, definition.UID = "", ""
-	must(t, f.admin.Create(t.Context(), definition))
+	requireNoError(t, f.admin.Create(t.Context(), definition))
 	served(true)
-	f.await("monitoring is on again", func(context.Context) (bool, error) {
-		f.look()
-		return slices.ContainsFunc(f.said(), func(s string) bool { return strings.HasPrefix(s, "Normal MonitoringEnabled") }), nil
+	f.waitUntil("monitoring is on again", func(context.Context) (bool, error) {
+		f.reconcileAll()
+		return slices.ContainsFunc(f.drainEvents(), func(s string) bool { return strings.HasPrefix(s, "Normal MonitoringEnabled") }), nil
 	})
-	if f.monitor() == nil {
+	if f.getServiceMonitor() == nil {
 		t.Error("there is no ServiceMonitor")
 	}
 }
@@ -356,19 +356,19 @@ func listOf(kind string) *unstructured.UnstructuredList {
 
 func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
 	f := newFixture(t)
-	f.node("win-a", "10.0.0.1")
-	f.look()
-	monitor := f.monitor()
-	must(t, unstructured.SetNestedField(monitor.Object, "other", "spec", "selector", "matchLabels", "name"))
-	must(t, f.admin.Update(t.Context(), monitor))
-	must(t, f.admin.Delete(t.Context(), f.rules()))
-	slice := f.slices()[0]
+	f.createNode("win-a", "10.0.0.1")
+	f.reconcileAll()
+	monitor := f.getServiceMonitor()
+	requireNoError(t, unstructured.SetNestedField(monitor.Object, "other", "spec", "selector", "matchLabels", "name"))
+	requireNoError(t, f.admin.Update(t.Context(), monitor))
+	requireNoError(t, f.admin.Delete(t.Context(), f.getRules()))
+	slice := f.listSlices()[0]
 	slice.Endpoints[0].Addresses = []string{"10.0.0.99"}
-	must(t, f.admin.Update(t.Context(), &slice))
-	f.look()
-	labels, _, _ := unstructured.NestedStringMap(f.monitor().Object, "spec", "selector", "matchLabels")
-	if labels["name"] != monitoring.Name || f.rules() == nil || !slices.Equal(f.listed(), []string{"win-a 10.0.0.1"}) {
-		t.Errorf("the ServiceMonitor selects %v, %v are listed", labels, f.listed())
+	requireNoError(t, f.admin.Update(t.Context(), &slice))
+	f.reconcileAll()
+	labels, _, _ := unstructured.NestedStringMap(f.getServiceMonitor().Object, "spec", "selector", "matchLabels")
+	if labels["name"] != monitoring.Name || f.getRules() == nil || !slices.Equal(f.listedAddresses(), []string{"win-a 10.0.0.1"}) {
+		t.Errorf("the ServiceMonitor selects %v, %v are listed", labels, f.listedAddresses())
 	}
 }
 
@@ -376,11 +376,11 @@ func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
 func TestManyNodes(t *testing.T) {
 	f := newFixture(t)
 	f.Client = admins{f.Client, many{f.admin, 1001}}
-	f.look()
-	if got := f.slices(); len(got) != 11 {
+	f.reconcileAll()
+	if got := f.listSlices(); len(got) != 11 {
 		t.Errorf("1,001 nodes are in %d slices", len(got))
 	}
-	if writes := f.look(); writes > 0 {
+	if writes := f.reconcileAll(); writes > 0 {
 		t.Errorf("looked at again, there are %d writes", writes)
 	}
 }

@@ -11,18 +11,18 @@ func TestWhatAThousandNodesCost(t *testing.T) {
 	cached := f.Client
 	versions := func() map[string]string {
 		all := map[string]string{}
-		for _, slice := range f.slices() {
+		for _, slice := range f.listSlices() {
 			all[slice.Name] = slice.ResourceVersion
 		}
 		return all
 	}
 	have := func(count int) { f.Client = admins{cached, many{f.admin, count}} }
 	have(999)
-	f.look()
+	f.reconcileAll()
 	before := versions()
 	t.Run("a join costs one slice", func(t *testing.T) {
 		have(1000)
-		writes, after := f.look(), versions()
+		writes, after := f.reconcileAll(), versions()
 		changed := 0
 		for name, version := range after {
 			if before[name] != version {
@@ -35,7 +35,7 @@ func TestWhatAThousandNodesCost(t *testing.T) {
 	})
 	t.Run("an idle hour costs nothing", func(t *testing.T) {
 		for range 60 {
-			if writes := f.look(); writes > 0 {
+			if writes := f.reconcileAll(); writes > 0 {
 				t.Fatalf("%d writes", writes)
 			}
 		}
@@ -50,7 +50,7 @@ func TestWhatAThousandNodesCost(t *testing.T) {
 		heldBefore, takenBefore := measured()
 		least := uint64(math.MaxUint64) // other goroutines allocate in the meantime
 		for range 3 {
-			f.look()
+			f.reconcileAll()
 			_, now := measured()
 			least, takenBefore = min(least, now-takenBefore), now
 		}

@@ -116,8 +116,8 @@ func nodePanels() []Panel {
 	}
 }
 
-// dashboard returns the ConfigMap with the dashboard of the console. The operator's Namespace owns the ConfigMap.
-func dashboard(namespace *corev1.Namespace) owned.Object {
+// newDashboard returns the ConfigMap with the dashboard of the console. The operator's Namespace owns the ConfigMap.
+func newDashboard(namespace *corev1.Namespace) owned.Object {
 	return owned.Object{
 		Identity: &corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

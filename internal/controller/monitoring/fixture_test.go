@@ -59,38 +59,38 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+	requireNoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme)))
 	clientOf := func(config *rest.Config) client.WithWatch {
 		config = rest.CopyConfig(config)
 		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 		c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-		must(t, err)
+		requireNoError(t, err)
 		return c
 	}
 	config, err := r.InstallOperator(t.Context(), "")
-	must(t, err)
+	requireNoError(t, err)
 	f := &fixture{T: t, namespace: r.Namespace(), admin: clientOf(r.Config), operator: clientOf(config)}
-	t.Cleanup(f.clear)
+	t.Cleanup(f.deleteObjects)
 	f.start()
 	return f
 }
 
-// clear deletes the objects of the operator: tests share the namespace.
-func (f *fixture) clear() {
+// deleteObjects deletes the objects of the operator: tests share the namespace.
+func (f *fixture) deleteObjects() {
 	ctx := context.WithoutCancel(f.Context())
 	object := metav1.ObjectMeta{Namespace: f.namespace, Name: monitoring.Name}
-	rules := empty("PrometheusRule")
+	rules := newUnstructured("PrometheusRule")
 	rules.SetNamespace(f.namespace)
 	rules.SetName(monitoring.RulesName)
-	monitor := empty("ServiceMonitor")
+	monitor := newUnstructured("ServiceMonitor")
 	monitor.SetNamespace(f.namespace)
 	monitor.SetName(monitoring.Name)
 	own := monitor.DeepCopy()
@@ -112,14 +112,14 @@ func (f *fixture) start() {
 	counting := interceptor.NewClient(f.operator, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			f.writes++
-			if err := f.refused(o); err != nil {
+			if err := f.writeError(o); err != nil {
 				return err
 			}
 			return c.Create(ctx, o, options...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			f.writes++
-			if err := f.refused(o); err != nil {
+			if err := f.writeError(o); err != nil {
 				return err
 			}
 			return c.Update(ctx, o, options...)
@@ -127,14 +127,14 @@ func (f *fixture) start() {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
 			options ...client.PatchOption) error {
 			f.writes++
-			if err := f.refused(o); err != nil {
+			if err := f.writeError(o); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, options...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			f.writes++
-			if err := f.refused(o); err != nil {
+			if err := f.writeError(o); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, options...)
@@ -154,7 +154,7 @@ func (f *fixture) start() {
 		Events: f.events, Conditions: operatorcondition.NewWriter(nil, nil, f.namespace, ""), Clock: clock.RealClock{}}
 }
 
-func (f *fixture) refused(o client.Object) error {
+func (f *fixture) writeError(o client.Object) error {
 	if f.refuse == nil {
 		return nil
 	}
@@ -171,12 +171,12 @@ func (a admins) List(ctx context.Context, list client.ObjectList, options ...cli
 	return a.lists.List(ctx, list, options...)
 }
 
-// look runs one complete reconcile, and returns the number of writes.
-func (f *fixture) look() int {
+// reconcileAll runs one complete reconcile, and returns the number of writes.
+func (f *fixture) reconcileAll() int {
 	f.Helper()
 	f.writes = 0
 	result, err := f.Reconcile(f.Context(), ctrl.Request{})
-	must(f.T, err)
+	requireNoError(f.T, err)
 	if result.RequeueAfter == 0 || result.RequeueAfter > time.Minute {
 		f.Errorf("it looks again after %s", result.RequeueAfter)
 	}
@@ -186,28 +186,28 @@ func (f *fixture) look() int {
 // onlyAddresses is the request of the operator after a change of a node.
 var onlyAddresses = ctrl.Request{NamespacedName: client.ObjectKey{Name: "addresses"}}
 
-// follow reconciles the changes of nodes, and returns the numbers of reads and writes.
-func (f *fixture) follow() (reads, writes int) {
+// reconcileAddresses reconciles the changes of nodes, and returns the numbers of reads and writes.
+func (f *fixture) reconcileAddresses() (reads, writes int) {
 	f.Helper()
 	f.reads, f.writes = 0, 0
 	_, err := f.Reconcile(f.Context(), onlyAddresses)
-	must(f.T, err)
+	requireNoError(f.T, err)
 	return f.reads, f.writes
 }
 
-// said returns the events since the last call.
-func (f *fixture) said() (said []string) {
+// drainEvents returns the events since the last call.
+func (f *fixture) drainEvents() (said []string) {
 	for len(f.events.Events) > 0 {
 		said = append(said, <-f.events.Events)
 	}
 	return said
 }
 
-// create creates objects as the administrator, and deletes them after the test.
-func (f *fixture) create(objects ...client.Object) {
+// createObjects creates objects as the administrator, and deletes them after the test.
+func (f *fixture) createObjects(objects ...client.Object) {
 	f.Helper()
 	for _, object := range objects {
-		must(f.T, f.admin.Create(f.Context(), object))
+		requireNoError(f.T, f.admin.Create(f.Context(), object))
 		f.Cleanup(func() {
 			if err := client.IgnoreNotFound(f.admin.Delete(context.WithoutCancel(f.Context()), object)); err != nil {
 				f.Error(err)
@@ -216,42 +216,42 @@ func (f *fixture) create(objects ...client.Object) {
 	}
 }
 
-// node creates a node in service, with the address ip unless ip is empty, and the instance of the node.
-func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
+// createNode creates a node in service, with the address ip unless ip is empty, and the instance of the node.
+func (f *fixture) createNode(name, ip string) *v1alpha1.WindowsInstance {
 	f.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels:      map[string]string{corev1.LabelOSStable: "windows"},
 		Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0", v1alpha1.AnnotationInstance: name}}}
-	f.create(node)
+	f.createObjects(node)
 	before := node.DeepCopy()
 	if ip != "" {
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 	}
-	must(f.T, f.admin.Status().Patch(f.Context(), node, client.MergeFrom(before)))
+	requireNoError(f.T, f.admin.Status().Patch(f.Context(), node, client.MergeFrom(before)))
 	ip = cmp.Or(ip, "10.0.0.99") // the address that the operator uses, independent of the Node
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: ip, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: ip}}}
-	f.create(instance)
+	f.createObjects(instance)
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name, UID: string(node.UID), Confirmed: true}
-	must(f.T, f.admin.Status().Update(f.Context(), instance))
+	requireNoError(f.T, f.admin.Status().Update(f.Context(), instance))
 	return instance
 }
 
-// slices returns the EndpointSlices of the Service.
-func (f *fixture) slices() []discoveryv1.EndpointSlice {
+// listSlices returns the EndpointSlices of the Service.
+func (f *fixture) listSlices() []discoveryv1.EndpointSlice {
 	f.Helper()
 	var list discoveryv1.EndpointSliceList
-	must(f.T, f.admin.List(f.Context(), &list, client.InNamespace(f.namespace),
+	requireNoError(f.T, f.admin.List(f.Context(), &list, client.InNamespace(f.namespace),
 		client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name}))
 	return list.Items
 }
 
-// listed returns the nodes in the EndpointSlices, each with its address.
-func (f *fixture) listed() []string {
+// listedAddresses returns the nodes in the EndpointSlices, each with its address.
+func (f *fixture) listedAddresses() []string {
 	f.Helper()
 	var listed []string
-	for _, slice := range f.slices() {
+	for _, slice := range f.listSlices() {
 		for _, e := range slice.Endpoints {
 			listed = append(listed, *e.NodeName+" "+e.Addresses[0])
 		}
@@ -260,46 +260,46 @@ func (f *fixture) listed() []string {
 	return listed
 }
 
-// monitor and rules return the objects of the prometheus-operator; nil if the object does not exist.
-func (f *fixture) monitor() *unstructured.Unstructured {
-	return f.object("ServiceMonitor", monitoring.Name)
+// getServiceMonitor and rules return the objects of the prometheus-operator; nil if the object does not exist.
+func (f *fixture) getServiceMonitor() *unstructured.Unstructured {
+	return f.getObject("ServiceMonitor", monitoring.Name)
 }
-func (f *fixture) rules() *unstructured.Unstructured {
-	return f.object("PrometheusRule", monitoring.RulesName)
+func (f *fixture) getRules() *unstructured.Unstructured {
+	return f.getObject("PrometheusRule", monitoring.RulesName)
 }
 
-func (f *fixture) object(kind, name string) *unstructured.Unstructured {
+func (f *fixture) getObject(kind, name string) *unstructured.Unstructured {
 	f.Helper()
-	object := empty(kind)
+	object := newUnstructured(kind)
 	err := f.admin.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, object)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
 	}
-	must(f.T, err)
+	requireNoError(f.T, err)
 	return object
 }
 
-func empty(kind string) *unstructured.Unstructured {
+func newUnstructured(kind string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind})
 	return object
 }
 
-func (f *fixture) label(value string) {
+func (f *fixture) setMonitoringLabel(value string) {
 	f.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, monitoringLabel, value)
-	must(f.T, f.admin.Patch(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}},
+	requireNoError(f.T, f.admin.Patch(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}},
 		client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-func (f *fixture) await(what string, holds func(context.Context) (bool, error)) {
+func (f *fixture) waitUntil(what string, holds func(context.Context) (bool, error)) {
 	f.Helper()
 	if err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, 2*time.Minute, true, holds); err != nil {
 		f.Fatalf("%s: %v", what, err)
 	}
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -48,11 +48,11 @@ func grafanaDashboard() []byte {
 			panel["id"] = i + 1
 		}
 	}
-	return encoded(object{
+	return encodeDashboard(object{
 		"__inputs": list{object{"name": "DS_PROMETHEUS", "label": "Prometheus", "type": "datasource",
 			"pluginId": "prometheus"}},
 		"title": dashboardTitle, "uid": DashboardName, "refresh": refresh, "schemaVersion": 39, "panels": panels,
-		"time": object{"from": "now-1h", "to": "now"}, "templating": object{"list": list{variable("${DS_PROMETHEUS}")}},
+		"time": object{"from": "now-1h", "to": "now"}, "templating": object{"list": list{dashboardVariable("${DS_PROMETHEUS}")}},
 	})
 }
 
@@ -62,7 +62,7 @@ func grafanaPanel(p Panel, x, y int) object {
 		kind = "stat"
 	}
 	return object{
-		"title": p.Title, "type": kind, "targets": targets(p),
+		"title": p.Title, "type": kind, "targets": consoleTargets(p),
 		"datasource":  object{"type": "prometheus", "uid": "${DS_PROMETHEUS}"},
 		"gridPos":     object{"x": x, "y": y, "w": panelWidth, "h": panelHeight},
 		"fieldConfig": object{"defaults": object{"unit": p.Unit, "min": 0}, "overrides": list{}},

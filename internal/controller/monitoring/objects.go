@@ -40,17 +40,17 @@ var (
 	ruleKind           = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"}
 )
 
-// legacy returns a function that reports whether the operator adopts an object: the object has no label of a
+// adoptLegacy returns a function that reports whether the operator adopts an object: the object has no label of a
 // manager, and a legacy operator (before version 12) created it.
-func legacy(created func(client.Object) bool) func(client.Object) bool {
+func adoptLegacy(created func(client.Object) bool) func(client.Object) bool {
 	return func(object client.Object) bool {
 		return object.GetLabels()[v1alpha1.LabelManagedBy] == "" && created(object)
 	}
 }
 
-// service returns the Service of the exporters, which carries their certificate of the service CA. The Service
+// newService returns the Service of the exporters, which carries their certificate of the service CA. The Service
 // has no selector: the exporters do not run in pods.
-func service(namespace string) owned.Object {
+func newService(namespace string) owned.Object {
 	return owned.Object{
 		Identity: &corev1.Service{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -68,14 +68,14 @@ func service(namespace string) owned.Object {
 			setIn(&s.Annotations, annotationServing, cluster.MetricsServing(namespace).Name)
 			delete(s.Annotations, annotationServingAlpha)
 			s.Spec.Selector = nil
-			if !scrapedPorts(s.Spec.Ports) {
+			if !hasExporterPortOnly(s.Spec.Ports) {
 				s.Spec.Ports = []corev1.ServicePort{{Name: portName, Protocol: corev1.ProtocolTCP, Port: exporterPort,
 					TargetPort: intstr.FromInt32(exporterPort)}}
 			}
 		},
-		Adopt: legacy(func(object client.Object) bool {
+		Adopt: adoptLegacy(func(object client.Object) bool {
 			s, ok := object.(*corev1.Service)
-			return ok && s.Labels[labelName] == Name && len(s.Spec.Selector) == 0 && scrapedPorts(s.Spec.Ports)
+			return ok && s.Labels[labelName] == Name && len(s.Spec.Selector) == 0 && hasExporterPortOnly(s.Spec.Ports)
 		}),
 	}
 }
@@ -85,25 +85,25 @@ func service(namespace string) owned.Object {
 // nodes would remain.
 func earlierEndpoints(namespace string) owned.Object {
 	return owned.Object{
-		Identity: ofKind(corev1.SchemeGroupVersion.WithKind("Endpoints"), namespace, Name),
-		Adopt:    legacy(func(client.Object) bool { return true }), // they belong to the Service of the same name
+		Identity: newUnstructured(corev1.SchemeGroupVersion.WithKind("Endpoints"), namespace, Name),
+		Adopt:    adoptLegacy(func(client.Object) bool { return true }), // they belong to the Service of the same name
 	}
 }
 
-// scrapedPorts reports whether the exporters' port is the only one of a Service.
-func scrapedPorts(ports []corev1.ServicePort) bool {
+// hasExporterPortOnly reports whether the exporters' port is the only one of a Service.
+func hasExporterPortOnly(ports []corev1.ServicePort) bool {
 	return len(ports) == 1 && ports[0].Name == portName && ports[0].Port == exporterPort
 }
 
-// serviceMonitor returns the ServiceMonitor that configures the cluster's Prometheus to scrape the exporters.
-func serviceMonitor(namespace string) owned.Object {
+// newServiceMonitor returns the ServiceMonitor that configures the cluster's Prometheus to scrape the exporters.
+func newServiceMonitor(namespace string) owned.Object {
 	return owned.Object{
-		Identity: ofKind(serviceMonitorKind, namespace, Name),
+		Identity: newUnstructured(serviceMonitorKind, namespace, Name),
 		Fill: func(object client.Object) {
 			fillSpec(object, serviceMonitorSpec(namespace))
 			setLabels(object, map[string]string{labelName: Name})
 		},
-		Adopt: legacy(func(object client.Object) bool {
+		Adopt: adoptLegacy(func(object client.Object) bool {
 			u, ok := object.(*unstructured.Unstructured)
 			if !ok {
 				return false
@@ -157,15 +157,15 @@ func serviceMonitorSpec(namespace string) map[string]any {
 	}
 }
 
-// rules returns the recording rules and the alerts.
-func rules(namespace string) owned.Object {
+// newRules returns the recording rules and the alerts.
+func newRules(namespace string) owned.Object {
 	return owned.Object{
-		Identity: ofKind(ruleKind, namespace, RulesName),
+		Identity: newUnstructured(ruleKind, namespace, RulesName),
 		Fill: func(object client.Object) {
 			fillSpec(object, rulesSpec(namespace))
 			setLabels(object, map[string]string{"prometheus": "k8s", "role": "alert-rules"})
 		},
-		Adopt: legacy(func(object client.Object) bool {
+		Adopt: adoptLegacy(func(object client.Object) bool {
 			u, ok := object.(*unstructured.Unstructured)
 			if !ok {
 				return false
@@ -179,7 +179,7 @@ func rules(namespace string) owned.Object {
 	}
 }
 
-func ofKind(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+func newUnstructured(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(namespace)

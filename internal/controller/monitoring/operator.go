@@ -7,13 +7,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
-// operatorMonitor returns the ServiceMonitor that configures the cluster's Prometheus to scrape the operator.
+// newOperatorMonitor returns the ServiceMonitor that configures the cluster's Prometheus to scrape the operator.
 // The Service is part of the installation. The ServiceMonitor is not, for two reasons. The name in the
 // certificate contains the namespace, which neither a bundle nor a kustomize base knows. Without the kinds of
 // the prometheus-operator the installation would fail.
-func operatorMonitor(namespace string) owned.Object {
+func newOperatorMonitor(namespace string) owned.Object {
 	return owned.Object{
-		Identity: ofKind(serviceMonitorKind, namespace, v1alpha1.OperatorName),
+		Identity: newUnstructured(serviceMonitorKind, namespace, v1alpha1.OperatorName),
 		Fill: func(object client.Object) {
 			fillSpec(object, operatorMonitorSpec(namespace))
 			setLabels(object, map[string]string{labelName: v1alpha1.OperatorName})

@@ -19,39 +19,39 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
 
-// installed returns the Service of the operator's metrics from deploy/. The bundle has the same Service: see
+// readMetricsService returns the Service of the operator's metrics from deploy/. The bundle has the same Service: see
 // hack/bundle.
-func installed(t *testing.T) *corev1.Service {
+func readMetricsService(t *testing.T) *corev1.Service {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("metrics.yaml")
-	must(t, err)
+	requireNoError(t, err)
 	service := &corev1.Service{}
-	must(t, yaml.UnmarshalStrict(data, service))
+	requireNoError(t, yaml.UnmarshalStrict(data, service))
 	return service
 }
 
-// operatorMonitor returns the ServiceMonitor of the operator's metrics.
-func (f *fixture) operatorMonitor() *unstructured.Unstructured {
-	return f.object("ServiceMonitor", v1alpha1.OperatorName)
+// getOperatorMonitor returns the ServiceMonitor of the operator's metrics.
+func (f *fixture) getOperatorMonitor() *unstructured.Unstructured {
+	return f.getObject("ServiceMonitor", v1alpha1.OperatorName)
 }
 
-// dashboard returns the dashboard of the console; nil if it does not exist.
-func (f *fixture) dashboard() *corev1.ConfigMap {
+// getDashboard returns the dashboard of the console; nil if it does not exist.
+func (f *fixture) getDashboard() *corev1.ConfigMap {
 	f.Helper()
 	found := &corev1.ConfigMap{}
 	err := f.admin.Get(f.Context(), client.ObjectKey{Namespace: monitoring.DashboardNamespace, Name: monitoring.DashboardName}, found)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must(f.T, err)
+	requireNoError(f.T, err)
 	return found
 }
 
 // R-135
 func TestTheOperatorItselfIsScraped(t *testing.T) {
 	f := newFixture(t)
-	f.look()
-	monitor, service := f.operatorMonitor(), installed(t)
+	f.reconcileAll()
+	monitor, service := f.getOperatorMonitor(), readMetricsService(t)
 	if monitor == nil {
 		t.Fatal("there is no ServiceMonitor")
 	}
@@ -76,15 +76,15 @@ func TestTheOperatorItselfIsScraped(t *testing.T) {
 		}
 	})
 	t.Run("and a second look writes nothing", func(t *testing.T) {
-		if writes := f.look(); writes > 0 {
+		if writes := f.reconcileAll(); writes > 0 {
 			t.Errorf("%d writes", writes)
 		}
 	})
 	t.Run("only while the namespace has the label", func(t *testing.T) {
-		f.label("null")
-		defer f.label(`"true"`)
-		f.look()
-		if f.operatorMonitor() != nil {
+		f.setMonitoringLabel("null")
+		defer f.setMonitoringLabel(`"true"`)
+		f.reconcileAll()
+		if f.getOperatorMonitor() != nil {
 			t.Error("the ServiceMonitor stays")
 		}
 	})
@@ -92,8 +92,8 @@ func TestTheOperatorItselfIsScraped(t *testing.T) {
 
 func TestTheConsoleHasADashboard(t *testing.T) {
 	f := newFixture(t)
-	f.look()
-	shown := f.dashboard()
+	f.reconcileAll()
+	shown := f.getDashboard()
 	if shown == nil || shown.Labels["console.openshift.io/dashboard"] != "true" || len(shown.Data) != 1 {
 		t.Fatalf("there is %+v", shown)
 	}
@@ -107,7 +107,7 @@ func TestTheConsoleHasADashboard(t *testing.T) {
 	})
 	t.Run("that goes with the operator's namespace", func(t *testing.T) {
 		namespace := &corev1.Namespace{}
-		must(t, f.admin.Get(t.Context(), client.ObjectKey{Name: f.namespace}, namespace))
+		requireNoError(t, f.admin.Get(t.Context(), client.ObjectKey{Name: f.namespace}, namespace))
 		if !slices.ContainsFunc(shown.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == namespace.UID }) {
 			t.Errorf("its owners are %v", shown.OwnerReferences)
 		}
@@ -115,25 +115,25 @@ func TestTheConsoleHasADashboard(t *testing.T) {
 	t.Run("that is put back when somebody changes it", func(t *testing.T) {
 		changed := shown.DeepCopy()
 		changed.Data = nil
-		must(t, f.admin.Update(t.Context(), changed))
-		if f.look(); fmt.Sprint(f.dashboard().Data) != fmt.Sprint(shown.Data) {
+		requireNoError(t, f.admin.Update(t.Context(), changed))
+		if f.reconcileAll(); fmt.Sprint(f.getDashboard().Data) != fmt.Sprint(shown.Data) {
 			t.Error("it stays changed")
 		}
 	})
 	t.Run("and that goes with the label", func(t *testing.T) {
-		f.label("null")
-		defer f.label(`"true"`)
-		if f.look(); f.dashboard() != nil {
+		f.setMonitoringLabel("null")
+		defer f.setMonitoringLabel(`"true"`)
+		if f.reconcileAll(); f.getDashboard() != nil {
 			t.Error("it stays")
 		}
 	})
 	t.Run("but one of somebody else stays as it is, and nodes are monitored", func(t *testing.T) {
-		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: monitoring.DashboardNamespace,
+		f.createObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: monitoring.DashboardNamespace,
 			Name: monitoring.DashboardName}, Data: map[string]string{"theirs": "{}"}})
-		f.said()
-		f.look()
-		said := f.said()
-		if f.dashboard().Data["theirs"] == "" || f.monitor() == nil || len(said) != 1 ||
+		f.drainEvents()
+		f.reconcileAll()
+		said := f.drainEvents()
+		if f.getDashboard().Data["theirs"] == "" || f.getServiceMonitor() == nil || len(said) != 1 ||
 			!strings.Contains(said[0], "ObjectConflict ConfigMap openshift-config-managed/dashboard-windows-nodes") {
 			t.Errorf("it is said %q", said)
 		}

@@ -9,7 +9,7 @@ type recording struct {
 	record, expr string
 }
 
-// recordings returns the recording rules. Three facts determine the list:
+// recordingRules returns the recording rules. Three facts determine the list:
 //
 //   - The cluster's rules for node_cpu_seconds_total and node_network_*_bytes_total use the series of every job, and
 //     thus already record instance:node_cpu:rate:sum and instance:node_network_*:rate:sum for Windows. A second rule
@@ -19,7 +19,7 @@ type recording struct {
 //     belong to the boot or to containers.
 //
 // Exporters are scraped every 30 seconds, so that a rate over two minutes always has data.
-func recordings() []recording {
+func recordingRules() []recording {
 	const (
 		busy    = `windows_cpu_time_total{mode=~"idle|user|privileged"}`
 		idle    = `windows_cpu_time_total{mode="idle"}`
@@ -38,13 +38,13 @@ func recordings() []recording {
 		{"node_memory_MemAvailable_bytes", `windows_memory_available_bytes`},
 		{"instance:node_memory_utilisation:ratio", //nolint:misspell // others have chosen the name
 			`1 - windows_memory_available_bytes / windows_memory_physical_total_bytes`},
-		{"node_filesystem_size_bytes", volume(`windows_logical_disk_size_bytes` + letters)},
-		{"node_filesystem_free_bytes", volume(`windows_logical_disk_free_bytes` + letters)},
-		{"node_filesystem_avail_bytes", volume(`windows_logical_disk_free_bytes` + letters)},
+		{"node_filesystem_size_bytes", volumeToDevice(`windows_logical_disk_size_bytes` + letters)},
+		{"node_filesystem_free_bytes", volumeToDevice(`windows_logical_disk_free_bytes` + letters)},
+		{"node_filesystem_avail_bytes", volumeToDevice(`windows_logical_disk_free_bytes` + letters)},
 		{"instance:node_filesystem_usage:sum", `sum by (instance) (windows_logical_disk_size_bytes` + letters +
 			` - windows_logical_disk_free_bytes` + letters + `)`},
 		{"instance_device:node_disk_io_time_seconds:rate1m",
-			volume(`1 - rate(windows_logical_disk_idle_seconds_total` + letters + `[2m])`)},
+			volumeToDevice(`1 - rate(windows_logical_disk_idle_seconds_total` + letters + `[2m])`)},
 		{"node_boot_time_seconds", `windows_system_boot_time_timestamp`},
 	}
 	for _, disk := range [][2]string{
@@ -53,17 +53,17 @@ func recordings() []recording {
 		{"node_disk_reads_completed_total", "windows_logical_disk_reads_total"},
 		{"node_disk_writes_completed_total", "windows_logical_disk_writes_total"},
 	} {
-		all = append(all, recording{disk[0], volume(disk[1] + letters)})
+		all = append(all, recording{disk[0], volumeToDevice(disk[1] + letters)})
 	}
-	all = append(all, ofNetwork("receive", "windows_net_bytes_received_total",
+	all = append(all, networkRules("receive", "windows_net_bytes_received_total",
 		"windows_net_packets_received_discarded_total")...)
-	all = append(all, ofNetwork("transmit", "windows_net_bytes_sent_total",
+	all = append(all, networkRules("transmit", "windows_net_bytes_sent_total",
 		"windows_net_packets_outbound_discarded_total")...)
-	return append(all, ofPods()...)
+	return append(all, podRules()...)
 }
 
-// ofNetwork returns the rules for one direction.
-func ofNetwork(direction, bytes, drops string) []recording {
+// networkRules returns the rules for one direction.
+func networkRules(direction, bytes, drops string) []recording {
 	return []recording{
 		{"node_network_" + direction + "_bytes_total", `sum without (nic) (` + asLabel("device", "nic", bytes) + `)`},
 		{"instance:node_network_" + direction + "_bytes_excluding_lo:rate1m",
@@ -73,9 +73,9 @@ func ofNetwork(direction, bytes, drops string) []recording {
 	}
 }
 
-// ofPods returns the rules for pods. The exporter reads the pod names from containerd; the container that only
+// podRules returns the rules for pods. The exporter reads the pod names from containerd; the container that only
 // holds the namespaces of the pod has no name.
-func ofPods() []recording {
+func podRules() []recording {
 	const of = `{pod!="",container!=""}`
 	return []recording{
 		{"pod:container_cpu_usage:sum",
@@ -94,15 +94,15 @@ func asLabel(label, from, expr string) string {
 	return `label_replace(` + expr + `, "` + label + `", "$1", "` + from + `", "(.+)")`
 }
 
-// volume converts the volume of each series to the device and the mount point of a file system.
-func volume(expr string) string {
+// volumeToDevice converts the volume of each series to the device and the mount point of a file system.
+func volumeToDevice(expr string) string {
 	return `sum without (volume) (label_replace(` + asLabel("mountpoint", "volume", expr) +
 		`, "device", "/$1", "volume", "(.+)"))`
 }
 
 func rulesSpec(namespace string) map[string]any {
 	var list []any
-	for _, r := range recordings() {
+	for _, r := range recordingRules() {
 		list = append(list, map[string]any{"record": r.record, "expr": r.expr})
 	}
 	return map[string]any{"groups": []any{

@@ -52,7 +52,7 @@ func TestTheDashboardIsTheOneThatPrometheusWasTestedWith(t *testing.T) {
 
 func TestNoTwoRulesRecordTheSame(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range recordings() {
+	for _, r := range recordingRules() {
 		if seen[r.record] {
 			t.Errorf("two rules record %s", r.record)
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// perSlice is the maximum number of addresses in an EndpointSlice, the same as in Kubernetes' own controller.
-const perSlice = 100
+// maxSliceEndpoints is the maximum number of addresses in an EndpointSlice, the same as in Kubernetes' own controller.
+const maxSliceEndpoints = 100
 
-// slicing holds the changes from the current to the desired EndpointSlices.
-type slicing struct {
+// sliceChanges holds the changes from the current to the desired EndpointSlices.
+type sliceChanges struct {
 	write, remove []*discoveryv1.EndpointSlice
 }
 
-// sliced compares the EndpointSlices in the operator's namespace with the desired addresses. An address stays
+// diffSlices compares the EndpointSlices in the operator's namespace with the desired addresses. An address stays
 // in its slice. A new address is added to the fullest slice with free capacity, so that adding or removing a
 // node changes one slice. Foreign slices are not changed, and their names are not used.
-func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []address) slicing {
+func diffSlices(namespace string, present []discoveryv1.EndpointSlice, addresses []address) sliceChanges {
 	missing := make(map[string]address, len(addresses))
 	for _, a := range addresses {
 		missing[a.node] = a
@@ -33,22 +33,22 @@ func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []a
 	names, before := map[string]bool{}, map[string]*discoveryv1.EndpointSlice{}
 	for i := range present {
 		names[present[i].Name] = true
-		if !ourSlice(&present[i]) {
+		if !isOwnedSlice(&present[i]) {
 			continue
 		}
 		before[present[i].Name] = &present[i]
-		kept = append(kept, remaining(namespace, &present[i], missing))
+		kept = append(kept, reduceSlice(namespace, &present[i], missing))
 	}
 	for _, a := range addresses { // in a fixed order, so that the result does not depend on the order of a map
 		if _, ok := missing[a.node]; ok {
-			kept = place(namespace, kept, names, a)
+			kept = assignToSlice(namespace, kept, names, a)
 		}
 	}
-	var result slicing
+	var result sliceChanges
 	for _, slice := range kept {
 		was := before[slice.Name]
 		switch {
-		case len(slice.Endpoints) > 0 && (was == nil || !sameSlice(was, slice)):
+		case len(slice.Endpoints) > 0 && (was == nil || !isSliceUpToDate(was, slice)):
 			result.write = append(result.write, slice)
 		case len(slice.Endpoints) == 0 && was != nil:
 			result.remove = append(result.remove, was)
@@ -57,12 +57,12 @@ func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []a
 	return result
 }
 
-func ourSlice(slice *discoveryv1.EndpointSlice) bool {
+func isOwnedSlice(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelServiceName] == Name && slice.Labels[discoveryv1.LabelManagedBy] == v1alpha1.OperatorName
 }
 
-// remaining returns a current slice reduced to the desired addresses, and removes these addresses from missing.
-func remaining(namespace string, was *discoveryv1.EndpointSlice,
+// reduceSlice returns a current slice reduced to the desired addresses, and removes these addresses from missing.
+func reduceSlice(namespace string, was *discoveryv1.EndpointSlice,
 	missing map[string]address) *discoveryv1.EndpointSlice {
 	slice := newSlice(namespace, was.Name)
 	slice.ResourceVersion = was.ResourceVersion
@@ -71,7 +71,7 @@ func remaining(namespace string, was *discoveryv1.EndpointSlice,
 	}
 	for _, endpoint := range was.Endpoints {
 		a, ok := missing[ptr.Deref(endpoint.NodeName, "")]
-		if ok && len(slice.Endpoints) < perSlice {
+		if ok && len(slice.Endpoints) < maxSliceEndpoints {
 			slice.Endpoints = append(slice.Endpoints, endpointOf(a))
 			delete(missing, a.node)
 		}
@@ -79,13 +79,13 @@ func remaining(namespace string, was *discoveryv1.EndpointSlice,
 	return slice
 }
 
-// place adds an address to the fullest slice with free capacity, or to a new slice.
-func place(namespace string, all []*discoveryv1.EndpointSlice, names map[string]bool,
+// assignToSlice adds an address to the fullest slice with free capacity, or to a new slice.
+func assignToSlice(namespace string, all []*discoveryv1.EndpointSlice, names map[string]bool,
 	a address) []*discoveryv1.EndpointSlice {
 	var fullest *discoveryv1.EndpointSlice
 	for _, slice := range all {
 		count := len(slice.Endpoints)
-		if count < perSlice && (fullest == nil || count > len(fullest.Endpoints)) {
+		if count < maxSliceEndpoints && (fullest == nil || count > len(fullest.Endpoints)) {
 			fullest = slice
 		}
 	}
@@ -138,7 +138,7 @@ func targetOf(a address) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Node", Name: a.node, UID: a.uid}
 }
 
-func sameSlice(was, wanted *discoveryv1.EndpointSlice) bool {
+func isSliceUpToDate(was, wanted *discoveryv1.EndpointSlice) bool {
 	for name, value := range wanted.Labels {
 		if present, there := was.Labels[name]; !there || present != value {
 			return false

@@ -11,15 +11,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-func numbered(i int) address {
+func newAddress(i int) address {
 	return address{node: fmt.Sprintf("node-%04d", i), uid: types.UID(fmt.Sprint(i)),
 		ip: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, 1+i&255)}
 }
 
-func numberedTo(n int) []address {
+func newAddresses(n int) []address {
 	var all []address
 	for i := range n {
-		all = append(all, numbered(i))
+		all = append(all, newAddress(i))
 	}
 	return all
 }
@@ -27,15 +27,15 @@ func numberedTo(n int) []address {
 // store holds the EndpointSlices of an API server.
 type store map[string]discoveryv1.EndpointSlice
 
-// follow writes the changes for the addresses to the store, and returns the written and deleted slices.
-func (s store) follow(addresses []address) slicing {
+// applyAddresses writes the changes for the addresses to the store, and returns the written and deleted slices.
+func (s store) applyAddresses(addresses []address) sliceChanges {
 	present := slices.SortedFunc(maps.Values(s), func(a, b discoveryv1.EndpointSlice) int {
 		if a.Name < b.Name {
 			return -1
 		}
 		return 1
 	})
-	changes := sliced("wmco", present, addresses)
+	changes := diffSlices("wmco", present, addresses)
 	for _, slice := range changes.write {
 		slice.ResourceVersion = "some"
 		s[slice.Name] = *slice
@@ -46,8 +46,8 @@ func (s store) follow(addresses []address) slicing {
 	return changes
 }
 
-// listed returns the addresses by the names of their nodes, and whether an address is listed twice.
-func (s store) listed() (ips map[string]string, twice bool) {
+// addressesByNode returns the addresses by the names of their nodes, and whether an address is listed twice.
+func (s store) addressesByNode() (ips map[string]string, twice bool) {
 	ips = map[string]string{}
 	for _, slice := range s {
 		for _, endpoint := range slice.Endpoints {
@@ -69,24 +69,24 @@ func TestSlicesAreAlwaysExactlyTheWantedAddresses(t *testing.T) {
 			from, to := rapid.IntRange(0, 400).Draw(t, "from"), rapid.IntRange(0, 700).Draw(t, "to")
 			moved := rapid.IntRange(0, 700).Draw(t, "moved")
 			for i := from; i < to; i++ {
-				a := numbered(i)
+				a := newAddress(i)
 				if i == moved {
 					a.ip = "192.168.0.1"
 				}
 				addresses = append(addresses, a)
 				want[a.node] = a.ip
 			}
-			s.follow(addresses)
-			got, twice := s.listed()
+			s.applyAddresses(addresses)
+			got, twice := s.addressesByNode()
 			if !maps.Equal(got, want) || twice {
 				t.Fatalf("%d addresses are listed, twice %v, want %d", len(got), twice, len(want))
 			}
 			for name, slice := range s {
-				if n := len(slice.Endpoints); n == 0 || n > perSlice {
+				if n := len(slice.Endpoints); n == 0 || n > maxSliceEndpoints {
 					t.Fatalf("slice %s has %d addresses", name, n)
 				}
 			}
-			if again := s.follow(addresses); len(again.write)+len(again.remove) > 0 {
+			if again := s.applyAddresses(addresses); len(again.write)+len(again.remove) > 0 {
 				t.Fatalf("looked at again, %d slices are written and %d deleted", len(again.write), len(again.remove))
 			}
 		}
@@ -95,34 +95,34 @@ func TestSlicesAreAlwaysExactlyTheWantedAddresses(t *testing.T) {
 
 func TestAJoinOrALeaveChangesOneSlice(t *testing.T) {
 	s := store{}
-	if first := s.follow(numberedTo(1000)); len(first.write) != 10 {
+	if first := s.applyAddresses(newAddresses(1000)); len(first.write) != 10 {
 		t.Fatalf("1,000 addresses are in %d slices", len(first.write))
 	}
-	if join := s.follow(numberedTo(1001)); len(join.write) != 1 || len(join.write[0].Endpoints) != 1 {
+	if join := s.applyAddresses(newAddresses(1001)); len(join.write) != 1 || len(join.write[0].Endpoints) != 1 {
 		t.Errorf("a join writes %d slices", len(join.write))
 	}
-	if join := s.follow(numberedTo(1002)); len(join.write) != 1 || len(join.write[0].Endpoints) != 2 {
+	if join := s.applyAddresses(newAddresses(1002)); len(join.write) != 1 || len(join.write[0].Endpoints) != 2 {
 		t.Errorf("another join writes %d slices", len(join.write))
 	}
-	left := slices.Delete(numberedTo(1002), 500, 501)
-	if leave := s.follow(left); len(leave.write) != 1 || len(leave.remove) != 0 {
+	left := slices.Delete(newAddresses(1002), 500, 501)
+	if leave := s.applyAddresses(left); len(leave.write) != 1 || len(leave.remove) != 0 {
 		t.Errorf("a leave writes %d slices and deletes %d", len(leave.write), len(leave.remove))
 	}
 	t.Run("and a new node fills the gap", func(t *testing.T) {
-		refill := s.follow(append(left, numbered(2000)))
-		if len(refill.write) != 1 || len(refill.write[0].Endpoints) != perSlice {
+		refill := s.applyAddresses(append(left, newAddress(2000)))
+		if len(refill.write) != 1 || len(refill.write[0].Endpoints) != maxSliceEndpoints {
 			t.Errorf("%d slices are written", len(refill.write))
 		}
 	})
 	t.Run("the last one of a slice takes the slice with it", func(t *testing.T) {
-		if leave := s.follow(numberedTo(1000)); len(leave.remove) != 1 {
+		if leave := s.applyAddresses(newAddresses(1000)); len(leave.remove) != 1 {
 			t.Errorf("%d slices are deleted", len(leave.remove))
 		}
 	})
 	t.Run("a node with another UID is another one", func(t *testing.T) {
-		again := numberedTo(1000)
+		again := newAddresses(1000)
 		again[7].uid = "new"
-		if remade := s.follow(again); len(remade.write) != 1 {
+		if remade := s.applyAddresses(again); len(remade.write) != 1 {
 			t.Errorf("%d slices are written", len(remade.write))
 		}
 	})
@@ -131,15 +131,15 @@ func TestAJoinOrALeaveChangesOneSlice(t *testing.T) {
 func TestSlicesOfOthersAreLeftAlone(t *testing.T) {
 	mirrored := *newSlice("wmco", Name+"-x7k2p")
 	mirrored.Labels[discoveryv1.LabelManagedBy] = "endpointslicemirroring-controller.k8s.io"
-	mirrored.Endpoints = []discoveryv1.Endpoint{endpointOf(numbered(1))}
+	mirrored.Endpoints = []discoveryv1.Endpoint{endpointOf(newAddress(1))}
 	squatter := discoveryv1.EndpointSlice{}
 	squatter.Name = Name + "-0"
 	s := store{mirrored.Name: mirrored, squatter.Name: squatter}
-	changes := s.follow(numberedTo(2))
+	changes := s.applyAddresses(newAddresses(2))
 	if len(changes.write) != 1 || changes.write[0].Name != Name+"-1" || len(changes.remove) != 0 {
 		t.Errorf("written %v, deleted %v", changes.write, changes.remove)
 	}
-	if changes := s.follow(nil); len(changes.remove) != 1 || len(s) != 2 {
+	if changes := s.applyAddresses(nil); len(changes.remove) != 1 || len(s) != 2 {
 		t.Errorf("deleted %v", changes.remove)
 	}
 }
@@ -155,14 +155,14 @@ func TestASliceThatSomebodyChangedIsPutRight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := store{}
-			slice := s.follow(numberedTo(3)).write[0]
+			slice := s.applyAddresses(newAddresses(3)).write[0]
 			broken := *slice.DeepCopy()
 			change(&broken)
 			s[slice.Name] = broken
-			if changes := s.follow(numberedTo(3)); len(changes.write) != 1 {
+			if changes := s.applyAddresses(newAddresses(3)); len(changes.write) != 1 {
 				t.Fatalf("%d slices are written", len(changes.write))
 			}
-			if got, twice := s.listed(); len(got) != 3 || twice || *s[slice.Name].Ports[0].Port != exporterPort {
+			if got, twice := s.addressesByNode(); len(got) != 3 || twice || *s[slice.Name].Ports[0].Port != exporterPort {
 				t.Errorf("%v", s[slice.Name])
 			}
 		})

@@ -24,48 +24,48 @@ const (
 	reasonDisabled    = "MonitoringDisabled"
 	reasonUnlabeled   = "NamespaceNotLabeled"
 	reasonNotServed   = "MonitoringAPIMissing"
-	reasonOfOthers    = "ObjectConflict"
+	reasonConflict    = "ObjectConflict"
 	reasonUnreachable = "NodeNotMonitored"
 )
 
 const action = "Monitor" // of the events
 
-// standing states whether Windows nodes are monitored, and the reason.
-type standing struct {
-	on              bool
+// monitoringState states whether Windows nodes are monitored, and the reason.
+type monitoringState struct {
+	enabled         bool
 	reason, message string
 }
 
-func enabled() standing {
-	return standing{true, reasonEnabled, "The cluster's Prometheus scrapes the exporters of Windows nodes."}
+func enabledState() monitoringState {
+	return monitoringState{true, reasonEnabled, "The cluster's Prometheus scrapes the exporters of Windows nodes."}
 }
 
-func unlabeled(namespace string) standing {
-	return standing{reason: reasonUnlabeled, message: "Namespace " + namespace + " does not have the label " +
+func unlabeledState(namespace string) monitoringState {
+	return monitoringState{reason: reasonUnlabeled, message: "Namespace " + namespace + " does not have the label " +
 		labelMonitoring + "=true, so the cluster's Prometheus does not scrape Windows nodes. To have graphs of them: " +
 		"oc label namespace " + namespace + " " + labelMonitoring + "=true"}
 }
 
-func monitoringNotServed() standing {
-	return standing{reason: reasonNotServed, message: "The API server does not have the kinds ServiceMonitor and " +
+func apiMissingState() monitoringState {
+	return monitoringState{reason: reasonNotServed, message: "The API server does not have the kinds ServiceMonitor and " +
 		"PrometheusRule of " + serviceMonitorKind.Group + ", so no Prometheus is configured to scrape Windows nodes. " +
 		"The operator makes the objects when the kinds are there."}
 }
 
-func blocked(on bool, object fmt.Stringer) standing {
-	return standing{on, reasonOfOthers, object.String() + " is not the operator's, and stays as it is: it lacks the label " +
+func conflictState(on bool, object fmt.Stringer) monitoringState {
+	return monitoringState{on, reasonConflict, object.String() + " is not the operator's, and stays as it is: it lacks the label " +
 		v1alpha1.LabelManagedBy + "=" + v1alpha1.OperatorName + ". Delete or rename it, so that the operator can make its own."}
 }
 
-// report sets the metric and the condition for OLM, and emits an event after a change. A healthy initial state
+// reportState sets the metric and the condition for OLM, and emits an event after a change. A healthy initial state
 // needs no event.
-func (r *Reconciler) report(ctx context.Context, s standing) error {
-	metric.MonitoringEnabled.Set(s.on, s.reason)
-	err := r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, s.reason+s.message, s == enabled(), func(operator *appsv1.Deployment) recorder.Event {
+func (r *Reconciler) reportState(ctx context.Context, s monitoringState) error {
+	metric.MonitoringEnabled.Set(s.enabled, s.reason)
+	err := r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, s.reason+s.message, s == enabledState(), func(operator *appsv1.Deployment) recorder.Event {
 		switch {
-		case s == enabled():
+		case s == enabledState():
 			return recorder.Normal(operator, nil, reasonEnabled, action, s.message)
-		case s.on:
+		case s.enabled:
 			return recorder.Warning(operator, nil, s.reason, action, s.message)
 		}
 		return recorder.Warning(operator, nil, reasonDisabled, action, s.message+" Nodes work all the same.")
@@ -74,7 +74,7 @@ func (r *Reconciler) report(ctx context.Context, s standing) error {
 		return err
 	}
 	status := metav1.ConditionFalse
-	if s.on {
+	if s.enabled {
 		status = metav1.ConditionTrue
 	}
 	return r.Conditions.Set(ctx, metav1.Condition{Type: operatorcondition.NodesMonitored, Status: status,

@@ -25,16 +25,16 @@ type unreachable struct {
 	message string
 }
 
-// wanted returns the addresses of all nodes in service, sorted by the name of the node, and the nodes in
+// desiredAddresses returns the addresses of all nodes in service, sorted by the name of the node, and the nodes in
 // service without an address of their own.
 //
 // The readiness of a node is irrelevant: a restarting node keeps its address, and Prometheus shows the outage
 // of the exporter.
-func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresses []address, without []unreachable) {
+func desiredAddresses(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresses []address, without []unreachable) {
 	leaving := leavingNodes(instances)
 	ordered := make([]*corev1.Node, 0, len(nodes))
 	for i := range nodes {
-		if inService(&nodes[i]) && !leaving.has(&nodes[i]) {
+		if isInService(&nodes[i]) && !leaving.isLeaving(&nodes[i]) {
 			ordered = append(ordered, &nodes[i])
 		}
 	}
@@ -59,14 +59,14 @@ func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresse
 	return addresses, without
 }
 
-// inService reports whether the operator or a legacy operator has configured and verified the node. The version
+// isInService reports whether the operator or a legacy operator has configured and verified the node. The version
 // is written when the start-up taint is removed, and remains during an upgrade.
-func inService(node *corev1.Node) bool {
-	if !node.DeletionTimestamp.IsZero() || nodeidentity.Unproven(node) {
+func isInService(node *corev1.Node) bool {
+	if !node.DeletionTimestamp.IsZero() || nodeidentity.HasStartupTaint(node) {
 		return false
 	}
 	_, takenOver := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
-	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || nodeidentity.OlderNode(node)
+	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || nodeidentity.IsLegacyNode(node)
 }
 
 // departure is the time of removing the address of a node whose instance leaves the cluster.
@@ -102,21 +102,21 @@ func leavingNodes(instances []v1alpha1.WindowsInstance) departures {
 	return d
 }
 
-// has reports whether the node leaves. The claims of instances override the annotation of the Node, because the
+// isLeaving reports whether the node leaves. The claims of instances override the annotation of the Node, because the
 // kubelet can write the annotation.
-func (d departures) has(node *corev1.Node) bool {
+func (d departures) isLeaving(node *corev1.Node) bool {
 	goes, claimed := d.nodes[node.Name]
 	if !claimed {
 		goes = d.instances[node.Annotations[v1alpha1.AnnotationInstance]]
 	}
-	return goes == atOnce || goes == afterDrain && drained(node)
+	return goes == atOnce || goes == afterDrain && isDrained(node)
 }
 
-// drained reports whether the drain of a node is complete. The operator records a drain only on nodes that the
+// isDrained reports whether the drain of a node is complete. The operator records a drain only on nodes that the
 // operator itself cordoned: a node cordoned by an administrator before its removal is usually drained.
-func drained(node *corev1.Node) bool {
+func isDrained(node *corev1.Node) bool {
 	_, byOperator := node.Annotations[v1alpha1.AnnotationCordoned]
-	return nodeidentity.Drained(node) || node.Spec.Unschedulable && !byOperator
+	return nodeidentity.IsDrained(node) || node.Spec.Unschedulable && !byOperator
 }
 
 // departureOf returns when the address is removed: for the removal of the host, or for the deletion of its

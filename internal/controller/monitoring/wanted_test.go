@@ -17,8 +17,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// windows returns a node in service.
-func windows(name, ip string, changes ...func(*corev1.Node)) corev1.Node {
+// newNode returns a node in service.
+func newNode(name, ip string, changes ...func(*corev1.Node)) corev1.Node {
 	node := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon),
 			Labels: map[string]string{corev1.LabelOSStable: "windows"},
@@ -49,34 +49,34 @@ func instanceOf(node string, changes ...func(*v1alpha1.WindowsInstance)) v1alpha
 	return instance
 }
 
-func unmanaged(reason string) func(*v1alpha1.WindowsInstance) {
+func withUnmanaged(reason string) func(*v1alpha1.WindowsInstance) {
 	return func(i *v1alpha1.WindowsInstance) {
 		i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged, reason
 	}
 }
 
-func removed(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
+func markRemoved(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
 
-func ofMachine(i *v1alpha1.WindowsInstance) {
+func withMachine(i *v1alpha1.WindowsInstance) {
 	i.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "machine"}
 }
 
 // began is the time of the operator's cordon.
 const began = "2026-01-01T12:00:00Z"
 
-// cordoned returns a change to a node that the operator has cordoned, with the record of the drain.
-func cordoned(drained string) func(*corev1.Node) {
+// withCordon returns a change to a node that the operator has cordoned, with the record of the drain.
+func withCordon(drained string) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		node.Spec.Unschedulable = true
 		node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationDrained] = began, drained
 	}
 }
 
-func tainted(node *corev1.Node) {
+func addStartupTaint(node *corev1.Node) {
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
 }
 
-func annotated(annotations map[string]string) func(*corev1.Node) {
+func withAnnotations(annotations map[string]string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations = annotations }
 }
 
@@ -84,12 +84,12 @@ func annotated(annotations map[string]string) func(*corev1.Node) {
 func TestWhichNodesAreScraped(t *testing.T) {
 	const ip = "10.0.0.7"
 	type instances = []v1alpha1.WindowsInstance
-	in, own := windows("a", ip), instances{instanceOf("a")}
+	in, own := newNode("a", ip), instances{instanceOf("a")}
 	of := func(changes ...func(*v1alpha1.WindowsInstance)) instances {
 		return instances{instanceOf("a", changes...)}
 	}
 	has := func(annotation, value string) corev1.Node {
-		return windows("a", ip, annotated(map[string]string{annotation: value}))
+		return newNode("a", ip, withAnnotations(map[string]string{annotation: value}))
 	}
 	for name, c := range map[string]struct {
 		node      corev1.Node
@@ -98,33 +98,33 @@ func TestWhichNodesAreScraped(t *testing.T) {
 	}{
 		"a node in service":                      {in, own, true},
 		"one whose instance is being made again": {in, nil, true},
-		"one that is restarting":                 {windows("a", ip, func(n *corev1.Node) { n.Status.Conditions = nil }), own, true},
-		"one that is being upgraded":             {windows("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), own, true},
-		"not one that has not been proven":       {windows("a", ip, tainted), own, false},
-		"not one that has just registered":       {windows("a", ip, annotated(nil)), own, false},
-		"not one that is being deleted": {windows("a", ip, func(n *corev1.Node) {
+		"one that is restarting":                 {newNode("a", ip, func(n *corev1.Node) { n.Status.Conditions = nil }), own, true},
+		"one that is being upgraded":             {newNode("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), own, true},
+		"not one that has not been proven":       {newNode("a", ip, addStartupTaint), own, false},
+		"not one that has just registered":       {newNode("a", ip, withAnnotations(nil)), own, false},
+		"not one that is being deleted": {newNode("a", ip, func(n *corev1.Node) {
 			n.DeletionTimestamp = &metav1.Time{Time: noon}
 		}), own, false},
-		"not one whose Machine is being deleted":             {in, of(unmanaged(v1alpha1.ReasonMachineDeleting)), false},
-		"not one whose Machine has failed":                   {in, of(unmanaged(v1alpha1.ReasonMachineFailed)), false},
-		"one whose Machine is to be ignored":                 {in, of(unmanaged(v1alpha1.ReasonMachineIgnored)), true},
-		"one whose host waits for its removal":               {in, of(removed), true},
-		"one that is being drained for its removal":          {windows("a", ip, cordoned(v1alpha1.DrainIncomplete)), of(removed), true},
-		"not one whose host is being given back":             {windows("a", ip, cordoned(began)), of(removed), false},
-		"not one that a user has drained before its removal": {windows("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), of(removed), false},
-		"not one whose Machine is gone":                      {in, of(removed, ofMachine), false},
-		"one that is drained for an upgrade":                 {windows("a", ip, cordoned(began)), own, true},
-		"one that another instance goes on with": {in, instances{instanceOf("a", removed, ofMachine),
+		"not one whose Machine is being deleted":             {in, of(withUnmanaged(v1alpha1.ReasonMachineDeleting)), false},
+		"not one whose Machine has failed":                   {in, of(withUnmanaged(v1alpha1.ReasonMachineFailed)), false},
+		"one whose Machine is to be ignored":                 {in, of(withUnmanaged(v1alpha1.ReasonMachineIgnored)), true},
+		"one whose host waits for its removal":               {in, of(markRemoved), true},
+		"one that is being drained for its removal":          {newNode("a", ip, withCordon(v1alpha1.DrainIncomplete)), of(markRemoved), true},
+		"not one whose host is being given back":             {newNode("a", ip, withCordon(began)), of(markRemoved), false},
+		"not one that a user has drained before its removal": {newNode("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), of(markRemoved), false},
+		"not one whose Machine is gone":                      {in, of(markRemoved, withMachine), false},
+		"one that is drained for an upgrade":                 {newNode("a", ip, withCordon(began)), own, true},
+		"one that another instance goes on with": {in, instances{instanceOf("a", markRemoved, withMachine),
 			instanceOf("a", func(i *v1alpha1.WindowsInstance) { i.Name = "other" })}, true},
 		"one that an older operator has configured": {has(v1alpha1.AnnotationVersion, "11.0.0"), nil, true},
 		"one that is being taken over":              {has(v1alpha1.AnnotationTakenOverFrom, "11.0.0"), nil, true},
 		"not one that nobody's operator knows":      {has("a", "b"), nil, false},
-		"not one that says it is a leaving instance's": {in, of(removed, ofMachine, func(i *v1alpha1.WindowsInstance) {
+		"not one that says it is a leaving instance's": {in, of(markRemoved, withMachine, func(i *v1alpha1.WindowsInstance) {
 			i.Status.NodeRef = nil
 		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addresses, without := wanted([]corev1.Node{c.node}, c.instances)
+			addresses, without := desiredAddresses([]corev1.Node{c.node}, c.instances)
 			if len(addresses) == 1 != c.want || len(without) > 0 {
 				t.Fatalf("the addresses are %v, without are %v", addresses, without)
 			}
@@ -138,7 +138,7 @@ func TestWhichNodesAreScraped(t *testing.T) {
 // The API server would reject a complete slice for one invalid address, and 99 valid addresses would be missing.
 func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 	with := func(addresses ...string) corev1.Node {
-		return windows("odd", "", func(n *corev1.Node) {
+		return newNode("odd", "", func(n *corev1.Node) {
 			n.Status.Addresses = nil
 			for _, a := range addresses {
 				n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
@@ -163,7 +163,7 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.node.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
-			addresses, without := wanted([]corev1.Node{c.node, windows("whole", "10.0.0.7")}, nil)
+			addresses, without := desiredAddresses([]corev1.Node{c.node, newNode("whole", "10.0.0.7")}, nil)
 			got := map[string]string{}
 			for _, a := range addresses {
 				got[a.node] = a.ip
@@ -177,8 +177,8 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 		})
 	}
 	t.Run("the newer of two says whose address it is", func(t *testing.T) {
-		newer := windows("a", "10.0.0.7", func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon.Add(time.Second)) })
-		_, without := wanted([]corev1.Node{newer, windows("b", "10.0.0.7")}, nil)
+		newer := newNode("a", "10.0.0.7", func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon.Add(time.Second)) })
+		_, without := desiredAddresses([]corev1.Node{newer, newNode("b", "10.0.0.7")}, nil)
 		if len(without) != 1 || !strings.Contains(without[0].message, "Node b, which is older, has its address 10.0.0.7") {
 			t.Errorf("%+v", without)
 		}
@@ -188,11 +188,11 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 func TestTheOrderOfWhatIsReadDoesNotMatter(t *testing.T) {
 	var nodes []corev1.Node
 	for i := range 20 {
-		nodes = append(nodes, windows(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", 1+i%15)))
+		nodes = append(nodes, newNode(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", 1+i%15)))
 	}
-	first, _ := wanted(nodes, nil)
+	first, _ := desiredAddresses(nodes, nil)
 	slices.Reverse(nodes)
-	if second, _ := wanted(nodes, nil); !slices.Equal(first, second) {
+	if second, _ := desiredAddresses(nodes, nil); !slices.Equal(first, second) {
 		t.Errorf("%v and %v", first, second)
 	}
 	names := map[string]bool{}

@@ -17,17 +17,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changes := queue.EnqueueAfter(onlyAddresses, func() time.Duration { return queue.MinDelay })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitoring").
-		Watches(&corev1.Node{}, changes, builder.WithPredicates(queue.Changed(nodeLook))).
-		Watches(&v1alpha1.WindowsInstance{}, changes, builder.WithPredicates(queue.Changed(instanceLook))).
+		Watches(&corev1.Node{}, changes, builder.WithPredicates(queue.Changed(nodeFields))).
+		Watches(&v1alpha1.WindowsInstance{}, changes, builder.WithPredicates(queue.Changed(instanceFields))).
 		WatchesRawSource(queue.AtStart()).
 		WithOptions(queue.OptionsOn(r.Clock)).
 		Complete(r)
 }
 
-func nodeLook(node *corev1.Node) any {
-	return []any{inService(node), drained(node), internalIPv4(node), node.Annotations[v1alpha1.AnnotationInstance]}
+func nodeFields(node *corev1.Node) any {
+	return []any{isInService(node), isDrained(node), internalIPv4(node), node.Annotations[v1alpha1.AnnotationInstance]}
 }
 
-func instanceLook(instance *v1alpha1.WindowsInstance) any {
+func instanceFields(instance *v1alpha1.WindowsInstance) any {
 	return []any{departureOf(instance), nodeidentity.ConfirmedName(instance)}
 }

@@ -28,9 +28,9 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// Silence is the duration without a write of an agent until its condition becomes Unknown. An agent writes
+// HeartbeatTimeout is the duration without a write of an agent until its condition becomes Unknown. An agent writes
 // every five minutes.
-const Silence = 15 * time.Minute
+const HeartbeatTimeout = 15 * time.Minute
 
 // conflictDelay is the delay before the retry after a conflict with another writer of the Node.
 const conflictDelay = 5 * time.Second
@@ -45,16 +45,16 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Clock     clock.WithTicker
 
-	// heard holds the last heartbeat of the agent by the name of the Node.
-	heard map[string]signOfLife
+	// heartbeatsByNode holds the last heartbeat of the agent by the name of the Node.
+	heartbeatsByNode map[string]agentHeartbeat
 }
 
-// signOfLife is a heartbeat that the operator has received. The host's clock may be wrong, so the heartbeat is
+// agentHeartbeat is a heartbeat that the operator has received. The host's clock may be wrong, so the heartbeat is
 // only compared with the next heartbeat, and the silence is measured by the operator's clock.
-type signOfLife struct {
+type agentHeartbeat struct {
 	node      types.UID
 	heartbeat metav1.Time
-	seen      time.Time
+	received  time.Time
 	// status is the status of the Node in the metric.
 	status corev1.ConditionStatus
 }
@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	node := &corev1.Node{}
 	err := r.Client.Get(ctx, request.NamespacedName, node)
 	if apierrors.IsNotFound(err) || err == nil && !hasAgent(node) {
-		r.forget(request.Name)
+		r.forgetNode(request.Name)
 		metric.RepairsReported.Forget(request.Name)
 		return ctrl.Result{}, nil
 	}
@@ -72,14 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("read Node %s: %w", request.Name, err)
 	}
 	now, condition := r.Clock.Now(), Of(node)
-	last := r.listen(node, condition, now)
-	if rest := Silence - now.Sub(last.seen); rest > 0 {
+	last := r.recordHeartbeat(node, condition, now)
+	if rest := HeartbeatTimeout - now.Sub(last.received); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
 	if condition != nil && condition.Status == corev1.ConditionUnknown {
 		return ctrl.Result{}, nil // the next heartbeat is an event
 	}
-	err = r.setUnknown(ctx, node, condition, last.seen)
+	err = r.setUnknown(ctx, node, condition, last.received)
 	if apierrors.IsConflict(err) {
 		// Another client has written to the Node, possibly not the agent.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -94,32 +94,32 @@ func hasAgent(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] != "" && !legacy
 }
 
-// listen records the condition, and returns the last heartbeat of the agent. After a restart of the operator,
+// recordHeartbeat records the condition, and returns the last heartbeat of the agent. After a restart of the operator,
 // the full time of Silence starts for each agent.
-func (r *Reconciler) listen(node *corev1.Node, condition *corev1.NodeCondition, now time.Time) signOfLife {
-	sign := signOfLife{node: node.UID, seen: now, status: statusOf(condition)}
+func (r *Reconciler) recordHeartbeat(node *corev1.Node, condition *corev1.NodeCondition, now time.Time) agentHeartbeat {
+	sign := agentHeartbeat{node: node.UID, received: now, status: statusOf(condition)}
 	if condition != nil {
 		sign.heartbeat = condition.LastHeartbeatTime
 	}
-	last, known := r.heard[node.Name]
+	last, known := r.heartbeatsByNode[node.Name]
 	if known && last.node == sign.node && last.heartbeat.Equal(&sign.heartbeat) {
-		sign.seen = last.seen
+		sign.received = last.received
 	}
-	r.forget(node.Name)
-	if r.heard == nil {
-		r.heard = map[string]signOfLife{}
+	r.forgetNode(node.Name)
+	if r.heartbeatsByNode == nil {
+		r.heartbeatsByNode = map[string]agentHeartbeat{}
 	}
-	r.heard[node.Name] = sign
+	r.heartbeatsByNode[node.Name] = sign
 	metric.NodesConfiguration.Of(string(sign.status)).Inc()
 	metric.RepairsReported.Of(node.Name).Add(0) // the first repair is an increase, too
 	return sign
 }
 
-// forget deletes the record of a Node that no longer exists or is not owned by the operator.
-func (r *Reconciler) forget(node string) {
-	if last, known := r.heard[node]; known {
+// forgetNode deletes the record of a Node that no longer exists or is not owned by the operator.
+func (r *Reconciler) forgetNode(node string) {
+	if last, known := r.heartbeatsByNode[node]; known {
 		metric.NodesConfiguration.Of(string(last.status)).Dec()
-		delete(r.heard, node)
+		delete(r.heartbeatsByNode, node)
 	}
 }
 

@@ -60,11 +60,11 @@ func newTrial(t *testing.T) *trial {
 		},
 	}).Build()
 	x.Reconciler = &Reconciler{Client: api, Namespace: "wmco", Events: x.recorder, Clock: x.clock}
-	t.Cleanup(func() { x.forget("win") }) // the metric is global to the process
+	t.Cleanup(func() { x.forgetNode("win") }) // the metric is global to the process
 	return x
 }
 
-func (x *trial) node() *corev1.Node {
+func (x *trial) getNode() *corev1.Node {
 	x.Helper()
 	node := &corev1.Node{}
 	if err := x.Client.Get(x.Context(), client.ObjectKey{Name: "win"}, node); err != nil {
@@ -77,7 +77,7 @@ func (x *trial) node() *corev1.Node {
 func (x *trial) write(status corev1.ConditionStatus, reason, message string, heartbeat time.Time) (before,
 	after *corev1.Node) {
 	x.Helper()
-	before = x.node()
+	before = x.getNode()
 	after = before.DeepCopy()
 	condition := corev1.NodeCondition{
 		Type: nodespec.ConditionConfiguration, Status: status, Reason: reason, Message: message,
@@ -91,8 +91,8 @@ func (x *trial) write(status corev1.ConditionStatus, reason, message string, hea
 	if err := x.Client.Status().Update(x.Context(), after); err != nil {
 		x.Fatal(err)
 	}
-	x.publish(x.Context(), before, after)
-	return before, x.node()
+	x.emitConditionEvent(x.Context(), before, after)
+	return before, x.getNode()
 }
 
 func (x *trial) reconcile() time.Duration {
@@ -107,15 +107,15 @@ func (x *trial) reconcile() time.Duration {
 func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
 	x := newTrial(t)
 	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 0)) // the host's clock is ahead
-	if after := x.reconcile(); after != Silence {
+	if after := x.reconcile(); after != HeartbeatTimeout {
 		t.Fatalf("the next look is after %s", after)
 	}
 	x.clock.Step(5 * time.Minute)
 	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 1))
-	if after := x.reconcile(); after != Silence {
+	if after := x.reconcile(); after != HeartbeatTimeout {
 		t.Errorf("after a sign of life the next look is after %s", after)
 	}
-	x.clock.Step(Silence - time.Minute)
+	x.clock.Step(HeartbeatTimeout - time.Minute)
 	if after := x.reconcile(); after != time.Minute || x.patches > 0 {
 		t.Fatalf("the next look is after %s; it was written %d times", after, x.patches)
 	}
@@ -123,15 +123,15 @@ func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
 	if after := x.reconcile(); after != 0 {
 		t.Errorf("the next look is after %s, and a heartbeat would be an event", after)
 	}
-	got := Of(x.node())
+	got := Of(x.getNode())
 	if got.Status != corev1.ConditionUnknown || got.Reason != nodespec.ConfigurationAgentSilent ||
 		!strings.Contains(got.Message, "for 15 minutes") ||
 		!strings.Contains(got.Message, nodespec.ServiceAgent) || !got.LastTransitionTime.Time.Equal(x.clock.Now()) ||
 		got.LastHeartbeatTime.Year() != 2027 {
 		t.Errorf("%+v", got)
 	}
-	if len(x.node().Status.Conditions) != 2 || x.node().Status.Conditions[0].Status != corev1.ConditionTrue {
-		t.Errorf("the kubelet's conditions are %+v", x.node().Status.Conditions)
+	if len(x.getNode().Status.Conditions) != 2 || x.getNode().Status.Conditions[0].Status != corev1.ConditionTrue {
+		t.Errorf("the kubelet's conditions are %+v", x.getNode().Status.Conditions)
 	}
 	t.Run("once", func(*testing.T) {
 		x.clock.Step(time.Hour)
@@ -141,7 +141,7 @@ func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
 	})
 	t.Run("until it writes again", func(*testing.T) {
 		x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 2))
-		if after := x.reconcile(); after != Silence || x.patches != 1 {
+		if after := x.reconcile(); after != HeartbeatTimeout || x.patches != 1 {
 			t.Errorf("the next look is after %s; it was written %d times", after, x.patches)
 		}
 	})
@@ -149,25 +149,25 @@ func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
 
 func TestANodeWhoseAgentHasNeverWritten(t *testing.T) {
 	x := newTrial(t)
-	if after := x.reconcile(); after != Silence {
+	if after := x.reconcile(); after != HeartbeatTimeout {
 		t.Fatalf("the next look is after %s", after)
 	}
-	x.clock.Step(Silence)
+	x.clock.Step(HeartbeatTimeout)
 	x.reconcile()
-	if got := Of(x.node()); got == nil || got.Status != corev1.ConditionUnknown {
+	if got := Of(x.getNode()); got == nil || got.Status != corev1.ConditionUnknown {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestANodeThatIsNotOurs(t *testing.T) {
 	x := newTrial(t)
-	node := x.node()
+	node := x.getNode()
 	node.Annotations = nil
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if after := x.reconcile(); after != 0 || x.patches > 0 || len(x.heard) > 0 {
+		if after := x.reconcile(); after != 0 || x.patches > 0 || len(x.heartbeatsByNode) > 0 {
 			t.Errorf("it is looked at again after %s, and was written %d times", after, x.patches)
 		}
 		x.clock.Step(time.Hour)
@@ -177,39 +177,39 @@ func TestANodeThatIsNotOurs(t *testing.T) {
 // A legacy node waits for a disruption slot, possibly for days. The agent of the legacy operator writes no condition.
 func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
 	x := newTrial(t)
-	legacy := x.node()
+	legacy := x.getNode()
 	legacy.Annotations[v1alpha1.AnnotationTakenOverFrom] = "10.19.0"
 	if err := x.Client.Update(t.Context(), legacy); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if after := x.reconcile(); after != 0 || x.patches > 0 || len(x.heard) > 0 {
-			t.Errorf("the next check is after %s; %d writes; %d nodes are counted", after, x.patches, len(x.heard))
+		if after := x.reconcile(); after != 0 || x.patches > 0 || len(x.heartbeatsByNode) > 0 {
+			t.Errorf("the next check is after %s; %d writes; %d nodes are counted", after, x.patches, len(x.heartbeatsByNode))
 		}
 		x.clock.Step(time.Hour)
 	}
-	upToDate := x.node()
+	upToDate := x.getNode()
 	delete(upToDate.Annotations, v1alpha1.AnnotationTakenOverFrom)
-	if !queue.Changed(watchedFields).Update(event.UpdateEvent{ObjectOld: x.node(), ObjectNew: upToDate}) {
+	if !queue.Changed(watchedFields).Update(event.UpdateEvent{ObjectOld: x.getNode(), ObjectNew: upToDate}) {
 		t.Fatal("the end of its upgrade is no event")
 	}
 	if err := x.Client.Update(t.Context(), upToDate); err != nil {
 		t.Fatal(err)
 	}
-	if after := x.reconcile(); after != Silence || len(x.heard) != 1 {
-		t.Errorf("after its upgrade, the next check is after %s; %d nodes are counted", after, len(x.heard))
+	if after := x.reconcile(); after != HeartbeatTimeout || len(x.heartbeatsByNode) != 1 {
+		t.Errorf("after its upgrade, the next check is after %s; %d nodes are counted", after, len(x.heartbeatsByNode))
 	}
 }
 
 // A concurrent write of the agent must win, because it is newer.
 func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 	x := newTrial(t)
-	stale := x.node()
+	stale := x.getNode()
 	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon)
 	if err := x.setUnknown(t.Context(), stale, nil, noon); !apierrors.IsConflict(err) {
 		t.Errorf("error %v", err)
 	}
-	if got := Of(x.node()); got.Status != corev1.ConditionTrue {
+	if got := Of(x.getNode()); got.Status != corev1.ConditionTrue {
 		t.Errorf("%+v", got)
 	}
 }
@@ -223,7 +223,7 @@ func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 		t.Fatal("the API server in memory has no watch")
 	}
 	x.reconcile()
-	x.clock.Step(Silence)
+	x.clock.Step(HeartbeatTimeout)
 	x.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch,
 			...client.SubResourcePatchOption) error {
@@ -235,7 +235,7 @@ func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	}
 	x.Client = inner
 	x.reconcile()
-	if got := Of(x.node()); got == nil || got.Status != corev1.ConditionUnknown {
+	if got := Of(x.getNode()); got == nil || got.Status != corev1.ConditionUnknown {
 		t.Errorf("%+v", got)
 	}
 }

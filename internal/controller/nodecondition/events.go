@@ -7,12 +7,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-func repaired(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
+func driftRepaired(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
 	return recorder.Normal(instance, node, "DriftRepaired", "Report",
 		"The host of Node "+node.Name+" differed from its NodeSpec. "+message)
 }
 
-func drifted(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
+func driftNotRepaired(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
 	return recorder.Warning(instance, node, "DriftNotRepaired", "Report",
 		"The host of Node "+node.Name+" differs from its NodeSpec: "+message)
 }

@@ -36,7 +36,7 @@ func TestTheMetricCountsNodesByStatus(t *testing.T) {
 			}
 		}
 	}
-	if err := x.Client.Delete(t.Context(), x.node()); err != nil {
+	if err := x.Client.Delete(t.Context(), x.getNode()); err != nil {
 		t.Fatal(err)
 	}
 	if x.reconcile(); count(corev1.ConditionTrue) != 0 {
@@ -73,13 +73,13 @@ func TestRepairsAreCountedForEachNode(t *testing.T) {
 	if value := series()["win"]; value != 2 {
 		t.Errorf("after two repairs it is %v", value)
 	}
-	if err := x.Client.Delete(t.Context(), x.node()); err != nil {
+	if err := x.Client.Delete(t.Context(), x.getNode()); err != nil {
 		t.Fatal(err)
 	}
 	if x.reconcile(); len(series()) > 0 {
 		t.Errorf("of a Node that is gone there is %v", series())
 	}
-	x.publish(t.Context(), before, after)
+	x.emitConditionEvent(t.Context(), before, after)
 	if len(series()) > 0 {
 		t.Errorf("after a repair that the operator sees later there is %v", series())
 	}

@@ -33,7 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				before, ok := e.ObjectOld.(*corev1.Node)
 				after, ok2 := e.ObjectNew.(*corev1.Node)
 				if ok && ok2 {
-					r.publish(ctx, before, after)
+					r.emitConditionEvent(ctx, before, after)
 				}
 			},
 		}).
@@ -54,9 +54,9 @@ func valueOf(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// publish emits an event for a condition that became False or changed while False. Each event is separate, because
+// emitConditionEvent emits an event for a condition that became False or changed while False. Each event is separate, because
 // each relates to another version of the Node. A compromised agent gains nothing: a kubelet may write events itself.
-func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
+func (r *Reconciler) emitConditionEvent(ctx context.Context, before, after *corev1.Node) {
 	was, is := valueOf(before), valueOf(after)
 	if is.Status != corev1.ConditionFalse || was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return
@@ -77,10 +77,10 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 	}
 	if is.Reason == nodespec.ConfigurationRepaired {
 		r.countRepair(ctx, after)
-		recorder.Emit(r.Events, repaired(instance, after, is.Message))
+		recorder.Emit(r.Events, driftRepaired(instance, after, is.Message))
 		return
 	}
-	recorder.Emit(r.Events, drifted(instance, after, is.Message))
+	recorder.Emit(r.Events, driftNotRepaired(instance, after, is.Message))
 }
 
 // countRepair counts a repair of a Node. A Node without an agent, or deleted in the meantime, must have no

@@ -31,7 +31,7 @@ type fixture struct {
 	updates int
 }
 
-func install(t *testing.T) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	c := lab.Cluster(t)
 	scheme := runtime.NewScheme()
@@ -56,17 +56,17 @@ func install(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) writer() *Writer { return NewWriter(f.client, f.client, f.namespace, name) }
+func (f *fixture) newWriter() *Writer { return NewWriter(f.client, f.client, f.namespace, name) }
 
-func (f *fixture) set(t *testing.T, conditionType string, status metav1.ConditionStatus, reason, message string) {
+func (f *fixture) setCondition(t *testing.T, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	t.Helper()
-	if err := f.writer().Set(t.Context(), metav1.Condition{Type: conditionType, Status: status, Reason: reason,
+	if err := f.newWriter().Set(t.Context(), metav1.Condition{Type: conditionType, Status: status, Reason: reason,
 		Message: message}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (f *fixture) conditions(t *testing.T) []metav1.Condition {
+func (f *fixture) getConditions(t *testing.T) []metav1.Condition {
 	t.Helper()
 	object := &operatorsv2.OperatorCondition{}
 	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, object); err != nil {
@@ -77,50 +77,50 @@ func (f *fixture) conditions(t *testing.T) []metav1.Condition {
 
 func TestConditionsForOLM(t *testing.T) {
 	t.Run("a condition is written where OLM reads it", func(t *testing.T) {
-		f := install(t)
-		f.set(t, ClusterSupported, metav1.ConditionFalse, "NetworkUnsupported", "The cluster's network is \"OpenShiftSDN\".")
-		got := meta.FindStatusCondition(f.conditions(t), ClusterSupported)
+		f := newFixture(t)
+		f.setCondition(t, ClusterSupported, metav1.ConditionFalse, "NetworkUnsupported", "The cluster's network is \"OpenShiftSDN\".")
+		got := meta.FindStatusCondition(f.getConditions(t), ClusterSupported)
 		if got == nil || got.Status != metav1.ConditionFalse || got.Reason != "NetworkUnsupported" || got.LastTransitionTime.IsZero() {
 			t.Errorf("it is %+v", got)
 		}
 	})
 	t.Run("the same again is not written", func(t *testing.T) {
-		f := install(t)
+		f := newFixture(t)
 		for range 3 {
-			f.set(t, ClusterSupported, metav1.ConditionTrue, "Succeeded", "All is well.")
+			f.setCondition(t, ClusterSupported, metav1.ConditionTrue, "Succeeded", "All is well.")
 		}
 		if f.updates != 1 {
 			t.Errorf("%d writes", f.updates)
 		}
 	})
 	t.Run("a new message is, and is no transition", func(t *testing.T) {
-		f := install(t)
-		f.set(t, ClusterSupported, metav1.ConditionFalse, "A", "one")
-		before := f.conditions(t)[0].LastTransitionTime
-		f.set(t, ClusterSupported, metav1.ConditionFalse, "A", "two")
-		got := f.conditions(t)
+		f := newFixture(t)
+		f.setCondition(t, ClusterSupported, metav1.ConditionFalse, "A", "one")
+		before := f.getConditions(t)[0].LastTransitionTime
+		f.setCondition(t, ClusterSupported, metav1.ConditionFalse, "A", "two")
+		got := f.getConditions(t)
 		if len(got) != 1 || got[0].Message != "two" || !got[0].LastTransitionTime.Equal(&before) {
 			t.Errorf("they are %+v", got)
 		}
 	})
 	t.Run("conditions of other types stay", func(t *testing.T) {
-		f := install(t)
-		f.set(t, operatorsv2.Upgradeable, metav1.ConditionTrue, "Idle", "")
-		f.set(t, ClusterSupported, metav1.ConditionTrue, "Succeeded", "All is well.")
-		f.set(t, operatorsv2.Upgradeable, metav1.ConditionFalse, "Busy", "")
-		got := f.conditions(t)
+		f := newFixture(t)
+		f.setCondition(t, operatorsv2.Upgradeable, metav1.ConditionTrue, "Idle", "")
+		f.setCondition(t, ClusterSupported, metav1.ConditionTrue, "Succeeded", "All is well.")
+		f.setCondition(t, operatorsv2.Upgradeable, metav1.ConditionFalse, "Busy", "")
+		got := f.getConditions(t)
 		if len(got) != 2 || !meta.IsStatusConditionTrue(got, ClusterSupported) || !meta.IsStatusConditionFalse(got, operatorsv2.Upgradeable) {
 			t.Errorf("they are %+v", got)
 		}
 	})
 	t.Run("a write in between is not lost", func(t *testing.T) {
-		f := install(t)
+		f := newFixture(t)
 		raced := false
 		racing := interceptor.NewClient(f.client, interceptor.Funcs{
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 				if !raced {
 					raced = true
-					f.set(t, operatorsv2.Upgradeable, metav1.ConditionFalse, "Busy", "")
+					f.setCondition(t, operatorsv2.Upgradeable, metav1.ConditionFalse, "Busy", "")
 				}
 				return c.Update(ctx, o, options...)
 			},
@@ -129,7 +129,7 @@ func TestConditionsForOLM(t *testing.T) {
 		if err := w.Set(t.Context(), metav1.Condition{Type: ClusterSupported, Status: metav1.ConditionTrue, Reason: "Succeeded"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.conditions(t); len(got) != 2 {
+		if got := f.getConditions(t); len(got) != 2 {
 			t.Errorf("they are %+v", got)
 		}
 	})
@@ -139,7 +139,7 @@ func TestConditionsForOLM(t *testing.T) {
 		}
 	})
 	t.Run("an object that is not there is named, and where its name comes from", func(t *testing.T) {
-		f := install(t)
+		f := newFixture(t)
 		err := NewWriter(f.client, f.client, f.namespace, "gone").Set(t.Context(), metav1.Condition{Type: ClusterSupported, Status: metav1.ConditionTrue, Reason: "Succeeded"})
 		if err == nil || !strings.Contains(err.Error(), f.namespace+"/gone") || !strings.Contains(err.Error(), NameVariable) {
 			t.Errorf("error is %v", err)

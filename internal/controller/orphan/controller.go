@@ -29,9 +29,9 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Grace is the time that a Node may lack an instance without a report. A source recreates an instance
+// GracePeriod is the time that a Node may lack an instance without a report. A source recreates an instance
 // immediately, and after a start of the operator when its list is read.
-const Grace = time.Minute
+const GracePeriod = time.Minute
 
 // Reconciler reports the Nodes without an instance. Only one goroutine may use it.
 type Reconciler struct {
@@ -42,8 +42,8 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Clock     clock.PassiveClock
 
-	// found holds the Nodes without an instance, by name.
-	found map[string]orphan
+	// orphansByNode holds the Nodes without an instance, by name.
+	orphansByNode map[string]orphan
 }
 
 // orphan is a Node without an instance.
@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	node := &corev1.Node{}
 	err := r.Client.Get(ctx, request.NamespacedName, node)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.Name)
+		r.forgetNode(request.Name)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -70,11 +70,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	switch keeper {
 	case nodeidentity.Orphaned:
-		return ctrl.Result{RequeueAfter: r.report(node)}, nil
+		return ctrl.Result{RequeueAfter: r.reportOrphan(node)}, nil
 	case nodeidentity.NotBoundYet:
-		return ctrl.Result{RequeueAfter: Grace}, nil
+		return ctrl.Result{RequeueAfter: GracePeriod}, nil
 	}
-	r.forget(node.Name)
+	r.forgetNode(node.Name)
 	return ctrl.Result{}, nil
 }
 
@@ -99,30 +99,30 @@ func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeident
 	return nodeidentity.KeeperOf(node, instances.Items), nil
 }
 
-// report reports a Node once, after the grace period without an instance, and returns the delay until the next check.
-func (r *Reconciler) report(node *corev1.Node) time.Duration {
-	now, known := r.Clock.Now(), r.found[node.Name]
+// reportOrphan reports a Node once, after the grace period without an instance, and returns the delay until the next check.
+func (r *Reconciler) reportOrphan(node *corev1.Node) time.Duration {
+	now, known := r.Clock.Now(), r.orphansByNode[node.Name]
 	if known.uid != node.UID {
-		r.forget(node.Name)
+		r.forgetNode(node.Name)
 		known = orphan{uid: node.UID, since: now}
 	}
-	rest := Grace - now.Sub(known.since)
+	rest := GracePeriod - now.Sub(known.since)
 	if rest <= 0 && !known.reported {
 		known.reported = true
 		metric.NodesWithoutInstance.Inc()
 		recorder.Emit(r.Events, nodeWithoutInstance(node, r.Namespace))
 	}
-	if r.found == nil {
-		r.found = map[string]orphan{}
+	if r.orphansByNode == nil {
+		r.orphansByNode = map[string]orphan{}
 	}
-	r.found[node.Name] = known
+	r.orphansByNode[node.Name] = known
 	return max(rest, 0)
 }
 
-// forget deletes the record of a Node that no longer exists or has an instance.
-func (r *Reconciler) forget(node string) {
-	if r.found[node].reported {
+// forgetNode deletes the record of a Node that no longer exists or has an instance.
+func (r *Reconciler) forgetNode(node string) {
+	if r.orphansByNode[node].reported {
 		metric.NodesWithoutInstance.Dec()
 	}
-	delete(r.found, node)
+	delete(r.orphansByNode, node)
 }

@@ -42,12 +42,12 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		recorder: events.NewFakeRecorder(10)}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{Client: api, Namespace: "wmco", Events: x.recorder, Clock: x.clock}
-	t.Cleanup(func() { x.forget("win") }) // the metric is global to the process
+	t.Cleanup(func() { x.forgetNode("win") }) // the metric is global to the process
 	return x
 }
 
-// node returns a Node of the instance "entry" during its drain by the operator.
-func node() *corev1.Node {
+// newNode returns a Node of the instance "entry" during its drain by the operator.
+func newNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1", Labels: map[string]string{corev1.LabelOSStable: "windows"},
 			Annotations: map[string]string{v1alpha1.AnnotationInstance: "entry", v1alpha1.AnnotationCordoned: "x"}},
@@ -55,7 +55,7 @@ func node() *corev1.Node {
 	}
 }
 
-func instance(name, nodeName string) *v1alpha1.WindowsInstance {
+func newInstance(name, nodeName string) *v1alpha1.WindowsInstance {
 	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name}}
 	if nodeName != "" {
 		i.Status.NodeRef = &v1alpha1.NodeReference{Name: nodeName}
@@ -72,8 +72,8 @@ func (x *trial) reconcile() time.Duration {
 	return result.RequeueAfter
 }
 
-// told returns the events since the last call.
-func (x *trial) told() []string {
+// drainEvents returns the events since the last call.
+func (x *trial) drainEvents() []string {
 	var told []string
 	for len(x.recorder.Events) > 0 {
 		told = append(told, <-x.recorder.Events)
@@ -81,7 +81,7 @@ func (x *trial) told() []string {
 	return told
 }
 
-func counted(t *testing.T) float64 {
+func readOrphanGauge(t *testing.T) float64 {
 	t.Helper()
 	var written dto.Metric
 	if err := metric.NodesWithoutInstance.Write(&written); err != nil {
@@ -92,68 +92,68 @@ func counted(t *testing.T) float64 {
 
 // ConfigMap windows-instances has no entry for a Machine.
 func TestTheReportOfANodeOfAMachineNamesItsLabel(t *testing.T) {
-	x := newTrial(t, node())
+	x := newTrial(t, newNode())
 	x.reconcile()
-	x.clock.Step(Grace)
+	x.clock.Step(GracePeriod)
 	x.reconcile()
-	if told := x.told(); len(told) != 1 || strings.Contains(told[0], "windows-instances") ||
+	if told := x.drainEvents(); len(told) != 1 || strings.Contains(told[0], "windows-instances") ||
 		!strings.Contains(told[0], v1alpha1.LabelIgnore) || !strings.Contains(told[0], "oc adm uncordon win") {
 		t.Errorf("the events are %q", told)
 	}
 }
 
 func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
-	listed := node()
+	listed := newNode()
 	listed.Labels[v1alpha1.LabelBYOH] = "true"
 	x := newTrial(t, listed)
-	if after := x.reconcile(); after != Grace || len(x.told()) > 0 || counted(t) != 0 {
+	if after := x.reconcile(); after != GracePeriod || len(x.drainEvents()) > 0 || readOrphanGauge(t) != 0 {
 		t.Fatalf("it is looked at again after %s, and is reported before", after)
 	}
-	x.clock.Step(Grace)
-	if after := x.reconcile(); after != 0 || counted(t) != 1 {
-		t.Errorf("it is looked at again after %s, and %v are counted", after, counted(t))
+	x.clock.Step(GracePeriod)
+	if after := x.reconcile(); after != 0 || readOrphanGauge(t) != 1 {
+		t.Errorf("it is looked at again after %s, and %v are counted", after, readOrphanGauge(t))
 	}
-	told := x.told()
+	told := x.drainEvents()
 	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning NodeWithoutInstance") ||
 		!strings.Contains(told[0], "WindowsInstance entry in namespace wmco") ||
 		!strings.Contains(told[0], "unschedulable") || !strings.Contains(told[0], "windows-instances") {
 		t.Errorf("the events are %q", told)
 	}
 	x.clock.Step(time.Hour)
-	if x.reconcile(); len(x.told()) > 0 || counted(t) != 1 {
-		t.Errorf("it is reported again, %v are counted", counted(t))
+	if x.reconcile(); len(x.drainEvents()) > 0 || readOrphanGauge(t) != 1 {
+		t.Errorf("it is reported again, %v are counted", readOrphanGauge(t))
 	}
 	t.Run("until an instance has it", func(t *testing.T) {
-		if err := x.Client.Create(t.Context(), instance("entry", "win")); err != nil {
+		if err := x.Client.Create(t.Context(), newInstance("entry", "win")); err != nil {
 			t.Fatal(err)
 		}
-		if after := x.reconcile(); after != 0 || counted(t) != 0 {
-			t.Errorf("it is looked at again after %s, and %v are counted", after, counted(t))
+		if after := x.reconcile(); after != 0 || readOrphanGauge(t) != 0 {
+			t.Errorf("it is looked at again after %s, and %v are counted", after, readOrphanGauge(t))
 		}
 	})
 	t.Run("and again when that is deleted", func(t *testing.T) {
-		if err := x.Client.Delete(t.Context(), instance("entry", "win")); err != nil {
+		if err := x.Client.Delete(t.Context(), newInstance("entry", "win")); err != nil {
 			t.Fatal(err)
 		}
 		x.reconcile()
-		x.clock.Step(Grace)
-		if x.reconcile(); len(x.told()) != 1 || counted(t) != 1 {
-			t.Errorf("%v are counted", counted(t))
+		x.clock.Step(GracePeriod)
+		if x.reconcile(); len(x.drainEvents()) != 1 || readOrphanGauge(t) != 1 {
+			t.Errorf("%v are counted", readOrphanGauge(t))
 		}
 	})
 	t.Run("until the Node is gone", func(t *testing.T) {
-		if err := x.Client.Delete(t.Context(), node()); err != nil {
+		if err := x.Client.Delete(t.Context(), newNode()); err != nil {
 			t.Fatal(err)
 		}
-		if x.reconcile(); counted(t) != 0 {
-			t.Errorf("%v are counted", counted(t))
+		if x.reconcile(); readOrphanGauge(t) != 0 {
+			t.Errorf("%v are counted", readOrphanGauge(t))
 		}
 	})
 }
 
 func TestWhichNodesHaveNoInstance(t *testing.T) {
 	without := func(change func(*corev1.Node)) *corev1.Node {
-		n := node()
+		n := newNode()
 		n.Annotations = map[string]string{}
 		change(n)
 		return n
@@ -163,11 +163,11 @@ func TestWhichNodesHaveNoInstance(t *testing.T) {
 		instances []client.Object
 		want      bool
 	}{
-		"one whose instance was deleted":             {node(), nil, true},
-		"not one that its instance has":              {node(), []client.Object{instance("entry", "win")}, false},
-		"one whose instance has another":             {node(), []client.Object{instance("entry", "other")}, true},
-		"not one that another claims":                {node(), []client.Object{instance("other", "win")}, false},
-		"not one of an instance that was made again": {node(), []client.Object{instance("entry", "")}, false},
+		"one whose instance was deleted":             {newNode(), nil, true},
+		"not one that its instance has":              {newNode(), []client.Object{newInstance("entry", "win")}, false},
+		"one whose instance has another":             {newNode(), []client.Object{newInstance("entry", "other")}, true},
+		"not one that another claims":                {newNode(), []client.Object{newInstance("other", "win")}, false},
+		"not one of an instance that was made again": {newNode(), []client.Object{newInstance("entry", "")}, false},
 		"one that was to join, by its label": {without(func(n *corev1.Node) { n.Labels[v1alpha1.LabelOSID] = "Windows" }),
 			nil, true},
 		"one of a listed host, by its label": {without(func(n *corev1.Node) { n.Labels[v1alpha1.LabelBYOH] = "true" }),
@@ -185,41 +185,41 @@ func TestWhichNodesHaveNoInstance(t *testing.T) {
 			x := newTrial(t, append(c.instances, c.node)...)
 			for range 3 {
 				x.reconcile()
-				x.clock.Step(Grace)
+				x.clock.Step(GracePeriod)
 			}
-			if told := x.told(); len(told) > 0 != c.want || counted(t) > 0 != c.want {
-				t.Errorf("the events are %q, %v are counted", told, counted(t))
+			if told := x.drainEvents(); len(told) > 0 != c.want || readOrphanGauge(t) > 0 != c.want {
+				t.Errorf("the events are %q, %v are counted", told, readOrphanGauge(t))
 			}
 		})
 	}
 }
 
 func TestWhatWakesTheSearch(t *testing.T) {
-	other := node()
+	other := newNode()
 	other.Annotations = map[string]string{v1alpha1.AnnotationInstance: "other"}
-	busy := node()
+	busy := newNode()
 	busy.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 	for name, c := range map[string]struct {
 		before, after client.Object
 		want          bool
 	}{
-		"a Node that gets another binding":      {node(), other, true},
-		"not a heartbeat":                       {node(), busy, false},
-		"an instance that gets its Node":        {instance("entry", ""), instance("entry", "win"), true},
-		"not another status of the same Node's": {instance("entry", "win"), instance("entry", "win"), false},
+		"a Node that gets another binding":      {newNode(), other, true},
+		"not a heartbeat":                       {newNode(), busy, false},
+		"an instance that gets its Node":        {newInstance("entry", ""), newInstance("entry", "win"), true},
+		"not another status of the same Node's": {newInstance("entry", "win"), newInstance("entry", "win"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := runtimeevent.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}
-			filter := queue.Changed(marks)
+			filter := queue.Changed(identifyingFields)
 			if _, ok := c.before.(*v1alpha1.WindowsInstance); ok {
-				filter = bound()
+				filter = nodeRefChanged()
 			}
 			if got := filter.Update(e); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})
 	}
-	if got := nodeOf(t.Context(), instance("entry", "win")); len(got) != 1 || got[0].Name != "win" {
+	if got := instanceToNode(t.Context(), newInstance("entry", "win")); len(got) != 1 || got[0].Name != "win" {
 		t.Errorf("the end of an instance wakes %v", got)
 	}
 }

@@ -21,14 +21,14 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("orphan").
-		For(&corev1.Node{}, builder.WithPredicates(queue.Changed(marks))).
-		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(bound())).
+		For(&corev1.Node{}, builder.WithPredicates(queue.Changed(identifyingFields))).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(instanceToNode), builder.WithPredicates(nodeRefChanged())).
 		WithOptions(queue.Options()).
 		Complete(r)
 }
 
-// marks returns the label and annotation values that identify a Node of the operator.
-func marks(node client.Object) [6]string {
+// identifyingFields returns the label and annotation values that identify a Node of the operator.
+func identifyingFields(node client.Object) [6]string {
 	labels, annotations := node.GetLabels(), node.GetAnnotations()
 	return [6]string{
 		labels[corev1.LabelOSStable], labels[v1alpha1.LabelOSID], labels[v1alpha1.LabelBYOH],
@@ -37,8 +37,8 @@ func marks(node client.Object) [6]string {
 	}
 }
 
-// bound passes updates that set or unset the Node of an instance.
-func bound() predicate.Funcs {
+// nodeRefChanged passes updates that set or unset the Node of an instance.
+func nodeRefChanged() predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc: func(watch.CreateEvent) bool { return false }, // no Node yet, or reconciled at the start
 		UpdateFunc: func(e watch.UpdateEvent) bool { return nodeName(e.ObjectOld) != nodeName(e.ObjectNew) },
@@ -53,7 +53,7 @@ func nodeName(object client.Object) string {
 	return ""
 }
 
-func nodeOf(_ context.Context, instance client.Object) []reconcile.Request {
+func instanceToNode(_ context.Context, instance client.Object) []reconcile.Request {
 	if nodeName(instance) == "" {
 		return nil
 	}

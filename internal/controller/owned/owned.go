@@ -67,16 +67,16 @@ func (k Keeper) Keep(ctx context.Context, o Object) (State, error) {
 	case err != nil, state != Unchanged:
 		return state, err
 	case found == nil:
-		return k.create(ctx, o)
+		return k.applyObject(ctx, o)
 	}
-	wanted := filled(o, found)
+	wanted := fillObject(o, found)
 	if equality.Semantic.DeepEqual(found, wanted) {
 		return Unchanged, nil
 	}
 	err = k.Client.Patch(ctx, wanted, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsNotFound(err): // deleted since the read
-		return k.create(ctx, o)
+		return k.applyObject(ctx, o)
 	case err != nil:
 		return Unchanged, fmt.Errorf("correct %s: %w", o, err)
 	}
@@ -116,10 +116,10 @@ func (k Keeper) read(ctx context.Context, o Object) (client.Object, State, error
 	return found, Unchanged, nil
 }
 
-// create applies the object instead of creating it: the URL of an apply contains the name, so that RBAC can
+// applyObject applies the object instead of creating it: the URL of an apply contains the name, so that RBAC can
 // restrict the right.
-func (k Keeper) create(ctx context.Context, o Object) (State, error) {
-	wanted := filled(o, o.Identity)
+func (k Keeper) applyObject(ctx context.Context, o Object) (State, error) {
+	wanted := fillObject(o, o.Identity)
 	data, err := json.Marshal(wanted)
 	if err != nil {
 		return Unchanged, fmt.Errorf("encode %s: %w", o, err)
@@ -135,9 +135,9 @@ func (k Keeper) create(ctx context.Context, o Object) (State, error) {
 	return Created, nil
 }
 
-// filled returns a copy of an object with all desired fields set. The objects of a legacy operator belonged to
+// fillObject returns a copy of an object with all desired fields set. The objects of a legacy operator belonged to
 // its ClusterServiceVersion, and were deleted with it.
-func filled(o Object, from client.Object) client.Object {
+func fillObject(o Object, from client.Object) client.Object {
 	object := copyOf(from)
 	o.Fill(object)
 	labels := object.GetLabels()

@@ -23,7 +23,7 @@ func configMap(labels, data map[string]string) *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "kept", Labels: labels}, Data: data}
 }
 
-var wanted = Object{Identity: configMap(nil, nil), Fill: func(object client.Object) {
+var desiredConfigMap = Object{Identity: configMap(nil, nil), Fill: func(object client.Object) {
 	if c, ok := object.(*corev1.ConfigMap); ok {
 		c.Data = map[string]string{"key": "wanted"}
 	}
@@ -48,7 +48,7 @@ func TestKeep(t *testing.T) {
 				builder = builder.WithObjects(c.present.DeepCopy())
 			}
 			api := builder.Build()
-			object := wanted
+			object := desiredConfigMap
 			object.Adopt = func(client.Object) bool { return c.adopt }
 			state, err := Keeper{api, api}.Keep(t.Context(), object)
 			if err != nil || state != c.want {
@@ -100,7 +100,7 @@ func TestTheErrorsOfTheAPIServer(t *testing.T) {
 					return c.write
 				},
 			}).Build()
-			if state, err := (Keeper{api, api}).Keep(t.Context(), wanted); state != c.want || !errors.Is(err, c.wantErr) {
+			if state, err := (Keeper{api, api}).Keep(t.Context(), desiredConfigMap); state != c.want || !errors.Is(err, c.wantErr) {
 				t.Errorf("the state is %d, %v", state, err)
 			}
 		})
@@ -123,7 +123,7 @@ func TestACorrectionThatComesTooLateIsRefused(t *testing.T) {
 			return c.Patch(ctx, o, patch, options...)
 		},
 	}).Build()
-	if _, err := (Keeper{api, api}).Keep(t.Context(), wanted); !apierrors.IsConflict(err) {
+	if _, err := (Keeper{api, api}).Keep(t.Context(), desiredConfigMap); !apierrors.IsConflict(err) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -138,14 +138,14 @@ func TestDelete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(configMap(c.labels, nil)).Build()
-			if err := (Keeper{api, api}).Delete(t.Context(), wanted); err != nil {
+			if err := (Keeper{api, api}).Delete(t.Context(), desiredConfigMap); err != nil {
 				t.Fatal(err)
 			}
-			err := api.Get(t.Context(), client.ObjectKeyFromObject(wanted.Identity), configMap(nil, nil))
+			err := api.Get(t.Context(), client.ObjectKeyFromObject(desiredConfigMap.Identity), configMap(nil, nil))
 			if apierrors.IsNotFound(err) != c.gone {
 				t.Errorf("gone is not %t: %v", c.gone, err)
 			}
-			if err := (Keeper{api, api}).Delete(t.Context(), wanted); err != nil {
+			if err := (Keeper{api, api}).Delete(t.Context(), desiredConfigMap); err != nil {
 				t.Errorf("the second time: %v", err)
 			}
 		})

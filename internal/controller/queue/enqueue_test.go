@@ -13,20 +13,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func node(uid types.UID, version string, labels map[string]string) *corev1.Node {
+func newNode(uid types.UID, version string, labels map[string]string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: uid, ResourceVersion: version, Labels: labels}}
 }
 
 func TestOnlyChangesOfWhatIsReadAreLookedAt(t *testing.T) {
 	p := Changed(func(n *corev1.Node) any { return n.Labels })
-	before := node("first", "1", map[string]string{"a": "1"})
+	before := newNode("first", "1", map[string]string{"a": "1"})
 	for name, c := range map[string]struct {
 		after *corev1.Node
 		want  bool
 	}{
-		"a write of something else":             {node("first", "2", map[string]string{"a": "1"}), false},
-		"a write of what is read":               {node("first", "2", map[string]string{"a": "2"}), true},
-		"another object of the name, unnoticed": {node("other", "2", map[string]string{"a": "1"}), true},
+		"a write of something else":             {newNode("first", "2", map[string]string{"a": "1"}), false},
+		"a write of what is read":               {newNode("first", "2", map[string]string{"a": "2"}), true},
+		"another object of the name, unnoticed": {newNode("other", "2", map[string]string{"a": "1"}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.after}); got != c.want {
@@ -39,24 +39,26 @@ func TestOnlyChangesOfWhatIsReadAreLookedAt(t *testing.T) {
 	}
 }
 
-type asked struct {
+type delayRecorder struct {
 	requests
-	waits []time.Duration
+	delays []time.Duration
 }
 
-func (a *asked) AddAfter(_ reconcile.Request, wait time.Duration) { a.waits = append(a.waits, wait) }
+func (a *delayRecorder) AddAfter(_ reconcile.Request, wait time.Duration) {
+	a.delays = append(a.delays, wait)
+}
 
 // All events enqueue the same request, which a queue deduplicates.
 func TestEachChangeAsksForALookAfterTheWait(t *testing.T) {
-	q, wait := &asked{}, MinDelay
+	q, wait := &delayRecorder{}, MinDelay
 	changes := EnqueueAfter(reconcile.Request{}, func() time.Duration { return wait })
 	changes.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{}}, q)
 	changes.Update(t.Context(), event.UpdateEvent{}, q)
 	wait = time.Second
 	changes.Delete(t.Context(), event.DeleteEvent{}, q)
 	changes.Generic(t.Context(), event.GenericEvent{}, q)
-	if want := []time.Duration{MinDelay, MinDelay, time.Second, time.Second}; !slices.Equal(q.waits, want) {
-		t.Errorf("it is asked for after %v, want %v", q.waits, want)
+	if want := []time.Duration{MinDelay, MinDelay, time.Second, time.Second}; !slices.Equal(q.delays, want) {
+		t.Errorf("it is asked for after %v, want %v", q.delays, want)
 	}
 }
 

@@ -17,8 +17,8 @@ var ErrNotRead = errors.New("it is being read from the API server")
 type Lists[T any] struct {
 	Shared *SharedRead[[]T]
 	Clock  clock.WithTicker
-	// Patience is the maximum time that a reconcile waits for a list.
-	Patience time.Duration
+	// WaitTimeout is the maximum time that a reconcile waits for a list.
+	WaitTimeout time.Duration
 	// Trigger requests a reconcile. It must not block.
 	Trigger func(types.NamespacedName)
 }
@@ -30,13 +30,13 @@ type Listing[T any] struct {
 	version   string // of the object at the request
 }
 
-// oldestList is the maximum age of the request for a list that a reconcile uses. Reading a list takes seconds.
-const oldestList = time.Minute
+// maxListAge is the maximum age of the request for a list that a reconcile uses. Reading a list takes seconds.
+const maxListAge = time.Minute
 
 // Requests are the lists of a kind that the reconciles of an object have requested: Next is kept for the next
 // reconcile, and Present serves the current one.
 type Requests[T any] struct {
-	Next, Present **Listing[T]
+	Next, Current **Listing[T]
 }
 
 // Get returns all objects of a kind, as listed by the API server after the version of the reconciled object was
@@ -44,13 +44,13 @@ type Requests[T any] struct {
 // if the read takes longer than Patience; the end of the read then triggers a reconcile.
 func (l Lists[T]) Get(ctx context.Context, name types.NamespacedName, version string, requests Requests[T],
 	read func(context.Context) ([]T, error)) ([]T, error) {
-	if present := *requests.Present; present != nil {
+	if present := *requests.Current; present != nil {
 		return present.reading.Value()
 	}
 	listing := *requests.Next
-	if listing == nil || listing.version != version || l.Clock.Since(listing.requested) > oldestList {
+	if listing == nil || listing.version != version || l.Clock.Since(listing.requested) > maxListAge {
 		listing = &Listing[T]{l.Shared.Request(ctx, l.Clock, read), l.Clock.Now(), version}
-		if !l.await(ctx, listing) {
+		if !l.waitForList(ctx, listing) {
 			*requests.Next = listing
 			go func() {
 				<-listing.reading.Done()
@@ -64,13 +64,13 @@ func (l Lists[T]) Get(ctx context.Context, name types.NamespacedName, version st
 	default:
 		return nil, ErrNotRead
 	}
-	*requests.Next, *requests.Present = nil, listing
+	*requests.Next, *requests.Current = nil, listing
 	return listing.reading.Value()
 }
 
-// await reports whether the list was read within the patience of a reconcile.
-func (l Lists[T]) await(ctx context.Context, listing *Listing[T]) bool {
-	ctx, cancel := context.WithTimeout(ctx, l.Patience)
+// waitForList reports whether the list was read within the patience of a reconcile.
+func (l Lists[T]) waitForList(ctx context.Context, listing *Listing[T]) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.WaitTimeout)
 	defer cancel()
 	select {
 	case <-listing.reading.Done():

@@ -30,7 +30,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 		object := types.NamespacedName{Namespace: "wmco", Name: "win-1"}
 		var mu sync.Mutex
 		var triggered []types.NamespacedName
-		lists := Lists[int]{Shared: &SharedRead[[]int]{}, Clock: clock.RealClock{}, Patience: 50 * time.Millisecond,
+		lists := Lists[int]{Shared: &SharedRead[[]int]{}, Clock: clock.RealClock{}, WaitTimeout: 50 * time.Millisecond,
 			Trigger: func(name types.NamespacedName) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -53,7 +53,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 			if errors.Is(err, ErrNotRead) != (want == nil) || !slices.Equal(got, want) {
 				t.Errorf("%s: %v, %v, want %v", what, got, err, want)
 			}
-			if took := time.Since(begin); took > lists.Patience {
+			if took := time.Since(begin); took > lists.WaitTimeout {
 				t.Errorf("%s: it has waited for %s", what, took)
 			}
 		}
@@ -74,7 +74,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		expect("it was read after that", "2", 1, 3)
 		expect("it is not needed any more", "2", 1)
-		time.Sleep(2 * oldestList)
+		time.Sleep(2 * maxListAge)
 		expect("what was read long ago does not count", "2", 1)
 		time.Sleep(20 * time.Second)
 		expect("it was read again", "2", 1, 5)

@@ -35,11 +35,11 @@ func NewOptionalCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject
 // can be read.
 func OptionalKind(kept cache.Cache, object client.Object, handle handler.EventHandler,
 	predicates ...predicate.Predicate) source.Source {
-	return unawaited{source.Kind(kept, object, handle, predicates...)}
+	return nonBlockingSource{source.Kind(kept, object, handle, predicates...)}
 }
 
-// unawaited hides that the source can be waited for.
-type unawaited struct{ source.Source }
+// nonBlockingSource hides that the source can be waited for.
+type nonBlockingSource struct{ source.Source }
 
 // String names the source in the log.
-func (u unawaited) String() string { return fmt.Sprint(u.Source) }
+func (u nonBlockingSource) String() string { return fmt.Sprint(u.Source) }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// restShare is the pause after a read, as a multiple of its duration. Reads therefore take at most a tenth of
+	// restFactor is the pause after a read, as a multiple of its duration. Reads therefore take at most a tenth of
 	// the time, regardless of the number of requests, unless maxRest shortens the pause.
-	restShare   = 9
+	restFactor  = 9
 	maxRest     = 5 * time.Second
 	readTimeout = time.Minute
 )
@@ -25,8 +25,8 @@ type SharedRead[T any] struct {
 	mu   sync.Mutex
 	next *Reading[T] // not started: shared by new requests
 
-	turn chan struct{} // holds a token during a read
-	rest time.Time     // no read before this time; used only by the current read
+	slot      chan struct{} // holds a token during a read
+	notBefore time.Time     // no read before this time; used only by the current read
 }
 
 // Reading is a read of the API server, possibly shared by several requests.
@@ -62,8 +62,8 @@ func (r *SharedRead[T]) Request(ctx context.Context, clock clock.WithTicker, rea
 	if r.next != nil {
 		return r.next
 	}
-	if r.turn == nil {
-		r.turn = make(chan struct{}, 1)
+	if r.slot == nil {
+		r.slot = make(chan struct{}, 1)
 	}
 	r.next = &Reading[T]{done: make(chan struct{})}
 	go r.run(ctx, clock, r.next, read)
@@ -73,10 +73,10 @@ func (r *SharedRead[T]) Request(ctx context.Context, clock clock.WithTicker, rea
 // run waits for earlier reads, and then reads. The waiting callers do not depend on the context of the first
 // caller. A panic of the read is returned to all callers as an error.
 func (r *SharedRead[T]) run(ctx context.Context, clock clock.WithTicker, mine *Reading[T], read func(context.Context) (T, error)) {
-	r.turn <- struct{}{}
-	defer func() { <-r.turn }()
+	r.slot <- struct{}{}
+	defer func() { <-r.slot }()
 	defer close(mine.done)
-	if wait := r.rest.Sub(clock.Now()); wait > 0 {
+	if wait := r.notBefore.Sub(clock.Now()); wait > 0 {
 		<-clock.After(wait)
 	}
 	r.mu.Lock()
@@ -85,14 +85,14 @@ func (r *SharedRead[T]) run(ctx context.Context, clock clock.WithTicker, mine *R
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
 	begin := clock.Now()
-	mine.value, mine.err = guarded(ctx, read)
+	mine.value, mine.err = readWithRecover(ctx, read)
 	end := clock.Now()
-	r.rest = end.Add(min(restShare*end.Sub(begin), maxRest))
+	r.notBefore = end.Add(min(restFactor*end.Sub(begin), maxRest))
 }
 
-// guarded reads, and converts a panic to an error. The read has its own goroutine, and no other code recovers
+// readWithRecover reads, and converts a panic to an error. The read has its own goroutine, and no other code recovers
 // there.
-func guarded[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
+func readWithRecover[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("a reading of the API server has panicked: %v", cause)

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// LongestNote is the API server's limit for the note of an event, in bytes.
-const LongestNote = 1024
+// MaxNoteLength is the API server's limit for the note of an event, in bytes.
+const MaxNoteLength = 1024
 
 // Event is one Kubernetes event. Each package creates its events in its own constructors, so that one file
 // contains all events of the package.
@@ -56,5 +56,5 @@ type bounded struct{ to events.EventRecorder }
 // Eventf implements events.EventRecorder.
 func (b bounded) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	b.to.Eventf(regarding, related, eventType, reason, action, "%s",
-		text.Shortened(text.Printable(fmt.Sprintf(note, args...)), LongestNote))
+		text.Shorten(text.Printable(fmt.Sprintf(note, args...)), MaxNoteLength))
 }

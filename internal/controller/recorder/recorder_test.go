@@ -26,7 +26,7 @@ func TestNotesOfEvents(t *testing.T) {
 			if got != "Normal Reason "+c.want {
 				t.Errorf("%q", got)
 			}
-			if note := strings.TrimPrefix(got, "Normal Reason "); len(note) > recorder.LongestNote || !utf8.ValidString(note) {
+			if note := strings.TrimPrefix(got, "Normal Reason "); len(note) > recorder.MaxNoteLength || !utf8.ValidString(note) {
 				t.Errorf("%d bytes", len(note))
 			}
 		})

@@ -98,18 +98,18 @@ func newStage(t *testing.T, maxUnavailable int) *stage {
 	if s.admin, err = client.NewWithWatch(unlimited, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	s.keys()
+	s.createKeys()
 	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace,
 		Name: v1alpha1.DisruptionPolicyName}}
 	policy.Spec.MaxUnavailable = ptr.To(intstr.FromInt(maxUnavailable))
 	policy.Spec.FailureDeadline = &metav1.Duration{Duration: 24 * time.Hour} // because the clock runs fast
-	s.create(policy)
+	s.createObject(policy)
 	s.run(rights, scheme)
 	return s
 }
 
-// keys creates the operator's key and the matching user data.
-func (s *stage) keys() {
+// createKeys creates the operator's key and the matching user data.
+func (s *stage) createKeys() {
 	s.t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -127,9 +127,9 @@ func (s *stage) keys() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: keys.SecretName},
+	s.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: keys.SecretName},
 		Data: map[string][]byte{keys.SecretKey: content}})
-	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
+	s.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
 		Data: map[string][]byte{userdata.SecretKey: script}})
 }
 
@@ -178,16 +178,16 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 	})
 }
 
-func (s *stage) create(o client.Object) {
+func (s *stage) createObject(o client.Object) {
 	s.t.Helper()
 	if err := s.admin.Create(s.t.Context(), o); err != nil {
 		s.t.Error(err) // the caller may be another goroutine
 	}
-	s.t.Cleanup(func() { s.remove(o) })
+	s.t.Cleanup(func() { s.removeObject(o) })
 }
 
-// remove deletes an object without waiting for finalizers. The object may be missing, or be recreated.
-func (s *stage) remove(o client.Object) {
+// removeObject deletes an object without waiting for finalizers. The object may be missing, or be recreated.
+func (s *stage) removeObject(o client.Object) {
 	ctx := context.Background()
 	if err := s.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return
@@ -203,8 +203,8 @@ func (s *stage) remove(o client.Object) {
 	}
 }
 
-// set creates a MachineSet with running Machines that were configured by the previous version.
-func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy, reason string) {
+// createMachineSet creates a MachineSet with running Machines that were configured by the previous version.
+func (s *stage) createMachineSet(name string, replicas int, strategy v1alpha1.UpgradeStrategy, reason string) {
 	s.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
 	set.Spec.Replicas = ptr.To(int32(replicas))
@@ -212,18 +212,18 @@ func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy
 	set.Spec.Template.Labels = map[string]string{"set": name, v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
 	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil,
 		`{"userDataSecret":{"name":%q}}`, userdata.SecretName)}
-	s.create(set)
+	s.createObject(set)
 	s.mu.Lock()
 	s.replicas[name] = replicas
 	s.mu.Unlock()
 	for i := range replicas {
-		s.machine(set, fmt.Sprintf("%s-%d", name, i), versionBefore, strategy, reason)
+		s.createMachine(set, fmt.Sprintf("%s-%d", name, i), versionBefore, strategy, reason)
 	}
 }
 
-// machine creates a running Machine with its instance and a Node that a version has configured. The Node is
+// createMachine creates a running Machine with its instance and a Node that a version has configured. The Node is
 // verified last.
-func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
+func (s *stage) createMachine(set *machinev1beta1.MachineSet, name, configured string,
 	strategy v1alpha1.UpgradeStrategy, reason string) {
 	s.t.Helper()
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -236,7 +236,7 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set,
 			machinev1beta1.GroupVersion.WithKind("MachineSet"))}
 	}
-	s.create(m)
+	s.createObject(m)
 	s.mu.Lock()
 	s.addresses++
 	address := fmt.Sprintf("10.0.0.%d", s.addresses)
@@ -248,20 +248,20 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 			DesiredState: v1alpha1.DesiredStateNode, UpgradeStrategy: strategy,
 			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: name, UID: m.UID}}},
 	}
-	s.create(instance)
+	s.createObject(instance)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
 		Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: s.key.Hash(), v1alpha1.AnnotationVersion: configured,
 			v1alpha1.AnnotationInstance: name},
 	}}
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
-	s.create(node)
-	s.report(node, func() {
+	s.createObject(node)
+	s.patchStatus(node, func() {
 		node.Status.Conditions = []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(),
 			LastTransitionTime: metav1.Now()}}
 	})
-	s.report(instance, func() {
+	s.patchStatus(instance, func() {
 		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
 		instance.Status.PublicKeyHash, instance.Status.Version = s.key.Hash(), configured
 		instance.Status.SSHKeyRejected = reason == "AuthenticationFailed"
@@ -269,7 +269,7 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 			instance.Status.ReplacementVersion = version
 		}
 	})
-	s.report(m, func() {
+	s.patchStatus(m, func() {
 		m.Status.Phase, m.Status.NodeRef = ptr.To(machinev1beta1.PhaseRunning), &corev1.ObjectReference{Name: name}
 	})
 	before := node.DeepCopy()
@@ -279,8 +279,8 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 	}
 }
 
-// report changes a status. Other clients may write to the object meanwhile.
-func (s *stage) report(o client.Object, change func()) {
+// patchStatus changes a status. Other clients may write to the object meanwhile.
+func (s *stage) patchStatus(o client.Object, change func()) {
 	s.t.Helper()
 	before, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
@@ -293,20 +293,20 @@ func (s *stage) report(o client.Object, change func()) {
 	}
 }
 
-// watched is the summary of the watch on Machines so far.
-type watched struct {
-	// most is the maximum number of Machines missing at once, and least the minimum number of running Machines of a
+// machineWatch is the summary of the watch on Machines so far.
+type machineWatch struct {
+	// maxMissing is the maximum number of Machines missing at once, and least the minimum number of running Machines of a
 	// set with several replicas.
-	most    int
-	least   map[string]int
-	deleted map[string]bool
-	running map[string]string // sets by Machine name
+	maxMissing int
+	minRunning map[string]int
+	deleted    map[string]bool
+	running    map[string]string // sets by Machine name
 }
 
-// follow plays the Machine API during a test: it replaces each deleted Machine.
-func (s *stage) follow() (result func() watched, stop func()) {
+// simulateMachineAPI plays the Machine API during a test: it replaces each deleted Machine.
+func (s *stage) simulateMachineAPI() (result func() machineWatch, stop func()) {
 	s.t.Helper()
-	w := watched{least: map[string]int{}, deleted: map[string]bool{}, running: map[string]string{}}
+	w := machineWatch{minRunning: map[string]int{}, deleted: map[string]bool{}, running: map[string]string{}}
 	events, err := s.admin.Watch(s.t.Context(), &machinev1beta1.MachineList{},
 		client.InNamespace(v1alpha1.MachineNamespace))
 	if err != nil {
@@ -327,21 +327,21 @@ func (s *stage) follow() (result func() watched, stop func()) {
 			if ptr.Deref(m.Status.Phase, "") == machinev1beta1.PhaseRunning && m.DeletionTimestamp.IsZero() {
 				w.running[m.Name] = m.Labels["set"]
 			}
-			complete = s.count(&w, complete)
+			complete = s.recordRunning(&w, complete)
 			begins := !m.DeletionTimestamp.IsZero() && !w.deleted[m.Name]
 			if begins {
 				w.deleted[m.Name] = true
 			}
 			mu.Unlock()
 			if begins {
-				s.replace(m)
+				s.completeReplacement(m)
 			}
 		}
 	}()
-	result = func() watched {
+	result = func() machineWatch {
 		mu.Lock()
 		defer mu.Unlock()
-		return watched{most: w.most, least: maps.Clone(w.least), deleted: maps.Clone(w.deleted),
+		return machineWatch{maxMissing: w.maxMissing, minRunning: maps.Clone(w.minRunning), deleted: maps.Clone(w.deleted),
 			running: maps.Clone(w.running)}
 	}
 	return result, func() {
@@ -350,8 +350,8 @@ func (s *stage) follow() (result func() watched, stop func()) {
 	}
 }
 
-// count records the number of running Machines, once all have run for the first time.
-func (s *stage) count(w *watched, complete bool) bool {
+// recordRunning records the number of running Machines, once all have run for the first time.
+func (s *stage) recordRunning(w *machineWatch, complete bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bySet, missing := map[string]int{}, 0
@@ -364,31 +364,31 @@ func (s *stage) count(w *watched, complete bool) bool {
 	if !complete && missing > 0 {
 		return false
 	}
-	w.most = max(w.most, missing)
+	w.maxMissing = max(w.maxMissing, missing)
 	for set := range s.replicas {
-		if least, known := w.least[set]; !known || bySet[set] < least {
-			w.least[set] = bySet[set]
+		if least, known := w.minRunning[set]; !known || bySet[set] < least {
+			w.minRunning[set] = bySet[set]
 		}
 	}
 	return true
 }
 
-// replace completes a deletion, removes the Node and the instance of the Machine, and creates a successor for the
+// completeReplacement completes a deletion, removes the Node and the instance of the Machine, and creates a successor for the
 // MachineSet.
-func (s *stage) replace(m *machinev1beta1.Machine) {
-	s.remove(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
-	s.remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
-	s.remove(m)
+func (s *stage) completeReplacement(m *machinev1beta1.Machine) {
+	s.removeObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
+	s.removeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
+	s.removeObject(m)
 	set := &machinev1beta1.MachineSet{}
 	if err := s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: m.Namespace, Name: m.Labels["set"]},
 		set); err != nil {
 		s.t.Error(err)
 		return
 	}
-	s.machine(set, m.Name+"n", version, v1alpha1.UpgradeReplace, v1alpha1.ReasonSucceeded)
+	s.createMachine(set, m.Name+"n", version, v1alpha1.UpgradeReplace, v1alpha1.ReasonSucceeded)
 }
 
-func (s *stage) await(what string, condition func() bool) {
+func (s *stage) waitUntil(what string, condition func() bool) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 3*time.Minute, true,
 		func(context.Context) (bool, error) {
@@ -401,8 +401,8 @@ func (s *stage) await(what string, condition func() bool) {
 	}
 }
 
-// warnings returns the warning events about Machines and instances.
-func (s *stage) warnings() (messages []string) {
+// listWarnings returns the warning events about Machines and instances.
+func (s *stage) listWarnings() (messages []string) {
 	s.t.Helper()
 	var list eventsv1.EventList
 	if err := s.admin.List(s.t.Context(), &list); err != nil {
@@ -417,8 +417,8 @@ func (s *stage) warnings() (messages []string) {
 	return messages
 }
 
-// upgraded reports whether all Machines of the sets are running successors.
-func upgraded(w watched, sets map[string]int) bool {
+// isUpgraded reports whether all Machines of the sets are running successors.
+func isUpgraded(w machineWatch, sets map[string]int) bool {
 	bySet := map[string]int{}
 	for name, set := range w.running {
 		if strings.HasSuffix(name, "n") {
@@ -446,26 +446,26 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 			s := newStage(t, test.maxUnavailable)
 			outdated := map[string]int{"a": 3, "b": 3, "c": 3, "single": 1}
 			for set, replicas := range map[string]int{"in-place": 2, "same-digest": 2} {
-				s.set(set, replicas, map[string]v1alpha1.UpgradeStrategy{"in-place": v1alpha1.UpgradeInPlace,
+				s.createMachineSet(set, replicas, map[string]v1alpha1.UpgradeStrategy{"in-place": v1alpha1.UpgradeInPlace,
 					"same-digest": v1alpha1.UpgradeReplace}[set],
 					map[string]string{"in-place": v1alpha1.ReasonReplacementPending, "same-digest": v1alpha1.ReasonInProgress}[set])
 			}
-			s.machine(nil, "lone", versionBefore, v1alpha1.UpgradeReplace, v1alpha1.ReasonReplacementPending)
+			s.createMachine(nil, "lone", versionBefore, v1alpha1.UpgradeReplace, v1alpha1.ReasonReplacementPending)
 			for set, replicas := range outdated {
-				s.set(set, replicas, v1alpha1.UpgradeReplace, v1alpha1.ReasonInProgress)
+				s.createMachineSet(set, replicas, v1alpha1.UpgradeReplace, v1alpha1.ReasonInProgress)
 			}
-			result, stop := s.follow()
+			result, stop := s.simulateMachineAPI()
 			defer stop()
-			s.await("all run", func() bool { return len(result().least) == 6 })
-			s.awaitReplacement(outdated)
-			s.await("all are replaced", func() bool { return upgraded(result(), outdated) })
+			s.waitUntil("all run", func() bool { return len(result().minRunning) == 6 })
+			s.markForReplacement(outdated)
+			s.waitUntil("all are replaced", func() bool { return isUpgraded(result(), outdated) })
 
 			w := result()
-			if w.most > test.maxUnavailable {
-				t.Errorf("%d Machines were missing at once", w.most)
+			if w.maxMissing > test.maxUnavailable {
+				t.Errorf("%d Machines were missing at once", w.maxMissing)
 			}
 			for set, replicas := range outdated {
-				if least := w.least[set]; replicas > 1 && least < test.least {
+				if least := w.minRunning[set]; replicas > 1 && least < test.least {
 					t.Errorf("%d Machines of set %s have run", least, set)
 				}
 			}
@@ -479,16 +479,16 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 					t.Errorf("%s is deleted (%v)", kept, err)
 				}
 			}
-			if warnings := s.warnings(); len(warnings) > 0 {
+			if warnings := s.listWarnings(); len(warnings) > 0 {
 				t.Errorf("warnings: %q", warnings)
 			}
 		})
 	}
 }
 
-// awaitReplacement plays the instance controller of another version, which marks the hosts of MachineSets for
+// markForReplacement plays the instance controller of another version, which marks the hosts of MachineSets for
 // replacement.
-func (s *stage) awaitReplacement(sets map[string]int) {
+func (s *stage) markForReplacement(sets map[string]int) {
 	s.t.Helper()
 	for set, replicas := range sets {
 		for i := range replicas {
@@ -498,7 +498,7 @@ func (s *stage) awaitReplacement(sets map[string]int) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			s.report(instance, func() {
+			s.patchStatus(instance, func() {
 				instance.Status.ReplacementVersion = version
 			})
 		}

@@ -45,11 +45,11 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances;windowsdisruptionpolicies,verbs=get;list;watch
 
 const (
-	// poll is the interval between reads of the API server while Machines must be replaced. Watched changes trigger
+	// pollInterval is the interval between reads of the API server while Machines must be replaced. Watched changes trigger
 	// earlier reads.
-	poll = 10 * time.Second
-	// leftPoll is the interval while all remaining Machines wait for an administrator or for a later time.
-	leftPoll = 5 * time.Minute
+	pollInterval = 10 * time.Second
+	// waitingPollInterval is the interval while all remaining Machines wait for an administrator or for a later time.
+	waitingPollInterval = 5 * time.Minute
 	// refusedInterval is the interval between two attempts while the API server refuses to delete a Machine.
 	refusedInterval = time.Minute
 )
@@ -90,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 			return [2]any{fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash]), n.Status.NodeInfo.KernelVersion}
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, one, builder.WithPredicates(queue.Changed(func(i *v1alpha1.WindowsInstance) [6]any {
-			return [6]any{i.Spec.Paused, i.Status.SSHKeyRejected, awaits(i, r.Version), i.Status.FailedChange != nil,
+			return [6]any{i.Spec.Paused, i.Status.SSHKeyRejected, needsReplacement(i, r.Version), i.Status.FailedChange != nil,
 				ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, one,
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if key.Hash() != r.key {
 		r.key, r.since = key.Hash(), r.Clock.Now()
 	}
-	if outdated, err := r.anyOutdated(ctx); err != nil || !outdated {
+	if outdated, err := r.hasOutdated(ctx); err != nil || !outdated {
 		metric.MachinesOutdated.Set(0)
 		r.reported = recorder.Once[types.UID]{}
 		return ctrl.Result{}, err
@@ -131,19 +131,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	successors, known := r.readSuccessors()
 	if !known {
-		return ctrl.Result{RequeueAfter: poll}, nil
+		return ctrl.Result{RequeueAfter: pollInterval}, nil
 	}
 	overview := newOverview(read, r.Version, successors)
 	change, err := r.keyChange(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.replaceNext(ctx, overview, replacementpolicy.Next(overview.turnover, r.Version, change))
+	return r.replaceNext(ctx, overview, replacementpolicy.Next(overview.policyFleet, r.Version, change))
 }
 
-// anyOutdated reports, from the cache, whether the Node of a Machine has another key or another version that
+// hasOutdated reports, from the cache, whether the Node of a Machine has another key or another version that
 // requires a replacement.
-func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
+func (r *Reconciler) hasOutdated(ctx context.Context) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
 		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}, client.UnsafeDisableDeepCopy); err != nil {
@@ -153,7 +153,7 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 		instance := &instances.Items[i]
 		reference, hash := instance.Status.NodeRef, instance.Status.PublicKeyHash
 		otherKey := hash != "" && hash != r.key
-		if reference == nil || !otherKey && !awaits(instance, r.Version) {
+		if reference == nil || !otherKey && !needsReplacement(instance, r.Version) {
 			continue
 		}
 		node := &corev1.Node{}
@@ -165,7 +165,7 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 		if otherKey && node.Annotations[v1alpha1.AnnotationPubKeyHash] == hash {
 			return true, nil
 		}
-		if version := node.Annotations[v1alpha1.AnnotationVersion]; awaits(instance, r.Version) && version != "" &&
+		if version := node.Annotations[v1alpha1.AnnotationVersion]; needsReplacement(instance, r.Version) && version != "" &&
 			version != r.Version {
 			return true, nil
 		}
@@ -177,73 +177,73 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 // wait.
 func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan replacementpolicy.Replacements) (ctrl.Result, error) {
 	metric.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
-	report := r.reporter(ctx, overview, plan)
-	after, err := r.askForEach(ctx, overview, plan.Candidates, report)
-	report.waiting(plan.Waiting)
-	report.left(plan.Left)
+	report := r.newReporter(ctx, overview, plan)
+	after, err := r.replaceAllowed(ctx, overview, plan.Candidates, report)
+	report.reportWaiting(plan.Waiting)
+	report.reportNotReplaced(plan.NotReplaced)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case slices.ContainsFunc(plan.Waiting, func(w replacementpolicy.Waiting) bool { return !w.NeedsAdministrator() }):
-		return ctrl.Result{RequeueAfter: poll}, nil
+		return ctrl.Result{RequeueAfter: pollInterval}, nil
 	case len(plan.Candidates) > 0:
 		return ctrl.Result{RequeueAfter: after}, nil
-	case len(plan.Left)+len(plan.Waiting) > 0:
-		return ctrl.Result{RequeueAfter: leftPoll}, nil
+	case len(plan.NotReplaced)+len(plan.Waiting) > 0:
+		return ctrl.Result{RequeueAfter: waitingPollInterval}, nil
 	}
 	return ctrl.Result{}, nil
 }
 
-// askForEach requests a disruption slot for each candidate, and deletes the allowed Machines, until a refusal
+// replaceAllowed requests a disruption slot for each candidate, and deletes the allowed Machines, until a refusal
 // applies to all candidates. After a refusal for one Machine of a MachineSet, the rest of the set is skipped,
-// because the set can spare no further Machine. askForEach returns the delay before the next requests.
-func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
-	after, refused := leftPoll, map[string]bool{}
+// because the set can spare no further Machine. replaceAllowed returns the delay before the next requests.
+func (r *Reconciler) replaceAllowed(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
+	after, refused := waitingPollInterval, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {
 			continue
 		}
-		decision, err := r.ask(ctx, overview, candidate)
+		decision, err := r.acquireSlot(ctx, overview, candidate)
 		if err != nil {
 			return 0, err
 		}
 		if decision.Reason == deletionRefused {
 			refused[candidate.Set], after = true, min(after, refusedInterval)
-			report.refused(candidate, decision.Message)
+			report.reportRefused(candidate, decision.Message)
 			continue
 		}
 		if decision.Allowed {
-			refusal, err := r.replace(ctx, overview, candidate)
+			refusal, err := r.replaceMachine(ctx, overview, candidate)
 			switch {
 			case err != nil:
 				return 0, err
 			case refusal != "":
 				refused[candidate.Set], after = true, min(after, refusedInterval)
-				report.refused(candidate, refusal)
+				report.reportRefused(candidate, refusal)
 			default:
-				after = poll
+				after = pollInterval
 			}
 			continue
 		}
 		refused[candidate.Set] = true
-		report.waits(candidate, decision.Reason, decision.Message)
+		report.reportPending(candidate, decision.Reason, decision.Message)
 		switch {
-		case !decision.StandsStill():
-			after = min(after, poll)
+		case !decision.IsIndependentOfNodes():
+			after = min(after, pollInterval)
 		case decision.After > 0:
 			after = min(after, decision.After)
 		}
-		if decision.ForAll() {
+		if decision.IsForAllNodes() {
 			break
 		}
 	}
 	return after, nil
 }
 
-// ask requests a disruption slot for one Machine. If the host may still accept the key, the operator may be
+// acquireSlot requests a disruption slot for one Machine. If the host may still accept the key, the operator may be
 // changing the host in place; that change must finish first.
-func (r *Reconciler) ask(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (disruptionpolicy.Decision, error) {
-	instance := overview.instance(candidate.Machine)
+func (r *Reconciler) acquireSlot(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (disruptionpolicy.Decision, error) {
+	instance := overview.instanceByMachine(candidate.Machine)
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
 		return disruptionpolicy.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w",
@@ -287,16 +287,16 @@ func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Ma
 	return "", fmt.Errorf("check whether Machine %s/%s can be deleted: %w", machine.Namespace, machine.Name, err)
 }
 
-// replace deletes a Machine, if it is unchanged since it was read. A Machine that was certainly not deleted does
+// replaceMachine deletes a Machine, if it is unchanged since it was read. A Machine that was certainly not deleted does
 // not count as disrupted, but a Machine with an unknown result does. replace returns the error of the API server if
 // the deletion is refused.
-func (r *Reconciler) replace(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (refusal string, err error) {
-	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
+func (r *Reconciler) replaceMachine(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (refusal string, err error) {
+	machine, instance := overview.machines[candidate.Machine], overview.instanceByMachine(candidate.Machine)
 	err = r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
 		metric.MachinesReplaced.Of(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
-		for _, e := range r.replaced(candidate.Cause, machine, instance, overview.version(machine)) {
+		for _, e := range r.machineReplaced(candidate.Cause, machine, instance, overview.configuredVersion(machine)) {
 			recorder.Emit(r.Events, e)
 		}
 		return "", nil

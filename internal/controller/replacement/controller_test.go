@@ -63,19 +63,19 @@ func newKey(t *testing.T) (sshkey.Key, []byte) {
 
 // world is a cluster with a key that was just replaced.
 type world struct {
-	t        *testing.T
-	client   client.Client
-	live     int // requests to the API server
-	clock    *clocktesting.FakePassiveClock
-	recorder *events.FakeRecorder
-	before   sshkey.Key
-	present  sshkey.Key
-	// beforeContent is the replaced private key in the format of the Secret.
-	beforeContent []byte
-	made          int
-	gate          *budget
-	facts         *nodespec.Cluster
-	unread        error // why the cluster facts are unknown
+	t            *testing.T
+	client       client.Client
+	liveRequests int // requests to the API server
+	clock        *clocktesting.FakePassiveClock
+	recorder     *events.FakeRecorder
+	previousKey  sshkey.Key
+	currentKey   sshkey.Key
+	// previousKeyContent is the replaced private key in the format of the Secret.
+	previousKeyContent []byte
+	machineCount       int
+	gate               *budget
+	facts              *nodespec.Cluster
+	clusterErr         error // why the cluster facts are unknown
 	Reconciler
 }
 
@@ -97,11 +97,11 @@ func newWorld(t *testing.T) *world {
 	counting := interceptor.NewClient(memory, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 			options ...client.GetOption) error {
-			w.live++
+			w.liveRequests++
 			return c.Get(ctx, key, o, options...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, options ...client.ListOption) error {
-			w.live++
+			w.liveRequests++
 			return c.List(ctx, o, options...)
 		},
 	})
@@ -109,43 +109,43 @@ func newWorld(t *testing.T) *world {
 	w.facts = servedCluster()
 	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Version: version, Gate: w.gate,
 		Events: w.recorder, Clock: w.clock, Line: support.CurrentLine(),
-		Cluster: func() (nodespec.Cluster, error) { return *w.facts, w.unread }}
-	w.before, w.beforeContent = newKey(t)
+		Cluster: func() (nodespec.Cluster, error) { return *w.facts, w.clusterErr }}
+	w.previousKey, w.previousKeyContent = newKey(t)
 	var content []byte
-	w.present, content = newKey(t)
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName},
+	w.currentKey, content = newKey(t)
+	w.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName},
 		Data: map[string][]byte{keys.SecretKey: content}})
-	script, err := userdata.Generate("AWS", w.present.Signer().PublicKey())
+	script, err := userdata.Generate("AWS", w.currentKey.Signer().PublicKey())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
+	w.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
 		Data: map[string][]byte{userdata.SecretKey: script}})
 	return w
 }
 
-func (w *world) create(o client.Object) {
+func (w *world) createObject(o client.Object) {
 	w.t.Helper()
 	if err := w.client.Create(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) update(o client.Object) {
+func (w *world) updateObject(o client.Object) {
 	w.t.Helper()
 	if err := w.client.Update(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) delete(o client.Object) {
+func (w *world) deleteObject(o client.Object) {
 	w.t.Helper()
 	if err := w.client.Delete(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) set(name string, replicas int32, secret string) *machinev1beta1.MachineSet {
+func (w *world) createMachineSet(name string, replicas int32, secret string) *machinev1beta1.MachineSet {
 	w.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name,
 		UID: types.UID(name)}}
@@ -153,16 +153,16 @@ func (w *world) set(name string, replicas int32, secret string) *machinev1beta1.
 	set.Spec.Template.Labels = map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
 	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil,
 		`{"userDataSecret":{"name":%q}}`, secret)}
-	w.create(set)
+	w.createObject(set)
 	return set
 }
 
-// machine creates a running Machine with a Node that was configured with a key, and an instance with a host that
+// createMachine creates a running Machine with a Node that was configured with a key, and an instance with a host that
 // refuses the current key.
-func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machinev1beta1.Machine {
+func (w *world) createMachine(set *machinev1beta1.MachineSet, key sshkey.Key) *machinev1beta1.Machine {
 	w.t.Helper()
-	w.made++
-	name := fmt.Sprintf("win-%d", w.made)
+	w.machineCount++
+	name := fmt.Sprintf("win-%d", w.machineCount)
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-" + name),
 		Finalizers: []string{"machine.machine.openshift.io"},
@@ -174,8 +174,8 @@ func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machine
 	}
 	machine.Status.Phase = ptr.To("Running")
 	machine.Status.NodeRef = &corev1.ObjectReference{Name: name}
-	w.create(machine)
-	w.create(&corev1.Node{
+	w.createObject(machine)
+	w.createObject(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
 			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: key.Hash(), v1alpha1.AnnotationVersion: version,
 				v1alpha1.AnnotationInstance: name}},
@@ -186,7 +186,7 @@ func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machine
 		Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}}}
 	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
 		Name: name, UID: machine.UID}
-	w.create(instance)
+	w.createObject(instance)
 	instance.Status.NodeRef, instance.Status.PublicKeyHash = &v1alpha1.NodeReference{Name: name}, key.Hash()
 	instance.Status.SSHKeyRejected = true
 	if err := w.client.Status().Update(w.t.Context(), instance); err != nil {
@@ -209,8 +209,8 @@ func (w *world) reconcile() (ctrl.Result, []string) {
 	return result, recorded
 }
 
-// deleting returns the Machines with a requested deletion.
-func (w *world) deleting() []machinev1beta1.Machine {
+// listDeleting returns the Machines with a requested deletion.
+func (w *world) listDeleting() []machinev1beta1.Machine {
 	w.t.Helper()
 	var list, result machinev1beta1.MachineList
 	if err := w.client.List(w.t.Context(), &list); err != nil {
@@ -224,17 +224,17 @@ func (w *world) deleting() []machinev1beta1.Machine {
 	return result.Items
 }
 
-// finish completes the deletion of a Machine, with its Node and instance.
-func (w *world) finish(machine *machinev1beta1.Machine) {
+// completeDeletion completes the deletion of a Machine, with its Node and instance.
+func (w *world) completeDeletion(machine *machinev1beta1.Machine) {
 	w.t.Helper()
 	machine.Finalizers = nil
-	w.update(machine)
-	w.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}})
-	w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
+	w.updateObject(machine)
+	w.deleteObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}})
+	w.deleteObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 }
 
-// counted returns the value of a metric, over all labels.
-func counted(t *testing.T, name string) (sum float64) {
+// metricValue returns the value of a metric, over all labels.
+func metricValue(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -250,7 +250,7 @@ func counted(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-func expect(t *testing.T, recorded []string, reasons ...string) {
+func expectEvents(t *testing.T, recorded []string, reasons ...string) {
 	t.Helper()
 	if len(recorded) != len(reasons) {
 		t.Fatalf("events %q, want %q", recorded, reasons)
@@ -265,21 +265,21 @@ func expect(t *testing.T, recorded []string, reasons ...string) {
 // R-030, R-148
 func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	w := newWorld(t)
-	sets := []*machinev1beta1.MachineSet{w.set("one", 1, userdata.SecretName), w.set("two", 2, userdata.SecretName)}
-	w.machine(sets[0], w.before)
-	w.machine(sets[1], w.before)
-	w.machine(sets[1], w.before)
-	start := counted(t, "wmco_machines_replaced_total")
+	sets := []*machinev1beta1.MachineSet{w.createMachineSet("one", 1, userdata.SecretName), w.createMachineSet("two", 2, userdata.SecretName)}
+	w.createMachine(sets[0], w.previousKey)
+	w.createMachine(sets[1], w.previousKey)
+	w.createMachine(sets[1], w.previousKey)
+	start := metricValue(t, "wmco_machines_replaced_total")
 	for left := 3; left > 0; left-- {
 		result, recorded := w.reconcile()
-		if expect(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
-			expect(t, recorded[2:], "ReplacementPending") // the next Machine
+		if expectEvents(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
+			expectEvents(t, recorded[2:], "ReplacementPending") // the next Machine
 		}
-		going := w.deleting()
-		if len(going) != 1 || result.RequeueAfter != poll {
+		going := w.listDeleting()
+		if len(going) != 1 || result.RequeueAfter != pollInterval {
 			t.Fatalf("%d Machines are deleted, result %+v", len(going), result)
 		}
-		if got := counted(t, "wmco_machines_outdated"); got != float64(left) {
+		if got := metricValue(t, "wmco_machines_outdated"); got != float64(left) {
 			t.Errorf("%v Machines wait, want %d", got, left)
 		}
 		// Until the Machine is deleted and its successor works, no other Machine is deleted.
@@ -287,18 +287,18 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 		quiet := func(moment string) {
 			_, recorded := w.reconcile()
 			waits += len(recorded)
-			if n := len(w.deleting()); n > 1 {
+			if n := len(w.listDeleting()); n > 1 {
 				t.Fatalf("%s %d Machines are deleted", moment, n)
 			}
 		}
 		quiet("while it goes,")
 		set := metav1.GetControllerOf(&going[0])
-		w.finish(&going[0])
+		w.completeDeletion(&going[0])
 		quiet("between one and the next,")
 		var next *machinev1beta1.Machine
 		for _, s := range sets {
 			if s.UID == set.UID {
-				next = w.machine(s, w.present)
+				next = w.createMachine(s, w.currentKey)
 			}
 		}
 		node := &corev1.Node{}
@@ -307,21 +307,21 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
-		w.update(node)
+		w.updateObject(node)
 		quiet("before the next one was proven to work,")
 		node.Spec.Taints = nil
-		w.update(node)
+		w.updateObject(node)
 		if waits != min(left-1, 1) {
 			t.Errorf("%d events tell what is waited for", waits)
 		}
 	}
-	w.live = 0
+	w.liveRequests = 0
 	result, recorded := w.reconcile()
-	expect(t, recorded)
-	if !result.IsZero() || w.live != 0 || counted(t, "wmco_machines_outdated") != 0 {
-		t.Errorf("with nothing to do the result is %+v, after %d requests", result, w.live)
+	expectEvents(t, recorded)
+	if !result.IsZero() || w.liveRequests != 0 || metricValue(t, "wmco_machines_outdated") != 0 {
+		t.Errorf("with nothing to do the result is %+v, after %d requests", result, w.liveRequests)
 	}
-	if got := counted(t, "wmco_machines_replaced_total"); got != start+3 {
+	if got := metricValue(t, "wmco_machines_replaced_total"); got != start+3 {
 		t.Errorf("%v were counted", got-start)
 	}
 }
@@ -329,148 +329,148 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 func TestMachinesThatAreNotReplaced(t *testing.T) {
 	untouched := func(t *testing.T, w *world) {
 		t.Helper()
-		if going := w.deleting(); len(going) > 0 {
+		if going := w.listDeleting(); len(going) > 0 {
 			t.Errorf("%s is deleted", going[0].Name)
 		}
 	}
 	t.Run("one that nobody would make again is reported once", func(t *testing.T) {
 		w := newWorld(t)
-		w.machine(nil, w.before)
+		w.createMachine(nil, w.previousKey)
 		result, recorded := w.reconcile()
-		expect(t, recorded, "MachineNotReplaced")
-		if result.RequeueAfter != leftPoll {
+		expectEvents(t, recorded, "MachineNotReplaced")
+		if result.RequeueAfter != waitingPollInterval {
 			t.Errorf("result %+v", result)
 		}
 		_, recorded = w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		untouched(t, w)
 	})
 	// R-050, R-168
 	t.Run("one of the control plane, even if it has the label for Windows and a MachineSet", func(t *testing.T) {
 		w := newWorld(t)
-		machine := w.machine(w.set("masters", 1, userdata.SecretName), w.before)
+		machine := w.createMachine(w.createMachineSet("masters", 1, userdata.SecretName), w.previousKey)
 		machine.Labels["machine.openshift.io/cluster-api-machine-role"] = "master"
-		w.update(machine)
+		w.updateObject(machine)
 		_, recorded := w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		untouched(t, w)
 	})
 	t.Run("one whose user data is another's", func(t *testing.T) { // R-033
 		w := newWorld(t)
-		w.machine(w.set("vsphere", 1, "worker-user-data-managed"), w.before)
+		w.createMachine(w.createMachineSet("vsphere", 1, "worker-user-data-managed"), w.previousKey)
 		_, recorded := w.reconcile()
-		expect(t, recorded, "MachineNotReplaced")
+		expectEvents(t, recorded, "MachineNotReplaced")
 		untouched(t, w)
 	})
 	t.Run("one on vSphere, where the key is in the template and nobody runs the user data", func(t *testing.T) {
 		w := newWorld(t)
-		set := w.set("vsphere", 1, userdata.SecretName)
+		set := w.createMachineSet("vsphere", 1, userdata.SecretName)
 		set.Spec.Template.Spec.ProviderSpec.Value.Raw = fmt.Appendf(nil, `{"kind":"VSphereMachineProviderSpec","userDataSecret":{"name":%q}}`, userdata.SecretName)
-		w.update(set)
-		w.machine(set, w.before)
+		w.updateObject(set)
+		w.createMachine(set, w.previousKey)
 		_, recorded := w.reconcile()
-		expect(t, recorded, "MachineNotReplaced")
+		expectEvents(t, recorded, "MachineNotReplaced")
 		untouched(t, w)
 	})
 	t.Run("one without an instance: nobody knows whose Node it is", func(t *testing.T) {
 		w := newWorld(t)
-		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
-		w.machine(w.set("two", 1, userdata.SecretName), w.before)
-		w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
+		machine := w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
+		w.createMachine(w.createMachineSet("two", 1, userdata.SecretName), w.previousKey)
+		w.deleteObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 		_, recorded := w.reconcile()
-		expect(t, recorded, "MachineReplaced", "MachineReplaced")
-		if going := w.deleting(); len(going) != 1 || going[0].Name == machine.Name {
+		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced")
+		if going := w.listDeleting(); len(going) != 1 || going[0].Name == machine.Name {
 			t.Errorf("deleted are %d Machines", len(going))
 		}
 	})
 	t.Run("one whose Node was never configured, though the host refuses the key", func(t *testing.T) {
 		w := newWorld(t)
-		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
-		w.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}})
+		machine := w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
+		w.updateObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}})
 		_, recorded := w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		untouched(t, w)
 	})
 	t.Run("one whose Node somebody has annotated with another key", func(t *testing.T) {
 		w := newWorld(t)
-		machine := w.machine(w.set("one", 1, userdata.SecretName), w.present)
-		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
-		w.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
+		machine := w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.currentKey)
+		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceTimeout))
+		w.updateObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
 			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: "0123", v1alpha1.AnnotationInstance: machine.Name}}})
 		_, recorded := w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		untouched(t, w)
 	})
 	t.Run("one before the user data has the key", func(t *testing.T) {
 		w := newWorld(t)
-		w.machine(w.set("one", 1, userdata.SecretName), w.before)
-		w.delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}})
+		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
+		w.deleteObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}})
 		result, recorded := w.reconcile()
-		expect(t, recorded, "ReplacementPending")
-		if result.RequeueAfter != poll {
+		expectEvents(t, recorded, "ReplacementPending")
+		if result.RequeueAfter != pollInterval {
 			t.Errorf("result %+v", result)
 		}
 		untouched(t, w)
 	})
 	t.Run("one whose host takes the previous key, for some minutes", func(t *testing.T) {
 		w := newWorld(t)
-		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		secret := &corev1.Secret{}
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
 			t.Fatal(err)
 		}
 		previous, content := newKey(t)
 		secret.Data[keys.SecretPreviousKey] = content
-		w.update(secret)
-		w.machine(w.set("two", 1, userdata.SecretName), previous)
+		w.updateObject(secret)
+		w.createMachine(w.createMachineSet("two", 1, userdata.SecretName), previous)
 		_, recorded := w.reconcile() // replaces the Machine that does not accept the previous key
-		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
-		w.finish(&w.deleting()[0])
-		w.machine(&machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}, w.present)
+		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
+		w.completeDeletion(&w.listDeleting()[0])
+		w.createMachine(&machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}, w.currentKey)
 		_, recorded = w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		untouched(t, w)
-		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
+		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceTimeout))
 		_, recorded = w.reconcile()
-		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced")
 	})
 	t.Run("one for which the previous key is given later", func(t *testing.T) {
 		w := newWorld(t)
-		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		machine := w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		machine.Status.Phase = ptr.To("Provisioned") // so that the replacement waits
-		w.update(machine)
+		w.updateObject(machine)
 		w.reconcile()
-		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
+		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceTimeout))
 		secret := &corev1.Secret{}
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
 			t.Fatal(err)
 		}
-		secret.Data[keys.SecretPreviousKey] = w.beforeContent
-		w.update(secret)
+		secret.Data[keys.SecretPreviousKey] = w.previousKeyContent
+		w.updateObject(secret)
 		machine.Status.Phase = ptr.To("Running")
-		w.update(machine)
+		w.updateObject(machine)
 		w.reconcile()
 		untouched(t, w)
 	})
 	t.Run("any while there is no key, or none that can be used", func(t *testing.T) { // R-027
 		w := newWorld(t)
-		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		secret := &corev1.Secret{}
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
 			t.Fatal(err)
 		}
 		secret.Data[keys.SecretKey] = []byte("garbage")
-		w.update(secret)
+		w.updateObject(secret)
 		_, recorded := w.reconcile()
-		expect(t, recorded)
-		w.delete(secret)
+		expectEvents(t, recorded)
+		w.deleteObject(secret)
 		_, recorded = w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		untouched(t, w)
 	})
 	t.Run("one that has changed since it was looked at", func(t *testing.T) {
 		w := newWorld(t)
-		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		machine := w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				changed := &machinev1beta1.Machine{}
@@ -485,18 +485,18 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 			},
 		})
 		result, recorded := w.reconcile()
-		expect(t, recorded)
-		if result.RequeueAfter != poll {
+		expectEvents(t, recorded)
+		if result.RequeueAfter != pollInterval {
 			t.Errorf("result %+v", result)
 		}
 		untouched(t, w)
-		if len(w.gate.released) != 1 || len(w.gate.disturbed) > 0 {
-			t.Errorf("its node counts as disturbed: %v", w.gate.disturbed)
+		if len(w.gate.released) != 1 || len(w.gate.disruptedSets) > 0 {
+			t.Errorf("its node counts as disturbed: %v", w.gate.disruptedSets)
 		}
 	})
 	t.Run("any when the API server does not say all that there is to know", func(t *testing.T) {
 		w := newWorld(t)
-		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		broken := errors.New("connection refused")
 		w.Live = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, options ...client.ListOption) error {

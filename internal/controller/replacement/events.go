@@ -11,8 +11,8 @@ import (
 
 const configuredOtherwise = "The host was configured with an SSH key other than the present one of Secret cloud-private-key"
 
-// because describes why a Machine is replaced, given the version of its Node.
-func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) string {
+// replacementReason describes why a Machine is replaced, given the version of its Node.
+func (r *Reconciler) replacementReason(cause v1alpha1.DisruptionCause, version string) string {
 	if cause == v1alpha1.CauseUpgrade {
 		return fmt.Sprintf("The host was configured by version %s of the operator and must be upgraded to version %s",
 			version, r.Version)
@@ -20,10 +20,10 @@ func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) str
 	return configuredOtherwise
 }
 
-// replaced returns two events: one for the Machine, which is about to be deleted, and one for the instance.
-func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
+// machineReplaced returns two events: one for the Machine, which is about to be deleted, and one for the instance.
+func (r *Reconciler) machineReplaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version string) []recorder.Event {
-	message := r.because(cause, version) + ": Machine " + machine.Name +
+	message := r.replacementReason(cause, version) + ": Machine " + machine.Name +
 		" is deleted after its node is drained, and its MachineSet creates another one."
 	return []recorder.Event{
 		recorder.Normal(machine, instance, "MachineReplaced", "DeleteMachine", message),
@@ -31,31 +31,31 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 	}
 }
 
-// waits is never a warning: waiting for a disruption slot is normal. R-149
+// replacementPending is never a warning: waiting for a disruption slot is normal. R-149
 //
 // The action contains the reason for the wait. client-go treats events with the same type, reason and action about
 // the same versions of the same objects as one event: it increments the count and drops the later note.
-func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
+func (r *Reconciler) replacementPending(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, reason, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine"+reason,
-		r.because(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
+		r.replacementReason(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
 }
 
-// refused reports that the API server refuses to delete a Machine. The action distinguishes this event from the
+// deletionRejected reports that the API server refuses to delete a Machine. The action distinguishes this event from the
 // event of left.
-func (r *Reconciler) refused(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
+func (r *Reconciler) deletionRejected(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, why string) recorder.Event {
-	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachineRefused", r.because(cause, version)+
+	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachineRefused", r.replacementReason(cause, version)+
 		". The API server refuses to delete Machine "+machine.Name+"; its node stays in service, and the operator retries: "+why)
 }
 
-// paused reports that a Machine waits because a user has paused it.
-func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
+// replacementPaused reports that a Machine waits because a user has paused it.
+func replacementPaused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine",
 		"Machine "+machine.Name+" must be replaced, but not yet: "+why)
 }
 
-func left(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
+func machineNotReplaced(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachine",
 		configuredOtherwise+". The operator does not replace Machine "+machine.Name+": "+why)
 }

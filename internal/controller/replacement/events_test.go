@@ -14,7 +14,7 @@ import (
 func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
 	r, machine, instance := &Reconciler{}, &machinev1beta1.Machine{}, &v1alpha1.WindowsInstance{}
 	waits := func(reason, why string) recorder.Event {
-		return r.waits(v1alpha1.CauseKeyChange, machine, instance, "", reason, why)
+		return r.replacementPending(v1alpha1.CauseKeyChange, machine, instance, "", reason, why)
 	}
 	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonMaxUnavailableReached,
 		"another node is being replaced")

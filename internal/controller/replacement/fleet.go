@@ -25,14 +25,14 @@ import (
 // replaced, the overview contains an instance.
 type overview struct {
 	*fleet.Fleet
-	turnover replacementpolicy.Fleet
-	machines map[string]*machinev1beta1.Machine // by name
+	policyFleet replacementpolicy.Fleet
+	machines    map[string]*machinev1beta1.Machine // by name
 }
 
 // newOverview returns the overview of a fleet.
 func newOverview(f *fleet.Fleet, version string, successors successors) overview {
 	o := overview{Fleet: f, machines: map[string]*machinev1beta1.Machine{}}
-	o.turnover.ClusterRefusal = successors.refusal
+	o.policyFleet.ClusterRefusal = successors.refusal
 	controlled := map[types.UID]int{} // number of Machines by controlling MachineSet
 	windows := map[types.UID]bool{}   // MachineSets with a Windows Machine
 	for i := range f.Machines {
@@ -49,32 +49,32 @@ func newOverview(f *fleet.Fleet, version string, successors successors) overview
 		}
 		instance := f.InstanceOf(machine)
 		member := fleetMachine(machine, set, instance, version)
-		o.turnover.Machines = append(o.turnover.Machines, member)
+		o.policyFleet.Machines = append(o.policyFleet.Machines, member)
 		o.machines[machine.Name] = machine
 		node := f.Node(member.Node)
 		if node == nil || instance == nil || instance.Status.NodeRef == nil || instance.Status.NodeRef.Name != node.Name {
 			node = nil
 		} else {
-			o.turnover.Nodes = append(o.turnover.Nodes, fleetNode(node, instance.Status.PublicKeyHash))
+			o.policyFleet.Nodes = append(o.policyFleet.Nodes, fleetNode(node, instance.Status.PublicKeyHash))
 		}
-		successors.describe(&o.turnover.Machines[len(o.turnover.Machines)-1], machine, instance, node)
+		successors.describeSuccessor(&o.policyFleet.Machines[len(o.policyFleet.Machines)-1], machine, instance, node)
 	}
 	for i := range f.MachineSets {
 		if set := &f.MachineSets[i]; windows[set.UID] || nodeidentity.IsWindowsMachineSet(set) {
-			o.turnover.Sets = append(o.turnover.Sets, fleetSet(set, controlled[set.UID]))
+			o.policyFleet.Sets = append(o.policyFleet.Sets, fleetSet(set, controlled[set.UID]))
 		}
 	}
 	return o
 }
 
-// instance returns the instance of a Machine that can be replaced.
-func (o overview) instance(machine string) *v1alpha1.WindowsInstance {
+// instanceByMachine returns the instance of a Machine that can be replaced.
+func (o overview) instanceByMachine(machine string) *v1alpha1.WindowsInstance {
 	return o.InstanceOf(o.machines[machine])
 }
 
-// version returns the operator version that configured the Node of a Machine.
-func (o overview) version(machine *machinev1beta1.Machine) string {
-	for _, node := range o.turnover.Nodes {
+// configuredVersion returns the operator version that configured the Node of a Machine.
+func (o overview) configuredVersion(machine *machinev1beta1.Machine) string {
+	for _, node := range o.policyFleet.Nodes {
 		if machine.Status.NodeRef != nil && node.Name == machine.Status.NodeRef.Name {
 			return node.Version
 		}
@@ -94,30 +94,30 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 	}
 	m.Node = fleet.NodeNameOf(machine)
 	if instance != nil {
-		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, instance.Status.SSHKeyRejected, awaits(instance, version)
+		m.Paused, m.Refused, m.NeedsReplacement = instance.Spec.Paused, instance.Status.SSHKeyRejected, needsReplacement(instance, version)
 	}
 	return m
 }
 
-// awaits reports whether the host is outdated and must be upgraded by a replacement, according to the instance
+// needsReplacement reports whether the host is outdated and must be upgraded by a replacement, according to the instance
 // controller. A result that another operator version wrote before this operator started applied to that version.
 // R-146
-func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
+func needsReplacement(instance *v1alpha1.WindowsInstance, version string) bool {
 	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.ReplacementVersion == version
 }
 
 func fleetSet(set *machinev1beta1.MachineSet, machines int) replacementpolicy.MachineSet {
 	return replacementpolicy.MachineSet{
 		Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1)), Machines: machines,
-		Deleting: !set.DeletionTimestamp.IsZero(),
-		OwnKey:   !givesKey(set),
-		Image:    imageOf(set.Spec.Template.Spec.ProviderSpec.Value),
+		Deleting:    !set.DeletionTimestamp.IsZero(),
+		ExternalKey: !hasOperatorKey(set),
+		Image:       imageOf(set.Spec.Template.Spec.ProviderSpec.Value),
 	}
 }
 
-// givesKey reports whether new Machines of a set accept the key in the operator's user data. All platforms use the
+// hasOperatorKey reports whether new Machines of a set accept the key in the operator's user data. All platforms use the
 // same field for the user data. vSphere does not run user data; there, the template contains the key.
-func givesKey(set *machinev1beta1.MachineSet) bool {
+func hasOperatorKey(set *machinev1beta1.MachineSet) bool {
 	var spec struct {
 		Kind           string `json:"kind"`
 		UserDataSecret struct {
@@ -139,13 +139,13 @@ func fleetNode(node *corev1.Node, key string) replacementpolicy.Node {
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] == key {
 		n.KeyHash = key
 	}
-	n.Ready = nodeidentity.Ready(node) && !nodeidentity.Unproven(node)
+	n.Ready = nodeidentity.IsReady(node) && !nodeidentity.HasStartupTaint(node)
 	return n
 }
 
 // keyChange returns the state of the key change.
 func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (replacementpolicy.KeyChange, error) {
-	change := replacementpolicy.KeyChange{Present: key.Hash()}
+	change := replacementpolicy.KeyChange{Current: key.Hash()}
 	previous, found, err := keys.Previous(ctx, r.Live, r.Namespace)
 	switch {
 	case err != nil && !errors.Is(err, keys.ErrInvalid):

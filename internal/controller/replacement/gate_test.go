@@ -20,62 +20,62 @@ import (
 type budget struct {
 	client client.Reader
 	max    int
-	// disturbed are the MachineSets of allowed instances.
-	disturbed map[string]string
+	// disruptedSets are the MachineSets of allowed instances.
+	disruptedSets map[string]string
 	// inPlace are instances with hosts that are being changed; refused is the decision for all requests; err is a
 	// fault.
 	inPlace  []string
 	refused  *disruptionpolicy.Decision
 	err      error
-	asked    []disruptionpolicy.Request
+	requests []disruptionpolicy.Request
 	released []string
 }
 
 func newBudget(client client.Reader) *budget {
-	return &budget{client: client, max: 1, disturbed: map[string]string{}}
+	return &budget{client: client, max: 1, disruptedSets: map[string]string{}}
 }
 
 func (b *budget) Acquire(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
-	b.asked = append(b.asked, request)
+	b.requests = append(b.requests, request)
 	if b.refused != nil || b.err != nil {
 		return ptr.Deref(b.refused, disruptionpolicy.Decision{}), b.err
 	}
 	allowed := disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}
-	if _, own := b.disturbed[request.Instance]; own {
+	if _, own := b.disruptedSets[request.Instance]; own {
 		return allowed, nil
 	}
 	instance := &v1alpha1.WindowsInstance{}
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: request.Instance}, instance); err != nil {
 		return disruptionpolicy.Decision{}, err
 	}
-	sets, err := b.sets(ctx)
+	sets, err := b.readSetStates(ctx)
 	if err != nil {
 		return disruptionpolicy.Decision{}, err
 	}
-	for name, set := range b.disturbed {
-		if sets[set].whole() {
-			delete(b.disturbed, name)
+	for name, set := range b.disruptedSets {
+		if sets[set].isComplete() {
+			delete(b.disruptedSets, name)
 		}
 	}
-	own, candidate := sets.of(request.Instance)
+	own, candidate := sets.findMachine(request.Instance)
 	switch {
 	case own == nil:
 		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid,
 			Message: "No MachineSet."}}, nil
-	case len(b.disturbed) >= b.max, own.missing > 0:
+	case len(b.disruptedSets) >= b.max, own.missing > 0:
 		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonMaxUnavailableReached,
 			Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
 		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastAvailableMachine, Message: "The last."}},
 			nil
 	}
-	b.disturbed[request.Instance] = own.name
+	b.disruptedSets[request.Instance] = own.name
 	return allowed, nil
 }
 
 func (b *budget) Release(_ context.Context, instance string) error {
 	b.released = append(b.released, instance)
-	delete(b.disturbed, instance)
+	delete(b.disruptedSets, instance)
 	return nil
 }
 
@@ -94,14 +94,14 @@ type setState struct {
 	members                              map[string]bool // whether each Machine works
 }
 
-func (s *setState) whole() bool {
+func (s *setState) isComplete() bool {
 	return s == nil || s.machines == s.replicas && s.working == s.replicas
 }
 
 type setStates map[string]*setState
 
-// of returns the MachineSet of a Machine, and whether the Machine works.
-func (s setStates) of(machine string) (*setState, bool) {
+// findMachine returns the MachineSet of a Machine, and whether the Machine works.
+func (s setStates) findMachine(machine string) (*setState, bool) {
 	for _, set := range s {
 		if working, member := set.members[machine]; member {
 			return set, working
@@ -110,7 +110,7 @@ func (s setStates) of(machine string) (*setState, bool) {
 	return nil, false
 }
 
-func (b *budget) sets(ctx context.Context) (setStates, error) {
+func (b *budget) readSetStates(ctx context.Context) (setStates, error) {
 	var sets machinev1beta1.MachineSetList
 	var machines machinev1beta1.MachineList
 	var nodes corev1.NodeList

@@ -26,45 +26,45 @@ import (
 func (w *world) withImage(set *machinev1beta1.MachineSet, image string) {
 	w.t.Helper()
 	set.Spec.Template.Spec.ProviderSpec.Value = providerSpec(image)
-	w.update(set)
+	w.updateObject(set)
 }
 
 func providerSpec(image string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"ami":{"id":%q},"userDataSecret":{"name":%q}}`, image, userdata.SecretName)}
 }
 
-// runs makes the host of a Machine run a Windows build from an image.
-func (w *world) runs(machine *machinev1beta1.Machine, image, build string, created time.Time) {
+// setBuild makes the host of a Machine run a Windows build from an image.
+func (w *world) setBuild(machine *machinev1beta1.Machine, image, build string, created time.Time) {
 	w.t.Helper()
 	machine.Spec.ProviderSpec.Value, machine.CreationTimestamp = providerSpec(image), metav1.NewTime(created)
-	w.update(machine)
+	w.updateObject(machine)
 	w.changeNode(machine.Name, func(n *corev1.Node) {
 		n.Status.NodeInfo.KernelVersion, n.Status.NodeInfo.OSImage = build, "Windows Server 2022 Datacenter"
 	})
 }
 
-// rotated creates a Machine with a host that has not accepted the current key within the waiting time.
-func (w *world) rotated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
+// createRotatedMachine creates a Machine with a host that has not accepted the current key within the waiting time.
+func (w *world) createRotatedMachine(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
-	machine := w.machine(set, w.before)
+	machine := w.createMachine(set, w.previousKey)
 	w.reconcile()
-	w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
+	w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceTimeout))
 	return machine
 }
 
-// kept expects that a Machine is not deleted, and returns the reported reason.
-func (w *world) kept(check string) string {
+// expectKept expects that a Machine is not deleted, and returns the reported reason.
+func (w *world) expectKept(check string) string {
 	w.t.Helper()
 	var told []string
 	for range 3 {
 		result, recorded := w.reconcile()
 		told = append(told, recorded...)
-		if result.RequeueAfter != leftPoll {
+		if result.RequeueAfter != waitingPollInterval {
 			w.t.Errorf("it is looked at again after %s", result.RequeueAfter)
 		}
 	}
-	if names := w.names(); len(names) > 0 || len(w.gate.asked) > 0 {
-		w.t.Errorf("deleted are %v, and the gate was asked for %v", names, w.gate.asked)
+	if names := w.deletingNames(); len(names) > 0 || len(w.gate.requests) > 0 {
+		w.t.Errorf("deleted are %v, and the gate was asked for %v", names, w.gate.requests)
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "Normal ReplacementPending ") {
 		w.t.Fatalf("for %s, told is %q", check, told)
@@ -80,47 +80,47 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 		check  string
 		says   []string
 	}{
-		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line.LeastCluster = "5.0.2", "5.0.3" },
+		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line.MinCluster = "5.0.2", "5.0.3" },
 			replacementpolicy.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
 		"of an older minor version": {func(w *world) { w.facts.Version = "4.22.9" }, replacementpolicy.ClusterUnsupported, []string{"4.22.9", "OpenShift 5.0"}},
 		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.1.0" }, replacementpolicy.ClusterUnsupported, []string{"5.1.0", "OpenShift 5.0"}},
 		"without hybrid networking": {func(w *world) { w.facts.Network.HybridOverlay = false }, replacementpolicy.ClusterUnsupported, []string{"hybridClusterNetwork"}},
 		"whose configuration cannot be used": {func(w *world) {
-			w.unread = &cluster.Error{Object: "MachineConfigPool worker", Message: "it is not there"}
+			w.clusterErr = &cluster.Error{Object: "MachineConfigPool worker", Message: "it is not there"}
 		},
 			replacementpolicy.ClusterUnsupported, []string{"cannot be used"}},
 		"that has no Windows Machines": {func(w *world) { w.facts.Platform = "None" }, replacementpolicy.MachineUnsupported, []string{"windows-instances"}},
 	} {
 		for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
-			"another version": (*world).outdated, "another key": (*world).rotated,
+			"another version": (*world).createOutdatedMachine, "another key": (*world).createRotatedMachine,
 		} {
 			t.Run("with "+why+" in a cluster "+state, func(t *testing.T) {
 				w := newWorld(t)
 				w.gate.max = 0
-				make(w, w.set("one", 1, userdata.SecretName))
-				w.gate.max, w.gate.asked = 1, nil
+				make(w, w.createMachineSet("one", 1, userdata.SecretName))
+				w.gate.max, w.gate.requests = 1, nil
 				w.reported = recorder.Once[types.UID]{}
 				c.change(w)
-				told := w.kept(c.check)
+				told := w.expectKept(c.check)
 				for _, part := range c.says {
 					if !strings.Contains(told, part) {
 						t.Errorf("told is %q, without %q", told, part)
 					}
 				}
-				w.facts, w.unread, w.Line.LeastCluster = servedCluster(), nil, "5.0.0"
-				if w.reconcile(); len(w.names()) != 1 {
-					t.Errorf("deleted are %v in a cluster that is served", w.names())
+				w.facts, w.clusterErr, w.Line.MinCluster = servedCluster(), nil, "5.0.0"
+				if w.reconcile(); len(w.deletingNames()) != 1 {
+					t.Errorf("deleted are %v in a cluster that is served", w.deletingNames())
 				}
 			})
 		}
 	}
 	t.Run("before the cluster was read", func(t *testing.T) {
 		w := newWorld(t)
-		w.outdated(w.set("one", 1, userdata.SecretName))
-		*w.facts, w.unread = nodespec.Cluster{}, errors.New("it has not been read yet")
+		w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
+		*w.facts, w.clusterErr = nodespec.Cluster{}, errors.New("it has not been read yet")
 		result, recorded := w.reconcile()
-		if len(w.names())+len(recorded) > 0 || result.RequeueAfter != poll {
-			t.Errorf("deleted are %v, told is %q, next look after %s", w.names(), recorded, result.RequeueAfter)
+		if len(w.deletingNames())+len(recorded) > 0 || result.RequeueAfter != pollInterval {
+			t.Errorf("deleted are %v, told is %q, next look after %s", w.deletingNames(), recorded, result.RequeueAfter)
 		}
 	})
 }
@@ -129,53 +129,53 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
 	early, late := metav1.Now().Add(-2*time.Hour).Truncate(time.Second), metav1.Now().Add(-time.Hour).Truncate(time.Second)
 	for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
-		"another version": (*world).outdated, "another key": (*world).rotated,
+		"another version": (*world).createOutdatedMachine, "another key": (*world).createRotatedMachine,
 	} {
 		begin := func(t *testing.T, replicas int32) (*world, *machinev1beta1.MachineSet, *machinev1beta1.Machine) {
 			t.Helper()
 			w := newWorld(t)
 			w.gate.max = 0
-			set := w.set("one", replicas, userdata.SecretName)
+			set := w.createMachineSet("one", replicas, userdata.SecretName)
 			machine := make(w, set)
-			w.gate.max, w.gate.asked, w.reported = 1, nil, recorder.Once[types.UID]{}
+			w.gate.max, w.gate.requests, w.reported = 1, nil, recorder.Once[types.UID]{}
 			w.withImage(set, "ami-1")
 			return w, set, machine
 		}
 		t.Run("with "+why+", until the MachineSet has another image", func(t *testing.T) {
 			w, set, machine := begin(t, 1)
-			w.runs(machine, "ami-1", refused, early)
-			told := w.kept(replacementpolicy.ImageUnsupported)
+			w.setBuild(machine, "ami-1", refused, early)
+			told := w.expectKept(replacementpolicy.ImageUnsupported)
 			for _, part := range []string{refused, "KB5012637", "MachineSet one", "image", machine.Name} {
 				if !strings.Contains(told, part) {
 					t.Errorf("told is %q, without %q", told, part)
 				}
 			}
 			w.withImage(set, "ami-2")
-			if w.reconcile(); !slices.Equal(w.names(), []string{machine.Name}) {
-				t.Errorf("with another image, deleted are %v", w.names())
+			if w.reconcile(); !slices.Equal(w.deletingNames(), []string{machine.Name}) {
+				t.Errorf("with another image, deleted are %v", w.deletingNames())
 			}
 		})
 		t.Run("with "+why+", though its own Windows was updated, as the host of another one shows", func(t *testing.T) {
 			w, set, machine := begin(t, 2)
-			w.runs(machine, "ami-1", accepted, early)
-			fresh := w.machine(set, w.present)
+			w.setBuild(machine, "ami-1", accepted, early)
+			fresh := w.createMachine(set, w.currentKey)
 			fresh.Spec.ProviderSpec.Value, fresh.CreationTimestamp = providerSpec("ami-1"), metav1.NewTime(late)
 			fresh.Status.NodeRef = nil // was refused, and is not a node
-			w.update(fresh)
+			w.updateObject(fresh)
 			w.changeInstance(fresh.Name, func(i *v1alpha1.WindowsInstance) {
 				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.SSHKeyRejected = nil, "", false
 				i.Status.Host = &v1alpha1.HostStatus{Name: "win", Product: "Windows Server 2022 Datacenter", Build: refused}
 			})
-			if told := w.kept(replacementpolicy.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {
+			if told := w.expectKept(replacementpolicy.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {
 				t.Errorf("told is %q", told)
 			}
 		})
 		t.Run("with "+why+", but not when a younger one shows that the name leads to another build", func(t *testing.T) {
 			w, set, machine := begin(t, 2)
-			w.runs(machine, "ami-1", refused, early)
-			w.runs(w.machine(set, w.present), "ami-1", accepted, late)
-			if w.reconcile(); !slices.Equal(w.names(), []string{machine.Name}) {
-				t.Errorf("deleted are %v", w.names())
+			w.setBuild(machine, "ami-1", refused, early)
+			w.setBuild(w.createMachine(set, w.currentKey), "ami-1", accepted, late)
+			if w.reconcile(); !slices.Equal(w.deletingNames(), []string{machine.Name}) {
+				t.Errorf("deleted are %v", w.deletingNames())
 			}
 		})
 	}

@@ -19,11 +19,11 @@ type reporter struct {
 	overview   overview
 }
 
-// reporter returns the reporter of a reconcile. A report about a Machine is remembered while the Machine is
+// newReporter returns the reporter of a reconcile. A report about a Machine is remembered while the Machine is
 // outdated.
-func (r *Reconciler) reporter(ctx context.Context, overview overview, plan replacementpolicy.Replacements) *reporter {
+func (r *Reconciler) newReporter(ctx context.Context, overview overview, plan replacementpolicy.Replacements) *reporter {
 	t := &reporter{reconciler: r, log: log.FromContext(ctx), overview: overview}
-	names := slices.Collect(maps.Keys(plan.Left))
+	names := slices.Collect(maps.Keys(plan.NotReplaced))
 	for _, candidate := range plan.Candidates {
 		names = append(names, candidate.Machine)
 	}
@@ -38,7 +38,7 @@ func (r *Reconciler) reporter(ctx context.Context, overview overview, plan repla
 	return t
 }
 
-func (t *reporter) emit(machine, reason string, e recorder.Event) {
+func (t *reporter) emitOnce(machine, reason string, e recorder.Event) {
 	if !t.reconciler.reported.IsNew(t.overview.machines[machine].UID, reason) {
 		return
 	}
@@ -46,38 +46,38 @@ func (t *reporter) emit(machine, reason string, e recorder.Event) {
 	recorder.Emit(t.reconciler.Events, e)
 }
 
-func (t *reporter) waits(candidate replacementpolicy.Candidate, reason, why string) {
+func (t *reporter) reportPending(candidate replacementpolicy.Candidate, reason, why string) {
 	machine := t.overview.machines[candidate.Machine]
-	t.emit(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.overview.instance(candidate.Machine), t.overview.version(machine), reason, why))
+	t.emitOnce(candidate.Machine, reason, t.reconciler.replacementPending(candidate.Cause, machine, t.overview.instanceByMachine(candidate.Machine), t.overview.configuredVersion(machine), reason, why))
 }
 
-// refused reports once that the API server refuses to delete a Machine, regardless of the error text.
-func (t *reporter) refused(candidate replacementpolicy.Candidate, why string) {
+// reportRefused reports once that the API server refuses to delete a Machine, regardless of the error text.
+func (t *reporter) reportRefused(candidate replacementpolicy.Candidate, why string) {
 	machine := t.overview.machines[candidate.Machine]
-	t.emit(candidate.Machine, deletionRefused, t.reconciler.refused(candidate.Cause, machine,
-		t.overview.instance(candidate.Machine), t.overview.version(machine), why))
+	t.emitOnce(candidate.Machine, deletionRefused, t.reconciler.deletionRejected(candidate.Cause, machine,
+		t.overview.instanceByMachine(candidate.Machine), t.overview.configuredVersion(machine), why))
 }
 
-// waiting reports only the first Machine of each MachineSet for each check, because the same check applies to the
+// reportWaiting reports only the first Machine of each MachineSet for each check, because the same check applies to the
 // rest of the set.
-func (t *reporter) waiting(machines []replacementpolicy.Waiting) {
+func (t *reporter) reportWaiting(machines []replacementpolicy.Waiting) {
 	type same struct{ set, check string }
 	seen := map[same]bool{}
 	for _, m := range machines {
 		if key := (same{m.Set, m.Check}); !seen[key] {
 			seen[key] = true
-			t.waits(m.Candidate, m.Check, m.Message)
+			t.reportPending(m.Candidate, m.Check, m.Message)
 		}
 	}
 }
 
-func (t *reporter) left(machines map[string]string) {
+func (t *reporter) reportNotReplaced(machines map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		machine, instance, why := t.overview.machines[name], t.overview.instance(name), machines[name]
-		event := left(machine, instance, why)
+		machine, instance, why := t.overview.machines[name], t.overview.instanceByMachine(name), machines[name]
+		event := machineNotReplaced(machine, instance, why)
 		if instance.Spec.Paused {
-			event = paused(machine, instance, why)
+			event = replacementPaused(machine, instance, why)
 		}
-		t.emit(name, why, event)
+		t.emitOnce(name, why, event)
 	}
 }

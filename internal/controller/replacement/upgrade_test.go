@@ -27,11 +27,11 @@ import (
 
 const versionBefore = "11.0.0-abc1234"
 
-// outdated creates a Machine like machine, with a host that has the current key and was configured by the previous
+// createOutdatedMachine creates a Machine like machine, with a host that has the current key and was configured by the previous
 // version. The Machine awaits a replacement.
-func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
+func (w *world) createOutdatedMachine(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
-	machine := w.machine(set, w.present)
+	machine := w.createMachine(set, w.currentKey)
 	w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = versionBefore })
 	w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) {
 		i.Spec.UpgradeStrategy, i.Status.ReplacementVersion = v1alpha1.UpgradeReplace, version
@@ -47,7 +47,7 @@ func (w *world) changeNode(name string, change func(*corev1.Node)) {
 	}
 	change(node)
 	status := node.Status
-	w.update(node)
+	w.updateObject(node)
 	node.Status = status
 	if err := w.client.Status().Update(w.t.Context(), node); err != nil {
 		w.t.Fatal(err)
@@ -62,22 +62,22 @@ func (w *world) changeInstance(name string, change func(*v1alpha1.WindowsInstanc
 	}
 	change(instance)
 	status := instance.Status
-	w.update(instance)
+	w.updateObject(instance)
 	instance.Status = status
 	if err := w.client.Status().Update(w.t.Context(), instance); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) fail(machine *machinev1beta1.Machine) {
+func (w *world) failMachine(machine *machinev1beta1.Machine) {
 	w.t.Helper()
 	machine.Status.Phase = ptr.To(machinev1beta1.PhaseFailed)
-	w.update(machine)
+	w.updateObject(machine)
 }
 
-// names returns the Machines with a requested deletion.
-func (w *world) names() (names []string) {
-	for _, machine := range w.deleting() {
+// deletingNames returns the Machines with a requested deletion.
+func (w *world) deletingNames() (names []string) {
+	for _, machine := range w.listDeleting() {
 		names = append(names, machine.Name)
 	}
 	return names
@@ -86,16 +86,16 @@ func (w *world) names() (names []string) {
 func TestMachinesOfAnotherVersion(t *testing.T) {
 	deleted := func(t *testing.T, w *world, want ...string) {
 		t.Helper()
-		if got := w.names(); !slices.Equal(got, want) {
+		if got := w.deletingNames(); !slices.Equal(got, want) {
 			t.Errorf("deleted are %v, want %v", got, want)
 		}
 	}
 	t.Run("the one of a set with a single replica is replaced, and the reason is reported", func(t *testing.T) {
 		w := newWorld(t)
-		start := counted(t, "wmco_machines_replaced_total")
-		w.outdated(w.set("one", 1, userdata.SecretName))
+		start := metricValue(t, "wmco_machines_replaced_total")
+		w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 		result, recorded := w.reconcile()
-		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced")
 		for _, told := range recorded {
 			if !strings.Contains(told, versionBefore) || !strings.Contains(told, version) {
 				t.Errorf("told is %q", told)
@@ -103,17 +103,17 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		}
 		deleted(t, w, "win-1")
 		want := disruptionpolicy.Request{Instance: "win-1", UID: "instance-win-1", Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true}
-		if !slices.Equal(w.gate.asked, []disruptionpolicy.Request{want}) || len(w.gate.released) > 0 {
-			t.Errorf("the gate was asked for %+v", w.gate.asked)
+		if !slices.Equal(w.gate.requests, []disruptionpolicy.Request{want}) || len(w.gate.released) > 0 {
+			t.Errorf("the gate was asked for %+v", w.gate.requests)
 		}
-		if result.RequeueAfter != poll || counted(t, "wmco_machines_replaced_total") != start+1 {
+		if result.RequeueAfter != pollInterval || metricValue(t, "wmco_machines_replaced_total") != start+1 {
 			t.Errorf("result %+v", result)
 		}
 	})
 	for name, change := range map[string]func(w *world, machine *machinev1beta1.Machine){
 		"a lone one": func(w *world, machine *machinev1beta1.Machine) {
 			machine.OwnerReferences = nil
-			w.update(machine)
+			w.updateObject(machine)
 		},
 		"one that is upgraded in place": func(w *world, machine *machinev1beta1.Machine) {
 			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace })
@@ -132,7 +132,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		},
 		"one that is ignored": func(w *world, machine *machinev1beta1.Machine) {
 			machine.Labels[v1alpha1.LabelIgnore] = "true"
-			w.update(machine)
+			w.updateObject(machine)
 		},
 		"one whose set goes": func(w *world, machine *machinev1beta1.Machine) {
 			set := &machinev1beta1.MachineSet{}
@@ -140,71 +140,71 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			set.Finalizers = []string{"foregroundDeletion"}
-			w.update(set)
-			w.delete(set)
+			w.updateObject(set)
+			w.deleteObject(set)
 		},
 	} {
 		t.Run(name+" is never deleted", func(t *testing.T) {
 			w := newWorld(t)
-			change(w, w.outdated(w.set("one", 1, userdata.SecretName)))
+			change(w, w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName)))
 			w.clock.SetTime(w.clock.Now().Add(time.Hour))
 			for range 3 {
 				_, recorded := w.reconcile()
-				expect(t, recorded)
+				expectEvents(t, recorded)
 			}
 			deleted(t, w)
-			if len(w.gate.asked) > 0 {
-				t.Errorf("the gate was asked for %+v", w.gate.asked)
+			if len(w.gate.requests) > 0 {
+				t.Errorf("the gate was asked for %+v", w.gate.requests)
 			}
 		})
 	}
 	t.Run("one that has another key too is replaced once", func(t *testing.T) {
 		w := newWorld(t)
-		set := w.set("one", 1, userdata.SecretName)
-		machine := w.outdated(set)
-		w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationPubKeyHash] = w.before.Hash() })
-		w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.PublicKeyHash = w.before.Hash() })
+		set := w.createMachineSet("one", 1, userdata.SecretName)
+		machine := w.createOutdatedMachine(set)
+		w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationPubKeyHash] = w.previousKey.Hash() })
+		w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.PublicKeyHash = w.previousKey.Hash() })
 		w.reconcile()
 		deleted(t, w, machine.Name)
-		w.finish(&w.deleting()[0])
-		w.machine(set, w.present)
+		w.completeDeletion(&w.listDeleting()[0])
+		w.createMachine(set, w.currentKey)
 		_, recorded := w.reconcile()
-		expect(t, recorded)
+		expectEvents(t, recorded)
 		deleted(t, w)
-		if len(w.gate.asked) != 1 {
-			t.Errorf("the gate was asked for %+v", w.gate.asked)
+		if len(w.gate.requests) != 1 {
+			t.Errorf("the gate was asked for %+v", w.gate.requests)
 		}
 	})
 	t.Run("a Machine that has failed keeps those of its set, and no others", func(t *testing.T) {
 		w := newWorld(t)
-		one, two := w.set("one", 2, userdata.SecretName), w.set("two", 1, userdata.SecretName)
-		w.fail(w.outdated(one))
-		w.outdated(one)
-		w.outdated(two)
+		one, two := w.createMachineSet("one", 2, userdata.SecretName), w.createMachineSet("two", 1, userdata.SecretName)
+		w.failMachine(w.createOutdatedMachine(one))
+		w.createOutdatedMachine(one)
+		w.createOutdatedMachine(two)
 		_, recorded := w.reconcile()
-		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
+		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
 		deleted(t, w, "win-3")
 	})
 	t.Run("several go at once where several may", func(t *testing.T) {
 		w := newWorld(t)
 		w.gate.max = 2
 		for _, name := range []string{"one", "two", "three"} {
-			w.outdated(w.set(name, 1, userdata.SecretName))
+			w.createOutdatedMachine(w.createMachineSet(name, 1, userdata.SecretName))
 		}
 		w.reconcile()
 		deleted(t, w, "win-1", "win-2")
 	})
 	t.Run("one whose Node does not work goes first", func(t *testing.T) {
 		w := newWorld(t)
-		set := w.set("one", 2, userdata.SecretName)
-		w.outdated(set)
-		w.changeNode(w.outdated(set).Name, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+		set := w.createMachineSet("one", 2, userdata.SecretName)
+		w.createOutdatedMachine(set)
+		w.changeNode(w.createOutdatedMachine(set).Name, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 		w.reconcile()
 		deleted(t, w, "win-2")
 	})
 	t.Run("one whose change in place was begun before it was to be replaced does not wait for that", func(t *testing.T) {
 		w := newWorld(t)
-		w.outdated(w.set("one", 1, userdata.SecretName))
+		w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 		w.gate.inPlace = []string{"win-1"}
 		w.changeNode("win-1", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "true" })
 		w.reconcile()
@@ -212,31 +212,31 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 	})
 	t.Run("one that is given the key in place waits for that", func(t *testing.T) {
 		w := newWorld(t)
-		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		w.gate.inPlace = []string{"win-1"}
 		_, recorded := w.reconcile()
-		expect(t, recorded, "ReplacementPending")
+		expectEvents(t, recorded, "ReplacementPending")
 		deleted(t, w)
 	})
 }
 
 func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 	w := newWorld(t)
-	w.outdated(w.set("one", 1, userdata.SecretName))
-	w.outdated(w.set("two", 1, userdata.SecretName))
+	w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
+	w.createOutdatedMachine(w.createMachineSet("two", 1, userdata.SecretName))
 	for _, test := range []struct {
 		reason string
 		after  time.Duration
 		again  time.Duration
 		asked  int
 	}{
-		{v1alpha1.ReasonMaxUnavailableReached, 0, poll, 2},
-		{v1alpha1.ReasonCanarySoaking, time.Second, poll, 2},
-		{v1alpha1.ReasonLastAvailableMachine, 0, poll, 2},
-		{v1alpha1.ReasonDisruptionsPaused, 0, leftPoll, 2},
+		{v1alpha1.ReasonMaxUnavailableReached, 0, pollInterval, 2},
+		{v1alpha1.ReasonCanarySoaking, time.Second, pollInterval, 2},
+		{v1alpha1.ReasonLastAvailableMachine, 0, pollInterval, 2},
+		{v1alpha1.ReasonDisruptionsPaused, 0, waitingPollInterval, 2},
 		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Minute, time.Minute, 1},
-		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, leftPoll, 1},
-		{v1alpha1.ReasonDisruptionPolicyInvalid, 0, leftPoll, 1},
+		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, waitingPollInterval, 1},
+		{v1alpha1.ReasonDisruptionPolicyInvalid, 0, waitingPollInterval, 1},
 	} {
 		w.gate.refused = &disruptionpolicy.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."},
 			After: test.after}
@@ -250,11 +250,11 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 				t.Errorf("%s: told is %q", test.reason, event)
 			}
 		}
-		w.gate.asked = nil
+		w.gate.requests = nil
 		result, second := w.reconcile()
-		expect(t, second)
-		if result.RequeueAfter != test.again || len(w.gate.asked) != test.asked {
-			t.Errorf("%s: it is asked for %d again after %s", test.reason, len(w.gate.asked), result.RequeueAfter)
+		expectEvents(t, second)
+		if result.RequeueAfter != test.again || len(w.gate.requests) != test.asked {
+			t.Errorf("%s: it is asked for %d again after %s", test.reason, len(w.gate.requests), result.RequeueAfter)
 		}
 	}
 	t.Run("also when its user has paused it", func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 			w.changeInstance(name, func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
 		}
 		_, recorded := w.reconcile()
-		expect(t, recorded, "ReplacementPending", "ReplacementPending")
+		expectEvents(t, recorded, "ReplacementPending", "ReplacementPending")
 		if !strings.HasPrefix(recorded[0], corev1.EventTypeNormal) {
 			t.Errorf("told is %q", recorded[0])
 		}
@@ -284,33 +284,33 @@ func TestADeletionThatTheAPIServerRefusesAnnouncesOneDisruption(t *testing.T) {
 	} {
 		t.Run(name+", and is reported once", func(t *testing.T) {
 			w := newWorld(t)
-			w.outdated(w.set("one", 1, userdata.SecretName))
+			w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 			w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refusal },
 			})
 			result, recorded := w.reconcile()
-			expect(t, recorded, "MachineNotReplaced")
+			expectEvents(t, recorded, "MachineNotReplaced")
 			if !strings.Contains(recorded[0], refusal.Error()) || result.RequeueAfter != refusedInterval {
 				t.Errorf("reported is %q; the next attempt is after %s", recorded[0], result.RequeueAfter)
 			}
 			for range 3 {
 				_, recorded := w.reconcile()
-				expect(t, recorded)
+				expectEvents(t, recorded)
 			}
-			if len(w.gate.asked) != 1 || len(w.gate.disturbed) > 0 {
-				t.Errorf("the gate was asked %d times, and %v count as disturbed", len(w.gate.asked), w.gate.disturbed)
+			if len(w.gate.requests) != 1 || len(w.gate.disruptedSets) > 0 {
+				t.Errorf("the gate was asked %d times, and %v count as disturbed", len(w.gate.requests), w.gate.disruptedSets)
 			}
 			w.Client = w.client
 			w.reconcile()
-			if got := w.names(); !slices.Equal(got, []string{"win-1"}) || len(w.gate.asked) != 2 {
-				t.Errorf("then deleted are %v, and the gate was asked %d times", got, len(w.gate.asked))
+			if got := w.deletingNames(); !slices.Equal(got, []string{"win-1"}) || len(w.gate.requests) != 2 {
+				t.Errorf("then deleted are %v, and the gate was asked %d times", got, len(w.gate.requests))
 			}
 		})
 	}
 	t.Run("and holds no Machine of another MachineSet up", func(t *testing.T) {
 		w := newWorld(t)
-		refused := w.outdated(w.set("one", 1, userdata.SecretName))
-		w.outdated(w.set("two", 1, userdata.SecretName))
+		refused := w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
+		w.createOutdatedMachine(w.createMachineSet("two", 1, userdata.SecretName))
 		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				if o.GetName() == refused.Name {
@@ -320,13 +320,13 @@ func TestADeletionThatTheAPIServerRefusesAnnouncesOneDisruption(t *testing.T) {
 			},
 		})
 		w.reconcile()
-		if got := w.names(); !slices.Equal(got, []string{"win-2"}) {
+		if got := w.deletingNames(); !slices.Equal(got, []string{"win-2"}) {
 			t.Errorf("deleted are %v", got)
 		}
 	})
 	t.Run("and a webhook that supports no dry run does not keep a Machine", func(t *testing.T) {
 		w, attempts := newWorld(t), 0
-		w.outdated(w.set("one", 1, userdata.SecretName))
+		w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				if isDryRun(options) {
@@ -340,7 +340,7 @@ func TestADeletionThatTheAPIServerRefusesAnnouncesOneDisruption(t *testing.T) {
 		})
 		w.reconcile()
 		w.reconcile()
-		if got := w.names(); !slices.Equal(got, []string{"win-1"}) {
+		if got := w.deletingNames(); !slices.Equal(got, []string{"win-1"}) {
 			t.Errorf("deleted are %v", got)
 		}
 	})
@@ -364,7 +364,7 @@ func TestDeletionsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.outdated(w.set("one", 1, userdata.SecretName))
+			w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 			w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return test.err },
 			})
@@ -372,22 +372,22 @@ func TestDeletionsThatFail(t *testing.T) {
 			if (err != nil) != test.reported {
 				t.Errorf("the error is %v", err)
 			}
-			if counted := len(w.gate.disturbed) > 0; counted != test.counted {
+			if counted := len(w.gate.disruptedSets) > 0; counted != test.counted {
 				t.Errorf("the node counts as disturbed: %t", counted)
 			}
 			w.Client = w.client
 			w.reconcile()
-			if got := w.names(); !slices.Equal(got, []string{"win-1"}) {
+			if got := w.deletingNames(); !slices.Equal(got, []string{"win-1"}) {
 				t.Errorf("then deleted are %v", got)
 			}
 		})
 	}
 	t.Run("nothing is deleted while the gate cannot decide", func(t *testing.T) {
 		w := newWorld(t)
-		w.outdated(w.set("one", 1, userdata.SecretName))
+		w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 		w.gate.err = errors.New("connection refused")
-		if _, err := w.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, w.gate.err) || len(w.names()) > 0 {
-			t.Errorf("error %v, deleted are %v", err, w.names())
+		if _, err := w.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, w.gate.err) || len(w.deletingNames()) > 0 {
+			t.Errorf("error %v, deleted are %v", err, w.deletingNames())
 		}
 	})
 }

@@ -18,9 +18,9 @@ type Change struct {
 	Before, After *v1alpha1.WindowsInstance
 }
 
-// Respecify returns the change of an instance to another spec, and whether there is a difference. The field Paused
+// UpdateSpec returns the change of an instance to another spec, and whether there is a difference. The field Paused
 // belongs to the user and is preserved.
-func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (Change, bool) {
+func UpdateSpec(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (Change, bool) {
 	spec.Paused = have.Spec.Paused
 	if equality.Semantic.DeepEqual(have.Spec, spec) {
 		return Change{}, false
@@ -35,14 +35,14 @@ func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec
 func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
 	spec := *have.Spec.DeepCopy()
 	spec.DesiredState, spec.DesiredStateReason = v1alpha1.DesiredStateRemoved, ""
-	return Respecify(have, spec)
+	return UpdateSpec(have, spec)
 }
 
-// Creates reports whether the change creates a new instance.
-func (c Change) Creates() bool { return c.Before == nil }
+// IsCreation reports whether the change creates a new instance.
+func (c Change) IsCreation() bool { return c.Before == nil }
 
-// Enters reports whether the change moves an existing instance to another desired state.
-func (c Change) Enters(state v1alpha1.DesiredState) bool {
+// ChangesStateTo reports whether the change moves an existing instance to another desired state.
+func (c Change) ChangesStateTo(state v1alpha1.DesiredState) bool {
 	return c.Before != nil && c.Before.Spec.DesiredState != state && c.After.Spec.DesiredState == state
 }
 
@@ -51,7 +51,7 @@ func (c Change) Enters(state v1alpha1.DesiredState) bool {
 // reconcile.
 func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
 	name := c.After.Namespace + "/" + c.After.Name
-	if c.Creates() {
+	if c.IsCreation() {
 		err := writer.Create(ctx, c.After)
 		if apierrors.IsAlreadyExists(err) {
 			return false, nil

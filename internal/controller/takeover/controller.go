@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	one := queue.Enqueue(ctrl.Request{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("takeover").
-		Watches(&corev1.Node{}, one, builder.WithPredicates(queue.Changed(marks))).
+		Watches(&corev1.Node{}, one, builder.WithPredicates(queue.Changed(versionAnnotations))).
 		Watches(&v1alpha1.WindowsInstance{}, one, builder.WithPredicates(pinChanged())).
 		// The cluster may have no nodes any more, but still the leftovers.
 		WatchesRawSource(queue.AtStart()).
@@ -60,9 +60,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile deletes the leftovers once no host needs any.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	// The cache may be stale, and only decides whether a request is worthwhile.
-	needed, err := r.neededBy(ctx, r.Client)
+	needed, err := r.findDependentNode(ctx, r.Client)
 	if needed == "" && err == nil && !r.cleared {
-		needed, err = r.neededBy(ctx, r.Live)
+		needed, err = r.findDependentNode(ctx, r.Live)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -76,12 +76,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if r.cleared {
 		return ctrl.Result{}, nil
 	}
-	all, err := r.leftovers(ctx)
+	all, err := r.listLeftovers(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	for _, left := range all {
-		if err := r.delete(ctx, left); err != nil {
+		if err := r.deleteLeftover(ctx, left); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -89,22 +89,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, err
 }
 
-// neededBy returns a host that may still depend on the leftovers; empty if none does.
-func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string, error) {
+// findDependentNode returns a host that may still depend on the leftovers; empty if none does.
+func (r *Reconciler) findDependentNode(ctx context.Context, reader client.Reader) (string, error) {
 	var nodes corev1.NodeList
 	if err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list Windows nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		if nodeidentity.ServesOlder(&nodes.Items[i], r.Version) {
+		if nodeidentity.NeedsOtherVersion(&nodes.Items[i], r.Version) {
 			return "Node " + nodes.Items[i].Name, nil
 		}
 	}
 	return "", nil
 }
 
-// delete deletes one existing object, and emits an event.
-func (r *Reconciler) delete(ctx context.Context, left leftover) error {
+// deleteLeftover deletes one existing object, and emits an event.
+func (r *Reconciler) deleteLeftover(ctx context.Context, left leftover) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(left.kind)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: left.namespace, Name: left.name}, object)
@@ -119,10 +119,10 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 		return fmt.Errorf("delete %s, which an older version of the operator left: %w", left, err)
 	}
 	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object",
-		left.String(), "it was", left.was)
+		left.String(), "it was", left.purpose)
 	// The related object makes each event separate, not part of a series.
 	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // the name is sufficient
 	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LegacyObjectDeleted", "TakeOver",
-		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)
+		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.purpose)
 	return nil
 }

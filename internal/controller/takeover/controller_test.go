@@ -30,8 +30,8 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
 const (
-	ours  = "12.0.0-abcdefg"
-	older = "10.19.0-1a2b3c4"
+	currentVersion = "12.0.0-abcdefg"
+	legacyVersion  = "10.19.0-1a2b3c4"
 )
 
 // fixture is a real API server with the leftovers of a legacy operator.
@@ -39,7 +39,7 @@ type fixture struct {
 	*takeover.Reconciler
 	t         *testing.T
 	admin     client.Client
-	left      []client.Object
+	leftovers []client.Object
 	recorder  *events.FakeRecorder
 	requests  int // of the Reconciler
 	deletions []string
@@ -58,9 +58,9 @@ func newFixture(t *testing.T) *fixture {
 	}
 	f := &fixture{t: t, admin: admin, recorder: events.NewFakeRecorder(100)}
 	namespace := clustertest.Namespace(t, c)
-	f.left = rig.OlderClusterObjects(namespace, older)
-	for _, object := range f.left {
-		f.create(object)
+	f.leftovers = rig.LegacyClusterObjects(namespace, legacyVersion)
+	for _, object := range f.leftovers {
+		f.createObject(object)
 	}
 	counted := interceptor.NewClient(admin, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
@@ -81,11 +81,11 @@ func newFixture(t *testing.T) *fixture {
 		},
 	})
 	f.Reconciler = &takeover.Reconciler{Client: counted, Live: counted, Namespace: namespace,
-		Version: ours, Events: f.recorder}
+		Version: currentVersion, Events: f.recorder}
 	return f
 }
 
-func (f *fixture) create(object client.Object) {
+func (f *fixture) createObject(object client.Object) {
 	f.t.Helper()
 	if err := f.admin.Create(f.t.Context(), object); err != nil {
 		f.t.Fatal(err)
@@ -97,35 +97,35 @@ func (f *fixture) create(object client.Object) {
 	})
 }
 
-// node creates a Windows Node with annotations.
-func (f *fixture) node(name string, annotations map[string]string) *corev1.Node {
+// createNode creates a Windows Node with annotations.
+func (f *fixture) createNode(name string, annotations map[string]string) *corev1.Node {
 	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{corev1.LabelOSStable: "windows"}, Annotations: annotations}}
-	f.create(node)
+	f.createObject(node)
 	return node
 }
 
-func (f *fixture) look() {
+func (f *fixture) reconcileOnce() {
 	f.t.Helper()
 	if _, err := f.Reconcile(f.t.Context(), ctrl.Request{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// there returns the leftovers that still exist.
-func (f *fixture) there() []string {
+// remainingLeftovers returns the leftovers that still exist.
+func (f *fixture) remainingLeftovers() []string {
 	f.t.Helper()
 	var names []string
-	for _, object := range f.left {
-		if f.has(object) {
+	for _, object := range f.leftovers {
+		if f.objectExists(object) {
 			names = append(names, object.GetName())
 		}
 	}
 	return names
 }
 
-func (f *fixture) has(object client.Object) bool {
+func (f *fixture) objectExists(object client.Object) bool {
 	f.t.Helper()
 	found, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -141,15 +141,15 @@ func (f *fixture) has(object client.Object) bool {
 //
 func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 	f := newFixture(t)
-	bound := map[string]string{v1alpha1.AnnotationInstance: "entry", v1alpha1.AnnotationVersion: older}
-	waiting := f.node("waiting", bound)
-	untouched := f.node("untouched", map[string]string{v1alpha1.AnnotationPubKeyHash: "abc"})
-	f.node("joining", map[string]string{v1alpha1.AnnotationInstance: "new"})
-	f.node("of-somebody-else", nil)
+	bound := map[string]string{v1alpha1.AnnotationInstance: "entry", v1alpha1.AnnotationVersion: legacyVersion}
+	waiting := f.createNode("waiting", bound)
+	untouched := f.createNode("untouched", map[string]string{v1alpha1.AnnotationPubKeyHash: "abc"})
+	f.createNode("joining", map[string]string{v1alpha1.AnnotationInstance: "new"})
+	f.createNode("of-somebody-else", nil)
 
 	t.Run("all stays while a node was not taken over", func(t *testing.T) {
-		f.look()
-		if len(f.deletions) != 0 || len(f.there()) != len(f.left) {
+		f.reconcileOnce()
+		if len(f.deletions) != 0 || len(f.remainingLeftovers()) != len(f.leftovers) {
 			t.Errorf("deleted %v", f.deletions)
 		}
 	})
@@ -157,14 +157,14 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("and while one was taken over and not brought up to date", func(t *testing.T) {
-		f.look()
+		f.reconcileOnce()
 		if len(f.deletions) != 0 {
 			t.Errorf("deleted %v", f.deletions)
 		}
 	})
 
 	patch := client.MergeFrom(waiting.DeepCopy())
-	waiting.Annotations[v1alpha1.AnnotationVersion] = ours
+	waiting.Annotations[v1alpha1.AnnotationVersion] = currentVersion
 	if err := f.admin.Patch(t.Context(), waiting, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -176,20 +176,20 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "windows-machine-config-operator"}},
 	}
 	for _, object := range users {
-		f.create(object)
+		f.createObject(object)
 	}
 	t.Run("all goes when the last one was brought up to date, rights first", func(t *testing.T) {
-		f.look()
-		if left := f.there(); len(left) > 0 {
+		f.reconcileOnce()
+		if left := f.remainingLeftovers(); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
-		if len(f.deletions) != len(f.left) || !strings.HasPrefix(f.deletions[0], "ClusterRoleBinding ") {
+		if len(f.deletions) != len(f.leftovers) || !strings.HasPrefix(f.deletions[0], "ClusterRoleBinding ") {
 			t.Errorf("deleted %v", f.deletions)
 		}
 	})
 	t.Run("what users have stays", func(t *testing.T) {
 		for _, object := range users {
-			if !f.has(object) {
+			if !f.objectExists(object) {
 				t.Errorf("%T %s is gone", object, object.GetName())
 			}
 		}
@@ -199,7 +199,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 		for len(f.recorder.Events) > 0 {
 			told = append(told, <-f.recorder.Events)
 		}
-		if len(told) != len(f.left) || !slices.ContainsFunc(told, func(event string) bool {
+		if len(told) != len(f.leftovers) || !slices.ContainsFunc(told, func(event string) bool {
 			return strings.Contains(event, "LegacyObjectDeleted") && strings.Contains(event, "Secret windows-instance-config-daemon") && strings.Contains(event, "token")
 		}) {
 			t.Errorf("told %q", told)
@@ -207,7 +207,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 	})
 	t.Run("after that, nothing is asked of the API server but whether an older node is there", func(t *testing.T) {
 		f.requests, f.deletions = 0, nil
-		f.look()
+		f.reconcileOnce()
 		if f.requests > 1 || len(f.deletions) != 0 {
 			t.Errorf("%d requests, deleted %v", f.requests, f.deletions)
 		}
@@ -217,14 +217,14 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 // the legacy operator was uninstalled, with or without its nodes.
 func TestWhatAnOlderOperatorHasLeftGoesAlsoWithoutNodes(t *testing.T) {
 	f := newFixture(t)
-	for _, object := range f.left[:4] {
+	for _, object := range f.leftovers[:4] {
 		// Deleting the account also deletes the token.
 		if err := f.admin.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 	}
-	f.look()
-	if left := f.there(); len(left) > 0 {
+	f.reconcileOnce()
+	if left := f.remainingLeftovers(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -254,13 +254,13 @@ func TestNotedHostKeysStayUntilTheirHostsArePinned(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	})
-	f.look()
-	if left := f.there(); !slices.Equal(left, []string{"windows-ssh-host-keys"}) {
+	f.reconcileOnce()
+	if left := f.remainingLeftovers(); !slices.Equal(left, []string{"windows-ssh-host-keys"}) {
 		t.Errorf("left: %v", left)
 	}
 	listed.Status.HostKey = &v1alpha1.HostKey{Key: "AAAA"}
-	f.look()
-	if left := f.there(); len(left) > 0 {
+	f.reconcileOnce()
+	if left := f.remainingLeftovers(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

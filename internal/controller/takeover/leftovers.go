@@ -36,13 +36,13 @@ const (
 type leftover struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
-	was             string
+	purpose         string
 }
 
 func (l leftover) String() string { return l.kind.Kind + " " + l.name }
 
-// leftovers returns all possible leftovers except the host keys: rights first, then credentials, then the rest.
-func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
+// listLeftovers returns all possible leftovers except the host keys: rights first, then credentials, then the rest.
+func (r *Reconciler) listLeftovers(ctx context.Context) ([]leftover, error) {
 	core, rbac := corev1.SchemeGroupVersion.WithKind, rbacv1.SchemeGroupVersion.WithKind
 	all := []leftover{
 		{rbac("ClusterRoleBinding"), "", agentName, "the right of every host to change every Node"},
@@ -55,19 +55,19 @@ func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 		{rbac("Role"), r.Namespace, agentName, "the rights of the agent on hosts in the operator's namespace"},
 		{core("ConfigMap"), r.Namespace, lockName, "the lock for leader election"},
 	}
-	services, err := r.services(ctx)
+	services, err := r.listServiceConfigs(ctx)
 	return append(all, services...), err
 }
 
-// services returns the ConfigMaps with the legacy operator's configuration of its agents.
-func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
+// listServiceConfigs returns the ConfigMaps with the legacy operator's configuration of its agents.
+func (r *Reconciler) listServiceConfigs(ctx context.Context) ([]leftover, error) {
 	var list corev1.ConfigMapList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
 		return nil, fmt.Errorf("list ConfigMaps in namespace %s: %w", r.Namespace, err)
 	}
 	var found []leftover
 	for i := range list.Items {
-		if tellsServices(&list.Items[i]) {
+		if isLegacyServices(&list.Items[i]) {
 			found = append(found, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, list.Items[i].Name,
 				"the services that the agent of that version configured"})
 		}
@@ -75,9 +75,9 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	return found, nil
 }
 
-// tellsServices reports whether a ConfigMap is the legacy operator's windows-services-<version>, and not a
+// isLegacyServices reports whether a ConfigMap is the legacy operator's windows-services-<version>, and not a
 // user's with such a name. The legacy ConfigMap is immutable, and always has two keys.
-func tellsServices(object *corev1.ConfigMap) bool {
+func isLegacyServices(object *corev1.ConfigMap) bool {
 	_, services := object.Data["services"]
 	_, files := object.Data["files"]
 	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil &&
@@ -101,17 +101,17 @@ func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	for i := range instances.Items {
-		if instance := &instances.Items[i]; instance.Status.HostKey == nil && mayBeNoted(instance.Spec.Address, noted.Data) {
+		if instance := &instances.Items[i]; instance.Status.HostKey == nil && mayHaveRecordedKey(instance.Spec.Address, noted.Data) {
 			return false, nil
 		}
 	}
-	return true, r.delete(ctx, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, hostKeysName,
+	return true, r.deleteLeftover(ctx, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, hostKeysName,
 		"the host keys, which are now in the status of the WindowsInstances"})
 }
 
-// mayBeNoted reports whether any entry may belong to an address. The legacy operator also recorded DNS names
+// mayHaveRecordedKey reports whether any entry may belong to an address. The legacy operator also recorded DNS names
 // under their IP addresses.
-func mayBeNoted(address string, noted map[string]string) bool {
+func mayHaveRecordedKey(address string, noted map[string]string) bool {
 	if _, ok := noted[address]; ok {
 		return true
 	}

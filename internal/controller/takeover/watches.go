@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// marks returns the annotations that record the operator version required by a host.
-func marks(node *corev1.Node) [3]string {
+// versionAnnotations returns the annotations that record the operator version required by a host.
+func versionAnnotations(node *corev1.Node) [3]string {
 	return [3]string{
 		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationInstance],
 		node.Annotations[v1alpha1.AnnotationDesiredVersion],

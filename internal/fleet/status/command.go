@@ -19,8 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// interval is the interval between requests to the cluster while a command watches or waits.
-const interval = 2 * time.Second
+// pollInterval is the interval between requests to the cluster while a command watches or waits.
+const pollInterval = 2 * time.Second
 
 type command struct {
 	*cmdutil.Access
@@ -74,7 +74,7 @@ events. A host is selected by the name of its WindowsInstance or Node, or by its
 }
 
 func (c *command) run(ctx context.Context, names []string) error {
-	if c.watch && (c.wait != "" || c.raw()) {
+	if c.watch && (c.wait != "" || c.isRawOutput()) {
 		return errors.New("--watch cannot be used with --wait or with an --output other than wide")
 	}
 	reader, err := c.Client()
@@ -82,20 +82,20 @@ func (c *command) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if c.wait != "" {
-		if err := c.await(ctx, reader, names); err != nil {
+		if err := c.waitForCondition(ctx, reader, names); err != nil {
 			return err
 		}
 	}
 	if c.watch {
-		return c.follow(ctx, reader, names)
+		return c.watchStatus(ctx, reader, names)
 	}
-	return c.show(ctx, reader, names, c.Out)
+	return c.printStatus(ctx, reader, names, c.Out)
 }
 
-// raw reports whether unmodified objects are printed.
-func (c *command) raw() bool { return c.output != "" && c.output != "wide" }
+// isRawOutput reports whether unmodified objects are printed.
+func (c *command) isRawOutput() bool { return c.output != "" && c.output != "wide" }
 
-func (c *command) namespace() string {
+func (c *command) searchNamespace() string {
 	if c.allNamespaces {
 		return ""
 	}
@@ -104,7 +104,7 @@ func (c *command) namespace() string {
 
 // read reads the fleet, and the named instance; nil without a name.
 func (c *command) read(ctx context.Context, reader client.Reader, names []string) (fleet.Fleet, *fleet.Instance, error) {
-	f, err := fleet.Read(ctx, reader, c.namespace())
+	f, err := fleet.Read(ctx, reader, c.searchNamespace())
 	if err != nil || len(names) == 0 {
 		return f, nil, err
 	}
@@ -112,36 +112,36 @@ func (c *command) read(ctx context.Context, reader client.Reader, names []string
 	return f, &instance, err
 }
 
-func (c *command) show(ctx context.Context, reader client.Reader, names []string, out io.Writer) error {
+func (c *command) printStatus(ctx context.Context, reader client.Reader, names []string, out io.Writer) error {
 	f, one, err := c.read(ctx, reader, names)
 	if err != nil {
 		return err
 	}
 	v := view{now: c.Clock.Now(), width: c.Width(), wide: c.output == "wide", noHeaders: c.noHeaders,
 		namespaces: c.allNamespaces}
-	if c.raw() {
-		return c.objects(out, f, one)
+	if c.isRawOutput() {
+		return c.printObjects(out, f, one)
 	}
 	if !c.allNamespaces {
-		v.place = " in namespace " + c.Namespace()
-		v.absence = fleet.OperatorAbsence(ctx, reader, c.Namespace(), len(f.Instances) > 0, v.now)
+		v.searchedNamespace = " in namespace " + c.Namespace()
+		v.inactivityWarning = fleet.OperatorInactivityWarning(ctx, reader, c.Namespace(), len(f.Instances) > 0, v.now)
 	}
 	switch {
 	case one == nil:
-		return v.table(out, f)
+		return v.printTable(out, f)
 	case v.wide:
 		f.Instances = []fleet.Instance{*one}
-		return v.table(out, f)
+		return v.printTable(out, f)
 	}
 	events, err := fleet.Events(ctx, reader, *one)
 	if err != nil {
 		return err
 	}
-	return v.one(out, f, *one, events)
+	return v.printInstance(out, f, *one, events)
 }
 
-// objects prints the WindowsInstances as returned by the API server.
-func (c *command) objects(out io.Writer, f fleet.Fleet, one *fleet.Instance) error {
+// printObjects prints the WindowsInstances as returned by the API server.
+func (c *command) printObjects(out io.Writer, f fleet.Fleet, one *fleet.Instance) error {
 	*c.print.OutputFormat = c.output
 	printer, err := c.print.ToPrinter()
 	if err != nil {
@@ -158,8 +158,8 @@ func (c *command) objects(out io.Writer, f fleet.Fleet, one *fleet.Instance) err
 	return printer.PrintObj(list, out)
 }
 
-// await waits until a condition holds for the instances. The error lists the remaining instances.
-func (c *command) await(ctx context.Context, reader client.Reader, names []string) error {
+// waitForCondition waits until a condition holds for the instances. The error lists the remaining instances.
+func (c *command) waitForCondition(ctx context.Context, reader client.Reader, names []string) error {
 	timeout := c.Clock.NewTimer(c.timeout)
 	defer timeout.Stop()
 	for {
@@ -171,18 +171,18 @@ func (c *command) await(ctx context.Context, reader client.Reader, names []strin
 		if one != nil {
 			instances = []fleet.Instance{*one}
 		}
-		missing := unsettled(instances, func(i fleet.Instance) bool { return fleet.IsTrue(i, c.wait) })
+		missing := unsatisfiedNames(instances, func(i fleet.Instance) bool { return fleet.IsTrue(i, c.wait) })
 		if len(missing) == 0 && len(instances) > 0 {
 			return nil
 		}
 		select {
-		case <-c.Clock.After(interval):
+		case <-c.Clock.After(pollInterval):
 		case <-timeout.C():
 			if len(instances) == 0 {
 				return fmt.Errorf("after %s there are no Windows hosts", c.timeout)
 			}
 			return fmt.Errorf("after %s the condition %s is not True for %d of %d hosts: %s. See: kubectl windows status",
-				c.timeout, c.wait, len(missing), len(instances), listed(missing))
+				c.timeout, c.wait, len(missing), len(instances), formatNames(missing))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -22,31 +22,31 @@ type view struct {
 	noHeaders bool
 	// namespaces adds a column.
 	namespaces bool
-	// absence is the warning that no operator is running.
-	absence string
-	// place is the searched namespace, as the end of a sentence.
-	place string
+	// inactivityWarning is the warning that no operator is running.
+	inactivityWarning string
+	// searchedNamespace is the searched namespace, as the end of a sentence.
+	searchedNamespace string
 }
 
-// table prints a row for each instance. Unless the output is wide, the reasons of unsettled instances and the
+// printTable prints a row for each instance. Unless the output is wide, the reasons of unsettled instances and the
 // state of the disruption policy follow.
-func (v view) table(out io.Writer, f fleet.Fleet) error {
+func (v view) printTable(out io.Writer, f fleet.Fleet) error {
 	if len(f.Instances) == 0 {
-		why := "There are no Windows hosts" + v.place +
+		why := "There are no Windows hosts" + v.searchedNamespace +
 			": no Windows Machine has an address yet, and the ConfigMap windows-instances lists none."
-		_, err := fmt.Fprintln(out, wrapped(why+" "+v.absence, "", v.width))
+		_, err := fmt.Fprintln(out, wrapText(why+" "+v.inactivityWarning, "", v.width))
 		return err
 	}
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: v.wide, NoHeaders: v.noHeaders})
-	if err := printer.PrintObj(v.rows(f), out); err != nil {
+	if err := printer.PrintObj(v.newTable(f), out); err != nil {
 		return err
 	}
 	if v.wide {
 		return nil
 	}
-	paragraphs := append(v.reasons(f), v.gate(f)...)
-	if v.absence != "" {
-		paragraphs = append(paragraphs, wrapped(v.absence, "", v.width))
+	paragraphs := append(v.formatReasons(f), v.formatDisruptions(f)...)
+	if v.inactivityWarning != "" {
+		paragraphs = append(paragraphs, wrapText(v.inactivityWarning, "", v.width))
 	}
 	for _, paragraph := range paragraphs {
 		if _, err := fmt.Fprintf(out, "\n%s\n", paragraph); err != nil {
@@ -56,7 +56,7 @@ func (v view) table(out io.Writer, f fleet.Fleet) error {
 	return nil
 }
 
-func (v view) rows(f fleet.Fleet) *metav1.Table {
+func (v view) newTable(f fleet.Fleet) *metav1.Table {
 	column := func(name string, priority int32) metav1.TableColumnDefinition {
 		return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: priority}
 	}
@@ -68,15 +68,15 @@ func (v view) rows(f fleet.Fleet) *metav1.Table {
 		table.ColumnDefinitions = append([]metav1.TableColumnDefinition{column("Namespace", 0)}, table.ColumnDefinitions...)
 	}
 	for _, i := range f.Instances {
-		cells := []any{i.Name, i.Spec.Address, source(i), orNone(fleet.NodeName(i)), orNone(i.Status.Version),
-			fleet.State(i), fleet.Age(v.now, fleet.Since(i)), orNone(build(i)), orNone(turn(f, i)), orNone(i.Status.NextAction)}
+		cells := []any{i.Name, i.Spec.Address, sourceKind(i), orNone(fleet.NodeName(i)), orNone(i.Status.Version),
+			fleet.State(i), fleet.Age(v.now, fleet.Since(i)), orNone(windowsBuild(i)), orNone(disruptionState(f, i)), orNone(i.Status.NextAction)}
 		if v.namespaces {
 			cells = append([]any{i.Namespace}, cells...)
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	if v.width > 0 && !v.wide {
-		narrow(table, v.width)
+		removeColumns(table, v.width)
 	}
 	return table
 }
@@ -88,8 +88,8 @@ var dispensable = []string{"Source", "Address", "Version", "Node"}
 // gap is the space between two columns.
 const gap = 3
 
-// narrow removes dispensable columns until the table fits into a terminal, or no such column is left.
-func narrow(table *metav1.Table, width int) {
+// removeColumns removes dispensable columns until the table fits into a terminal, or no such column is left.
+func removeColumns(table *metav1.Table, width int) {
 	for _, name := range dispensable {
 		if tableWidth(table) <= width {
 			return
@@ -120,15 +120,15 @@ func tableWidth(table *metav1.Table) int {
 // digits matches the variable parts of times, addresses and attempts.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// reasons returns paragraphs about the unsettled instances. Instances in the same state share a paragraph if
+// formatReasons returns paragraphs about the unsettled instances. Instances in the same state share a paragraph if
 // their next actions differ only in numbers. The paragraph shows the next action of the first instance.
-func (v view) reasons(f fleet.Fleet) []string {
+func (v view) formatReasons(f fleet.Fleet) []string {
 	type group struct{ state, next string }
 	var order []group
 	members := map[group][]string{}
 	next := map[group]string{}
 	for _, i := range f.Instances {
-		if fleet.Settled(i) {
+		if fleet.HasNoPendingWork(i) {
 			continue
 		}
 		g := group{fleet.State(i), digits.ReplaceAllString(i.Status.NextAction, "0")}
@@ -144,24 +144,24 @@ func (v view) reasons(f fleet.Fleet) []string {
 		if next == "" {
 			next = "The operator has not checked the host yet. If this lasts, check that the operator's pod runs."
 		}
-		heading := fmt.Sprintf("%s: %s", g.state, listed(members[g]))
-		paragraphs = append(paragraphs, wrapped(heading, "", v.width)+"\n"+wrapped(next, "  ", v.width))
+		heading := fmt.Sprintf("%s: %s", g.state, formatNames(members[g]))
+		paragraphs = append(paragraphs, wrapText(heading, "", v.width)+"\n"+wrapText(next, "  ", v.width))
 	}
 	return paragraphs
 }
 
-// mostNamed is the maximum number of named instances in one state.
-const mostNamed = 5
+// maxNames is the maximum number of named instances in one state.
+const maxNames = 5
 
-func listed(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+func formatNames(names []string) string {
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }
 
-// gate returns paragraphs about current and allowed disruptions.
-func (v view) gate(f fleet.Fleet) []string {
+// formatDisruptions returns paragraphs about current and allowed disruptions.
+func (v view) formatDisruptions(f fleet.Fleet) []string {
 	var paragraphs []string
 	for _, policy := range f.Policies {
 		if policy.Status.Summary == "" {
@@ -171,28 +171,28 @@ func (v view) gate(f fleet.Fleet) []string {
 		if v.namespaces {
 			label = "Disruptions in " + policy.Namespace + ": "
 		}
-		paragraphs = append(paragraphs, hanging(label, policy.Status.Summary, v.width))
+		paragraphs = append(paragraphs, wrapWithLabel(label, policy.Status.Summary, v.width))
 	}
 	return paragraphs
 }
 
-func source(i fleet.Instance) string {
+func sourceKind(i fleet.Instance) string {
 	if i.Spec.Source.Machine != nil {
 		return "Machine"
 	}
 	return "ConfigMap"
 }
 
-func build(i fleet.Instance) string {
+func windowsBuild(i fleet.Instance) string {
 	if i.Status.Host == nil {
 		return ""
 	}
 	return i.Status.Host.Build
 }
 
-// turn describes whether an instance is being disrupted, or waits for a disruption slot.
-func turn(f fleet.Fleet, i fleet.Instance) string {
-	if entry := f.Disturbance(i); entry != nil {
+// disruptionState describes whether an instance is being disrupted, or waits for a disruption slot.
+func disruptionState(f fleet.Fleet, i fleet.Instance) string {
+	if entry := f.Disruption(i); entry != nil {
 		return string(entry.Cause)
 	}
 	if i.Status.DisruptionPending {
@@ -208,8 +208,8 @@ func orNone(text string) string {
 	return text
 }
 
-// unsettled returns the names of the instances that do not satisfy the predicate.
-func unsettled(instances []fleet.Instance, holds func(fleet.Instance) bool) []string {
+// unsatisfiedNames returns the names of the instances that do not satisfy the predicate.
+func unsatisfiedNames(instances []fleet.Instance, holds func(fleet.Instance) bool) []string {
 	var names []string
 	for _, i := range instances {
 		if !holds(i) {

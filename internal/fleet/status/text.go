@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// wrapped breaks a text between words into indented lines of at most width characters. A width of 0 keeps the
+// wrapText breaks a text between words into indented lines of at most width characters. A width of 0 keeps the
 // text on one line.
-func wrapped(text, indent string, width int) string {
+func wrapText(text, indent string, width int) string {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return ""
@@ -24,10 +24,10 @@ func wrapped(text, indent string, width int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// hanging is like wrapped, with a label instead of the indent in the first line.
-func hanging(label, text string, width int) string {
+// wrapWithLabel is like wrapped, with a label instead of the indent in the first line.
+func wrapWithLabel(label, text string, width int) string {
 	indent := strings.Repeat(" ", len(label))
-	body := wrapped(text, indent, width)
+	body := wrapText(text, indent, width)
 	if body == "" {
 		return strings.TrimRight(label, " ")
 	}

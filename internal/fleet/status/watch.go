@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follow prints the view after each change, until the context is done. A failed request is reported and
+// watchStatus prints the view after each change, until the context is done. A failed request is reported and
 // retried: a restart of the API server does not end the watch.
-func (c *command) follow(ctx context.Context, reader client.Reader, names []string) error {
+func (c *command) watchStatus(ctx context.Context, reader client.Reader, names []string) error {
 	before := ""
 	for first := true; ; first = false {
 		var now bytes.Buffer
-		err := c.show(ctx, reader, names, &now)
+		err := c.printStatus(ctx, reader, names, &now)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an interrupted watch has succeeded
 		}
@@ -26,19 +26,19 @@ func (c *command) follow(ctx context.Context, reader client.Reader, names []stri
 			fmt.Fprintln(c.ErrOut, "Warning:", err)
 		case now.String() != before:
 			before = now.String()
-			if err := c.redraw(before, first); err != nil {
+			if err := c.redrawOutput(before, first); err != nil {
 				return err
 			}
 		}
 		select {
-		case <-c.Clock.After(interval):
+		case <-c.Clock.After(pollInterval):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-func (c *command) redraw(text string, first bool) error {
+func (c *command) redrawOutput(text string, first bool) error {
 	between := "\n"
 	cleared, err := c.ClearScreen()
 	if err != nil {

@@ -29,9 +29,9 @@ type scene struct {
 	clock *clocktesting.FakeClock
 	api   client.Client
 
-	mu   sync.Mutex
-	away bool
-	out  bytes.Buffer
+	mu          sync.Mutex
+	unavailable bool
+	out         bytes.Buffer
 }
 
 // Write records the output of the command.
@@ -56,7 +56,7 @@ func newScene(t *testing.T, instances ...fleet.Instance) *scene {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.away {
+			if s.unavailable {
 				return errors.New("connection refused")
 			}
 			return c.List(ctx, list, o...)
@@ -67,14 +67,14 @@ func newScene(t *testing.T, instances ...fleet.Instance) *scene {
 	return s
 }
 
-func (s *scene) setAway(away bool) {
+func (s *scene) setUnavailable(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = away
+	s.unavailable = away
 }
 
-// until steps the clock until the output contains some words.
-func (s *scene) until(words string) {
+// stepUntil steps the clock until the output contains some words.
+func (s *scene) stepUntil(words string) {
 	s.Helper()
 	has := func() bool {
 		s.mu.Lock()
@@ -86,25 +86,25 @@ func (s *scene) until(words string) {
 			s.Fatalf("it does not print %q but\n%s", words, s.out.String())
 		}
 		if s.clock.HasWaiters() {
-			s.clock.Step(interval)
+			s.clock.Step(pollInterval)
 		}
 	}
 }
 
 func TestAWatchGoesOnWhileTheAPIServerIsAway(t *testing.T) {
-	s := newScene(t, worker(1))
+	s := newScene(t, newReadyInstance(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.follow(ctx, s.api, nil) }()
-	s.until("win-1")
-	s.setAway(true)
-	s.until("Warning: list WindowsInstances: connection refused")
-	s.setAway(false)
-	second := worker(2)
+	go func() { ended <- s.watchStatus(ctx, s.api, nil) }()
+	s.stepUntil("win-1")
+	s.setUnavailable(true)
+	s.stepUntil("Warning: list WindowsInstances: connection refused")
+	s.setUnavailable(false)
+	second := newReadyInstance(2)
 	if err := s.api.Create(ctx, &second.WindowsInstance); err != nil {
 		t.Fatal(err)
 	}
-	s.until("win-2")
+	s.stepUntil("win-2")
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("an interrupted watch ends with %v", err)
@@ -113,18 +113,18 @@ func TestAWatchGoesOnWhileTheAPIServerIsAway(t *testing.T) {
 
 func TestAWatchThatCannotBeginFails(t *testing.T) {
 	s := newScene(t)
-	s.setAway(true)
-	if err := s.follow(t.Context(), s.api, nil); err == nil {
+	s.setUnavailable(true)
+	if err := s.watchStatus(t.Context(), s.api, nil); err == nil {
 		t.Error("it has no error")
 	}
 }
 
 func TestWaitingEndsWhenTheConditionHoldsForAll(t *testing.T) {
-	s := newScene(t, worker(1), in(worker(2), v1alpha1.ConditionReady, "DrainBlocked", "", ""))
+	s := newScene(t, newReadyInstance(1), withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked", "", ""))
 	s.wait = v1alpha1.ConditionReady
 	ended := make(chan error, 1)
-	go func() { ended <- s.await(t.Context(), s.api, nil) }()
-	mended := worker(2)
+	go func() { ended <- s.waitForCondition(t.Context(), s.api, nil) }()
+	mended := newReadyInstance(2)
 	current := &v1alpha1.WindowsInstance{}
 	if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(&mended.WindowsInstance), current); err != nil {
 		t.Fatal(err)
@@ -141,16 +141,16 @@ func TestWaitingEndsWhenTheConditionHoldsForAll(t *testing.T) {
 			}
 			return
 		case <-time.After(time.Millisecond):
-			s.clock.Step(interval / 100) // the timeout is much later than the change
+			s.clock.Step(pollInterval / 100) // the timeout is much later than the change
 		}
 	}
 }
 
 func TestWaitingNamesTheHostsThatItIsFor(t *testing.T) {
-	s := newScene(t, worker(1), in(worker(2), v1alpha1.ConditionReady, "DrainBlocked", "", ""))
+	s := newScene(t, newReadyInstance(1), withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked", "", ""))
 	s.wait = v1alpha1.ConditionReady
 	ended := make(chan error, 1)
-	go func() { ended <- s.await(t.Context(), s.api, nil) }()
+	go func() { ended <- s.waitForCondition(t.Context(), s.api, nil) }()
 	for {
 		select {
 		case err := <-ended:
@@ -160,7 +160,7 @@ func TestWaitingNamesTheHostsThatItIsFor(t *testing.T) {
 			return
 		case <-time.After(time.Millisecond):
 			if s.clock.HasWaiters() {
-				s.clock.Step(interval)
+				s.clock.Step(pollInterval)
 			}
 		}
 	}

@@ -20,10 +20,10 @@ const (
 	laneTop   = 12.0
 	laneStep  = 24.0
 	barHeight = 16.0
-	// letter is the maximum width of a letter.
-	letter = 7.0
-	// between is the minimum distance between two marks of the axis.
-	between = 70.0
+	// maxLetterWidth is the maximum width of a letter.
+	maxLetterWidth = 7.0
+	// minTickDistance is the minimum distance between two marks of the axis.
+	minTickDistance = 70.0
 )
 
 // lanes lists the conditions in the order of becoming True.
@@ -58,23 +58,23 @@ type scale struct {
 	total time.Duration
 }
 
-func (s scale) x(t time.Time) float64 {
+func (s scale) positionOf(t time.Time) float64 {
 	age := min(max(s.now.Sub(t), 0), s.total)
 	return right - (right-left)*logMinutes(age)/logMinutes(s.total)
 }
 
 func logMinutes(d time.Duration) float64 { return math.Log1p(d.Minutes()) }
 
-func draw(i fleet.Instance, events []corev1.Event, now time.Time) drawing {
+func newDrawing(i fleet.Instance, events []corev1.Event, now time.Time) drawing {
 	s := scale{now: now, total: max(now.Sub(i.CreationTimestamp.Time), time.Second)}
-	d := drawing{Ticks: s.ticks(), Label: fmt.Sprintf("Conditions and events of %s since it was created, until now", i.Name)}
+	d := drawing{Ticks: s.axisTicks(), Label: fmt.Sprintf("Conditions and events of %s since it was created, until now", i.Name)}
 	at := laneTop
 	for _, name := range lanes {
 		c := meta.FindStatusCondition(i.Status.Conditions, name)
 		if c == nil {
 			continue
 		}
-		d.Lanes = append(d.Lanes, s.lane(*c, at))
+		d.Lanes = append(d.Lanes, s.newLane(*c, at))
 		at += laneStep
 	}
 	for _, e := range events {
@@ -82,21 +82,21 @@ func draw(i fleet.Instance, events []corev1.Event, now time.Time) drawing {
 		if e.Type == corev1.EventTypeWarning {
 			class = "warning"
 		}
-		d.Marks = append(d.Marks, mark{X: number(s.x(fleet.LastSeen(e))), Class: class,
-			Tip: fmt.Sprintf("%s %s: %s", moment(fleet.LastSeen(e)), e.Reason, plain(e.Message))})
+		d.Marks = append(d.Marks, mark{X: formatNumber(s.positionOf(fleet.LastSeen(e))), Class: class,
+			Tip: fmt.Sprintf("%s %s: %s", formatTime(fleet.LastSeen(e)), e.Reason, sanitizeText(e.Message))})
 	}
-	d.Events, d.TextUp = number(at+laneStep/2), number(at+laneStep/2+4)
-	d.Axis, d.Height = number(at+laneStep), number(at+2*laneStep)
+	d.Events, d.TextUp = formatNumber(at+laneStep/2), formatNumber(at+laneStep/2+4)
+	d.Axis, d.Height = formatNumber(at+laneStep), formatNumber(at+2*laneStep)
 	return d
 }
 
-func (s scale) lane(c metav1.Condition, at float64) lane {
-	from := min(s.x(c.LastTransitionTime.Time), right-3)
-	l := lane{Name: c.Type, Y: number(at + barHeight/2), TextY: number(at + barHeight/2 + 4), BarY: number(at),
-		Begin: number(left), From: number(from), Length: number(right - from), Class: "unknown",
+func (s scale) newLane(c metav1.Condition, at float64) lane {
+	from := min(s.positionOf(c.LastTransitionTime.Time), right-3)
+	l := lane{Name: c.Type, Y: formatNumber(at + barHeight/2), TextY: formatNumber(at + barHeight/2 + 4), BarY: formatNumber(at),
+		Begin: formatNumber(left), From: formatNumber(from), Length: formatNumber(right - from), Class: "unknown",
 		Text: fmt.Sprintf("%s for %s", c.Status, fleet.Age(s.now, c.LastTransitionTime.Time)),
-		Tip: fmt.Sprintf("%s=%s since %s UTC: %s. %s", c.Type, c.Status, moment(c.LastTransitionTime.Time), c.Reason,
-			plain(c.Message))}
+		Tip: fmt.Sprintf("%s=%s since %s UTC: %s. %s", c.Type, c.Status, formatTime(c.LastTransitionTime.Time), c.Reason,
+			sanitizeText(c.Message))}
 	switch c.Status {
 	case metav1.ConditionTrue:
 		l.Class = "true"
@@ -107,15 +107,15 @@ func (s scale) lane(c metav1.Condition, at float64) lane {
 		l.Text = fmt.Sprintf("%s: %s for %s", c.Status, c.Reason, fleet.Age(s.now, c.LastTransitionTime.Time))
 	}
 	// The text is inside the bar, or before the bar if the bar is short.
-	l.TextX, l.Anchor, l.In = number(from+6), "start", "inside"
-	if right-from < letter*float64(len(l.Text))+12 {
-		l.TextX, l.Anchor, l.In = number(from-6), "end", "outside"
+	l.TextX, l.Anchor, l.In = formatNumber(from+6), "start", "inside"
+	if right-from < maxLetterWidth*float64(len(l.Text))+12 {
+		l.TextX, l.Anchor, l.In = formatNumber(from-6), "end", "outside"
 	}
 	return l
 }
 
-// marked lists the ages that the axis may show.
-var marked = []struct {
+// axisAges lists the ages that the axis may show.
+var axisAges = []struct {
 	age   time.Duration
 	label string
 }{
@@ -124,19 +124,19 @@ var marked = []struct {
 	{30 * 24 * time.Hour, "30 d"}, {90 * 24 * time.Hour, "90 d"}, {365 * 24 * time.Hour, "1 y"},
 }
 
-// ticks returns the marks of the axis: both ends, and as many ages between them as fit.
-func (s scale) ticks() []tick {
-	ticks := []tick{{X: number(left), Label: moment(s.now.Add(-s.total)), Anchor: "start"}}
+// axisTicks returns the marks of the axis: both ends, and as many ages between them as fit.
+func (s scale) axisTicks() []tick {
+	ticks := []tick{{X: formatNumber(left), Label: formatTime(s.now.Add(-s.total)), Anchor: "start"}}
 	last := right
-	for _, m := range marked {
-		x := s.x(s.now.Add(-m.age))
-		if m.age >= s.total || last-x < between || x-left < 2*between+letter*float64(len(time.DateTime))/2 {
+	for _, m := range axisAges {
+		x := s.positionOf(s.now.Add(-m.age))
+		if m.age >= s.total || last-x < minTickDistance || x-left < 2*minTickDistance+maxLetterWidth*float64(len(time.DateTime))/2 {
 			continue
 		}
 		last = x
-		ticks = append(ticks, tick{X: number(x), Label: m.label + " ago", Anchor: "middle"})
+		ticks = append(ticks, tick{X: formatNumber(x), Label: m.label + " ago", Anchor: "middle"})
 	}
-	return append(ticks, tick{X: number(right), Label: "now", Anchor: "end"})
+	return append(ticks, tick{X: formatNumber(right), Label: "now", Anchor: "end"})
 }
 
-func number(x float64) string { return fmt.Sprintf("%.1f", x) }
+func formatNumber(x float64) string { return fmt.Sprintf("%.1f", x) }

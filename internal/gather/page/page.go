@@ -82,18 +82,18 @@ type fact struct{ Label, Value string }
 type event struct{ When, Type, Reason, Message string }
 
 func viewOf(in Input) view {
-	v := view{When: moment(in.Now), Total: len(in.Fleet.Instances), Gaps: in.Gaps}
+	v := view{When: formatTime(in.Now), Total: len(in.Fleet.Instances), Gaps: in.Gaps}
 	links := map[string]string{}
 	for n, h := range in.Hosts {
-		links[key(h.Instance)] = fmt.Sprintf("host-%d", n+1)
+		links[instanceKey(h.Instance)] = fmt.Sprintf("host-%d", n+1)
 	}
 	namespaces := map[string]bool{}
 	for _, i := range in.Fleet.Instances {
 		namespaces[i.Namespace] = true
 		r := rowOf(in, i)
-		r.Link = links[key(i)]
+		r.Link = links[instanceKey(i)]
 		v.Rows = append(v.Rows, r)
-		v.sort(in, i, r)
+		v.addProblem(in, i, r)
 	}
 	v.Namespace = len(namespaces) > 1
 	for _, policy := range in.Fleet.Policies {
@@ -102,19 +102,19 @@ func viewOf(in Input) view {
 		}
 	}
 	for _, h := range in.Hosts {
-		v.Hosts = append(v.Hosts, sectionOf(in, h, links[key(h.Instance)]))
+		v.Hosts = append(v.Hosts, sectionOf(in, h, links[instanceKey(h.Instance)]))
 	}
 	return v
 }
 
-func key(i fleet.Instance) string { return i.Namespace + "/" + i.Name }
+func instanceKey(i fleet.Instance) string { return i.Namespace + "/" + i.Name }
 
-// sort adds an instance with a problem to one of the lists at the top.
-func (v *view) sort(in Input, i fleet.Instance, r row) {
-	health, why := in.health(i)
-	p := problem{Name: i.Name, Link: r.Link, State: r.State, Why: strings.TrimPrefix(plain(why), r.State+": ")}
+// addProblem adds an instance with a problem to one of the lists at the top.
+func (v *view) addProblem(in Input, i fleet.Instance, r row) {
+	health, why := in.healthOf(i)
+	p := problem{Name: i.Name, Link: r.Link, State: r.State, Why: strings.TrimPrefix(sanitizeText(why), r.State+": ")}
 	switch health {
-	case fleet.OutOfReach:
+	case fleet.Unreachable:
 		v.Dead = append(v.Dead, p)
 	case fleet.NotReady:
 		v.Troubled = append(v.Troubled, p)
@@ -123,7 +123,7 @@ func (v *view) sort(in Input, i fleet.Instance, r row) {
 	}
 }
 
-func (in Input) health(i fleet.Instance) (health fleet.Health, why string) {
+func (in Input) healthOf(i fleet.Instance) (health fleet.Health, why string) {
 	if node, known := in.Nodes[fleet.NodeName(i)]; known {
 		return fleet.HealthOf(i, &node)
 	}
@@ -139,8 +139,8 @@ func rowOf(in Input, i fleet.Instance) row {
 	if i.Status.Host != nil {
 		r.Windows = i.Status.Host.Build
 	}
-	switch health, _ := in.health(i); {
-	case health == fleet.Well:
+	switch health, _ := in.healthOf(i); {
+	case health == fleet.Healthy:
 		r.Class = "good"
 	case health == fleet.NotUpToDate, i.Status.Summary == "", health == fleet.NotReady && i.Status.Step != nil:
 		r.Class = "busy"
@@ -150,22 +150,22 @@ func rowOf(in Input, i fleet.Instance) row {
 
 func sectionOf(in Input, h Host, id string) section {
 	i := h.Instance
-	s := section{row: rowOf(in, i), ID: id, Facts: facts(in, i), Failure: failure(i), Drawing: draw(i, h.Events, in.Now),
+	s := section{row: rowOf(in, i), ID: id, Facts: instanceFacts(in, i), Failure: failureFacts(i), Drawing: newDrawing(i, h.Events, in.Now),
 		Files: h.Files}
-	health, _ := in.health(i)
-	s.Open = health == fleet.OutOfReach || health == fleet.NotReady
-	s.Next = plain(i.Status.NextAction)
-	if obstacle := fleet.Obstacle(i); obstacle != nil {
-		s.Why = plain(obstacle.Message)
+	health, _ := in.healthOf(i)
+	s.Open = health == fleet.Unreachable || health == fleet.NotReady
+	s.Next = sanitizeText(i.Status.NextAction)
+	if obstacle := fleet.BlockingCondition(i); obstacle != nil {
+		s.Why = sanitizeText(obstacle.Message)
 	}
-	s.More = max(0, len(h.Events)-mostEvents)
+	s.More = max(0, len(h.Events)-maxEvents)
 	for n := len(h.Events) - 1; n >= s.More; n-- { // the latest first
 		s.Events = append(s.Events, eventOf(h.Events[n]))
 	}
 	return s
 }
 
-func facts(in Input, i fleet.Instance) []fact {
+func instanceFacts(in Input, i fleet.Instance) []fact {
 	list := []fact{{"Source", "ConfigMap windows-instances, key " + i.Spec.Source.ConfigMapKey},
 		{"Address", i.Spec.Address}, {"User", i.Spec.Username}}
 	if machine := i.Spec.Source.Machine; machine != nil {
@@ -182,13 +182,13 @@ func facts(in Input, i fleet.Instance) []fact {
 		list = append(list, fact{"Step", fmt.Sprintf("%s, %d of %d, for %s %s", step.Name, step.Index, step.Total,
 			fleet.Age(in.Now, step.StartedAt.Time), step.Detail)})
 	}
-	if entry := in.Fleet.Disturbance(i); entry != nil {
+	if entry := in.Fleet.Disruption(i); entry != nil {
 		list = append(list, fact{"Disruption", fmt.Sprintf("%s, for %s", entry.Cause, fleet.Age(in.Now, entry.Since.Time))})
 	}
 	if i.Spec.Paused {
 		list = append(list, fact{"Paused", "The operator does not change or monitor the host."})
 	}
-	return known(list)
+	return nonEmptyFacts(list)
 }
 
 // nodeState returns the name of an instance's Node, and its state as reported by the kubelet.
@@ -209,50 +209,50 @@ func nodeState(in Input, i fleet.Instance) string {
 	return name
 }
 
-func failure(i fleet.Instance) []fact {
+func failureFacts(i fleet.Instance) []fact {
 	failed := i.Status.FailedChange
 	if failed == nil {
 		return nil
 	}
-	list := []fact{{"Change", fmt.Sprintf("%s, at %s, %d attempts", failed.Cause, moment(failed.Time.Time), failed.Attempts)},
+	list := []fact{{"Change", fmt.Sprintf("%s, at %s, %d attempts", failed.Cause, formatTime(failed.Time.Time), failed.Attempts)},
 		{"Reason", failed.Reason}, {"Message", failed.Message}, {"After", fleet.AfterFailure(*failed)}}
 	if failed.RetryAfter != nil {
 		list = append(list, fact{"Next attempt", fmt.Sprintf("at %s, or at once with: kubectl windows retry %s",
-			moment(failed.RetryAfter.Time), i.Name)})
+			formatTime(failed.RetryAfter.Time), i.Name)})
 	}
-	return known(list)
+	return nonEmptyFacts(list)
 }
 
-// known removes facts without a value, and converts each value to one line.
-func known(list []fact) []fact {
+// nonEmptyFacts removes facts without a value, and converts each value to one line.
+func nonEmptyFacts(list []fact) []fact {
 	var kept []fact
 	for _, f := range list {
-		if f.Value = plain(f.Value); f.Value != "" {
+		if f.Value = sanitizeText(f.Value); f.Value != "" {
 			kept = append(kept, f)
 		}
 	}
 	return kept
 }
 
-// mostEvents is the maximum number of events of a host in the page: the latest events. The archive contains all
+// maxEvents is the maximum number of events of a host in the page: the latest events. The archive contains all
 // events.
-const mostEvents = 50
+const maxEvents = 50
 
 func eventOf(e corev1.Event) event {
 	times := cmp.Or(e.Count, 1)
 	if e.Series != nil {
 		times = e.Series.Count
 	}
-	shown := event{When: moment(fleet.LastSeen(e)), Type: e.Type, Reason: plain(e.Reason), Message: plain(e.Message)}
+	shown := event{When: formatTime(fleet.LastSeen(e)), Type: e.Type, Reason: sanitizeText(e.Reason), Message: sanitizeText(e.Message)}
 	if times > 1 {
 		shown.Reason += fmt.Sprintf(" (%d times)", times)
 	}
 	return shown
 }
 
-// longest is the maximum length of a text that may quote a host, in bytes.
-const longest = 2000
+// maxTextLength is the maximum length of a text that may quote a host, in bytes.
+const maxTextLength = 2000
 
-func plain(foreign string) string { return text.Plain(foreign, longest) }
+func sanitizeText(foreign string) string { return text.Plain(foreign, maxTextLength) }
 
-func moment(t time.Time) string { return t.UTC().Format(time.DateTime) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.DateTime) }

@@ -18,14 +18,14 @@ import (
 // runtimeService is the gRPC service of the container runtime interface.
 const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
 
-// answerLimit is the maximum size of a response of a container runtime in bytes, the same limit as in the kubelet. A
+// maxResponseSize is the maximum size of a response of a container runtime in bytes, the same limit as in the kubelet. A
 // status with its conditions has a few hundred bytes. A list of pods contains all annotations.
-const answerLimit = 16 << 20
+const maxResponseSize = 16 << 20
 
-// overConnection returns an HTTP/2 client that uses only the given connection. gRPC is HTTP/2 with a length before
+// newConnectionClient returns an HTTP/2 client that uses only the given connection. gRPC is HTTP/2 with a length before
 // each message. The standard library suffices for a few small calls. Without the gRPC library, the agent, which is
 // copied to every host, is 6 MB smaller. Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
-func overConnection(ctx context.Context, connection net.Conn) (client *http.Client, end func(), err error) {
+func newConnectionClient(ctx context.Context, connection net.Conn) (client *http.Client, end func(), err error) {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{
@@ -45,13 +45,13 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 	return client, func() { _ = only.Close() }, nil // the owner also closes the connection
 }
 
-// talk runs calls with a client for the connection, and closes the connection after the calls or when ctx ends.
-func talk(ctx context.Context, connection net.Conn, calls func(*http.Client) error) error {
+// withClient runs calls with a client for the connection, and closes the connection after the calls or when ctx ends.
+func withClient(ctx context.Context, connection net.Conn, calls func(*http.Client) error) error {
 	defer connection.Close()
 	// The client starts the handshake immediately, and the end of ctx does not interrupt it.
 	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
 	defer stop()
-	client, end, err := overConnection(ctx, connection)
+	client, end, err := newConnectionClient(ctx, connection)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func talk(ctx context.Context, connection net.Conn, calls func(*http.Client) err
 	return calls(client)
 }
 
-// call calls a method without arguments and returns the message of the response.
-func call(ctx context.Context, client *http.Client, method string) ([]byte, error) {
+// callMethod calls a method without arguments and returns the message of the response.
+func callMethod(ctx context.Context, client *http.Client, method string) ([]byte, error) {
 	return callWith(ctx, client, method, nil)
 }
 
@@ -83,15 +83,15 @@ func callWith(ctx context.Context, client *http.Client, method string, arguments
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize))
 	if err != nil {
 		return nil, err
 	}
-	return message(response, body)
+	return extractMessage(response, body)
 }
 
-// message extracts the message from a complete response.
-func message(response *http.Response, body []byte) ([]byte, error) {
+// extractMessage extracts the message from a complete response.
+func extractMessage(response *http.Response, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers HTTP %s: it does not support gRPC", response.Status)
 	}

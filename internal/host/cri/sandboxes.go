@@ -24,12 +24,12 @@ const (
 
 // Sandboxes lists the pods of a container runtime over a connection and closes the connection.
 func Sandboxes(ctx context.Context, connection net.Conn) (found []host.Sandbox, err error) {
-	err = talk(ctx, connection, func(client *http.Client) error {
-		answer, err := call(ctx, client, "ListPodSandbox")
+	err = withClient(ctx, connection, func(client *http.Client) error {
+		answer, err := callMethod(ctx, client, "ListPodSandbox")
 		if err != nil {
 			return fmt.Errorf("list its pods: %w", err)
 		}
-		for _, item := range fields(answer) {
+		for _, item := range parseFields(answer) {
 			if item.number == listItems {
 				found = append(found, readSandbox(item.bytes))
 			}
@@ -40,12 +40,12 @@ func Sandboxes(ctx context.Context, connection net.Conn) (found []host.Sandbox, 
 }
 
 func readSandbox(message []byte) (found host.Sandbox) {
-	for _, f := range fields(message) {
+	for _, f := range parseFields(message) {
 		switch f.number {
 		case sandboxID:
 			found.ID = string(f.bytes)
 		case sandboxMetadata:
-			for _, m := range fields(f.bytes) {
+			for _, m := range parseFields(f.bytes) {
 				switch m.number {
 				case metadataName:
 					found.Name = string(m.bytes)
@@ -64,7 +64,7 @@ func readSandbox(message []byte) (found host.Sandbox) {
 // must tolerate the loss of a node.
 func EndSandbox(ctx context.Context, connection net.Conn, id string) error {
 	request := protowire.AppendString(protowire.AppendTag(nil, requestSandboxID, protowire.BytesType), id)
-	return talk(ctx, connection, func(client *http.Client) error {
+	return withClient(ctx, connection, func(client *http.Client) error {
 		if _, err := callWith(ctx, client, "StopPodSandbox", request); err != nil {
 			return fmt.Errorf("stop the pod: %w", err)
 		}

@@ -15,11 +15,11 @@ import (
 // and closes the connection.
 func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
 	var version, status []byte
-	err := talk(ctx, connection, func(client *http.Client) (err error) {
-		if version, err = call(ctx, client, "Version"); err != nil {
+	err := withClient(ctx, connection, func(client *http.Client) (err error) {
+		if version, err = callMethod(ctx, client, "Version"); err != nil {
 			return fmt.Errorf("query its version: %w", err)
 		}
-		if status, err = call(ctx, client, "Status"); err != nil {
+		if status, err = callMethod(ctx, client, "Status"); err != nil {
 			return fmt.Errorf("query its status: %w", err)
 		}
 		return nil
@@ -27,8 +27,8 @@ func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error
 	if err != nil {
 		return host.RuntimeStatus{}, err
 	}
-	answer := host.RuntimeStatus{Ready: runtimeReady(status)}
-	for _, f := range fields(version) {
+	answer := host.RuntimeStatus{Ready: isRuntimeReady(status)}
+	for _, f := range parseFields(version) {
 		switch f.number {
 		case versionRuntimeName:
 			answer.Name = string(f.bytes)
@@ -51,18 +51,18 @@ const (
 	runtimeReadyCondition = "RuntimeReady"
 )
 
-// runtimeReady returns the condition RuntimeReady of a StatusResponse.
-func runtimeReady(response []byte) bool {
-	for _, status := range fields(response) {
+// isRuntimeReady returns the condition RuntimeReady of a StatusResponse.
+func isRuntimeReady(response []byte) bool {
+	for _, status := range parseFields(response) {
 		if status.number != responseStatus {
 			continue
 		}
-		for _, condition := range fields(status.bytes) {
+		for _, condition := range parseFields(status.bytes) {
 			if condition.number != statusConditions {
 				continue
 			}
 			name, ready := "", false
-			for _, f := range fields(condition.bytes) {
+			for _, f := range parseFields(condition.bytes) {
 				switch f.number {
 				case conditionType:
 					name = string(f.bytes)
@@ -85,8 +85,8 @@ type field struct {
 	varint uint64
 }
 
-// fields parses a message up to the first damaged field.
-func fields(message []byte) []field {
+// parseFields parses a message up to the first damaged field.
+func parseFields(message []byte) []field {
 	var found []field
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

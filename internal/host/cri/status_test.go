@@ -47,10 +47,10 @@ func (l *oneConnection) Accept() (net.Conn, error) {
 func (l *oneConnection) Close() error   { close(l.closed); return nil }
 func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
 
-// serve starts the runtime and returns a connection to it.
-func serve(t *testing.T, runtime runtimeapi.RuntimeServiceServer) net.Conn {
+// serveRuntime starts the runtime and returns a connection to it.
+func serveRuntime(t *testing.T, runtime runtimeapi.RuntimeServiceServer) net.Conn {
 	t.Helper()
-	client, server := connected(t)
+	client, server := newConnectionPair(t)
 	listener := &oneConnection{make(chan net.Conn, 1), make(chan struct{})}
 	listener.connections <- server
 	s := grpc.NewServer()
@@ -60,9 +60,9 @@ func serve(t *testing.T, runtime runtimeapi.RuntimeServiceServer) net.Conn {
 	return client
 }
 
-// connected returns the two ends of a connection. Unlike with net.Pipe, both ends accept writes before the peer
+// newConnectionPair returns the two ends of a connection. Unlike with net.Pipe, both ends accept writes before the peer
 // reads, like a Windows pipe. HTTP/2 requires this behavior at its start.
-func connected(t *testing.T) (client, server net.Conn) {
+func newConnectionPair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,20 +82,20 @@ func TestStatus(t *testing.T) {
 	ready := &runtimeapi.RuntimeCondition{Type: runtimeapi.RuntimeReady, Status: true}
 	noNetwork := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: false, Reason: "NetworkPluginNotReady"}
 	t.Run("a runtime that waits for its network is ready itself", func(t *testing.T) {
-		got, err := Status(t.Context(), serve(t, &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{noNetwork, ready}}))
+		got, err := Status(t.Context(), serveRuntime(t, &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{noNetwork, ready}}))
 		if want := (host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}); got != want || err != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
 	t.Run("a runtime that does not say that it is ready is not", func(t *testing.T) {
 		for _, conditions := range [][]*runtimeapi.RuntimeCondition{nil, {noNetwork}, {{Type: runtimeapi.RuntimeReady}}} {
-			if got, err := Status(t.Context(), serve(t, &runtimeServer{conditions: conditions})); got.Ready || err != nil {
+			if got, err := Status(t.Context(), serveRuntime(t, &runtimeServer{conditions: conditions})); got.Ready || err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
 	})
 	t.Run("what the runtime says is wrong is in the error", func(t *testing.T) {
-		_, err := Status(t.Context(), serve(t, &runtimeServer{failure: errors.New("no snapshotter")}))
+		_, err := Status(t.Context(), serveRuntime(t, &runtimeServer{failure: errors.New("no snapshotter")}))
 		if err == nil || !strings.Contains(err.Error(), "no snapshotter") {
 			t.Error(err)
 		}

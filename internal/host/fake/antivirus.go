@@ -23,17 +23,17 @@ type defender struct {
 type antivirus struct{ p *Process }
 
 func (a antivirus) AtWork(ctx context.Context) (atWork bool, err error) {
-	err = a.p.do(ctx, "Antivirus", "AtWork", "", func(m *Machine) error { atWork = m.defenderAtWork(); return nil })
+	err = a.p.runOperation(ctx, "Antivirus", "AtWork", "", func(m *Machine) error { atWork = m.isDefenderActive(); return nil })
 	return atWork, err
 }
 
-func (m *Machine) defenderAtWork() bool {
-	return host.DefenderAtWork(m.query([]string{host.DefenderService}), m.processList())
+func (m *Machine) isDefenderActive() bool {
+	return host.IsDefenderActive(m.queryServices([]string{host.DefenderService}), m.processList())
 }
 
 func (a antivirus) Exclusions(ctx context.Context) (list []host.Exclusion, err error) {
-	err = a.p.do(ctx, "Antivirus", "Exclusions", "", func(m *Machine) error {
-		if err := m.readExclusions(); err != nil {
+	err = a.p.runOperation(ctx, "Antivirus", "Exclusions", "", func(m *Machine) error {
+		if err := m.checkExclusionsReadable(); err != nil {
 			return fmt.Errorf("read the exclusions: %w", err)
 		}
 		list = slices.Clone(m.defender.exclusions)
@@ -43,7 +43,7 @@ func (a antivirus) Exclusions(ctx context.Context) (list []host.Exclusion, err e
 }
 
 func (a antivirus) AddExclusion(ctx context.Context, exclusion host.Exclusion) error {
-	return a.change(ctx, "AddExclusion", exclusion, func(d *defender, known bool) string {
+	return a.changeExclusions(ctx, "AddExclusion", exclusion, func(d *defender, known bool) string {
 		if known {
 			return ""
 		}
@@ -53,7 +53,7 @@ func (a antivirus) AddExclusion(ctx context.Context, exclusion host.Exclusion) e
 }
 
 func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion) error {
-	return a.change(ctx, "RemoveExclusion", exclusion, func(d *defender, known bool) string {
+	return a.changeExclusions(ctx, "RemoveExclusion", exclusion, func(d *defender, known bool) string {
 		if !known {
 			return ""
 		}
@@ -62,11 +62,11 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 	})
 }
 
-// readExclusions returns the error of reading the exclusions; changes read the list first. The list is a property of
+// checkExclusionsReadable returns the error of reading the exclusions; changes read the list first. The list is a property of
 // the single instance of a WMI class.
-func (m *Machine) readExclusions() error {
+func (m *Machine) checkExclusionsReadable() error {
 	switch {
-	case !m.defenderAtWork():
+	case !m.isDefenderActive():
 		return host.ErrNoAntivirus
 	case m.defender.hides:
 		return host.ErrRefused
@@ -74,15 +74,15 @@ func (m *Machine) readExclusions() error {
 	return m.faults.readList(AntivirusList, 1)
 }
 
-// change modifies the exclusions. do returns a verb for the journal, or an empty string if nothing changed.
-func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion,
+// changeExclusions modifies the exclusions. do returns a verb for the journal, or an empty string if nothing changed.
+func (a antivirus) changeExclusions(ctx context.Context, method string, exclusion host.Exclusion,
 	do func(d *defender, known bool) string) error {
-	return a.p.do(ctx, "Antivirus", method, exclusion.Value, func(m *Machine) error {
+	return a.p.runOperation(ctx, "Antivirus", method, exclusion.Value, func(m *Machine) error {
 		if err := m.admitsExclusion(exclusion); err != nil {
 			return fmt.Errorf("%s %s: %w", method, exclusion.Value, err)
 		}
 		if done := do(&m.defender, slices.ContainsFunc(m.defender.exclusions, exclusion.Is)); done != "" {
-			a.p.record(KindAntivirus, fmt.Sprintf("%s %s %s", done, strings.ToLower(string(exclusion.Kind)), exclusion.Value), 0)
+			a.p.recordEntry(KindAntivirus, fmt.Sprintf("%s %s %s", done, strings.ToLower(string(exclusion.Kind)), exclusion.Value), 0)
 		}
 		return nil
 	})
@@ -92,7 +92,7 @@ func (m *Machine) admitsExclusion(exclusion host.Exclusion) error {
 	if exclusion.Value == "" || exclusion.Kind != host.ExcludeProcess && exclusion.Kind != host.ExcludePath {
 		return fmt.Errorf("%w (an exclusion of kind %q without a meaning)", errParameter, exclusion.Kind)
 	}
-	if err := m.readExclusions(); err != nil {
+	if err := m.checkExclusionsReadable(); err != nil {
 		return err
 	}
 	if m.defender.refuses {

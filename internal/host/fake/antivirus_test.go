@@ -13,43 +13,43 @@ func TestDefender(t *testing.T) {
 	atWork := func(r *rig) bool {
 		r.Helper()
 		atWork, err := r.Antivirus.AtWork(r.ctx)
-		r.must(err)
+		r.requireNoError(err)
 		return atWork
 	}
 	t.Run("is at work on a fresh server", func(t *testing.T) {
-		if !atWork(boot(t, nil)) {
+		if !atWork(bootMachine(t, nil)) {
 			t.Error("it is not")
 		}
 	})
 	t.Run("tells and changes nothing while it is stopped, but keeps its exclusions, also over a restart",
 		func(t *testing.T) {
-			r := boot(t, nil)
-			r.must(r.Antivirus.AddExclusion(r.ctx, excluded))
-			r.must(r.Services.Stop(r.ctx, host.DefenderService))
+			r := bootMachine(t, nil)
+			r.requireNoError(r.Antivirus.AddExclusion(r.ctx, excluded))
+			r.requireNoError(r.Services.Stop(r.ctx, host.DefenderService))
 			if atWork(r) {
 				t.Error("it is at work")
 			}
 			_, err := r.Antivirus.Exclusions(r.ctx)
-			r.fails(err, host.ErrNoAntivirus)
-			r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrNoAntivirus)
-			r.fails(r.Antivirus.RemoveExclusion(r.ctx, excluded), host.ErrNoAntivirus)
+			r.requireError(err, host.ErrNoAntivirus)
+			r.requireError(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrNoAntivirus)
+			r.requireError(r.Antivirus.RemoveExclusion(r.ctx, excluded), host.ErrNoAntivirus)
 			before := r.BootID()
-			r.must(r.Power.Reboot(r.ctx, "test"))
-			r.must(r.WaitFor(r.ctx, func(m *Machine) bool { return m.BootID() != before && m.Running() }))
+			r.requireNoError(r.Power.Reboot(r.ctx, "test"))
+			r.requireNoError(r.WaitFor(r.ctx, func(m *Machine) bool { return m.BootID() != before && m.IsRunning() }))
 			list, err := r.Antivirus.Exclusions(r.ctx)
-			r.must(err)
+			r.requireNoError(err)
 			if !slices.Contains(list, excluded) || !slices.Contains(r.Snapshot().Exclusions, excluded) {
 				t.Error(list)
 			}
 		})
 	t.Run("refuses changes and hides its exclusions when it is set so", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		mend := r.DefenderRefuses()
-		r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)
+		r.requireError(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)
 		mend()
-		r.must(r.Antivirus.AddExclusion(r.ctx, excluded))
+		r.requireNoError(r.Antivirus.AddExclusion(r.ctx, excluded))
 		r.DefenderHidesExclusions()
 		_, err := r.Antivirus.Exclusions(r.ctx)
-		r.fails(err, host.ErrRefused)
+		r.requireError(err, host.ErrRefused)
 	})
 }

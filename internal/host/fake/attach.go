@@ -32,8 +32,8 @@ func (m *Machine) refuseAttach() error {
 	return errWrongDisk
 }
 
-// shownEndpoints returns the endpoints as currently listed by Windows.
-func (m *Machine) shownEndpoints() []host.HNSEndpoint {
+// visibleEndpoints returns the endpoints as currently listed by Windows.
+func (m *Machine) visibleEndpoints() []host.HNSEndpoint {
 	list := slices.Clone(m.endpoints)
 	hides := m.faults.attach.hidden > 0 && slices.ContainsFunc(list, func(e host.HNSEndpoint) bool { return e.Attached })
 	if hides {

@@ -26,8 +26,8 @@ func NewContentStore() *ContentStore {
 	return &ContentStore{contents: map[digest]weak.Pointer[content]{}}
 }
 
-// intern returns the unique content with this data. The store takes ownership of data.
-func (s *ContentStore) intern(data []byte) *content {
+// internContent returns the unique content with this data. The store takes ownership of data.
+func (s *ContentStore) internContent(data []byte) *content {
 	sum := digest(sha256.Sum256(data))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,11 +36,11 @@ func (s *ContentStore) intern(data []byte) *content {
 	}
 	made := &content{data: data, sum: sum}
 	s.contents[sum] = weak.Make(made)
-	runtime.AddCleanup(made, s.forget, sum)
+	runtime.AddCleanup(made, s.forgetContent, sum)
 	return made
 }
 
-func (s *ContentStore) forget(sum digest) {
+func (s *ContentStore) forgetContent(sum digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.contents[sum].Value() == nil {

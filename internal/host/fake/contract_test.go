@@ -28,9 +28,9 @@ var update = flag.Bool("update", false, "write the results of the contract suite
 // contractPrograms returns the programs for the contract suite, and one that provides its host.
 func contractPrograms(hosts chan<- *Process) programs {
 	return programs{
-		"idle":    idle,
+		"idle":    runIdle,
 		"failing": func(context.Context, *Process) int { return 7 },
-		"report":  report,
+		"report":  writeReport,
 		"parent": func(ctx context.Context, p *Process) int {
 			if _, err := p.Spawn(`C:\idle.exe`); err != nil {
 				return 1
@@ -42,8 +42,8 @@ func contractPrograms(hosts chan<- *Process) programs {
 	}
 }
 
-// report writes the arguments and the environment of the process to the file in its last argument.
-func report(ctx context.Context, p *Process) int {
+// writeReport writes the arguments and the environment of the process to the file in its last argument.
+func writeReport(ctx context.Context, p *Process) int {
 	account := hosttest.Account{Arguments: p.Args}
 	for _, name := range slices.Sorted(maps.Keys(p.Environ)) {
 		account.Environment = append(account.Environment, name+"="+p.Environ[name])
@@ -62,7 +62,7 @@ func report(ctx context.Context, p *Process) int {
 // contractMachine boots a machine for the contract suite.
 func contractMachine(t *testing.T, change func(*Options)) (*rig, <-chan *Process) {
 	hosts := make(chan *Process, 1)
-	return boot(t, contractPrograms(hosts), func(o *Options) { o.Clock = clock.RealClock{} }, change), hosts
+	return bootMachine(t, contractPrograms(hosts), func(o *Options) { o.Clock = clock.RealClock{} }, change), hosts
 }
 
 // underTest returns the machine for the contract suite, seen by the process. The host may be that of another process.
@@ -86,8 +86,8 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 			_, err := w.Write(nil)
 			return w, err
 		},
-		GiveToUser: func(_ context.Context, path string) error { return r.Drive().GiveTo("joe", path) },
-		OpenToAll:  func(_ context.Context, path string) error { return r.Drive().OpenToAll(path) },
+		SetUserOwner: func(_ context.Context, path string) error { return r.Drive().SetOwner("joe", path) },
+		OpenToAll:    func(_ context.Context, path string) error { return r.Drive().OpenToAll(path) },
 		AddOutboundRule: func(_ context.Context, name string) (func() (bool, error), error) {
 			r.AddOutboundRule(name)
 			return func() (bool, error) { return r.HasOutboundRule(name), nil }, nil
@@ -113,9 +113,9 @@ func (l openLog) Write(text []byte) (int, error) {
 }
 
 func (l openLog) Close() error {
-	return l.p.locked(func(*Machine) error {
+	return l.p.runLocked(func(*Machine) error {
 		for _, h := range l.p.holds {
-			h.release()
+			h.releaseNode()
 		}
 		l.p.holds = nil
 		return nil
@@ -162,7 +162,7 @@ func rebootContract(t *testing.T) hosttest.Report {
 	if err := hosttest.ArmReboot(r.ctx, machine); err != nil {
 		t.Fatal(err)
 	}
-	r.until(func() bool { return r.Running() && r.BootID() != first })
+	r.awaitCondition(func() bool { return r.IsRunning() && r.BootID() != first })
 	return hosttest.CheckReboot(t, hosttest.Subject{
 		Environment: hosttest.Fake, Open: func(*testing.T) hosttest.Machine { return machine },
 	})

@@ -13,7 +13,7 @@ import (
 // removeAll removes an entry and all descendants. As on Windows, entries in use and the directories above are kept
 // while the rest is removed.
 func (d *drive) removeAll(path string) (removed bool, err error) {
-	at, err := d.existing(path, false)
+	at, err := d.resolveExisting(path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -24,40 +24,40 @@ func (d *drive) removeAll(path string) (removed bool, err error) {
 		return false, errDenied
 	}
 	if at.mount != nil {
-		at.mount.forget(at.path())
+		at.mount.forgetAccess(at.fullPath())
 		return true, os.RemoveAll(at.real)
 	}
 	for _, m := range d.mountsBelow(at.names) {
-		m.forget(joinPath(m.names))
+		m.forgetAccess(joinPath(m.names))
 		if err := os.RemoveAll(m.real); err != nil {
 			return false, err
 		}
 	}
-	return true, d.prune(at.node)
+	return true, d.pruneTree(at.node)
 }
 
-func (d *drive) prune(n *node) error {
+func (d *drive) pruneTree(n *node) error {
 	if n.layer {
-		return fmt.Errorf("%s is a layer with files of Windows: %w", n.path(), errDenied)
+		return fmt.Errorf("%s is a layer with files of Windows: %w", n.fullPath(), errDenied)
 	}
 	var inUse error
 	for _, child := range n.children {
-		if err := d.prune(child); err != nil {
+		if err := d.pruneTree(child); err != nil {
 			inUse = err
 		}
 	}
 	if inUse == nil {
-		inUse = n.inUse()
+		inUse = n.checkUnused()
 	}
 	if inUse == nil {
-		d.drop(n)
+		d.dropNode(n)
 	}
 	return inUse
 }
 
-// remove removes a file, a link or an empty directory.
-func (d *drive) remove(path string) error {
-	at, err := d.existing(path, false)
+// removePath removes a file, a link or an empty directory.
+func (d *drive) removePath(path string) error {
+	at, err := d.resolveExisting(path, false)
 	if err != nil {
 		return err
 	}
@@ -65,22 +65,22 @@ func (d *drive) remove(path string) error {
 		return errDenied
 	}
 	if at.mount != nil {
-		at.mount.forget(at.path())
+		at.mount.forgetAccess(at.fullPath())
 		return os.Remove(at.real)
 	}
 	if len(at.node.children) > 0 || len(d.mountsBelow(at.names)) > 0 {
 		return errNotEmpty
 	}
-	return d.prune(at.node)
+	return d.pruneTree(at.node)
 }
 
-// rename moves an entry and replaces an existing file.
-func (d *drive) rename(from, to string) error {
-	source, err := d.existing(from, false)
+// renamePath moves an entry and replaces an existing file.
+func (d *drive) renamePath(from, to string) error {
+	source, err := d.resolveExisting(from, false)
 	if err != nil {
 		return err
 	}
-	target, err := d.resolve(to, false)
+	target, err := d.resolvePath(to, false)
 	switch {
 	case err != nil:
 		return err
@@ -89,9 +89,9 @@ func (d *drive) rename(from, to string) error {
 	case source.mount != nil || target.mount != nil:
 		return d.renameMounted(source, target)
 	case len(d.mountsBelow(source.names)) > 0:
-		return fmt.Errorf("a folder below %s is mounted: %w", source.path(), host.ErrInUse)
+		return fmt.Errorf("a folder below %s is mounted: %w", source.fullPath(), host.ErrInUse)
 	}
-	if err := source.node.fixed(); err != nil {
+	if err := source.node.checkRenamable(); err != nil {
 		return err
 	}
 	for above := target.parent; above != nil; above = above.parent {
@@ -100,54 +100,54 @@ func (d *drive) rename(from, to string) error {
 		}
 	}
 	if target.node != nil && target.node != source.node {
-		if err := d.replaceable(target); err != nil {
+		if err := d.checkReplaceable(target); err != nil {
 			return err
 		}
-		d.drop(target.node)
+		d.dropNode(target.node)
 	}
-	source.node.detach()
-	source.node.attach(target.parent, lastName(to))
+	source.node.removeFromParent()
+	source.node.addToParent(target.parent, lastName(to))
 	return nil
 }
 
-// replaceable returns an error if a rename cannot replace the target.
-func (d *drive) replaceable(target place) error {
-	if target.directory() {
+// checkReplaceable returns an error if a rename cannot replace the target.
+func (d *drive) checkReplaceable(target resolvedPath) error {
+	if target.isDirectory() {
 		return errExists
 	}
-	return target.node.inUse()
+	return target.node.checkUnused()
 }
 
 // renameMounted moves an entry within a mounted directory, or a file into or out of a mounted directory.
-func (d *drive) renameMounted(source, target place) error {
-	if target.exists() && target.directory() {
+func (d *drive) renameMounted(source, target resolvedPath) error {
+	if target.hasEntry() && target.isDirectory() {
 		return errExists
 	}
 	if source.mount == target.mount {
-		access := source.mount.access[key(source.path())]
-		source.mount.forget(source.path())
+		access := source.mount.access[foldCase(source.fullPath())]
+		source.mount.forgetAccess(source.fullPath())
 		if access != "" {
-			source.mount.setAccess(target.path(), access)
+			source.mount.setAccess(target.fullPath(), access)
 		}
 		return os.Rename(source.real, target.real)
 	}
-	info := d.info(source)
+	info := d.fileInfo(source)
 	if info.Directory || info.LinkTarget != "" {
 		return fmt.Errorf("%s: only files can be moved into or out of a mounted folder", info.Path)
 	}
-	reader, err := d.open(info.Path)
+	reader, err := d.openFile(info.Path)
 	if err != nil {
 		return err
 	}
-	draft, err := d.draft(target.path(), host.WriteOptions{Access: info.Access})
+	draft, err := d.startDraft(target.fullPath(), host.WriteOptions{Access: info.Access})
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(draft.add(reader.rest()), draft.commit()); err != nil {
-		draft.discard()
+	if err := errors.Join(draft.appendData(reader.readRest()), draft.commitFile()); err != nil {
+		draft.removeDraft()
 		return err
 	}
-	return d.remove(info.Path)
+	return d.removePath(info.Path)
 }
 
 // lastName returns the last name of a path in its given case.

@@ -33,7 +33,7 @@ func (r *FileReader) Size() int64 { return r.reader.Size() }
 // Close implements io.Closer.
 func (r *FileReader) Close() error { return nil }
 
-func (r *FileReader) rest() []byte {
+func (r *FileReader) readRest() []byte {
 	data, _ := io.ReadAll(r.reader) // memory cannot fail
 	return data
 }
@@ -59,43 +59,43 @@ type FileWriter struct {
 }
 
 func (d *drive) openWriter(m *Machine, path string, options OpenWriterOptions) (*FileWriter, error) {
-	at, err := d.resolve(path, true)
+	at, err := d.resolvePath(path, true)
 	switch {
 	case err != nil:
 		return nil, err
-	case at.directory():
+	case at.isDirectory():
 		return nil, errDenied
-	case options.Exclusive && at.exists():
+	case options.Exclusive && at.hasEntry():
 		return nil, errExists
-	case options.MustExist && !at.exists():
+	case options.MustExist && !at.hasEntry():
 		return nil, errNotFound
 	case at.mount != nil:
 		return openRealWriter(m, at, options)
 	case at.node == nil:
-		at.node = d.add(at.parent, at.name(), host.AccessInherited)
+		at.node = d.addNode(at.parent, at.lastName(), host.AccessInherited)
 	default:
-		if err := at.node.inUse(); err != nil {
+		if err := at.node.checkUnused(); err != nil {
 			return nil, err
 		}
 	}
-	w := &FileWriter{machine: m, path: at.path(), hold: at.node.hold("an open SFTP handle", false)}
+	w := &FileWriter{machine: m, path: at.fullPath(), hold: at.node.addHold("an open SFTP handle", false)}
 	if options.Keep && at.node.content != nil {
 		w.data = bytes.Clone(at.node.content.data)
 	} else {
-		d.fill(at.node, d.contents.intern(nil))
+		d.setContent(at.node, d.contents.internContent(nil))
 	}
-	d.unborn += int64(len(w.data)) - at.node.size()
+	d.pendingBytes += int64(len(w.data)) - at.node.contentSize()
 	d.writers[w] = struct{}{}
 	return w, nil
 }
 
-func openRealWriter(m *Machine, at place, options OpenWriterOptions) (*FileWriter, error) {
+func openRealWriter(m *Machine, at resolvedPath, options OpenWriterOptions) (*FileWriter, error) {
 	flags := os.O_RDWR | os.O_CREATE
 	if !options.Keep {
 		flags |= os.O_TRUNC
 	}
 	file, err := os.OpenFile(at.real, flags, 0o644)
-	return &FileWriter{machine: m, path: at.path(), real: file}, err
+	return &FileWriter{machine: m, path: at.fullPath(), real: file}, err
 }
 
 // WriteAt implements io.WriterAt. Errors: ErrDiskFull, ErrPoweredOff, fs.ErrClosed.
@@ -105,14 +105,14 @@ func (w *FileWriter) WriteAt(b []byte, offset int64) (int, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.grow(offset + int64(len(b))); err != nil {
+	if err := w.growTo(offset + int64(len(b))); err != nil {
 		return 0, &fs.PathError{Op: "write", Path: w.path, Err: err}
 	}
 	return copy(w.data[offset:], b), nil
 }
 
-// grow extends the data to at least the given size.
-func (w *FileWriter) grow(size int64) error {
+// growTo extends the data to at least the given size.
+func (w *FileWriter) growTo(size int64) error {
 	if w.closed != nil {
 		return w.closed
 	}
@@ -122,11 +122,11 @@ func (w *FileWriter) grow(size int64) error {
 	}
 	w.machine.lock()
 	defer w.machine.unlock()
-	if more > w.machine.drive.free() {
+	if more > w.machine.drive.freeBytes() {
 		return errDiskFull
 	}
-	w.machine.drive.unborn += more
-	w.data = append(withRoom(w.data, int(more)), make([]byte, more)...)
+	w.machine.drive.pendingBytes += more
+	w.data = append(withCapacity(w.data, int(more)), make([]byte, more)...)
 	return nil
 }
 
@@ -137,12 +137,12 @@ func (w *FileWriter) Truncate(size int64) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.grow(size); err != nil {
+	if err := w.growTo(size); err != nil {
 		return &fs.PathError{Op: "truncate", Path: w.path, Err: err}
 	}
 	w.machine.lock()
 	defer w.machine.unlock()
-	w.machine.drive.unborn -= int64(len(w.data)) - size
+	w.machine.drive.pendingBytes -= int64(len(w.data)) - size
 	w.data = w.data[:size]
 	return nil
 }
@@ -180,9 +180,9 @@ func (w *FileWriter) close(reason error) error {
 	w.machine.lock()
 	defer w.machine.unlock()
 	d := w.machine.drive
-	d.unborn -= int64(len(w.data)) - w.hold.node.size()
-	w.hold.release()
-	d.fill(w.hold.node, d.contents.intern(w.data))
+	d.pendingBytes -= int64(len(w.data)) - w.hold.node.contentSize()
+	w.hold.releaseNode()
+	d.setContent(w.hold.node, d.contents.internContent(w.data))
 	delete(d.writers, w)
 	w.machine.journal.Append(KindWrite, fmt.Sprintf("SFTP %s", w.path), int64(len(w.data)))
 	w.data = nil

@@ -37,7 +37,7 @@ func (m *Machine) MountDirectory(path, realDirectory string) {
 func (m *Machine) RealPath(path string) (string, bool) {
 	m.lock()
 	defer m.unlock()
-	at, err := m.drive.resolve(path, true)
+	at, err := m.drive.resolvePath(path, true)
 	return at.real, err == nil && at.mount != nil
 }
 
@@ -55,28 +55,28 @@ func (d *drive) mountAt(names []string) *mount {
 func (d *drive) mountsBelow(folder []string) []*mount {
 	var below []*mount
 	for _, m := range d.mounts {
-		if len(m.names) > len(folder) && slices.EqualFunc(m.names[:len(folder)], folder, strings.EqualFold) && m.exists() {
+		if len(m.names) > len(folder) && slices.EqualFunc(m.names[:len(folder)], folder, strings.EqualFold) && m.hasRealDirectory() {
 			below = append(below, m)
 		}
 	}
 	return below
 }
 
-func (m *mount) exists() bool {
+func (m *mount) hasRealDirectory() bool {
 	found, err := os.Stat(m.real)
 	return err == nil && found.IsDir()
 }
 
-// look returns the information of a real file. Links are not followed, unless the mounted directory itself is a link.
-func (m *mount) look(onDisk string) (fs.FileInfo, error) {
+// statReal returns the information of a real file. Links are not followed, unless the mounted directory itself is a link.
+func (m *mount) statReal(onDisk string) (fs.FileInfo, error) {
 	if onDisk == m.real {
 		return os.Stat(onDisk)
 	}
 	return os.Lstat(onDisk)
 }
 
-// child returns the real path of a name in a real directory, ignoring case.
-func (m *mount) child(folder, name string) string {
+// childPath returns the real path of a name in a real directory, ignoring case.
+func (m *mount) childPath(folder, name string) string {
 	exact := filepath.Join(folder, name)
 	if _, err := os.Lstat(exact); err == nil {
 		return exact
@@ -90,9 +90,9 @@ func (m *mount) child(folder, name string) string {
 	return exact
 }
 
-func (m *mount) info(at place) host.FileInfo {
+func (m *mount) fileInfo(at resolvedPath) host.FileInfo {
 	info := host.FileInfo{
-		Path: at.path(), Name: at.name(), Directory: at.found.IsDir(), Modified: at.found.ModTime(),
+		Path: at.fullPath(), Name: at.lastName(), Directory: at.found.IsDir(), Modified: at.found.ModTime(),
 		Access: host.AccessInherited,
 	}
 	if at.found.Mode().IsRegular() {
@@ -101,7 +101,7 @@ func (m *mount) info(at place) host.FileInfo {
 	if at.found.Mode()&fs.ModeSymlink != 0 {
 		info.LinkTarget = m.linkTarget(at.real)
 	}
-	if access, ok := m.access[key(info.Path)]; ok {
+	if access, ok := m.access[foldCase(info.Path)]; ok {
 		info.Access = access
 	}
 	return info
@@ -136,23 +136,23 @@ func (m *mount) realTarget(target string) (string, error) {
 
 func (m *mount) setAccess(path string, access host.Access) {
 	if access == "" || access == host.AccessInherited {
-		delete(m.access, key(path))
+		delete(m.access, foldCase(path))
 		return
 	}
-	m.access[key(path)] = access
+	m.access[foldCase(path)] = access
 }
 
-// forget deletes the recorded access of a path and its descendants.
-func (m *mount) forget(path string) {
+// forgetAccess deletes the recorded access of a path and its descendants.
+func (m *mount) forgetAccess(path string) {
 	for kept := range m.access {
-		if kept == key(path) || strings.HasPrefix(kept, key(path)+`\`) {
+		if kept == foldCase(path) || strings.HasPrefix(kept, foldCase(path)+`\`) {
 			delete(m.access, kept)
 		}
 	}
 }
 
 // list returns the entries of a mounted directory.
-func (m *mount) list(at place) ([]host.FileInfo, error) {
+func (m *mount) list(at resolvedPath) ([]host.FileInfo, error) {
 	entries, err := os.ReadDir(at.real)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (m *mount) list(at place) ([]host.FileInfo, error) {
 			continue // removed in the meantime
 		}
 		names := append(at.names[:len(at.names):len(at.names)], entry.Name())
-		infos = append(infos, m.info(place{names: names, mount: m, real: filepath.Join(at.real, entry.Name()), found: found}))
+		infos = append(infos, m.fileInfo(resolvedPath{names: names, mount: m, real: filepath.Join(at.real, entry.Name()), found: found}))
 	}
 	return infos, nil
 }

@@ -36,16 +36,16 @@ type hold struct {
 	mapped bool
 }
 
-func (n *node) directory() bool { return n.children != nil }
+func (n *node) isDirectory() bool { return n.children != nil }
 
-func (n *node) size() int64 {
+func (n *node) contentSize() int64 {
 	if n.content == nil {
 		return 0
 	}
 	return int64(len(n.content.data))
 }
 
-func (n *node) names() []string {
+func (n *node) pathNames() []string {
 	var names []string
 	for at := n; at.parent != nil; at = at.parent {
 		names = append(names, at.name)
@@ -54,9 +54,9 @@ func (n *node) names() []string {
 	return names
 }
 
-func (n *node) path() string { return joinPath(n.names()) }
+func (n *node) fullPath() string { return joinPath(n.pathNames()) }
 
-func (n *node) hold(by string, image bool) *hold {
+func (n *node) addHold(by string, image bool) *hold {
 	if n.holds == nil {
 		n.holds = map[*hold]struct{}{}
 	}
@@ -65,68 +65,68 @@ func (n *node) hold(by string, image bool) *hold {
 	return h
 }
 
-func (h *hold) release() { delete(h.node.holds, h) }
+func (h *hold) releaseNode() { delete(h.node.holds, h) }
 
-// inUse returns an error if the node or a descendant is held.
-func (n *node) inUse() error {
+// checkUnused returns an error if the node or a descendant is held.
+func (n *node) checkUnused() error {
 	for h := range n.holds {
-		return h.err()
+		return h.inUseError()
 	}
 	for _, child := range n.children {
-		if err := child.inUse(); err != nil {
+		if err := child.checkUnused(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unshared returns an error if a hold prevents writing the file in place.
-func (n *node) unshared() error {
+// checkWritable returns an error if a hold prevents writing the file in place.
+func (n *node) checkWritable() error {
 	for h := range n.holds {
 		if !h.shared {
-			return h.err()
+			return h.inUseError()
 		}
 	}
 	return nil
 }
 
-// filled returns an error if a hold prevents emptying the file.
-func (n *node) filled() error {
+// checkTruncatable returns an error if a hold prevents emptying the file.
+func (n *node) checkTruncatable() error {
 	for h := range n.holds {
 		if h.mapped {
-			return h.err()
+			return h.inUseError()
 		}
 	}
-	return n.unshared()
+	return n.checkWritable()
 }
 
-// fixed returns an error if the node cannot be renamed: of all held files, Windows renames only running executables.
-func (n *node) fixed() error {
-	if n.directory() {
-		return n.inUse()
+// checkRenamable returns an error if the node cannot be renamed: of all held files, Windows renames only running executables.
+func (n *node) checkRenamable() error {
+	if n.isDirectory() {
+		return n.checkUnused()
 	}
 	for h := range n.holds {
 		if !h.image {
-			return h.err()
+			return h.inUseError()
 		}
 	}
 	return nil
 }
 
-func (h *hold) err() error {
-	return fmt.Errorf("%s is held by %s: %w", h.node.path(), h.by, host.ErrInUse)
+func (h *hold) inUseError() error {
+	return fmt.Errorf("%s is held by %s: %w", h.node.fullPath(), h.by, host.ErrInUse)
 }
 
-func (n *node) info() host.FileInfo {
+func (n *node) fileInfo() host.FileInfo {
 	return host.FileInfo{
-		Path: n.path(), Name: n.name, Directory: n.directory(), Size: n.size(), Modified: n.modified,
+		Path: n.fullPath(), Name: n.name, Directory: n.isDirectory(), Size: n.contentSize(), Modified: n.modified,
 		LinkTarget: n.link, Access: n.access, Foreign: n.owner != "" || n.open,
 	}
 }
 
-func (n *node) attach(parent *node, name string) {
+func (n *node) addToParent(parent *node, name string) {
 	n.parent, n.name = parent, name
-	parent.children[key(name)] = n
+	parent.children[foldCase(name)] = n
 }
 
-func (n *node) detach() { delete(n.parent.children, key(n.name)) }
+func (n *node) removeFromParent() { delete(n.parent.children, foldCase(n.name)) }

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// place is a resolved path. Its directory exists, but the entry itself may not.
-type place struct {
+// resolvedPath is a resolved path. Its directory exists, but the entry itself may not.
+type resolvedPath struct {
 	names  []string // from the root, in the stored case where they exist
 	parent *node    // directory in memory; nil for the root and in mounts
 	node   *node    // in memory; nil if the entry does not exist
@@ -19,98 +19,98 @@ type place struct {
 	found fs.FileInfo // of the real file, links not followed; nil if it does not exist
 }
 
-func (p place) path() string { return joinPath(p.names) }
-func (p place) name() string { return p.names[len(p.names)-1] }
-func (p place) exists() bool { return p.node != nil || p.found != nil }
+func (p resolvedPath) fullPath() string { return joinPath(p.names) }
+func (p resolvedPath) lastName() string { return p.names[len(p.names)-1] }
+func (p resolvedPath) hasEntry() bool   { return p.node != nil || p.found != nil }
 
-func (p place) directory() bool {
-	return p.node != nil && p.node.directory() || p.found != nil && p.found.IsDir()
+func (p resolvedPath) isDirectory() bool {
+	return p.node != nil && p.node.isDirectory() || p.found != nil && p.found.IsDir()
 }
 
-// resolve resolves a path. Links in parent directories are always followed, a final link only if follow is set.
-func (d *drive) resolve(path string, follow bool) (place, error) {
+// resolvePath resolves a path. Links in parent directories are always followed, a final link only if follow is set.
+func (d *drive) resolvePath(path string, follow bool) (resolvedPath, error) {
 	names, err := splitPath(path)
 	if err != nil {
-		return place{}, err
+		return resolvedPath{}, err
 	}
 	for range maxLinks {
-		at, onward, err := d.walk(names, follow)
+		at, onward, err := d.walkPath(names, follow)
 		if err != nil || onward == nil {
 			return at, err
 		}
 		names = onward
 	}
-	return place{}, errLinks
+	return resolvedPath{}, errLinks
 }
 
-// existing is like resolve but returns an error if the entry does not exist.
-func (d *drive) existing(path string, follow bool) (place, error) {
-	at, err := d.resolve(path, follow)
-	if err == nil && !at.exists() {
+// resolveExisting is like resolve but returns an error if the entry does not exist.
+func (d *drive) resolveExisting(path string, follow bool) (resolvedPath, error) {
+	at, err := d.resolvePath(path, follow)
+	if err == nil && !at.hasEntry() {
 		err = errNotFound
 	}
 	return at, err
 }
 
-// walk descends from the root to the end of the path or to the first link to follow; onward is then the path to
+// walkPath descends from the root to the end of the path or to the first link to follow; onward is then the path to
 // continue with.
-func (d *drive) walk(names []string, follow bool) (at place, onward []string, err error) {
+func (d *drive) walkPath(names []string, follow bool) (at resolvedPath, onward []string, err error) {
 	here := d.root
 	var stored []string
 	for i, name := range names {
 		last := i == len(names)-1
 		if m := d.mountAt(names[:i+1]); m != nil {
-			return m.walk(names[i+1:], follow)
+			return m.walkPath(names[i+1:], follow)
 		}
-		if !here.directory() {
-			return place{}, nil, errPathNotFound
+		if !here.isDirectory() {
+			return resolvedPath{}, nil, errPathNotFound
 		}
-		child := here.children[key(name)]
+		child := here.children[foldCase(name)]
 		switch {
 		case child == nil && last:
-			return place{names: append(stored, name), parent: here}, nil, nil
+			return resolvedPath{names: append(stored, name), parent: here}, nil, nil
 		case child == nil:
-			return place{}, nil, errPathNotFound
+			return resolvedPath{}, nil, errPathNotFound
 		case child.link != "" && (!last || follow):
 			onward, err := linkDestination(stored, child.link)
-			return place{}, append(onward, names[i+1:]...), err
+			return resolvedPath{}, append(onward, names[i+1:]...), err
 		}
 		here, stored = child, append(stored, child.name)
 	}
-	return place{names: stored, parent: here.parent, node: here}, nil, nil
+	return resolvedPath{names: stored, parent: here.parent, node: here}, nil, nil
 }
 
-// walk descends from the real directory of the mount.
-func (m *mount) walk(names []string, follow bool) (at place, onward []string, err error) {
+// walkPath descends from the real directory of the mount.
+func (m *mount) walkPath(names []string, follow bool) (at resolvedPath, onward []string, err error) {
 	onDisk, stored := m.real, m.names
 	for i := 0; ; i++ {
 		last := i == len(names)
-		found, err := m.look(onDisk)
+		found, err := m.statReal(onDisk)
 		missing := os.IsNotExist(err)
 		if err != nil && !missing {
-			return place{}, nil, err
+			return resolvedPath{}, nil, err
 		}
 		switch {
 		case missing && !last:
-			return place{}, nil, errPathNotFound
+			return resolvedPath{}, nil, errPathNotFound
 		case missing:
-			return place{names: stored, mount: m, real: onDisk}, nil, nil
+			return resolvedPath{names: stored, mount: m, real: onDisk}, nil, nil
 		case found.Mode()&fs.ModeSymlink != 0 && (!last || follow):
 			onward, err := linkDestination(stored[:len(stored)-1], m.linkTarget(onDisk))
-			return place{}, append(onward, names[i:]...), err
+			return resolvedPath{}, append(onward, names[i:]...), err
 		case last:
-			return place{names: stored, mount: m, real: onDisk, found: found}, nil, nil
+			return resolvedPath{names: stored, mount: m, real: onDisk, found: found}, nil, nil
 		case !found.IsDir():
-			return place{}, nil, errPathNotFound
+			return resolvedPath{}, nil, errPathNotFound
 		}
-		onDisk = m.child(onDisk, names[i])
+		onDisk = m.childPath(onDisk, names[i])
 		stored = append(stored[:len(stored):len(stored)], onDisk[strings.LastIndexByte(onDisk, os.PathSeparator)+1:])
 	}
 }
 
-func (d *drive) info(at place) host.FileInfo {
+func (d *drive) fileInfo(at resolvedPath) host.FileInfo {
 	if at.mount != nil {
-		return at.mount.info(at)
+		return at.mount.fileInfo(at)
 	}
-	return at.node.info()
+	return at.node.fileInfo()
 }

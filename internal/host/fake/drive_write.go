@@ -24,96 +24,96 @@ type draft struct {
 	data    []byte
 }
 
-// draft starts to write a file.
-func (d *drive) draft(path string, options host.WriteOptions) (*draft, error) {
+// startDraft starts to write a file.
+func (d *drive) startDraft(path string, options host.WriteOptions) (*draft, error) {
 	if options.Append {
-		if at, err := d.resolve(path, true); err == nil { // Windows opens the target of a link
-			path = at.path()
+		if at, err := d.resolvePath(path, true); err == nil { // Windows opens the target of a link
+			path = at.fullPath()
 		}
 	}
-	if _, err := d.writable(path, options); err != nil {
+	if _, err := d.resolveWritable(path, options); err != nil {
 		return nil, err
 	}
 	draft := &draft{drive: d, path: path, options: options}
-	at, err := d.resolve(strings.TrimRight(path, `\/`)+draftSuffix, false)
+	at, err := d.resolvePath(strings.TrimRight(path, `\/`)+draftSuffix, false)
 	switch {
 	case err != nil:
 		return nil, err
-	case at.directory():
+	case at.isDirectory():
 		return nil, errExists
 	case at.mount != nil:
 		draft.real = at.real
 		return draft, os.WriteFile(at.real, nil, 0o600)
 	case at.node != nil:
-		d.drop(at.node)
+		d.dropNode(at.node)
 	}
-	draft.node = d.add(at.parent, at.name(), options.Access)
+	draft.node = d.addNode(at.parent, at.lastName(), options.Access)
 	return draft, nil
 }
 
-// writable resolves the path of a file to be written.
-func (d *drive) writable(path string, options host.WriteOptions) (place, error) {
-	at, err := d.resolve(path, false)
+// resolveWritable resolves the path of a file to be written.
+func (d *drive) resolveWritable(path string, options host.WriteOptions) (resolvedPath, error) {
+	at, err := d.resolvePath(path, false)
 	switch {
 	case err != nil:
 		return at, err
-	case at.directory():
+	case at.isDirectory():
 		return at, errDenied
-	case options.Exclusive && at.exists():
+	case options.Exclusive && at.hasEntry():
 		return at, errExists
 	case at.node != nil:
-		return at, at.node.inUse()
+		return at, at.node.checkUnused()
 	}
 	return at, nil
 }
 
-func (w *draft) add(data []byte) error {
-	if int64(len(data)) > w.drive.free() {
+func (w *draft) appendData(data []byte) error {
+	if int64(len(data)) > w.drive.freeBytes() {
 		return fmt.Errorf("%s, %d bytes written: %w", w.path, len(w.data), errDiskFull)
 	}
-	w.data = append(withRoom(w.data, len(data)), data...)
-	w.drive.unborn += int64(len(data))
+	w.data = append(withCapacity(w.data, len(data)), data...)
+	w.drive.pendingBytes += int64(len(data))
 	return nil
 }
 
-// withRoom returns data with spare capacity for more bytes. The capacity doubles, unlike in append, which grows by a
+// withCapacity returns data with spare capacity for more bytes. The capacity doubles, unlike in append, which grows by a
 // quarter: files of megabytes arrive in chunks of some kilobytes.
-func withRoom(data []byte, more int) []byte {
+func withCapacity(data []byte, more int) []byte {
 	if len(data)+more <= cap(data) {
 		return data
 	}
 	return slices.Grow(data, max(more, cap(data)))
 }
 
-// commit renames the draft to its final path.
-func (w *draft) commit() error {
-	at, err := w.drive.writable(w.path, w.options)
+// commitFile renames the draft to its final path.
+func (w *draft) commitFile() error {
+	at, err := w.drive.resolveWritable(w.path, w.options)
 	if err != nil {
 		return err
 	}
-	if w.options.Append && at.exists() {
-		if err := w.prepend(at); err != nil {
+	if w.options.Append && at.hasEntry() {
+		if err := w.prependContent(at); err != nil {
 			return err
 		}
 	}
 	if at.mount != nil {
 		return w.commitMounted(at)
 	}
-	w.leave()
+	w.keepDraft()
 	if at.node != nil {
-		w.drive.drop(at.node)
+		w.drive.dropNode(at.node)
 	}
-	name := at.name()
+	name := at.lastName()
 	if at.node != nil {
 		name = at.node.name
 	}
-	w.node.detach()
-	w.node.attach(at.parent, name)
+	w.node.removeFromParent()
+	w.node.addToParent(at.parent, name)
 	return nil
 }
 
-// prepend inserts the current content of the file before the added data.
-func (w *draft) prepend(at place) error {
+// prependContent inserts the current content of the file before the added data.
+func (w *draft) prependContent(at resolvedPath) error {
 	var (
 		present []byte
 		access  host.Access
@@ -128,10 +128,10 @@ func (w *draft) prepend(at place) error {
 		if err != nil {
 			return err
 		}
-		present, access = data, w.drive.info(at).Access
+		present, access = data, w.drive.fileInfo(at).Access
 	}
 	w.data = append(slices.Clone(present), w.data...)
-	w.drive.unborn += int64(len(present))
+	w.drive.pendingBytes += int64(len(present))
 	w.options.Access = access
 	if w.node != nil {
 		w.node.access = access
@@ -139,7 +139,7 @@ func (w *draft) prepend(at place) error {
 	return nil
 }
 
-func (w *draft) commitMounted(at place) error {
+func (w *draft) commitMounted(at resolvedPath) error {
 	var mode fs.FileMode = 0o644
 	if w.options.Access == host.AccessAdministrators {
 		mode = 0o600
@@ -150,28 +150,28 @@ func (w *draft) commitMounted(at place) error {
 	if err := os.Chmod(w.real, mode); err != nil {
 		return err
 	}
-	w.drive.unborn -= int64(len(w.data))
-	at.mount.setAccess(at.path(), w.options.Access)
+	w.drive.pendingBytes -= int64(len(w.data))
+	at.mount.setAccess(at.fullPath(), w.options.Access)
 	return os.Rename(w.real, at.real)
 }
 
-// leave keeps the draft in its current state, as the death of the writer does.
-func (w *draft) leave() {
-	w.drive.unborn -= int64(len(w.data))
+// keepDraft keeps the draft in its current state, as the death of the writer does.
+func (w *draft) keepDraft() {
+	w.drive.pendingBytes -= int64(len(w.data))
 	if w.node != nil {
-		w.drive.fill(w.node, w.drive.contents.intern(w.data))
+		w.drive.setContent(w.node, w.drive.contents.internContent(w.data))
 	}
 	w.data = nil
 }
 
-func (w *draft) discard() {
-	w.drive.unborn -= int64(len(w.data))
+func (w *draft) removeDraft() {
+	w.drive.pendingBytes -= int64(len(w.data))
 	w.data = nil
 	if w.node == nil {
 		_ = os.Remove(w.real) // best effort: the write has already failed
 		return
 	}
-	if w.node.parent.children[key(w.node.name)] == w.node {
-		w.drive.drop(w.node)
+	if w.node.parent.children[foldCase(w.node.name)] == w.node {
+		w.drive.dropNode(w.node)
 	}
 }

@@ -31,21 +31,21 @@ func newEnvironment() variables {
 		"USERNAME":               "SYSTEM",
 		"windir":                 `C:\Windows`,
 	} {
-		v.set(name, value)
+		v.setVariable(name, value)
 	}
 	return v
 }
 
-func (v variables) set(name, value string) {
-	if known, ok := v[key(name)]; ok {
+func (v variables) setVariable(name, value string) {
+	if known, ok := v[foldCase(name)]; ok {
 		name = known.name
 	}
-	v[key(name)] = variable{name, value}
+	v[foldCase(name)] = variable{name, value}
 }
 
-func (v variables) clone() variables { return maps.Clone(v) }
+func (v variables) copyVariables() variables { return maps.Clone(v) }
 
-func (v variables) values() map[string]string {
+func (v variables) valuesByName() map[string]string {
 	values := make(map[string]string, len(v))
 	for _, each := range v {
 		values[each.name] = each.value
@@ -57,26 +57,26 @@ func (v variables) values() map[string]string {
 type environment struct{ p *Process }
 
 func (e environment) Get(ctx context.Context) (values map[string]string, err error) {
-	err = e.p.do(ctx, "Environment", "Get", "", func(m *Machine) error { values = m.environment.values(); return nil })
+	err = e.p.runOperation(ctx, "Environment", "Get", "", func(m *Machine) error { values = m.environment.valuesByName(); return nil })
 	return values, err
 }
 
 func (e environment) Set(ctx context.Context, name, value string) error {
-	return e.p.do(ctx, "Environment", "Set", name, func(m *Machine) error {
+	return e.p.runOperation(ctx, "Environment", "Set", name, func(m *Machine) error {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			return fmt.Errorf("set environment variable %q: the name is not allowed", name)
 		}
-		m.environment.set(name, value)
-		e.p.record(KindEnvironment, "set "+name, 0)
+		m.environment.setVariable(name, value)
+		e.p.recordEntry(KindEnvironment, "set "+name, 0)
 		return nil
 	})
 }
 
 func (e environment) Unset(ctx context.Context, name string) error {
-	return e.p.do(ctx, "Environment", "Unset", name, func(m *Machine) error {
-		if _, ok := m.environment[key(name)]; ok {
-			delete(m.environment, key(name))
-			e.p.record(KindEnvironment, "unset "+name, 0)
+	return e.p.runOperation(ctx, "Environment", "Unset", name, func(m *Machine) error {
+		if _, ok := m.environment[foldCase(name)]; ok {
+			delete(m.environment, foldCase(name))
+			e.p.recordEntry(KindEnvironment, "unset "+name, 0)
 		}
 		return nil
 	})
@@ -85,10 +85,10 @@ func (e environment) Unset(ctx context.Context, name string) error {
 // serviceEnvironment returns the environment of a service process: the machine's environment at boot, overridden by
 // the service's own.
 func (m *Machine) serviceEnvironment(config host.ServiceConfig) map[string]string {
-	merged := m.bootEnvironment.clone()
+	merged := m.bootEnvironment.copyVariables()
 	for _, entry := range config.Environment {
 		name, value, _ := strings.Cut(entry, "=")
-		merged.set(name, value)
+		merged.setVariable(name, value)
 	}
-	return merged.values()
+	return merged.valuesByName()
 }

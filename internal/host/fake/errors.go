@@ -50,5 +50,5 @@ var (
 	errASN1        error = &windowsError{"ASN1 bad tag value met.", fs.ErrInvalid}
 	errRefused     error = &windowsError{"No connection could be made because the target machine actively refused it.",
 		nil}
-	errTaken error = &windowsError{"Only one usage of each socket address is normally permitted.", nil}
+	errAddressInUse error = &windowsError{"Only one usage of each socket address is normally permitted.", nil}
 )

@@ -18,7 +18,7 @@ const maxEventID = 1000
 type eventLog struct{ p *Process }
 
 func (l eventLog) Report(ctx context.Context, event host.Event) error {
-	return l.p.do(ctx, "EventLog", "Report", event.Source, func(m *Machine) error {
+	return l.p.runOperation(ctx, "EventLog", "Report", event.Source, func(m *Machine) error {
 		switch event.Level {
 		case host.EventInformation, host.EventWarning, host.EventError:
 		default:
@@ -28,37 +28,37 @@ func (l eventLog) Report(ctx context.Context, event host.Event) error {
 			return fmt.Errorf("report event %d of %q: %w", event.ID, event.Source, errParameter)
 		}
 		m.events = append(m.events, host.LoggedEvent{Time: m.clock.Now(), Event: event})
-		l.p.record(KindEvent, fmt.Sprintf("%s %s %d: %s", event.Source, event.Level, event.ID, event.Message), 0)
+		l.p.recordEntry(KindEvent, fmt.Sprintf("%s %s %d: %s", event.Source, event.Level, event.ID, event.Message), 0)
 		return nil
 	})
 }
 
 func (l eventLog) KnowsSource(ctx context.Context, source string) (known bool, err error) {
-	err = l.p.do(ctx, "EventLog", "KnowsSource", source, func(m *Machine) error {
-		_, known = m.eventSources[key(source)]
+	err = l.p.runOperation(ctx, "EventLog", "KnowsSource", source, func(m *Machine) error {
+		_, known = m.eventSources[foldCase(source)]
 		return nil
 	})
 	return known, err
 }
 
 func (l eventLog) AddSource(ctx context.Context, source string) error {
-	return l.p.do(ctx, "EventLog", "AddSource", source, func(m *Machine) error {
+	return l.p.runOperation(ctx, "EventLog", "AddSource", source, func(m *Machine) error {
 		if source == "" {
 			return fmt.Errorf("add an event source: %w (it has no name)", errParameter)
 		}
-		if _, known := m.eventSources[key(source)]; !known {
-			m.eventSources[key(source)] = source
-			l.p.record(KindEventSource, "add "+source, 0)
+		if _, known := m.eventSources[foldCase(source)]; !known {
+			m.eventSources[foldCase(source)] = source
+			l.p.recordEntry(KindEventSource, "add "+source, 0)
 		}
 		return nil
 	})
 }
 
 func (l eventLog) RemoveSource(ctx context.Context, source string) error {
-	return l.p.do(ctx, "EventLog", "RemoveSource", source, func(m *Machine) error {
-		if _, known := m.eventSources[key(source)]; known {
-			delete(m.eventSources, key(source))
-			l.p.record(KindEventSource, "remove "+source, 0)
+	return l.p.runOperation(ctx, "EventLog", "RemoveSource", source, func(m *Machine) error {
+		if _, known := m.eventSources[foldCase(source)]; known {
+			delete(m.eventSources, foldCase(source))
+			l.p.recordEntry(KindEventSource, "remove "+source, 0)
 		}
 		return nil
 	})
@@ -83,7 +83,7 @@ var errLogCleared = errors.New("the event log was cleared while it was read")
 // Read supports the log Application, which contains the events of processes, and an empty log System. Unread events
 // are lost when another program clears the log; the events since then follow.
 func (l eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
-	if err := l.p.do(ctx, "EventLog", "Read", log, func(*Machine) error {
+	if err := l.p.runOperation(ctx, "EventLog", "Read", log, func(*Machine) error {
 		if log != "Application" && log != "System" {
 			return fmt.Errorf("read the event log %q: %w", log, host.ErrNotExist)
 		}
@@ -104,12 +104,12 @@ func (l eventLog) Read(ctx context.Context, log string, each func(host.LoggedEve
 func (l eventLog) readOnce(each func(host.LoggedEvent) bool) (complete bool, err error) {
 	var events []host.LoggedEvent
 	var cleared, now int
-	err = l.p.locked(func(m *Machine) error { events, cleared = slices.Clone(m.events), m.eventsCleared; return nil })
+	err = l.p.runLocked(func(m *Machine) error { events, cleared = slices.Clone(m.events), m.eventsCleared; return nil })
 	for _, event := range slices.Backward(events) {
 		if err != nil || !each(event) {
 			return true, err
 		}
-		err = l.p.locked(func(m *Machine) error { now = m.eventsCleared; return nil })
+		err = l.p.runLocked(func(m *Machine) error { now = m.eventsCleared; return nil })
 		if err == nil && now != cleared {
 			return false, nil
 		}
@@ -129,7 +129,7 @@ func (m *Machine) ClearEvents() {
 func newEventSources() map[string]string {
 	sources := map[string]string{}
 	for _, name := range []string{"Application", "EventCreate", "VSS"} {
-		sources[key(name)] = name
+		sources[foldCase(name)] = name
 	}
 	return sources
 }

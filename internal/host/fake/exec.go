@@ -13,7 +13,7 @@ import (
 
 // ExecRequest is a process to run.
 type ExecRequest struct {
-	Path           string // absolute, or a name for LookPath
+	Path           string // absolute, or a name for FindExecutable
 	Args           []string
 	Environ        map[string]string // overrides the machine's environment
 	Stdout, Stderr io.Writer         // nil: discarded
@@ -24,7 +24,7 @@ type ExecRequest struct {
 // ErrPoweredOff. Exec does not wait for the goroutine of a killed program.
 func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, err error) {
 	m.journal.Append(KindExec, host.CommandLine(append([]string{request.Path}, request.Args...)...), 0)
-	p, err := m.execute(request)
+	p, err := m.startExecutable(request)
 	if err != nil {
 		return 0, fmt.Errorf("run %s on %s: %w", request.Path, m.options.Name, err)
 	}
@@ -34,7 +34,7 @@ func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, 
 		p.Kill()
 	}
 	for _, output := range p.outputs {
-		output.settle()
+		output.awaitWrite()
 	}
 	m.lock()
 	defer m.unlock()
@@ -44,12 +44,12 @@ func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, 
 	return p.exitCode, nil
 }
 
-func (m *Machine) execute(request ExecRequest) (*Process, error) {
-	image, data, err := m.load(request.Path)
+func (m *Machine) startExecutable(request ExecRequest) (*Process, error) {
+	image, data, err := m.loadExecutable(request.Path)
 	if err != nil {
 		return nil, err
 	}
-	program, err := m.program(data)
+	program, err := m.findProgram(data)
 	if err != nil {
 		return nil, err
 	}
@@ -58,32 +58,32 @@ func (m *Machine) execute(request ExecRequest) (*Process, error) {
 	if m.power < powerBooting {
 		return nil, ErrPoweredOff
 	}
-	merged := m.environment.clone()
+	merged := m.environment.copyVariables()
 	for name, value := range request.Environ {
-		merged.set(name, value)
+		merged.setVariable(name, value)
 	}
 	p := m.newProcess(&Process{
-		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: merged.values(), Stdout: request.Stdout,
+		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: merged.valuesByName(), Stdout: request.Stdout,
 		Stderr: request.Stderr,
 	}, image)
 	m.run(p, program, nil)
 	return p, nil
 }
 
-// load finds and reads an executable.
-func (m *Machine) load(name string) (*node, []byte, error) {
+// loadExecutable finds and reads an executable.
+func (m *Machine) loadExecutable(name string) (*node, []byte, error) {
 	m.lock()
 	defer m.unlock()
 	if m.power < powerBooting {
 		return nil, nil, ErrPoweredOff
 	}
-	at, err := m.lookPath(name)
+	at, err := m.resolveCommand(name)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case at.mount != nil:
 		return nil, nil, fmt.Errorf("%s lies in a mounted folder: %w", name, ErrNotExecutable)
-	case at.directory():
+	case at.isDirectory():
 		return nil, nil, errDenied
 	case at.node.content == nil:
 		return at.node, nil, nil
@@ -91,8 +91,8 @@ func (m *Machine) load(name string) (*node, []byte, error) {
 	return at.node, at.node.content.data, nil
 }
 
-// program returns the program of an executable. The table is external code, so the machine must not be locked.
-func (m *Machine) program(data []byte) (Program, error) {
+// findProgram returns the program of an executable. The table is external code, so the machine must not be locked.
+func (m *Machine) findProgram(data []byte) (Program, error) {
 	if program := systemProgram(data); program != nil {
 		return program, nil
 	}
@@ -109,36 +109,36 @@ func (m *Machine) program(data []byte) (Program, error) {
 	return program, nil
 }
 
-// LookPath finds an executable as CreateProcess does: by absolute path, or by name in System32 and the directories of
+// FindExecutable finds an executable as CreateProcess does: by absolute path, or by name in System32 and the directories of
 // the Path variable. The extension .exe may be omitted.
-func (m *Machine) LookPath(name string) (string, error) {
+func (m *Machine) FindExecutable(name string) (string, error) {
 	m.lock()
 	defer m.unlock()
-	at, err := m.lookPath(name)
+	at, err := m.resolveCommand(name)
 	if err != nil {
 		return "", fmt.Errorf("find %s on %s: %w", name, m.options.Name, err)
 	}
-	return at.path(), nil
+	return at.fullPath(), nil
 }
 
-func (m *Machine) lookPath(name string) (place, error) {
+func (m *Machine) resolveCommand(name string) (resolvedPath, error) {
 	if strings.ContainsAny(name, `\/:`) {
-		return m.executable(name)
+		return m.resolveExecutable(name)
 	}
-	folders := strings.Split(`C:\Windows\System32;`+m.environment.values()["Path"], ";")
+	folders := strings.Split(`C:\Windows\System32;`+m.environment.valuesByName()["Path"], ";")
 	for _, folder := range folders {
-		at, err := m.executable(strings.TrimRight(folder, `\`) + `\` + name)
-		if err == nil && !at.directory() {
+		at, err := m.resolveExecutable(strings.TrimRight(folder, `\`) + `\` + name)
+		if err == nil && !at.isDirectory() {
 			return at, nil
 		}
 	}
-	return place{}, errNotFound
+	return resolvedPath{}, errNotFound
 }
 
-func (m *Machine) executable(name string) (place, error) {
-	at, err := m.drive.existing(name, true)
+func (m *Machine) resolveExecutable(name string) (resolvedPath, error) {
+	at, err := m.drive.resolveExisting(name, true)
 	if err != nil && path.Ext(baseName(name)) == "" {
-		return m.drive.existing(name+".exe", true)
+		return m.drive.resolveExisting(name+".exe", true)
 	}
 	return at, err
 }

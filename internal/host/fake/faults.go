@@ -22,8 +22,8 @@ type faults struct {
 
 // hungDISM is a DISM that hangs from its first change on.
 type hungDISM struct {
-	mended  chan struct{} // closed when DISM works again
-	changes bool
+	repaired chan struct{} // closed when DISM works again
+	changes  bool
 }
 
 type operationHook struct{ ask func(Operation) error }
@@ -55,7 +55,7 @@ func (m *Machine) OnOperation(ask func(Operation) error) (remove func()) {
 func (m *Machine) DiskFull(freeBytes int64) (mend func()) {
 	m.lock()
 	defer m.unlock()
-	taken := m.drive.free() - freeBytes
+	taken := m.drive.freeBytes() - freeBytes
 	m.drive.capacity -= taken
 	return func() {
 		m.lock()
@@ -83,12 +83,12 @@ func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
 func (m *Machine) DISMHangs() (mend func()) {
 	m.lock()
 	defer m.unlock()
-	hung := &hungDISM{mended: make(chan struct{})}
+	hung := &hungDISM{repaired: make(chan struct{})}
 	m.faults.dism = hung
 	return sync.OnceFunc(func() {
 		m.lock()
 		defer m.unlock()
-		close(hung.mended)
+		close(hung.repaired)
 		m.faults.dism = nil
 	})
 }
@@ -100,11 +100,11 @@ func (m *Machine) ServiceFailsToStart(name string, exitCode int) (mend func()) {
 	if m.faults.badStarts == nil {
 		m.faults.badStarts = map[string]int{}
 	}
-	m.faults.badStarts[key(name)] = exitCode
+	m.faults.badStarts[foldCase(name)] = exitCode
 	return func() {
 		m.lock()
 		defer m.unlock()
-		delete(m.faults.badStarts, key(name))
+		delete(m.faults.badStarts, foldCase(name))
 	}
 }
 
@@ -122,19 +122,19 @@ func (m *Machine) MapFile(path string) (release func(), err error) {
 func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 	m.lock()
 	defer m.unlock()
-	at, err := m.drive.existing(path, true)
+	at, err := m.drive.resolveExisting(path, true)
 	if err != nil {
 		return nil, pathError("hold", path, err)
 	}
 	if at.node == nil {
 		return nil, fmt.Errorf("hold %s: it lies in a mounted folder", path)
 	}
-	h := at.node.hold("another program", false)
+	h := at.node.addHold("another program", false)
 	h.shared, h.mapped = how.shared, how.mapped
 	return func() {
 		m.lock()
 		defer m.unlock()
-		h.release()
+		h.releaseNode()
 	}, nil
 }
 
@@ -143,10 +143,10 @@ func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 func (m *Machine) CrashService(name string, exitCode int) error {
 	m.lock()
 	defer m.unlock()
-	s := m.services[key(name)]
+	s := m.services[foldCase(name)]
 	if s == nil || s.process == nil {
 		return fmt.Errorf("crash %s: it does not run: %w", name, host.ErrNotExist)
 	}
-	s.process.end(exitCode, false)
+	s.process.endProcess(exitCode, false)
 	return nil
 }

@@ -31,22 +31,22 @@ func newFeatures(system host.SystemInfo, override map[string]host.FeatureState) 
 	}
 	features := map[string]*feature{}
 	for _, f := range all {
-		features[key(f.name)] = &f
+		features[foldCase(f.name)] = &f
 	}
 	for name, state := range override {
 		if state == host.FeatureUnknown {
-			delete(features, key(name))
+			delete(features, foldCase(name))
 			continue
 		}
-		if features[key(name)] == nil {
-			features[key(name)] = &feature{name: name, reboot: true}
+		if features[foldCase(name)] == nil {
+			features[foldCase(name)] = &feature{name: name, reboot: true}
 		}
-		features[key(name)].state = state
+		features[foldCase(name)].state = state
 	}
 	return features
 }
 
-func (m *Machine) featurePending() bool {
+func (m *Machine) hasPendingFeature() bool {
 	for _, f := range m.features {
 		if f.state == host.FeatureEnablePending || f.state == host.FeatureDisablePending {
 			return true
@@ -55,8 +55,8 @@ func (m *Machine) featurePending() bool {
 	return false
 }
 
-// settleFeatures applies pending changes.
-func (m *Machine) settleFeatures() {
+// applyPendingFeatures applies pending changes.
+func (m *Machine) applyPendingFeatures() {
 	for _, f := range m.features {
 		switch f.state {
 		case host.FeatureEnablePending:
@@ -77,9 +77,9 @@ func (s featureSet) State(ctx context.Context, name string) (state host.FeatureS
 	if err := s.awaitDISM(ctx, false); err != nil {
 		return host.FeatureUnknown, fmt.Errorf("State %s: %w", name, err)
 	}
-	err = s.p.do(ctx, "Features", "State", name, func(m *Machine) error {
+	err = s.p.runOperation(ctx, "Features", "State", name, func(m *Machine) error {
 		state = host.FeatureUnknown
-		if f := m.features[key(name)]; f != nil {
+		if f := m.features[foldCase(name)]; f != nil {
 			state = f.state
 		}
 		return nil
@@ -88,20 +88,20 @@ func (s featureSet) State(ctx context.Context, name string) (state host.FeatureS
 }
 
 func (s featureSet) Enable(ctx context.Context, name string) error {
-	return s.change(ctx, "Enable", name, host.FeatureEnabled, host.FeatureEnablePending, host.FeatureDisablePending)
+	return s.changeState(ctx, "Enable", name, host.FeatureEnabled, host.FeatureEnablePending, host.FeatureDisablePending)
 }
 
 func (s featureSet) Disable(ctx context.Context, name string) error {
-	return s.change(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
+	return s.changeState(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
 }
 
-// change switches a feature to a state, through pending if a reboot is needed. A pending change to the opposite state
+// changeState switches a feature to a state, through pending if a reboot is needed. A pending change to the opposite state
 // is reverted. An interrupted change has no effect.
-func (s featureSet) change(ctx context.Context, method, name string, wanted, pending,
+func (s featureSet) changeState(ctx context.Context, method, name string, wanted, pending,
 	opposite host.FeatureState) error {
 	var there bool
-	err := s.p.do(ctx, "Features", method, name, func(m *Machine) error {
-		f := m.features[key(name)]
+	err := s.p.runOperation(ctx, "Features", method, name, func(m *Machine) error {
+		f := m.features[foldCase(name)]
 		if f == nil {
 			return fmt.Errorf("%s %s: %w", method, name, errFeatureName)
 		}
@@ -115,11 +115,11 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 	if err := s.awaitDISM(context.WithoutCancel(ctx), true); err != nil {
 		return fmt.Errorf("%s %s: %w", method, name, err)
 	}
-	if err := s.p.Machine.takeTime(ctx, s.p); err != nil {
+	if err := s.p.Machine.awaitFeatureChange(ctx, s.p); err != nil {
 		return fmt.Errorf("%s %s: %w", method, name, err)
 	}
-	return s.p.locked(func(m *Machine) error {
-		f := m.features[key(name)]
+	return s.p.runLocked(func(m *Machine) error {
+		f := m.features[foldCase(name)]
 		switch {
 		case f.state == wanted || f.state == pending:
 			return nil // changed by another process in the meantime
@@ -128,7 +128,7 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 		default:
 			f.state = pending
 		}
-		s.p.record(KindFeature, method+" "+f.name+": "+string(f.state), 0)
+		s.p.recordEntry(KindFeature, method+" "+f.name+": "+string(f.state), 0)
 		return nil
 	})
 }
@@ -136,16 +136,16 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 // awaitDISM waits while DISM hangs, if the operation is a change or a change has already hung.
 func (s featureSet) awaitDISM(ctx context.Context, change bool) error {
 	var mended chan struct{}
-	err := s.p.locked(func(m *Machine) error {
+	err := s.p.runLocked(func(m *Machine) error {
 		if hung := m.faults.dism; hung != nil && (hung.changes || change) {
-			mended, hung.changes = hung.mended, true
+			mended, hung.changes = hung.repaired, true
 		}
 		return nil
 	})
 	if err != nil || mended == nil {
 		return err
 	}
-	ctx, cancel := s.p.lasting(ctx)
+	ctx, cancel := s.p.processContext(ctx)
 	defer cancel()
 	select {
 	case <-mended:
@@ -155,12 +155,12 @@ func (s featureSet) awaitDISM(ctx context.Context, change bool) error {
 	}
 }
 
-// takeTime waits for the duration of a feature change, unless the requesting process ends or ctx is done.
-func (m *Machine) takeTime(ctx context.Context, p *Process) error {
+// awaitFeatureChange waits for the duration of a feature change, unless the requesting process ends or ctx is done.
+func (m *Machine) awaitFeatureChange(ctx context.Context, p *Process) error {
 	if m.options.FeatureDuration <= 0 {
 		return nil
 	}
-	ctx, cancel := p.lasting(ctx)
+	ctx, cancel := p.processContext(ctx)
 	defer cancel()
 	timer := m.clock.NewTimer(m.options.FeatureDuration)
 	defer timer.Stop()

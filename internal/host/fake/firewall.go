@@ -31,15 +31,15 @@ func newFirewall(system host.SystemInfo) map[string]host.FirewallRule {
 			Protocol: "UDP", LocalPort: 68, Enabled: true, Allow: true},
 		{Name: "MDNS-In-UDP", DisplayName: "mDNS (UDP-In)", Protocol: "UDP", LocalPort: 5353, Enabled: true, Allow: true},
 	} {
-		rules[key(rule.Name)] = rule
+		rules[foldCase(rule.Name)] = rule
 	}
 	return rules
 }
 
-// profile returns the network profile of the machine. An administrator has set it to private, but the virtual adapter
+// networkProfile returns the network profile of the machine. An administrator has set it to private, but the virtual adapter
 // that HNS creates for a pod network has the default, public.
-func (m *Machine) profile() host.FirewallProfiles {
-	if slices.ContainsFunc(m.networks, bindsAdapter) {
+func (m *Machine) networkProfile() host.FirewallProfiles {
+	if slices.ContainsFunc(m.networks, hasBoundAdapter) {
 		return host.ProfilePublic
 	}
 	return host.ProfilePrivate
@@ -60,11 +60,11 @@ func (m *Machine) SetGroupPolicy(policy GroupPolicy) {
 	m.options.GroupPolicy = policy
 }
 
-// rulesInForce returns the effective rules of a profile.
-func (m *Machine) rulesInForce(profile host.FirewallProfiles) []host.FirewallRule {
+// effectiveRules returns the effective rules of a profile.
+func (m *Machine) effectiveRules(profile host.FirewallProfiles) []host.FirewallRule {
 	rules := m.options.GroupPolicy.Rules
 	if !slices.Contains(m.options.GroupPolicy.Void, profile) {
-		rules = slices.Concat(rules, m.rules())
+		rules = slices.Concat(rules, m.sortedRules())
 	}
 	return rules
 }
@@ -73,24 +73,24 @@ func (m *Machine) rulesInForce(profile host.FirewallProfiles) []host.FirewallRul
 func (m *Machine) sshBlocked() []host.FirewallProfiles {
 	var blocked []host.FirewallProfiles
 	for _, profile := range m.options.GroupPolicy.Void {
-		if !admits(m.rulesInForce(profile), profile, 22) {
+		if !isPortAllowed(m.effectiveRules(profile), profile, 22) {
 			blocked = append(blocked, profile)
 		}
 	}
 	return blocked
 }
 
-// Admits reports whether inbound TCP to the port is allowed: an enabled rule for the current profile allows the port,
+// IsPortAllowed reports whether inbound TCP to the port is allowed: an enabled rule for the current profile allows the port,
 // no rule blocks it, and the machine has its address.
-func (m *Machine) Admits(port int) bool {
+func (m *Machine) IsPortAllowed(port int) bool {
 	m.lock()
 	defer m.unlock()
-	profile := m.profile()
-	return !m.cutOff && admits(m.rulesInForce(profile), profile, port)
+	profile := m.networkProfile()
+	return !m.cutOff && isPortAllowed(m.effectiveRules(profile), profile, port)
 }
 
-// admits reports whether an enabled rule allows inbound TCP to the port in a profile and no rule blocks the port.
-func admits(rules []host.FirewallRule, profile host.FirewallProfiles, port int) bool {
+// isPortAllowed reports whether an enabled rule allows inbound TCP to the port in a profile and no rule blocks the port.
+func isPortAllowed(rules []host.FirewallRule, profile host.FirewallProfiles, port int) bool {
 	allowed := false
 	for _, rule := range rules {
 		if !rule.Profiles.Has(profile) || !rule.Enabled || rule.Protocol != "TCP" || rule.LocalPort != port {
@@ -108,60 +108,60 @@ func admits(rules []host.FirewallRule, profile host.FirewallProfiles, port int) 
 type firewall struct{ p *Process }
 
 func (f firewall) Rules(ctx context.Context) (rules []host.FirewallRule, err error) {
-	err = f.p.do(ctx, "Firewall", "Rules", "", func(m *Machine) error {
-		if err := m.readRules(); err != nil {
+	err = f.p.runOperation(ctx, "Firewall", "Rules", "", func(m *Machine) error {
+		if err := m.checkRulesReadable(); err != nil {
 			return fmt.Errorf("list the rules: %w", err)
 		}
-		rules = m.rules()
+		rules = m.sortedRules()
 		return nil
 	})
 	return rules, err
 }
 
-// readRules returns the error of listing the rules. Changes read the list as well.
-func (m *Machine) readRules() error { return m.faults.readList(FirewallList, len(m.firewall)) }
+// checkRulesReadable returns the error of listing the rules. Changes read the list as well.
+func (m *Machine) checkRulesReadable() error { return m.faults.readList(FirewallList, len(m.firewall)) }
 
-func (m *Machine) rules() []host.FirewallRule {
+func (m *Machine) sortedRules() []host.FirewallRule {
 	rules := make([]host.FirewallRule, 0, len(m.firewall))
 	for _, rule := range m.firewall {
 		rules = append(rules, rule)
 	}
-	slices.SortFunc(rules, func(a, b host.FirewallRule) int { return strings.Compare(key(a.Name), key(b.Name)) })
+	slices.SortFunc(rules, func(a, b host.FirewallRule) int { return strings.Compare(foldCase(a.Name), foldCase(b.Name)) })
 	return rules
 }
 
 func (f firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
-	return f.p.do(ctx, "Firewall", "SetRule", rule.Name, func(m *Machine) error {
+	return f.p.runOperation(ctx, "Firewall", "SetRule", rule.Name, func(m *Machine) error {
 		switch {
 		case rule.Name == "" || rule.DisplayName == "":
 			return fmt.Errorf("set firewall rule %q: it needs a name and a display name", rule.Name)
 		case rule.Protocol != "TCP" && rule.Protocol != "UDP":
 			return fmt.Errorf("set firewall rule %s: protocol %q is neither TCP nor UDP", rule.Name, rule.Protocol)
-		case !rule.Profiles.Valid():
+		case !rule.Profiles.IsValid():
 			return fmt.Errorf("set firewall rule %s: there are no profiles %q", rule.Name, rule.Profiles)
 		case rule.LocalPort < 1 || rule.LocalPort > 65535:
 			return fmt.Errorf("set firewall rule %s: there is no port %d", rule.Name, rule.LocalPort)
 		}
-		if err := m.readRules(); err != nil {
+		if err := m.checkRulesReadable(); err != nil {
 			return fmt.Errorf("set firewall rule %s: %w", rule.Name, err)
 		}
 		rule.Profiles = rule.Profiles.Normal()
-		m.firewall[key(rule.Name)] = rule
-		f.p.record(KindFirewall, "set "+rule.Name, 0)
+		m.firewall[foldCase(rule.Name)] = rule
+		f.p.recordEntry(KindFirewall, "set "+rule.Name, 0)
 		return nil
 	})
 }
 
 func (f firewall) DeleteRule(ctx context.Context, name string) error {
-	return f.p.do(ctx, "Firewall", "DeleteRule", name, func(m *Machine) error {
-		if err := m.readRules(); err != nil {
+	return f.p.runOperation(ctx, "Firewall", "DeleteRule", name, func(m *Machine) error {
+		if err := m.checkRulesReadable(); err != nil {
 			return fmt.Errorf("delete firewall rule %s: %w", name, err)
 		}
-		if _, ok := m.firewall[key(name)]; !ok {
+		if _, ok := m.firewall[foldCase(name)]; !ok {
 			return fmt.Errorf("delete firewall rule %s: %w", name, host.ErrNotExist)
 		}
-		delete(m.firewall, key(name))
-		f.p.record(KindFirewall, "delete "+name, 0)
+		delete(m.firewall, foldCase(name))
+		f.p.recordEntry(KindFirewall, "delete "+name, 0)
 		return nil
 	})
 }
@@ -171,14 +171,14 @@ func (f firewall) DeleteRule(ctx context.Context, name string) error {
 func (m *Machine) AddOutboundRule(name string) {
 	m.lock()
 	defer m.unlock()
-	m.outboundRules[key(name)] = name
+	m.outboundRules[foldCase(name)] = name
 }
 
 // HasOutboundRule reports whether the firewall has an outbound rule of the name.
 func (m *Machine) HasOutboundRule(name string) bool {
 	m.lock()
 	defer m.unlock()
-	_, there := m.outboundRules[key(name)]
+	_, there := m.outboundRules[foldCase(name)]
 	return there
 }
 
@@ -190,31 +190,31 @@ func (p *Process) Listen(port int) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on port %d of %s: it has no network", port, p.Machine.options.Name)
 	}
 	var boot context.Context
-	if err := p.locked(func(m *Machine) error { boot = m.up; return nil }); err != nil {
+	if err := p.runLocked(func(m *Machine) error { boot = m.up; return nil }); err != nil {
 		return nil, err
 	}
 	listener, err := open(boot, port)
 	if err != nil {
 		return nil, fmt.Errorf("listen on port %d of %s: %w", port, p.Machine.options.Name, err)
 	}
-	err = p.locked(func(*Machine) error { p.closers = append(p.closers, listener); return nil })
+	err = p.runLocked(func(*Machine) error { p.closers = append(p.closers, listener); return nil })
 	if err != nil {
 		_ = listener.Close() // the process died in the meantime
 		return nil, err
 	}
-	return &guardedListener{Listener: listener, admits: func() bool { return p.Machine.Admits(port) }}, nil
+	return &guardedListener{Listener: listener, isAllowed: func() bool { return p.Machine.IsPortAllowed(port) }}, nil
 }
 
 type guardedListener struct {
 	net.Listener
-	admits func() bool
+	isAllowed func() bool
 }
 
 // Accept implements net.Listener.
 func (l *guardedListener) Accept() (net.Conn, error) {
 	for {
 		connection, err := l.Listener.Accept()
-		if err != nil || l.admits() {
+		if err != nil || l.isAllowed() {
 			return connection, err
 		}
 		_ = connection.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// freshFolders are the directories of a freshly installed server, parents first.
-var freshFolders = []string{
+// freshDirectories are the directories of a freshly installed server, parents first.
+var freshDirectories = []string{
 	`C:\PerfLogs`, `C:\Program Files`, `C:\Program Files\Common Files`, `C:\Program Files\Windows Defender`,
 	`C:\Program Files\WindowsPowerShell`, `C:\Program Files\WindowsPowerShell\Modules`, `C:\Program Files (x86)`,
 	`C:\ProgramData`, `C:\ProgramData\Microsoft`, `C:\ProgramData\Microsoft\Windows`, `C:\ProgramData\ssh`,
@@ -64,23 +64,23 @@ var systemServices = []host.ServiceConfig{
 	{Name: "WinRM", DisplayName: "Windows Remote Management (WS-Management)", StartType: host.StartAutomatic},
 }
 
-// install initializes the drive and the service control manager as the setup of Windows does. It panics if the
+// installWindows initializes the drive and the service control manager as the setup of Windows does. It panics if the
 // options contain an invalid service.
-func (m *Machine) install() {
-	for _, folder := range freshFolders {
-		m.must(m.drive.mkdir(folder, host.AccessInherited))
+func (m *Machine) installWindows() {
+	for _, folder := range freshDirectories {
+		m.panicOnError(m.drive.makeDirectory(folder, host.AccessInherited))
 	}
-	m.must(m.drive.mkdir(`C:\ProgramData\ssh`, host.AccessAdministrators))
+	m.panicOnError(m.drive.makeDirectory(`C:\ProgramData\ssh`, host.AccessAdministrators))
 	for path, content := range freshFiles {
-		m.place(path, []byte(content))
+		m.placeFile(path, []byte(content))
 	}
 	for _, name := range systemDaemons {
-		m.place(`C:\Windows\System32\`+name, systemContent(name, true))
+		m.placeFile(`C:\Windows\System32\`+name, systemContent(name, true))
 	}
 	for _, name := range systemTools {
-		m.place(`C:\Windows\System32\`+name, systemContent(name, false))
+		m.placeFile(`C:\Windows\System32\`+name, systemContent(name, false))
 	}
-	m.place(defenderPath, systemContent(host.DefenderProgram, true))
+	m.placeFile(defenderPath, systemContent(host.DefenderProgram, true))
 	for _, config := range systemServices {
 		if config.Name == sshService {
 			config.StartType = cmp.Or(m.options.SSHStart, config.StartType)
@@ -89,24 +89,24 @@ func (m *Machine) install() {
 			config.CommandLine = `C:\Windows\System32\svchost.exe -k netsvcs -p -s ` + config.Name
 		}
 		config.RestartDelays, config.ResetPeriod = []time.Duration{time.Minute}, 24*time.Hour
-		m.must(false, m.configure(config))
+		m.panicOnError(false, m.configureService(config))
 	}
 	for _, config := range m.options.Services {
-		m.must(false, m.configure(config))
+		m.panicOnError(false, m.configureService(config))
 	}
 }
 
-func (m *Machine) place(path string, data []byte) {
-	folder, err := m.drive.existing(path[:strings.LastIndexByte(path, '\\')], true)
-	m.must(false, err)
-	m.drive.fill(m.drive.add(folder.node, baseName(path), host.AccessInherited), m.drive.contents.intern(data))
+func (m *Machine) placeFile(path string, data []byte) {
+	folder, err := m.drive.resolveExisting(path[:strings.LastIndexByte(path, '\\')], true)
+	m.panicOnError(false, err)
+	m.drive.setContent(m.drive.addNode(folder.node, baseName(path), host.AccessInherited), m.drive.contents.internContent(data))
 }
 
-// must panics on errors, because the fresh machine consists of constants and options written in code.
-func (m *Machine) must(_ bool, err error) {
+// panicOnError panics on errors, because the fresh machine consists of constants and options written in code.
+func (m *Machine) panicOnError(_ bool, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("make test machine %s: %v", m.options.Name, err))
 	}
 }
 
-func compareNames(a, b string) int { return strings.Compare(key(a), key(b)) }
+func compareNames(a, b string) int { return strings.Compare(foldCase(a), foldCase(b)) }

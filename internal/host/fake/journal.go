@@ -62,19 +62,21 @@ func newJournal(clock clock.PassiveClock, changes *broadcast) *Journal {
 }
 
 // Append adds an entry with the current time. It also wakes Machine.WaitFor.
-func (j *Journal) Append(kind Kind, detail string, bytes int64) { j.append(kind, detail, bytes, 0) }
+func (j *Journal) Append(kind Kind, detail string, bytes int64) {
+	j.appendEntry(kind, detail, bytes, 0)
+}
 
-func (j *Journal) append(kind Kind, detail string, bytes int64, pid int) {
+func (j *Journal) appendEntry(kind Kind, detail string, bytes int64, pid int) {
 	j.mu.Lock()
 	j.entries = append(j.entries, Entry{Time: j.clock.Now(), Kind: kind, Detail: detail, Bytes: bytes, PID: pid})
 	j.counts[kind]++
 	j.bytes[kind] += bytes
 	j.mu.Unlock()
-	j.changes.send()
+	j.changes.notifyWaiters()
 }
 
-// Forget deletes the entries, for labs that would otherwise exceed the memory. Counts and sums are kept.
-func (j *Journal) Forget() {
+// DropEntries deletes the entries, for labs that would otherwise exceed the memory. Counts and sums are kept.
+func (j *Journal) DropEntries() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.entries = nil
@@ -113,8 +115,8 @@ type broadcast struct {
 	waiting chan struct{}
 }
 
-// next returns a channel that is closed with the next change.
-func (b *broadcast) next() <-chan struct{} {
+// nextChange returns a channel that is closed with the next change.
+func (b *broadcast) nextChange() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting == nil {
@@ -123,7 +125,7 @@ func (b *broadcast) next() <-chan struct{} {
 	return b.waiting
 }
 
-func (b *broadcast) send() {
+func (b *broadcast) notifyWaiters() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting != nil {

@@ -13,8 +13,8 @@ import (
 func (m *Machine) MakeLayer(folder string) error {
 	m.lock()
 	defer m.unlock()
-	at, err := m.drive.resolve(folder, false)
-	if err == nil && (at.node == nil || !at.node.directory()) {
+	at, err := m.drive.resolvePath(folder, false)
+	if err == nil && (at.node == nil || !at.node.isDirectory()) {
 		err = errNotFound
 	}
 	if err != nil {
@@ -28,8 +28,8 @@ func (m *Machine) MakeLayer(folder string) error {
 type layers struct{ p *Process }
 
 func (l layers) Destroy(ctx context.Context, folder string) error {
-	return l.p.do(ctx, "Layers", "Destroy", folder, func(m *Machine) error {
-		at, err := m.drive.existing(folder, false)
+	return l.p.runOperation(ctx, "Layers", "Destroy", folder, func(m *Machine) error {
+		at, err := m.drive.resolveExisting(folder, false)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -37,21 +37,21 @@ func (l layers) Destroy(ctx context.Context, folder string) error {
 			return err
 		}
 		for _, s := range m.sandboxes {
-			if s.layer == nil || !s.layer.node.within(at.node) {
+			if s.layer == nil || !s.layer.node.isWithin(at.node) {
 				continue
 			}
 			if s.shim != nil && m.processes[s.shim.PID] == s.shim {
 				return fmt.Errorf("a container of pod %s runs in %s: %w", s.Name, folder, host.ErrInUse)
 			}
-			s.unmount()
+			s.unmountLayer()
 		}
 		at.node.layer = false
-		return m.drive.prune(at.node)
+		return m.drive.pruneTree(at.node)
 	})
 }
 
-// within reports whether a node is the other node or a descendant of it.
-func (n *node) within(other *node) bool {
+// isWithin reports whether a node is the other node or a descendant of it.
+func (n *node) isWithin(other *node) bool {
 	for ; n != nil; n = n.parent {
 		if n == other {
 			return true

@@ -13,47 +13,47 @@ import (
 type logs struct{ p *Process }
 
 func (l logs) Rotate(ctx context.Context, path, to string) error {
-	return l.p.do(ctx, "Logs", "Rotate", path, func(m *Machine) error {
-		size, err := m.drive.rotate(path, to)
+	return l.p.runOperation(ctx, "Logs", "Rotate", path, func(m *Machine) error {
+		size, err := m.drive.rotateFile(path, to)
 		if err != nil {
 			return fmt.Errorf("rotate %s to %s: %w", path, to, err)
 		}
-		l.p.record(KindLog, "rotate "+path+" to "+to, size)
+		l.p.recordEntry(KindLog, "rotate "+path+" to "+to, size)
 		return nil
 	})
 }
 
-// rotate copies a file to a new file and empties the original. A handle that shares the file, such as that of a log
+// rotateFile copies a file to a new file and empties the original. A handle that shares the file, such as that of a log
 // writer, does not prevent the rotation.
-func (d *drive) rotate(path, to string) (size int64, err error) {
-	at, err := d.existing(path, true)
+func (d *drive) rotateFile(path, to string) (size int64, err error) {
+	at, err := d.resolveExisting(path, true)
 	if err != nil {
 		return 0, err
 	}
-	target, err := d.resolve(to, false)
+	target, err := d.resolvePath(to, false)
 	switch {
 	case err != nil:
 		return 0, err
-	case at.directory():
+	case at.isDirectory():
 		return 0, errDenied
-	case target.exists():
+	case target.hasEntry():
 		return 0, errExists
 	case (at.mount == nil) != (target.mount == nil):
 		return 0, errParameter // the log and its copy must be on the same side of a mount
 	case at.mount != nil:
 		return rotateReal(at.real, target.real)
 	}
-	if err := at.node.filled(); err != nil {
+	if err := at.node.checkTruncatable(); err != nil {
 		return 0, err
 	}
-	if size = at.node.size(); size > d.free() {
+	if size = at.node.contentSize(); size > d.freeBytes() {
 		return 0, errDiskFull
 	}
-	rotated := d.add(target.parent, target.name(), at.node.access)
+	rotated := d.addNode(target.parent, target.lastName(), at.node.access)
 	if at.node.content != nil {
-		d.fill(rotated, d.contents.intern(at.node.content.data))
+		d.setContent(rotated, d.contents.internContent(at.node.content.data))
 	}
-	d.fill(at.node, d.contents.intern(nil))
+	d.setContent(at.node, d.contents.internContent(nil))
 	return size, nil
 }
 
@@ -83,43 +83,43 @@ func rotateReal(path, to string) (size int64, err error) {
 // AppendLog appends to a file, which is created if missing, and keeps the file open until the process ends, as for a
 // log. Meanwhile the file can be read and emptied, but not replaced, removed or renamed.
 func (p *Process) AppendLog(path, text string) error {
-	return p.locked(func(m *Machine) error { return pathError("append", path, m.drive.appendLog(p, path, text)) })
+	return p.runLocked(func(m *Machine) error { return pathError("append", path, m.drive.appendLog(p, path, text)) })
 }
 
 func (d *drive) appendLog(p *Process, path, text string) error {
-	at, err := d.resolve(path, true)
+	at, err := d.resolvePath(path, true)
 	switch {
 	case err != nil:
 		return err
-	case at.directory():
+	case at.isDirectory():
 		return errDenied
 	case at.mount != nil:
 		return appendReal(at.real, text)
-	case int64(len(text)) > d.free():
+	case int64(len(text)) > d.freeBytes():
 		return errDiskFull
 	case at.node == nil:
-		at.node = d.add(at.parent, at.name(), host.AccessInherited)
+		at.node = d.addNode(at.parent, at.lastName(), host.AccessInherited)
 	}
-	if err := at.node.unshared(); err != nil {
+	if err := at.node.checkWritable(); err != nil {
 		return err
 	}
-	p.share(at.node)
+	p.shareFile(at.node)
 	var present []byte
 	if at.node.content != nil {
 		present = at.node.content.data
 	}
-	d.fill(at.node, d.contents.intern(append(present[:len(present):len(present)], text...)))
+	d.setContent(at.node, d.contents.internContent(append(present[:len(present):len(present)], text...)))
 	return nil
 }
 
-// share holds a file, once, like a log writer.
-func (p *Process) share(n *node) {
+// shareFile holds a file, once, like a log writer.
+func (p *Process) shareFile(n *node) {
 	for _, h := range p.holds {
 		if h.node == n && h.shared {
 			return
 		}
 	}
-	h := n.hold(fmt.Sprintf("%s (process %d)", p.Path, p.PID), false)
+	h := n.addHold(fmt.Sprintf("%s (process %d)", p.Path, p.PID), false)
 	h.shared = true
 	p.holds = append(p.holds, h)
 }

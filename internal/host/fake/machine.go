@@ -91,7 +91,7 @@ func New(options Options) *Machine {
 		options.System = WindowsServer2022()
 	}
 	if options.System.MachineID == "" {
-		options.System.MachineID = identifier("machine", options.Name, fmt.Sprint(options.Addresses))
+		options.System.MachineID = newStableID("machine", options.Name, fmt.Sprint(options.Addresses))
 	}
 	if options.Name == "" {
 		options.Name = "WIN-" + options.System.MachineID[:8]
@@ -111,16 +111,16 @@ func New(options Options) *Machine {
 	m.journal = newJournal(options.Clock, &m.changes) // uses the lab's clock, which has the true time
 	m.environment = newEnvironment()
 	for name, value := range options.Environment {
-		m.environment.set(name, value)
+		m.environment.setVariable(name, value)
 	}
-	m.bootEnvironment = m.environment.clone()
+	m.bootEnvironment = m.environment.copyVariables()
 	m.console = m.newConsole()
-	m.install()
+	m.installWindows()
 	return m
 }
 
-// identifier returns a stable identifier in the form of a GUID.
-func identifier(parts ...string) string {
+// newStableID returns a stable identifier in the form of a GUID.
+func newStableID(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
@@ -138,8 +138,8 @@ func (m *Machine) unlock() {
 	}
 }
 
-// later defers external code until the lock is released. The code runs on the goroutine that releases the lock.
-func (m *Machine) later(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
+// deferUntilUnlock defers external code until the lock is released. The code runs on the goroutine that releases the lock.
+func (m *Machine) deferUntilUnlock(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
 
 // Name returns the current computer name.
 func (m *Machine) Name() string {
@@ -178,21 +178,21 @@ func (m *Machine) Journal() *Journal { return m.journal }
 // in every boot. While the machine is off, all operations return ErrPoweredOff.
 func (m *Machine) Host() host.Host { return m.console.Host }
 
-// lookAgain is the interval between checks by WaitFor of a machine that does not change.
-const lookAgain = 10 * time.Millisecond
+// pollInterval is the interval between checks by WaitFor of a machine that does not change.
+const pollInterval = 10 * time.Millisecond
 
 // WaitFor waits until the condition holds. The condition is checked after each change of the machine, after each
 // journal entry, and periodically, because it may depend on external state.
 func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) error {
-	ticker := time.NewTicker(lookAgain)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	return m.wait(ctx, ticker.C, func() bool { return condition(m) })
+	return m.waitUntil(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-// wait waits until the condition holds. The condition is checked after each change and each tick; ticks may be nil.
-func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
+// waitUntil waits until the condition holds. The condition is checked after each change and each tick; ticks may be nil.
+func (m *Machine) waitUntil(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {
-		change := m.changes.next()
+		change := m.changes.nextChange()
 		if condition() {
 			return nil
 		}
@@ -209,7 +209,7 @@ func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition fu
 type system struct{ p *Process }
 
 func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
-	err = s.p.do(ctx, "System", "Info", "", func(m *Machine) error {
+	err = s.p.runOperation(ctx, "System", "Info", "", func(m *Machine) error {
 		info = m.options.System
 		info.HostName, info.PendingHostName = m.name, m.pendingName
 		info.BootID, info.BootTime = m.bootID, m.bootTime
@@ -218,8 +218,8 @@ func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 		if m.cutOff {
 			info.Addresses, info.StaticAddress = nil, false
 		}
-		info.FreeDiskBytes = m.drive.free()
-		info.RebootPending = m.pendingName != "" || m.featurePending()
+		info.FreeDiskBytes = m.drive.freeBytes()
+		info.RebootPending = m.pendingName != "" || m.hasPendingFeature()
 		info.SSHBlocked = m.sshBlocked()
 		return nil
 	})
@@ -227,7 +227,7 @@ func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 }
 
 func (s system) SetHostName(ctx context.Context, name string) error {
-	return s.p.do(ctx, "System", "SetHostName", name, func(m *Machine) error {
+	return s.p.runOperation(ctx, "System", "SetHostName", name, func(m *Machine) error {
 		if err := checkHostName(name); err != nil {
 			return fmt.Errorf("set computer name %q: %w", name, err)
 		}
@@ -238,7 +238,7 @@ func (s system) SetHostName(ctx context.Context, name string) error {
 		if name == m.name {
 			m.pendingName = ""
 		}
-		s.p.record(KindHostName, "set "+name+" with the next reboot", 0)
+		s.p.recordEntry(KindHostName, "set "+name+" with the next reboot", 0)
 		return nil
 	})
 }

@@ -15,19 +15,19 @@ import (
 func TestNetworks(t *testing.T) {
 	network := host.HNSNetwork{Name: "Overlay", Type: "Overlay", Subnet: "10.132.1.0/29"}
 	t.Run("there are none before the feature Containers is in force", func(t *testing.T) {
-		r := boot(t, nil)
-		r.fails(r.CreateNetwork(network), errNoHNS)
+		r := bootMachine(t, nil)
+		r.requireError(r.CreateNetwork(network), errNoHNS)
 		_, err := r.Networks.Networks(r.ctx)
-		r.fails(err, errNoHNS)
+		r.requireError(err, errNoHNS)
 	})
 	t.Run("endpoints get free addresses until there are none, and go with their network", func(t *testing.T) {
-		r := boot(t, nil, func(o *Options) { o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} })
-		r.must(r.CreateNetwork(network))
-		r.fails(r.CreateNetwork(network), host.ErrExist)
+		r := bootMachine(t, nil, func(o *Options) { o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} })
+		r.requireNoError(r.CreateNetwork(network))
+		r.requireError(r.CreateNetwork(network), host.ErrExist)
 		var got []string
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			e, err := r.Networks.CreateEndpoint(r.ctx, "overlay", name, "")
-			r.must(err)
+			r.requireNoError(err)
 			got = append(got, e.Address)
 		}
 		want := []string{"10.132.1.2", "10.132.1.3", "10.132.1.4", "10.132.1.5", "10.132.1.6"}
@@ -37,35 +37,35 @@ func TestNetworks(t *testing.T) {
 		if _, err := r.Networks.CreateEndpoint(r.ctx, "Overlay", "f", ""); err == nil {
 			t.Error("a subnet without a free address gave one")
 		}
-		r.must(r.Networks.DeleteEndpoint(r.ctx, "b"))
+		r.requireNoError(r.Networks.DeleteEndpoint(r.ctx, "b"))
 		e, err := r.Networks.CreateEndpoint(r.ctx, "Overlay", "f", "")
-		r.must(err)
+		r.requireNoError(err)
 		if e.Address != "10.132.1.3" {
 			t.Errorf("address %s", e.Address)
 		}
 		_, err = r.Networks.CreateEndpoint(r.ctx, "Overlay", "a", "")
-		r.fails(err, host.ErrExist)
-		r.must(r.Networks.DeleteNetwork(r.ctx, "Overlay"))
+		r.requireError(err, host.ErrExist)
+		r.requireNoError(r.Networks.DeleteNetwork(r.ctx, "Overlay"))
 		left, err := r.Networks.Endpoints(r.ctx)
-		r.must(err)
+		r.requireNoError(err)
 		if len(left) != 0 {
 			t.Errorf("endpoints left: %v", left)
 		}
-		r.fails(r.Networks.DeleteNetwork(r.ctx, "Overlay"), host.ErrNotExist)
-		r.fails(r.Networks.DeleteEndpoint(r.ctx, "a"), host.ErrNotExist)
+		r.requireError(r.Networks.DeleteNetwork(r.ctx, "Overlay"), host.ErrNotExist)
+		r.requireError(r.Networks.DeleteEndpoint(r.ctx, "a"), host.ErrNotExist)
 	})
 }
 
 // R-070: TCP 10250 must be open.
 func TestFirewallGuardsListeners(t *testing.T) {
-	r := boot(t, nil, func(o *Options) {
+	r := bootMachine(t, nil, func(o *Options) {
 		o.Listen = func(ctx context.Context, _ int) (net.Listener, error) {
 			return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		}
 	})
-	p := r.process(nil)
+	p := r.startIdleProcess(nil)
 	listener, err := p.Listen(10250)
-	r.must(err)
+	r.requireNoError(err)
 	go func() {
 		for {
 			c, err := listener.Accept()
@@ -90,10 +90,10 @@ func TestFirewallGuardsListeners(t *testing.T) {
 	}
 	rule := host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250,
 		Enabled: true, Allow: true}
-	r.must(r.Firewall.SetRule(r.ctx, rule))
-	r.must(ask())
+	r.requireNoError(r.Firewall.SetRule(r.ctx, rule))
+	r.requireNoError(ask())
 	rule.Name, rule.Allow = "block", false
-	r.must(r.Firewall.SetRule(r.ctx, rule))
+	r.requireNoError(r.Firewall.SetRule(r.ctx, rule))
 	if ask() == nil {
 		t.Error("the blocked port answers")
 	}
@@ -108,7 +108,7 @@ func TestFirewallGuardsListeners(t *testing.T) {
 
 func TestFaultInjection(t *testing.T) {
 	t.Run("an operation fails with the injected error and does nothing", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		broken := errors.New("broken")
 		var seen []string
 		remove := r.OnOperation(func(o Operation) error {
@@ -118,33 +118,33 @@ func TestFaultInjection(t *testing.T) {
 			}
 			return nil
 		})
-		r.fails(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""), broken)
+		r.requireError(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""), broken)
 		_, err := r.Files.Stat(r.ctx, `C:\k`)
-		r.fails(err, host.ErrNotExist)
+		r.requireError(err, host.ErrNotExist)
 		if diff := cmp.Diff([]string{`Tree.MakeDirectory C:\k`, `Files.Stat C:\k`}, seen); diff != "" {
 			t.Errorf("operations (-want +got):\n%s", diff)
 		}
 		remove()
-		r.must(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""))
+		r.requireNoError(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""))
 	})
 	t.Run("a hook may kill the process or cut the power before an operation", func(t *testing.T) {
-		r := boot(t, nil)
-		p := r.process(nil)
+		r := bootMachine(t, nil)
+		p := r.startIdleProcess(nil)
 		remove := r.OnOperation(func(o Operation) error { o.Process.Kill(); return nil })
-		r.fails(p.Host.Tree.MakeDirectory(r.ctx, `C:\k`, ""), ErrProcessEnded)
+		r.requireError(p.Host.Tree.MakeDirectory(r.ctx, `C:\k`, ""), ErrProcessEnded)
 		remove()
 		r.OnOperation(func(Operation) error { r.PowerOff(); return nil })
-		r.fails(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""), ErrPoweredOff)
+		r.requireError(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""), ErrPoweredOff)
 	})
 }
 
 func TestJournal(t *testing.T) {
-	r := boot(t, programs{"idle": idle})
-	r.install("s", "idle")
-	r.must(r.Services.Start(r.ctx, "s"))
+	r := bootMachine(t, programs{"idle": runIdle})
+	r.installService("s", "idle")
+	r.requireNoError(r.Services.Start(r.ctx, "s"))
 	r.write(`C:\file`, "12345")
 	r.Journal().Append(KindConnection, "from a test", 0)
-	r.must(r.Power.Reboot(r.ctx, "because"))
+	r.requireNoError(r.Power.Reboot(r.ctx, "because"))
 	for kind, want := range map[Kind]int{KindWrite: 2, KindConnection: 1, KindReboot: 1, KindSFTP: 0} {
 		if got := r.Journal().Count(kind); got != want {
 			t.Errorf("%s: %d entries, want %d", kind, got, want)
@@ -161,7 +161,7 @@ func TestJournal(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	t.Run("each change shows, and taking it back makes the machine equal again", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle}, func(o *Options) {
+		r := bootMachine(t, programs{"idle": runIdle}, func(o *Options) {
 			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
 		})
 		before := r.Snapshot()
@@ -203,11 +203,11 @@ func TestSnapshot(t *testing.T) {
 				func() error { return r.Networks.DeleteNetwork(r.ctx, "x") },
 			},
 		} {
-			r.must(change.do())
+			r.requireNoError(change.do())
 			if cmp.Equal(before, r.Snapshot()) {
 				t.Errorf("%s: the change does not show", change.name)
 			}
-			r.must(change.undo())
+			r.requireNoError(change.undo())
 			if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
 				t.Errorf("%s: taking it back leaves (-before +after):\n%s", change.name, diff)
 			}
@@ -219,32 +219,32 @@ func TestAFeatureMayTakeItsTime(t *testing.T) {
 	takesTime := func(o *Options) { o.FeatureDuration = time.Minute }
 	state := func(r *rig) host.FeatureState {
 		state, err := r.Features.State(r.ctx, "Containers")
-		r.must(err)
+		r.requireNoError(err)
 		return state
 	}
 	t.Run("it is switched when that is over", func(t *testing.T) {
-		r := boot(t, nil, takesTime)
+		r := bootMachine(t, nil, takesTime)
 		switched := make(chan error, 1)
 		go func() { switched <- r.Features.Enable(r.ctx, "Containers") }()
-		r.until(r.clock.HasWaiters)
+		r.awaitCondition(r.clock.HasWaiters)
 		if got := state(r); got != host.FeatureDisabled {
 			t.Errorf("at first it is %s", got)
 		}
 		r.clock.Step(time.Minute)
-		r.must(<-switched)
+		r.requireNoError(<-switched)
 		if got := state(r); got != host.FeatureEnablePending {
 			t.Errorf("in the end it is %s", got)
 		}
-		r.must(r.Features.Enable(r.ctx, "Containers")) // takes no time: nothing changes
+		r.requireNoError(r.Features.Enable(r.ctx, "Containers")) // takes no time: nothing changes
 	})
 	t.Run("the end of who has asked for it leaves it as it was", func(t *testing.T) {
-		r := boot(t, nil, takesTime)
-		p := r.process(nil)
+		r := bootMachine(t, nil, takesTime)
+		p := r.startIdleProcess(nil)
 		switched := make(chan error, 1)
 		go func() { switched <- p.Host.Features.Enable(r.ctx, "Containers") }()
-		r.until(r.clock.HasWaiters)
-		r.must(r.Processes.Kill(r.ctx, p.PID))
-		r.fails(<-switched, ErrProcessEnded)
+		r.awaitCondition(r.clock.HasWaiters)
+		r.requireNoError(r.Processes.Kill(r.ctx, p.PID))
+		r.requireError(<-switched, ErrProcessEnded)
 		if got := state(r); got != host.FeatureDisabled {
 			t.Errorf("it is %s", got)
 		}

@@ -20,15 +20,15 @@ func (m *Machine) CreateNetwork(network host.HNSNetwork) error {
 // CreateNetwork creates an HNS network, as hybrid-overlay-node does. It returns an error if the network exists or the
 // feature Containers is not enabled.
 func (p *Process) CreateNetwork(network host.HNSNetwork) error {
-	return p.locked(func(m *Machine) error {
+	return p.runLocked(func(m *Machine) error {
 		if err := m.checkNetwork(network); err != nil {
 			return fmt.Errorf("create HNS network %s: %w", network.Name, err)
 		}
-		if bindsAdapter(network) {
+		if hasBoundAdapter(network) {
 			network.ManagementIP, network.NoHostRoute = m.options.ManagementIP, m.options.NoHostRoute
 		}
 		m.moveAdapter(func() { m.networks = append(m.networks, network) })
-		p.record(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
+		p.recordEntry(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
 		m.risksAddress(network)
 		return nil
 	})
@@ -38,14 +38,14 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 func (m *Machine) HasNetwork(name string) bool {
 	m.lock()
 	defer m.unlock()
-	return m.network(name) >= 0
+	return m.networkIndex(name) >= 0
 }
 
 func (m *Machine) checkNetwork(network host.HNSNetwork) error {
-	if err := m.hns(); err != nil {
+	if err := m.checkHNS(); err != nil {
 		return err
 	}
-	if m.network(network.Name) >= 0 {
+	if m.networkIndex(network.Name) >= 0 {
 		return host.ErrExist
 	}
 	_, err := netip.ParsePrefix(network.Subnet)
@@ -75,20 +75,20 @@ func (m *Machine) dropNetwork(name string) {
 	})
 }
 
-func (m *Machine) network(name string) int {
+func (m *Machine) networkIndex(name string) int {
 	return slices.IndexFunc(m.networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
 }
 
-func (m *Machine) endpoint(name string) int {
+func (m *Machine) endpointIndex(name string) int {
 	return slices.IndexFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Name, name) })
 }
 
 // networks implements host.Networks for one process.
 type networks struct{ p *Process }
 
-func (n networks) do(ctx context.Context, method, target string, action func(*Machine) error) error {
-	return n.p.do(ctx, "Networks", method, target, func(m *Machine) error {
-		err := m.hns()
+func (n networks) runOperation(ctx context.Context, method, target string, action func(*Machine) error) error {
+	return n.p.runOperation(ctx, "Networks", method, target, func(m *Machine) error {
+		err := m.checkHNS()
 		if err == nil {
 			m.vanishListed()
 			err = action(m)
@@ -101,37 +101,37 @@ func (n networks) do(ctx context.Context, method, target string, action func(*Ma
 }
 
 func (n networks) Networks(ctx context.Context) (list []host.HNSNetwork, err error) {
-	err = n.do(ctx, "Networks", "", func(m *Machine) error { list = slices.Clone(m.networks); return nil })
+	err = n.runOperation(ctx, "Networks", "", func(m *Machine) error { list = slices.Clone(m.networks); return nil })
 	return list, err
 }
 
 func (n networks) Endpoints(ctx context.Context) (list []host.HNSEndpoint, err error) {
-	err = n.do(ctx, "Endpoints", "", func(m *Machine) error { list = m.shownEndpoints(); return nil })
+	err = n.runOperation(ctx, "Endpoints", "", func(m *Machine) error { list = m.visibleEndpoints(); return nil })
 	return list, err
 }
 
 func (n networks) DeleteNetwork(ctx context.Context, name string) error {
-	return n.do(ctx, "DeleteNetwork", name, func(m *Machine) error {
-		if m.network(name) < 0 {
+	return n.runOperation(ctx, "DeleteNetwork", name, func(m *Machine) error {
+		if m.networkIndex(name) < 0 {
 			return host.ErrNotExist
 		}
-		if m.vanishUsed(name) {
+		if m.deleteVanishing(name) {
 			return nil
 		}
 		m.moveAdapter(func() { m.dropNetwork(name) })
-		n.p.record(KindNetwork, "delete network "+name, 0)
+		n.p.recordEntry(KindNetwork, "delete network "+name, 0)
 		return nil
 	})
 }
 
 func (n networks) CreateEndpoint(ctx context.Context, network, name, address string) (made host.HNSEndpoint,
 	err error) {
-	err = n.do(ctx, "CreateEndpoint", name, func(m *Machine) error {
-		i := m.network(network)
-		if i < 0 || m.vanishUsed(network) {
+	err = n.runOperation(ctx, "CreateEndpoint", name, func(m *Machine) error {
+		i := m.networkIndex(network)
+		if i < 0 || m.deleteVanishing(network) {
 			return fmt.Errorf("network %s: %w", network, host.ErrNotExist)
 		}
-		if m.endpoint(name) >= 0 {
+		if m.endpointIndex(name) >= 0 {
 			return host.ErrExist
 		}
 		address, err := m.endpointAddress(m.networks[i], address)
@@ -140,16 +140,16 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name, address str
 		}
 		made = host.HNSEndpoint{Name: name, Network: m.networks[i].Name, Address: address}
 		m.endpoints = append(m.endpoints, made)
-		n.p.record(KindNetwork, "create endpoint "+name+" "+address, 0)
+		n.p.recordEntry(KindNetwork, "create endpoint "+name+" "+address, 0)
 		return nil
 	})
 	return made, err
 }
 
 func (n networks) AttachEndpoint(ctx context.Context, name string) error {
-	return n.do(ctx, "AttachEndpoint", name, func(m *Machine) error {
-		i := m.endpoint(name)
-		if i < 0 || !m.endpoints[i].Attached && m.vanishUsed(name) {
+	return n.runOperation(ctx, "AttachEndpoint", name, func(m *Machine) error {
+		i := m.endpointIndex(name)
+		if i < 0 || !m.endpoints[i].Attached && m.deleteVanishing(name) {
 			return host.ErrNotExist
 		}
 		if err := m.refuseAttach(); err != nil {
@@ -158,8 +158,8 @@ func (n networks) AttachEndpoint(ctx context.Context, name string) error {
 		if !m.endpoints[i].Attached {
 			m.attachments++
 			m.endpoints[i].Attached = true
-			m.endpoints[i].Adapter = "{" + identifier("adapter", m.options.System.MachineID, name, strconv.Itoa(m.attachments)) + "}"
-			n.p.record(KindNetwork, "attach endpoint "+name, 0)
+			m.endpoints[i].Adapter = "{" + newStableID("adapter", m.options.System.MachineID, name, strconv.Itoa(m.attachments)) + "}"
+			n.p.recordEntry(KindNetwork, "attach endpoint "+name, 0)
 		}
 		return nil
 	})
@@ -205,16 +205,16 @@ func (m *Machine) freeAddress(network host.HNSNetwork) (string, error) {
 }
 
 func (n networks) DeleteEndpoint(ctx context.Context, name string) error {
-	return n.do(ctx, "DeleteEndpoint", name, func(m *Machine) error {
-		i := m.endpoint(name)
+	return n.runOperation(ctx, "DeleteEndpoint", name, func(m *Machine) error {
+		i := m.endpointIndex(name)
 		if i < 0 {
 			return host.ErrNotExist
 		}
-		if m.vanishUsed(name) {
+		if m.deleteVanishing(name) {
 			return nil
 		}
 		m.endpoints = slices.Delete(m.endpoints, i, i+1)
-		n.p.record(KindNetwork, "delete endpoint "+name, 0)
+		n.p.recordEntry(KindNetwork, "delete endpoint "+name, 0)
 		return nil
 	})
 }

@@ -21,49 +21,49 @@ const (
 	devicelessDisabled = "DeviceLessNicDisabled"
 )
 
-// inForce reports whether a feature is in effect since the last boot.
-func (m *Machine) inForce(feature string) bool {
-	f := m.features[key(feature)]
+// isFeatureActive reports whether a feature is in effect since the last boot.
+func (m *Machine) isFeatureActive(feature string) bool {
+	f := m.features[foldCase(feature)]
 	return f != nil && (f.state == host.FeatureEnabled || f.state == host.FeatureDisablePending)
 }
 
-// brings reports whether a networking part is installed by its separate feature, or by Containers on other releases.
-func (m *Machine) brings(feature string) bool {
-	if m.features[key(feature)] == nil {
-		return m.inForce("Containers")
+// hasNetworkingPart reports whether a networking part is installed by its separate feature, or by Containers on other releases.
+func (m *Machine) hasNetworkingPart(feature string) bool {
+	if m.features[foldCase(feature)] == nil {
+		return m.isFeatureActive("Containers")
 	}
-	return m.inForce(feature)
+	return m.isFeatureActive(feature)
 }
 
-// settleNetworking creates and deletes services according to the enabled features.
-func (m *Machine) settleNetworking() {
+// syncNetworkingServices creates and deletes services according to the enabled features.
+func (m *Machine) syncNetworkingServices() {
 	for _, part := range []struct{ feature, service, shown string }{
 		{hnsFeature, hnsService, "Host Network Service"},
 		{vfpFeature, vfpService, "Microsoft Azure VFP Switch Extension"},
 	} {
-		if !m.brings(part.feature) {
-			delete(m.services, key(part.service))
+		if !m.hasNetworkingPart(part.feature) {
+			delete(m.services, foldCase(part.service))
 			continue
 		}
-		if m.services[key(part.service)] != nil {
+		if m.services[foldCase(part.service)] != nil {
 			continue
 		}
 		start := host.StartAutomatic
 		if m.options.HNSSleeps {
 			start = host.StartManual
 		}
-		m.must(false, m.configure(host.ServiceConfig{
+		m.panicOnError(false, m.configureService(host.ServiceConfig{
 			Name: part.service, DisplayName: part.shown, StartType: start,
 			CommandLine: `C:\Windows\System32\svchost.exe -k NetSvcs -p -s ` + part.service,
 		}))
 	}
 }
 
-// hns returns an error if the Host Networking Service does not answer.
-func (m *Machine) hns() error {
-	s := m.services[key(hnsService)]
+// checkHNS returns an error if the Host Networking Service does not answer.
+func (m *Machine) checkHNS() error {
+	s := m.services[foldCase(hnsService)]
 	switch {
-	case !m.inForce("Containers") || s == nil:
+	case !m.isFeatureActive("Containers") || s == nil:
 		return errNoHNS
 	case (m.options.HNSSleeps || m.options.HNSReadsStateAtStart) && s.state != host.ServiceRunning:
 		return fmt.Errorf("its service is %s: %w", s.state, errNoHNS)
@@ -74,18 +74,18 @@ func (m *Machine) hns() error {
 // risksAddress removes a manually assigned address from an adapter when a network binds the adapter. Windows then
 // requests an address by DHCP, except on unaffected releases and if the registry value preserves the address.
 func (m *Machine) risksAddress(network host.HNSNetwork) {
-	deviceless := m.deviceless()
+	deviceless := m.hasDevicelessDisabled()
 	if m.options.HNSReadsStateAtStart {
 		deviceless = m.hnsDeviceless
 	}
 	known := m.options.System.Version == WindowsServer2022().Version || deviceless
-	if bindsAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
+	if hasBoundAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
 		m.cutOff = true
 		m.journal.Append(KindNetwork, "lose the address: network "+network.Name+" took the adapter, and DHCP gives none", 0)
 	}
 }
 
-// deviceless reports whether the registry contains the value that preserves static addresses.
-func (m *Machine) deviceless() bool {
+// hasDevicelessDisabled reports whether the registry contains the value that preserves static addresses.
+func (m *Machine) hasDevicelessDisabled() bool {
 	return m.registry[registryKey(hnsState, devicelessDisabled)] == 1
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// containers returns a machine with all container features enabled.
-func containers(t *testing.T, options fake.Options) *fake.Machine {
+// bootWithContainers returns a machine with all container features enabled.
+func bootWithContainers(t *testing.T, options fake.Options) *fake.Machine {
 	t.Helper()
 	options.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
 	if options.System.Version == fake.WindowsServer2025().Version {
@@ -46,19 +46,19 @@ func TestANetworkMakesTheMachinesOwnAPublicOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := containers(t, fake.Options{System: c.system, Addresses: []string{"10.0.0.4"}, GroupPolicy: c.policy})
+			m := bootWithContainers(t, fake.Options{System: c.system, Addresses: []string{"10.0.0.4"}, GroupPolicy: c.policy})
 			if c.own {
 				if err := m.Host().Firewall.SetRule(t.Context(), ssh); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if !m.Admits(22) {
+			if !m.IsPortAllowed(22) {
 				t.Fatal("SSH is closed before there is a network")
 			}
 			if err := m.CreateNetwork(overlay); err != nil {
 				t.Fatal(err)
 			}
-			if m.Admits(22) == c.out {
+			if m.IsPortAllowed(22) == c.out {
 				t.Errorf("SSH is open: %t", !c.out)
 			}
 		})
@@ -78,7 +78,7 @@ func TestANetworkTakesAStaticAddress(t *testing.T) {
 		"not where DHCP has given the address": {fake.WindowsServer2019(), false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := containers(t, fake.Options{System: c.system, StaticAddress: c.static, Addresses: []string{"10.0.0.4"}})
+			m := bootWithContainers(t, fake.Options{System: c.system, StaticAddress: c.static, Addresses: []string{"10.0.0.4"}})
 			if c.value {
 				at := host.RegistryName{Key: `SYSTEM\CurrentControlSet\Services\hns\State`, Name: "DeviceLessNicDisabled"}
 				if err := m.Host().Registry.SetNumber(t.Context(), at, 1); err != nil {
@@ -89,8 +89,8 @@ func TestANetworkTakesAStaticAddress(t *testing.T) {
 				t.Fatal(err)
 			}
 			info, err := m.Host().System.Info(t.Context())
-			if err != nil || (len(info.Addresses) == 0) != c.loses || m.Admits(22) && c.loses {
-				t.Errorf("its addresses are %v, SSH is open: %t, error %v", info.Addresses, m.Admits(22), err)
+			if err != nil || (len(info.Addresses) == 0) != c.loses || m.IsPortAllowed(22) && c.loses {
+				t.Errorf("its addresses are %v, SSH is open: %t, error %v", info.Addresses, m.IsPortAllowed(22), err)
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func TestTheHostNetworkingServiceComesWithFeatures(t *testing.T) {
 		}
 	})
 	t.Run("one that sleeps answers when its service is started", func(t *testing.T) {
-		m := containers(t, fake.Options{System: fake.WindowsServer2019(), HNSSleeps: true})
+		m := bootWithContainers(t, fake.Options{System: fake.WindowsServer2019(), HNSSleeps: true})
 		if _, err := m.Host().Networks.Networks(t.Context()); err == nil || !strings.Contains(err.Error(), "Stopped") {
 			t.Errorf("got error %v", err)
 		}
@@ -127,14 +127,14 @@ func TestAnSSHServerThatSomebodyHasStartedByHandIsGoneAfterARestart(t *testing.T
 	if err := m.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !m.SSHRuns() {
+	if !m.IsSSHRunning() {
 		t.Fatal("it does not run at first")
 	}
 	m.PowerOff()
 	if err := m.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if m.SSHRuns() {
+	if m.IsSSHRunning() {
 		t.Error("it runs after a restart")
 	}
 }

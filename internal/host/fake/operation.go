@@ -21,31 +21,31 @@ func (o Operation) String() string {
 	return o.Interface + "." + o.Method + " " + o.Target
 }
 
-// do runs one operation of the process under the machine's lock if the process is alive and no hook returns an error.
-func (p *Process) do(ctx context.Context, in, method, target string, action func(*Machine) error) error {
-	if err := p.admit(ctx, Operation{Process: p, Interface: in, Method: method, Target: target}); err != nil {
+// runOperation runs one operation of the process under the machine's lock if the process is alive and no hook returns an error.
+func (p *Process) runOperation(ctx context.Context, in, method, target string, action func(*Machine) error) error {
+	if err := p.admitOperation(ctx, Operation{Process: p, Interface: in, Method: method, Target: target}); err != nil {
 		return err
 	}
-	return p.locked(action)
+	return p.runLocked(action)
 }
 
-// locked runs an action of the process under the machine's lock.
-func (p *Process) locked(action func(*Machine) error) error {
+// runLocked runs an action of the process under the machine's lock.
+func (p *Process) runLocked(action func(*Machine) error) error {
 	p.Machine.lock()
 	defer p.Machine.unlock()
-	if err := p.check(); err != nil {
+	if err := p.checkAlive(); err != nil {
 		return err
 	}
 	return action(p.Machine)
 }
 
-// admit checks whether an operation may start. The hooks are external code and run without the machine's lock.
-func (p *Process) admit(ctx context.Context, operation Operation) error {
+// admitOperation checks whether an operation may start. The hooks are external code and run without the machine's lock.
+func (p *Process) admitOperation(ctx context.Context, operation Operation) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", operation, err)
 	}
 	var hooks []func(Operation) error
-	if err := p.locked(func(m *Machine) error { hooks = m.faults.operationHooks(); return nil }); err != nil {
+	if err := p.runLocked(func(m *Machine) error { hooks = m.faults.operationHooks(); return nil }); err != nil {
 		return err
 	}
 	for _, hook := range hooks {
@@ -56,8 +56,8 @@ func (p *Process) admit(ctx context.Context, operation Operation) error {
 	return nil
 }
 
-// lasting returns a context that also ends with the process, for operations that wait.
-func (p *Process) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+// processContext returns a context that also ends with the process, for operations that wait.
+func (p *Process) processContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {

@@ -23,7 +23,7 @@ type Network interface {
 func (m *Machine) Silence(nameOrAddress string) (mend func()) {
 	m.lock()
 	defer m.unlock()
-	of := key(nameOrAddress)
+	of := foldCase(nameOrAddress)
 	silence := make(chan struct{})
 	m.silent[of] = silence
 	return func() {
@@ -42,7 +42,7 @@ type outbound struct{ p *Process }
 func (o outbound) LookupHost(ctx context.Context, name string) ([]string, error) {
 	failed := func(err error) error { return fmt.Errorf("look up %s: %w", name, err) }
 	var known []string
-	err := o.p.do(ctx, "Outbound", "LookupHost", name, func(m *Machine) error {
+	err := o.p.runOperation(ctx, "Outbound", "LookupHost", name, func(m *Machine) error {
 		switch {
 		case strings.EqualFold(name, "localhost"):
 			known = []string{"127.0.0.1"}
@@ -56,7 +56,7 @@ func (o outbound) LookupHost(ctx context.Context, name string) ([]string, error)
 	if err != nil || known != nil {
 		return known, err
 	}
-	ctx, cancel := o.p.lasting(ctx)
+	ctx, cancel := o.p.processContext(ctx)
 	defer cancel()
 	if err := o.awaitAnswer(ctx, name); err != nil {
 		return nil, failed(err)
@@ -79,7 +79,7 @@ func (o outbound) Connect(ctx context.Context, address string) error {
 		return failed(errParameter)
 	}
 	own := false
-	err = o.p.do(ctx, "Outbound", "Connect", address, func(m *Machine) error {
+	err = o.p.runOperation(ctx, "Outbound", "Connect", address, func(m *Machine) error {
 		port, _ := strconv.Atoi(portText) // nothing listens on an invalid port
 		loopback := net.ParseIP(ip).IsLoopback()
 		own = loopback && m.local[port] != nil
@@ -94,7 +94,7 @@ func (o outbound) Connect(ctx context.Context, address string) error {
 	if err != nil || own {
 		return err
 	}
-	ctx, cancel := o.p.lasting(ctx)
+	ctx, cancel := o.p.processContext(ctx)
 	defer cancel()
 	if err := o.awaitAnswer(ctx, ip); err != nil {
 		return failed(err)
@@ -110,7 +110,7 @@ func (o outbound) Connect(ctx context.Context, address string) error {
 func (o outbound) awaitAnswer(ctx context.Context, of string) error {
 	m := o.p.Machine
 	m.lock()
-	silence := m.silent[key(of)]
+	silence := m.silent[foldCase(of)]
 	m.unlock()
 	if silence == nil {
 		return nil

@@ -54,8 +54,8 @@ func checkName(name string) error {
 
 func joinPath(names []string) string { return `C:\` + strings.Join(names, `\`) }
 
-// key returns a name in the form for case-insensitive comparison.
-func key(name string) string { return strings.ToLower(name) }
+// foldCase returns a name in the form for case-insensitive comparison.
+func foldCase(name string) string { return strings.ToLower(name) }
 
 // linkDestination returns the destination of a link in the directory, as names from the root.
 func linkDestination(folder []string, target string) ([]string, error) {

@@ -28,19 +28,19 @@ func (m *Machine) Boot(ctx context.Context) error {
 	m.lock()
 	if m.power != powerOff {
 		m.unlock()
-		return m.WaitFor(ctx, (*Machine).Running)
+		return m.WaitFor(ctx, (*Machine).IsRunning)
 	}
-	boot, up := m.begin()
+	boot, up := m.beginBoot()
 	m.unlock()
-	m.finish(up, boot)
+	m.finishBoot(up, boot)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("boot %s: %w", m.options.Name, err)
 	}
 	return nil
 }
 
-// begin starts a boot and applies pending changes.
-func (m *Machine) begin() (boot int, up context.Context) {
+// beginBoot starts a boot and applies pending changes.
+func (m *Machine) beginBoot() (boot int, up context.Context) {
 	m.boots++
 	m.power = powerBooting
 	if m.down != nil {
@@ -48,25 +48,25 @@ func (m *Machine) begin() (boot int, up context.Context) {
 	}
 	m.up, m.down = context.WithCancel(context.Background())
 	m.bootTime = m.clock.Now()
-	m.bootID = identifier("boot", m.options.System.MachineID, m.options.Name, strconv.Itoa(m.boots), m.bootTime.String())
+	m.bootID = newStableID("boot", m.options.System.MachineID, m.options.Name, strconv.Itoa(m.boots), m.bootTime.String())
 	if m.pendingName != "" {
 		m.journal.Append(KindHostName, m.pendingName+" is in force", 0)
 		m.name, m.pendingName = m.pendingName, ""
 	}
 	m.options.System.Revision = m.revision
 	m.reorderAddresses()
-	m.settleFeatures()
-	m.settleNetworking()
+	m.applyPendingFeatures()
+	m.syncNetworkingServices()
 	m.loseNetworks()
 	m.seedRoutes()
-	m.bootEnvironment = m.environment.clone()
+	m.bootEnvironment = m.environment.copyVariables()
 	m.startSystemProcesses()
 	m.journal.Append(KindPower, "boot", 0)
 	return m.boots, m.up
 }
 
-// finish starts the automatic services and completes the boot, unless the machine was powered off in the meantime.
-func (m *Machine) finish(up context.Context, boot int) {
+// finishBoot starts the automatic services and completes the boot, unless the machine was powered off in the meantime.
+func (m *Machine) finishBoot(up context.Context, boot int) {
 	m.startAutomaticServices(up)
 	m.lock()
 	defer m.unlock()
@@ -74,14 +74,14 @@ func (m *Machine) finish(up context.Context, boot int) {
 		return
 	}
 	m.power = powerOn
-	m.changes.send()
+	m.changes.notifyWaiters()
 	for _, hook := range m.onBoot {
-		m.later(hook)
+		m.deferUntilUnlock(hook)
 	}
 }
 
-// Running reports whether the machine is on and has completed its boot.
-func (m *Machine) Running() bool {
+// IsRunning reports whether the machine is on and has completed its boot.
+func (m *Machine) IsRunning() bool {
 	m.lock()
 	defer m.unlock()
 	return m.power == powerOn
@@ -122,7 +122,7 @@ func (m *Machine) PowerOff() {
 	default:
 		m.shutDown()
 		for _, hook := range m.onShutdown {
-			m.later(hook)
+			m.deferUntilUnlock(hook)
 		}
 	}
 	m.power = powerOff
@@ -141,12 +141,12 @@ func (m *Machine) shutDown() {
 	m.power = powerOff // set before the processes end, so that their end does not count as a crash
 	m.lingers = false
 	for _, p := range m.processes {
-		p.end(exitKilled, true)
+		p.endProcess(exitKilled, true)
 	}
 	m.unmountAll()
 	m.down()
 	for writer := range m.drive.writers {
-		m.later(func() { _ = writer.close(ErrPoweredOff) }) // it may already be closed
+		m.deferUntilUnlock(func() { _ = writer.close(ErrPoweredOff) }) // it may already be closed
 	}
 }
 
@@ -157,28 +157,28 @@ type power struct{ p *Process }
 // the caller have no effect. With a delay, the machine keeps running for that time, as Windows does until its
 // services have stopped. Further reboot requests during that time have no effect.
 func (w power) Reboot(ctx context.Context, reason string) error {
-	return w.p.do(ctx, "Power", "Reboot", reason, func(m *Machine) error {
+	return w.p.runOperation(ctx, "Power", "Reboot", reason, func(m *Machine) error {
 		if m.power != powerOn && m.power != powerBooting {
 			return ErrPoweredOff
 		}
 		if m.lingers {
 			return nil // ERROR_SHUTDOWN_IN_PROGRESS, which is not an error of a reboot
 		}
-		w.p.record(KindReboot, reason, 0)
+		w.p.recordEntry(KindReboot, reason, 0)
 		delay := m.options.ShutdownDelay + m.faults.linger
 		if delay <= 0 {
-			m.goDown()
+			m.startReboot()
 			return nil
 		}
 		m.lingers = true
 		m.programs.Add(1)
-		go m.linger(m.up, m.clock.NewTimer(delay), m.boots)
+		go m.lingerBeforeReboot(m.up, m.clock.NewTimer(delay), m.boots)
 		return nil
 	})
 }
 
-// linger waits for the time between an accepted reboot and the end of all processes. A power off ends the wait.
-func (m *Machine) linger(up context.Context, timer clock.Timer, boot int) {
+// lingerBeforeReboot waits for the time between an accepted reboot and the end of all processes. A power off ends the wait.
+func (m *Machine) lingerBeforeReboot(up context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	defer timer.Stop()
 	select {
@@ -188,12 +188,12 @@ func (m *Machine) linger(up context.Context, timer clock.Timer, boot int) {
 	m.lock()
 	defer m.unlock()
 	if m.boots == boot {
-		m.goDown()
+		m.startReboot()
 	}
 }
 
-// goDown performs the first half of a reboot.
-func (m *Machine) goDown() {
+// startReboot performs the first half of a reboot.
+func (m *Machine) startReboot() {
 	m.shutDown()
 	m.power = powerRestarting
 	// A power off cancels the wait. The timer is created before other goroutines can observe that the machine is
@@ -206,16 +206,16 @@ func (m *Machine) goDown() {
 	}
 	boot := m.boots
 	m.programs.Add(1)
-	go m.comeBack(waiting, timer, boot)
+	go m.completeReboot(waiting, timer, boot)
 }
 
-// comeBack performs the second half of a reboot. It runs on a separate goroutine, so that the hooks may wait for the
+// completeReboot performs the second half of a reboot. It runs on a separate goroutine, so that the hooks may wait for the
 // caller of Reboot.
-func (m *Machine) comeBack(waiting context.Context, timer clock.Timer, boot int) {
+func (m *Machine) completeReboot(waiting context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	m.lock()
 	for _, hook := range m.onShutdown {
-		m.later(hook)
+		m.deferUntilUnlock(hook)
 	}
 	m.unlock()
 	if timer != nil {
@@ -230,7 +230,7 @@ func (m *Machine) comeBack(waiting context.Context, timer clock.Timer, boot int)
 		m.unlock()
 		return
 	}
-	next, up := m.begin()
+	next, up := m.beginBoot()
 	m.unlock()
-	m.finish(up, next)
+	m.finishBoot(up, next)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// probeLimit is the maximum number of bytes read from a probe's answer.
-const probeLimit = 1 << 10
+// maxProbeResponse is the maximum number of bytes read from a probe's answer.
+const maxProbeResponse = 1 << 10
 
 type localServer struct {
 	owner   *Process
@@ -30,24 +30,24 @@ type localRuntime struct {
 
 // ServeLocal answers Probes.HTTPGet on 127.0.0.1:port until the process ends.
 func (p *Process) ServeLocal(port int, handler http.Handler) error {
-	return p.locked(func(m *Machine) error {
+	return p.runLocked(func(m *Machine) error {
 		if taken := m.local[port]; taken != nil {
-			return fmt.Errorf("listen on 127.0.0.1:%d, which %s has: %w", port, taken.owner.Path, errTaken)
+			return fmt.Errorf("listen on 127.0.0.1:%d, which %s has: %w", port, taken.owner.Path, errAddressInUse)
 		}
 		m.local[port] = &localServer{p, handler}
-		m.changes.send()
+		m.changes.notifyWaiters()
 		return nil
 	})
 }
 
 // ServeRuntime answers Probes.ContainerRuntime at the endpoint until the process ends.
 func (p *Process) ServeRuntime(endpoint string, status func() host.RuntimeStatus) error {
-	return p.locked(func(m *Machine) error {
-		if taken := m.runtimes[key(endpoint)]; taken != nil {
+	return p.runLocked(func(m *Machine) error {
+		if taken := m.runtimes[foldCase(endpoint)]; taken != nil {
 			return fmt.Errorf("listen on %s, which %s has: %w", endpoint, taken.owner.Path, errDenied)
 		}
-		m.runtimes[key(endpoint)] = &localRuntime{p, status}
-		m.changes.send()
+		m.runtimes[foldCase(endpoint)] = &localRuntime{p, status}
+		m.changes.notifyWaiters()
 		return nil
 	})
 }
@@ -65,7 +65,7 @@ func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (sta
 		port = 80
 	}
 	var server *localServer
-	err = b.p.do(ctx, "Probes", "HTTPGet", address, func(m *Machine) error {
+	err = b.p.runOperation(ctx, "Probes", "HTTPGet", address, func(m *Machine) error {
 		own := append([]string{"127.0.0.1", "localhost"}, m.options.Addresses...)
 		server = m.local[port]
 		if server == nil || !slices.Contains(own, parsed.Hostname()) {
@@ -76,21 +76,21 @@ func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (sta
 	if err != nil {
 		return 0, "", err
 	}
-	ctx, cancel := b.p.lasting(ctx)
+	ctx, cancel := b.p.processContext(ctx)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, "", fmt.Errorf("GET %s: %w", address, err)
 	}
-	if request.TLS, err = shown(parsed.Scheme, client); err != nil {
+	if request.TLS, err = clientTLSState(parsed.Scheme, client); err != nil {
 		return 0, "", fmt.Errorf("GET %s: read the client's certificate: %w", address, err)
 	}
-	return server.ask(request)
+	return server.serveRequest(request)
 }
 
-// shown returns a TLS server's view of a client, including the client's certificate, if any. The handler decides
+// clientTLSState returns a TLS server's view of a client, including the client's certificate, if any. The handler decides
 // whether a certificate is required and accepted.
-func shown(scheme string, client []byte) (*tls.ConnectionState, error) {
+func clientTLSState(scheme string, client []byte) (*tls.ConnectionState, error) {
 	if scheme != "https" {
 		return nil, nil
 	}
@@ -106,8 +106,8 @@ func shown(scheme string, client []byte) (*tls.ConnectionState, error) {
 	return state, nil
 }
 
-// ask runs the handler until it answers, the request's context is done, or the server's process ends.
-func (s *localServer) ask(request *http.Request) (int, string, error) {
+// serveRequest runs the handler until it answers, the request's context is done, or the server's process ends.
+func (s *localServer) serveRequest(request *http.Request) (int, string, error) {
 	answer := &recorder{header: http.Header{}}
 	done := make(chan struct{})
 	go func() {
@@ -116,7 +116,7 @@ func (s *localServer) ask(request *http.Request) (int, string, error) {
 	}()
 	select {
 	case <-done:
-		body, _ := io.ReadAll(io.LimitReader(&answer.body, probeLimit)) // memory cannot fail
+		body, _ := io.ReadAll(io.LimitReader(&answer.body, maxProbeResponse)) // memory cannot fail
 		return max(answer.status, http.StatusOK), string(body), nil
 	case <-s.owner.done:
 		return 0, "", fmt.Errorf("GET %s: %w", request.URL, io.ErrUnexpectedEOF)
@@ -127,8 +127,8 @@ func (s *localServer) ask(request *http.Request) (int, string, error) {
 
 func (b probes) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {
 	var runtime *localRuntime
-	err := b.p.do(ctx, "Probes", "ContainerRuntime", endpoint, func(m *Machine) error {
-		if runtime = m.runtimes[key(endpoint)]; runtime == nil {
+	err := b.p.runOperation(ctx, "Probes", "ContainerRuntime", endpoint, func(m *Machine) error {
+		if runtime = m.runtimes[foldCase(endpoint)]; runtime == nil {
 			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
 		}
 		return nil

@@ -66,11 +66,11 @@ func (m *Machine) newProcess(p *Process, image *node) *Process {
 	p.PID, p.Machine, p.done, p.started = m.nextPID(), m, make(chan struct{}), m.options.ProgramClock.Now()
 	p.started = p.started.Add(time.Duration(m.clockOffset.Load()))
 	if image != nil {
-		p.Path = image.path()
-		p.image = image.hold(fmt.Sprintf("%s (process %d)", image.name, p.PID), true)
+		p.Path = image.fullPath()
+		p.image = image.addHold(fmt.Sprintf("%s (process %d)", image.name, p.PID), true)
 	}
-	p.Stdout, p.Stderr = p.output(p.Stdout), p.output(p.Stderr)
-	p.Host = p.host()
+	p.Stdout, p.Stderr = p.wrapOutput(p.Stdout), p.wrapOutput(p.Stderr)
+	p.Host = p.newHost()
 	m.processes[p.PID] = p
 	return p
 }
@@ -78,11 +78,11 @@ func (m *Machine) newProcess(p *Process, image *node) *Process {
 // newConsole returns the process of Machine.Host.
 func (m *Machine) newConsole() *Process {
 	p := &Process{Machine: m, Stdout: io.Discard, Stderr: io.Discard, done: make(chan struct{})}
-	p.Host = p.host()
+	p.Host = p.newHost()
 	return p
 }
 
-func (p *Process) host() host.Host {
+func (p *Process) newHost() host.Host {
 	return host.Host{
 		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p},
 		Files: files{p}, Tree: tree{p},
@@ -100,7 +100,7 @@ func (m *Machine) run(p *Process, program Program, before *Process) {
 	ctx, cancel := context.WithCancel(m.up)
 	p.cancel, p.returned = cancel, make(chan struct{})
 	m.programs.Add(1)
-	m.journal.append(KindProcess, "start "+p.commandLine(), 0, p.PID)
+	m.journal.appendEntry(KindProcess, "start "+p.commandLine(), 0, p.PID)
 	go func() {
 		defer m.programs.Done()
 		defer close(p.returned)
@@ -111,7 +111,7 @@ func (m *Machine) run(p *Process, program Program, before *Process) {
 		defer func() {
 			m.lock()
 			defer m.unlock()
-			p.end(code, false)
+			p.endProcess(code, false)
 		}()
 		code = program(ctx, p)
 		m.lock()
@@ -124,8 +124,8 @@ func (p *Process) commandLine() string {
 	return host.CommandLine(append([]string{p.Path}, p.Args...)...)
 }
 
-// end removes a process from the machine. Its program may not have returned yet.
-func (p *Process) end(code int, killed bool) {
+// endProcess removes a process from the machine. Its program may not have returned yet.
+func (p *Process) endProcess(code int, killed bool) {
 	if p.ended {
 		return
 	}
@@ -133,15 +133,15 @@ func (p *Process) end(code int, killed bool) {
 	p.ended, p.killed, p.exitCode = true, killed, code
 	delete(m.processes, p.PID)
 	if p.image != nil {
-		p.image.release()
+		p.image.releaseNode()
 	}
 	for _, h := range p.holds {
-		h.release()
+		h.releaseNode()
 	}
 	maps.DeleteFunc(m.local, func(_ int, s *localServer) bool { return s.owner == p })
 	maps.DeleteFunc(m.runtimes, func(_ string, r *localRuntime) bool { return r.owner == p })
 	for _, closer := range p.closers {
-		m.later(func() { _ = closer.Close() }) // the owner has ended
+		m.deferUntilUnlock(func() { _ = closer.Close() }) // the owner has ended
 	}
 	if p.cancel != nil {
 		p.cancel()
@@ -150,7 +150,7 @@ func (p *Process) end(code int, killed bool) {
 	if killed {
 		how = "killed: " + p.commandLine()
 	}
-	m.journal.append(KindProcess, how, 0, p.PID)
+	m.journal.appendEntry(KindProcess, how, 0, p.PID)
 	if p.Service != "" {
 		m.serviceEnded(p)
 	}
@@ -163,7 +163,7 @@ func (p *Process) Kill() {
 	p.Machine.lock()
 	defer p.Machine.unlock()
 	if p != p.Machine.console {
-		p.end(exitKilled, true)
+		p.endProcess(exitKilled, true)
 	}
 }
 
@@ -171,21 +171,21 @@ func (p *Process) Kill() {
 func (p *Process) Exit(code int) {
 	p.Machine.lock()
 	defer p.Machine.unlock()
-	p.end(code, false)
+	p.endProcess(code, false)
 }
 
 // Alive reports whether the process has not ended.
 func (p *Process) Alive() bool {
 	p.Machine.lock()
 	defer p.Machine.unlock()
-	return p.check() == nil
+	return p.checkAlive() == nil
 }
 
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// check returns an error if the process has ended, or if the process is the console and the machine is off.
-func (p *Process) check() error {
+// checkAlive returns an error if the process has ended, or if the process is the console and the machine is off.
+func (p *Process) checkAlive() error {
 	switch {
 	case p == p.Machine.console && p.Machine.power < powerBooting:
 		return fmt.Errorf("%s: %w", p.Machine.options.Name, ErrPoweredOff)
@@ -203,16 +203,16 @@ func (m *Machine) Spawn(path string, args ...string) (*Process, error) {
 // Spawn registers a child process of the executable at the path. The child has no program. It outlives the parent and
 // ends when it is killed, exits, or the machine shuts down.
 func (p *Process) Spawn(path string, args ...string) (child *Process, err error) {
-	err = p.locked(func(m *Machine) error {
-		at, err := m.drive.existing(path, true)
+	err = p.runLocked(func(m *Machine) error {
+		at, err := m.drive.resolveExisting(path, true)
 		if err != nil {
 			return pathError("spawn", path, err)
 		}
-		if at.directory() {
+		if at.isDirectory() {
 			return pathError("spawn", path, errDenied)
 		}
-		child = m.newProcess(&Process{Parent: p.PID, Args: args, Path: at.path(), Environ: maps.Clone(p.Environ)}, at.node)
-		m.journal.append(KindProcess, "start "+child.commandLine(), 0, child.PID)
+		child = m.newProcess(&Process{Parent: p.PID, Args: args, Path: at.fullPath(), Environ: maps.Clone(p.Environ)}, at.node)
+		m.journal.appendEntry(KindProcess, "start "+child.commandLine(), 0, child.PID)
 		return nil
 	})
 	return child, err
@@ -220,21 +220,21 @@ func (p *Process) Spawn(path string, args ...string) (child *Process, err error)
 
 // Hold keeps a file in use until the process ends, like an open log.
 func (p *Process) Hold(path string) error {
-	return p.locked(func(m *Machine) error {
-		at, err := m.drive.existing(path, true)
+	return p.runLocked(func(m *Machine) error {
+		at, err := m.drive.resolveExisting(path, true)
 		if err != nil {
 			return pathError("open", path, err)
 		}
 		if at.node != nil {
-			p.share(at.node)
+			p.shareFile(at.node)
 		}
 		return nil
 	})
 }
 
-// record adds an action of the process to the journal.
-func (p *Process) record(kind Kind, detail string, bytes int64) {
-	p.Machine.journal.append(kind, detail, bytes, p.PID)
+// recordEntry adds an action of the process to the journal.
+func (p *Process) recordEntry(kind Kind, detail string, bytes int64) {
+	p.Machine.journal.appendEntry(kind, detail, bytes, p.PID)
 }
 
 // output forwards the output of a process while the process is alive.
@@ -244,7 +244,7 @@ type output struct {
 	to io.Writer
 }
 
-func (p *Process) output(to io.Writer) io.Writer {
+func (p *Process) wrapOutput(to io.Writer) io.Writer {
 	if to == nil {
 		return io.Discard
 	}
@@ -270,8 +270,8 @@ func (o *output) Write(b []byte) (int, error) {
 	}
 }
 
-// settle waits for a write in progress. After the end of the process, no further output follows.
-func (o *output) settle() {
+// awaitWrite waits for a write in progress. After the end of the process, no further output follows.
+func (o *output) awaitWrite() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 }

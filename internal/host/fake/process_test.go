@@ -14,7 +14,7 @@ import (
 
 func TestExec(t *testing.T) {
 	t.Run("a program gets its arguments and environment and gives output and exit code", func(t *testing.T) {
-		r := boot(t, programs{"echo": func(_ context.Context, p *Process) int {
+		r := bootMachine(t, programs{"echo": func(_ context.Context, p *Process) int {
 			_, _ = io.WriteString(p.Stdout, strings.Join(p.Args, ",")+p.Environ["EXTRA"]+p.Environ["windir"])
 			return 3
 		}})
@@ -22,43 +22,43 @@ func TestExec(t *testing.T) {
 		code, err := r.Exec(r.ctx, ExecRequest{
 			Path: `c:\ECHO`, Args: []string{"a b", "c"}, Stdout: &out, Environ: map[string]string{"EXTRA": "+", "WINDIR": `C:\own`},
 		})
-		r.must(err)
+		r.requireNoError(err)
 		if code != 3 || out.String() != `a b,c+C:\own` {
 			t.Errorf("code %d, output %q", code, &out)
 		}
 	})
 	t.Run("a file that is no program is refused in Windows' words", func(t *testing.T) {
-		r := boot(t, programs{})
+		r := bootMachine(t, programs{})
 		r.write(`C:\damaged.exe`, "half of it")
 		_, err := r.Exec(r.ctx, ExecRequest{Path: `C:\damaged.exe`})
-		r.fails(err, ErrNotExecutable)
+		r.requireError(err, ErrNotExecutable)
 		_, err = r.Exec(r.ctx, ExecRequest{Path: `C:\none.exe`})
-		r.fails(err, host.ErrNotExist)
+		r.requireError(err, host.ErrNotExist)
 	})
 	t.Run("a tool of Windows fails loudly", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		var out bytes.Buffer
 		code, err := r.Exec(r.ctx, ExecRequest{Path: "netsh", Stderr: &out})
-		r.must(err)
+		r.requireNoError(err)
 		if code == 0 || out.Len() == 0 {
 			t.Errorf("code %d, output %q", code, &out)
 		}
 	})
 	t.Run("a program runs through a link, and from the file that the link leads to", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.must(r.Tree.Symlink(r.ctx, `C:\idle.exe`, `C:\link.exe`))
-		r.install("s", "link")
-		r.must(r.Services.Start(r.ctx, "s"))
-		r.fails(r.Files.Remove(r.ctx, `C:\idle.exe`), host.ErrInUse)
-		r.must(r.Files.Remove(r.ctx, `C:\link.exe`))
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.requireNoError(r.Tree.Symlink(r.ctx, `C:\idle.exe`, `C:\link.exe`))
+		r.installService("s", "link")
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
+		r.requireError(r.Files.Remove(r.ctx, `C:\idle.exe`), host.ErrInUse)
+		r.requireNoError(r.Files.Remove(r.ctx, `C:\link.exe`))
 	})
 }
 
 func TestKilledProcess(t *testing.T) {
 	t.Run("nothing that it does has an effect", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		var out bytes.Buffer
-		p := r.process(&out)
+		p := r.startIdleProcess(&out)
 		before := r.Snapshot()
 		p.Kill()
 
@@ -80,16 +80,16 @@ func TestKilledProcess(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if after := r.Snapshot(); len(after.Files) != len(before.Files) || out.Len() != 0 || !r.Running() {
+		if after := r.Snapshot(); len(after.Files) != len(before.Files) || out.Len() != 0 || !r.IsRunning() {
 			t.Errorf("it had an effect: %d files, %q", len(after.Files), &out)
 		}
 	})
 	t.Run("a kill in the middle of a write leaves the old content and a draft that the next write takes over", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		r.write(`C:\file`, "old")
-		p := r.process(nil)
+		p := r.startIdleProcess(nil)
 		content := io.MultiReader(strings.NewReader("new"), readerFunc(func([]byte) (int, error) { p.Kill(); return 0, io.EOF }))
-		r.fails(p.Host.Files.Write(r.ctx, `C:\file`, content, host.WriteOptions{}), ErrProcessEnded)
+		r.requireError(p.Host.Files.Write(r.ctx, `C:\file`, content, host.WriteOptions{}), ErrProcessEnded)
 		if got := r.read(`C:\file`); got != "old" {
 			t.Errorf("content %q", got)
 		}
@@ -103,7 +103,7 @@ func TestKilledProcess(t *testing.T) {
 	})
 	t.Run("a canceled exec is killed, though its program does not look", func(t *testing.T) {
 		free := make(chan struct{})
-		r := boot(t, programs{"deaf": func(context.Context, *Process) int { <-free; return 0 }})
+		r := bootMachine(t, programs{"deaf": func(context.Context, *Process) int { <-free; return 0 }})
 		t.Cleanup(func() { close(free) })
 		ctx, cancel := context.WithCancel(r.ctx)
 		ended := make(chan error, 1)
@@ -111,56 +111,56 @@ func TestKilledProcess(t *testing.T) {
 			_, err := r.Exec(ctx, ExecRequest{Path: `C:\deaf.exe`})
 			ended <- err
 		}()
-		r.until(func() bool { return r.Journal().Count(KindExec) == 1 && r.has(`C:\deaf.exe`) })
+		r.awaitCondition(func() bool { return r.Journal().Count(KindExec) == 1 && r.hasProcess(`C:\deaf.exe`) })
 		cancel()
-		r.fails(<-ended, ErrProcessEnded)
-		r.must(r.Files.Remove(r.ctx, `C:\deaf.exe`))
+		r.requireError(<-ended, ErrProcessEnded)
+		r.requireNoError(r.Files.Remove(r.ctx, `C:\deaf.exe`))
 	})
 	t.Run("a process that is killed while it waits for a service stops waiting", func(t *testing.T) {
 		free := make(chan struct{})
-		r := boot(t, programs{"deaf": func(context.Context, *Process) int { <-free; return 0 }})
+		r := bootMachine(t, programs{"deaf": func(context.Context, *Process) int { <-free; return 0 }})
 		t.Cleanup(func() { close(free) })
-		r.install("deaf", "deaf")
-		r.must(r.Services.Start(r.ctx, "deaf"))
-		p := r.process(nil)
+		r.installService("deaf", "deaf")
+		r.requireNoError(r.Services.Start(r.ctx, "deaf"))
+		p := r.startIdleProcess(nil)
 		ended := make(chan error, 1)
 		go func() { ended <- p.Host.Services.Stop(r.ctx, "deaf") }()
 		r.waitState("deaf", host.ServiceStopPending)
 		p.Kill()
-		r.fails(<-ended, ErrProcessEnded)
+		r.requireError(<-ended, ErrProcessEnded)
 	})
 	t.Run("its child lives on and keeps its executable in use", func(t *testing.T) {
-		r := boot(t, nil)
-		p := r.process(nil)
+		r := bootMachine(t, nil)
+		p := r.startIdleProcess(nil)
 		r.write(`C:\shim.exe`, "shim")
 		child, err := p.Spawn(`C:\shim.exe`)
-		r.must(err)
+		r.requireNoError(err)
 		p.Kill()
-		if !child.Alive() || child.Parent != p.PID || !r.has(`C:\shim.exe`) {
+		if !child.Alive() || child.Parent != p.PID || !r.hasProcess(`C:\shim.exe`) {
 			t.Error("the child is gone")
 		}
-		r.fails(r.Files.Remove(r.ctx, `C:\shim.exe`), host.ErrInUse)
-		r.must(r.Processes.Kill(r.ctx, child.PID))
-		r.must(r.Files.Remove(r.ctx, `C:\shim.exe`))
+		r.requireError(r.Files.Remove(r.ctx, `C:\shim.exe`), host.ErrInUse)
+		r.requireNoError(r.Processes.Kill(r.ctx, child.PID))
+		r.requireNoError(r.Files.Remove(r.ctx, `C:\shim.exe`))
 	})
 	t.Run("what it served is gone", func(t *testing.T) {
-		r := boot(t, nil)
-		p := r.process(nil)
-		r.must(p.ServeLocal(10248, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r := bootMachine(t, nil)
+		p := r.startIdleProcess(nil)
+		r.requireNoError(p.ServeLocal(10248, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = io.WriteString(w, q.URL.Path+strings.Repeat("x", 2000))
 		})))
-		r.must(p.ServeRuntime("npipe://./pipe/c", func() host.RuntimeStatus { return host.RuntimeStatus{Name: "containerd", Ready: true} }))
+		r.requireNoError(p.ServeRuntime("npipe://./pipe/c", func() host.RuntimeStatus { return host.RuntimeStatus{Name: "containerd", Ready: true} }))
 		if err := p.ServeLocal(10248, nil); err == nil {
 			t.Error("a port was taken twice")
 		}
 		status, body, err := r.Probes.HTTPGet(r.ctx, "http://127.0.0.1:10248/healthz", nil)
-		r.must(err)
+		r.requireNoError(err)
 		if status != http.StatusTeapot || !strings.HasPrefix(body, "/healthz") || len(body) != 1024 {
 			t.Errorf("%d %q", status, body)
 		}
 		runtime, err := r.Probes.ContainerRuntime(r.ctx, "npipe://./pipe/c")
-		r.must(err)
+		r.requireNoError(err)
 		if !runtime.Ready {
 			t.Errorf("%+v", runtime)
 		}
@@ -173,14 +173,14 @@ func TestKilledProcess(t *testing.T) {
 		}
 	})
 	t.Run("a part of Windows cannot be killed", func(t *testing.T) {
-		r := boot(t, nil)
-		if r.Processes.Kill(r.ctx, 4) == nil || !r.has(`C:\Windows\System32\lsass.exe`) {
+		r := bootMachine(t, nil)
+		if r.Processes.Kill(r.ctx, 4) == nil || !r.hasProcess(`C:\Windows\System32\lsass.exe`) {
 			t.Error("it was killed")
 		}
 	})
 }
 
-func (r *rig) has(path string) bool {
+func (r *rig) hasProcess(path string) bool {
 	for _, p := range r.RunningProcesses() {
 		if p.Path == path {
 			return true

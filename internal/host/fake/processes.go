@@ -13,7 +13,7 @@ import (
 type processTable struct{ p *Process }
 
 func (t processTable) List(ctx context.Context) (list []host.Process, err error) {
-	err = t.p.do(ctx, "Processes", "List", "", func(m *Machine) error { list = m.processList(); return nil })
+	err = t.p.runOperation(ctx, "Processes", "List", "", func(m *Machine) error { list = m.processList(); return nil })
 	return list, err
 }
 
@@ -22,7 +22,7 @@ func (m *Machine) processList() []host.Process {
 	for _, p := range m.processes {
 		path := p.Path
 		if p.image != nil {
-			path = p.image.node.path() // a running executable may have been renamed
+			path = p.image.node.fullPath() // a running executable may have been renamed
 		}
 		list = append(list, host.Process{PID: p.PID, Parent: p.Parent, Name: baseName(p.Path), Path: path,
 			Started: p.started})
@@ -32,7 +32,7 @@ func (m *Machine) processList() []host.Process {
 }
 
 func (t processTable) Kill(ctx context.Context, pid int) error {
-	return t.p.do(ctx, "Processes", "Kill", fmt.Sprint(pid), func(m *Machine) error {
+	return t.p.runOperation(ctx, "Processes", "Kill", fmt.Sprint(pid), func(m *Machine) error {
 		p := m.processes[pid]
 		if p == nil {
 			return nil
@@ -40,8 +40,8 @@ func (t processTable) Kill(ctx context.Context, pid int) error {
 		if p.critical {
 			return fmt.Errorf("end process %d (%s): %w", pid, baseName(p.Path), errDenied)
 		}
-		t.p.record(KindProcess, "kill "+p.commandLine(), 0)
-		p.end(exitKilled, true)
+		t.p.recordEntry(KindProcess, "kill "+p.commandLine(), 0)
+		p.endProcess(exitKilled, true)
 		return nil
 	})
 }
@@ -76,7 +76,7 @@ func (m *Machine) nextPID() int {
 func (m *Machine) processNamed(name string) int {
 	pid := 0
 	for _, p := range m.processes {
-		if key(baseName(p.Path)) == name && (pid == 0 || p.PID < pid) {
+		if foldCase(baseName(p.Path)) == name && (pid == 0 || p.PID < pid) {
 			pid = p.PID
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Machine) startSystemProcesses() {
 	parent := 0
 	for _, name := range []string{"smss.exe", "csrss.exe", "wininit.exe", "services.exe", "lsass.exe"} {
 		var image *node
-		if at, err := m.drive.existing(`C:\Windows\System32\`+name, true); err == nil {
+		if at, err := m.drive.resolveExisting(`C:\Windows\System32\`+name, true); err == nil {
 			image = at.node
 		}
 		parent = m.newProcess(&Process{Path: name, Parent: parent, critical: true}, image).PID

@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recover performs the recovery action after a crash of the service. As on Windows, a stop in the meantime does not
+// recoverService performs the recovery action after a crash of the service. As on Windows, a stop in the meantime does not
 // cancel a restart. Only deleting, disabling or starting the service does.
-func (m *Machine) recover(s *service) {
+func (m *Machine) recoverService(s *service) {
 	now := m.clock.Now()
 	action := s.nextAction(now)
 	s.lastCrash = now
@@ -27,7 +27,7 @@ func (m *Machine) recover(s *service) {
 		timer = m.clock.NewTimer(action.Delay)
 	}
 	m.programs.Add(1)
-	go m.act(m.up, s, action.Kind, timer)
+	go m.performRecovery(m.up, s, action.Kind, timer)
 }
 
 // nextAction returns the action after the current crash.
@@ -42,8 +42,8 @@ func (s *service) nextAction(now time.Time) host.RecoveryAction {
 	return actions[min(s.crashes, len(actions)-1)]
 }
 
-// act performs an action after its delay. The command of an action is recorded but not run.
-func (m *Machine) act(up context.Context, s *service, kind host.RecoveryKind, timer clock.Timer) {
+// performRecovery performs an action after its delay. The command of an action is recorded but not run.
+func (m *Machine) performRecovery(up context.Context, s *service, kind host.RecoveryKind, timer clock.Timer) {
 	defer m.programs.Done()
 	if timer != nil {
 		defer timer.Stop()
@@ -64,17 +64,17 @@ func (m *Machine) act(up context.Context, s *service, kind host.RecoveryKind, ti
 			m.journal.Append(KindExec, recovery.Command, 0)
 		default:
 			m.journal.Append(KindReboot, recovery.RebootMessage, 0)
-			m.goDown()
+			m.startReboot()
 		}
 	default:
-		m.restart(up, s)
+		m.restartService(up, s)
 	}
 }
 
-func (m *Machine) restart(up context.Context, s *service) {
+func (m *Machine) restartService(up context.Context, s *service) {
 	m.lock()
 	name := s.config.Name
-	wanted := up.Err() == nil && m.services[key(name)] == s && s.state == host.ServiceStopped && !s.deleted &&
+	wanted := up.Err() == nil && m.services[foldCase(name)] == s && s.state == host.ServiceStopped && !s.deleted &&
 		s.config.StartType != host.StartDisabled
 	switch {
 	case wanted:
@@ -95,7 +95,7 @@ func (m *Machine) restart(up context.Context, s *service) {
 		m.lock()
 		defer m.unlock()
 		if up.Err() == nil {
-			m.recover(s)
+			m.recoverService(s)
 		}
 	}
 }

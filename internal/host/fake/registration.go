@@ -32,7 +32,7 @@ func (m *Machine) DNSAddresses() []string {
 // withoutAdapters removes the identifiers of adapters, which Windows creates for each attachment.
 func withoutAdapters(numbers registry, endpoints []host.HNSEndpoint) (map[string]uint32, []host.HNSEndpoint) {
 	numbers, endpoints = maps.Clone(numbers), append([]host.HNSEndpoint(nil), endpoints...)
-	maps.DeleteFunc(numbers, func(name string, _ uint32) bool { return strings.HasPrefix(name, key(interfacesKey+`\`)) })
+	maps.DeleteFunc(numbers, func(name string, _ uint32) bool { return strings.HasPrefix(name, foldCase(interfacesKey+`\`)) })
 	for i := range endpoints {
 		endpoints[i].Adapter = ""
 	}

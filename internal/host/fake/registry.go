@@ -12,13 +12,13 @@ import (
 // registry are the numeric values below HKEY_LOCAL_MACHINE that the product uses, guarded by the machine's lock.
 type registry map[string]uint32
 
-func registryKey(path, name string) string { return key(path + `\` + name) }
+func registryKey(path, name string) string { return foldCase(path + `\` + name) }
 
 // registryValues implements host.Registry for one process.
 type registryValues struct{ p *Process }
 
 func (r registryValues) Number(ctx context.Context, at host.RegistryName) (value uint32, err error) {
-	err = r.do(ctx, "Number", at, func(m *Machine, name string) error {
+	err = r.runOperation(ctx, "Number", at, func(m *Machine, name string) error {
 		number, there := m.registry[name]
 		if !there {
 			return errNotFound
@@ -30,26 +30,26 @@ func (r registryValues) Number(ctx context.Context, at host.RegistryName) (value
 }
 
 func (r registryValues) SetNumber(ctx context.Context, at host.RegistryName, value uint32) error {
-	return r.do(ctx, "SetNumber", at, func(m *Machine, name string) error {
+	return r.runOperation(ctx, "SetNumber", at, func(m *Machine, name string) error {
 		m.registry[name] = value
-		r.p.record(KindRegistry, fmt.Sprintf("set %s to %d", at, value), 0)
+		r.p.recordEntry(KindRegistry, fmt.Sprintf("set %s to %d", at, value), 0)
 		return nil
 	})
 }
 
 func (r registryValues) Delete(ctx context.Context, at host.RegistryName) error {
-	return r.do(ctx, "Delete", at, func(m *Machine, name string) error {
+	return r.runOperation(ctx, "Delete", at, func(m *Machine, name string) error {
 		if _, there := m.registry[name]; there {
 			delete(m.registry, name)
-			r.p.record(KindRegistry, "delete "+at.String(), 0)
+			r.p.recordEntry(KindRegistry, "delete "+at.String(), 0)
 		}
 		return nil
 	})
 }
 
-func (r registryValues) do(ctx context.Context, method string, at host.RegistryName,
+func (r registryValues) runOperation(ctx context.Context, method string, at host.RegistryName,
 	action func(m *Machine, name string) error) error {
-	return r.p.do(ctx, "Registry", method, at.String(), func(m *Machine) error {
+	return r.p.runOperation(ctx, "Registry", method, at.String(), func(m *Machine) error {
 		err := errParameter
 		if at.Name != "" && strings.Trim(at.Key, `\`) == at.Key && at.Key != "" {
 			err = action(m, registryKey(at.Key, at.Name))

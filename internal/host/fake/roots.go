@@ -20,15 +20,15 @@ const freshRoot = "a root certification authority that Windows comes with"
 type rootStore struct{ own, policies map[string]struct{} }
 
 func newRootStore() rootStore {
-	return rootStore{own: map[string]struct{}{fingerprint([]byte(freshRoot)): {}}, policies: map[string]struct{}{}}
+	return rootStore{own: map[string]struct{}{fingerprintOf([]byte(freshRoot)): {}}, policies: map[string]struct{}{}}
 }
 
-func fingerprint(der []byte) string {
+func fingerprintOf(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])
 }
 
-func (s rootStore) fingerprints() []string {
+func (s rootStore) listFingerprints() []string {
 	all := maps.Clone(s.own)
 	maps.Copy(all, s.policies)
 	return slices.Sorted(maps.Keys(all))
@@ -38,33 +38,33 @@ func (s rootStore) fingerprints() []string {
 type roots struct{ p *Process }
 
 func (r roots) Fingerprints(ctx context.Context) (list []string, err error) {
-	err = r.p.do(ctx, "Roots", "Fingerprints", "", func(m *Machine) error { list = m.roots.fingerprints(); return nil })
+	err = r.p.runOperation(ctx, "Roots", "Fingerprints", "", func(m *Machine) error { list = m.roots.listFingerprints(); return nil })
 	return list, err
 }
 
 func (r roots) Add(ctx context.Context, der []byte) error {
-	of := fingerprint(der)
-	return r.p.do(ctx, "Roots", "Add", of, func(m *Machine) error {
+	of := fingerprintOf(der)
+	return r.p.runOperation(ctx, "Roots", "Add", of, func(m *Machine) error {
 		certificate, err := x509.ParseCertificate(der)
 		if err != nil {
 			return fmt.Errorf("add a trusted root: %w: %w", errASN1, err)
 		}
 		if _, known := m.roots.own[of]; !known {
 			m.roots.own[of] = struct{}{}
-			r.p.record(KindRoot, "trust "+of+" "+certificate.Subject.String(), int64(len(der)))
+			r.p.recordEntry(KindRoot, "trust "+of+" "+certificate.Subject.String(), int64(len(der)))
 		}
 		return nil
 	})
 }
 
 func (r roots) Remove(ctx context.Context, of string) error {
-	return r.p.do(ctx, "Roots", "Remove", of, func(m *Machine) error {
+	return r.p.runOperation(ctx, "Roots", "Remove", of, func(m *Machine) error {
 		if err := host.CheckFingerprint(of); err != nil {
 			return fmt.Errorf("remove a trusted root: %w", err)
 		}
 		if _, known := m.roots.own[of]; known {
 			delete(m.roots.own, of)
-			r.p.record(KindRoot, "distrust "+of, 0)
+			r.p.recordEntry(KindRoot, "distrust "+of, 0)
 		}
 		if _, brought := m.roots.policies[of]; brought {
 			return fmt.Errorf("remove a trusted root: a group policy brings %s: %w", of, host.ErrRefused)
@@ -77,13 +77,13 @@ func (r roots) Remove(ctx context.Context, of string) error {
 func (m *Machine) TrustedRoots() []string {
 	m.lock()
 	defer m.unlock()
-	return m.roots.fingerprints()
+	return m.roots.listFingerprints()
 }
 
 // PolicyTrusts makes a group policy add a certificate until withdraw is called. The store keeps the certificates of
 // policies separate from the machine's own roots.
 func (m *Machine) PolicyTrusts(der []byte) (withdraw func()) {
-	of := fingerprint(der)
+	of := fingerprintOf(der)
 	m.lock()
 	defer m.unlock()
 	m.roots.policies[of] = struct{}{}

@@ -19,17 +19,17 @@ type routeTable struct {
 	noDefault bool
 }
 
-// bindsAdapter reports whether a network of this type binds the adapter of the default route. Windows then moves the
+// hasBoundAdapter reports whether a network of this type binds the adapter of the default route. Windows then moves the
 // adapter's addresses and default route to a virtual adapter, but not the added routes.
-func bindsAdapter(network host.HNSNetwork) bool {
+func hasBoundAdapter(network host.HNSNetwork) bool {
 	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {
 		return strings.EqualFold(network.Type, kind)
 	})
 }
 
-// adapter returns the name of the adapter of the default route.
-func (m *Machine) adapter() string {
-	if slices.ContainsFunc(m.networks, bindsAdapter) {
+// adapterName returns the name of the adapter of the default route.
+func (m *Machine) adapterName() string {
+	if slices.ContainsFunc(m.networks, hasBoundAdapter) {
 		return "vEthernet (Ethernet)"
 	}
 	return "Ethernet"
@@ -38,9 +38,9 @@ func (m *Machine) adapter() string {
 // moveAdapter runs a change of the networks. If the change moves the default route to another adapter, added routes
 // are lost.
 func (m *Machine) moveAdapter(change func()) {
-	before := m.adapter()
+	before := m.adapterName()
 	change()
-	if after := m.adapter(); after != before {
+	if after := m.adapterName(); after != before {
 		m.loseRoutes("the default route went from adapter " + before + " to " + after)
 	}
 }
@@ -63,7 +63,7 @@ func (m *Machine) seedRoutes() {
 	}
 }
 
-func (t routeTable) destinations() []string {
+func (t routeTable) listDestinations() []string {
 	var list []string
 	for _, destination := range t.added {
 		list = append(list, destination.String())
@@ -76,11 +76,11 @@ func (t routeTable) destinations() []string {
 type routes struct{ p *Process }
 
 func (r routes) ViaDefault(ctx context.Context) (list []string, err error) {
-	err = r.p.do(ctx, "Routes", "ViaDefault", "", func(m *Machine) error {
+	err = r.p.runOperation(ctx, "Routes", "ViaDefault", "", func(m *Machine) error {
 		if m.routes.noDefault {
 			return nil
 		}
-		list = append(m.routes.destinations(), "0.0.0.0/0", "224.0.0.0/4", "255.255.255.255/32")
+		list = append(m.routes.listDestinations(), "0.0.0.0/0", "224.0.0.0/4", "255.255.255.255/32")
 		for _, address := range m.options.Addresses {
 			list = append(list, address+"/32")
 		}
@@ -92,7 +92,7 @@ func (r routes) ViaDefault(ctx context.Context) (list []string, err error) {
 }
 
 func (r routes) Add(ctx context.Context, destination string) error {
-	return r.change(ctx, "Add", destination, func(m *Machine, prefix netip.Prefix) error {
+	return r.changeRoute(ctx, "Add", destination, func(m *Machine, prefix netip.Prefix) error {
 		switch {
 		case m.routes.noDefault:
 			return fmt.Errorf("there is no default route: %w", host.ErrNotExist)
@@ -100,24 +100,24 @@ func (r routes) Add(ctx context.Context, destination string) error {
 			return nil
 		}
 		m.routes.added = append(m.routes.added, prefix)
-		r.p.record(KindRoute, "add "+prefix.String()+" through "+m.adapter(), 0)
+		r.p.recordEntry(KindRoute, "add "+prefix.String()+" through "+m.adapterName(), 0)
 		return nil
 	})
 }
 
 func (r routes) Delete(ctx context.Context, destination string) error {
-	return r.change(ctx, "Delete", destination, func(m *Machine, prefix netip.Prefix) error {
+	return r.changeRoute(ctx, "Delete", destination, func(m *Machine, prefix netip.Prefix) error {
 		if i := slices.Index(m.routes.added, prefix); i >= 0 {
 			m.routes.added = slices.Delete(m.routes.added, i, i+1)
-			r.p.record(KindRoute, "delete "+prefix.String(), 0)
+			r.p.recordEntry(KindRoute, "delete "+prefix.String(), 0)
 		}
 		return nil
 	})
 }
 
-func (r routes) change(ctx context.Context, method, destination string,
+func (r routes) changeRoute(ctx context.Context, method, destination string,
 	action func(*Machine, netip.Prefix) error) error {
-	return r.p.do(ctx, "Routes", method, destination, func(m *Machine) error {
+	return r.p.runOperation(ctx, "Routes", method, destination, func(m *Machine) error {
 		prefix, err := host.ParseDestination(destination)
 		if err == nil {
 			err = action(m, prefix)
@@ -133,7 +133,7 @@ func (r routes) change(ctx context.Context, method, destination string,
 func (m *Machine) AddedRoutes() []string {
 	m.lock()
 	defer m.unlock()
-	return m.routes.destinations()
+	return m.routes.listDestinations()
 }
 
 // LoseRoutes deletes all added routes, as another program or a change of the adapter does.

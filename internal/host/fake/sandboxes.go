@@ -24,7 +24,7 @@ type sandbox struct {
 func (m *Machine) MountSandbox(endpoint string, of host.Sandbox, shim *Process, layer string) error {
 	m.lock()
 	defer m.unlock()
-	at, err := m.drive.resolve(layer, true)
+	at, err := m.drive.resolvePath(layer, true)
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", layer, err)
 	}
@@ -32,15 +32,15 @@ func (m *Machine) MountSandbox(endpoint string, of host.Sandbox, shim *Process, 
 		return fmt.Errorf("mount %s: %w", layer, errNotFound)
 	}
 	if before := m.sandboxes[of.ID]; before != nil {
-		before.unmount()
+		before.unmountLayer()
 	}
-	m.sandboxes[of.ID] = &sandbox{of, key(endpoint), shim, at.node.hold("the mounted layer of pod "+of.Name, false)}
+	m.sandboxes[of.ID] = &sandbox{of, foldCase(endpoint), shim, at.node.addHold("the mounted layer of pod "+of.Name, false)}
 	return nil
 }
 
-func (s *sandbox) unmount() {
+func (s *sandbox) unmountLayer() {
 	if s.layer != nil {
-		s.layer.release()
+		s.layer.releaseNode()
 		s.layer = nil
 	}
 }
@@ -48,7 +48,7 @@ func (s *sandbox) unmount() {
 // unmountAll unmounts all layers, as a restart does. The runtime still lists its sandboxes.
 func (m *Machine) unmountAll() {
 	for _, s := range m.sandboxes {
-		s.unmount()
+		s.unmountLayer()
 	}
 }
 
@@ -56,12 +56,12 @@ func (m *Machine) unmountAll() {
 type sandboxes struct{ p *Process }
 
 func (b sandboxes) List(ctx context.Context, endpoint string) (found []host.Sandbox, err error) {
-	err = b.p.do(ctx, "Sandboxes", "List", endpoint, func(m *Machine) error {
-		if m.runtimes[key(endpoint)] == nil {
+	err = b.p.runOperation(ctx, "Sandboxes", "List", endpoint, func(m *Machine) error {
+		if m.runtimes[foldCase(endpoint)] == nil {
 			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
 		}
 		for _, id := range slices.Sorted(maps.Keys(m.sandboxes)) {
-			if m.sandboxes[id].endpoint == key(endpoint) {
+			if m.sandboxes[id].endpoint == foldCase(endpoint) {
 				found = append(found, m.sandboxes[id].Sandbox)
 			}
 		}
@@ -71,17 +71,17 @@ func (b sandboxes) List(ctx context.Context, endpoint string) (found []host.Sand
 }
 
 func (b sandboxes) End(ctx context.Context, endpoint, id string) error {
-	return b.p.do(ctx, "Sandboxes", "End", strings.Join([]string{endpoint, id}, " "), func(m *Machine) error {
-		if m.runtimes[key(endpoint)] == nil {
+	return b.p.runOperation(ctx, "Sandboxes", "End", strings.Join([]string{endpoint, id}, " "), func(m *Machine) error {
+		if m.runtimes[foldCase(endpoint)] == nil {
 			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
 		}
 		s := m.sandboxes[id]
-		if s == nil || s.endpoint != key(endpoint) {
+		if s == nil || s.endpoint != foldCase(endpoint) {
 			return nil
 		}
-		s.unmount()
+		s.unmountLayer()
 		if s.shim != nil {
-			s.shim.end(0, false)
+			s.shim.endProcess(0, false)
 		}
 		delete(m.sandboxes, id)
 		return nil

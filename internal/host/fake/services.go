@@ -23,7 +23,7 @@ type service struct {
 	lastCrash time.Time
 }
 
-func (s *service) view() host.Service {
+func (s *service) toHostService() host.Service {
 	v := host.Service{ServiceConfig: cloneConfig(s.config), State: s.state, ExitCode: s.exitCode}
 	if s.process != nil {
 		v.PID, v.ExitCode = s.process.PID, 0
@@ -44,15 +44,15 @@ func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
 func (m *Machine) Service(name string) (host.Service, bool) {
 	m.lock()
 	defer m.unlock()
-	s := m.services[key(name)]
+	s := m.services[foldCase(name)]
 	if s == nil {
 		return host.Service{}, false
 	}
-	return s.view(), true
+	return s.toHostService(), true
 }
 
-// SSHRuns reports whether the service of the SSH server runs.
-func (m *Machine) SSHRuns() bool {
+// IsSSHRunning reports whether the service of the SSH server runs.
+func (m *Machine) IsSSHRunning() bool {
 	service, there := m.Service(sshService)
 	return there && service.State == host.ServiceRunning
 }
@@ -61,21 +61,21 @@ func (m *Machine) SSHRuns() bool {
 type serviceManager struct{ p *Process }
 
 func (s serviceManager) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
-	err = s.p.do(ctx, "Services", "Query", strings.Join(names, " "), func(m *Machine) error {
-		list = m.query(names)
+	err = s.p.runOperation(ctx, "Services", "Query", strings.Join(names, " "), func(m *Machine) error {
+		list = m.queryServices(names)
 		return nil
 	})
 	return list, err
 }
 
-func (m *Machine) query(names []string) []host.Service {
+func (m *Machine) queryServices(names []string) []host.Service {
 	if len(names) == 0 {
 		names = m.serviceNames()
 	}
 	list := make([]host.Service, 0, len(names))
 	for _, name := range names {
-		if s := m.services[key(name)]; s != nil {
-			list = append(list, s.view())
+		if s := m.services[foldCase(name)]; s != nil {
+			list = append(list, s.toHostService())
 		}
 	}
 	return list
@@ -87,28 +87,28 @@ func (m *Machine) serviceNames() []string {
 	for _, s := range m.services {
 		names = append(names, s.config.Name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(key(a), key(b)) })
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(foldCase(a), foldCase(b)) })
 	return names
 }
 
 func (s serviceManager) Configure(ctx context.Context, config host.ServiceConfig) error {
-	return s.p.do(ctx, "Services", "Configure", config.Name, func(m *Machine) error {
-		if err := m.configure(config); err != nil {
+	return s.p.runOperation(ctx, "Services", "Configure", config.Name, func(m *Machine) error {
+		if err := m.configureService(config); err != nil {
 			return fmt.Errorf("configure service %s: %w", config.Name, err)
 		}
-		s.p.record(KindService, "configure "+config.Name, 0)
+		s.p.recordEntry(KindService, "configure "+config.Name, 0)
 		return nil
 	})
 }
 
-func (m *Machine) configure(config host.ServiceConfig) error {
+func (m *Machine) configureService(config host.ServiceConfig) error {
 	if err := checkConfig(config); err != nil {
 		return err
 	}
-	s := m.services[key(config.Name)]
+	s := m.services[foldCase(config.Name)]
 	if s == nil {
 		s = &service{state: host.ServiceStopped}
-		m.services[key(config.Name)] = s
+		m.services[foldCase(config.Name)] = s
 	} else {
 		if s.deleted {
 			return errMarkedDeleted
@@ -123,17 +123,17 @@ func (m *Machine) configure(config host.ServiceConfig) error {
 }
 
 func (s serviceManager) SetStartType(ctx context.Context, name string, start host.StartType) error {
-	return s.p.do(ctx, "Services", "SetStartType", name, func(m *Machine) error {
-		found := m.services[key(name)]
+	return s.p.runOperation(ctx, "Services", "SetStartType", name, func(m *Machine) error {
+		found := m.services[foldCase(name)]
 		if found == nil {
 			return fmt.Errorf("set the start type of service %s: %w", name, errNoService)
 		}
 		config := cloneConfig(found.config)
 		config.StartType = start
-		if err := m.configure(config); err != nil {
+		if err := m.configureService(config); err != nil {
 			return fmt.Errorf("set the start type of service %s: %w", name, err)
 		}
-		s.p.record(KindService, "start "+name+" "+string(start), 0)
+		s.p.recordEntry(KindService, "start "+name+" "+string(start), 0)
 		return nil
 	})
 }
@@ -183,24 +183,24 @@ func checkRecovery(config host.ServiceConfig) error {
 }
 
 func (s serviceManager) Delete(ctx context.Context, name string) error {
-	return s.p.do(ctx, "Services", "Delete", name, func(m *Machine) error {
-		found := m.services[key(name)]
+	return s.p.runOperation(ctx, "Services", "Delete", name, func(m *Machine) error {
+		found := m.services[foldCase(name)]
 		if found == nil {
 			return fmt.Errorf("delete service %s: %w", name, errNoService)
 		}
-		s.p.record(KindService, "delete "+name, 0)
+		s.p.recordEntry(KindService, "delete "+name, 0)
 		if found.state != host.ServiceStopped {
 			found.deleted = true // as DeleteService does: deleted when stopped
 			return fmt.Errorf("delete service %s, which runs: %w", name, errMarkedDeleted)
 		}
-		delete(m.services, key(name))
+		delete(m.services, foldCase(name))
 		return nil
 	})
 }
 
 // serviceEnded records the end of a service's process.
 func (m *Machine) serviceEnded(p *Process) {
-	s := m.services[key(p.Service)]
+	s := m.services[foldCase(p.Service)]
 	if s == nil || s.process != p {
 		return
 	}
@@ -208,13 +208,13 @@ func (m *Machine) serviceEnded(p *Process) {
 	crashed := !p.stopped && p.exitCode != 0 && m.power >= powerBooting
 	recovers := crashed && (!p.reported || s.config.FullRecovery().AfterErrors)
 	if crashed {
-		m.journal.append(KindService, fmt.Sprintf("crash %s, exit code %d", s.config.Name, p.exitCode), 0, p.PID)
+		m.journal.appendEntry(KindService, fmt.Sprintf("crash %s, exit code %d", s.config.Name, p.exitCode), 0, p.PID)
 	}
 	switch {
 	case s.deleted:
-		delete(m.services, key(p.Service))
+		delete(m.services, foldCase(p.Service))
 	case recovers:
-		m.recover(s)
+		m.recoverService(s)
 	}
-	m.changes.send()
+	m.changes.notifyWaiters()
 }

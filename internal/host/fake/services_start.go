@@ -23,40 +23,40 @@ func (e failedStart) Error() string {
 }
 
 func (s serviceManager) Start(ctx context.Context, name string) error {
-	return s.wait(ctx, "Start", name, func(ctx context.Context, m *Machine) error {
+	return s.runBlocking(ctx, "Start", name, func(ctx context.Context, m *Machine) error {
 		return m.startService(ctx, name, nil)
 	})
 }
 
 func (s serviceManager) Stop(ctx context.Context, name string) error {
-	return s.wait(ctx, "Stop", name, func(ctx context.Context, m *Machine) error { return m.stopService(ctx, name) })
+	return s.runBlocking(ctx, "Stop", name, func(ctx context.Context, m *Machine) error { return m.stopService(ctx, name) })
 }
 
-// wait runs an operation that waits for services, without the machine's lock, until the requesting process ends.
-func (s serviceManager) wait(ctx context.Context, method, name string,
+// runBlocking runs an operation that waits for services, without the machine's lock, until the requesting process ends.
+func (s serviceManager) runBlocking(ctx context.Context, method, name string,
 	action func(context.Context, *Machine) error) error {
-	err := s.p.do(ctx, "Services", method, name, func(*Machine) error {
-		s.p.record(KindService, method+" "+name, 0)
+	err := s.p.runOperation(ctx, "Services", method, name, func(*Machine) error {
+		s.p.recordEntry(KindService, method+" "+name, 0)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.p.lasting(ctx)
+	ctx, cancel := s.p.processContext(ctx)
 	defer cancel()
 	if err := action(ctx, s.p.Machine); err != nil {
 		return fmt.Errorf("%s service %s: %w", method, name, err)
 	}
-	return s.p.locked(func(*Machine) error { return nil }) // the process may have stopped its own service
+	return s.p.runLocked(func(*Machine) error { return nil }) // the process may have stopped its own service
 }
 
 // startService starts a service after its dependencies. chain are the services that wait for this service.
 func (m *Machine) startService(ctx context.Context, name string, chain []string) error {
-	if slices.Contains(chain, key(name)) {
+	if slices.Contains(chain, foldCase(name)) {
 		return errCircular
 	}
 	for {
-		s, err := m.settledService(ctx, name)
+		s, err := m.awaitStableService(ctx, name)
 		switch {
 		case err != nil:
 			return err
@@ -68,7 +68,7 @@ func (m *Machine) startService(ctx context.Context, name string, chain []string)
 			return errDisabled
 		}
 		for _, dependency := range s.config.Dependencies {
-			if err := m.startService(ctx, dependency, append(chain[:len(chain):len(chain)], key(name))); err != nil {
+			if err := m.startService(ctx, dependency, append(chain[:len(chain):len(chain)], foldCase(name))); err != nil {
 				return fmt.Errorf("%w: %s: %w", host.ErrDependency, dependency, err)
 			}
 		}
@@ -78,12 +78,12 @@ func (m *Machine) startService(ctx context.Context, name string, chain []string)
 	}
 }
 
-// settledService waits until a service neither starts nor stops, and returns a copy of the service.
-func (m *Machine) settledService(ctx context.Context, name string) (settled service, err error) {
-	waitErr := m.wait(ctx, nil, func() bool {
+// awaitStableService waits until a service neither starts nor stops, and returns a copy of the service.
+func (m *Machine) awaitStableService(ctx context.Context, name string) (settled service, err error) {
+	waitErr := m.waitUntil(ctx, nil, func() bool {
 		m.lock()
 		defer m.unlock()
-		s := m.services[key(name)]
+		s := m.services[foldCase(name)]
 		switch {
 		case m.power < powerBooting:
 			err = ErrPoweredOff
@@ -109,25 +109,25 @@ func (m *Machine) launchService(name string) error {
 		return err
 	}
 	words := host.SplitCommandLine(config.CommandLine)
-	image, data, err := m.load(words[0])
+	image, data, err := m.loadExecutable(words[0])
 	var program Program
 	if err == nil {
-		program, err = m.program(data)
+		program, err = m.findProgram(data)
 	}
 	m.lock()
 	defer m.unlock()
-	s := m.services[key(name)]
+	s := m.services[foldCase(name)]
 	if m.boots != boot || s == nil || s.state != host.ServiceStartPending {
 		return errRaced
 	}
 	if err == nil {
-		err = m.badStart(s)
+		err = m.simulatedStartError(s)
 	}
 	if err != nil {
 		s.state = host.ServiceStopped
 		m.journal.Append(KindService, fmt.Sprintf("%s does not start: %v", name, err), 0)
 		if s.deleted {
-			delete(m.services, key(name))
+			delete(m.services, foldCase(name))
 		}
 		return fmt.Errorf("run %s: %w", config.CommandLine, err)
 	}
@@ -137,7 +137,7 @@ func (m *Machine) launchService(name string) error {
 	}, image)
 	s.state = host.ServiceRunning
 	m.run(s.process, program, s.last)
-	m.journal.append(KindService, name+" runs", 0, s.process.PID)
+	m.journal.appendEntry(KindService, name+" runs", 0, s.process.PID)
 	return nil
 }
 
@@ -145,21 +145,21 @@ func (m *Machine) launchService(name string) error {
 func (m *Machine) claimStart(name string) (config host.ServiceConfig, boot int, err error) {
 	m.lock()
 	defer m.unlock()
-	s := m.services[key(name)]
+	s := m.services[foldCase(name)]
 	if s == nil || s.state != host.ServiceStopped || s.deleted || m.power < powerBooting {
 		return host.ServiceConfig{}, 0, errRaced
 	}
 	s.state = host.ServiceStartPending
-	if key(name) == key(hnsService) {
-		m.hnsDeviceless = m.deviceless()
+	if foldCase(name) == foldCase(hnsService) {
+		m.hnsDeviceless = m.hasDevicelessDisabled()
 	}
-	m.changes.send()
+	m.changes.notifyWaiters()
 	return cloneConfig(s.config), m.boots, nil
 }
 
-// badStart returns the simulated failure of the service's start.
-func (m *Machine) badStart(s *service) error {
-	code, bad := m.faults.badStarts[key(s.config.Name)]
+// simulatedStartError returns the simulated failure of the service's start.
+func (m *Machine) simulatedStartError(s *service) error {
+	code, bad := m.faults.badStarts[foldCase(s.config.Name)]
 	if !bad {
 		return nil
 	}
@@ -174,7 +174,7 @@ const delayedStartDelay = 2 * time.Minute
 // startAutomaticServices starts the services for the boot, ordered by name; each start includes the dependencies.
 func (m *Machine) startAutomaticServices(up context.Context) {
 	m.lock()
-	services, first := m.query(nil), m.boots == 1
+	services, first := m.queryServices(nil), m.boots == 1
 	m.unlock()
 	var delayed []host.Service
 	for _, s := range services {

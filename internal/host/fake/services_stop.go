@@ -12,11 +12,11 @@ import (
 
 // stopService stops a service after all dependents and waits until the process has ended.
 func (m *Machine) stopService(ctx context.Context, name string) error {
-	s, err := m.settledService(ctx, name)
+	s, err := m.awaitStableService(ctx, name)
 	if err != nil || s.state == host.ServiceStopped {
 		return err
 	}
-	for _, dependent := range m.dependents(name) {
+	for _, dependent := range m.activeDependents(name) {
 		if err := m.stopService(ctx, dependent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("stop %s, which depends on it: %w", dependent, err)
 		}
@@ -32,13 +32,13 @@ func (m *Machine) stopService(ctx context.Context, name string) error {
 	}
 }
 
-// dependents returns the services that are not stopped and depend on the given service.
-func (m *Machine) dependents(name string) []string {
+// activeDependents returns the services that are not stopped and depend on the given service.
+func (m *Machine) activeDependents(name string) []string {
 	m.lock()
 	defer m.unlock()
 	var names []string
 	for _, other := range m.serviceNames() {
-		s := m.services[key(other)]
+		s := m.services[foldCase(other)]
 		if s.state == host.ServiceStopped {
 			continue
 		}
@@ -56,13 +56,13 @@ func (m *Machine) dependents(name string) []string {
 func (m *Machine) requestStop(name string, process *Process) error {
 	m.lock()
 	defer m.unlock()
-	s := m.services[key(name)]
+	s := m.services[foldCase(name)]
 	if s == nil || s.process != process {
 		return nil // ended in the meantime
 	}
 	s.state = host.ServiceStopPending
 	process.stopped = true
 	process.cancel()
-	m.changes.send()
+	m.changes.notifyWaiters()
 	return nil
 }

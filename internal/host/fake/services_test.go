@@ -18,15 +18,15 @@ func TestCrashRecovery(t *testing.T) {
 	}
 	crash := func(r *rig) {
 		r.Helper()
-		r.must(r.CrashService("s", 9))
-		if r.state("s") != host.ServiceStopped {
-			r.Fatalf("state after the crash: %s", r.state("s"))
+		r.requireNoError(r.CrashService("s", 9))
+		if r.serviceState("s") != host.ServiceStopped {
+			r.Fatalf("state after the crash: %s", r.serviceState("s"))
 		}
 	}
 	start := func(t *testing.T) *rig {
-		r := boot(t, programs{"idle": idle})
-		r.install("s", "idle", recovering)
-		r.must(r.Services.Start(r.ctx, "s"))
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("s", "idle", recovering)
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
 		return r
 	}
 	t.Run("each crash waits for its delay, and the last delay counts for all later ones", func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestCrashRecovery(t *testing.T) {
 		for _, delay := range []time.Duration{time.Second, time.Minute, time.Minute} {
 			crash(r)
 			r.clock.Step(delay - 1)
-			if r.state("s") != host.ServiceStopped {
+			if r.serviceState("s") != host.ServiceStopped {
 				t.Fatalf("restarted before %s", delay)
 			}
 			r.clock.Step(1)
@@ -52,9 +52,9 @@ func TestCrashRecovery(t *testing.T) {
 		r.waitState("s", host.ServiceRunning)
 	})
 	t.Run("a program that ends well is not restarted", func(t *testing.T) {
-		r := boot(t, programs{"short": func(context.Context, *Process) int { return 0 }})
-		r.install("s", "short", recovering)
-		r.must(r.Services.Start(r.ctx, "s"))
+		r := bootMachine(t, programs{"short": func(context.Context, *Process) int { return 0 }})
+		r.installService("s", "short", recovering)
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
 		r.waitState("s", host.ServiceStopped)
 		if r.clock.HasWaiters() {
 			t.Error("a restart is waiting")
@@ -63,13 +63,13 @@ func TestCrashRecovery(t *testing.T) {
 	// As on Windows, unless the failure-actions flag of the service is set.
 	t.Run("a program that reports an error is restarted only if that counts as a crash", func(t *testing.T) {
 		for _, counts := range []bool{false, true} {
-			r := boot(t, programs{"failing": func(context.Context, *Process) int { return 7 }})
-			r.install("s", "failing", recovering, func(c *host.ServiceConfig) {
+			r := bootMachine(t, programs{"failing": func(context.Context, *Process) int { return 7 }})
+			r.installService("s", "failing", recovering, func(c *host.ServiceConfig) {
 				recovery := c.FullRecovery()
 				recovery.AfterErrors = counts
 				c.SetRecovery(recovery)
 			})
-			r.must(r.Services.Start(r.ctx, "s"))
+			r.requireNoError(r.Services.Start(r.ctx, "s"))
 			r.waitState("s", host.ServiceStopped)
 			if r.clock.HasWaiters() != counts {
 				t.Errorf("it counts as a crash: %t; a restart is waiting: %t", counts, r.clock.HasWaiters())
@@ -77,8 +77,8 @@ func TestCrashRecovery(t *testing.T) {
 		}
 	})
 	t.Run("each kind of action is carried out", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.install("s", "idle", func(c *host.ServiceConfig) {
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("s", "idle", func(c *host.ServiceConfig) {
 			c.ResetPeriod = time.Hour
 			c.SetRecovery(host.Recovery{Command: "run.exe", RebootMessage: "it crashed", Actions: []host.RecoveryAction{
 				{Kind: host.RecoveryNone}, {Kind: host.RecoveryCommand}, {Kind: host.RecoveryOwnRestart}, {Kind: host.RecoveryReboot}}})
@@ -89,33 +89,33 @@ func TestCrashRecovery(t *testing.T) {
 			}
 		}
 		for _, happens := range []func() bool{
-			func() bool { return true }, done(KindExec, "run.exe"), func() bool { return r.state("s") == host.ServiceRunning },
+			func() bool { return true }, done(KindExec, "run.exe"), func() bool { return r.serviceState("s") == host.ServiceRunning },
 			done(KindReboot, "it crashed"),
 		} {
-			if r.state("s") == host.ServiceStopped {
-				r.must(r.Services.Start(r.ctx, "s"))
+			if r.serviceState("s") == host.ServiceStopped {
+				r.requireNoError(r.Services.Start(r.ctx, "s"))
 			}
 			crash(r)
-			r.until(happens)
+			r.awaitCondition(happens)
 		}
 	})
 	t.Run("a stop while the restart waits does not call it off", func(t *testing.T) {
 		r := start(t)
 		crash(r)
-		r.must(r.Services.Stop(r.ctx, "s"))
+		r.requireNoError(r.Services.Stop(r.ctx, "s"))
 		r.clock.Step(time.Second)
 		r.waitState("s", host.ServiceRunning)
 	})
 	t.Run("a service that was disabled meanwhile stays down", func(t *testing.T) {
 		r := start(t)
 		crash(r)
-		r.install("s", "idle", recovering, func(c *host.ServiceConfig) { c.StartType = host.StartDisabled })
+		r.installService("s", "idle", recovering, func(c *host.ServiceConfig) { c.StartType = host.StartDisabled })
 		r.clock.Step(time.Second)
-		r.until(func() bool {
+		r.awaitCondition(func() bool {
 			return len(r.Journal().Entries(func(e Entry) bool { return strings.HasPrefix(e.Detail, "no restart of s") })) == 1
 		})
-		if r.state("s") != host.ServiceStopped {
-			t.Errorf("state %s", r.state("s"))
+		if r.serviceState("s") != host.ServiceStopped {
+			t.Errorf("state %s", r.serviceState("s"))
 		}
 	})
 	t.Run("a service that fails to start again is tried again until it is mended", func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestCrashRecovery(t *testing.T) {
 		mend := r.ServiceFailsToStart("s", 3)
 		crash(r)
 		r.clock.Step(time.Second)
-		r.until(func() bool {
+		r.awaitCondition(func() bool {
 			s, _ := r.Service("s")
 			return s.ExitCode == 3 && r.clock.HasWaiters()
 		})
@@ -133,38 +133,38 @@ func TestCrashRecovery(t *testing.T) {
 	})
 	t.Run("the crash of a dependency does not stop what depends on it", func(t *testing.T) {
 		r := start(t)
-		r.install("d", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"s"} })
-		r.must(r.Services.Start(r.ctx, "d"))
+		r.installService("d", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"s"} })
+		r.requireNoError(r.Services.Start(r.ctx, "d"))
 		crash(r)
-		if r.state("d") != host.ServiceRunning {
-			t.Errorf("state %s", r.state("d"))
+		if r.serviceState("d") != host.ServiceRunning {
+			t.Errorf("state %s", r.serviceState("d"))
 		}
 	})
 }
 
 func TestServices(t *testing.T) {
 	t.Run("a service with a delayed start starts two minutes after the others", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.install("now", "idle", func(c *host.ServiceConfig) { c.StartType = host.StartAutomatic })
-		r.install("late", "idle", func(c *host.ServiceConfig) { c.StartType, c.DelayedStart = host.StartAutomatic, true })
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("now", "idle", func(c *host.ServiceConfig) { c.StartType = host.StartAutomatic })
+		r.installService("late", "idle", func(c *host.ServiceConfig) { c.StartType, c.DelayedStart = host.StartAutomatic, true })
 		first := r.BootID()
 		_ = r.Power.Reboot(r.ctx, "test")
-		r.until(func() bool { return r.Running() && r.BootID() != first })
-		if r.state("now") != host.ServiceRunning || r.state("late") != host.ServiceStopped {
-			t.Errorf("now is %s, late is %s", r.state("now"), r.state("late"))
+		r.awaitCondition(func() bool { return r.IsRunning() && r.BootID() != first })
+		if r.serviceState("now") != host.ServiceRunning || r.serviceState("late") != host.ServiceStopped {
+			t.Errorf("now is %s, late is %s", r.serviceState("now"), r.serviceState("late"))
 		}
 		r.clock.Step(2 * time.Minute)
 		r.waitState("late", host.ServiceRunning)
 	})
 	t.Run("services that depend on each other do not start", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.install("a", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"b"} })
-		r.install("b", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"a"} })
-		r.fails(r.Services.Start(r.ctx, "a"), host.ErrDependency)
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("a", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"b"} })
+		r.installService("b", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"a"} })
+		r.requireError(r.Services.Start(r.ctx, "a"), host.ErrDependency)
 	})
 	t.Run("a failed start keeps its exit code and can be mended", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.install("s", "idle")
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("s", "idle")
 		mend := r.ServiceFailsToStart("S", 1067)
 		if err := r.Services.Start(r.ctx, "s"); !errors.As(err, &failedStart{}) {
 			t.Errorf("start: %v", err)
@@ -173,46 +173,46 @@ func TestServices(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		mend()
-		r.must(r.Services.Start(r.ctx, "s"))
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
 	})
 	t.Run("a damaged executable does not start", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		r.write(`C:\damaged.exe`, "half")
-		r.install("s", "damaged")
-		r.fails(r.Services.Start(r.ctx, "s"), ErrNotExecutable)
+		r.installService("s", "damaged")
+		r.requireError(r.Services.Start(r.ctx, "s"), ErrNotExecutable)
 	})
 	t.Run("a service sees its own environment and name", func(t *testing.T) {
 		seen := make(chan *Process, 1)
-		r := boot(t, programs{"s": func(ctx context.Context, p *Process) int { seen <- p; <-ctx.Done(); return 0 }})
-		r.install("s", "s", func(c *host.ServiceConfig) {
+		r := bootMachine(t, programs{"s": func(ctx context.Context, p *Process) int { seen <- p; <-ctx.Done(); return 0 }})
+		r.installService("s", "s", func(c *host.ServiceConfig) {
 			c.CommandLine, c.Environment = host.CommandLine(`C:\s.exe`, "--flag", "a b"), []string{"OWN=1", "path=C:\\own"}
 		})
-		r.must(r.Services.Start(r.ctx, "s"))
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
 		p := <-seen
 		if p.Service != "s" || p.Environ["OWN"] != "1" || p.Environ["Path"] != `C:\own` || p.Args[1] != "a b" {
 			t.Errorf("%q %q %q", p.Service, p.Environ, p.Args)
 		}
 	})
 	t.Run("a service marked for deletion cannot be configured and goes when it stops", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.install("s", "idle")
-		r.must(r.Services.Start(r.ctx, "s"))
-		r.fails(r.Services.Delete(r.ctx, "s"), host.ErrInUse)
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("s", "idle")
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
+		r.requireError(r.Services.Delete(r.ctx, "s"), host.ErrInUse)
 		s, _ := r.Service("s")
-		r.fails(r.Services.Configure(r.ctx, s.ServiceConfig), host.ErrInUse)
-		r.must(r.Services.Stop(r.ctx, "s"))
+		r.requireError(r.Services.Configure(r.ctx, s.ServiceConfig), host.ErrInUse)
+		r.requireNoError(r.Services.Stop(r.ctx, "s"))
 		if _, there := r.Service("s"); there {
 			t.Error("it is still there")
 		}
 	})
 	t.Run("a second process begins when the program of the first has returned", func(t *testing.T) {
 		free, begun := make(chan struct{}), make(chan int, 2)
-		r := boot(t, programs{"slow": func(_ context.Context, p *Process) int { begun <- p.PID; <-free; return 0 }})
-		r.install("s", "slow")
-		r.must(r.Services.Start(r.ctx, "s"))
+		r := bootMachine(t, programs{"slow": func(_ context.Context, p *Process) int { begun <- p.PID; <-free; return 0 }})
+		r.installService("s", "slow")
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
 		first := <-begun
-		r.must(r.Processes.Kill(r.ctx, first))
-		r.must(r.Services.Start(r.ctx, "s"))
+		r.requireNoError(r.Processes.Kill(r.ctx, first))
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
 		select {
 		case <-begun:
 			t.Error("both run")
@@ -224,7 +224,7 @@ func TestServices(t *testing.T) {
 		}
 	})
 	t.Run("a program may use its host while it is stopped", func(t *testing.T) {
-		r := boot(t, programs{"s": func(ctx context.Context, p *Process) int {
+		r := bootMachine(t, programs{"s": func(ctx context.Context, p *Process) int {
 			<-ctx.Done()
 			// The program's own context is done.
 			_, err := p.Host.Services.Query(context.Background())
@@ -236,17 +236,17 @@ func TestServices(t *testing.T) {
 			}
 			return 0
 		}})
-		r.install("s", "s")
-		r.must(r.Services.Start(r.ctx, "s"))
-		r.must(r.Services.Stop(r.ctx, "s"))
+		r.installService("s", "s")
+		r.requireNoError(r.Services.Start(r.ctx, "s"))
+		r.requireNoError(r.Services.Stop(r.ctx, "s"))
 		if s, _ := r.Service("s"); s.ExitCode != 0 {
 			t.Errorf("exit code %d", s.ExitCode)
 		}
 	})
 	t.Run("many callers at once neither deadlock nor start twice", func(t *testing.T) {
-		r := boot(t, programs{"idle": idle})
-		r.install("a", "idle")
-		r.install("b", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"a"} })
+		r := bootMachine(t, programs{"idle": runIdle})
+		r.installService("a", "idle")
+		r.installService("b", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"a"} })
 		var group sync.WaitGroup
 		for i := range 40 {
 			group.Go(func() {
@@ -259,7 +259,7 @@ func TestServices(t *testing.T) {
 			})
 		}
 		group.Wait()
-		r.must(r.ctx.Err())
+		r.requireNoError(r.ctx.Err())
 		count := 0
 		for _, p := range r.RunningProcesses() {
 			if p.Path == `C:\idle.exe` {
@@ -267,7 +267,7 @@ func TestServices(t *testing.T) {
 			}
 		}
 		running := map[host.ServiceState]int{host.ServiceRunning: 1}
-		if want := running[r.state("a")] + running[r.state("b")]; count != want {
+		if want := running[r.serviceState("a")] + running[r.serviceState("b")]; count != want {
 			t.Errorf("%d processes, want %d", count, want)
 		}
 	})
@@ -283,12 +283,12 @@ func TestManyMachinesShareContents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, err := machines[0].drive.existing(`C:\payload`, false)
+	first, err := machines[0].drive.resolveExisting(`C:\payload`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range machines {
-		if other, err := m.drive.existing(`C:\payload`, false); err != nil || other.node.content != first.node.content {
+		if other, err := m.drive.resolveExisting(`C:\payload`, false); err != nil || other.node.content != first.node.content {
 			t.Fatalf("%s has its own copy (%v)", m.Name(), err)
 		}
 	}

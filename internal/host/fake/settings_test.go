@@ -17,7 +17,7 @@ import (
 
 const metadataRoute = "169.254.169.254/32"
 
-func containers(o *Options) {
+func enableContainers(o *Options) {
 	o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
 }
 
@@ -25,35 +25,35 @@ func TestRoutes(t *testing.T) {
 	overlay := func(name string) host.HNSNetwork {
 		return host.HNSNetwork{Name: name, Type: "Overlay", Subnet: "10.132.0.0/24"}
 	}
-	image := func(o *Options) { containers(o); o.Routes = []string{metadataRoute} }
+	image := func(o *Options) { enableContainers(o); o.Routes = []string{metadataRoute} }
 	t.Run("the routes of a cloud's image are there at the first boot, and lost with the second", func(t *testing.T) {
-		r := boot(t, nil, image)
+		r := bootMachine(t, nil, image)
 		if got := r.AddedRoutes(); !slices.Equal(got, []string{metadataRoute}) {
 			t.Fatalf("routes %q", got)
 		}
-		r.must(r.Power.Reboot(r.ctx, "test"))
-		r.until(r.Running)
+		r.requireNoError(r.Power.Reboot(r.ctx, "test"))
+		r.awaitCondition(r.IsRunning)
 		if got := r.AddedRoutes(); len(got) != 0 {
 			t.Errorf("routes %q", got)
 		}
 	})
 	t.Run("the first overlay network and the last one's end take added routes with them", func(t *testing.T) {
-		r := boot(t, nil, image)
-		r.must(r.CreateNetwork(host.HNSNetwork{Name: "nat", Type: "NAT", Subnet: "10.1.0.0/24"}))
+		r := bootMachine(t, nil, image)
+		r.requireNoError(r.CreateNetwork(host.HNSNetwork{Name: "nat", Type: "NAT", Subnet: "10.1.0.0/24"}))
 		if got := r.AddedRoutes(); len(got) != 1 {
 			t.Errorf("after a NAT network: %q", got)
 		}
-		r.must(r.CreateNetwork(overlay("a")))
+		r.requireNoError(r.CreateNetwork(overlay("a")))
 		if got := r.AddedRoutes(); len(got) != 0 {
 			t.Errorf("after the overlay network: %q", got)
 		}
-		r.must(r.Routes.Add(r.ctx, metadataRoute))
-		r.must(r.CreateNetwork(overlay("b")))
-		r.must(r.Networks.DeleteNetwork(r.ctx, "a"))
+		r.requireNoError(r.Routes.Add(r.ctx, metadataRoute))
+		r.requireNoError(r.CreateNetwork(overlay("b")))
+		r.requireNoError(r.Networks.DeleteNetwork(r.ctx, "a"))
 		if got := r.AddedRoutes(); len(got) != 1 {
 			t.Errorf("with another overlay network on the adapter: %q", got)
 		}
-		r.must(r.Networks.DeleteNetwork(r.ctx, "b"))
+		r.requireNoError(r.Networks.DeleteNetwork(r.ctx, "b"))
 		if got := r.AddedRoutes(); len(got) != 0 {
 			t.Errorf("without an overlay network: %q", got)
 		}
@@ -63,13 +63,13 @@ func TestRoutes(t *testing.T) {
 		}
 	})
 	t.Run("the snapshot has added routes and trusted roots", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		before := r.Snapshot()
-		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		r.requireNoError(r.Routes.Add(r.ctx, metadataRoute))
 		if after := r.Snapshot(); cmp.Equal(before, after) || !slices.Equal(after.Routes, []string{metadataRoute}) {
 			t.Errorf("routes %q", after.Routes)
 		}
-		r.must(r.Routes.Delete(r.ctx, metadataRoute))
+		r.requireNoError(r.Routes.Delete(r.ctx, metadataRoute))
 		if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
 			t.Errorf("snapshot (-before +after):\n%s", diff)
 		}
@@ -78,18 +78,18 @@ func TestRoutes(t *testing.T) {
 		}
 	})
 	t.Run("without a default route nothing is listed or added, and what there was is lost", func(t *testing.T) {
-		r := boot(t, nil)
-		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		r := bootMachine(t, nil)
+		r.requireNoError(r.Routes.Add(r.ctx, metadataRoute))
 		mend := r.LoseDefaultRoute()
 		list, err := r.Routes.ViaDefault(r.ctx)
-		r.must(err)
+		r.requireNoError(err)
 		if len(list) != 0 {
 			t.Errorf("routes %q", list)
 		}
-		r.fails(r.Routes.Add(r.ctx, metadataRoute), host.ErrNotExist)
-		r.must(r.Routes.Delete(r.ctx, metadataRoute))
+		r.requireError(r.Routes.Add(r.ctx, metadataRoute), host.ErrNotExist)
+		r.requireNoError(r.Routes.Delete(r.ctx, metadataRoute))
 		mend()
-		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		r.requireNoError(r.Routes.Add(r.ctx, metadataRoute))
 		r.LoseRoutes()
 		if got := r.AddedRoutes(); len(got) != 0 {
 			t.Errorf("routes %q", got)
@@ -98,17 +98,17 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestManualServicesAtBoot(t *testing.T) {
-	r := boot(t, programs{"idle": idle})
+	r := bootMachine(t, programs{"idle": runIdle})
 	automatic := func(on ...string) func(*host.ServiceConfig) {
 		return func(c *host.ServiceConfig) { c.StartType, c.Dependencies = host.StartAutomatic, on }
 	}
-	r.install("needed", "idle")
-	r.install("dependent", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"agent"} })
-	r.install("agent", "idle", automatic("needed"))
-	r.must(r.Services.Start(r.ctx, "dependent"))
-	r.must(r.Power.Reboot(r.ctx, "test"))
-	r.until(r.Running)
-	got := []host.ServiceState{r.state("agent"), r.state("needed"), r.state("dependent")}
+	r.installService("needed", "idle")
+	r.installService("dependent", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"agent"} })
+	r.installService("agent", "idle", automatic("needed"))
+	r.requireNoError(r.Services.Start(r.ctx, "dependent"))
+	r.requireNoError(r.Power.Reboot(r.ctx, "test"))
+	r.awaitCondition(r.IsRunning)
+	got := []host.ServiceState{r.serviceState("agent"), r.serviceState("needed"), r.serviceState("dependent")}
 	if want := []host.ServiceState{host.ServiceRunning, host.ServiceRunning, host.ServiceStopped}; !slices.Equal(got,
 		want) {
 		t.Errorf("an automatic service, a manual one that it depends on, a manual one that depends on it: %v, want %v", got,
@@ -118,33 +118,33 @@ func TestManualServicesAtBoot(t *testing.T) {
 
 func TestLogs(t *testing.T) {
 	t.Run("a log that its program has open is rotated but neither replaced nor removed", func(t *testing.T) {
-		r := boot(t, nil)
-		p := r.process(nil)
-		r.must(p.AppendLog(`C:\a.log`, "one\n"))
-		r.fails(r.Files.Remove(r.ctx, `C:\a.log`), host.ErrInUse)
-		r.fails(r.Tree.Rename(r.ctx, `C:\a.log`, `C:\b.log`), host.ErrInUse)
-		r.must(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
-		r.must(p.AppendLog(`C:\a.log`, "two\n"))
+		r := bootMachine(t, nil)
+		p := r.startIdleProcess(nil)
+		r.requireNoError(p.AppendLog(`C:\a.log`, "one\n"))
+		r.requireError(r.Files.Remove(r.ctx, `C:\a.log`), host.ErrInUse)
+		r.requireError(r.Tree.Rename(r.ctx, `C:\a.log`, `C:\b.log`), host.ErrInUse)
+		r.requireNoError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
+		r.requireNoError(p.AppendLog(`C:\a.log`, "two\n"))
 		if r.read(`C:\a-1.log`) != "one\n" || r.read(`C:\a.log`) != "two\n" {
 			t.Errorf("copy %q, log %q", r.read(`C:\a-1.log`), r.read(`C:\a.log`))
 		}
 		p.Kill()
-		r.must(r.Files.Remove(r.ctx, `C:\a.log`))
+		r.requireNoError(r.Files.Remove(r.ctx, `C:\a.log`))
 	})
 	t.Run("a log that another program keeps to itself is in use", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		r.write(`C:\a.log`, "one\n")
 		release, err := r.HoldFile(`C:\a.log`)
-		r.must(err)
-		r.fails(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrInUse)
+		r.requireNoError(err)
+		r.requireError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrInUse)
 		release()
-		r.must(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
+		r.requireNoError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
 	})
 	t.Run("without room for the copy the log stays as it is", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		r.write(`C:\a.log`, "one\n")
 		mend := r.DiskFull(3)
-		r.fails(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrDiskFull)
+		r.requireError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrDiskFull)
 		if got := r.read(`C:\a.log`); got != "one\n" {
 			t.Errorf("log %q", got)
 		}
@@ -154,13 +154,13 @@ func TestLogs(t *testing.T) {
 		mend()
 	})
 	t.Run("a log that cannot be emptied leaves no copy, and its program goes on", func(t *testing.T) {
-		r := boot(t, nil)
-		p := r.process(nil)
-		r.must(p.AppendLog(`C:\a.log`, "one\n"))
+		r := bootMachine(t, nil)
+		p := r.startIdleProcess(nil)
+		r.requireNoError(p.AppendLog(`C:\a.log`, "one\n"))
 		unmap, err := r.MapFile(`C:\a.log`)
-		r.must(err)
-		r.fails(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrInUse)
-		r.must(p.AppendLog(`C:\a.log`, "two\n"))
+		r.requireNoError(err)
+		r.requireError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrInUse)
+		r.requireNoError(p.AppendLog(`C:\a.log`, "two\n"))
 		if got := r.read(`C:\a.log`); got != "one\ntwo\n" {
 			t.Errorf("log %q", got)
 		}
@@ -168,38 +168,38 @@ func TestLogs(t *testing.T) {
 			t.Errorf("copy: %v", err)
 		}
 		unmap()
-		r.must(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
+		r.requireNoError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
 	})
 }
 
 func TestRoots(t *testing.T) {
-	der := certificate(t)
-	trusts := func(r *rig) bool { return slices.Contains(r.TrustedRoots(), fingerprint(der)) }
+	der := newCACertificate(t)
+	trusts := func(r *rig) bool { return slices.Contains(r.TrustedRoots(), fingerprintOf(der)) }
 	t.Run("a certificate that a policy brings is trusted and can only be removed there", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		withdraw := r.PolicyTrusts(der)
 		for range 2 {
-			r.fails(r.Roots.Remove(r.ctx, fingerprint(der)), host.ErrRefused)
+			r.requireError(r.Roots.Remove(r.ctx, fingerprintOf(der)), host.ErrRefused)
 			if !trusts(r) {
 				t.Error("it is not trusted")
 			}
 		}
 		withdraw()
-		r.must(r.Roots.Remove(r.ctx, fingerprint(der)))
+		r.requireNoError(r.Roots.Remove(r.ctx, fingerprintOf(der)))
 		if trusts(r) {
 			t.Error("it is still trusted")
 		}
 	})
 	t.Run("one that was added too is taken out of the machine's own part of the store, and then no longer trusted without the policy", func(t *testing.T) {
-		r := boot(t, nil)
+		r := bootMachine(t, nil)
 		withdraw := r.PolicyTrusts(der)
-		r.must(r.Roots.Add(r.ctx, der))
+		r.requireNoError(r.Roots.Add(r.ctx, der))
 		list, err := r.Roots.Fingerprints(r.ctx)
-		r.must(err)
+		r.requireNoError(err)
 		if len(list) != len(slices.Compact(slices.Clone(list))) {
 			t.Errorf("listed more than once: %q", list)
 		}
-		r.fails(r.Roots.Remove(r.ctx, fingerprint(der)), host.ErrRefused)
+		r.requireError(r.Roots.Remove(r.ctx, fingerprintOf(der)), host.ErrRefused)
 		withdraw()
 		if trusts(r) {
 			t.Error("it is still trusted")
@@ -207,8 +207,8 @@ func TestRoots(t *testing.T) {
 	})
 }
 
-// certificate returns a CA certificate in DER.
-func certificate(t *testing.T) []byte {
+// newCACertificate returns a CA certificate in DER.
+func newCACertificate(t *testing.T) []byte {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Policy CA"}, IsCA: true,

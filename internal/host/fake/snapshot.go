@@ -54,12 +54,12 @@ func (m *Machine) Snapshot() Snapshot {
 	s := Snapshot{
 		HostName: m.name, PendingHostName: m.pendingName,
 		Files: map[string]FileSnapshot{}, Services: map[string]ServiceSnapshot{}, Features: map[string]host.FeatureState{},
-		EventSources: m.eventSourceNames(), Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
+		EventSources: m.eventSourceNames(), Environment: m.environment.valuesByName(), Firewall: map[string]host.FirewallRule{},
 		Networks: append([]host.HNSNetwork(nil), m.networks...),
-		Roots:    m.roots.fingerprints(), Routes: m.routes.destinations(),
+		Roots:    m.roots.listFingerprints(), Routes: m.routes.listDestinations(),
 	}
 	s.Registry, s.Endpoints = withoutAdapters(m.registry, m.endpoints)
-	m.drive.snapshot(`C:\`, s.Files)
+	m.drive.snapshotDirectory(`C:\`, s.Files)
 	for _, each := range m.services {
 		s.Services[each.config.Name] = ServiceSnapshot{cloneConfig(each.config), each.state}
 	}
@@ -81,8 +81,8 @@ func (m *Machine) Snapshot() Snapshot {
 	return s
 }
 
-// snapshot adds all entries below a directory.
-func (d *drive) snapshot(folder string, into map[string]FileSnapshot) {
+// snapshotDirectory adds all entries below a directory.
+func (d *drive) snapshotDirectory(folder string, into map[string]FileSnapshot) {
 	infos, err := d.readDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // a mounted directory that was removed in the meantime
@@ -90,28 +90,28 @@ func (d *drive) snapshot(folder string, into map[string]FileSnapshot) {
 	for _, info := range infos {
 		file := FileSnapshot{Directory: info.Directory, Size: info.Size, LinkTarget: info.LinkTarget, Access: info.Access}
 		if !info.Directory && info.LinkTarget == "" {
-			file.SHA256 = d.digest(info.Path)
+			file.SHA256 = d.contentDigest(info.Path)
 		}
 		into[info.Path] = file
 		if info.Directory {
-			d.snapshot(info.Path, into)
+			d.snapshotDirectory(info.Path, into)
 		}
 	}
 }
 
-func (d *drive) digest(path string) string {
-	at, err := d.existing(path, false)
+func (d *drive) contentDigest(path string) string {
+	at, err := d.resolveExisting(path, false)
 	if err != nil {
 		return ""
 	}
 	if at.node != nil && at.node.content != nil {
 		return hex.EncodeToString(at.node.content.sum[:])
 	}
-	reader, err := d.open(path)
+	reader, err := d.openFile(path)
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(reader.rest())
+	sum := sha256.Sum256(reader.readRest())
 	return hex.EncodeToString(sum[:])
 }
 

@@ -11,11 +11,11 @@ func (m *Machine) VanishHNS(name string, afterList bool) (vanished func() bool) 
 	if m.faults.vanishing == nil {
 		m.faults.vanishing = map[string]bool{}
 	}
-	m.faults.vanishing[key(name)] = afterList
+	m.faults.vanishing[foldCase(name)] = afterList
 	return func() bool {
 		m.lock()
 		defer m.unlock()
-		_, waits := m.faults.vanishing[key(name)]
+		_, waits := m.faults.vanishing[foldCase(name)]
 		return !waits
 	}
 }
@@ -24,23 +24,23 @@ func (m *Machine) VanishHNS(name string, afterList bool) (vanished func() bool) 
 func (m *Machine) vanishListed() {
 	for name, afterList := range m.faults.vanishing {
 		if !afterList {
-			m.vanish(name)
+			m.deleteObject(name)
 		}
 	}
 }
 
-// vanishUsed deletes an object that vanishes after a list, and reports whether the object was deleted.
-func (m *Machine) vanishUsed(name string) bool {
-	afterList, vanishing := m.faults.vanishing[key(name)]
-	return vanishing && afterList && m.vanish(key(name))
+// deleteVanishing deletes an object that vanishes after a list, and reports whether the object was deleted.
+func (m *Machine) deleteVanishing(name string) bool {
+	afterList, vanishing := m.faults.vanishing[foldCase(name)]
+	return vanishing && afterList && m.deleteObject(foldCase(name))
 }
 
-// vanish deletes an object and reports whether the object existed.
-func (m *Machine) vanish(name string) bool {
-	switch i := m.endpoint(name); {
+// deleteObject deletes an object and reports whether the object existed.
+func (m *Machine) deleteObject(name string) bool {
+	switch i := m.endpointIndex(name); {
 	case i >= 0:
 		m.endpoints = append(m.endpoints[:i:i], m.endpoints[i+1:]...)
-	case m.network(name) >= 0:
+	case m.networkIndex(name) >= 0:
 		m.moveAdapter(func() { m.dropNetwork(name) })
 	default:
 		return false

@@ -15,7 +15,7 @@ type calls struct {
 	seen    map[string]bool
 }
 
-func (c *calls) note(operation string) {
+func (c *calls) recordCall(operation string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -34,15 +34,15 @@ func (c *calls) stop() {
 	c.stopped = true
 }
 
-func (c *calls) made(operation string) bool {
+func (c *calls) hasCall(operation string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[operation]
 }
 
-// record returns the host with wrappers that record each call. A new interface of host.Host needs a wrapper here: the
+// wrapHost returns the host with wrappers that record each call. A new interface of host.Host needs a wrapper here: the
 // suite fails for a behavior without a recorded call of its method.
-func (c *calls) record(h host.Host) host.Host {
+func (c *calls) wrapHost(h host.Host) host.Host {
 	h.System = systemCalls{h.System, c}
 	h.Power = powerCalls{h.Power, c}
 	h.Features = featuresCalls{h.Features, c}
@@ -73,12 +73,12 @@ type systemCalls struct {
 }
 
 func (w systemCalls) Info(ctx context.Context) (host.SystemInfo, error) {
-	w.note("System.Info")
+	w.recordCall("System.Info")
 	return w.of.Info(ctx)
 }
 
 func (w systemCalls) SetHostName(ctx context.Context, name string) error {
-	w.note("System.SetHostName")
+	w.recordCall("System.SetHostName")
 	return w.of.SetHostName(ctx, name)
 }
 
@@ -88,7 +88,7 @@ type powerCalls struct {
 }
 
 func (w powerCalls) Reboot(ctx context.Context, reason string) error {
-	w.note("Power.Reboot")
+	w.recordCall("Power.Reboot")
 	return w.of.Reboot(ctx, reason)
 }
 
@@ -98,17 +98,17 @@ type featuresCalls struct {
 }
 
 func (w featuresCalls) State(ctx context.Context, name string) (host.FeatureState, error) {
-	w.note("Features.State")
+	w.recordCall("Features.State")
 	return w.of.State(ctx, name)
 }
 
 func (w featuresCalls) Enable(ctx context.Context, name string) error {
-	w.note("Features.Enable")
+	w.recordCall("Features.Enable")
 	return w.of.Enable(ctx, name)
 }
 
 func (w featuresCalls) Disable(ctx context.Context, name string) error {
-	w.note("Features.Disable")
+	w.recordCall("Features.Disable")
 	return w.of.Disable(ctx, name)
 }
 
@@ -118,32 +118,32 @@ type servicesCalls struct {
 }
 
 func (w servicesCalls) Query(ctx context.Context, names ...string) ([]host.Service, error) {
-	w.note("Services.Query")
+	w.recordCall("Services.Query")
 	return w.of.Query(ctx, names...)
 }
 
 func (w servicesCalls) Configure(ctx context.Context, config host.ServiceConfig) error {
-	w.note("Services.Configure")
+	w.recordCall("Services.Configure")
 	return w.of.Configure(ctx, config)
 }
 
 func (w servicesCalls) SetStartType(ctx context.Context, name string, start host.StartType) error {
-	w.note("Services.SetStartType")
+	w.recordCall("Services.SetStartType")
 	return w.of.SetStartType(ctx, name, start)
 }
 
 func (w servicesCalls) Start(ctx context.Context, name string) error {
-	w.note("Services.Start")
+	w.recordCall("Services.Start")
 	return w.of.Start(ctx, name)
 }
 
 func (w servicesCalls) Stop(ctx context.Context, name string) error {
-	w.note("Services.Stop")
+	w.recordCall("Services.Stop")
 	return w.of.Stop(ctx, name)
 }
 
 func (w servicesCalls) Delete(ctx context.Context, name string) error {
-	w.note("Services.Delete")
+	w.recordCall("Services.Delete")
 	return w.of.Delete(ctx, name)
 }
 
@@ -153,27 +153,27 @@ type filesCalls struct {
 }
 
 func (w filesCalls) Stat(ctx context.Context, path string) (host.FileInfo, error) {
-	w.note("Files.Stat")
+	w.recordCall("Files.Stat")
 	return w.of.Stat(ctx, path)
 }
 
 func (w filesCalls) Open(ctx context.Context, path string) (io.ReadCloser, error) {
-	w.note("Files.Open")
+	w.recordCall("Files.Open")
 	return w.of.Open(ctx, path)
 }
 
 func (w filesCalls) Write(ctx context.Context, path string, content io.Reader, options host.WriteOptions) error {
-	w.note("Files.Write")
+	w.recordCall("Files.Write")
 	return w.of.Write(ctx, path, content, options)
 }
 
 func (w filesCalls) ReadDir(ctx context.Context, path string) ([]host.FileInfo, error) {
-	w.note("Files.ReadDir")
+	w.recordCall("Files.ReadDir")
 	return w.of.ReadDir(ctx, path)
 }
 
 func (w filesCalls) Remove(ctx context.Context, path string) error {
-	w.note("Files.Remove")
+	w.recordCall("Files.Remove")
 	return w.of.Remove(ctx, path)
 }
 
@@ -183,16 +183,16 @@ type treeCalls struct {
 }
 
 func (w treeCalls) MakeDirectory(ctx context.Context, path string, access host.Access) error {
-	w.note("Tree.MakeDirectory")
+	w.recordCall("Tree.MakeDirectory")
 	return w.of.MakeDirectory(ctx, path, access)
 }
 
 func (w treeCalls) Symlink(ctx context.Context, target, link string) error {
-	w.note("Tree.Symlink")
+	w.recordCall("Tree.Symlink")
 	return w.of.Symlink(ctx, target, link)
 }
 
 func (w treeCalls) Rename(ctx context.Context, from, to string) error {
-	w.note("Tree.Rename")
+	w.recordCall("Tree.Rename")
 	return w.of.Rename(ctx, from, to)
 }

@@ -12,17 +12,17 @@ type rootsCalls struct {
 }
 
 func (w rootsCalls) Fingerprints(ctx context.Context) ([]string, error) {
-	w.note("Roots.Fingerprints")
+	w.recordCall("Roots.Fingerprints")
 	return w.of.Fingerprints(ctx)
 }
 
 func (w rootsCalls) Add(ctx context.Context, der []byte) error {
-	w.note("Roots.Add")
+	w.recordCall("Roots.Add")
 	return w.of.Add(ctx, der)
 }
 
 func (w rootsCalls) Remove(ctx context.Context, fingerprint string) error {
-	w.note("Roots.Remove")
+	w.recordCall("Roots.Remove")
 	return w.of.Remove(ctx, fingerprint)
 }
 
@@ -32,17 +32,17 @@ type routesCalls struct {
 }
 
 func (w routesCalls) ViaDefault(ctx context.Context) ([]string, error) {
-	w.note("Routes.ViaDefault")
+	w.recordCall("Routes.ViaDefault")
 	return w.of.ViaDefault(ctx)
 }
 
 func (w routesCalls) Add(ctx context.Context, destination string) error {
-	w.note("Routes.Add")
+	w.recordCall("Routes.Add")
 	return w.of.Add(ctx, destination)
 }
 
 func (w routesCalls) Delete(ctx context.Context, destination string) error {
-	w.note("Routes.Delete")
+	w.recordCall("Routes.Delete")
 	return w.of.Delete(ctx, destination)
 }
 
@@ -52,7 +52,7 @@ type logsCalls struct {
 }
 
 func (w logsCalls) Rotate(ctx context.Context, path, to string) error {
-	w.note("Logs.Rotate")
+	w.recordCall("Logs.Rotate")
 	return w.of.Rotate(ctx, path, to)
 }
 
@@ -62,6 +62,6 @@ type metadataCalls struct {
 }
 
 func (w metadataCalls) HostName(ctx context.Context, platform string) (string, error) {
-	w.note("Metadata.HostName")
+	w.recordCall("Metadata.HostName")
 	return w.of.HostName(ctx, platform)
 }

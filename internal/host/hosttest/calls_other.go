@@ -12,17 +12,17 @@ type environmentCalls struct {
 }
 
 func (w environmentCalls) Get(ctx context.Context) (map[string]string, error) {
-	w.note("Environment.Get")
+	w.recordCall("Environment.Get")
 	return w.of.Get(ctx)
 }
 
 func (w environmentCalls) Set(ctx context.Context, name, value string) error {
-	w.note("Environment.Set")
+	w.recordCall("Environment.Set")
 	return w.of.Set(ctx, name, value)
 }
 
 func (w environmentCalls) Unset(ctx context.Context, name string) error {
-	w.note("Environment.Unset")
+	w.recordCall("Environment.Unset")
 	return w.of.Unset(ctx, name)
 }
 
@@ -32,17 +32,17 @@ type firewallCalls struct {
 }
 
 func (w firewallCalls) Rules(ctx context.Context) ([]host.FirewallRule, error) {
-	w.note("Firewall.Rules")
+	w.recordCall("Firewall.Rules")
 	return w.of.Rules(ctx)
 }
 
 func (w firewallCalls) SetRule(ctx context.Context, rule host.FirewallRule) error {
-	w.note("Firewall.SetRule")
+	w.recordCall("Firewall.SetRule")
 	return w.of.SetRule(ctx, rule)
 }
 
 func (w firewallCalls) DeleteRule(ctx context.Context, name string) error {
-	w.note("Firewall.DeleteRule")
+	w.recordCall("Firewall.DeleteRule")
 	return w.of.DeleteRule(ctx, name)
 }
 
@@ -52,32 +52,32 @@ type networksCalls struct {
 }
 
 func (w networksCalls) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
-	w.note("Networks.Networks")
+	w.recordCall("Networks.Networks")
 	return w.of.Networks(ctx)
 }
 
 func (w networksCalls) DeleteNetwork(ctx context.Context, name string) error {
-	w.note("Networks.DeleteNetwork")
+	w.recordCall("Networks.DeleteNetwork")
 	return w.of.DeleteNetwork(ctx, name)
 }
 
 func (w networksCalls) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
-	w.note("Networks.Endpoints")
+	w.recordCall("Networks.Endpoints")
 	return w.of.Endpoints(ctx)
 }
 
 func (w networksCalls) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
-	w.note("Networks.CreateEndpoint")
+	w.recordCall("Networks.CreateEndpoint")
 	return w.of.CreateEndpoint(ctx, network, name, address)
 }
 
 func (w networksCalls) AttachEndpoint(ctx context.Context, name string) error {
-	w.note("Networks.AttachEndpoint")
+	w.recordCall("Networks.AttachEndpoint")
 	return w.of.AttachEndpoint(ctx, name)
 }
 
 func (w networksCalls) DeleteEndpoint(ctx context.Context, name string) error {
-	w.note("Networks.DeleteEndpoint")
+	w.recordCall("Networks.DeleteEndpoint")
 	return w.of.DeleteEndpoint(ctx, name)
 }
 
@@ -87,17 +87,17 @@ type processesCalls struct {
 }
 
 func (w processesCalls) List(ctx context.Context) ([]host.Process, error) {
-	w.note("Processes.List")
+	w.recordCall("Processes.List")
 	return w.of.List(ctx)
 }
 
 func (w processesCalls) Kill(ctx context.Context, pid int) error {
-	w.note("Processes.Kill")
+	w.recordCall("Processes.Kill")
 	return w.of.Kill(ctx, pid)
 }
 
 func (w processesCalls) Self() int {
-	w.note("Processes.Self")
+	w.recordCall("Processes.Self")
 	return w.of.Self()
 }
 
@@ -107,12 +107,12 @@ type probesCalls struct {
 }
 
 func (w probesCalls) HTTPGet(ctx context.Context, url string, client []byte) (status int, body string, err error) {
-	w.note("Probes.HTTPGet")
+	w.recordCall("Probes.HTTPGet")
 	return w.of.HTTPGet(ctx, url, client)
 }
 
 func (w probesCalls) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {
-	w.note("Probes.ContainerRuntime")
+	w.recordCall("Probes.ContainerRuntime")
 	return w.of.ContainerRuntime(ctx, endpoint)
 }
 
@@ -122,27 +122,27 @@ type eventLogCalls struct {
 }
 
 func (w eventLogCalls) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
-	w.note("EventLog.Read")
+	w.recordCall("EventLog.Read")
 	return w.of.Read(ctx, log, each)
 }
 
 func (w eventLogCalls) Report(ctx context.Context, event host.Event) error {
-	w.note("EventLog.Report")
+	w.recordCall("EventLog.Report")
 	return w.of.Report(ctx, event)
 }
 
 func (w eventLogCalls) KnowsSource(ctx context.Context, source string) (bool, error) {
-	w.note("EventLog.KnowsSource")
+	w.recordCall("EventLog.KnowsSource")
 	return w.of.KnowsSource(ctx, source)
 }
 
 func (w eventLogCalls) AddSource(ctx context.Context, source string) error {
-	w.note("EventLog.AddSource")
+	w.recordCall("EventLog.AddSource")
 	return w.of.AddSource(ctx, source)
 }
 
 func (w eventLogCalls) RemoveSource(ctx context.Context, source string) error {
-	w.note("EventLog.RemoveSource")
+	w.recordCall("EventLog.RemoveSource")
 	return w.of.RemoveSource(ctx, source)
 }
 
@@ -152,22 +152,22 @@ type antivirusCalls struct {
 }
 
 func (w antivirusCalls) AtWork(ctx context.Context) (bool, error) {
-	w.note("Antivirus.AtWork")
+	w.recordCall("Antivirus.AtWork")
 	return w.of.AtWork(ctx)
 }
 
 func (w antivirusCalls) Exclusions(ctx context.Context) ([]host.Exclusion, error) {
-	w.note("Antivirus.Exclusions")
+	w.recordCall("Antivirus.Exclusions")
 	return w.of.Exclusions(ctx)
 }
 
 func (w antivirusCalls) AddExclusion(ctx context.Context, exclusion host.Exclusion) error {
-	w.note("Antivirus.AddExclusion")
+	w.recordCall("Antivirus.AddExclusion")
 	return w.of.AddExclusion(ctx, exclusion)
 }
 
 func (w antivirusCalls) RemoveExclusion(ctx context.Context, exclusion host.Exclusion) error {
-	w.note("Antivirus.RemoveExclusion")
+	w.recordCall("Antivirus.RemoveExclusion")
 	return w.of.RemoveExclusion(ctx, exclusion)
 }
 
@@ -177,11 +177,11 @@ type outboundCalls struct {
 }
 
 func (w outboundCalls) LookupHost(ctx context.Context, name string) (addresses []string, err error) {
-	w.note("Outbound.LookupHost")
+	w.recordCall("Outbound.LookupHost")
 	return w.of.LookupHost(ctx, name)
 }
 
 func (w outboundCalls) Connect(ctx context.Context, address string) error {
-	w.note("Outbound.Connect")
+	w.recordCall("Outbound.Connect")
 	return w.of.Connect(ctx, address)
 }

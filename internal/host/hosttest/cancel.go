@@ -20,18 +20,18 @@ func cancelBehaviors() []Behavior {
 		}},
 		{"Features.Enable", func(s *suite, ctx context.Context) error { return s.Features.Enable(ctx, quickFeature) }},
 		{"Services.Configure", func(s *suite, ctx context.Context) error {
-			return s.Services.Configure(ctx, s.idle(serviceOne))
+			return s.Services.Configure(ctx, s.idleServiceConfig(serviceOne))
 		}},
 		{"Services.Start", func(s *suite, ctx context.Context) error {
-			s.configure(s.idle(serviceOne))
+			s.configureService(s.idleServiceConfig(serviceOne))
 			return s.Services.Start(ctx, serviceOne)
 		}},
 		{"Services.Stop", func(s *suite, ctx context.Context) error {
-			s.start(s.idle(serviceOne))
+			s.start(s.idleServiceConfig(serviceOne))
 			return s.Services.Stop(ctx, serviceOne)
 		}},
 		{"Services.Delete", func(s *suite, ctx context.Context) error {
-			s.configure(s.idle(serviceOne))
+			s.configureService(s.idleServiceConfig(serviceOne))
 			return s.Services.Delete(ctx, serviceOne)
 		}},
 		{"Files.Write", func(s *suite, ctx context.Context) error {
@@ -39,22 +39,22 @@ func cancelBehaviors() []Behavior {
 		}},
 		{"Files.Remove", func(s *suite, ctx context.Context) error { return s.Files.Remove(ctx, Scratch) }},
 		{"Tree.MakeDirectory", func(s *suite, ctx context.Context) error {
-			return s.Tree.MakeDirectory(ctx, folder, host.AccessInherited)
+			return s.Tree.MakeDirectory(ctx, testDirectory, host.AccessInherited)
 		}},
 		{"Environment.Set", func(s *suite, ctx context.Context) error { return s.Environment.Set(ctx, variable, "x") }},
 		{"Firewall.SetRule", func(s *suite, ctx context.Context) error { return s.Firewall.SetRule(ctx, firewallRule()) }},
 		{"Roots.Add", func(s *suite, ctx context.Context) error {
-			a, _ := s.roots()
-			defer func() { is(s, "in the store", s.trusted(a), 0) }()
+			a, _ := s.borrowRoots()
+			defer func() { expectEqual(s, "in the store", s.countTrusted(a), 0) }()
 			return s.Roots.Add(ctx, a)
 		}},
 		{"Routes.Add", func(s *suite, ctx context.Context) error {
 			s.borrowRoutes()
-			defer func() { is(s, "the route", s.routed(routeTo), false) }()
+			defer func() { expectEqual(s, "the route", s.hasRoute(routeTo), false) }()
 			return s.Routes.Add(ctx, routeTo)
 		}},
 		{"Processes.Kill", func(s *suite, ctx context.Context) error {
-			return s.Processes.Kill(ctx, s.start(s.idle(serviceOne)).PID)
+			return s.Processes.Kill(ctx, s.start(s.idleServiceConfig(serviceOne)).PID)
 		}},
 	}
 	behaviors := make([]Behavior, 0, len(calls))
@@ -62,17 +62,17 @@ func cancelBehaviors() []Behavior {
 		behaviors = append(behaviors, Behavior{each.operation, sentence, func(s *suite) {
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()
-			s.fails(each.call(s, ctx), context.Canceled)
-			s.untouched(each.operation)
+			s.requireError(each.call(s, ctx), context.Canceled)
+			s.checkUnchanged(each.operation)
 		}})
 	}
 	return behaviors
 }
 
-// untouched checks that the operation has changed nothing.
-func (s *suite) untouched(operation string) {
+// checkUnchanged checks that the operation has changed nothing.
+func (s *suite) checkUnchanged(operation string) {
 	services, err := s.Services.Query(s.ctx, serviceOne)
-	s.must(err)
+	s.requireNoError(err)
 	state := host.ServiceState("")
 	if len(services) == 1 {
 		state = services[0].State
@@ -81,9 +81,9 @@ func (s *suite) untouched(operation string) {
 		"Services.Start": host.ServiceStopped, "Services.Delete": host.ServiceStopped,
 		"Services.Stop": host.ServiceRunning, "Processes.Kill": host.ServiceRunning,
 	}
-	is(s, "state of the service", state, want[operation])
+	expectEqual(s, "state of the service", state, want[operation])
 	entries, err := s.Files.ReadDir(s.ctx, Scratch)
-	s.must(err)
-	is(s, "entries", len(entries), 0)
-	is(s, "variables", len(s.variables()), 0)
+	s.requireNoError(err)
+	expectEqual(s, "entries", len(entries), 0)
+	expectEqual(s, "variables", len(s.listVariables()), 0)
 }

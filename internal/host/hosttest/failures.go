@@ -18,7 +18,7 @@ func listFailures() map[uint32]error {
 // failingList runs a check for each code and for failures after 0 to items items of a list.
 func (s *suite) failingList(list string, items int, check func(when string, means error)) {
 	if s.machine.FailList == nil {
-		s.notHere("no part of this machine fails on request")
+		s.skipBehavior("no part of this machine fails on request")
 	}
 	for code, means := range listFailures() {
 		for after := range items + 1 {
@@ -35,37 +35,37 @@ func failingListBehaviors() []Behavior {
 		{"Firewall.Rules", "a list that fails at its first item, at a later one or at its end is no shorter list", func(s *suite) {
 			s.setRule(firewallRule())
 			before, err := s.Firewall.Rules(s.ctx)
-			s.must(err)
+			s.requireNoError(err)
 			s.failingList("firewall", 2, func(when string, _ error) {
 				list, err := s.Firewall.Rules(s.ctx)
-				s.refused("a list with "+when, err)
-				is(s, "rules with "+when, len(list), 0)
+				s.expectAnyError("a list with "+when, err)
+				expectEqual(s, "rules with "+when, len(list), 0)
 			})
 			s.failingList("firewall", 0, func(when string, _ error) {
 				err := s.Firewall.DeleteRule(s.ctx, ruleName)
-				is(s, "deleted or absent with "+when, err == nil || errors.Is(err, host.ErrNotExist), false)
+				expectEqual(s, "deleted or absent with "+when, err == nil || errors.Is(err, host.ErrNotExist), false)
 				other := firewallRule()
 				other.LocalPort++
-				s.refused("setting it with "+when, s.Firewall.SetRule(s.ctx, other))
+				s.expectAnyError("setting it with "+when, s.Firewall.SetRule(s.ctx, other))
 			})
 			after, err := s.Firewall.Rules(s.ctx)
-			s.must(err)
-			is(s, "rules are the same", slices.Equal(before, after), true)
+			s.requireNoError(err)
+			expectEqual(s, "rules are the same", slices.Equal(before, after), true)
 		}},
 		{"Antivirus.Exclusions", "a list that fails at its first item or at its end is no shorter list, and nothing changes",
-			atWork(func(s *suite) {
-				s.exclude(excludedProgram)
+			withActiveDefender(func(s *suite) {
+				s.addExclusion(excludedProgram)
 				s.failingList("wmi", 1, func(when string, means error) {
 					_, err := s.Antivirus.Exclusions(s.ctx)
 					for call, err := range map[string]error{"reading": err,
-						"adding":   s.Antivirus.AddExclusion(s.ctx, excludedFolder),
+						"adding":   s.Antivirus.AddExclusion(s.ctx, excludedDirectory),
 						"removing": s.Antivirus.RemoveExclusion(s.ctx, excludedProgram)} {
-						s.refused(call+" with "+when, err)
-						is(s, call+" with "+when+" means it", means == nil || errors.Is(err, means), true)
+						s.expectAnyError(call+" with "+when, err)
+						expectEqual(s, call+" with "+when+" means it", means == nil || errors.Is(err, means), true)
 					}
 				})
-				is(s, "program", s.excludes(excludedProgram), true)
-				is(s, "folder", s.excludes(excludedFolder), false)
+				expectEqual(s, "program", s.hasExclusion(excludedProgram), true)
+				expectEqual(s, "folder", s.hasExclusion(excludedDirectory), false)
 			})},
 	}
 }
@@ -73,20 +73,20 @@ func failingListBehaviors() []Behavior {
 // whileVanishing runs a call during which another program deletes a network or an endpoint.
 func (s *suite) whileVanishing(name string, code uint32, afterList bool, call func()) {
 	if s.machine.Vanish == nil {
-		s.notHere("no other program deletes HNS objects on request")
+		s.skipBehavior("no other program deletes HNS objects on request")
 	}
 	vanished := s.machine.Vanish(name, code, afterList)
 	call()
-	is(s, name+" was deleted under the call", vanished(), true)
+	expectEqual(s, name+" was deleted under the call", vanished(), true)
 }
 
-// eachAbsence runs a check with each code for an object that does not exist: HNS' own, and ERROR_NOT_FOUND.
-func eachAbsence(check func(s *suite, code uint32)) func(*suite) {
+// withNotFoundCodes runs a check with each code for an object that does not exist: HNS' own, and ERROR_NOT_FOUND.
+func withNotFoundCodes(check func(s *suite, code uint32)) func(*suite) {
 	return func(s *suite) {
 		for _, code := range []uint32{0, 0x80070490} {
-			s.network()
+			s.createNetwork()
 			check(s, code)
-			s.must(absence(s.Networks.DeleteNetwork(s.ctx, networkName)))
+			s.requireNoError(ignoreNotExist(s.Networks.DeleteNetwork(s.ctx, networkName)))
 		}
 	}
 }
@@ -94,40 +94,40 @@ func eachAbsence(check func(s *suite, code uint32)) func(*suite) {
 func vanishingBehaviors() []Behavior {
 	const gone, kept = "wmco-contract-a", "wmco-contract-b"
 	return []Behavior{
-		{"Networks.Endpoints", "an endpoint that is deleted while it is listed is left out", eachAbsence(
+		{"Networks.Endpoints", "an endpoint that is deleted while it is listed is left out", withNotFoundCodes(
 			func(s *suite, code uint32) {
-				create(s, gone)
-				want := create(s, kept)
+				createEndpoint(s, gone)
+				want := createEndpoint(s, kept)
 				s.whileVanishing(gone, code, false, func() {
-					if got := s.endpoints(); !slices.Equal(got, []host.HNSEndpoint{want}) {
+					if got := s.listEndpoints(); !slices.Equal(got, []host.HNSEndpoint{want}) {
 						s.Errorf("got %+v, want %+v", got, want)
 					}
 				})
 			})},
-		{"Networks.DeleteEndpoint", "an endpoint that is deleted meanwhile is deleted", eachAbsence(
+		{"Networks.DeleteEndpoint", "an endpoint that is deleted meanwhile is deleted", withNotFoundCodes(
 			func(s *suite, code uint32) {
-				create(s, gone)
-				s.whileVanishing(gone, code, true, func() { s.must(s.Networks.DeleteEndpoint(s.ctx, gone)) })
-				is(s, "endpoints", len(s.endpoints()), 0)
+				createEndpoint(s, gone)
+				s.whileVanishing(gone, code, true, func() { s.requireNoError(s.Networks.DeleteEndpoint(s.ctx, gone)) })
+				expectEqual(s, "endpoints", len(s.listEndpoints()), 0)
 			})},
-		{"Networks.DeleteNetwork", "a network that is deleted meanwhile is deleted", eachAbsence(
+		{"Networks.DeleteNetwork", "a network that is deleted meanwhile is deleted", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				s.whileVanishing(networkName, code, true, func() {
-					s.must(s.Networks.DeleteNetwork(s.ctx, networkName))
+					s.requireNoError(s.Networks.DeleteNetwork(s.ctx, networkName))
 				})
 			})},
-		{"Networks.CreateEndpoint", "a network that is deleted meanwhile is not there", eachAbsence(
+		{"Networks.CreateEndpoint", "a network that is deleted meanwhile is not there", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				s.whileVanishing(networkName, code, true, func() {
 					_, err := s.Networks.CreateEndpoint(s.ctx, networkName, gone, "")
-					s.fails(err, host.ErrNotExist)
+					s.requireError(err, host.ErrNotExist)
 				})
 			})},
-		{"Networks.AttachEndpoint", "an endpoint that is deleted meanwhile is not there", eachAbsence(
+		{"Networks.AttachEndpoint", "an endpoint that is deleted meanwhile is not there", withNotFoundCodes(
 			func(s *suite, code uint32) {
-				create(s, gone)
+				createEndpoint(s, gone)
 				s.whileVanishing(gone, code, true, func() {
-					s.fails(s.Networks.AttachEndpoint(s.ctx, gone), host.ErrNotExist)
+					s.requireError(s.Networks.AttachEndpoint(s.ctx, gone), host.ErrNotExist)
 				})
 			})},
 	}

@@ -58,8 +58,8 @@ type Machine struct {
 	Vanish func(name string, code uint32, afterList bool) (vanished func() bool)
 	// OpenLog opens a file for appending, as Go programs open logs. The suite closes the file.
 	OpenLog func(path string) (io.WriteCloser, error)
-	// GiveToUser sets a non-administrator as the owner of a directory. It is nil if the suite cannot do that.
-	GiveToUser func(ctx context.Context, path string) error
+	// SetUserOwner sets a non-administrator as the owner of a directory. It is nil if the suite cannot do that.
+	SetUserOwner func(ctx context.Context, path string) error
 	// OpenToAll grants everyone full access to a directory by a protected null access list. It is nil if the suite
 	// cannot do that.
 	OpenToAll func(ctx context.Context, path string) error

@@ -51,7 +51,7 @@ func TestEveryBehaviorHasAnIdentityOfItsOwn(t *testing.T) {
 
 // A forgotten interface would be passed through unrecorded.
 func TestEveryInterfaceIsRecorded(t *testing.T) {
-	recorded := reflect.ValueOf((&calls{}).record(host.Host{}))
+	recorded := reflect.ValueOf((&calls{}).wrapHost(host.Host{}))
 	for i := range recorded.NumField() {
 		if recorded.Field(i).IsNil() {
 			t.Errorf("calls of %s are not recorded", recorded.Type().Field(i).Name)
@@ -65,29 +65,29 @@ func TestJudge(t *testing.T) {
 		where    Environment
 		outcome  outcome
 		mark     Mark
-		standing Standing
+		standing Status
 		words    string
 	}{
 		"what holds in memory is simulated": {Fake, holds, Mark{}, Simulated, ""},
-		"what holds under Wine is proven":   {Wine, holds, Mark{}, Proven, ""},
-		"what holds on the lab's replacement is no more": {Wine, holds, Mark{Standing: StandIn, Reason: "a DLL"}, StandIn,
+		"what holds under Wine is proven":   {Wine, holds, Mark{}, Verified, ""},
+		"what holds on the lab's replacement is no more": {Wine, holds, Mark{Status: Emulated, Reason: "a DLL"}, Emulated,
 			""},
 		"what fails fails": {Wine, fails, Mark{}, Failed, "a.go:1: wrong"},
-		"what fails on a replacement fails": {Wine, fails, Mark{Standing: StandIn, Reason: "a DLL"},
+		"what fails on a replacement fails": {Wine, fails, Mark{Status: Emulated, Reason: "a DLL"},
 			Failed, "a.go:1: wrong"},
-		"what is missing as declared is not shown": {Wine, fails, Mark{Standing: FakeOnly, Reason: "none"},
+		"what is missing as declared is not shown": {Wine, fails, Mark{Status: FakeOnly, Reason: "none"},
 			FakeOnly, "NOT SHOWN HERE"},
-		"what differs as declared is not shown": {Wine, fails, Mark{Standing: Differs, Reason: "odd"},
+		"what differs as declared is not shown": {Wine, fails, Mark{Status: Differs, Reason: "odd"},
 			Differs, "NOT SHOWN HERE"},
-		"what works though declared as missing says so": {Wine, holds, Mark{Standing: FakeOnly, Reason: "none"}, Failed,
+		"what works though declared as missing says so": {Wine, holds, Mark{Status: FakeOnly, Reason: "none"}, Failed,
 			"take its mark away"},
-		"what works though it is to differ says so": {Wine, holds, Mark{Standing: Differs, Reason: "odd"}, Failed,
+		"what works though it is to differ says so": {Wine, holds, Mark{Status: Differs, Reason: "odd"}, Failed,
 			"take its mark away"},
 		"what the machine lacks was not run": {Windows, absent, Mark{}, NotRun,
 			"NOT RUN ON THIS MACHINE: no feature"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			standing, _, words := judge(test.where, test.outcome, test.mark)
+			standing, _, words := judgeOutcome(test.where, test.outcome, test.mark)
 			if standing != test.standing || !strings.Contains(words, test.words) {
 				t.Errorf("got %q (%s), want %q (%s)", standing, words, test.standing, test.words)
 			}
@@ -96,7 +96,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestCheckMarks(t *testing.T) {
-	good := Mark{Of: "Files.Write", Standing: FakeOnly, Reason: "none"}
+	good := Mark{Of: "Files.Write", Status: FakeOnly, Reason: "none"}
 	for name, test := range map[string]struct {
 		marks []Mark
 		want  string
@@ -106,7 +106,7 @@ func TestCheckMarks(t *testing.T) {
 		"a mark of nothing":                {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
 		"a mark twice":                     {[]Mark{good, good}, "two marks"},
 		"a mark without a reason":          {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
-		"nothing is proven by declaration": {[]Mark{{"Files.Write", Proven, "trust me"}}, "can be declared"},
+		"nothing is proven by declaration": {[]Mark{{"Files.Write", Verified, "trust me"}}, "can be declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckMarks(test.marks)
@@ -121,10 +121,10 @@ func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
 	b := Behavior{Operation: "Files.Write", Sentence: "x"}
 	marks := []Mark{{"Files.Write: x", Differs, "this"}, {"Files.Write", FakeOnly, "all"},
 		{"Files.Open", FakeOnly, "other"}}
-	if got, ok := markOf(b, marks); !ok || got.Reason != "this" {
+	if got, ok := findMark(b, marks); !ok || got.Reason != "this" {
 		t.Errorf("got %v", got)
 	}
-	if _, ok := markOf(Behavior{Operation: "Files.Stat"}, marks); ok {
+	if _, ok := findMark(Behavior{Operation: "Files.Stat"}, marks); ok {
 		t.Error("a behavior without a mark has one")
 	}
 }
@@ -133,22 +133,22 @@ func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
 func TestAPartOfABehaviorIsProtected(t *testing.T) {
 	t.Run("a panic is a failure", func(t *testing.T) {
 		s := &suite{ctx: t.Context()}
-		s.protect(func() { panic("broken") })
-		if got := s.outcome(); len(got.failures) != 1 || !strings.Contains(got.failures[0], "panic: broken") {
+		s.runProtected(func() { panic("broken") })
+		if got := s.collectOutcome(); len(got.failures) != 1 || !strings.Contains(got.failures[0], "panic: broken") {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("the first fatal failure ends it", func(t *testing.T) {
 		s := &suite{ctx: t.Context()}
-		s.protect(func() { s.Errorf("one"); s.Fatalf("two"); s.Errorf("three") })
-		if got := s.outcome(); len(got.failures) != 2 || !strings.HasPrefix(got.failures[1], "hosttest_test.go:") {
+		s.runProtected(func() { s.Errorf("one"); s.Fatalf("two"); s.Errorf("three") })
+		if got := s.collectOutcome(); len(got.failures) != 2 || !strings.HasPrefix(got.failures[1], "hosttest_test.go:") {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("what the machine lacks is no failure", func(t *testing.T) {
 		s := &suite{ctx: t.Context()}
-		s.protect(func() { s.must(ErrNotRun) })
-		if got := s.outcome(); len(got.failures) != 0 || got.absent == "" || got.holds() {
+		s.runProtected(func() { s.requireNoError(ErrNotRun) })
+		if got := s.collectOutcome(); len(got.failures) != 0 || got.absent == "" || got.hasPassed() {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -156,8 +156,8 @@ func TestAPartOfABehaviorIsProtected(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		s := &suite{ctx: ctx}
-		s.protect(func() { s.eventually("never", func() bool { return false }) })
-		if got := s.outcome(); len(got.failures) != 1 {
+		s.runProtected(func() { s.waitUntil("never", func() bool { return false }) })
+		if got := s.collectOutcome(); len(got.failures) != 1 {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -166,16 +166,16 @@ func TestAPartOfABehaviorIsProtected(t *testing.T) {
 func TestReport(t *testing.T) {
 	one, two := Behavior{Operation: "A.B", Sentence: "one"}, Behavior{Operation: "A.B", Sentence: "two"}
 	var first, second Report
-	first.add(one, Proven, "")
-	first.add(two, NotRun, "not asked for")
-	second.add(two, Proven, "")
+	first.addResult(one, Verified, "")
+	first.addResult(two, NotRun, "not asked for")
+	second.addResult(two, Verified, "")
 
 	merged := first.Merge(second)
-	if merged.Of(two.ID()).Result != Proven || merged.Of(one.ID()).Result != Proven ||
+	if merged.Of(two.ID()).Result != Verified || merged.Of(one.ID()).Result != Verified ||
 		first.Of(two.ID()).Result != NotRun {
 		t.Errorf("merged: %v, first: %v", merged, first)
 	}
-	if got := merged.Merge(first); got.Of(two.ID()).Result != Proven {
+	if got := merged.Merge(first); got.Of(two.ID()).Result != Verified {
 		t.Errorf("what a later run did not run is forgotten: %v", got)
 	}
 	if got := first.Of("none"); got.Result != NotRun {

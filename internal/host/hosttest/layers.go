@@ -12,14 +12,14 @@ type layersCalls struct {
 }
 
 func (w layersCalls) Destroy(ctx context.Context, folder string) error {
-	w.note("Layers.Destroy")
+	w.recordCall("Layers.Destroy")
 	return w.of.Destroy(ctx, folder)
 }
 
 func layerBehaviors() []Behavior {
 	return []Behavior{
 		{"Layers.Destroy", "a layer that is not there needs no container platform", func(s *suite) {
-			s.must(s.Layers.Destroy(s.ctx, Scratch+`\snapshots\1`))
+			s.requireNoError(s.Layers.Destroy(s.ctx, Scratch+`\snapshots\1`))
 		}},
 	}
 }

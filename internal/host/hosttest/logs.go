@@ -16,11 +16,11 @@ const (
 // openLog opens a log like a program, until the end of the behavior, and returns a function that writes a line.
 func (s *suite) openLog(path string) (line func(string)) {
 	opened, err := s.machine.OpenLog(path)
-	s.must(err)
+	s.requireNoError(err)
 	s.atEnd(func(context.Context) error { return opened.Close() })
 	return func(text string) {
 		_, err := io.WriteString(opened, text)
-		s.must(err)
+		s.requireNoError(err)
 	}
 }
 
@@ -31,41 +31,41 @@ func logsBehaviors() []Behavior {
 				line := s.openLog(log)
 				for _, lines := range []string{strings.Repeat("a line of the log\n", 50_000), "one more\n"} {
 					line(lines)
-					s.must(s.Logs.Rotate(s.ctx, log, rotatedLog))
-					is(s, "the copy is whole", s.read(rotatedLog) == lines, true)
-					is(s, "size of the log", s.stat(log).Size, 0)
-					s.must(s.Files.Remove(s.ctx, rotatedLog))
+					s.requireNoError(s.Logs.Rotate(s.ctx, log, rotatedLog))
+					expectEqual(s, "the copy is whole", s.read(rotatedLog) == lines, true)
+					expectEqual(s, "size of the log", s.statPath(log).Size, 0)
+					s.requireNoError(s.Files.Remove(s.ctx, rotatedLog))
 				}
 				line("after it\n")
-				is(s, "the log", s.read(log), "after it\n")
+				expectEqual(s, "the log", s.read(log), "after it\n")
 			}},
 		{"Logs.Rotate", "a log that nobody writes to is rotated just as well, also an empty one", func(s *suite) {
 			s.write(log, "lines\n")
-			s.must(s.Logs.Rotate(s.ctx, log, rotatedLog))
-			is(s, "the copy", s.read(rotatedLog), "lines\n")
-			s.must(s.Logs.Rotate(s.ctx, log, Scratch+`\program-2.log`))
-			is(s, "the second copy", s.read(Scratch+`\program-2.log`), "")
+			s.requireNoError(s.Logs.Rotate(s.ctx, log, rotatedLog))
+			expectEqual(s, "the copy", s.read(rotatedLog), "lines\n")
+			s.requireNoError(s.Logs.Rotate(s.ctx, log, Scratch+`\program-2.log`))
+			expectEqual(s, "the second copy", s.read(Scratch+`\program-2.log`), "")
 		}},
 		{"Logs.Rotate", "the copy is for those who may read the log", func(s *suite) {
-			s.must(s.Files.Write(s.ctx, log, strings.NewReader("lines\n"), host.WriteOptions{Access: host.AccessAdministrators}))
-			s.must(s.Logs.Rotate(s.ctx, log, rotatedLog))
-			is(s, "access", s.stat(rotatedLog).Access, host.AccessAdministrators)
-			is(s, "access of the log", s.stat(log).Access, host.AccessAdministrators)
+			s.requireNoError(s.Files.Write(s.ctx, log, strings.NewReader("lines\n"), host.WriteOptions{Access: host.AccessAdministrators}))
+			s.requireNoError(s.Logs.Rotate(s.ctx, log, rotatedLog))
+			expectEqual(s, "access", s.statPath(rotatedLog).Access, host.AccessAdministrators)
+			expectEqual(s, "access of the log", s.statPath(log).Access, host.AccessAdministrators)
 		}},
 		{"Logs.Rotate", "a file that has the copy's name stays, and so does the log", func(s *suite) {
 			s.write(log, "lines\n")
 			s.write(rotatedLog, "earlier\n")
-			s.fails(s.Logs.Rotate(s.ctx, log, rotatedLog), host.ErrExist)
-			is(s, "the log", s.read(log), "lines\n")
-			is(s, "the file", s.read(rotatedLog), "earlier\n")
+			s.requireError(s.Logs.Rotate(s.ctx, log, rotatedLog), host.ErrExist)
+			expectEqual(s, "the log", s.read(log), "lines\n")
+			expectEqual(s, "the file", s.read(rotatedLog), "earlier\n")
 		}},
 		{"Logs.Rotate", "a log that is not there, or a folder that is not there for the copy, is an error and changes nothing", func(s *suite) {
-			s.fails(s.Logs.Rotate(s.ctx, log, rotatedLog), host.ErrNotExist)
+			s.requireError(s.Logs.Rotate(s.ctx, log, rotatedLog), host.ErrNotExist)
 			s.write(log, "lines\n")
-			s.fails(s.Logs.Rotate(s.ctx, log, folder+`\program.log`), host.ErrNotExist)
-			is(s, "the log", s.read(log), "lines\n")
+			s.requireError(s.Logs.Rotate(s.ctx, log, testDirectory+`\program.log`), host.ErrNotExist)
+			expectEqual(s, "the log", s.read(log), "lines\n")
 			_, err := s.Files.Stat(s.ctx, rotatedLog)
-			s.fails(err, host.ErrNotExist)
+			s.requireError(err, host.ErrNotExist)
 		}},
 	}
 }

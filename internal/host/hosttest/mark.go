@@ -19,33 +19,33 @@ const (
 	Windows Environment = "windows" // a real Windows Server
 )
 
-// Standing is the result of a behavior in an environment.
-type Standing string
+// Status is the result of a behavior in an environment.
+type Status string
 
 // Standings. The first three apply to behaviors that hold.
 const (
-	Simulated Standing = "simulated" // holds on the machine in memory
-	Proven    Standing = "proven"    // holds with the environment's own code
-	StandIn   Standing = "stand-in"  // holds on the lab's replacement of a part of Windows
-	FakeOnly  Standing = "fake only" // missing in the environment
-	Differs   Standing = "differs"   // supported, but different from Windows
-	NotRun    Standing = "not run"
-	Failed    Standing = "failed"
+	Simulated Status = "simulated" // holds on the machine in memory
+	Verified  Status = "proven"    // holds with the environment's own code
+	Emulated  Status = "stand-in"  // holds on the lab's replacement of a part of Windows
+	FakeOnly  Status = "fake only" // missing in the environment
+	Differs   Status = "differs"   // supported, but different from Windows
+	NotRun    Status = "not run"
+	Failed    Status = "failed"
 )
 
 // Mark declares the standing of one behavior, or of all behaviors of an operation, in an environment.
 type Mark struct {
-	Of       string   // a Behavior's ID, or an operation: "Files.Write"
-	Standing Standing // StandIn, FakeOnly or Differs
-	Reason   string   // the replacement, the missing part, or the difference
+	Of     string // a Behavior's ID, or an operation: "Files.Write"
+	Status Status // Emulated, FakeOnly or Differs
+	Reason string // the replacement, the missing part, or the difference
 }
 
-func (m Mark) of(b Behavior) bool { return m.Of == b.Operation || m.Of == b.ID() }
+func (m Mark) isForBehavior(b Behavior) bool { return m.Of == b.Operation || m.Of == b.ID() }
 
-// markOf returns the mark of a behavior. A mark of the behavior precedes a mark of the operation.
-func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
+// findMark returns the mark of a behavior. A mark of the behavior precedes a mark of the operation.
+func findMark(b Behavior, marks []Mark) (found Mark, marked bool) {
 	for _, m := range marks {
-		if m.of(b) && len(m.Of) > len(found.Of) {
+		if m.isForBehavior(b) && len(m.Of) > len(found.Of) {
 			found, marked = m, true
 		}
 	}
@@ -60,15 +60,15 @@ func CheckMarks(marks []Mark) error {
 	for _, m := range marks {
 		used := false
 		for _, b := range all {
-			used = used || m.of(b)
+			used = used || m.isForBehavior(b)
 		}
 		switch {
 		case !used:
 			wrong = append(wrong, fmt.Errorf("the mark of %q is of no behavior: take it away or mend its name", m.Of))
 		case seen[m.Of]:
 			wrong = append(wrong, fmt.Errorf("%q has two marks", m.Of))
-		case m.Standing != StandIn && m.Standing != FakeOnly && m.Standing != Differs:
-			wrong = append(wrong, fmt.Errorf("the mark of %q: %q is nothing that can be declared", m.Of, m.Standing))
+		case m.Status != Emulated && m.Status != FakeOnly && m.Status != Differs:
+			wrong = append(wrong, fmt.Errorf("the mark of %q: %q is nothing that can be declared", m.Of, m.Status))
 		case strings.TrimSpace(m.Reason) == "" || strings.ContainsAny(m.Reason, "\n|"):
 			wrong = append(wrong, fmt.Errorf("the mark of %q needs a reason, in one line without |", m.Of))
 		}

@@ -9,51 +9,51 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// serve answers HTTP on the machine.
-func (s *suite) serve(handler http.HandlerFunc) (address string) {
+// serveHTTP answers HTTP on the machine.
+func (s *suite) serveHTTP(handler http.HandlerFunc) (address string) {
 	if s.machine.ServeHTTP == nil {
-		s.notHere("the suite cannot serve HTTP here")
+		s.skipBehavior("the suite cannot serve HTTP here")
 	}
 	address, err := s.machine.ServeHTTP(handler)
-	s.must(err)
+	s.requireNoError(err)
 	return address
 }
 
 func httpProbeBehaviors() []Behavior {
 	return []Behavior{
 		{"Probes.HTTPGet", "an answer has its status and its text", func(s *suite) {
-			address := s.serve(func(w http.ResponseWriter, r *http.Request) {
+			address := s.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodGet || r.URL.Path != "/healthz" {
 					w.WriteHeader(http.StatusTeapot)
 				}
 				_, _ = w.Write([]byte("ok"))
 			})
 			status, body, err := s.Probes.HTTPGet(s.ctx, address+"/healthz", nil)
-			s.must(err)
-			is(s, "status", status, http.StatusOK)
-			is(s, "body", body, "ok")
+			s.requireNoError(err)
+			expectEqual(s, "status", status, http.StatusOK)
+			expectEqual(s, "body", body, "ok")
 		}},
 		{"Probes.HTTPGet", "a bad status is an answer too", func(s *suite) {
-			address := s.serve(func(w http.ResponseWriter, _ *http.Request) {
+			address := s.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "PLEG is not healthy", http.StatusInternalServerError)
 			})
 			status, body, err := s.Probes.HTTPGet(s.ctx, address+"/healthz", nil)
-			s.must(err)
-			is(s, "status", status, http.StatusInternalServerError)
-			is(s, "body", strings.TrimSpace(body), "PLEG is not healthy")
+			s.requireNoError(err)
+			expectEqual(s, "status", status, http.StatusInternalServerError)
+			expectEqual(s, "body", strings.TrimSpace(body), "PLEG is not healthy")
 		}},
 		{"Probes.HTTPGet", "of a long answer the first KiB is read", func(s *suite) {
-			address := s.serve(func(w http.ResponseWriter, _ *http.Request) {
+			address := s.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(strings.Repeat("metric 1\n", 10_000)))
 			})
 			_, body, err := s.Probes.HTTPGet(s.ctx, address+"/metrics", nil)
-			s.must(err)
-			is(s, "length", len(body), 1<<10)
+			s.requireNoError(err)
+			expectEqual(s, "length", len(body), 1<<10)
 		}},
 		{"Probes.HTTPGet", "a question is given up with its context", func(s *suite) {
 			asked, over := make(chan struct{}, 1), make(chan struct{})
 			defer close(over)
-			address := s.serve(func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-over })
+			address := s.serveHTTP(func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-over })
 			ctx, cancel := context.WithCancel(s.ctx)
 			go func() {
 				select {
@@ -63,11 +63,11 @@ func httpProbeBehaviors() []Behavior {
 				cancel()
 			}()
 			_, _, err := s.Probes.HTTPGet(ctx, address+"/hangs", nil)
-			s.fails(err, context.Canceled)
+			s.requireError(err, context.Canceled)
 		}},
 		{"Probes.HTTPGet", "nobody answers on a port that nobody listens on", func(s *suite) {
 			_, _, err := s.Probes.HTTPGet(s.ctx, "http://127.0.0.1:1/healthz", nil)
-			s.refused("question", err)
+			s.expectAnyError("question", err)
 		}},
 	}
 }
@@ -77,29 +77,29 @@ func runtimeProbeBehaviors() []Behavior {
 		{"Probes.ContainerRuntime", "a container runtime tells its name, its version and whether it is ready",
 			func(s *suite) {
 				if s.machine.ServeRuntime == nil {
-					s.notHere("the suite cannot serve as a container runtime here")
+					s.skipBehavior("the suite cannot serve as a container runtime here")
 				}
 				want := host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}
 				endpoint, err := s.machine.ServeRuntime(want)
-				s.must(err)
+				s.requireNoError(err)
 				got, err := s.Probes.ContainerRuntime(s.ctx, endpoint)
-				s.must(err)
-				is(s, "status", got, want)
+				s.requireNoError(err)
+				expectEqual(s, "status", got, want)
 			}},
 		{"Probes.ContainerRuntime", "a container runtime that is not ready says so", func(s *suite) {
 			if s.machine.ServeRuntime == nil {
-				s.notHere("the suite cannot serve as a container runtime here")
+				s.skipBehavior("the suite cannot serve as a container runtime here")
 			}
 			endpoint, err := s.machine.ServeRuntime(host.RuntimeStatus{Name: "containerd", Version: "v2.4.2"})
-			s.must(err)
+			s.requireNoError(err)
 			got, err := s.Probes.ContainerRuntime(s.ctx, endpoint)
-			s.must(err)
-			is(s, "ready", got.Ready, false)
+			s.requireNoError(err)
+			expectEqual(s, "ready", got.Ready, false)
 		}},
 		{"Probes.ContainerRuntime", "where no container runtime is, none answers", func(s *suite) {
 			_, err := s.Probes.ContainerRuntime(s.ctx, "npipe://./pipe/wmco-contract-none")
-			s.refused("question", err)
-			is(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+			s.expectAnyError("question", err)
+			expectEqual(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
 		}},
 	}
 }

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	memoryFile    = Scratch + `\reboot.json`
-	rebootName    = "wmco-contract"
-	rebootFeature = "Containers"
+	rebootStateFile = Scratch + `\reboot.json`
+	rebootName      = "wmco-contract"
+	rebootFeature   = "Containers"
 )
 
-// memory is the state that the first half of the reboot behaviors stores on the machine for the second.
-type memory struct {
+// rebootState is the state that the first half of the reboot behaviors stores on the machine for the second.
+type rebootState struct {
 	Before   host.SystemInfo     `json:"before"`
 	Failures map[string][]string `json:"failures"` // of the first half, by behavior
 	Absent   map[string]string   `json:"absent"`
@@ -30,8 +30,8 @@ type memory struct {
 // rebootBehavior is a behavior with one half before and one half after a reboot.
 type rebootBehavior struct {
 	Behavior
-	before func(*suite, *memory)
-	after  func(*suite, memory)
+	before func(*suite, *rebootState)
+	after  func(*suite, rebootState)
 }
 
 // RebootBehaviors returns the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then
@@ -47,99 +47,103 @@ func RebootBehaviors() []Behavior {
 func rebootBehaviors() []rebootBehavior {
 	return []rebootBehavior{
 		{Behavior{"Power.Reboot", "a machine that was restarted has booted anew and is still the same", nil},
-			func(s *suite, m *memory) { m.Called["Power.Reboot"] = true }, // ArmReboot calls it
-			func(s *suite, m memory) {
-				after := s.info()
-				is(s, "another boot ID", after.BootID != m.Before.BootID, true)
-				is(s, "booted later", after.BootTime.After(m.Before.BootTime), true)
-				is(s, "machine ID", after.MachineID, m.Before.MachineID)
+			func(s *suite, m *rebootState) { m.Called["Power.Reboot"] = true }, // ArmReboot calls it
+			func(s *suite, m rebootState) {
+				after := s.systemInfo()
+				expectEqual(s, "another boot ID", after.BootID != m.Before.BootID, true)
+				expectEqual(s, "booted later", after.BootTime.After(m.Before.BootTime), true)
+				expectEqual(s, "machine ID", after.MachineID, m.Before.MachineID)
 			}},
 		{Behavior{"System.SetHostName", "a new name is in force after a reboot", nil},
-			func(s *suite, _ *memory) { s.must(s.System.SetHostName(s.ctx, rebootName)) },
-			func(s *suite, _ memory) {
-				info := s.info()
-				is(s, "host name", strings.ToLower(info.HostName), rebootName)
-				is(s, "pending host name", info.PendingHostName, "")
+			func(s *suite, _ *rebootState) { s.requireNoError(s.System.SetHostName(s.ctx, rebootName)) },
+			func(s *suite, _ rebootState) {
+				info := s.systemInfo()
+				expectEqual(s, "host name", strings.ToLower(info.HostName), rebootName)
+				expectEqual(s, "pending host name", info.PendingHostName, "")
 			}},
 		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil},
 			enableBefore,
-			func(s *suite, _ memory) { is(s, "state", s.feature(rebootFeature), host.FeatureEnabled) }},
+			func(s *suite, _ rebootState) {
+				expectEqual(s, "state", s.featureState(rebootFeature), host.FeatureEnabled)
+			}},
 		{Behavior{"Files.Write", "what was written is there after a reboot", nil},
-			func(s *suite, _ *memory) { s.write(file, "still here") },
-			func(s *suite, _ memory) { is(s, "content", s.read(file), "still here") }},
+			func(s *suite, _ *rebootState) { s.write(file, "still here") },
+			func(s *suite, _ rebootState) { expectEqual(s, "content", s.read(file), "still here") }},
 		{Behavior{"Services.Configure", "an automatic service runs after a reboot, a manual one does not", nil},
-			func(s *suite, _ *memory) {
-				config := s.reporting(nil)
+			func(s *suite, _ *rebootState) {
+				config := s.reportingServiceConfig(nil)
 				config.StartType = host.StartAutomatic
-				s.configure(config)
-				s.start(s.idle(serviceTwo))
+				s.configureService(config)
+				s.start(s.idleServiceConfig(serviceTwo))
 			},
-			func(s *suite, _ memory) {
-				s.eventually("running", func() bool { return s.service(serviceOne).State == host.ServiceRunning })
-				is(s, "state of the manual one", s.service(serviceTwo).State, host.ServiceStopped)
+			func(s *suite, _ rebootState) {
+				s.waitUntil("running", func() bool { return s.queryService(serviceOne).State == host.ServiceRunning })
+				expectEqual(s, "state of the manual one", s.queryService(serviceTwo).State, host.ServiceStopped)
 			}},
 		{Behavior{"Roots.Add", "an added certificate is in the store after a reboot", nil},
-			func(s *suite, _ *memory) {
-				a, _ := s.roots()
-				s.must(s.Roots.Add(s.ctx, a))
+			func(s *suite, _ *rebootState) {
+				a, _ := s.borrowRoots()
+				s.requireNoError(s.Roots.Add(s.ctx, a))
 			},
-			func(s *suite, _ memory) {
-				a, _ := s.roots()
-				is(s, "in the store", s.trusted(a), 1)
+			func(s *suite, _ rebootState) {
+				a, _ := s.borrowRoots()
+				expectEqual(s, "in the store", s.countTrusted(a), 1)
 			}},
 		{Behavior{"Routes.Add", "an added route is gone after a reboot", nil},
-			func(s *suite, _ *memory) {
+			func(s *suite, _ *rebootState) {
 				s.viaDefault()
-				s.must(s.Routes.Add(s.ctx, routeTo))
-				is(s, "the route", s.routed(routeTo), true)
+				s.requireNoError(s.Routes.Add(s.ctx, routeTo))
+				expectEqual(s, "the route", s.hasRoute(routeTo), true)
 			},
-			func(s *suite, _ memory) { is(s, "the route", s.routed(routeTo), false) }},
+			func(s *suite, _ rebootState) { expectEqual(s, "the route", s.hasRoute(routeTo), false) }},
 		{Behavior{"Environment.Set", "services see a new variable of the machine after a reboot", nil},
-			func(s *suite, _ *memory) { s.must(s.Environment.Set(s.ctx, variable, "after the reboot")) },
-			func(s *suite, _ memory) {
-				is(s, "seen", slices.Contains(s.readAccount().Environment, variable+"=after the reboot"), true)
+			func(s *suite, _ *rebootState) {
+				s.requireNoError(s.Environment.Set(s.ctx, variable, "after the reboot"))
+			},
+			func(s *suite, _ rebootState) {
+				expectEqual(s, "seen", slices.Contains(s.readAccount().Environment, variable+"=after the reboot"), true)
 			}},
 	}
 }
 
-func enableBefore(s *suite, m *memory) {
-	m.Feature = s.feature(rebootFeature)
+func enableBefore(s *suite, m *rebootState) {
+	m.Feature = s.featureState(rebootFeature)
 	if m.Feature != host.FeatureDisabled {
-		s.notHere("the feature %s is %s already", rebootFeature, m.Feature)
+		s.skipBehavior("the feature %s is %s already", rebootFeature, m.Feature)
 	}
-	s.must(s.Features.Enable(s.ctx, rebootFeature))
-	is(s, "state", s.feature(rebootFeature), host.FeatureEnablePending)
-	is(s, "reboot pending", s.info().RebootPending, true)
+	s.requireNoError(s.Features.Enable(s.ctx, rebootFeature))
+	expectEqual(s, "state", s.featureState(rebootFeature), host.FeatureEnablePending)
+	expectEqual(s, "reboot pending", s.systemInfo().RebootPending, true)
 }
 
 // ArmReboot runs the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the
 // machine.
 func ArmReboot(ctx context.Context, machine Machine) error {
-	if err := prepare(ctx, machine.Host); err != nil {
+	if err := prepareMachine(ctx, machine.Host); err != nil {
 		return err
 	}
 	before, err := machine.Host.System.Info(ctx)
 	if err != nil {
 		return err
 	}
-	m := memory{Before: before, Failures: map[string][]string{}, Absent: map[string]string{}, Called: map[string]bool{}}
+	m := rebootState{Before: before, Failures: map[string][]string{}, Absent: map[string]string{}, Called: map[string]bool{}}
 	for _, b := range rebootBehaviors() {
 		called := &calls{}
-		limited, cancel := context.WithTimeout(ctx, allowance)
-		s := &suite{Host: called.record(machine.Host), machine: machine, ctx: limited}
-		s.protect(func() { b.before(s, &m) })
+		limited, cancel := context.WithTimeout(ctx, behaviorTimeout)
+		s := &suite{Host: called.wrapHost(machine.Host), machine: machine, ctx: limited}
+		s.runProtected(func() { b.before(s, &m) })
 		cancel()
-		if called.made(b.Operation) {
+		if called.hasCall(b.Operation) {
 			m.Called[b.Operation] = true
 		}
-		first := s.outcome()
+		first := s.collectOutcome()
 		m.Failures[b.ID()], m.Absent[b.ID()] = first.failures, first.absent
 	}
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	err = machine.Host.Files.Write(ctx, memoryFile, strings.NewReader(string(data)), host.WriteOptions{})
+	err = machine.Host.Files.Write(ctx, rebootStateFile, strings.NewReader(string(data)), host.WriteOptions{})
 	if err != nil {
 		return fmt.Errorf("remember the state before the reboot: %w", err)
 	}
@@ -151,7 +155,7 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 func CheckReboot(t *testing.T, subject Subject) Report {
 	t.Helper()
 	machine := subject.Open(t)
-	m, err := remember(t.Context(), machine)
+	m, err := readRebootState(t.Context(), machine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +164,7 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 	for _, b := range rebootBehaviors() {
 		b.check = func(s *suite) {
 			if m.Absent[b.ID()] != "" {
-				s.notHere("%s", m.Absent[b.ID()])
+				s.skipBehavior("%s", m.Absent[b.ID()])
 			}
 			for _, failure := range m.Failures[b.ID()] {
 				s.Fatalf("before the reboot: %s", failure)
@@ -173,15 +177,15 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 		behaviors = append(behaviors, b.Behavior)
 	}
 	report := subject.run(t, behaviors, false)
-	if err := giveBack(machine, m); err != nil {
+	if err := restoreMachine(machine, m); err != nil {
 		t.Errorf("clean up after the reboot test: %v", err)
 	}
 	return report
 }
 
-// remember reads the state stored by the first half.
-func remember(ctx context.Context, machine Machine) (m memory, err error) {
-	reader, err := machine.Host.Files.Open(ctx, memoryFile)
+// readRebootState reads the state stored by the first half.
+func readRebootState(ctx context.Context, machine Machine) (m rebootState, err error) {
+	reader, err := machine.Host.Files.Open(ctx, rebootStateFile)
 	if err != nil {
 		return m, fmt.Errorf("there is no first half of the reboot test on this machine: %w", err)
 	}
@@ -189,11 +193,11 @@ func remember(ctx context.Context, machine Machine) (m memory, err error) {
 	return m, errors.Join(err, reader.Close())
 }
 
-// giveBack reverts the changes of the reboot test to the machine.
-func giveBack(machine Machine, m memory) error {
-	ctx, cancel := context.WithTimeout(context.Background(), allowance)
+// restoreMachine reverts the changes of the reboot test to the machine.
+func restoreMachine(machine Machine, m rebootState) error {
+	ctx, cancel := context.WithTimeout(context.Background(), behaviorTimeout)
 	defer cancel()
-	left := []error{machine.Host.System.SetHostName(ctx, m.Before.HostName), (&suite{Host: machine.Host}).clean(ctx)}
+	left := []error{machine.Host.System.SetHostName(ctx, m.Before.HostName), (&suite{Host: machine.Host}).cleanUp(ctx)}
 	for _, der := range testCertificates() {
 		left = append(left, machine.Host.Roots.Remove(ctx, fingerprintOf(der)))
 	}

@@ -13,26 +13,26 @@ type registryCalls struct {
 }
 
 func (w registryCalls) Number(ctx context.Context, at host.RegistryName) (uint32, error) {
-	w.note("Registry.Number")
+	w.recordCall("Registry.Number")
 	return w.of.Number(ctx, at)
 }
 
 func (w registryCalls) SetNumber(ctx context.Context, at host.RegistryName, value uint32) error {
-	w.note("Registry.SetNumber")
+	w.recordCall("Registry.SetNumber")
 	return w.of.SetNumber(ctx, at, value)
 }
 
 func (w registryCalls) Delete(ctx context.Context, at host.RegistryName) error {
-	w.note("Registry.Delete")
+	w.recordCall("Registry.Delete")
 	return w.of.Delete(ctx, at)
 }
 
 // registryValue is a value of the suite, in a key that is left behind empty.
 var registryValue = host.RegistryName{Key: `SOFTWARE\wmco-contract-test`, Name: "Number"}
 
-func (s *suite) number() uint32 {
+func (s *suite) readNumber() uint32 {
 	value, err := s.Registry.Number(s.ctx, registryValue)
-	s.must(err)
+	s.requireNoError(err)
 	return value
 }
 
@@ -43,33 +43,33 @@ func registryBehaviors() []Behavior {
 	return []Behavior{
 		{"Registry.Number", "a value that is not there", func(s *suite) {
 			_, err := s.Registry.Number(s.ctx, registryValue)
-			s.fails(err, host.ErrNotExist)
+			s.requireError(err, host.ErrNotExist)
 			_, err = s.Registry.Number(s.ctx, host.RegistryName{Key: `SOFTWARE\wmco-contract-test\no such`, Name: "Number"})
-			s.fails(err, host.ErrNotExist)
+			s.requireError(err, host.ErrNotExist)
 		}},
 		{"Registry.SetNumber", "a number is what it was set to, also when it is set again, whatever the case", func(s *suite) {
 			takeAway(s)
 			for _, value := range []uint32{1, 0, 1<<32 - 1} {
-				s.must(s.Registry.SetNumber(s.ctx, registryValue, value))
-				is(s, "value", s.number(), value)
+				s.requireNoError(s.Registry.SetNumber(s.ctx, registryValue, value))
+				expectEqual(s, "value", s.readNumber(), value)
 			}
 			folded := host.RegistryName{
 				Key: strings.ToUpper(registryValue.Key), Name: strings.ToLower(registryValue.Name),
 			}
-			s.must(s.Registry.SetNumber(s.ctx, folded, 7))
-			is(s, "value", s.number(), 7)
+			s.requireNoError(s.Registry.SetNumber(s.ctx, folded, 7))
+			expectEqual(s, "value", s.readNumber(), 7)
 		}},
 		{"Registry.SetNumber", "a value without a name or a key is refused", func(s *suite) {
-			s.refused("no name", s.Registry.SetNumber(s.ctx, host.RegistryName{Key: registryValue.Key}, 1))
-			s.refused("no key", s.Registry.SetNumber(s.ctx, host.RegistryName{Name: registryValue.Name}, 1))
+			s.expectAnyError("no name", s.Registry.SetNumber(s.ctx, host.RegistryName{Key: registryValue.Key}, 1))
+			s.expectAnyError("no key", s.Registry.SetNumber(s.ctx, host.RegistryName{Name: registryValue.Name}, 1))
 		}},
 		{"Registry.Delete", "a value is taken away, and nothing is no error", func(s *suite) {
 			takeAway(s)
-			s.must(s.Registry.SetNumber(s.ctx, registryValue, 1))
+			s.requireNoError(s.Registry.SetNumber(s.ctx, registryValue, 1))
 			for range 2 {
-				s.must(s.Registry.Delete(s.ctx, registryValue))
+				s.requireNoError(s.Registry.Delete(s.ctx, registryValue))
 				_, err := s.Registry.Number(s.ctx, registryValue)
-				s.fails(err, host.ErrNotExist)
+				s.requireError(err, host.ErrNotExist)
 			}
 		}},
 	}

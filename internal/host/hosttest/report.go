@@ -19,16 +19,16 @@ type Report struct {
 
 // Result is the result for one behavior.
 type Result struct {
-	Operation string   `json:"operation"`
-	Behavior  string   `json:"behavior"` // the sentence
-	Result    Standing `json:"result"`
-	Reason    string   `json:"reason,omitempty"`
+	Operation string `json:"operation"`
+	Behavior  string `json:"behavior"` // the sentence
+	Result    Status `json:"result"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // ID returns the ID of the behavior.
 func (r Result) ID() string { return r.Operation + ": " + r.Behavior }
 
-func (r *Report) add(b Behavior, standing Standing, reason string) {
+func (r *Report) addResult(b Behavior, standing Status, reason string) {
 	r.Results = append(r.Results, Result{Operation: b.Operation, Behavior: b.Sentence, Result: standing, Reason: reason})
 }
 
@@ -64,18 +64,18 @@ func (r Report) Difference(other Report) []string {
 	var lines []string
 	for _, result := range r.Results {
 		if now := other.Of(result.ID()); now.Result != result.Result || now.Reason != result.Reason {
-			lines = append(lines, fmt.Sprintf("%s: %s, now %s", result.ID(), result.words(), now.words()))
+			lines = append(lines, fmt.Sprintf("%s: %s, now %s", result.ID(), result.formatResult(), now.formatResult()))
 		}
 	}
 	for _, result := range other.Results {
 		if !slices.ContainsFunc(r.Results, func(known Result) bool { return known.ID() == result.ID() }) {
-			lines = append(lines, fmt.Sprintf("%s: new, %s", result.ID(), result.words()))
+			lines = append(lines, fmt.Sprintf("%s: new, %s", result.ID(), result.formatResult()))
 		}
 	}
 	return lines
 }
 
-func (r Result) words() string {
+func (r Result) formatResult() string {
 	if r.Reason == "" {
 		return string(r.Result)
 	}

@@ -41,8 +41,8 @@ func testCertificates() [][]byte {
 	return [][]byte{first.Bytes, second.Bytes}
 }
 
-// roots returns the two authorities, which are removed from the trusted roots at the end.
-func (s *suite) roots() (a, b []byte) {
+// borrowRoots returns the two authorities, which are removed from the trusted roots at the end.
+func (s *suite) borrowRoots() (a, b []byte) {
 	certificates := testCertificates()
 	for _, der := range certificates {
 		s.atEnd(func(ctx context.Context) error { return s.Roots.Remove(ctx, fingerprintOf(der)) })
@@ -55,65 +55,65 @@ func fingerprintOf(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (s *suite) fingerprints() []string {
+func (s *suite) listFingerprints() []string {
 	list, err := s.Roots.Fingerprints(s.ctx)
-	s.must(err)
+	s.requireNoError(err)
 	return list
 }
 
-// trusted returns the number of times that the certificate is in the store.
-func (s *suite) trusted(der []byte) int {
-	return len(slices.DeleteFunc(s.fingerprints(), func(each string) bool { return each != fingerprintOf(der) }))
+// countTrusted returns the number of times that the certificate is in the store.
+func (s *suite) countTrusted(der []byte) int {
+	return len(slices.DeleteFunc(s.listFingerprints(), func(each string) bool { return each != fingerprintOf(der) }))
 }
 
 func rootsBehaviors() []Behavior {
 	return []Behavior{
 		{"Roots.Fingerprints", "each certificate in the store is there once, as SHA-256 in lower-case hex", func(s *suite) {
-			a, _ := s.roots()
-			s.must(s.Roots.Add(s.ctx, a))
-			list := s.fingerprints()
+			a, _ := s.borrowRoots()
+			s.requireNoError(s.Roots.Add(s.ctx, a))
+			list := s.listFingerprints()
 			form := regexp.MustCompile(`^[0-9a-f]{64}$`)
-			is(s, "bad ones", slices.IndexFunc(list, func(each string) bool { return !form.MatchString(each) }), -1)
-			is(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
+			expectEqual(s, "bad ones", slices.IndexFunc(list, func(each string) bool { return !form.MatchString(each) }), -1)
+			expectEqual(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
 		}},
 		{"Roots.Add", "an added certificate is in the store, once, also when it is added again", func(s *suite) {
-			a, b := s.roots()
-			before := s.fingerprints()
+			a, b := s.borrowRoots()
+			before := s.listFingerprints()
 			for range 2 {
-				s.must(s.Roots.Add(s.ctx, a))
-				is(s, "in the store", s.trusted(a), 1)
-				is(s, "the other", s.trusted(b), 0)
-				is(s, "certificates", len(s.fingerprints()), len(before)+1)
+				s.requireNoError(s.Roots.Add(s.ctx, a))
+				expectEqual(s, "in the store", s.countTrusted(a), 1)
+				expectEqual(s, "the other", s.countTrusted(b), 0)
+				expectEqual(s, "certificates", len(s.listFingerprints()), len(before)+1)
 			}
 		}},
 		{"Roots.Add", "what is no certificate is refused", func(s *suite) {
-			a, _ := s.roots()
-			before := s.fingerprints()
+			a, _ := s.borrowRoots()
+			before := s.listFingerprints()
 			for _, bad := range [][]byte{nil, []byte("none"), a[:len(a)-1], append(slices.Clone(a), 0), []byte(testRoots)} {
-				s.refused("certificate", s.Roots.Add(s.ctx, bad))
+				s.expectAnyError("certificate", s.Roots.Add(s.ctx, bad))
 			}
-			is(s, "certificates", len(s.fingerprints()), len(before))
+			expectEqual(s, "certificates", len(s.listFingerprints()), len(before))
 		}},
 		{"Roots.Remove", "a removed certificate is gone and leaves the others, and removing it again is no error",
 			func(s *suite) {
-				a, b := s.roots()
-				s.must(s.Roots.Add(s.ctx, a))
-				s.must(s.Roots.Add(s.ctx, b))
-				before := s.fingerprints()
+				a, b := s.borrowRoots()
+				s.requireNoError(s.Roots.Add(s.ctx, a))
+				s.requireNoError(s.Roots.Add(s.ctx, b))
+				before := s.listFingerprints()
 				for range 2 {
-					s.must(s.Roots.Remove(s.ctx, fingerprintOf(a)))
-					is(s, "in the store", s.trusted(a), 0)
-					is(s, "the other", s.trusted(b), 1)
-					is(s, "certificates", len(s.fingerprints()), len(before)-1)
+					s.requireNoError(s.Roots.Remove(s.ctx, fingerprintOf(a)))
+					expectEqual(s, "in the store", s.countTrusted(a), 0)
+					expectEqual(s, "the other", s.countTrusted(b), 1)
+					expectEqual(s, "certificates", len(s.listFingerprints()), len(before)-1)
 				}
 			}},
 		{"Roots.Remove", "what is no fingerprint is refused", func(s *suite) {
-			a, _ := s.roots()
-			s.must(s.Roots.Add(s.ctx, a))
+			a, _ := s.borrowRoots()
+			s.requireNoError(s.Roots.Add(s.ctx, a))
 			for _, bad := range []string{"", strings.ToUpper(fingerprintOf(a)), fingerprintOf(a)[:40], strings.Repeat("g", 64)} {
-				s.refused("fingerprint", s.Roots.Remove(s.ctx, bad))
+				s.expectAnyError("fingerprint", s.Roots.Remove(s.ctx, bad))
 			}
-			is(s, "in the store", s.trusted(a), 1)
+			expectEqual(s, "in the store", s.countTrusted(a), 1)
 		}},
 	}
 }

@@ -16,9 +16,9 @@ const (
 // run.
 func (s *suite) viaDefault() []string {
 	list, err := s.Routes.ViaDefault(s.ctx)
-	s.must(err)
+	s.requireNoError(err)
 	if !slices.Contains(list, "0.0.0.0/0") {
-		s.notHere("the machine has no default route")
+		s.skipBehavior("the machine has no default route")
 	}
 	return list
 }
@@ -31,54 +31,56 @@ func (s *suite) borrowRoutes() (before []string) {
 	return before
 }
 
-func (s *suite) routed(destination string) bool { return slices.Contains(s.viaDefault(), destination) }
+func (s *suite) hasRoute(destination string) bool {
+	return slices.Contains(s.viaDefault(), destination)
+}
 
 func routesBehaviors() []Behavior {
 	return []Behavior{
 		{"Routes.ViaDefault", "the default route is among the routes, each of which is there once", func(s *suite) {
 			list := s.viaDefault()
-			is(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
+			expectEqual(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
 		}},
 		{"Routes.ViaDefault", "the machine's own address is among the routes", func(s *suite) {
 			list := s.viaDefault()
-			is(s, "its first address is among "+strings.Join(list, ", "), slices.Contains(list, s.info().Addresses[0]+"/32"),
+			expectEqual(s, "its first address is among "+strings.Join(list, ", "), slices.Contains(list, s.systemInfo().Addresses[0]+"/32"),
 				true)
 		}},
 		{"Routes.Add", "an added route is there, also when it is added again", func(s *suite) {
 			before := s.borrowRoutes()
 			for range 2 {
-				s.must(s.Routes.Add(s.ctx, routeTo))
-				s.must(s.Routes.Add(s.ctx, routeNetwork))
-				is(s, "the address", s.routed(routeTo), true)
-				is(s, "the network", s.routed(routeNetwork), true)
-				is(s, "routes", len(s.viaDefault()), len(before)+2)
+				s.requireNoError(s.Routes.Add(s.ctx, routeTo))
+				s.requireNoError(s.Routes.Add(s.ctx, routeNetwork))
+				expectEqual(s, "the address", s.hasRoute(routeTo), true)
+				expectEqual(s, "the network", s.hasRoute(routeNetwork), true)
+				expectEqual(s, "routes", len(s.viaDefault()), len(before)+2)
 			}
 		}},
 		{"Routes.Add", "what is no IPv4 network, and the default route, are refused", func(s *suite) {
 			before := s.borrowRoutes()
 			for _, bad := range badDestinations() {
-				s.refused("route to "+bad, s.Routes.Add(s.ctx, bad))
+				s.expectAnyError("route to "+bad, s.Routes.Add(s.ctx, bad))
 			}
-			is(s, "routes", len(s.viaDefault()), len(before))
+			expectEqual(s, "routes", len(s.viaDefault()), len(before))
 		}},
 		{"Routes.Delete", "a deleted route is gone and leaves the others, and deleting it again is no error", func(s *suite) {
 			s.borrowRoutes()
-			s.must(s.Routes.Add(s.ctx, routeTo))
-			s.must(s.Routes.Add(s.ctx, routeNetwork))
+			s.requireNoError(s.Routes.Add(s.ctx, routeTo))
+			s.requireNoError(s.Routes.Add(s.ctx, routeNetwork))
 			before := s.viaDefault()
 			for range 2 {
-				s.must(s.Routes.Delete(s.ctx, routeTo))
-				is(s, "the address", s.routed(routeTo), false)
-				is(s, "the network", s.routed(routeNetwork), true)
-				is(s, "routes", len(s.viaDefault()), len(before)-1)
+				s.requireNoError(s.Routes.Delete(s.ctx, routeTo))
+				expectEqual(s, "the address", s.hasRoute(routeTo), false)
+				expectEqual(s, "the network", s.hasRoute(routeNetwork), true)
+				expectEqual(s, "routes", len(s.viaDefault()), len(before)-1)
 			}
 		}},
 		{"Routes.Delete", "what is no IPv4 network, and the default route, are refused", func(s *suite) {
 			before := s.borrowRoutes()
 			for _, bad := range badDestinations() {
-				s.refused("route to "+bad, s.Routes.Delete(s.ctx, bad))
+				s.expectAnyError("route to "+bad, s.Routes.Delete(s.ctx, bad))
 			}
-			is(s, "routes", len(s.viaDefault()), len(before))
+			expectEqual(s, "routes", len(s.viaDefault()), len(before))
 		}},
 	}
 }

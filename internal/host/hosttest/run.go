@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// allowance is the timeout of a behavior that must hold.
-	allowance = 3 * time.Minute
-	// trial is the timeout of a behavior declared not to hold; a hanging call counts as not holding.
-	trial = 10 * time.Second
-	// grace is the time that a call may continue after its context is done.
-	grace = 10 * time.Second
+	// behaviorTimeout is the timeout of a behavior that must hold.
+	behaviorTimeout = 3 * time.Minute
+	// markedBehaviorTimeout is the timeout of a behavior declared not to hold; a hanging call counts as not holding.
+	markedBehaviorTimeout = 10 * time.Second
+	// callGracePeriod is the time that a call may continue after its context is done.
+	callGracePeriod = 10 * time.Second
 )
 
 // Run runs the suite, with each behavior as a separate test, and returns the results.
@@ -26,7 +26,7 @@ func Run(t *testing.T, subject Subject) Report {
 	t.Helper()
 	report := subject.run(t, Behaviors(), true)
 	for _, b := range RebootBehaviors() {
-		report.add(b, NotRun, "needs a reboot, which has to be asked for")
+		report.addResult(b, NotRun, "needs a reboot, which has to be asked for")
 	}
 	return report
 }
@@ -39,20 +39,20 @@ func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 	}
 	report := Report{Environment: s.Environment}
 	for _, b := range behaviors {
-		mark, marked := markOf(b, s.Marks)
+		mark, marked := findMark(b, s.Marks)
 		standing, reason := Failed, ""
 		t.Run(strings.ReplaceAll(b.Operation, ".", "/")+"/"+b.Sentence, func(t *testing.T) {
 			machine := s.Open(t)
-			limit := allowance
-			if marked && mark.Standing != StandIn {
-				limit = trial
+			limit := behaviorTimeout
+			if marked && mark.Status != Emulated {
+				limit = markedBehaviorTimeout
 			}
-			outcome := attempt(t.Context(), b, machine, limit, fresh)
+			outcome := runBehavior(t.Context(), b, machine, limit, fresh)
 			if report.System == "" {
-				report.System = describe(t.Context(), machine.Host)
+				report.System = describeMachine(t.Context(), machine.Host)
 			}
 			var words string
-			standing, reason, words = judge(s.Environment, outcome, mark)
+			standing, reason, words = judgeOutcome(s.Environment, outcome, mark)
 			switch {
 			case standing == Failed:
 				t.Error(words)
@@ -60,13 +60,13 @@ func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 				t.Skip(words)
 			}
 		})
-		report.add(b, standing, reason)
+		report.addResult(b, standing, reason)
 	}
 	return report
 }
 
-// describe returns a short description of the machine.
-func describe(ctx context.Context, h host.Host) string {
+// describeMachine returns a short description of the machine.
+func describeMachine(ctx context.Context, h host.Host) string {
 	info, err := h.System.Info(ctx)
 	if err != nil {
 		return ""
@@ -79,73 +79,73 @@ type outcome struct {
 	absent   string
 }
 
-func (o outcome) holds() bool { return len(o.failures) == 0 && o.absent == "" }
+func (o outcome) hasPassed() bool { return len(o.failures) == 0 && o.absent == "" }
 
-// judge returns the standing of an outcome with the given mark (the zero Mark means none). words explain to the user
+// judgeOutcome returns the standing of an outcome with the given mark (the zero Mark means none). words explain to the user
 // of the suite why the behavior failed or was not shown.
-func judge(where Environment, o outcome, m Mark) (standing Standing, reason, words string) {
-	missing := m.Standing == FakeOnly || m.Standing == Differs
+func judgeOutcome(where Environment, o outcome, m Mark) (standing Status, reason, words string) {
+	missing := m.Status == FakeOnly || m.Status == Differs
 	switch {
 	case o.absent != "" && !missing:
 		return NotRun, o.absent, "NOT RUN ON THIS MACHINE: " + o.absent
-	case missing && o.holds():
-		return Failed, "declared as " + string(m.Standing) + ", but it works",
-			fmt.Sprintf("this works here, but is declared as %q (%s): take its mark away", m.Standing, m.Reason)
+	case missing && o.hasPassed():
+		return Failed, "declared as " + string(m.Status) + ", but it works",
+			fmt.Sprintf("this works here, but is declared as %q (%s): take its mark away", m.Status, m.Reason)
 	case missing:
-		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Standing, m.Reason)},
+		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Status, m.Reason)},
 			o.failures...)
-		return m.Standing, m.Reason, strings.Join(append(shown, o.absent), "\n")
+		return m.Status, m.Reason, strings.Join(append(shown, o.absent), "\n")
 	case len(o.failures) > 0:
 		first, _, _ := strings.Cut(o.failures[0], "\n")
 		return Failed, strings.ReplaceAll(first, "|", "/"), strings.Join(o.failures, "\n")
-	case m.Standing == StandIn:
-		return StandIn, m.Reason, ""
+	case m.Status == Emulated:
+		return Emulated, m.Reason, ""
 	case where == Fake:
 		return Simulated, "", ""
 	}
-	return Proven, "", ""
+	return Verified, "", ""
 }
 
-// attempt runs one behavior on a clean machine and cleans up afterwards. Without fresh, it continues on the machine
+// runBehavior runs one behavior on a clean machine and cleans up afterwards. Without fresh, it continues on the machine
 // of an earlier half.
-func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Duration, fresh bool) outcome {
+func runBehavior(ctx context.Context, b Behavior, machine Machine, limit time.Duration, fresh bool) outcome {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if !fresh {
 		s := &suite{Host: machine.Host, machine: machine, ctx: ctx}
-		s.protect(func() { b.check(s) })
-		return s.outcome()
+		s.runProtected(func() { b.check(s) })
+		return s.collectOutcome()
 	}
 	called := &calls{}
-	s := &suite{Host: called.record(machine.Host), machine: machine, ctx: ctx}
-	if err := prepare(ctx, machine.Host); err != nil {
+	s := &suite{Host: called.wrapHost(machine.Host), machine: machine, ctx: ctx}
+	if err := prepareMachine(ctx, machine.Host); err != nil {
 		return outcome{failures: []string{err.Error()}}
 	}
-	s.protect(func() { b.check(s) })
+	s.runProtected(func() { b.check(s) })
 	called.stop()
-	if !called.made(b.Operation) && s.outcome().holds() {
+	if !called.hasCall(b.Operation) && s.collectOutcome().hasPassed() {
 		s.Errorf("it never called %s", b.Operation)
 	}
 	s.Host = machine.Host
 	// The test's own context may already be done.
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), allowance)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), behaviorTimeout)
 	defer cancel()
-	if err := s.clean(ctx); err != nil {
+	if err := s.cleanUp(ctx); err != nil {
 		s.Errorf("clean up after: %v", err)
 	}
-	return s.outcome()
+	return s.collectOutcome()
 }
 
-// prepare establishes the initial state of the machine for a behavior.
-func prepare(ctx context.Context, h host.Host) error {
-	if err := (&suite{Host: h}).clean(ctx); err != nil {
+// prepareMachine establishes the initial state of the machine for a behavior.
+func prepareMachine(ctx context.Context, h host.Host) error {
+	if err := (&suite{Host: h}).cleanUp(ctx); err != nil {
 		return fmt.Errorf("clean up before: %w", err)
 	}
 	return h.Tree.MakeDirectory(ctx, Scratch, host.AccessInherited)
 }
 
-// protect runs a part of a behavior, which may end by Fatalf, panic, or hang in a call that ignores its context.
-func (s *suite) protect(part func()) {
+// runProtected runs a part of a behavior, which may end by Fatalf, panic, or hang in a call that ignores its context.
+func (s *suite) runProtected(part func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -161,16 +161,16 @@ func (s *suite) protect(part func()) {
 		return
 	case <-s.ctx.Done():
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(callGracePeriod)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		s.Errorf("it hangs: not done %s after its context", grace)
+		s.Errorf("it hangs: not done %s after its context", callGracePeriod)
 	}
 }
 
-func (s *suite) outcome() outcome {
+func (s *suite) collectOutcome() outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return outcome{failures: slices.Clone(s.failures), absent: s.absent}

@@ -13,12 +13,12 @@ type sandboxesCalls struct {
 }
 
 func (w sandboxesCalls) List(ctx context.Context, endpoint string) ([]host.Sandbox, error) {
-	w.note("Sandboxes.List")
+	w.recordCall("Sandboxes.List")
 	return w.of.List(ctx, endpoint)
 }
 
 func (w sandboxesCalls) End(ctx context.Context, endpoint, id string) error {
-	w.note("Sandboxes.End")
+	w.recordCall("Sandboxes.End")
 	return w.of.End(ctx, endpoint, id)
 }
 
@@ -26,13 +26,13 @@ func sandboxBehaviors() []Behavior {
 	return []Behavior{
 		{"Sandboxes.List", "where no container runtime is, none lists its pods", func(s *suite) {
 			_, err := s.Sandboxes.List(s.ctx, "npipe://./pipe/wmco-contract-none")
-			s.refused("question", err)
-			is(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+			s.expectAnyError("question", err)
+			expectEqual(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
 		}},
 		{"Sandboxes.End", "where no container runtime is, none ends a pod", func(s *suite) {
 			err := s.Sandboxes.End(s.ctx, "npipe://./pipe/wmco-contract-none", "0123")
-			s.refused("request", err)
-			is(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+			s.expectAnyError("request", err)
+			expectEqual(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
 		}},
 	}
 }

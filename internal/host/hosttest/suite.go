@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// patience is the maximum wait for a condition on a slow machine.
-const patience = 30 * time.Second
+// conditionTimeout is the maximum wait for a condition on a slow machine.
+const conditionTimeout = 30 * time.Second
 
 // suite is the host for one behavior. Failures are collected instead of reported to testing.T, because marked
 // behaviors are expected to fail.
@@ -35,7 +35,7 @@ type suite struct {
 func (s *suite) Errorf(format string, values ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures = append(s.failures, caller()+": "+fmt.Sprintf(format, values...))
+	s.failures = append(s.failures, callerLine()+": "+fmt.Sprintf(format, values...))
 }
 
 // Fatalf records a failure and ends the behavior. It must be called on the behavior's goroutine.
@@ -44,8 +44,8 @@ func (s *suite) Fatalf(format string, values ...any) {
 	runtime.Goexit()
 }
 
-// caller returns the source line of the failure in the behavior.
-func caller() string {
+// callerLine returns the source line of the failure in the behavior.
+func callerLine() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	for {
@@ -65,22 +65,22 @@ func (s *suite) atEnd(ending func(context.Context) error) {
 	s.endings = append(s.endings, ending)
 }
 
-// notHere ends the behavior because the machine lacks a requirement.
-func (s *suite) notHere(format string, values ...any) {
+// skipBehavior ends the behavior because the machine lacks a requirement.
+func (s *suite) skipBehavior(format string, values ...any) {
 	s.mu.Lock()
 	s.absent = fmt.Sprintf(format, values...)
 	s.mu.Unlock()
 	runtime.Goexit()
 }
 
-// clean removes leftovers of a behavior.
-func (s *suite) clean(ctx context.Context) error {
+// cleanUp removes leftovers of a behavior.
+func (s *suite) cleanUp(ctx context.Context) error {
 	s.mu.Lock()
 	endings := slices.Clone(s.endings)
 	s.mu.Unlock()
 	var left []error
 	for _, ending := range slices.Backward(endings) {
-		left = append(left, absence(ending(ctx)))
+		left = append(left, ignoreNotExist(ending(ctx)))
 	}
 	for _, name := range []string{serviceTwo, serviceOne} {
 		left = append(left, s.deleteService(ctx, name))
@@ -91,14 +91,14 @@ func (s *suite) clean(ctx context.Context) error {
 
 // deleteService stops and deletes a service. A service marked for deletion is deleted when its last handle is closed.
 func (s *suite) deleteService(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, conditionTimeout)
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := absence(s.Services.Stop(ctx, name))
+		err := ignoreNotExist(s.Services.Stop(ctx, name))
 		if err == nil {
-			err = absence(s.Services.Delete(ctx, name))
+			err = ignoreNotExist(s.Services.Delete(ctx, name))
 		}
 		if !errors.Is(err, host.ErrInUse) {
 			return err
@@ -111,65 +111,67 @@ func (s *suite) deleteService(ctx context.Context, name string) error {
 	}
 }
 
-// absence treats ErrNotExist as success.
-func absence(err error) error {
+// ignoreNotExist treats ErrNotExist as success.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, host.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-func (s *suite) must(err error) {
+func (s *suite) requireNoError(err error) {
 	if errors.Is(err, ErrNotRun) {
-		s.notHere("%s", strings.TrimPrefix(err.Error(), ErrNotRun.Error()+": "))
+		s.skipBehavior("%s", strings.TrimPrefix(err.Error(), ErrNotRun.Error()+": "))
 	}
 	if err != nil {
 		s.Fatalf("%v", err)
 	}
 }
 
-func (s *suite) fails(err, want error) {
+func (s *suite) requireError(err, want error) {
 	if !errors.Is(err, want) {
 		s.Fatalf("got error %v, want %v", err, want)
 	}
 }
 
-// refused checks that there is any error.
-func (s *suite) refused(what string, err error) {
+// expectAnyError checks that there is any error.
+func (s *suite) expectAnyError(what string, err error) {
 	if err == nil {
 		s.Errorf("%s: no error", what)
 	}
 }
 
 func (s *suite) write(path, content string) {
-	s.must(s.Files.Write(s.ctx, path, strings.NewReader(content), host.WriteOptions{Access: host.AccessInherited}))
+	s.requireNoError(s.Files.Write(s.ctx, path, strings.NewReader(content), host.WriteOptions{Access: host.AccessInherited}))
 }
 
 func (s *suite) read(path string) string {
 	reader, err := s.Files.Open(s.ctx, path)
-	s.must(err)
+	s.requireNoError(err)
 	data, err := io.ReadAll(reader)
-	s.must(errors.Join(err, reader.Close()))
+	s.requireNoError(errors.Join(err, reader.Close()))
 	return string(data)
 }
 
-func (s *suite) stat(path string) host.FileInfo {
+func (s *suite) statPath(path string) host.FileInfo {
 	info, err := s.Files.Stat(s.ctx, path)
-	s.must(err)
+	s.requireNoError(err)
 	return info
 }
 
-func (s *suite) mkdir(path string) { s.must(s.Tree.MakeDirectory(s.ctx, path, host.AccessInherited)) }
+func (s *suite) makeDirectory(path string) {
+	s.requireNoError(s.Tree.MakeDirectory(s.ctx, path, host.AccessInherited))
+}
 
-func (s *suite) info() host.SystemInfo {
+func (s *suite) systemInfo() host.SystemInfo {
 	info, err := s.System.Info(s.ctx)
-	s.must(err)
+	s.requireNoError(err)
 	return info
 }
 
-// eventually polls until the condition holds, because the interfaces provide no notifications.
-func (s *suite) eventually(what string, condition func() bool) {
-	deadline := time.NewTimer(patience)
+// waitUntil polls until the condition holds, because the interfaces provide no notifications.
+func (s *suite) waitUntil(what string, condition func() bool) {
+	deadline := time.NewTimer(conditionTimeout)
 	defer deadline.Stop()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -177,14 +179,14 @@ func (s *suite) eventually(what string, condition func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			s.Fatalf("%s: not after %s", what, patience)
+			s.Fatalf("%s: not after %s", what, conditionTimeout)
 		case <-s.ctx.Done():
 			s.Fatalf("%s: not before the time for it was over", what)
 		}
 	}
 }
 
-func is[T comparable](s *suite, what string, got, want T) {
+func expectEqual[T comparable](s *suite, what string, got, want T) {
 	if got != want {
 		s.Errorf("%s: got %v, want %v", what, got, want)
 	}

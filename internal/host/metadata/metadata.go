@@ -26,11 +26,11 @@ const (
 )
 
 const (
-	// connectTimeout and answerTimeout are short because the service runs on the machine's own hypervisor.
-	connectTimeout = 2 * time.Second
-	answerTimeout  = 5 * time.Second
-	// limit is the maximum response size in bytes. Names have at most 253 bytes, and tokens of AWS have 56.
-	limit = 1 << 10
+	// connectTimeout and responseTimeout are short because the service runs on the machine's own hypervisor.
+	connectTimeout  = 2 * time.Second
+	responseTimeout = 5 * time.Second
+	// maxResponseSize is the maximum response size in bytes. Names have at most 253 bytes, and tokens of AWS have 56.
+	maxResponseSize = 1 << 10
 )
 
 // Service implements host.Metadata over HTTP.
@@ -46,7 +46,7 @@ func New(address string) *Service {
 	return &Service{address: strings.TrimSuffix(address, "/"), client: &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
 			MaxResponseHeaderBytes: 16 << 10, Proxy: nil},
-		Timeout: answerTimeout,
+		Timeout: responseTimeout,
 		// Metadata services do not redirect. A response from another address does not come from the platform.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -77,7 +77,7 @@ func (s *Service) HostName(ctx context.Context, platform string) (name string, e
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	const header = "X-aws-ec2-metadata-token"
-	token, _, err := s.ask(ctx, http.MethodPut, "/latest/api/token", header+"-ttl-seconds", "60")
+	token, _, err := s.sendRequest(ctx, http.MethodPut, "/latest/api/token", header+"-ttl-seconds", "60")
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	case strings.Trim(token, tokenBytes) != "":
 		return "", errors.New("its token is not valid")
 	}
-	answer, _, err := s.ask(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header, token)
+	answer, _, err := s.sendRequest(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header, token)
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +103,7 @@ const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 // https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys
 func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 	const header, value = "Metadata-Flavor", "Google"
-	answer, headers, err := s.ask(ctx, http.MethodGet, "/computeMetadata/v1/instance/name", header, value)
+	answer, headers, err := s.sendRequest(ctx, http.MethodGet, "/computeMetadata/v1/instance/name", header, value)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 	return answer, nil
 }
 
-func (s *Service) ask(ctx context.Context, method, path, header, value string) (string, http.Header, error) {
+func (s *Service) sendRequest(ctx context.Context, method, path, header, value string) (string, http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, method, s.address+path, nil)
 	if err != nil {
 		return "", nil, err
@@ -128,12 +128,12 @@ func (s *Service) ask(ctx context.Context, method, path, header, value string) (
 		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode,
 			http.StatusText(response.StatusCode))
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize+1))
 	switch {
 	case err != nil:
 		return "", nil, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
-	case len(body) > limit:
-		return "", nil, fmt.Errorf("%s %s: the answer is longer than %d bytes", method, path, limit)
+	case len(body) > maxResponseSize:
+		return "", nil, fmt.Errorf("%s %s: the answer is longer than %d bytes", method, path, maxResponseSize)
 	}
 	return strings.TrimSpace(string(body)), response.Header, nil
 }

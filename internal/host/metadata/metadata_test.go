@@ -16,8 +16,8 @@ import (
 
 const token = "AQAEAGtZ-example_token+of/56characters=="
 
-// aws returns a metadata service of version 2 with the given local-hostname.
-func aws(name string) http.HandlerFunc {
+// newAWSHandler returns a metadata service of version 2 with the given local-hostname.
+func newAWSHandler(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" &&
@@ -32,8 +32,8 @@ func aws(name string) http.HandlerFunc {
 	}
 }
 
-// gcp returns a metadata service with the given instance name.
-func gcp(name string) http.HandlerFunc {
+// newGCPHandler returns a metadata service with the given instance name.
+func newGCPHandler(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/computeMetadata/v1/instance/name" ||
 			r.Header.Get("Metadata-Flavor") != "Google" {
@@ -45,7 +45,7 @@ func gcp(name string) http.HandlerFunc {
 	}
 }
 
-func ask(t *testing.T, platform string, service http.Handler) (string, error) {
+func queryHostName(t *testing.T, platform string, service http.Handler) (string, error) {
 	t.Helper()
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
@@ -58,14 +58,14 @@ func TestName(t *testing.T) {
 		service        http.Handler
 		want           string
 	}{
-		{"AWS tells the private DNS name", "AWS", aws("ip-10-0-0-4.ec2.internal"), "ip-10-0-0-4.ec2.internal"},
-		{"AWS tells several names when the network has several domains", "AWS", aws("ip-10-0-0-4.one.example two.example\n"),
+		{"AWS tells the private DNS name", "AWS", newAWSHandler("ip-10-0-0-4.ec2.internal"), "ip-10-0-0-4.ec2.internal"},
+		{"AWS tells several names when the network has several domains", "AWS", newAWSHandler("ip-10-0-0-4.one.example two.example\n"),
 			"ip-10-0-0-4.one.example"},
-		{"a node's name has no capitals", "AWS", aws("IP-10-0-0-4.Example"), "ip-10-0-0-4.example"},
-		{"GCP tells the instance's name", "GCP", gcp("winworker-abcde\n"), "winworker-abcde"},
+		{"a node's name has no capitals", "AWS", newAWSHandler("IP-10-0-0-4.Example"), "ip-10-0-0-4.example"},
+		{"GCP tells the instance's name", "GCP", newGCPHandler("winworker-abcde\n"), "winworker-abcde"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := ask(t, c.platform, c.service)
+			got, err := queryHostName(t, c.platform, c.service)
 			if err != nil || got != c.want {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
@@ -75,15 +75,15 @@ func TestName(t *testing.T) {
 
 func TestOtherPlatforms(t *testing.T) {
 	for _, platform := range []string{"", "None", "VSphere", "Azure", "aws", strings.Repeat("x", 1000)} {
-		_, err := ask(t, platform, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
+		_, err := queryHostName(t, platform, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
 		if !errors.Is(err, host.ErrNotExist) || len(err.Error()) > 200 {
 			t.Errorf("platform %.20q: %v", platform, err)
 		}
 	}
 }
 
-// answer returns the AWS service with a valid token and the given handler for all other requests.
-func answer(page http.HandlerFunc) http.Handler {
+// withAWSToken returns the AWS service with a valid token and the given handler for all other requests.
+func withAWSToken(page http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
 			_, _ = io.WriteString(w, token)
@@ -94,7 +94,7 @@ func answer(page http.HandlerFunc) http.Handler {
 }
 
 func TestHostileAnswers(t *testing.T) {
-	elsewhere := httptest.NewServer(aws("elsewhere.example"))
+	elsewhere := httptest.NewServer(newAWSHandler("elsewhere.example"))
 	t.Cleanup(elsewhere.Close)
 	for _, c := range []struct {
 		name, platform string
@@ -102,35 +102,35 @@ func TestHostileAnswers(t *testing.T) {
 		want           string // part of the error
 	}{
 		{"a service without a token", "AWS", http.NotFoundHandler(), "404"},
-		{"a service that wants nobody", "AWS", answer(func(w http.ResponseWriter, _ *http.Request) {
+		{"a service that wants nobody", "AWS", withAWSToken(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}), "401"},
 		{"a token that would make another header", "AWS", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "a\r\nX-Other: b")
 		}), "token is not valid"},
 		{"no token at all", "AWS", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "returned no token"},
-		{"an endless token", "AWS", http.HandlerFunc(endless), "longer than"},
-		{"an endless name", "AWS", answer(endless), "longer than"},
-		{"no name", "AWS", aws(" \n"), "no name"},
-		{"a page of a portal", "AWS", aws("<html>log in</html>"), "not a valid DNS name"},
-		{"a name that is a path", "AWS", aws(`..\..\windows`), "not a valid DNS name"},
-		{"a name with control characters", "GCP", gcp("a\x00b"), "not a valid DNS name"},
-		{"a name that is too long", "GCP", gcp(strings.Repeat("a", 64)), "not a valid DNS name"},
-		{"a name of too many parts", "GCP", gcp(strings.Repeat("a.", 200) + "a"), "not a valid DNS name"},
+		{"an endless token", "AWS", http.HandlerFunc(writeEndlessBody), "longer than"},
+		{"an endless name", "AWS", withAWSToken(writeEndlessBody), "longer than"},
+		{"no name", "AWS", newAWSHandler(" \n"), "no name"},
+		{"a page of a portal", "AWS", newAWSHandler("<html>log in</html>"), "not a valid DNS name"},
+		{"a name that is a path", "AWS", newAWSHandler(`..\..\windows`), "not a valid DNS name"},
+		{"a name with control characters", "GCP", newGCPHandler("a\x00b"), "not a valid DNS name"},
+		{"a name that is too long", "GCP", newGCPHandler(strings.Repeat("a", 64)), "not a valid DNS name"},
+		{"a name of too many parts", "GCP", newGCPHandler(strings.Repeat("a.", 200) + "a"), "not a valid DNS name"},
 		{"a redirect", "AWS", http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect), "307"},
-		{"a redirect of the name", "AWS", answer(func(w http.ResponseWriter, r *http.Request) {
+		{"a redirect of the name", "AWS", withAWSToken(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)
 		}), "302"},
 		{"something that is not GCP's", "GCP", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "winworker-abcde")
 		}), "Metadata-Flavor"},
-		{"a body that ends early", "AWS", answer(func(w http.ResponseWriter, _ *http.Request) {
+		{"a body that ends early", "AWS", withAWSToken(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "40")
 			_, _ = io.WriteString(w, "ip-10")
 		}), "read the answer"},
 	} {
 		t.Run(c.name+" is no answer", func(t *testing.T) {
-			name, err := ask(t, c.platform, c.service)
+			name, err := queryHostName(t, c.platform, c.service)
 			if err == nil || name != "" || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.platform) {
 				t.Errorf("got %q, %v", name, err)
 			}
@@ -141,7 +141,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-func endless(w http.ResponseWriter, _ *http.Request) {
+func writeEndlessBody(w http.ResponseWriter, _ *http.Request) {
 	for range 1 << 10 {
 		if _, err := io.WriteString(w, strings.Repeat("a", 4<<10)); err != nil {
 			return
@@ -173,7 +173,7 @@ func TestSilence(t *testing.T) {
 	})
 	t.Run("no proxy is asked", func(t *testing.T) {
 		t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-		if got, err := ask(t, "GCP", gcp("a")); err != nil || got != "a" {
+		if got, err := queryHostName(t, "GCP", newGCPHandler("a")); err != nil || got != "a" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})

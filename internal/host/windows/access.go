@@ -52,12 +52,12 @@ func readAccess(handle windows.Handle) (access host.Access, others bool, err err
 		return host.AccessInherited, true, nil //nolint:nilerr // everyone may do everything
 	}
 	sddl := descriptor.String()
-	return accessOf(sddl), foreign(sddl), nil
+	return accessOf(sddl), isForeignControlled(sddl), nil
 }
 
-// setFolderAccess sets the access of an existing directory. If the directory already has the access, it is not
+// setDirectoryAccess sets the access of an existing directory. If the directory already has the access, it is not
 // changed, because an administrator may have added entries to inherited permissions.
-func setFolderAccess(path drivePath, access host.Access) error {
+func setDirectoryAccess(path drivePath, access host.Access) error {
 	// SetSecurityInfo lists the directory to propagate the change.
 	const rights = windows.READ_CONTROL | windows.WRITE_DAC | windows.WRITE_OWNER | windows.FILE_READ_ATTRIBUTES | windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE
 	handle, err := openEntry(path, windows.READ_CONTROL, shareAll)
@@ -71,7 +71,7 @@ func setFolderAccess(path drivePath, access host.Access) error {
 	}
 	sddl, parts := inheritedSDDL,
 		windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
-	if access.Closed() {
+	if access.IsRestricted() {
 		sddl, parts = sddlOf(access, true), accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}
 	if handle, err = openEntry(path, rights, shareAll); err != nil {

@@ -19,9 +19,9 @@ import (
 // creators (CO) own the added entries. Containers with a non-administrator user need these rights to write to
 // volumes.
 const (
-	administratorsFileSDDL   = "O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)"
-	administratorsFolderSDDL = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
-	readableFolderSDDL       = administratorsFolderSDDL + "(A;OICI;0x1200a9;;;BU)(A;CIIO;0x6;;;BU)(A;OICIIO;FA;;;CO)"
+	administratorsFileSDDL = "O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)"
+	administratorsDirSDDL  = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
+	readableDirSDDL        = administratorsDirSDDL + "(A;OICI;0x1200a9;;;BU)(A;CIIO;0x6;;;BU)(A;OICIIO;FA;;;CO)"
 )
 
 const (
@@ -36,11 +36,11 @@ const (
 func sddlOf(access host.Access, folder bool) string {
 	switch {
 	case access == host.AccessAdministrators && folder:
-		return administratorsFolderSDDL
+		return administratorsDirSDDL
 	case access == host.AccessAdministrators:
 		return administratorsFileSDDL
 	case access == host.AccessReadable && folder:
-		return readableFolderSDDL
+		return readableDirSDDL
 	}
 	return ""
 }
@@ -57,8 +57,8 @@ const (
 	creator = "CO"
 )
 
-// inherited reports whether the entry is inherited from the parent directory.
-func (a ace) inherited() bool {
+// isInherited reports whether the entry is inherited from the parent directory.
+func (a ace) isInherited() bool {
 	for i := 0; i+1 < len(a.flags); i += 2 {
 		if a.flags[i:i+2] == "ID" {
 			return true
@@ -73,7 +73,7 @@ func (a ace) inherited() bool {
 func accessOf(sddl string) host.Access {
 	protected, entries, ok := entriesOf(sddl)
 	owner, _ := sddlPart(sddl, "O:")
-	if !trusted(owner) || !ok || !protected || len(entries) == 0 {
+	if !isTrustedSID(owner) || !ok || !protected || len(entries) == 0 {
 		return host.AccessInherited
 	}
 	others := map[ace]bool{}
@@ -81,7 +81,7 @@ func accessOf(sddl string) host.Access {
 		switch {
 		case entry.kind != "A":
 			return host.AccessInherited
-		case !trusted(entry.sid):
+		case !isTrustedSID(entry.sid):
 			others[entry] = true
 		}
 	}
@@ -97,12 +97,12 @@ func accessOf(sddl string) host.Access {
 	return host.AccessInherited
 }
 
-// foreign reports whether an account other than SYSTEM, Administrators and TrustedInstaller owns the entry with this
+// isForeignControlled reports whether an account other than SYSTEM, Administrators and TrustedInstaller owns the entry with this
 // security descriptor, or may explicitly change its permissions. Inherited rights are the responsibility of the
 // parent directory. A descriptor that is not completely readable is foreign. Every entry type except a denial grants
 // rights.
-func foreign(sddl string) bool {
-	if owner, _ := sddlPart(sddl, "O:"); !trusted(owner) && owner != trustedInstaller {
+func isForeignControlled(sddl string) bool {
+	if owner, _ := sddlPart(sddl, "O:"); !isTrustedSID(owner) && owner != trustedInstaller {
 		return true
 	}
 	_, entries, ok := entriesOf(sddl)
@@ -110,8 +110,8 @@ func foreign(sddl string) bool {
 		return true
 	}
 	for _, entry := range entries {
-		known := trusted(entry.sid) || entry.sid == trustedInstaller || entry.sid == creator
-		if !known && !entry.inherited() && entry.kind != "D" && entry.rights&controlRights != 0 {
+		known := isTrustedSID(entry.sid) || entry.sid == trustedInstaller || entry.sid == creator
+		if !known && !entry.isInherited() && entry.kind != "D" && entry.rights&controlRights != 0 {
 			return true
 		}
 	}
@@ -141,7 +141,7 @@ func entriesOf(sddl string) (protected bool, entries []ace, ok bool) {
 		if len(fields) != 6 || !closed {
 			return false, nil, false
 		}
-		entries = append(entries, ace{kind: fields[0], flags: fields[1], rights: rightsOf(fields[2]), sid: alias(fields[5])})
+		entries = append(entries, ace{kind: fields[0], flags: fields[1], rights: rightsOf(fields[2]), sid: shortenSID(fields[5])})
 	}
 	return flags[protectedList], entries, true
 }
@@ -210,8 +210,8 @@ func rightOf(letters string) uint32 {
 	return allRights // including SD, WD, WO and the generic rights
 }
 
-// trusted reports whether an SDDL SID string is SYSTEM or the Administrators group, as an alias or a complete SID.
-func trusted(sid string) bool {
+// isTrustedSID reports whether an SDDL SID string is SYSTEM or the Administrators group, as an alias or a complete SID.
+func isTrustedSID(sid string) bool {
 	switch sid {
 	case "SY", "S-1-5-18", "BA", "S-1-5-32-544":
 		return true
@@ -223,8 +223,8 @@ func trusted(sid string) bool {
 // this account.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
-// alias returns the SDDL alias of a known SID string, or the string itself.
-func alias(sid string) string {
+// shortenSID returns the SDDL alias of a known SID string, or the string itself.
+func shortenSID(sid string) string {
 	switch sid {
 	case "S-1-5-32-545":
 		return users

@@ -10,7 +10,7 @@ import (
 func TestAccessOf(t *testing.T) {
 	administrators := map[string]string{
 		"a file as it is made":                        administratorsFileSDDL,
-		"a folder as it is made":                      administratorsFolderSDDL,
+		"a folder as it is made":                      administratorsDirSDDL,
 		"a folder as Windows prints it":               "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
 		"identifiers and rights in full":              "O:S-1-5-32-544G:S-1-5-18D:P(A;;0x1f01ff;;;S-1-5-18)(A;;0x1f01ff;;;S-1-5-32-544)",
 		"SYSTEM as the owner, and an audit rule":      "O:SYG:SYD:P(A;;FA;;;SY)(A;;FA;;;BA)S:AI(AU;SA;FA;;;WD)",
@@ -50,12 +50,12 @@ func TestAccessOf(t *testing.T) {
 		"entries behind a null DACL":                           "O:BAD:PNO_ACCESS_CONTROL(A;;FA;;;SY)",
 		"no DACL":                                              "O:BAG:SY",
 		"an entry without its end":                             "O:BAD:P(A;;FA;;;SY",
-		"a readable folder of a user":                          strings.Replace(readableFolderSDDL, "O:BA", "O:S-1-5-21-1-2-3-1001", 1),
-		"a readable folder with an account of its own":         readableFolderSDDL + "(A;OICI;FA;;;S-1-5-21-1-2-3-1001)",
-		"a readable folder that inherits":                      strings.Replace(readableFolderSDDL, "D:P", "D:AI", 1),
+		"a readable folder of a user":                          strings.Replace(readableDirSDDL, "O:BA", "O:S-1-5-21-1-2-3-1001", 1),
+		"a readable folder with an account of its own":         readableDirSDDL + "(A;OICI;FA;;;S-1-5-21-1-2-3-1001)",
+		"a readable folder that inherits":                      strings.Replace(readableDirSDDL, "D:P", "D:AI", 1),
 	}
 	readable := map[string]string{
-		"a folder as it is made": readableFolderSDDL,
+		"a folder as it is made": readableDirSDDL,
 		"a folder as Windows prints it": "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)" +
 			"(A;CIIO;DCLC;;;BU)(A;OICIIO;FA;;;CO)",
 		"identifiers in full, in another order": "O:S-1-5-18D:P(A;OICIIO;0x1f01ff;;;S-1-3-0)(A;CIIO;0x6;;;S-1-5-32-545)" +
@@ -86,7 +86,7 @@ func TestForeign(t *testing.T) {
 		"what an administrator makes in C:\\": {"O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;OICIID;0x1200a9;;;BU)" +
 			"(A;CIID;LC;;;BU)(A;CIID;DC;;;BU)(A;OICIIOID;GA;;;CO)", false},
 		"what a user makes in C:\\":                     {"O:" + joe + "D:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;ID;FA;;;" + joe + ")", true},
-		"a readable folder":                             {readableFolderSDDL, false},
+		"a readable folder":                             {readableDirSDDL, false},
 		"what belongs to Windows":                       {"O:" + trustedInstaller + "D:P(A;;FA;;;" + trustedInstaller + ")", false},
 		"a user may change its permissions":             {"O:BAD:(A;OICI;FA;;;SY)(A;;RCWD;;;" + joe + ")", true},
 		"a user may take it":                            {"O:BAD:(A;OICI;FA;;;SY)(A;;0x80000;;;" + joe + ")", true},
@@ -110,7 +110,7 @@ func TestForeign(t *testing.T) {
 		"a descriptor without a DACL":                   {"O:BA", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := foreign(test.sddl); got != test.want {
+			if got := isForeignControlled(test.sddl); got != test.want {
 				t.Errorf("%s: %v", test.sddl, got)
 			}
 		})
@@ -118,11 +118,11 @@ func TestForeign(t *testing.T) {
 }
 
 func FuzzAccessOf(f *testing.F) {
-	f.Add(administratorsFolderSDDL)
-	f.Add(readableFolderSDDL)
+	f.Add(administratorsDirSDDL)
+	f.Add(readableDirSDDL)
 	f.Add("O:BAG:SYD:PAI(A;OICI;FA;;;SY)S:(AU;;FA;;;WD)")
 	f.Fuzz(func(t *testing.T, sddl string) {
-		if access := accessOf(sddl); access.Closed() && foreign(sddl) {
+		if access := accessOf(sddl); access.IsRestricted() && isForeignControlled(sddl) {
 			t.Errorf("%s is %s and foreign", sddl, access)
 		}
 	})
@@ -134,9 +134,9 @@ func TestEachClosedAccessHasADescriptor(t *testing.T) {
 		folder bool
 		want   string
 	}{
-		{host.AccessAdministrators, true, administratorsFolderSDDL},
+		{host.AccessAdministrators, true, administratorsDirSDDL},
 		{host.AccessAdministrators, false, administratorsFileSDDL},
-		{host.AccessReadable, true, readableFolderSDDL},
+		{host.AccessReadable, true, readableDirSDDL},
 		{host.AccessInherited, true, ""},
 	} {
 		if got := sddlOf(c.access, c.folder); got != c.want {

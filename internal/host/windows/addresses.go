@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// addresses returns the machine's IPv4 addresses, starting with the address of the default route, and reports
+// listAddresses returns the machine's IPv4 addresses, starting with the address of the default route, and reports
 // whether that address is static (not from DHCP).
-func addresses() (list []string, static bool, err error) {
+func listAddresses() (list []string, static bool, err error) {
 	adapters, err := listAdapters()
 	if err != nil {
 		return nil, false, err
@@ -32,7 +32,7 @@ func addresses() (list []string, static bool, err error) {
 			routes = append(routes, defaultRoute{each.index, each.metric})
 		}
 	}
-	return orderAddresses(adapters, routes), staticAddress(adapters, table), nil
+	return orderAddresses(adapters, routes), hasStaticAddress(adapters, table), nil
 }
 
 // adapterDHCP is IP_ADAPTER_DHCP_ENABLED (iptypes.h).
@@ -41,7 +41,7 @@ const adapterDHCP = 0x4
 // listAdapters returns the active adapters of the machine itself.
 func listAdapters() ([]adapter, error) {
 	adapters, err := adaptersUp()
-	return ownAdapters(adapters), err
+	return machineAdapters(adapters), err
 }
 
 // adaptersUp returns all active adapters, including the adapter of kube-proxy's endpoint.

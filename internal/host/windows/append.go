@@ -21,12 +21,12 @@ func appendTo(ctx context.Context, path drivePath, content io.Reader, options ho
 	switch {
 	case err == nil && options.Exclusive:
 		return windows.ERROR_ALREADY_EXISTS
-	case err == nil && found.folder():
+	case err == nil && found.isDirectory():
 		return windows.ERROR_ACCESS_DENIED
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err != nil:
-		if err := checkName(path.name()); err != nil {
+		if err := checkName(path.baseName()); err != nil {
 			return err
 		}
 	}
@@ -39,5 +39,5 @@ func appendTo(ctx context.Context, path drivePath, content io.Reader, options ho
 	if err != nil {
 		return err
 	}
-	return errors.Join(transfer(ctx, file, content), file.Close())
+	return errors.Join(copyContent(ctx, file, content), file.Close())
 }

@@ -12,34 +12,34 @@ import (
 func TestAppend(t *testing.T) {
 	add := host.WriteOptions{Append: true}
 	t.Run("makes the file, and then adds to it", func(t *testing.T) {
-		path := folder(t) + `\log`
-		put(t, path, "one\r\n", add)
-		put(t, path, "two\r\n", add)
+		path := newTestDirectory(t) + `\log`
+		writeFile(t, path, "one\r\n", add)
+		writeFile(t, path, "two\r\n", add)
 		if got := get(t, path); got != "one\r\ntwo\r\n" {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("works while others read the file and after it got another name", func(t *testing.T) {
-		path := folder(t) + `\log`
-		put(t, path, "one\r\n", add)
+		path := newTestDirectory(t) + `\log`
+		writeFile(t, path, "one\r\n", add)
 		reader, err := files{}.Open(t.Context(), path)
-		must(t, err)
+		requireNoError(t, err)
 		defer func() { _ = reader.Close() }()
-		put(t, path, "two\r\n", add)
-		must(t, tree{}.Rename(t.Context(), path, path+".1"))
-		put(t, path, "three\r\n", add)
+		writeFile(t, path, "two\r\n", add)
+		requireNoError(t, tree{}.Rename(t.Context(), path, path+".1"))
+		writeFile(t, path, "three\r\n", add)
 		if got := get(t, path+".1") + get(t, path); got != "one\r\ntwo\r\nthree\r\n" {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("needs the folder", func(t *testing.T) {
-		err := files{}.Write(t.Context(), folder(t)+`\none\log`, strings.NewReader("x"), add)
-		fails(t, err, host.ErrNotExist)
+		err := files{}.Write(t.Context(), newTestDirectory(t)+`\none\log`, strings.NewReader("x"), add)
+		requireError(t, err, host.ErrNotExist)
 	})
 	t.Run("makes no file anew that must not be there", func(t *testing.T) {
-		path := folder(t) + `\log`
-		put(t, path, "one", add)
-		fails(t, files{}.Write(t.Context(), path, strings.NewReader("x"), host.WriteOptions{Append: true, Exclusive: true}),
+		path := newTestDirectory(t) + `\log`
+		writeFile(t, path, "one", add)
+		requireError(t, files{}.Write(t.Context(), path, strings.NewReader("x"), host.WriteOptions{Append: true, Exclusive: true}),
 			host.ErrExist)
 	})
 }

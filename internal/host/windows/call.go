@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// translate adds the host error, such as host.ErrNotExist, to the error of a Win32 call and keeps the message of
+// translateError adds the host error, such as host.ErrNotExist, to the error of a Win32 call and keeps the message of
 // Windows.
-func translate(err error) error {
+func translateError(err error) error {
 	var code windows.Errno
 	if err == nil || !errors.As(err, &code) {
 		return err
@@ -23,16 +23,16 @@ func translate(err error) error {
 	return err
 }
 
-// await runs calls that Windows cannot cancel, such as StartService, which waits for the process of the service. If
+// runDetached runs calls that Windows cannot cancel, such as StartService, which waits for the process of the service. If
 // ctx ends first, await returns and the calls continue in the background. Therefore the function calls must own all
 // data that it uses and must check ctx between two calls.
-func await(ctx context.Context, calls func() error) error {
-	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, calls() })
+func runDetached(ctx context.Context, calls func() error) error {
+	_, err := callDetached(ctx, func() (struct{}, error) { return struct{}{}, calls() })
 	return err
 }
 
-// detached is the variant of await for calls that return a value.
-func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
+// callDetached is the variant of await for calls that return a value.
+func callDetached[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error

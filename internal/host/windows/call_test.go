@@ -21,7 +21,7 @@ func TestCallsThatCannotBeCanceled(t *testing.T) {
 			<-began
 			cancel(why)
 		}()
-		if err := await(ctx, func() error { close(began); <-release; return nil }); !errors.Is(err, why) {
+		if err := runDetached(ctx, func() error { close(began); <-release; return nil }); !errors.Is(err, why) {
 			t.Errorf("got %v", err)
 		}
 		close(release)
@@ -29,13 +29,13 @@ func TestCallsThatCannotBeCanceled(t *testing.T) {
 	t.Run("nothing is called for a caller that left before", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := await(ctx, func() error { t.Error("called"); return nil })
+		err := runDetached(ctx, func() error { t.Error("called"); return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("the caller gets the call's error", func(t *testing.T) {
-		if err := await(t.Context(), func() error { return why }); !errors.Is(err, why) {
+		if err := runDetached(t.Context(), func() error { return why }); !errors.Is(err, why) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -76,11 +76,11 @@ func TestErrorsOfCalls(t *testing.T) {
 		{windows.ERROR_SERVICE_DEPENDENCY_FAIL, host.ErrDependency},
 		{windows.ERROR_DISK_FULL, host.ErrDiskFull},
 	} {
-		if got := translate(c.err); !errors.Is(got, c.want) || !errors.Is(got, c.err) || got.Error() != c.err.Error() {
+		if got := translateError(c.err); !errors.Is(got, c.want) || !errors.Is(got, c.err) || got.Error() != c.err.Error() {
 			t.Errorf("%v: got %v, want it to be %v as well", c.err, got, c.want)
 		}
 	}
-	if translate(nil) != nil || !errors.Is(translate(windows.ERROR_ACCESS_DENIED), windows.ERROR_ACCESS_DENIED) {
+	if translateError(nil) != nil || !errors.Is(translateError(windows.ERROR_ACCESS_DENIED), windows.ERROR_ACCESS_DENIED) {
 		t.Error("what has no meaning does not stay what it is")
 	}
 }

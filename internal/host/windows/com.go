@@ -14,7 +14,7 @@ import (
 // inCOM runs do on a dedicated thread in COM's multithreaded apartment (CoInitializeEx with COINIT_MULTITHREADED).
 // COM initialization belongs to a thread, and goroutines move between threads.
 func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	return detached(ctx, func() (value T, err error) {
+	return callDetached(ctx, func() (value T, err error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err = withCOM(func() error { value, err = do(); return err })

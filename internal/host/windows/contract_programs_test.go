@@ -21,8 +21,8 @@ import (
 // control manager for its role, because only the suite passes this flag.
 const programFlag = "-contract-program="
 
-// childLife is the maximum lifetime of a process that no test ends.
-const childLife = 10 * time.Minute
+// maxChildLifetime is the maximum lifetime of a process that no test ends.
+const maxChildLifetime = 10 * time.Minute
 
 func programName(words []string) (name string, is bool) {
 	if len(words) < 2 {
@@ -34,7 +34,7 @@ func programName(words []string) (name string, is bool) {
 // contractPrograms returns the command lines of the test program in its other roles.
 func contractPrograms(t *testing.T) hosttest.Programs {
 	t.Helper()
-	self, err := executable()
+	self, err := executablePath()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +42,9 @@ func contractPrograms(t *testing.T) hosttest.Programs {
 	return hosttest.Programs{Idle: as("idle"), Failing: as("failing"), Reporting: as("reporting"), Parent: as("parent")}
 }
 
-// executable returns the path of this program in the notation of the process table. The directory for temporary
+// executablePath returns the path of this program in the notation of the process table. The directory for temporary
 // files often has a short name.
-func executable() (string, error) {
+func executablePath() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func executable() (string, error) {
 // runProgram is the main function of the services.
 func runProgram(name string) (exitCode int) {
 	if name == "child" {
-		time.Sleep(childLife)
+		time.Sleep(maxChildLifetime)
 		return 0
 	}
 	if err := svc.Run("", program(name)); err != nil {
@@ -83,7 +83,7 @@ const failure = 7
 func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (specific bool,
 	exitCode uint32) {
 	status <- svc.Status{State: svc.StartPending}
-	if err := p.begin(); err != nil {
+	if err := p.runStartAction(); err != nil {
 		return true, 1
 	}
 	status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
@@ -102,12 +102,12 @@ func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status c
 	return false, 0
 }
 
-func (p program) begin() error {
+func (p program) runStartAction() error {
 	switch p {
 	case "reporting":
-		return account()
+		return writeAccount()
 	case "parent":
-		self, err := executable()
+		self, err := executablePath()
 		if err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (p program) begin() error {
 	return nil
 }
 
-// account writes the arguments and the environment of this process to the file named by the last argument.
-func account() error {
+// writeAccount writes the arguments and the environment of this process to the file named by the last argument.
+func writeAccount() error {
 	data, err := json.Marshal(hosttest.Account{Arguments: os.Args[1:], Environment: os.Environ()})
 	if err != nil {
 		return err

@@ -90,8 +90,8 @@ func openContract(t *testing.T) hosttest.Machine {
 		OpenLog: func(path string) (io.WriteCloser, error) {
 			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		},
-		GiveToUser: giveToUsers,
-		OpenToAll:  openToAll,
+		SetUserOwner: setUsersOwner,
+		OpenToAll:    openToAll,
 		AddOutboundRule: func(_ context.Context, name string) (func() (bool, error), error) {
 			return addOutboundRule(t, name)
 		},
@@ -99,7 +99,7 @@ func openContract(t *testing.T) hosttest.Machine {
 		ClearLog: clearLog(),
 	}
 	if contract.environment == string(hosttest.Wine) {
-		addStandIns(t, &machine)
+		addSimulatedParts(t, &machine)
 	}
 	return machine
 }

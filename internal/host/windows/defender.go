@@ -39,11 +39,11 @@ func (antivirus) AtWork(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return host.DefenderAtWork(list, running), nil
+	return host.IsDefenderActive(list, running), nil
 }
 
 func (a antivirus) Exclusions(ctx context.Context) ([]host.Exclusion, error) {
-	list, err := askDefender(ctx, a, listExclusions)
+	list, err := withDefender(ctx, a, listExclusions)
 	if err != nil {
 		return nil, fmt.Errorf("read the exclusions of Microsoft Defender Antivirus: %w", err)
 	}
@@ -51,22 +51,22 @@ func (a antivirus) Exclusions(ctx context.Context) ([]host.Exclusion, error) {
 }
 
 func (a antivirus) AddExclusion(ctx context.Context, exclusion host.Exclusion) error {
-	return a.change(ctx, "Add", exclusion, true)
+	return a.updateExclusion(ctx, "Add", exclusion, true)
 }
 
 func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion) error {
-	return a.change(ctx, "Remove", exclusion, false)
+	return a.updateExclusion(ctx, "Remove", exclusion, false)
 }
 
-// change calls a method and checks the effect: Defender reports success without a change if the exclusions are
+// updateExclusion calls a method and checks the effect: Defender reports success without a change if the exclusions are
 // managed elsewhere.
-func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion, wanted bool) error {
+func (a antivirus) updateExclusion(ctx context.Context, method string, exclusion host.Exclusion, wanted bool) error {
 	property, err := exclusionProperty(exclusion.Kind)
 	if err == nil && exclusion.Value == "" {
 		err = errors.New("it has no value")
 	}
 	if err == nil {
-		_, err = askDefender(ctx, a, func(service *ole.IDispatch) (struct{}, error) {
+		_, err = withDefender(ctx, a, func(service *ole.IDispatch) (struct{}, error) {
 			return struct{}{}, changeExclusion(service, method, property, exclusion, wanted)
 		})
 	}
@@ -76,8 +76,8 @@ func (a antivirus) change(ctx context.Context, method string, exclusion host.Exc
 	return nil
 }
 
-// askDefender calls ask with Defender's WMI namespace if Defender is active.
-func askDefender[T any](ctx context.Context, a antivirus, ask func(service *ole.IDispatch) (T, error)) (T, error) {
+// withDefender calls ask with Defender's WMI namespace if Defender is active.
+func withDefender[T any](ctx context.Context, a antivirus, ask func(service *ole.IDispatch) (T, error)) (T, error) {
 	atWork, err := a.AtWork(ctx)
 	if err == nil && !atWork {
 		err = host.ErrNoAntivirus
@@ -123,7 +123,7 @@ func listExclusions(service *ole.IDispatch) (list []host.Exclusion, err error) {
 		return nil, err
 	}
 	defer instances.Release()
-	err = visitItems(instances, wmiError, func(item *ole.VARIANT) error {
+	err = forEachItem(instances, wmiError, func(item *ole.VARIANT) error {
 		for _, kind := range []host.ExclusionKind{host.ExcludeProcess, host.ExcludePath} {
 			property, err := exclusionProperty(kind)
 			if err != nil {

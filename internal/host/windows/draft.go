@@ -26,31 +26,31 @@ const draftSuffix = ".wmco-tmp"
 
 // write implements host.Files.Write.
 func write(ctx context.Context, path drivePath, content io.Reader, options host.WriteOptions) error {
-	if err := writable(path, options); err != nil {
+	if err := checkWritable(path, options); err != nil {
 		return err
 	}
-	draft := path.sibling(path.name() + draftSuffix)
+	draft := path.siblingPath(path.baseName() + draftSuffix)
 	if options.Exclusive {
 		// Several processes may create the file concurrently, so each process needs a separate draft.
-		draft = path.sibling(path.name() + "." + strconv.Itoa(os.Getpid()) + draftSuffix)
+		draft = path.siblingPath(path.baseName() + "." + strconv.Itoa(os.Getpid()) + draftSuffix)
 	}
-	if err := fill(ctx, draft, content, options.Access); err != nil {
+	if err := fillDraft(ctx, draft, content, options.Access); err != nil {
 		return err
 	}
 	flags := uint32(windows.MOVEFILE_REPLACE_EXISTING)
 	if options.Exclusive {
 		flags = 0
 	}
-	err := move(ctx, draft, path, flags)
+	err := moveEntry(ctx, draft, path, flags)
 	if err != nil {
 		_ = removeEntry(draft) // best effort: the write has already failed
 	}
 	return err
 }
 
-// writable detects impossible writes before the content is read.
-func writable(path drivePath, options host.WriteOptions) error {
-	if path.root() {
+// checkWritable detects impossible writes before the content is read.
+func checkWritable(path drivePath, options host.WriteOptions) error {
+	if path.isRoot() {
 		return windows.ERROR_ACCESS_DENIED
 	}
 	found, err := findEntry(path)
@@ -61,19 +61,19 @@ func writable(path drivePath, options host.WriteOptions) error {
 		return err
 	case options.Exclusive:
 		return windows.ERROR_ALREADY_EXISTS
-	case found.folder():
+	case found.isDirectory():
 		return windows.ERROR_ACCESS_DENIED
 	}
 	return nil
 }
 
-// fill creates the draft with its content on disk, or no draft.
-func fill(ctx context.Context, draft drivePath, content io.Reader, access host.Access) error {
+// fillDraft creates the draft with its content on disk, or no draft.
+func fillDraft(ctx context.Context, draft drivePath, content io.Reader, access host.Access) error {
 	file, err := makeDraft(draft, access)
 	if err != nil {
 		return err
 	}
-	err = transfer(ctx, file, content)
+	err = copyContent(ctx, file, content)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -89,7 +89,7 @@ func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkName(draft.name()); err != nil {
+	if err := checkName(draft.baseName()); err != nil {
 		return nil, err
 	}
 	if err := removeEntry(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +99,8 @@ func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 	return openFile(draft, windows.GENERIC_WRITE, 0, windows.CREATE_NEW, security)
 }
 
-// transfer copies the content until its end or until ctx is done.
-func transfer(ctx context.Context, file *os.File, content io.Reader) error {
+// copyContent copies the content until its end or until ctx is done.
+func copyContent(ctx context.Context, file *os.File, content io.Reader) error {
 	buffer := make([]byte, 256<<10)
 	for {
 		n, readErr := content.Read(buffer)

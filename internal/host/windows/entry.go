@@ -23,7 +23,7 @@ const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FI
 
 // openEntry opens a file, directory or link without following links. The caller must close the handle.
 func openEntry(path drivePath, access, share uint32) (windows.Handle, error) {
-	name, err := windows.UTF16PtrFromString(path.extended())
+	name, err := windows.UTF16PtrFromString(path.extendedPath())
 	if err != nil {
 		return 0, err
 	}
@@ -42,10 +42,10 @@ type entry struct {
 
 // findEntry reads an entry without opening it.
 func findEntry(path drivePath) (entry, error) {
-	if path.root() {
+	if path.isRoot() {
 		return findRoot(path)
 	}
-	name, err := windows.UTF16PtrFromString(path.extended())
+	name, err := windows.UTF16PtrFromString(path.extendedPath())
 	if err != nil {
 		return entry{}, err
 	}
@@ -71,7 +71,7 @@ func findEntry(path drivePath) (entry, error) {
 
 // findRoot describes a drive, which is in no directory.
 func findRoot(path drivePath) (entry, error) {
-	name, err := windows.UTF16PtrFromString(path.extended())
+	name, err := windows.UTF16PtrFromString(path.extendedPath())
 	if err != nil {
 		return entry{}, err
 	}
@@ -79,43 +79,45 @@ func findRoot(path drivePath) (entry, error) {
 	return entry{name: path.String(), attributes: attributes}, err
 }
 
-// link reports whether the entry is a symbolic link or a junction.
-func (e entry) link() bool {
+// isLink reports whether the entry is a symbolic link or a junction.
+func (e entry) isLink() bool {
 	return e.tag == windows.IO_REPARSE_TAG_SYMLINK || e.tag == windows.IO_REPARSE_TAG_MOUNT_POINT
 }
 
-// folderKind reports whether Windows treats the entry as a directory: a directory, or a link created for a
+// hasDirectoryAttribute reports whether Windows treats the entry as a directory: a directory, or a link created for a
 // directory.
-func (e entry) folderKind() bool { return e.attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 }
+func (e entry) hasDirectoryAttribute() bool {
+	return e.attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0
+}
 
-// folder reports whether the entry is a directory and not a link.
-func (e entry) folder() bool { return e.folderKind() && !e.link() }
+// isDirectory reports whether the entry is a directory and not a link.
+func (e entry) isDirectory() bool { return e.hasDirectoryAttribute() && !e.isLink() }
 
-// describe implements host.Files.Stat.
-func describe(path drivePath) (host.FileInfo, error) {
+// statPath implements host.Files.Stat.
+func statPath(path drivePath) (host.FileInfo, error) {
 	found, err := findEntry(path)
 	if err != nil {
 		return host.FileInfo{}, err
 	}
-	info := host.FileInfo{Path: path.String(), Name: found.name, Directory: found.folder(), Modified: found.modified,
+	info := host.FileInfo{Path: path.String(), Name: found.name, Directory: found.isDirectory(), Modified: found.modified,
 		Access: host.AccessInherited}
-	if !path.root() {
-		info.Path = path.sibling(found.name).String()
+	if !path.isRoot() {
+		info.Path = path.siblingPath(found.name).String()
 	}
-	if !found.folderKind() && !found.link() {
+	if !found.hasDirectoryAttribute() && !found.isLink() {
 		info.Size = found.size
 	}
-	if found.link() {
+	if found.isLink() {
 		if info.LinkTarget, err = os.Readlink(path.String()); err != nil {
 			return host.FileInfo{}, err
 		}
 	}
-	return info, complete(path, &info)
+	return info, addHandleInfo(path, &info)
 }
 
-// complete adds the facts that need a handle. If access is denied or the file is locked, the facts from the
+// addHandleInfo adds the facts that need a handle. If access is denied or the file is locked, the facts from the
 // directory remain.
-func complete(path drivePath, info *host.FileInfo) error {
+func addHandleInfo(path drivePath, info *host.FileInfo) error {
 	handle, err := openEntry(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
 		return nil
@@ -136,8 +138,8 @@ func complete(path drivePath, info *host.FileInfo) error {
 	return err
 }
 
-// fault wraps the error of a file operation with the operation, the path and the host error.
-func fault(op, path string, err error) error {
+// wrapFileError wraps the error of a file operation with the operation, the path and the host error.
+func wrapFileError(op, path string, err error) error {
 	if err == nil {
 		return nil
 	}

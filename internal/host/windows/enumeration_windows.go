@@ -7,20 +7,20 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// visitItems calls visit for each item of a collection of COM objects, and releases the item afterwards. A
+// forEachItem calls visit for each item of a collection of COM objects, and releases the item afterwards. A
 // collection that cannot be read completely is an error, unlike in oleutil.ForEach, which treats a failure of
 // IEnumVARIANT.Next as the end of the list. The function describe adds the meaning of a code to a COM error.
 //
 //	collection: get _NewEnum (DISPID_NEWENUM): VT_UNKNOWN or VT_DISPATCH that has IEnumVARIANT
 //	HRESULT IEnumVARIANT::Next(ULONG celt, VARIANT *rgVar, ULONG *pCeltFetched)
-func visitItems(collection *ole.IDispatch, describe func(error) error, visit func(item *ole.VARIANT) error) error {
+func forEachItem(collection *ole.IDispatch, describe func(error) error, visit func(item *ole.VARIANT) error) error {
 	items, err := openEnumerator(collection)
 	if err != nil {
 		return fmt.Errorf("open the list: %w", describe(err))
 	}
 	defer items.Release()
 	for read := 0; ; read++ {
-		outcome, failure, err := visitNext(items, visit)
+		outcome, failure, err := readNextItem(items, visit)
 		switch {
 		case failure != nil:
 			return fmt.Errorf("read the list after %d items: %w", read, describe(failure))
@@ -30,9 +30,9 @@ func visitItems(collection *ole.IDispatch, describe func(error) error, visit fun
 	}
 }
 
-// visitNext reads the next item and calls visit with it. A failure of the list and an error of visit are returned
+// readNextItem reads the next item and calls visit with it. A failure of the list and an error of visit are returned
 // separately.
-func visitNext(items *ole.IEnumVARIANT, visit func(item *ole.VARIANT) error) (_ nextOutcome, failure, _ error) {
+func readNextItem(items *ole.IEnumVARIANT, visit func(item *ole.VARIANT) error) (_ nextOutcome, failure, _ error) {
 	item, fetched, failure := items.Next(1)
 	defer item.Clear() //nolint:errcheck // only a reference
 	outcome := classifyNext(nextStatus(failure), fetched)

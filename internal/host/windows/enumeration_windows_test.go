@@ -17,13 +17,13 @@ var listFailures = map[string]int{
 }
 
 func TestAFirewallWhoseListFailsIsNotReadAsASmallerOne(t *testing.T) {
-	needsStandIns(t)
+	requireSimulatedParts(t)
 	rule := host.FirewallRule{Name: "wmco-list-test", DisplayName: "List test", Protocol: "TCP", LocalPort: 47004,
 		Enabled: true, Allow: true}
-	must(t, firewall{}.SetRule(t.Context(), rule))
+	requireNoError(t, firewall{}.SetRule(t.Context(), rule))
 	t.Cleanup(func() { _ = firewall{}.DeleteRule(context.WithoutCancel(t.Context()), rule.Name) })
 	before, err := firewall{}.Rules(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 	for name, code := range listFailures {
 		for at := range len(before) + 1 {
 			t.Run(fmt.Sprintf("%s after %d rules", name, at), func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestAFirewallWhoseListFailsIsNotReadAsASmallerOne(t *testing.T) {
 				}
 				mend()
 				after, err := firewall{}.Rules(t.Context())
-				must(t, err)
+				requireNoError(t, err)
 				if !slices.Equal(before, after) {
 					t.Errorf("before %v\nafter %v", before, after)
 				}
@@ -52,7 +52,7 @@ func TestAFirewallWhoseListFailsIsNotReadAsASmallerOne(t *testing.T) {
 
 // R-099
 func TestExclusionsThatCannotBeReadAfterAChange(t *testing.T) {
-	needsStandIns(t)
+	requireSimulatedParts(t)
 	startDefender(t)
 	exclusion := host.Exclusion{Kind: host.ExcludeProcess, Value: `C:\wmco-list-test\containerd.exe`}
 	t.Cleanup(func() { _ = antivirus{}.RemoveExclusion(context.WithoutCancel(t.Context()), exclusion) })
@@ -69,14 +69,14 @@ func TestExclusionsThatCannotBeReadAfterAChange(t *testing.T) {
 			}
 			mend()
 			list, err := antivirus{}.Exclusions(t.Context())
-			must(t, err)
+			requireNoError(t, err)
 			if !slices.Equal(list, []host.Exclusion{exclusion}) {
 				t.Errorf("the exclusions are %v", list)
 			}
 			setFault(t, "wmi", map[string]any{"ReturnCode": codeDefenderDenied})
-			fails(t, antivirus{}.RemoveExclusion(t.Context(), exclusion), host.ErrRefused)
+			requireError(t, antivirus{}.RemoveExclusion(t.Context(), exclusion), host.ErrRefused)
 			setFault(t, "wmi", nil)
-			must(t, antivirus{}.RemoveExclusion(t.Context(), exclusion))
+			requireNoError(t, antivirus{}.RemoveExclusion(t.Context(), exclusion))
 		})
 	}
 }

@@ -85,7 +85,7 @@ func (environment) Unset(ctx context.Context, name string) error {
 // changeEnvironment runs change and broadcasts a modification. The function change reports whether it has modified
 // the environment.
 func changeEnvironment(ctx context.Context, what string, change func(registry.Key) (bool, error)) error {
-	err := await(ctx, func() error {
+	err := runDetached(ctx, func() error {
 		key, err := openEnvironment(registry.QUERY_VALUE | registry.SET_VALUE)
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func changeEnvironment(ctx context.Context, what string, change func(registry.Ke
 		defer func() { _ = key.Close() }()
 		changed, err := change(key)
 		if err != nil {
-			return translate(err)
+			return translateError(err)
 		}
 		if changed {
 			announceEnvironment()
@@ -109,7 +109,7 @@ func changeEnvironment(ctx context.Context, what string, change func(registry.Ke
 func openEnvironment(access uint32) (registry.Key, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, environmentKey, access)
 	if err != nil {
-		return 0, fmt.Errorf("open the machine's environment: %w", translate(err))
+		return 0, fmt.Errorf("open the machine's environment: %w", translateError(err))
 	}
 	return key, nil
 }

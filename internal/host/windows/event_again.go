@@ -17,9 +17,9 @@ const maxLogReads = 4
 
 // logReader is an open event log.
 type logReader interface {
-	// next returns the next records, newest first, and no records after the oldest. The records are valid until the
+	// nextRecords returns the next records, newest first, and no records after the oldest. The records are valid until the
 	// next call.
-	next() ([]byte, error)
+	nextRecords() ([]byte, error)
 	close()
 }
 
@@ -44,7 +44,7 @@ func readOpened(open func() (logReader, error), seen map[recordKey]bool, deliver
 	}
 	defer log.close()
 	for {
-		records, err := log.next()
+		records, err := log.nextRecords()
 		if err != nil || len(records) == 0 {
 			return err
 		}

@@ -26,7 +26,7 @@ type clearedHandle struct {
 	calls int
 }
 
-func (l *clearedLog) open() (logReader, error) {
+func (l *clearedLog) openHandle() (logReader, error) {
 	h := &clearedHandle{log: l, left: l.contents[min(l.opened, len(l.contents)-1)], fails: l.opened < l.clears}
 	l.opened++
 	return h, nil
@@ -34,7 +34,7 @@ func (l *clearedLog) open() (logReader, error) {
 
 func (h *clearedHandle) close() { h.log.closed++ }
 
-func (h *clearedHandle) next() ([]byte, error) {
+func (h *clearedHandle) nextRecords() ([]byte, error) {
 	h.calls++
 	switch {
 	case h.log.failure != nil:
@@ -46,12 +46,12 @@ func (h *clearedHandle) next() ([]byte, error) {
 	}
 	number := h.left[0]
 	h.left = h.left[1:]
-	return bytes.Clone(numbered(number, "EventLog", eventInformation, number, time.Unix(int64(number), 0))), nil
+	return bytes.Clone(encodeNumberedEvent(number, "EventLog", eventInformation, number, time.Unix(int64(number), 0))), nil
 }
 
 func TestAnEventLogThatIsClearedIsReadAgain(t *testing.T) {
 	read := func(l *clearedLog, most int) (ids []uint32, err error) {
-		err = readBatches(l.open, func(batch []host.LoggedEvent) bool {
+		err = readBatches(l.openHandle, func(batch []host.LoggedEvent) bool {
 			for _, event := range batch {
 				ids = append(ids, event.ID)
 			}

@@ -53,7 +53,7 @@ func (eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent
 			handled <- struct{}{}
 		case err := <-ended:
 			if err != nil {
-				return fmt.Errorf("read the event log %s: %w", log, translate(err))
+				return fmt.Errorf("read the event log %s: %w", log, translateError(err))
 			}
 			return nil
 		case <-ctx.Done():
@@ -100,7 +100,7 @@ func openLog(log string) (logReader, error) {
 
 func (l openedLog) close() { _, _, _ = closeEventLog.Call(l.handle) }
 
-func (l openedLog) next() ([]byte, error) {
+func (l openedLog) nextRecords() ([]byte, error) {
 	var read, needed uint32
 	ok, _, err := readEventLog.Call(l.handle, sequentialBackwards, 0, uintptr(unsafe.Pointer(&l.buffer[0])), uintptr(len(l.buffer)),
 		uintptr(unsafe.Pointer(&read)), uintptr(unsafe.Pointer(&needed)))

@@ -49,7 +49,7 @@ func parseEvents(records []byte, seen map[recordKey]bool) ([]host.LoggedEvent, e
 		events = append(events, host.LoggedEvent{
 			Time: time.Unix(int64(record.Generated), 0).UTC(),
 			Event: host.Event{Source: source, Level: levelOf(record.Type), ID: record.ID & 0xffff,
-				Message: texts(body[record.StringOffset:], int(record.Strings))},
+				Message: joinTexts(body[record.StringOffset:], int(record.Strings))},
 		})
 	}
 	return events, nil
@@ -66,8 +66,8 @@ func levelOf(kind uint16) host.EventLevel {
 	return host.EventInformation
 }
 
-// texts joins the given number of NUL-terminated strings.
-func texts(data []byte, count int) string {
+// joinTexts joins the given number of NUL-terminated strings.
+func joinTexts(data []byte, count int) string {
 	var list []string
 	for range count {
 		var text string

@@ -12,13 +12,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recorded returns an event in the format of ReadEventLog. The record number is the event ID.
-func recorded(source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
-	return numbered(id, source, kind, id, at, strings...)
+// encodeEvent returns an event in the format of ReadEventLog. The record number is the event ID.
+func encodeEvent(source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
+	return encodeNumberedEvent(id, source, kind, id, at, strings...)
 }
 
-// numbered returns the record of an event with a number.
-func numbered(number uint32, source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
+// encodeNumberedEvent returns the record of an event with a number.
+func encodeNumberedEvent(number uint32, source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
 	var rest bytes.Buffer
 	text := func(s string) {
 		for _, unit := range append(utf16.Encode([]rune(s)), 0) {
@@ -42,8 +42,8 @@ func numbered(number uint32, source string, kind uint16, id uint32, at time.Time
 
 func TestRecordsOfTheEventLogAreUnderstood(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	records := append(recorded("Service Control Manager", eventError, 0xc0001b7a, at, "kubelet", "1"),
-		append(recorded("windows-instance-config-daemon", eventWarning, 2, at, "Grüße 🔒\r\nzwei"), recorded("EventLog", 0, 0x80001775, at)...)...)
+	records := append(encodeEvent("Service Control Manager", eventError, 0xc0001b7a, at, "kubelet", "1"),
+		append(encodeEvent("windows-instance-config-daemon", eventWarning, 2, at, "Grüße 🔒\r\nzwei"), encodeEvent("EventLog", 0, 0x80001775, at)...)...)
 	got, err := parseEvents(records, map[recordKey]bool{})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestRecordsOfTheEventLogAreUnderstood(t *testing.T) {
 }
 
 func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
-	whole := recorded("EventLog", eventError, 1, time.Unix(0, 0), "text")
+	whole := encodeEvent("EventLog", eventError, 1, time.Unix(0, 0), "text")
 	for name, change := range map[string]func(r []byte) []byte{
 		"cut off in its fixed part":    func(r []byte) []byte { return r[:20] },
 		"shorter than it says":         func(r []byte) []byte { return r[:len(r)-8] },
@@ -77,7 +77,7 @@ func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
 }
 
 func FuzzParseEvents(f *testing.F) {
-	f.Add(recorded("EventLog", eventError, 1, time.Unix(0, 0), "text"))
+	f.Add(encodeEvent("EventLog", eventError, 1, time.Unix(0, 0), "text"))
 	f.Fuzz(func(_ *testing.T, records []byte) {
 		_, _ = parseEvents(records, map[recordKey]bool{}) // it must end without a panic
 	})

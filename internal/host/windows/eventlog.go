@@ -31,18 +31,18 @@ func (eventLog) Report(ctx context.Context, event host.Event) error {
 	if err != nil {
 		return fmt.Errorf("report an event: %w", err)
 	}
-	err = await(ctx, func() error {
+	err = runDetached(ctx, func() error {
 		source, err := windows.UTF16PtrFromString(event.Source)
 		if err != nil {
 			return err
 		}
 		log, err := windows.RegisterEventSource(nil, source)
 		if err != nil {
-			return translate(err)
+			return translateError(err)
 		}
 		defer func() { _ = windows.DeregisterEventSource(log) }()
 		text := &eventText(event.Message)[0]
-		return translate(windows.ReportEvent(log, kind, 0, event.ID, 0, 1, 0, &text, nil))
+		return translateError(windows.ReportEvent(log, kind, 0, event.ID, 0, 1, 0, &text, nil))
 	})
 	if err != nil {
 		return fmt.Errorf("report event %d of %s: %w", event.ID, event.Source, err)
@@ -63,7 +63,7 @@ func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for event source %s: %w", source, translate(err))
+		return false, fmt.Errorf("look for event source %s: %w", source, translateError(err))
 	}
 	_ = key.Close()
 	return true, nil
@@ -79,7 +79,7 @@ func (l eventLog) AddSource(ctx context.Context, source string) error {
 		return nil
 	}
 	if err := eventlog.InstallAsEventCreate(source, eventError|eventWarning|eventInformation); err != nil {
-		return fmt.Errorf("add event source %s: %w", source, translate(err))
+		return fmt.Errorf("add event source %s: %w", source, translateError(err))
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (eventLog) RemoveSource(ctx context.Context, source string) error {
 		err = eventlog.Remove(source)
 	}
 	if err != nil && !errors.Is(err, registry.ErrNotExist) {
-		return fmt.Errorf("remove event source %q: %w", source, translate(err))
+		return fmt.Errorf("remove event source %q: %w", source, translateError(err))
 	}
 	return nil
 }

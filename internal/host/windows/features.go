@@ -62,7 +62,7 @@ var dism = struct {
 
 // State queries DISM. Opening a DISM session takes some seconds.
 func (features) State(ctx context.Context, name string) (host.FeatureState, error) {
-	state, err := inDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.state(name) })
+	state, err := inDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.readState(name) })
 	if err != nil {
 		return host.FeatureUnknown, fmt.Errorf("query the Windows feature %s: %w", name, err)
 	}
@@ -71,7 +71,7 @@ func (features) State(ctx context.Context, name string) (host.FeatureState, erro
 
 // Enable enables a feature with all its dependencies (EnableAll).
 func (features) Enable(ctx context.Context, name string) error {
-	err := changeFeature(ctx, name, dismChange{host.FeatureEnabled, host.FeatureEnablePending, dismSession.enable})
+	err := changeFeature(ctx, name, dismChange{host.FeatureEnabled, host.FeatureEnablePending, dismSession.enableFeature})
 	if err != nil {
 		return fmt.Errorf("enable the Windows feature %s: %w", name, err)
 	}
@@ -80,7 +80,7 @@ func (features) Enable(ctx context.Context, name string) error {
 
 // Disable disables a feature and keeps its files on disk.
 func (features) Disable(ctx context.Context, name string) error {
-	err := changeFeature(ctx, name, dismChange{host.FeatureDisabled, host.FeatureDisablePending, dismSession.disable})
+	err := changeFeature(ctx, name, dismChange{host.FeatureDisabled, host.FeatureDisablePending, dismSession.disableFeature})
 	if err != nil {
 		return fmt.Errorf("disable the Windows feature %s: %w", name, err)
 	}
@@ -89,8 +89,8 @@ func (features) Disable(ctx context.Context, name string) error {
 
 // dismChange changes a feature to the state wanted, or to pending until a required restart.
 type dismChange struct {
-	wanted, pending host.FeatureState
-	do              func(s dismSession, feature *uint16, cancel windows.Handle) error
+	desired, pending host.FeatureState
+	do               func(s dismSession, feature *uint16, cancel windows.Handle) error
 }
 
 // changeFeature applies a change. If ctx ends, it cancels the operation and waits until DISM has stopped, so that
@@ -100,7 +100,7 @@ func changeFeature(ctx context.Context, name string, change dismChange) error {
 		return err
 	}
 	_, err := inDISM(context.WithoutCancel(ctx), func(s dismSession) (struct{}, error) {
-		return struct{}{}, s.change(ctx, name, change)
+		return struct{}{}, s.applyChange(ctx, name, change)
 	})
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
@@ -142,7 +142,7 @@ func openDISM() (dismSession, error) {
 	return session, err
 }
 
-func (s dismSession) state(name string) (host.FeatureState, error) {
+func (s dismSession) readState(name string) (host.FeatureState, error) {
 	feature, err := windows.UTF16PtrFromString(name)
 	if err != nil {
 		return host.FeatureUnknown, err
@@ -161,24 +161,24 @@ func (s dismSession) state(name string) (host.FeatureState, error) {
 	return featureState(info.state)
 }
 
-func (s dismSession) enable(feature *uint16, cancel windows.Handle) error {
+func (s dismSession) enableFeature(feature *uint16, cancel windows.Handle) error {
 	return dismCall("DismEnableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, 0, 0, 0, 1,
 		uintptr(cancel), 0, 0)
 }
 
-func (s dismSession) disable(feature *uint16, cancel windows.Handle) error {
+func (s dismSession) disableFeature(feature *uint16, cancel windows.Handle) error {
 	return dismCall("DismDisableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, uintptr(cancel), 0, 0)
 }
 
-// change applies a change unless the feature already has the wanted or the pending state.
-func (s dismSession) change(ctx context.Context, name string, change dismChange) error {
-	now, err := s.state(name)
+// applyChange applies a change unless the feature already has the wanted or the pending state.
+func (s dismSession) applyChange(ctx context.Context, name string, change dismChange) error {
+	now, err := s.readState(name)
 	switch {
 	case err != nil:
 		return err
 	case now == host.FeatureUnknown:
 		return &dismError{call: "DismGetFeatureInfo", result: resultUnknownFeature}
-	case now == change.wanted || now == change.pending:
+	case now == change.desired || now == change.pending:
 		return nil
 	}
 	feature, err := windows.UTF16PtrFromString(name)
@@ -202,7 +202,7 @@ func dismCall(name string, arguments ...uintptr) error {
 		return fmt.Errorf("the DISM API of this Windows has no %s: %w", name, err)
 	}
 	code, _, _ := entry.Call(arguments...)
-	if r := result(code); r.failed() {
+	if r := result(code); r.isFailure() {
 		return &dismError{call: name, result: r, message: dismMessage()}
 	}
 	return nil
@@ -215,7 +215,7 @@ func dismMessage() string {
 		return ""
 	}
 	var message *struct{ text *uint16 }
-	if code, _, _ := ask.Call(uintptr(unsafe.Pointer(&message))); result(code).failed() || message == nil {
+	if code, _, _ := ask.Call(uintptr(unsafe.Pointer(&message))); result(code).isFailure() || message == nil {
 		return ""
 	}
 	defer free.Call(uintptr(unsafe.Pointer(message))) //nolint:errcheck // only memory

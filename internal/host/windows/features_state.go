@@ -55,8 +55,8 @@ const (
 	resultAborted            result = 0x800704D3 // HRESULT of ERROR_REQUEST_ABORTED
 )
 
-// failed reports whether a result is a failure.
-func (r result) failed() bool { return r&0x80000000 != 0 && r != resultRestartNeededWin32 }
+// isFailure reports whether a result is a failure.
+func (r result) isFailure() bool { return r&0x80000000 != 0 && r != resultRestartNeededWin32 }
 
 // dismError is a failed call of the DISM API.
 type dismError struct {
@@ -71,7 +71,7 @@ func (e *dismError) Error() string {
 	if e.message != "" {
 		text += " (" + e.message + ")"
 	}
-	if hint := e.hint(); hint != "" {
+	if hint := e.describeAction(); hint != "" {
 		text += "; " + hint
 	}
 	return text
@@ -80,8 +80,8 @@ func (e *dismError) Error() string {
 const enableAtConsole = "enable the feature at the console of the host, because Windows Update may refuse sessions of the SSH server, " +
 	"or use an image that has them"
 
-// hint returns the action for the administrator, or a reference to the log.
-func (e *dismError) hint() string {
+// describeAction returns the action for the administrator, or a reference to the log.
+func (e *dismError) describeAction() string {
 	switch {
 	case e.result == resultNoSource:
 		return "the feature's files are not on the disk: " + enableAtConsole

@@ -25,7 +25,7 @@ func TestFeatureState(t *testing.T) {
 func TestDISMResults(t *testing.T) {
 	t.Run("a change that waits for a restart is no failure", func(t *testing.T) {
 		for _, r := range []result{resultOK, 1, resultRestartNeeded, resultRestartNeededWin32} {
-			if r.failed() {
+			if r.isFailure() {
 				t.Errorf("0x%08x", uint32(r))
 			}
 		}
@@ -40,7 +40,7 @@ func TestDISMResults(t *testing.T) {
 		for _, r := range []result{resultNotFound, resultElevationRequired, resultNoSource, resultRestartFirst,
 			resultAborted, 0x80004005} {
 			err := error(&dismError{call: "DismEnableFeature", result: r, message: "what DISM says"})
-			if !r.failed() || errors.Is(err, host.ErrNotExist) {
+			if !r.isFailure() || errors.Is(err, host.ErrNotExist) {
 				t.Errorf("0x%08x: %v", uint32(r), err)
 			}
 			for _, part := range []string{"DismEnableFeature failed with 0x8", "(what DISM says); "} {

@@ -40,17 +40,17 @@ func TestFeatures(t *testing.T) {
 		dismAPI(t)
 		const name = "wmco-no-such-feature"
 		state, err := features{}.State(t.Context(), name)
-		must(t, err)
+		requireNoError(t, err)
 		if state != host.FeatureUnknown {
 			t.Error(state)
 		}
-		fails(t, features{}.Enable(t.Context(), name), host.ErrNotExist)
-		fails(t, features{}.Disable(t.Context(), name), host.ErrNotExist)
+		requireError(t, features{}.Enable(t.Context(), name), host.ErrNotExist)
+		requireError(t, features{}.Disable(t.Context(), name), host.ErrNotExist)
 	})
 	t.Run("the feature for containers is known", func(t *testing.T) {
 		dismAPI(t)
 		state, err := features{}.State(t.Context(), "Containers")
-		must(t, err)
+		requireNoError(t, err)
 		if state == host.FeatureUnknown {
 			t.Error("unknown")
 		}
@@ -64,22 +64,22 @@ func TestFeatures(t *testing.T) {
 		}
 		defer func() { _ = feature.Close() }()
 		state, _, err := feature.GetIntegerValue("State")
-		must(t, err)
-		must(t, feature.SetDWordValue("State", uint32(dismRemoved)))
-		defer func() { must(t, feature.SetDWordValue("State", uint32(state))) }()
+		requireNoError(t, err)
+		requireNoError(t, feature.SetDWordValue("State", uint32(dismRemoved)))
+		defer func() { requireNoError(t, feature.SetDWordValue("State", uint32(state))) }()
 		for _, want := range []string{"0x80070005", "0x800f081f"} { // in a session of the SSH server, and in a service
 			err := features{}.Enable(t.Context(), "TelnetClient")
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "on the disk: enable the feature at the console") {
 				t.Errorf("the error is %v, want %s", err, want)
 			}
 			t.Setenv("SSH_CONNECTION", "")
-			must(t, os.Unsetenv("SSH_CONNECTION"))
+			requireNoError(t, os.Unsetenv("SSH_CONNECTION"))
 		}
 	})
 	t.Run("nothing is changed when the context is done", func(t *testing.T) {
 		dismAPI(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		fails(t, features{}.Enable(ctx, "TelnetClient"), context.Canceled)
+		requireError(t, features{}.Enable(ctx, "TelnetClient"), context.Canceled)
 	})
 }

@@ -38,9 +38,9 @@ func fileErrorMeaning(code uint32) error {
 	return nil
 }
 
-// passing reports whether a file operation may succeed a moment later: virus scanners and indexers open new files
+// isTransient reports whether a file operation may succeed a moment later: virus scanners and indexers open new files
 // for some milliseconds, and Windows then refuses to replace or remove the files.
-func passing(code uint32) bool {
+func isTransient(code uint32) bool {
 	switch code {
 	case codeAccessDenied, codeSharingViolation, codeDeletePending, codeUserMappedFile:
 		return true

@@ -21,48 +21,48 @@ import (
 type files struct{}
 
 func (files) Stat(ctx context.Context, path string) (host.FileInfo, error) {
-	p, err := begin(ctx, "stat", path)
+	p, err := beginOperation(ctx, "stat", path)
 	if err != nil {
 		return host.FileInfo{}, err
 	}
-	info, err := describe(p)
-	return info, fault("stat", path, err)
+	info, err := statPath(p)
+	return info, wrapFileError("stat", path, err)
 }
 
 func (files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
-	p, err := begin(ctx, "open", path)
+	p, err := beginOperation(ctx, "open", path)
 	if err != nil {
 		return nil, err
 	}
-	name, err := windows.UTF16PtrFromString(p.extended())
+	name, err := windows.UTF16PtrFromString(p.extendedPath())
 	if err != nil {
-		return nil, fault("open", path, err)
+		return nil, wrapFileError("open", path, err)
 	}
 	handle, err := windows.CreateFile(name, windows.GENERIC_READ, shareAll, nil, windows.OPEN_EXISTING,
 		windows.FILE_FLAG_SEQUENTIAL_SCAN, 0)
 	if err != nil {
-		return nil, fault("open", path, err)
+		return nil, wrapFileError("open", path, err)
 	}
 	return os.NewFile(uintptr(handle), p.String()), nil
 }
 
 func (files) ReadDir(ctx context.Context, path string) ([]host.FileInfo, error) {
-	p, err := begin(ctx, "read", path)
+	p, err := beginOperation(ctx, "read", path)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(p.String())
 	if err != nil {
-		return nil, fault("read", path, err)
+		return nil, wrapFileError("read", path, err)
 	}
 	infos := make([]host.FileInfo, 0, len(entries))
 	for _, each := range entries {
-		info, err := describe(p.child(each.Name()))
+		info, err := statPath(p.childPath(each.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed in the meantime
 		}
 		if err != nil {
-			return nil, fault("read", p.child(each.Name()).String(), err)
+			return nil, wrapFileError("read", p.childPath(each.Name()).String(), err)
 		}
 		infos = append(infos, info)
 	}
@@ -73,29 +73,29 @@ func (files) ReadDir(ctx context.Context, path string) ([]host.FileInfo, error) 
 }
 
 func (files) Remove(ctx context.Context, path string) error {
-	p, err := begin(ctx, "remove", path)
+	p, err := beginOperation(ctx, "remove", path)
 	if err != nil {
 		return err
 	}
-	if p.root() {
-		return fault("remove", path, windows.ERROR_ACCESS_DENIED)
+	if p.isRoot() {
+		return wrapFileError("remove", path, windows.ERROR_ACCESS_DENIED)
 	}
-	return fault("remove", path, removeAll(ctx, p))
+	return wrapFileError("remove", path, removeAll(ctx, p))
 }
 
 func (files) Write(ctx context.Context, path string, content io.Reader, options host.WriteOptions) error {
-	p, err := begin(ctx, "write", path)
+	p, err := beginOperation(ctx, "write", path)
 	if err != nil {
 		return err
 	}
 	if options.Append {
-		return fault("write", path, appendTo(ctx, p, content, options))
+		return wrapFileError("write", path, appendTo(ctx, p, content, options))
 	}
-	return fault("write", path, write(ctx, p, content, options))
+	return wrapFileError("write", path, write(ctx, p, content, options))
 }
 
-// begin starts every operation: it returns the parsed path, or an error if ctx is done or the path is invalid.
-func begin(ctx context.Context, op, path string) (drivePath, error) {
+// beginOperation starts every operation: it returns the parsed path, or an error if ctx is done or the path is invalid.
+func beginOperation(ctx context.Context, op, path string) (drivePath, error) {
 	if err := context.Cause(ctx); err != nil {
 		return drivePath{}, &fs.PathError{Op: op, Path: path, Err: err}
 	}

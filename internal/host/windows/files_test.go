@@ -18,47 +18,47 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// folder returns an empty directory on the drive. Files held by other processes are removed when their process ends.
-func folder(t *testing.T) string {
+// newTestDirectory returns an empty directory on the drive. Files held by other processes are removed when their process ends.
+func newTestDirectory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(`C:\`, "wmco-files-test-") //nolint:usetesting // a short path, for tests of long ones
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func fails(t *testing.T, err, want error) {
+func requireError(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("got error %v, want %v", err, want)
 	}
 }
 
-func put(t *testing.T, path, content string, options host.WriteOptions) {
+func writeFile(t *testing.T, path, content string, options host.WriteOptions) {
 	t.Helper()
-	must(t, files{}.Write(t.Context(), path, strings.NewReader(content), options))
+	requireNoError(t, files{}.Write(t.Context(), path, strings.NewReader(content), options))
 }
 
 func get(t *testing.T, path string) string {
 	t.Helper()
 	reader, err := files{}.Open(t.Context(), path)
-	must(t, err)
+	requireNoError(t, err)
 	data, err := io.ReadAll(reader)
-	must(t, errors.Join(err, reader.Close()))
+	requireNoError(t, errors.Join(err, reader.Close()))
 	return string(data)
 }
 
-func names(t *testing.T, dir string) string {
+func listNames(t *testing.T, dir string) string {
 	t.Helper()
 	infos, err := files{}.ReadDir(t.Context(), dir)
-	must(t, err)
+	requireNoError(t, err)
 	var list []string
 	for _, info := range infos {
 		list = append(list, info.Name)
@@ -68,11 +68,11 @@ func names(t *testing.T, dir string) string {
 
 func readOnly(t *testing.T, path string) {
 	t.Helper()
-	must(t, windows.SetFileAttributes(windows.StringToUTF16Ptr(path), windows.FILE_ATTRIBUTE_READONLY))
+	requireNoError(t, windows.SetFileAttributes(windows.StringToUTF16Ptr(path), windows.FILE_ATTRIBUTE_READONLY))
 }
 
-// links skips the test on systems without symbolic links.
-func links(t *testing.T, dir string) {
+// requireSymlinks skips the test on systems without symbolic links.
+func requireSymlinks(t *testing.T, dir string) {
 	t.Helper()
 	probe := filepath.Join(dir, "probe")
 	err := os.Symlink(dir, probe)
@@ -82,122 +82,122 @@ func links(t *testing.T, dir string) {
 	if err != nil {
 		t.Skipf("NOT SHOWN HERE: symbolic links (%v)", err)
 	}
-	must(t, os.Remove(probe))
+	requireNoError(t, os.Remove(probe))
 }
 
 func TestFiles(t *testing.T) {
 	t.Run("a path of more than 260 characters works throughout", func(t *testing.T) {
-		dir := folder(t)
+		dir := newTestDirectory(t)
 		long := dir
 		for range 5 {
 			long += `\` + strings.Repeat("d", 80)
-			must(t, tree{}.MakeDirectory(t.Context(), long, host.AccessInherited))
+			requireNoError(t, tree{}.MakeDirectory(t.Context(), long, host.AccessInherited))
 		}
-		put(t, long+`\file`, "content", host.WriteOptions{})
-		must(t, tree{}.Rename(t.Context(), long+`\file`, long+`\moved`))
+		writeFile(t, long+`\file`, "content", host.WriteOptions{})
+		requireNoError(t, tree{}.Rename(t.Context(), long+`\file`, long+`\moved`))
 		info, err := files{}.Stat(t.Context(), long+`\MOVED`)
-		must(t, err)
-		if info.Path != long+`\moved` || info.Size != 7 || get(t, long+`\moved`) != "content" || names(t, long) != "moved" {
+		requireNoError(t, err)
+		if info.Path != long+`\moved` || info.Size != 7 || get(t, long+`\moved`) != "content" || listNames(t, long) != "moved" {
 			t.Errorf("%+v", info)
 		}
-		must(t, files{}.Remove(t.Context(), dir))
+		requireNoError(t, files{}.Remove(t.Context(), dir))
 		_, err = files{}.Stat(t.Context(), dir)
-		fails(t, err, host.ErrNotExist)
+		requireError(t, err, host.ErrNotExist)
 	})
 	t.Run("what lies below a file is not there", func(t *testing.T) {
-		dir := folder(t)
-		put(t, dir+`\file`, "x", host.WriteOptions{})
+		dir := newTestDirectory(t)
+		writeFile(t, dir+`\file`, "x", host.WriteOptions{})
 		_, err := files{}.Stat(t.Context(), dir+`\file\below`)
-		fails(t, err, host.ErrNotExist)
+		requireError(t, err, host.ErrNotExist)
 	})
 	t.Run("read-only files are replaced and removed", func(t *testing.T) {
-		dir := folder(t)
-		put(t, dir+`\file`, "old", host.WriteOptions{})
+		dir := newTestDirectory(t)
+		writeFile(t, dir+`\file`, "old", host.WriteOptions{})
 		readOnly(t, dir+`\file`)
-		put(t, dir+`\file`, "new", host.WriteOptions{})
-		must(t, tree{}.MakeDirectory(t.Context(), dir+`\sub`, ""))
-		put(t, dir+`\sub\file`, "x", host.WriteOptions{})
+		writeFile(t, dir+`\file`, "new", host.WriteOptions{})
+		requireNoError(t, tree{}.MakeDirectory(t.Context(), dir+`\sub`, ""))
+		writeFile(t, dir+`\sub\file`, "x", host.WriteOptions{})
 		readOnly(t, dir+`\sub\file`)
 		readOnly(t, dir+`\sub`)
-		must(t, files{}.Remove(t.Context(), dir+`\sub`))
-		if got := get(t, dir+`\file`); got != "new" || names(t, dir) != "file" {
-			t.Errorf("%q, %s", got, names(t, dir))
+		requireNoError(t, files{}.Remove(t.Context(), dir+`\sub`))
+		if got := get(t, dir+`\file`); got != "new" || listNames(t, dir) != "file" {
+			t.Errorf("%q, %s", got, listNames(t, dir))
 		}
 	})
 	t.Run("an open file is in use, and the rest of its folder goes", func(t *testing.T) {
-		dir := folder(t)
-		put(t, dir+`\held`, "old", host.WriteOptions{})
-		put(t, dir+`\free`, "x", host.WriteOptions{})
+		dir := newTestDirectory(t)
+		writeFile(t, dir+`\held`, "old", host.WriteOptions{})
+		writeFile(t, dir+`\free`, "x", host.WriteOptions{})
 		handle, err := windows.CreateFile(windows.StringToUTF16Ptr(dir+`\held`), windows.GENERIC_READ, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING, 0, 0)
-		must(t, err)
+		requireNoError(t, err)
 		defer windows.CloseHandle(handle)
-		fails(t, files{}.Write(t.Context(), dir+`\held`, strings.NewReader("new"), host.WriteOptions{}), host.ErrInUse)
-		put(t, dir+`\new`, "x", host.WriteOptions{})
-		fails(t, tree{}.Rename(t.Context(), dir+`\new`, dir+`\held`), host.ErrInUse)
-		fails(t, files{}.Remove(t.Context(), dir), host.ErrInUse)
-		if names(t, dir) != "held" {
-			t.Error(names(t, dir))
+		requireError(t, files{}.Write(t.Context(), dir+`\held`, strings.NewReader("new"), host.WriteOptions{}), host.ErrInUse)
+		writeFile(t, dir+`\new`, "x", host.WriteOptions{})
+		requireError(t, tree{}.Rename(t.Context(), dir+`\new`, dir+`\held`), host.ErrInUse)
+		requireError(t, files{}.Remove(t.Context(), dir), host.ErrInUse)
+		if listNames(t, dir) != "held" {
+			t.Error(listNames(t, dir))
 		}
 	})
 	t.Run("a running program is in use, but may be renamed", func(t *testing.T) {
-		dir := folder(t)
+		dir := newTestDirectory(t)
 		self, err := os.Open(os.Args[0])
-		must(t, err)
+		requireNoError(t, err)
 		defer self.Close()
 		program := dir + `\program.exe`
-		must(t, files{}.Write(t.Context(), program, self, host.WriteOptions{}))
+		requireNoError(t, files{}.Write(t.Context(), program, self, host.WriteOptions{}))
 		command := exec.CommandContext(t.Context(), program, "-test.run=^TestIdle$")
 		command.Env = append(os.Environ(), "WMCO_IDLE=1")
 		input, err := command.StdinPipe()
-		must(t, err)
+		requireNoError(t, err)
 		output, err := command.StdoutPipe()
-		must(t, err)
-		must(t, command.Start())
+		requireNoError(t, err)
+		requireNoError(t, command.Start())
 		defer func() { _ = input.Close(); _ = command.Wait() }()
 		_, err = output.Read(make([]byte, 1))
-		must(t, err)
-		fails(t, files{}.Write(t.Context(), program, strings.NewReader("new"), host.WriteOptions{}), host.ErrInUse)
-		fails(t, files{}.Remove(t.Context(), program), host.ErrInUse)
-		fails(t, files{}.Remove(t.Context(), dir), host.ErrInUse)
-		put(t, dir+`\new`, "new", host.WriteOptions{})
-		fails(t, tree{}.Rename(t.Context(), dir+`\new`, program), host.ErrInUse)
-		must(t, tree{}.Rename(t.Context(), program, program+".old"))
-		put(t, program, "new", host.WriteOptions{})
-		fails(t, files{}.Remove(t.Context(), program+".old"), host.ErrInUse)
-		must(t, errors.Join(input.Close(), command.Wait()))
-		must(t, files{}.Remove(t.Context(), dir))
+		requireNoError(t, err)
+		requireError(t, files{}.Write(t.Context(), program, strings.NewReader("new"), host.WriteOptions{}), host.ErrInUse)
+		requireError(t, files{}.Remove(t.Context(), program), host.ErrInUse)
+		requireError(t, files{}.Remove(t.Context(), dir), host.ErrInUse)
+		writeFile(t, dir+`\new`, "new", host.WriteOptions{})
+		requireError(t, tree{}.Rename(t.Context(), dir+`\new`, program), host.ErrInUse)
+		requireNoError(t, tree{}.Rename(t.Context(), program, program+".old"))
+		writeFile(t, program, "new", host.WriteOptions{})
+		requireError(t, files{}.Remove(t.Context(), program+".old"), host.ErrInUse)
+		requireNoError(t, errors.Join(input.Close(), command.Wait()))
+		requireNoError(t, files{}.Remove(t.Context(), dir))
 	})
 	t.Run("a write that fails leaves neither part nor draft", func(t *testing.T) {
-		dir := folder(t)
-		put(t, dir+`\file`, "old", host.WriteOptions{})
+		dir := newTestDirectory(t)
+		writeFile(t, dir+`\file`, "old", host.WriteOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		endless := readerFunc(func(b []byte) (int, error) { cancel(); return len(b), nil })
-		fails(t, files{}.Write(ctx, dir+`\file`, endless, host.WriteOptions{}), context.Canceled)
-		if get(t, dir+`\file`) != "old" || names(t, dir) != "file" {
-			t.Error(names(t, dir))
+		requireError(t, files{}.Write(ctx, dir+`\file`, endless, host.WriteOptions{}), context.Canceled)
+		if get(t, dir+`\file`) != "old" || listNames(t, dir) != "file" {
+			t.Error(listNames(t, dir))
 		}
 	})
 	t.Run("the draft of a killed writer is taken over", func(t *testing.T) {
-		dir := folder(t)
-		put(t, dir+`\file`+draftSuffix, "half", host.WriteOptions{})
-		put(t, dir+`\file`, "whole", host.WriteOptions{})
-		if get(t, dir+`\file`) != "whole" || names(t, dir) != "file" {
-			t.Error(names(t, dir))
+		dir := newTestDirectory(t)
+		writeFile(t, dir+`\file`+draftSuffix, "half", host.WriteOptions{})
+		writeFile(t, dir+`\file`, "whole", host.WriteOptions{})
+		if get(t, dir+`\file`) != "whole" || listNames(t, dir) != "file" {
+			t.Error(listNames(t, dir))
 		}
 	})
 	t.Run("the first of many exclusive writers wins, the others learn that the file is there", func(t *testing.T) {
-		dir := folder(t)
+		dir := newTestDirectory(t)
 		won := 0
 		for range 10 {
 			err := files{}.Write(t.Context(), dir+`\lock`, strings.NewReader("x"), host.WriteOptions{Exclusive: true})
 			if err == nil {
 				won++
 			} else {
-				fails(t, err, host.ErrExist)
+				requireError(t, err, host.ErrExist)
 			}
 		}
-		if won != 1 || names(t, dir) != "lock" {
-			t.Errorf("%d won, %s", won, names(t, dir))
+		if won != 1 || listNames(t, dir) != "lock" {
+			t.Errorf("%d won, %s", won, listNames(t, dir))
 		}
 	})
 	t.Run("a full disk is distinguished, and the part that was written is taken back", func(t *testing.T) {
@@ -205,24 +205,24 @@ func TestFiles(t *testing.T) {
 		if small == "" {
 			t.Skip(`NOT SHOWN HERE: a full disk (WMCO_TEST_SMALL_DRIVE names none, such as D:\, of 1 to 16 MiB)`)
 		}
-		put(t, small+"full", "old", host.WriteOptions{})
-		before := names(t, small)
-		fails(t, files{}.Write(t.Context(), small+"full", bytes.NewReader(make([]byte, 32<<20)), host.WriteOptions{}), host.ErrDiskFull)
-		if get(t, small+"full") != "old" || names(t, small) != before {
-			t.Error(names(t, small))
+		writeFile(t, small+"full", "old", host.WriteOptions{})
+		before := listNames(t, small)
+		requireError(t, files{}.Write(t.Context(), small+"full", bytes.NewReader(make([]byte, 32<<20)), host.WriteOptions{}), host.ErrDiskFull)
+		if get(t, small+"full") != "old" || listNames(t, small) != before {
+			t.Error(listNames(t, small))
 		}
-		must(t, files{}.Remove(t.Context(), small+"full"))
+		requireNoError(t, files{}.Remove(t.Context(), small+"full"))
 	})
 	t.Run("the drive itself is described, and neither removed nor written", func(t *testing.T) {
 		info, err := files{}.Stat(t.Context(), `c:\`)
-		must(t, err)
+		requireNoError(t, err)
 		if !info.Directory || info.Path != `C:\` {
 			t.Errorf("%+v", info)
 		}
 		if (files{}).Remove(t.Context(), `C:\`) == nil || (files{}).Write(t.Context(), `C:\`, bytes.NewReader(nil), host.WriteOptions{}) == nil {
 			t.Error("accepted")
 		}
-		must(t, tree{}.MakeDirectory(t.Context(), `C:\`, ""))
+		requireNoError(t, tree{}.MakeDirectory(t.Context(), `C:\`, ""))
 	})
 }
 

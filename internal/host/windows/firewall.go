@@ -150,7 +150,7 @@ func removeRules(rules *ole.IDispatch, name string) (removed int, err error) {
 	}()
 	err = eachRule(rules, func(rule *ole.IDispatch) error {
 		r := propertyReader{object: rule}
-		if strings.EqualFold(originalName(r.text("Name")), name) && r.integer("Direction") == firewallInbound {
+		if strings.EqualFold(originalName(r.readString("Name")), name) && r.readInt("Direction") == firewallInbound {
 			rule.AddRef()
 			named = append(named, rule)
 		}
@@ -189,7 +189,7 @@ func listRules(rules *ole.IDispatch) (list []host.FirewallRule, err error) {
 		if err != nil {
 			return err
 		}
-		if known, ok := properties.rule(); ok {
+		if known, ok := properties.toFirewallRule(); ok {
 			list = append(list, known)
 		}
 		return nil
@@ -201,7 +201,7 @@ func listRules(rules *ole.IDispatch) (list []host.FirewallRule, err error) {
 }
 
 func eachRule(rules *ole.IDispatch, do func(*ole.IDispatch) error) error {
-	return visitItems(rules, comError, func(item *ole.VARIANT) error {
+	return forEachItem(rules, comError, func(item *ole.VARIANT) error {
 		rule := item.ToIDispatch()
 		if rule == nil {
 			return fmt.Errorf("the firewall lists a value of type %d that is not a rule", item.VT)
@@ -214,12 +214,12 @@ func eachRule(rules *ole.IDispatch, do func(*ole.IDispatch) error) error {
 // rules.
 func readRule(rule *ole.IDispatch) (ruleProperties, error) {
 	r := propertyReader{object: rule}
-	p := ruleProperties{Direction: r.integer("Direction"), Protocol: r.integer("Protocol")}
+	p := ruleProperties{Direction: r.readInt("Direction"), Protocol: r.readInt("Protocol")}
 	if p.Direction != firewallInbound || p.Protocol != firewallTCP && p.Protocol != firewallUDP {
 		return p, r.err
 	}
-	p.Name, p.Description, p.LocalPorts = r.text("Name"), r.text("Description"), r.text("LocalPorts")
-	p.Enabled, p.Action, p.Profiles = r.truth("Enabled"), r.integer("Action"), r.integer("Profiles")
+	p.Name, p.Description, p.LocalPorts = r.readString("Name"), r.readString("Description"), r.readString("LocalPorts")
+	p.Enabled, p.Action, p.Profiles = r.readBool("Enabled"), r.readInt("Action"), r.readInt("Profiles")
 	return p, r.err
 }
 
@@ -242,17 +242,17 @@ func (r *propertyReader) read(name string) any {
 	return value.Value()
 }
 
-func (r *propertyReader) integer(name string) int {
+func (r *propertyReader) readInt(name string) int {
 	number, _ := r.read(name).(int32)
 	return int(number)
 }
 
-func (r *propertyReader) text(name string) string {
+func (r *propertyReader) readString(name string) string {
 	text, _ := r.read(name).(string)
 	return text
 }
 
-func (r *propertyReader) truth(name string) bool {
+func (r *propertyReader) readBool(name string) bool {
 	truth, _ := r.read(name).(bool)
 	return truth
 }

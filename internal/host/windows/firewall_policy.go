@@ -23,7 +23,7 @@ func sshBlockedProfiles(policies map[host.FirewallProfiles]profilePolicy, rules 
 	var blocked []host.FirewallProfiles
 	for _, profile := range host.Profiles() {
 		policy := policies[profile]
-		allowed := func(rule string) bool { return allowsSSH(rule, profile) }
+		allowed := func(rule string) bool { return isSSHAllowed(rule, profile) }
 		if !policy.merges && policy.filters && !slices.ContainsFunc(rules, allowed) {
 			blocked = append(blocked, profile)
 		}
@@ -31,11 +31,11 @@ func sshBlockedProfiles(policies map[host.FirewallProfiles]profilePolicy, rules 
 	return blocked
 }
 
-// allowsSSH reports whether a rule of a group policy allows SSH in a profile. The rule has the format of [MS-GPFAS]
+// isSSHAllowed reports whether a rule of a group policy allows SSH in a profile. The rule has the format of [MS-GPFAS]
 // 2.2.2.19: v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|Profile=Domain|LPort=22|Name=SSH|. A missing field
 // matches everything, and a repeated field is a list. Rules for specific addresses or interfaces also count, because
 // the agent does not know the operator's address.
-func allowsSSH(rule string, profile host.FirewallProfiles) bool {
+func isSSHAllowed(rule string, profile host.FirewallProfiles) bool {
 	fields := map[string][]string{}
 	for field := range strings.SplitSeq(rule, "|") {
 		if name, value, found := strings.Cut(field, "="); found {
@@ -50,13 +50,13 @@ func allowsSSH(rule string, profile host.FirewallProfiles) bool {
 		return strings.HasSuffix(strings.ToLower(path), `\sshd.exe`)
 	})
 	ports := fields["LPort"] == nil && fields["LPort2_10"] == nil || has("LPort", sshPort) ||
-		slices.ContainsFunc(fields["LPort2_10"], coversSSH)
+		slices.ContainsFunc(fields["LPort2_10"], hasSSHPort)
 	return has("Action", "Allow") && has("Active", "TRUE") && has("Dir", "In") && matches("Protocol", "6") && ports &&
 		matches("Profile", string(profile)) && matches("Svc", "sshd") && program && fields["Security"] == nil
 }
 
-// coversSSH reports whether a range of ports, such as 20-25, includes the SSH port.
-func coversSSH(ports string) bool {
+// hasSSHPort reports whether a range of ports, such as 20-25, includes the SSH port.
+func hasSSHPort(ports string) bool {
 	low, high, isRange := strings.Cut(ports, "-")
 	port, portErr := strconv.Atoi(sshPort)
 	first, firstErr := strconv.Atoi(low)

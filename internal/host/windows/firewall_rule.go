@@ -35,9 +35,9 @@ type ruleProperties struct {
 	Profiles    int // bits
 }
 
-// rule returns the host.FirewallRule, and false for unlisted rules: outbound rules, and rules for anything but
+// toFirewallRule returns the host.FirewallRule, and false for unlisted rules: outbound rules, and rules for anything but
 // exactly one TCP or UDP port.
-func (p ruleProperties) rule() (host.FirewallRule, bool) {
+func (p ruleProperties) toFirewallRule() (host.FirewallRule, bool) {
 	port, err := strconv.Atoi(p.LocalPorts)
 	protocol := map[int]string{firewallTCP: "TCP", firewallUDP: "UDP"}[p.Protocol]
 	if err != nil || protocol == "" || p.Direction != firewallInbound || port < 1 || port > 65535 {
@@ -88,7 +88,7 @@ func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 		return p, fmt.Errorf("a firewall rule needs a name and a display name")
 	case rule.Name == "all":
 		return p, fmt.Errorf("the name %q is reserved for Windows", rule.Name)
-	case !rule.Profiles.Valid():
+	case !rule.Profiles.IsValid():
 		return p, fmt.Errorf("there are no profiles %q", rule.Profiles)
 	case rule.LocalPort < 1 || rule.LocalPort > 65535:
 		return p, fmt.Errorf("there is no port %d", rule.LocalPort)

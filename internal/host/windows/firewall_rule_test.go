@@ -16,7 +16,7 @@ func TestFirewallRule(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, listed := properties.rule(); !listed || got != want {
+			if got, listed := properties.toFirewallRule(); !listed || got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		}
@@ -27,7 +27,7 @@ func TestFirewallRule(t *testing.T) {
 			t.Fatal(err)
 		}
 		properties.Name = removalName(rule.Name, "{A}")
-		if got, listed := properties.rule(); !listed || got != rule {
+		if got, listed := properties.toFirewallRule(); !listed || got != rule {
 			t.Errorf("got %+v, want %+v", got, rule)
 		}
 		if removalName(rule.Name, "{A}") == removalName(rule.Name, "{B}") {
@@ -54,7 +54,7 @@ func TestFirewallRule(t *testing.T) {
 			if err != nil || properties.Profiles != c.bits {
 				t.Errorf("%q is set as %#x, error %v", c.profiles, properties.Profiles, err)
 			}
-			if got, _ := properties.rule(); got != own {
+			if got, _ := properties.toFirewallRule(); got != own {
 				t.Errorf("got %+v, want %+v", got, own)
 			}
 		}
@@ -94,7 +94,7 @@ func TestFirewallRule(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(&other)
-			if got, listed := other.rule(); listed {
+			if got, listed := other.toFirewallRule(); listed {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}

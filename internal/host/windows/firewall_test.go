@@ -28,39 +28,39 @@ func TestFirewall(t *testing.T) {
 	find := func(t *testing.T) []host.FirewallRule {
 		t.Helper()
 		rules, err := firewall{}.Rules(t.Context())
-		must(t, err)
+		requireNoError(t, err)
 		return slices.DeleteFunc(rules, func(r host.FirewallRule) bool { return !strings.EqualFold(r.Name, rule.Name) })
 	}
 	t.Run("a rule that is set anew under another case of its name is still one", func(t *testing.T) {
 		rule.Name, rule.Enabled, rule.Allow, rule.Protocol = strings.ToUpper(rule.Name), false, false, "UDP"
-		must(t, firewall{}.SetRule(t.Context(), rule))
+		requireNoError(t, firewall{}.SetRule(t.Context(), rule))
 		if got := find(t); len(got) != 1 || got[0] != rule {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("a deleted rule is gone, and the others are as they were", func(t *testing.T) {
-		must(t, firewall{}.DeleteRule(t.Context(), strings.ToLower(rule.Name)))
-		fails(t, firewall{}.DeleteRule(t.Context(), rule.Name), host.ErrNotExist)
+		requireNoError(t, firewall{}.DeleteRule(t.Context(), strings.ToLower(rule.Name)))
+		requireError(t, firewall{}.DeleteRule(t.Context(), rule.Name), host.ErrNotExist)
 		after, err := firewall{}.Rules(t.Context())
-		must(t, err)
+		requireNoError(t, err)
 		if !slices.Equal(before, after) {
 			t.Errorf("before %v\nafter %v", before, after)
 		}
 	})
 	t.Run("an outbound rule of the same name stays", func(t *testing.T) {
 		remains, err := addOutboundRule(t, rule.Name)
-		must(t, err)
+		requireNoError(t, err)
 		for _, change := range []func() error{
 			func() error { return firewall{}.SetRule(t.Context(), rule) },
 			func() error { return firewall{}.SetRule(t.Context(), rule) }, // also removes the previous rule
 			func() error { return firewall{}.DeleteRule(t.Context(), rule.Name) },
 		} {
-			must(t, change())
+			requireNoError(t, change())
 			if there, err := remains(); err != nil || !there {
 				t.Errorf("it is there: %t, %v", there, err)
 			}
 		}
-		fails(t, firewall{}.DeleteRule(t.Context(), rule.Name), host.ErrNotExist)
+		requireError(t, firewall{}.DeleteRule(t.Context(), rule.Name), host.ErrNotExist)
 		if got := find(t); len(got) != 0 {
 			t.Errorf("left: %+v", got)
 		}
@@ -72,12 +72,12 @@ func TestFirewall(t *testing.T) {
 		} {
 			interrupted := rule
 			interrupted.Name, interrupted.LocalPort = removalName(strings.ToLower(rule.Name), "{A}"), 47004
-			must(t, firewall{}.SetRule(t.Context(), interrupted))
+			requireNoError(t, firewall{}.SetRule(t.Context(), interrupted))
 			listed := slices.ContainsFunc(find(t), func(r host.FirewallRule) bool { return r.LocalPort == interrupted.LocalPort })
 			if !listed {
 				t.Errorf("it is not listed as %s: %+v", rule.Name, find(t))
 			}
-			must(t, change())
+			requireNoError(t, change())
 			if got := find(t); len(got) > 1 || len(got) == 1 && got[0] != rule {
 				t.Errorf("left: %+v", got)
 			}
@@ -98,7 +98,7 @@ func addOutboundRule(t *testing.T, name string) (remains func() (bool, error), e
 			var found []*ole.IDispatch
 			err = eachRule(rules, func(rule *ole.IDispatch) error {
 				r := propertyReader{object: rule}
-				if r.text("Name") == name && r.integer("Direction") != firewallInbound {
+				if r.readString("Name") == name && r.readInt("Direction") != firewallInbound {
 					rule.AddRef()
 					found = append(found, rule)
 				}
@@ -113,7 +113,7 @@ func addOutboundRule(t *testing.T, name string) (remains func() (bool, error), e
 		return err
 	}
 	t.Cleanup(func() {
-		must(t, each(func(rules, rule *ole.IDispatch) error { return removeRule(rules, rule, name) }))
+		requireNoError(t, each(func(rules, rule *ole.IDispatch) error { return removeRule(rules, rule, name) }))
 	})
 	_, err = inCOM(t.Context(), func() (struct{}, error) {
 		rules, err := openFirewall()

@@ -74,9 +74,9 @@ type comparison struct {
 	listed map[string]bool
 }
 
-// find returns the row for a name of the program: under its listed name, otherwise under the same name without the
+// findFact returns the row for a name of the program: under its listed name, otherwise under the same name without the
 // package. A missing row is an error unless the list contains a reason.
-func (c comparison) find(kind, name string, list map[string]string) (headers.Fact, bool) {
+func (c comparison) findFact(kind, name string, list map[string]string) (headers.Fact, bool) {
 	header, ok := list[name]
 	if !ok {
 		header = name[strings.LastIndex(name, ".")+1:]
@@ -85,7 +85,7 @@ func (c comparison) find(kind, name string, list map[string]string) (headers.Fac
 	if fact, ok := c.facts[kind+" "+header]; ok {
 		return fact, true
 	}
-	if fact, ok := c.combine(header); ok && kind == "const" {
+	if fact, ok := c.combineFlags(header); ok && kind == "const" {
 		return fact, true
 	}
 	c.listed[name] = withoutRow[name] != ""
@@ -96,8 +96,8 @@ func (c comparison) find(kind, name string, list map[string]string) (headers.Fac
 	return headers.Fact{}, false
 }
 
-// combine returns a row for several flags.
-func (c comparison) combine(header string) (headers.Fact, bool) {
+// combineFlags returns a row for several flags.
+func (c comparison) combineFlags(header string) (headers.Fact, bool) {
 	combined := headers.Fact{Name: header, Number: new(uint64)}
 	for part := range strings.SplitSeq(header, "|") {
 		fact, ok := c.facts["const "+part]
@@ -116,7 +116,7 @@ func (c comparison) compareConstants(p program) {
 		if _, listed := constantsOfWindows[name]; !listed && value.Kind() == constant.String {
 			continue // names, registry paths and similar texts
 		}
-		want, found := c.find("const", name, constantsOfWindows)
+		want, found := c.findFact("const", name, constantsOfWindows)
 		text := want.Value
 		got := strings.Trim(value.ExactString(), `"`)
 		if want.Number != nil {
@@ -133,7 +133,7 @@ func (c comparison) compareStructures(p program) {
 		if _, listed := structuresOfWindows[name]; !listed && !p.shared[name] {
 			continue
 		}
-		want, found := c.find("struct", name, structuresOfWindows)
+		want, found := c.findFact("struct", name, structuresOfWindows)
 		got := p.layouts[name]
 		for _, offset := range got.unnamed { // padding, or a reserved field of the header
 			if slices.Contains(want.Offsets, offset) {
@@ -156,7 +156,7 @@ func (c comparison) compareStructures(p program) {
 		if header == "" {
 			header = structure[strings.LastIndex(structure, ".")+1:]
 		}
-		want, found := c.find("struct", name, map[string]string{name: header + field})
+		want, found := c.findFact("struct", name, map[string]string{name: header + field})
 		if found && want.Offsets[0] != p.offsets[name] {
 			c.Errorf("field %s has offset %d: want %s in %s", name, p.offsets[name], want.Value, want.Header)
 		}
@@ -188,7 +188,7 @@ func (c comparison) compareCalls(p program) {
 			c.Error("the program calls a function of Windows whose name is not constant: give the name to NewProc where the call is")
 			continue
 		}
-		want, found := c.find("func", name, nil)
+		want, found := c.findFact("func", name, nil)
 		if found && len(p.calls[name]) == 0 {
 			c.Errorf("no call of %s was found", name)
 		}

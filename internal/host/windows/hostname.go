@@ -79,7 +79,7 @@ func (system) SetHostName(ctx context.Context, name string) error {
 	if err := checkHostName(name); err != nil {
 		return fmt.Errorf("set computer name %q: %w", name, err)
 	}
-	err := await(ctx, func() error {
+	err := runDetached(ctx, func() error {
 		if err := checkMembership(name); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (system) SetHostName(ctx context.Context, name string) error {
 		}
 		set := windows.NewLazySystemDLL("kernel32.dll").NewProc("SetComputerNameExW")
 		if done, _, err := set.Call(computerNamePhysicalDNSHostname, uintptr(unsafe.Pointer(text))); done == 0 {
-			return translate(err)
+			return translateError(err)
 		}
 		return nil
 	})

@@ -25,7 +25,7 @@ func (layers) Destroy(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	err = await(ctx, func() error {
+	err = runDetached(ctx, func() error {
 		info, id := hcsshim.DriverInfo{HomeDir: filepath.Dir(folder)}, filepath.Base(folder)
 		// Both calls fail for a layer that is not mounted.
 		unprepared, deactivated := hcsshim.UnprepareLayer(info, id), hcsshim.DeactivateLayer(info, id)
@@ -38,7 +38,7 @@ func (layers) Destroy(ctx context.Context, folder string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("destroy layer %s: %w", folder, translate(err))
+		return fmt.Errorf("destroy layer %s: %w", folder, translateError(err))
 	}
 	return nil
 }

@@ -19,48 +19,48 @@ import (
 type logs struct{}
 
 func (logs) Rotate(ctx context.Context, path, to string) error {
-	from, err := begin(ctx, "rotate", path)
+	from, err := beginOperation(ctx, "rotate", path)
 	if err != nil {
 		return err
 	}
-	target, err := begin(ctx, "rotate", to)
+	target, err := beginOperation(ctx, "rotate", to)
 	if err != nil {
 		return err
 	}
-	if err := rotate(ctx, from, target); err != nil {
+	if err := rotateLog(ctx, from, target); err != nil {
 		return fmt.Errorf("rotate %s to %s: %w", path, to, err)
 	}
 	return nil
 }
 
-func rotate(ctx context.Context, from, to drivePath) error {
-	info, err := describe(from)
+func rotateLog(ctx context.Context, from, to drivePath) error {
+	info, err := statPath(from)
 	if err != nil {
-		return fault("open", from.String(), err)
+		return wrapFileError("open", from.String(), err)
 	}
 	log, err := openFile(from, windows.GENERIC_READ|windows.GENERIC_WRITE, shareAll, windows.OPEN_EXISTING, nil)
 	if err != nil {
-		return fault("open", from.String(), err)
+		return wrapFileError("open", from.String(), err)
 	}
 	err = copyLog(ctx, log, to, info.Access)
 	if err == nil {
-		err = empty(ctx, log, to)
+		err = truncateLog(ctx, log, to)
 	}
 	_ = log.Close() // a failed close cannot lose data
 	return err
 }
 
-// empty truncates the log. If the truncation fails, for example because a program has mapped the log into memory,
+// truncateLog truncates the log. If the truncation fails, for example because a program has mapped the log into memory,
 // empty deletes the copy: the log still has every line, and the next attempt creates another copy.
-func empty(ctx context.Context, log *os.File, rotated drivePath) error {
+func truncateLog(ctx context.Context, log *os.File, rotated drivePath) error {
 	err := log.Truncate(0)
 	if err == nil {
 		return nil
 	}
-	err = fault("empty", log.Name(), err)
+	err = wrapFileError("empty", log.Name(), err)
 	// Virus scanners open new files briefly and block their deletion.
 	if removeErr := removeAll(context.WithoutCancel(ctx), rotated); removeErr != nil {
-		err = errors.Join(err, fault("delete", rotated.String(), removeErr))
+		err = errors.Join(err, wrapFileError("delete", rotated.String(), removeErr))
 	}
 	return err
 }
@@ -73,15 +73,15 @@ func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access
 	}
 	rotated, err := openFile(to, windows.GENERIC_WRITE, windows.FILE_SHARE_READ, windows.CREATE_NEW, security)
 	if err != nil {
-		return fault("make", to.String(), err)
+		return wrapFileError("make", to.String(), err)
 	}
-	err = transfer(ctx, rotated, log)
+	err = copyContent(ctx, rotated, log)
 	if err == nil {
 		err = rotated.Sync()
 	}
 	if err = errors.Join(err, rotated.Close()); err != nil {
 		_ = removeAll(context.WithoutCancel(ctx), to) // best effort: the copy has already failed
-		return fault("write", to.String(), err)
+		return wrapFileError("write", to.String(), err)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access
 // openFile opens a file and follows links.
 func openFile(path drivePath, access, share, disposition uint32, security *windows.SecurityAttributes) (*os.File,
 	error) {
-	name, err := windows.UTF16PtrFromString(path.extended())
+	name, err := windows.UTF16PtrFromString(path.extendedPath())
 	if err != nil {
 		return nil, err
 	}

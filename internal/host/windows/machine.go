@@ -13,8 +13,8 @@ const (
 	machineARM64 = 0xaa64
 )
 
-// architecture returns the Go name of a machine type.
-func architecture(machine uint16) string {
+// architectureName returns the Go name of a machine type.
+func architectureName(machine uint16) string {
 	switch machine {
 	case machineAMD64:
 		return "amd64"

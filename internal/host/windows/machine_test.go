@@ -27,7 +27,7 @@ func TestBootIDs(t *testing.T) {
 func TestArchitectures(t *testing.T) {
 	for machine, want := range map[uint16]string{0x8664: "amd64", 0xaa64: "arm64", 0x14c: "386",
 		0x1c4: "machine type 0x1c4"} {
-		if got := architecture(machine); got != want {
+		if got := architectureName(machine); got != want {
 			t.Errorf("%#x: got %s, want %s", machine, got, want)
 		}
 	}

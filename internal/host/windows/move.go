@@ -15,14 +15,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// move moves an entry with MoveFileExW and waits for the disk. MOVEFILE_REPLACE_EXISTING replaces an existing file
+// moveEntry moves an entry with MoveFileExW and waits for the disk. MOVEFILE_REPLACE_EXISTING replaces an existing file
 // or link.
-func move(ctx context.Context, from, to drivePath, flags uint32) error {
-	source, err := windows.UTF16PtrFromString(from.extended())
+func moveEntry(ctx context.Context, from, to drivePath, flags uint32) error {
+	source, err := windows.UTF16PtrFromString(from.extendedPath())
 	if err != nil {
 		return err
 	}
-	target, err := windows.UTF16PtrFromString(to.extended())
+	target, err := windows.UTF16PtrFromString(to.extendedPath())
 	if err != nil {
 		return err
 	}
@@ -31,10 +31,10 @@ func move(ctx context.Context, from, to drivePath, flags uint32) error {
 			return err
 		}
 	}
-	err = retry(ctx, clock.RealClock{}, func() error {
+	err = retryTransient(ctx, clock.RealClock{}, func() error {
 		return windows.MoveFileEx(source, target, flags|windows.MOVEFILE_WRITE_THROUGH)
 	})
-	if errors.Is(err, windows.ERROR_ACCESS_DENIED) && (held(to) || heldBelow(from)) {
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) && (isHeld(to) || hasHeldFile(from)) {
 		err = meaningful{error: windows.ERROR_SHARING_VIOLATION, means: host.ErrInUse}
 	}
 	return err
@@ -54,11 +54,11 @@ func makeReplaceable(from, to drivePath) error {
 	switch {
 	case err != nil:
 		return err
-	case from.same(to):
+	case from.isSamePath(to):
 		return nil // only the case of the name changes
-	case old.folder():
+	case old.isDirectory():
 		return windows.ERROR_ALREADY_EXISTS
-	case old.folderKind(), moved.folderKind() && old.link():
+	case old.hasDirectoryAttribute(), moved.hasDirectoryAttribute() && old.isLink():
 		return removeEntry(to)
 	case old.attributes&windows.FILE_ATTRIBUTE_READONLY != 0:
 		return clearReadOnly(to, old.attributes)
@@ -67,16 +67,16 @@ func makeReplaceable(from, to drivePath) error {
 }
 
 func clearReadOnly(path drivePath, attributes uint32) error {
-	name, err := windows.UTF16PtrFromString(path.extended())
+	name, err := windows.UTF16PtrFromString(path.extendedPath())
 	if err != nil {
 		return err
 	}
 	return windows.SetFileAttributes(name, attributes&^windows.FILE_ATTRIBUTE_READONLY)
 }
 
-// held reports whether a process has a file open or runs from it. For the replacement or removal of such a file,
+// isHeld reports whether a process has a file open or runs from it. For the replacement or removal of such a file,
 // Windows returns ERROR_ACCESS_DENIED. Opening the file for exclusive writing returns the actual reason.
-func held(path drivePath) bool {
+func isHeld(path drivePath) bool {
 	handle, err := openEntry(path, windows.FILE_WRITE_DATA, 0)
 	if err == nil {
 		_ = windows.CloseHandle(handle) // only opened, not used
@@ -85,10 +85,10 @@ func held(path drivePath) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_USER_MAPPED_FILE)
 }
 
-// heldBelow reports whether a process holds a file below a directory, because such a directory cannot be moved. A
+// hasHeldFile reports whether a process holds a file below a directory, because such a directory cannot be moved. A
 // held file is not a reason itself, because a running executable can be moved.
-func heldBelow(path drivePath) bool {
-	if found, err := findEntry(path); err != nil || !found.folder() {
+func hasHeldFile(path drivePath) bool {
+	if found, err := findEntry(path); err != nil || !found.isDirectory() {
 		return false
 	}
 	found := errors.New("found")
@@ -97,7 +97,7 @@ func heldBelow(path drivePath) bool {
 			return nil //nolint:nilerr // what cannot be read is not the cause
 		}
 		p, err := parsePath(name)
-		if err == nil && !each.IsDir() && held(p) {
+		if err == nil && !each.IsDir() && isHeld(p) {
 			return found
 		}
 		return nil
@@ -122,12 +122,12 @@ func removeEntry(path drivePath) error {
 // (FILE_OPEN_FOR_BACKUP_INTENT). This intent, together with the privileges enabled by Open, overrides the
 // permissions of foreign owners.
 func removeAll(ctx context.Context, path drivePath) error {
-	err := retry(ctx, clock.RealClock{}, func() error { return os.RemoveAll(path.String()) })
+	err := retryTransient(ctx, clock.RealClock{}, func() error { return os.RemoveAll(path.String()) })
 	var known *fs.PathError
 	if !errors.As(err, &known) {
 		return err
 	}
-	if p, bad := parsePath(known.Path); bad == nil && errors.Is(err, windows.ERROR_ACCESS_DENIED) && held(p) {
+	if p, bad := parsePath(known.Path); bad == nil && errors.Is(err, windows.ERROR_ACCESS_DENIED) && isHeld(p) {
 		known.Err = meaningful{error: windows.ERROR_SHARING_VIOLATION, means: host.ErrInUse}
 	}
 	return err

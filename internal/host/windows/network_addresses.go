@@ -21,10 +21,10 @@ type adapter struct {
 	dhcp      bool
 }
 
-// ownAdapters returns the adapters for connections to the machine itself. For the attached endpoint of kube-proxy,
+// machineAdapters returns the adapters for connections to the machine itself. For the attached endpoint of kube-proxy,
 // Windows creates another adapter with the name of the endpoint. That adapter has an address of the pod subnet and
 // possibly a default route into that subnet.
-func ownAdapters(all []adapter) []adapter {
+func machineAdapters(all []adapter) []adapter {
 	return slices.DeleteFunc(slices.Clone(all), func(a adapter) bool { return a.isOf(host.SourceVIPEndpoint) })
 }
 
@@ -78,8 +78,8 @@ func orderAddresses(adapters []adapter, routes []defaultRoute) []string {
 	return list
 }
 
-// staticAddress reports whether the adapter with the best default route has an address that does not come from DHCP.
-func staticAddress(adapters []adapter, routes []route) bool {
+// hasStaticAddress reports whether the adapter with the best default route has an address that does not come from DHCP.
+func hasStaticAddress(adapters []adapter, routes []route) bool {
 	best, found := defaultOf(adapters, routes)
 	return found && slices.ContainsFunc(adapters, func(a adapter) bool {
 		return a.index == best.index && !a.dhcp && len(a.addresses) > 0

@@ -68,7 +68,7 @@ func TestWhetherTheAddressOfTheDefaultRouteIsStatic(t *testing.T) {
 		"an adapter that has no address left": {[]adapter{{index: 1}}, []route{route1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := staticAddress(c.adapters, c.routes); got != c.want {
+			if got := hasStaticAddress(c.adapters, c.routes); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})
@@ -80,7 +80,7 @@ func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
 	own := func(index, metric uint32, name, address string) adapter {
 		return adapter{index: index, metric: metric, name: name, addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
-	adapters := ownAdapters([]adapter{
+	adapters := machineAdapters([]adapter{
 		own(4, 5, "vEthernet (VIPEndpoint)", "10.132.1.2"), own(5, 5, "VETHERNET (vipendpoint) 2", "10.132.1.3"),
 		own(7, 25, "vEthernet (Ethernet 2)", "10.0.0.5"),
 	})

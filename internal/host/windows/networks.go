@@ -43,7 +43,7 @@ type networks struct{}
 const listAttempts = 5
 
 func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
-	return detached(ctx, func() ([]host.HNSNetwork, error) {
+	return callDetached(ctx, func() ([]host.HNSNetwork, error) {
 		found, err := listNetworks()
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
 			for _, policy := range network.Policies {
 				policies = append(policies, string(policy.Type))
 			}
-			list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type), Subnet: subnetOf(prefixes(network)),
+			list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type), Subnet: subnetOf(subnetPrefixes(network)),
 				ManagementIP: addresses[strings.ToLower(network.Id)], NoHostRoute: lacksHostRoute(policies)})
 		}
 		return list, nil
@@ -74,7 +74,7 @@ func managementAddresses() map[string]string {
 }
 
 func (networks) DeleteNetwork(ctx context.Context, name string) error {
-	err := await(ctx, func() error { return deleteNetwork(name) })
+	err := runDetached(ctx, func() error { return deleteNetwork(name) })
 	if err != nil {
 		return fmt.Errorf("delete HNS network %s: %w", name, err)
 	}
@@ -82,7 +82,7 @@ func (networks) DeleteNetwork(ctx context.Context, name string) error {
 }
 
 func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
-	return detached(ctx, func() ([]host.HNSEndpoint, error) {
+	return callDetached(ctx, func() ([]host.HNSEndpoint, error) {
 		networks, err := listNetworks()
 		if err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
 }
 
 func (networks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
-	made, err := detached(ctx, func() (host.HNSEndpoint, error) { return createEndpoint(network, name, address) })
+	made, err := callDetached(ctx, func() (host.HNSEndpoint, error) { return createEndpoint(network, name, address) })
 	if err != nil {
 		return host.HNSEndpoint{}, fmt.Errorf("create HNS endpoint %s: %w", name, err)
 	}
@@ -122,7 +122,7 @@ func (networks) CreateEndpoint(ctx context.Context, network, name, address strin
 }
 
 func (networks) DeleteEndpoint(ctx context.Context, name string) error {
-	err := await(ctx, func() error { return deleteEndpoint(name) })
+	err := runDetached(ctx, func() error { return deleteEndpoint(name) })
 	if err != nil {
 		return fmt.Errorf("delete HNS endpoint %s: %w", name, err)
 	}
@@ -175,7 +175,7 @@ func deleteNamed[T any](list []T, name string, nameOf func(*T) string, remove fu
 		if !strings.EqualFold(nameOf(&list[i]), name) {
 			continue
 		}
-		if err = absentIsFine(remove(&list[i])); err != nil {
+		if err = ignoreAbsent(remove(&list[i])); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func createEndpoint(network, name, address string) (host.HNSEndpoint, error) {
 		made, err := found.CreateEndpoint(&hcn.HostComputeEndpoint{Name: name, SchemaVersion: hcn.V2SchemaVersion(),
 			IpConfigurations: configurationOf(found, address)})
 		if err != nil {
-			return host.HNSEndpoint{}, fmt.Errorf("on HNS network %s: %w", network, absentIsMissing(err))
+			return host.HNSEndpoint{}, fmt.Errorf("on HNS network %s: %w", network, wrapAbsent(err))
 		}
 		return describeEndpoint(*made, found.Name), nil
 	}
@@ -220,7 +220,7 @@ func describeEndpoint(endpoint hcn.HostComputeEndpoint, network string) host.HNS
 	return described
 }
 
-func prefixes(network hcn.HostComputeNetwork) []string {
+func subnetPrefixes(network hcn.HostComputeNetwork) []string {
 	var list []string
 	for _, ipam := range network.Ipams {
 		for _, subnet := range ipam.Subnets {
@@ -241,17 +241,17 @@ func isAbsent(err error) bool {
 	})
 }
 
-// absentIsFine treats a missing object as deleted.
-func absentIsFine(err error) error {
+// ignoreAbsent treats a missing object as deleted.
+func ignoreAbsent(err error) error {
 	if err == nil || isAbsent(err) {
 		return nil
 	}
 	return hnsError(err)
 }
 
-// absentIsMissing adds host.ErrNotExist to the error of an object that was deleted after it was listed. List errors
+// wrapAbsent adds host.ErrNotExist to the error of an object that was deleted after it was listed. List errors
 // are not converted, because a failed list does not prove that an object is missing.
-func absentIsMissing(err error) error {
+func wrapAbsent(err error) error {
 	if isAbsent(err) {
 		return meaningful{err, host.ErrNotExist}
 	}

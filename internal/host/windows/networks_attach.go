@@ -26,7 +26,7 @@ const hostCompartment = 1
 // HostDefault for this purpose, but no program is known to use such namespaces.
 
 func (networks) AttachEndpoint(ctx context.Context, name string) error {
-	err := await(ctx, func() error { return attachEndpoint(name) })
+	err := runDetached(ctx, func() error { return attachEndpoint(name) })
 	if err != nil {
 		return fmt.Errorf("attach HNS endpoint %s to the machine: %w", name, err)
 	}
@@ -84,7 +84,7 @@ const (
 func isAttachedAlready(err error) bool {
 	var code windows.Errno
 	return errors.As(err, &code) && uint32(code) == codeHNSAlreadyAttached ||
-		saysAttachedAlready(err.Error(), windows.Errno(codeHNSAlreadyAttached).Error())
+		isAttachedMessage(err.Error(), windows.Errno(codeHNSAlreadyAttached).Error())
 }
 
 // listAttached returns the IDs of the attached endpoints in lower case. For an endpoint of the machine, HNS may
@@ -114,5 +114,5 @@ func configurationOf(network hcn.HostComputeNetwork, address string) []hcn.IpCon
 	if address == "" {
 		return nil
 	}
-	return []hcn.IpConfig{{IpAddress: address, PrefixLength: prefixLengthOf(subnetOf(prefixes(network)))}}
+	return []hcn.IpConfig{{IpAddress: address, PrefixLength: prefixLengthOf(subnetOf(subnetPrefixes(network)))}}
 }

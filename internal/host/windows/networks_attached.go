@@ -12,9 +12,9 @@ import (
 // attached. Sources: projectcalico/calico issues 4280 and 5192, flannel-io/flannel issue 1391.
 const codeHNSAlreadyAttached = 0x803B0014
 
-// saysAttachedAlready reports whether the text of an error contains the code or its Windows message, in English or
+// isAttachedMessage reports whether the text of an error contains the code or its Windows message, in English or
 // in the language of Windows.
-func saysAttachedAlready(text, localized string) bool {
+func isAttachedMessage(text, localized string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc([]string{
 		fmt.Sprintf("0x%08x", codeHNSAlreadyAttached), "this endpoint is already attached", strings.TrimRight(localized, ". \r\n"),

@@ -17,10 +17,10 @@ func TestErrorsOfAnEndpointThatIsAttachedAlready(t *testing.T) {
 		"hns failed with error : Element not found.":                                                                               false,
 		"hnsCall failed in Win32: The endpoint was not found (0x803b0002)":                                                         false,
 	} {
-		if got := saysAttachedAlready(text, german); got != want {
+		if got := isAttachedMessage(text, german); got != want {
 			t.Errorf("%q: got %t", text, got)
 		}
-		if saysAttachedAlready("Element not found.", "") {
+		if isAttachedMessage("Element not found.", "") {
 			t.Error("a text that Windows does not have is in each error")
 		}
 	}

@@ -24,9 +24,9 @@ func TestNetworks(t *testing.T) {
 			t.Skipf("NOT SHOWN HERE: HNS networks (%v)", err)
 		}
 		const name = "wmco-no-such-name"
-		fails(t, networks{}.DeleteNetwork(t.Context(), name), host.ErrNotExist)
-		fails(t, networks{}.DeleteEndpoint(t.Context(), name), host.ErrNotExist)
+		requireError(t, networks{}.DeleteNetwork(t.Context(), name), host.ErrNotExist)
+		requireError(t, networks{}.DeleteEndpoint(t.Context(), name), host.ErrNotExist)
 		_, err := networks{}.CreateEndpoint(t.Context(), name, name, "")
-		fails(t, err, host.ErrNotExist)
+		requireError(t, err, host.ErrNotExist)
 	})
 }

@@ -19,10 +19,10 @@ import (
 // Another program, such as containerd at the end of a pod, may delete HNS objects between listing and opening. The
 // contract suite has more such cases (hosttest/failures.go).
 func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
-	needsStandIns(t)
+	requireSimulatedParts(t)
 	enableHNS(t)
 	machine, err := Open()
-	must(t, err)
+	requireNoError(t, err)
 	const network, pod, other = "wmco-vanish", "wmco-vanish-pod", "wmco-vanish-other"
 	subnet := host.HNSNetwork{Name: network, Type: "NAT", Subnet: "10.213.78.0/24"}
 	n := networks{}
@@ -30,11 +30,11 @@ func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
 		vanish := func(t *testing.T, what string, skip int) (mend func()) {
 			t.Helper()
 			_ = n.DeleteNetwork(t.Context(), network)
-			must(t, createNetwork(t.Context(), machine, subnet))
+			requireNoError(t, createNetwork(t.Context(), machine, subnet))
 			t.Cleanup(func() { _ = n.DeleteNetwork(context.WithoutCancel(t.Context()), network) })
 			for _, endpoint := range []string{pod, other} {
 				_, err := n.CreateEndpoint(t.Context(), network, endpoint, "")
-				must(t, err)
+				requireNoError(t, err)
 			}
 			return setFault(t, "hns", map[string]any{"Name": what, "Skip": skip, "Vanish": 1, "Code": code})
 		}
@@ -47,7 +47,7 @@ func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
 		t.Run(fmt.Sprintf("networks are listed without them (%s)", name), func(t *testing.T) {
 			vanish(t, network, 0)
 			networks, err := n.Networks(t.Context())
-			must(t, err)
+			requireNoError(t, err)
 			if slices.ContainsFunc(networks, func(each host.HNSNetwork) bool { return each.Name == network }) {
 				t.Errorf("listed %v", networks)
 			}
@@ -55,15 +55,15 @@ func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("a deletion of another one succeeds (%s)", name), func(t *testing.T) {
 			vanish(t, pod, 0)
-			must(t, n.DeleteEndpoint(t.Context(), other))
-			fails(t, n.DeleteEndpoint(t.Context(), other), host.ErrNotExist)
+			requireNoError(t, n.DeleteEndpoint(t.Context(), other))
+			requireError(t, n.DeleteEndpoint(t.Context(), other), host.ErrNotExist)
 			vanished(t)
 		})
 	}
 }
 
 func TestAServiceThatStopsIsNoAbsence(t *testing.T) {
-	needsStandIns(t)
+	requireSimulatedParts(t)
 	enableHNS(t)
 	setFault(t, "hns", map[string]any{"Answer": codeHNSManagerStopped})
 	_, listErr := networks{}.Networks(t.Context())

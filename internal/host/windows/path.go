@@ -41,30 +41,32 @@ func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 // String returns the usual form: C:\k\kubelet.exe.
 func (p drivePath) String() string { return p.drive + `\` + strings.Join(p.names, `\`) }
 
-// extended returns the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
-func (p drivePath) extended() string { return `\\?\` + p.String() }
+// extendedPath returns the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
+func (p drivePath) extendedPath() string { return `\\?\` + p.String() }
 
-// root reports whether the path is the drive itself.
-func (p drivePath) root() bool { return len(p.names) == 0 }
+// isRoot reports whether the path is the drive itself.
+func (p drivePath) isRoot() bool { return len(p.names) == 0 }
 
-// name returns the last name, or "" for the drive itself.
-func (p drivePath) name() string {
-	if p.root() {
+// baseName returns the last name, or "" for the drive itself.
+func (p drivePath) baseName() string {
+	if p.isRoot() {
 		return ""
 	}
 	return p.names[len(p.names)-1]
 }
 
-// child returns the path of an entry in the directory.
-func (p drivePath) child(name string) drivePath {
+// childPath returns the path of an entry in the directory.
+func (p drivePath) childPath(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clip(p.names), name)}
 }
 
-// same reports whether two paths are equal without regard to case.
-func (p drivePath) same(other drivePath) bool { return strings.EqualFold(p.String(), other.String()) }
+// isSamePath reports whether two paths are equal without regard to case.
+func (p drivePath) isSamePath(other drivePath) bool {
+	return strings.EqualFold(p.String(), other.String())
+}
 
-// sibling returns the path of an entry in the same directory. The path must not be the drive itself.
-func (p drivePath) sibling(name string) drivePath {
+// siblingPath returns the path of an entry in the same directory. The path must not be the drive itself.
+func (p drivePath) siblingPath(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clone(p.names[:len(p.names)-1]), name)}
 }
 

@@ -21,7 +21,7 @@ func TestPath(t *testing.T) {
 			`C:\console\com10\x.nul`: `C:\console\com10\x.nul`,
 		} {
 			p, err := parsePath(given)
-			if err != nil || p.String() != want || p.extended() != `\\?\`+want {
+			if err != nil || p.String() != want || p.extendedPath() != `\\?\`+want {
 				t.Errorf("%s: got %s, %v, want %s", given, p, err, want)
 			}
 		}
@@ -43,13 +43,13 @@ func TestPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, two := p.child("1"), p.child("2")
-		beside := p.sibling("c")
+		one, two := p.childPath("1"), p.childPath("2")
+		beside := p.siblingPath("c")
 		if one.String() != `C:\a\b\1` || two.String() != `C:\a\b\2` || beside.String() != `C:\a\c` ||
-			p.String() != `C:\a\b` || p.name() != "b" {
+			p.String() != `C:\a\b` || p.baseName() != "b" {
 			t.Errorf("%s %s %s %s", one, two, beside, p)
 		}
-		if !p.same(drivePath{"C:", []string{"A", "B"}}) || p.same(one) {
+		if !p.isSamePath(drivePath{"C:", []string{"A", "B"}}) || p.isSamePath(one) {
 			t.Error("same")
 		}
 	})

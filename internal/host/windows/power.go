@@ -24,7 +24,7 @@ const restartReason = windows.SHTDN_REASON_MAJOR_APPLICATION | windows.SHTDN_REA
 // their shutdown notification. A restart in progress is no error. The reason is the comment of event 1074 in the
 // system log.
 func (power) Reboot(ctx context.Context, reason string) error {
-	return await(ctx, func() error {
+	return runDetached(ctx, func() error {
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
 			return fmt.Errorf("restart Windows (%s): take the right to shut down: %w", reason, err)
 		}

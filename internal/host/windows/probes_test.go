@@ -32,14 +32,14 @@ func acceptPipe(t *testing.T, path string) <-chan net.Conn {
 	const access, wait = windows.PIPE_ACCESS_DUPLEX | windows.FILE_FLAG_OVERLAPPED,
 		windows.PIPE_TYPE_BYTE | windows.PIPE_WAIT
 	pipe, err := windows.CreateNamedPipe(windows.StringToUTF16Ptr(path), access, wait, 1, 4096, 4096, 0, nil)
-	must(t, err)
+	requireNoError(t, err)
 	connected, err := windows.CreateEvent(nil, 1, 0, nil)
-	must(t, err)
+	requireNoError(t, err)
 	accepted := make(chan net.Conn, 1)
 	pending := &windows.Overlapped{HEvent: connected}
 	err = windows.ConnectNamedPipe(pipe, pending)
 	if !errors.Is(err, windows.ERROR_IO_PENDING) && !errors.Is(err, windows.ERROR_PIPE_CONNECTED) {
-		must(t, err)
+		requireNoError(t, err)
 	}
 	go func() {
 		_, _ = windows.WaitForSingleObject(connected, windows.INFINITE)
@@ -69,7 +69,7 @@ func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
 func TestProbes(t *testing.T) {
 	t.Run("a pipe that nobody listens on is not there", func(t *testing.T) {
 		_, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/wmco-no-such-pipe")
-		fails(t, err, fs.ErrNotExist)
+		requireError(t, err, fs.ErrNotExist)
 	})
 	t.Run("a container runtime is asked over its pipe", func(t *testing.T) {
 		name := "wmco-probes-test-" + strconv.Itoa(os.Getpid())

@@ -67,7 +67,7 @@ func (processes) Kill(ctx context.Context, pid int) error {
 		return fmt.Errorf("end process %d: %w", pid, err)
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
-	if err := windows.TerminateProcess(process, exitKilled); err != nil && !ended(process) {
+	if err := windows.TerminateProcess(process, exitKilled); err != nil && !hasEnded(process) {
 		return fmt.Errorf("end process %d: %w", pid, err)
 	}
 	if err := waitForObject(ctx, process); err != nil {
@@ -79,8 +79,8 @@ func (processes) Kill(ctx context.Context, pid int) error {
 // Self returns the PID of the caller's own process.
 func (processes) Self() int { return os.Getpid() }
 
-// ended reports whether a process has already ended, because Windows refuses to end such a process.
-func ended(process windows.Handle) bool {
+// hasEnded reports whether a process has already ended, because Windows refuses to end such a process.
+func hasEnded(process windows.Handle) bool {
 	event, err := windows.WaitForSingleObject(process, 0)
 	return err == nil && event == windows.WAIT_OBJECT_0
 }

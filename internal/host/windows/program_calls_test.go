@@ -68,15 +68,15 @@ func (p program) addCalls(t *testing.T, s source) {
 	variables := map[types.Object]string{}
 	bind := func(to []ast.Expr, from []ast.Expr) {
 		for i, expression := range from {
-			if name := s.procedure(expression); name != "" {
+			if name := s.procedureName(expression); name != "" {
 				p.calls[name] = append(p.calls[name], []int{}...)
 				if identifier, ok := to[i].(*ast.Ident); ok {
-					variables[s.object(identifier)] = name
+					variables[s.resolveObject(identifier)] = name
 				}
 			}
 		}
 	}
-	s.inspect(func(node ast.Node) {
+	s.inspectFiles(func(node ast.Node) {
 		switch node := node.(type) {
 		case *ast.AssignStmt:
 			bind(node.Lhs, node.Rhs)
@@ -88,42 +88,42 @@ func (p program) addCalls(t *testing.T, s source) {
 			bind(to, node.Values)
 		}
 	})
-	s.inspect(func(node ast.Node) {
+	s.inspectFiles(func(node ast.Node) {
 		use, ok := node.(*ast.CallExpr)
 		if !ok || use.Ellipsis.IsValid() {
 			return
 		}
 		if selector, ok := use.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "Call" && isProcedure(s.Types[selector.X].Type) {
-			name := s.procedure(selector.X)
+			name := s.procedureName(selector.X)
 			if identifier, ok := selector.X.(*ast.Ident); ok {
-				name = variables[s.object(identifier)]
+				name = variables[s.resolveObject(identifier)]
 			}
 			p.calls[name] = append(p.calls[name], len(use.Args))
 			return
 		}
-		if signature, ok := s.Types[use.Fun].Type.(*types.Signature); ok && takesArguments(signature) {
+		if signature, ok := s.Types[use.Fun].Type.(*types.Signature); ok && hasArgumentParameters(signature) {
 			name := constant.StringVal(s.Types[use.Args[0]].Value)
 			p.calls[name] = append(p.calls[name], len(use.Args)-1)
 		}
 	})
 }
 
-func (s source) inspect(visit func(ast.Node)) {
+func (s source) inspectFiles(visit func(ast.Node)) {
 	for _, file := range s.files {
 		ast.Inspect(file, func(node ast.Node) bool { visit(node); return true })
 	}
 }
 
-func (s source) object(of *ast.Ident) types.Object {
+func (s source) resolveObject(of *ast.Ident) types.Object {
 	if defined := s.Defs[of]; defined != nil {
 		return defined
 	}
 	return s.Uses[of]
 }
 
-// procedure returns the Windows function that an expression resolves by name, or "". Such an expression is a call
+// procedureName returns the Windows function that an expression resolves by name, or "". Such an expression is a call
 // with one constant text that returns a procedure.
-func (s source) procedure(expression ast.Expr) string {
+func (s source) procedureName(expression ast.Expr) string {
 	use, ok := expression.(*ast.CallExpr)
 	if !ok || len(use.Args) != 1 || s.Types[use.Args[0]].Value == nil {
 		return ""
@@ -142,8 +142,8 @@ func isProcedure(of types.Type) bool {
 	return of != nil && of.String() == "*"+apiPackage+".LazyProc"
 }
 
-// takesArguments reports whether a function has the parameters (string, ...uintptr).
-func takesArguments(of *types.Signature) bool {
+// hasArgumentParameters reports whether a function has the parameters (string, ...uintptr).
+func hasArgumentParameters(of *types.Signature) bool {
 	return of.Variadic() && of.Params().Len() == 2 && of.Params().At(0).Type() == types.Typ[types.String] &&
 		of.Params().At(1).Type().String() == "[]uintptr"
 }

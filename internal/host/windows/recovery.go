@@ -47,7 +47,7 @@ var (
 
 // encodeRecovery returns the recovery of a configuration. Windows repeats the last action, like RestartDelays.
 func encodeRecovery(config host.ServiceConfig) (recovery, error) {
-	reset, err := units(config.ResetPeriod, time.Second)
+	reset, err := countUnits(config.ResetPeriod, time.Second)
 	if err != nil {
 		return recovery{}, fmt.Errorf("reset period %s: %w", config.ResetPeriod, err)
 	}
@@ -60,7 +60,7 @@ func encodeRecovery(config host.ServiceConfig) (recovery, error) {
 		if err != nil {
 			return recovery{}, err
 		}
-		milliseconds, err := units(action.Delay, time.Millisecond)
+		milliseconds, err := countUnits(action.Delay, time.Millisecond)
 		if err != nil {
 			return recovery{}, fmt.Errorf("delay %s of recovery action %s: %w", action.Delay, action.Kind, err)
 		}
@@ -80,8 +80,8 @@ func decodeRecovery(r recovery, config *host.ServiceConfig) {
 	config.ResetPeriod = time.Duration(r.resetPeriod) * time.Second
 }
 
-// reboots reports whether an action restarts the machine.
-func (r recovery) reboots() bool {
+// hasReboot reports whether an action restarts the machine.
+func (r recovery) hasReboot() bool {
 	return slices.ContainsFunc(r.actions, func(action recoveryAction) bool { return action.kind == actionReboot })
 }
 
@@ -106,7 +106,7 @@ func encodeKind(kind host.RecoveryKind) (uint32, error) {
 	return uint32(number), nil
 }
 
-func units(d, unit time.Duration) (uint32, error) {
+func countUnits(d, unit time.Duration) (uint32, error) {
 	if d < 0 || d%unit != 0 || d/unit > math.MaxUint32 {
 		return 0, errDelay
 	}

@@ -68,7 +68,7 @@ func TestRecovery(t *testing.T) {
 		}
 	})
 	t.Run("only a reboot needs the privilege for it", func(t *testing.T) {
-		if restarts(1).reboots() || !(recovery{actions: []recoveryAction{{actionRestart, 0}, {actionReboot, 0}}}).reboots() {
+		if restarts(1).hasReboot() || !(recovery{actions: []recoveryAction{{actionRestart, 0}, {actionReboot, 0}}}).hasReboot() {
 			t.Error("it is the other way round")
 		}
 	})

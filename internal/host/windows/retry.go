@@ -15,13 +15,13 @@ func retryDelays() []time.Duration {
 		160 * time.Millisecond, 320 * time.Millisecond}
 }
 
-// retry runs a file operation and retries it after transient failures. The result is the last error, or the cause of
+// retryTransient runs a file operation and retries it after transient failures. The result is the last error, or the cause of
 // ctx.
-func retry(ctx context.Context, clock clock.Clock, do func() error) error {
+func retryTransient(ctx context.Context, clock clock.Clock, do func() error) error {
 	err := do()
 	for _, delay := range retryDelays() {
 		var code syscall.Errno
-		if err == nil || !errors.As(err, &code) || !passing(uint32(code)) {
+		if err == nil || !errors.As(err, &code) || !isTransient(uint32(code)) {
 			return err
 		}
 		timer := clock.NewTimer(delay)

@@ -19,7 +19,7 @@ func TestRetry(t *testing.T) {
 	run := func(t *testing.T, outcomes ...error) (tries int, err error) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			err = retry(t.Context(), clock.RealClock{}, func() error {
+			err = retryTransient(t.Context(), clock.RealClock{}, func() error {
 				tries++
 				return outcomes[min(tries, len(outcomes))-1]
 			})
@@ -49,7 +49,7 @@ func TestRetry(t *testing.T) {
 	})
 	t.Run("a context that is done ends the wait", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := retry(ctx, clocktesting.NewFakeClock(time.Time{}), func() error { cancel(); return busy })
+		err := retryTransient(ctx, clocktesting.NewFakeClock(time.Time{}), func() error { cancel(); return busy })
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

@@ -35,7 +35,7 @@ const (
 )
 
 func (roots) Fingerprints(ctx context.Context) ([]string, error) {
-	list, err := detached(ctx, trustedRoots)
+	list, err := callDetached(ctx, trustedRoots)
 	if err != nil {
 		return nil, fmt.Errorf("list the trusted roots: %w", err)
 	}
@@ -43,7 +43,7 @@ func (roots) Fingerprints(ctx context.Context) ([]string, error) {
 }
 
 func (roots) Add(ctx context.Context, der []byte) error {
-	err := await(ctx, func() error {
+	err := runDetached(ctx, func() error {
 		return inRootStore(ownRoots, func(store windows.Handle) error { return addRoot(store, der) })
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (roots) Add(ctx context.Context, der []byte) error {
 func (roots) Remove(ctx context.Context, fingerprint string) error {
 	err := host.CheckFingerprint(fingerprint)
 	if err == nil {
-		err = await(ctx, func() error { return distrust(fingerprint) })
+		err = runDetached(ctx, func() error { return distrustRoot(fingerprint) })
 	}
 	if err != nil {
 		return fmt.Errorf("remove a trusted root: %w", err)
@@ -63,8 +63,8 @@ func (roots) Remove(ctx context.Context, fingerprint string) error {
 	return nil
 }
 
-// distrust removes a certificate from the machine's own store and checks whether another store still provides it.
-func distrust(fingerprint string) error {
+// distrustRoot removes a certificate from the machine's own store and checks whether another store still provides it.
+func distrustRoot(fingerprint string) error {
 	if err := inRootStore(ownRoots, func(store windows.Handle) error {
 		return removeRoot(store, fingerprint)
 	}); err != nil {
@@ -103,13 +103,13 @@ func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	store, err := windows.CertOpenStore(provider, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE,
 		uintptr(unsafe.Pointer(name)))
 	if err != nil {
-		return fmt.Errorf("open the machine's certificate store %s: %w", rootStoreName, translate(err))
+		return fmt.Errorf("open the machine's certificate store %s: %w", rootStoreName, translateError(err))
 	}
 	if err = use(store); err == nil {
 		commit(store)
 	}
 	if closeErr := windows.CertCloseStore(store, 0); err == nil && closeErr != nil {
-		err = fmt.Errorf("close the machine's certificate store %s: %w", rootStoreName, translate(closeErr))
+		err = fmt.Errorf("close the machine's certificate store %s: %w", rootStoreName, translateError(closeErr))
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func endOfStore(err error) error {
 		errors.Is(err, windows.ERROR_NO_MORE_FILES) {
 		return nil
 	}
-	return translate(err)
+	return translateError(err)
 }
 
 func fingerprintOf(certificate *windows.CertContext) string {
@@ -165,7 +165,7 @@ func addRoot(store windows.Handle, der []byte) error {
 		return fmt.Errorf("it is not a certificate in DER: %w", err)
 	}
 	defer func() { _ = windows.CertFreeCertificateContext(certificate) }() // cannot fail
-	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING,
+	return translateError(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING,
 		nil))
 }
 
@@ -181,7 +181,7 @@ func removeRoot(store windows.Handle, fingerprint string) error {
 	})
 	for _, certificate := range found {
 		if deleteErr := windows.CertDeleteCertificateFromStore(certificate); deleteErr != nil && err == nil {
-			err = fmt.Errorf("certificate %s: %w", fingerprint, translate(deleteErr))
+			err = fmt.Errorf("certificate %s: %w", fingerprint, translateError(deleteErr))
 		}
 	}
 	return err

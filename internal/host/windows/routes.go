@@ -21,7 +21,7 @@ import (
 type routes struct{}
 
 func (routes) ViaDefault(ctx context.Context) ([]string, error) {
-	list, err := detached(ctx, func() ([]string, error) {
+	list, err := callDetached(ctx, func() ([]string, error) {
 		table, best, found, err := readRoutes()
 		if err != nil || !found {
 			return nil, err
@@ -45,7 +45,7 @@ func (routes) Delete(ctx context.Context, destination string) error {
 func changeRoutes(ctx context.Context, what, destination string, change func(netip.Prefix) error) error {
 	prefix, err := host.ParseDestination(destination)
 	if err == nil {
-		err = await(ctx, func() error { return change(prefix) })
+		err = runDetached(ctx, func() error { return change(prefix) })
 	}
 	if err != nil {
 		return fmt.Errorf("%s route to %s: %w", what, destination, err)
@@ -79,14 +79,14 @@ func addRoute(destination netip.Prefix) error {
 			return nil
 		}
 	}
-	call, err := find("CreateIpForwardEntry2")
+	call, err := findProcedure("CreateIpForwardEntry2")
 	if err != nil {
 		return err
 	}
 	row := rowOf(destination, best)
 	if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status),
 		windows.ERROR_OBJECT_ALREADY_EXISTS) {
-		return fmt.Errorf("through gateway %s: %w", best.nextHop, translate(windows.Errno(status)))
+		return fmt.Errorf("through gateway %s: %w", best.nextHop, translateError(windows.Errno(status)))
 	}
 	return nil
 }
@@ -102,21 +102,21 @@ func deleteRoutes(destination netip.Prefix) error {
 		if each.index != best.index || each.destination != destination {
 			continue
 		}
-		call, err := find("DeleteIpForwardEntry2")
+		call, err := findProcedure("DeleteIpForwardEntry2")
 		if err != nil {
 			return err
 		}
 		row := rowOf(destination, each)
 		if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status),
 			windows.ERROR_NOT_FOUND) {
-			return fmt.Errorf("through gateway %s: %w", each.nextHop, translate(windows.Errno(status)))
+			return fmt.Errorf("through gateway %s: %w", each.nextHop, translateError(windows.Errno(status)))
 		}
 	}
 	return nil
 }
 
-// find returns a function of the IP Helper API.
-func find(function string) (*windows.LazyProc, error) {
+// findProcedure returns a function of the IP Helper API.
+func findProcedure(function string) (*windows.LazyProc, error) {
 	call := windows.NewLazySystemDLL("iphlpapi.dll").NewProc(function)
 	if err := call.Find(); err != nil {
 		return nil, fmt.Errorf("this Windows has no %s: %w", function, err)
@@ -174,7 +174,7 @@ func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
 // initializedRow returns a row with the defaults of Windows, or with the documented defaults if the function is
 // missing.
 func initializedRow() (row windows.MibIpForwardRow2) {
-	initialize, err := find("InitializeIpForwardEntry")
+	initialize, err := findProcedure("InitializeIpForwardEntry")
 	if err != nil {
 		row.ValidLifetime, row.PreferredLifetime, row.Immortal = infinite, infinite, 1
 		row.Origin = windows.NlroManual

@@ -26,11 +26,11 @@ func setServiceEnvironment(name string, list []string) error {
 	const access = registry.READ | registry.SET_VALUE | windows.WRITE_DAC | windows.WRITE_OWNER
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name, access)
 	if err != nil {
-		return fmt.Errorf("set its environment: %w", translate(err))
+		return fmt.Errorf("set its environment: %w", translateError(err))
 	}
 	defer func() { _ = key.Close() }()
 	if err := setEnvironment(key, list); err != nil {
-		return fmt.Errorf("set its environment: %w", translate(err))
+		return fmt.Errorf("set its environment: %w", translateError(err))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type serviceKey struct {
 func openServiceKey(name string) (serviceKey, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name, registry.QUERY_VALUE)
 	if err != nil {
-		return serviceKey{}, fmt.Errorf("open the registry key of service %s: %w", name, translate(err))
+		return serviceKey{}, fmt.Errorf("open the registry key of service %s: %w", name, translateError(err))
 	}
 	return serviceKey{key, name}, nil
 }
@@ -50,18 +50,18 @@ func (k serviceKey) close() { _ = k.key.Close() }
 
 // read adds the data of the key to a configuration.
 func (k serviceKey) read(config *host.ServiceConfig) error {
-	shown, err := k.text(displayNameValue)
+	shown, err := k.readText(displayNameValue)
 	if err != nil {
 		return err
 	}
-	config.DisplayName = ownDisplayName(config.Name, shown)
-	if config.Description, err = k.text(descriptionValue); err != nil {
+	config.DisplayName = explicitDisplayName(config.Name, shown)
+	if config.Description, err = k.readText(descriptionValue); err != nil {
 		return err
 	}
-	if config.Dependencies, err = k.dependencies(); err != nil {
+	if config.Dependencies, err = k.readDependencies(); err != nil {
 		return err
 	}
-	message, err := k.text(rebootMessageValue)
+	message, err := k.readText(rebootMessageValue)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (k serviceKey) read(config *host.ServiceConfig) error {
 	return err
 }
 
-// dependencies returns the service dependencies and, with their prefix, the load order groups.
-func (k serviceKey) dependencies() ([]string, error) {
+// readDependencies returns the service dependencies and, with their prefix, the load order groups.
+func (k serviceKey) readDependencies() ([]string, error) {
 	dependencies, err := k.list(dependenciesValue)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func serviceDependencies(name string) ([]string, error) {
 		return nil, err
 	}
 	defer key.close()
-	return key.dependencies()
+	return key.readDependencies()
 }
 
-// text returns a value of the key, or "" for a missing value.
-func (k serviceKey) text(value string) (string, error) {
+// readText returns a value of the key, or "" for a missing value.
+func (k serviceKey) readText(value string) (string, error) {
 	text, _, err := k.key.GetStringValue(value)
-	return text, k.check(value, err)
+	return text, k.ignoreMissing(value, err)
 }
 
 // list returns a value of the key, or nil for a missing or empty value.
@@ -107,13 +107,13 @@ func (k serviceKey) list(value string) ([]string, error) {
 	if len(list) == 0 {
 		list = nil
 	}
-	return list, k.check(value, err)
+	return list, k.ignoreMissing(value, err)
 }
 
-// check ignores missing values and values of another type, like the service control manager.
-func (k serviceKey) check(value string, err error) error {
+// ignoreMissing ignores missing values and values of another type, like the service control manager.
+func (k serviceKey) ignoreMissing(value string, err error) error {
 	if err == nil || errors.Is(err, registry.ErrNotExist) || errors.Is(err, registry.ErrUnexpectedType) {
 		return nil
 	}
-	return fmt.Errorf("read %s of service %s: %w", value, k.name, translate(err))
+	return fmt.Errorf("read %s of service %s: %w", value, k.name, translateError(err))
 }

@@ -113,13 +113,13 @@ func exitCode(win32, specific uint32) int {
 	return int(win32)
 }
 
-// shownName returns the display name for a configuration. Without a display name, Windows shows the name.
-func shownName(config host.ServiceConfig) string {
+// displayNameOf returns the display name for a configuration. Without a display name, Windows shows the name.
+func displayNameOf(config host.ServiceConfig) string {
 	return cmp.Or(config.DisplayName, config.Name)
 }
 
-// ownDisplayName is the inverse of shownName: a display name equal to the name counts as empty.
-func ownDisplayName(name, shown string) string {
+// explicitDisplayName is the inverse of displayNameOf: a display name equal to the name counts as empty.
+func explicitDisplayName(name, shown string) string {
 	if shown == name {
 		return ""
 	}

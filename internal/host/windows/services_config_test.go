@@ -96,14 +96,14 @@ func TestServiceExitCodes(t *testing.T) {
 
 func TestDisplayNames(t *testing.T) {
 	t.Run("a service without one shows its name, and is read without one", func(t *testing.T) {
-		shown := shownName(host.ServiceConfig{Name: "kubelet"})
-		if shown != "kubelet" || ownDisplayName("kubelet", shown) != "" {
-			t.Errorf("shown %q, read back %q", shown, ownDisplayName("kubelet", shown))
+		shown := displayNameOf(host.ServiceConfig{Name: "kubelet"})
+		if shown != "kubelet" || explicitDisplayName("kubelet", shown) != "" {
+			t.Errorf("shown %q, read back %q", shown, explicitDisplayName("kubelet", shown))
 		}
 	})
 	t.Run("a service with one keeps it", func(t *testing.T) {
-		shown := shownName(host.ServiceConfig{Name: "kubelet", DisplayName: "Kubelet"})
-		if ownDisplayName("kubelet", shown) != "Kubelet" {
+		shown := displayNameOf(host.ServiceConfig{Name: "kubelet", DisplayName: "Kubelet"})
+		if explicitDisplayName("kubelet", shown) != "Kubelet" {
 			t.Errorf("shown %q", shown)
 		}
 	})

@@ -30,13 +30,13 @@ func (services) Configure(ctx context.Context, config host.ServiceConfig) error 
 	if err != nil {
 		return fmt.Errorf("configure service %s: %w", config.Name, err)
 	}
-	err = await(ctx, func() error {
-		m, err := connect(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_CREATE_SERVICE)
+	err = runDetached(ctx, func() error {
+		m, err := connectManager(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_CREATE_SERVICE)
 		if err != nil {
 			return err
 		}
 		defer m.close()
-		return m.configure(ctx, wanted)
+		return m.configureService(ctx, wanted)
 	})
 	if err != nil {
 		return fmt.Errorf("configure service %s: %w", config.Name, err)
@@ -46,12 +46,12 @@ func (services) Configure(ctx context.Context, config host.ServiceConfig) error 
 
 // encodedConfig is a configuration in the form required by the Windows API.
 type encodedConfig struct {
-	name, shown, description, commandLine *uint16
-	dependencies                          *uint16
-	command, rebootMessage                *uint16 // of recovery
-	startType                             uint32
-	recovery                              recovery
-	config                                host.ServiceConfig
+	name, displayName, description, commandLine *uint16
+	dependencies                                *uint16
+	command, rebootMessage                      *uint16 // of recovery
+	startType                                   uint32
+	recovery                                    recovery
+	config                                      host.ServiceConfig
 }
 
 func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
@@ -64,7 +64,7 @@ func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
 		to         **uint16
 	}{
 		{"name", config.Name, &e.name},
-		{"display name", shownName(config), &e.shown},
+		{"display name", displayNameOf(config), &e.displayName},
 		{"description", config.Description, &e.description},
 		{"command line", config.CommandLine, &e.commandLine},
 		{"command after crashes", e.recovery.command, &e.command},
@@ -83,7 +83,7 @@ func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
 	return e, err
 }
 
-func (m manager) configure(ctx context.Context, wanted encodedConfig) error {
+func (m manager) configureService(ctx context.Context, wanted encodedConfig) error {
 	s, err := m.createOrChange(wanted)
 	if err != nil {
 		return err
@@ -107,13 +107,13 @@ func (m manager) configure(ctx context.Context, wanted encodedConfig) error {
 
 // createOrChange returns the service, open for changes.
 func (m manager) createOrChange(wanted encodedConfig) (service, error) {
-	s, err := m.open(wanted.config.Name, changeAccess)
+	s, err := m.openService(wanted.config.Name, changeAccess)
 	if errors.Is(err, host.ErrNotExist) {
-		handle, err := windows.CreateService(m.handle, wanted.name, wanted.shown, changeAccess,
+		handle, err := windows.CreateService(m.handle, wanted.name, wanted.displayName, changeAccess,
 			windows.SERVICE_WIN32_OWN_PROCESS,
 			wanted.startType, windows.SERVICE_ERROR_NORMAL, wanted.commandLine, nil, nil, wanted.dependencies, nil, nil)
 		if err != nil {
-			return service{}, fmt.Errorf("create it: %w", translate(err))
+			return service{}, fmt.Errorf("create it: %w", translateError(err))
 		}
 		return service{&mgr.Service{Name: wanted.config.Name, Handle: handle}}, nil
 	}
@@ -121,10 +121,10 @@ func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 		return service{}, err
 	}
 	err = windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, wanted.startType, windows.SERVICE_NO_CHANGE,
-		wanted.commandLine, nil, nil, wanted.dependencies, nil, nil, wanted.shown)
+		wanted.commandLine, nil, nil, wanted.dependencies, nil, nil, wanted.displayName)
 	if err != nil {
 		s.close()
-		return service{}, fmt.Errorf("change it: %w", translate(err))
+		return service{}, fmt.Errorf("change it: %w", translateError(err))
 	}
 	return s, nil
 }
@@ -133,7 +133,7 @@ func (s service) setDescription(text *uint16) error {
 	info := windows.SERVICE_DESCRIPTION{Description: text}
 	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DESCRIPTION, (*byte)(unsafe.Pointer(&info)))
 	if err != nil {
-		return fmt.Errorf("set its description: %w", translate(err))
+		return fmt.Errorf("set its description: %w", translateError(err))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s service) setDelayedStart(delayed bool) error {
 	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
 		(*byte)(unsafe.Pointer(&info)))
 	if err != nil && (delayed || !errors.Is(err, windows.ERROR_INVALID_LEVEL)) {
-		return fmt.Errorf("set the delay of its start: %w", translate(err))
+		return fmt.Errorf("set the delay of its start: %w", translateError(err))
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (s service) setDelayedStart(delayed bool) error {
 // crash, because a failed Go program ends with an exit code. Without the flag, only a vanished process counts.
 func (s service) setRecovery(wanted encodedConfig) error {
 	recovery := wanted.recovery
-	if recovery.reboots() { // Windows requires the shutdown privilege for a reboot action
+	if recovery.hasReboot() { // Windows requires the shutdown privilege for a reboot action
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
 			return fmt.Errorf("set its recovery actions: %w", err)
 		}
@@ -180,7 +180,7 @@ func (s service) setRecovery(wanted encodedConfig) error {
 		return nil // systems without recovery actions have none to remove
 	}
 	if err != nil {
-		return fmt.Errorf("set its recovery actions: %w", translate(err))
+		return fmt.Errorf("set its recovery actions: %w", translateError(err))
 	}
 	return nil
 }
@@ -188,17 +188,17 @@ func (s service) setRecovery(wanted encodedConfig) error {
 // Delete removes a stopped service. Windows only marks a running service for deletion and deletes it after the stop.
 // In that case, Delete returns ErrInUse.
 func (services) Delete(ctx context.Context, name string) error {
-	err := await(ctx, func() error {
+	err := runDetached(ctx, func() error {
 		return withService(name, windows.DELETE|windows.SERVICE_QUERY_STATUS, func(s service) error {
-			status, err := s.status()
+			status, err := s.queryStatus()
 			if err != nil {
 				return err
 			}
 			if err := s.Delete(); err != nil {
-				return translate(err)
+				return translateError(err)
 			}
 			if decodeState(status.CurrentState) != host.ServiceStopped {
-				return fmt.Errorf("it runs: %w", translate(windows.ERROR_SERVICE_MARKED_FOR_DELETE))
+				return fmt.Errorf("it runs: %w", translateError(windows.ERROR_SERVICE_MARKED_FOR_DELETE))
 			}
 			return nil
 		})

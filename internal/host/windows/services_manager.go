@@ -22,27 +22,27 @@ type services struct{}
 // manager is a connection to the service control manager.
 type manager struct{ handle windows.Handle }
 
-// connect opens the service control manager. The caller must close the connection.
-func connect(access uint32) (manager, error) {
+// connectManager opens the service control manager. The caller must close the connection.
+func connectManager(access uint32) (manager, error) {
 	handle, err := windows.OpenSCManager(nil, nil, access)
 	if err != nil {
-		return manager{}, fmt.Errorf("open the service control manager: %w", translate(err))
+		return manager{}, fmt.Errorf("open the service control manager: %w", translateError(err))
 	}
 	return manager{handle}, nil
 }
 
 func (m manager) close() { _ = windows.CloseServiceHandle(m.handle) }
 
-// open opens a service. The caller must close the service. A service marked for deletion is deleted with its last
+// openService opens a service. The caller must close the service. A service marked for deletion is deleted with its last
 // handle.
-func (m manager) open(name string, access uint32) (service, error) {
+func (m manager) openService(name string, access uint32) (service, error) {
 	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {
 		return service{}, fmt.Errorf("service name %q: %w", name, err)
 	}
 	handle, err := windows.OpenService(m.handle, text, access)
 	if err != nil {
-		return service{}, translate(err)
+		return service{}, translateError(err)
 	}
 	return service{&mgr.Service{Name: name, Handle: handle}}, nil
 }
@@ -54,12 +54,12 @@ func (s service) close() { _ = s.Close() }
 
 // withService runs action with a service on a separate connection.
 func withService(name string, access uint32, action func(service) error) error {
-	m, err := connect(windows.SC_MANAGER_CONNECT)
+	m, err := connectManager(windows.SC_MANAGER_CONNECT)
 	if err != nil {
 		return err
 	}
 	defer m.close()
-	s, err := m.open(name, access)
+	s, err := m.openService(name, access)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func withService(name string, access uint32, action func(service) error) error {
 
 // serviceEntry is a service in the list of the service control manager.
 type serviceEntry struct {
-	name, shown string
-	status      windows.SERVICE_STATUS_PROCESS
+	name, displayName string
+	status            windows.SERVICE_STATUS_PROCESS
 }
 
 // list returns all services of the given types, in no particular order.
@@ -84,7 +84,7 @@ func (m manager) list(types uint32) ([]serviceEntry, error) {
 			windows.SERVICE_STATE_ALL,
 			(*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &needed, &count, &resume, nil)
 		if err != nil && !errors.Is(err, windows.ERROR_MORE_DATA) {
-			return nil, fmt.Errorf("list the services: %w", translate(err))
+			return nil, fmt.Errorf("list the services: %w", translateError(err))
 		}
 		for _, e := range unsafe.Slice((*windows.ENUM_SERVICE_STATUS_PROCESS)(unsafe.Pointer(&buffer[0])), int(count)) {
 			entries = append(entries, serviceEntry{
@@ -100,14 +100,14 @@ func (m manager) list(types uint32) ([]serviceEntry, error) {
 	}
 }
 
-// status queries the status of the service.
-func (s service) status() (windows.SERVICE_STATUS_PROCESS, error) {
+// queryStatus queries the status of the service.
+func (s service) queryStatus() (windows.SERVICE_STATUS_PROCESS, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
 	err := windows.QueryServiceStatusEx(s.Handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
 		uint32(unsafe.Sizeof(status)), &needed)
 	if err != nil {
-		return status, fmt.Errorf("query the state of service %s: %w", s.Name, translate(err))
+		return status, fmt.Errorf("query the state of service %s: %w", s.Name, translateError(err))
 	}
 	return status, nil
 }

@@ -5,8 +5,8 @@ type serviceRun struct {
 	state uint32
 	// pid is the ID of the process.
 	pid uint32
-	// own is true if no other service uses the process.
-	own bool
+	// ownProcess is true if no other service uses the process.
+	ownProcess bool
 }
 
 // processCalls contains the calls for opening the process of a service.
@@ -23,7 +23,7 @@ type processCalls struct {
 // assigns the ID to another process, which must not be ended. Therefore, claimProcess queries the service again
 // after opening the process: an open handle prevents the reuse of the ID.
 func claimProcess(run serviceRun, calls processCalls) (uintptr, serviceRun, error) {
-	for run.state != stateStopped && run.own && run.pid != 0 {
+	for run.state != stateStopped && run.ownProcess && run.pid != 0 {
 		handle, err := calls.open(run.pid)
 		if err != nil {
 			return 0, run, err

@@ -8,8 +8,8 @@ import (
 
 func TestTheProcessThatIsEndedIsTheServices(t *testing.T) {
 	const first, second = 4711, 4712
-	running := func(pid uint32) serviceRun { return serviceRun{state: stateRunning, pid: pid, own: true} }
-	stopped := serviceRun{state: stateStopped, own: true}
+	running := func(pid uint32) serviceRun { return serviceRun{state: stateRunning, pid: pid, ownProcess: true} }
+	stopped := serviceRun{state: stateStopped, ownProcess: true}
 	refused, hidden := errors.New("refused"), errors.New("hidden")
 	for name, c := range map[string]struct {
 		run    serviceRun

@@ -21,7 +21,7 @@ import (
 // Query returns the named services, or all services except drivers, with their original names. For drivers, and for
 // services with a configuration hidden even from administrators, only name, display name and state are known.
 func (services) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
-	err = await(ctx, func() error {
+	err = runDetached(ctx, func() error {
 		list, err = queryServices(ctx, names)
 		return err
 	})
@@ -32,7 +32,7 @@ func (services) Query(ctx context.Context, names ...string) (list []host.Service
 }
 
 func queryServices(ctx context.Context, names []string) ([]host.Service, error) {
-	m, err := connect(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_ENUMERATE_SERVICE)
+	m, err := connectManager(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_ENUMERATE_SERVICE)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		view, err := m.view(entry)
+		view, err := m.readService(entry)
 		if errors.Is(err, host.ErrNotExist) {
 			continue // deleted in the meantime
 		}
@@ -82,10 +82,10 @@ func pickServices(entries []serviceEntry, names []string) []serviceEntry {
 	return picked
 }
 
-// view returns a service with its configuration.
-func (m manager) view(entry serviceEntry) (host.Service, error) {
+// readService returns a service with its configuration.
+func (m manager) readService(entry serviceEntry) (host.Service, error) {
 	view := host.Service{
-		ServiceConfig: host.ServiceConfig{Name: entry.name, DisplayName: ownDisplayName(entry.name, entry.shown)},
+		ServiceConfig: host.ServiceConfig{Name: entry.name, DisplayName: explicitDisplayName(entry.name, entry.displayName)},
 		State:         decodeState(entry.status.CurrentState),
 		PID:           int(entry.status.ProcessId),
 	}
@@ -107,7 +107,7 @@ func (m manager) view(entry serviceEntry) (host.Service, error) {
 
 // readConfig reads the configuration of the service config.Name.
 func (m manager) readConfig(config *host.ServiceConfig) error {
-	s, err := m.open(config.Name, windows.SERVICE_QUERY_CONFIG)
+	s, err := m.openService(config.Name, windows.SERVICE_QUERY_CONFIG)
 	if err != nil {
 		return err
 	}
@@ -117,12 +117,12 @@ func (m manager) readConfig(config *host.ServiceConfig) error {
 		return err
 	}
 	config.CommandLine, config.StartType = base.commandLine, base.start
-	actions, err := s.recovery()
+	actions, err := s.readRecovery()
 	if err != nil {
 		return err
 	}
 	decodeRecovery(actions, config)
-	if config.DelayedStart, err = s.flag("delay of the start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO); err != nil {
+	if config.DelayedStart, err = s.readFlag("delay of the start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO); err != nil {
 		return err
 	}
 	key, err := openServiceKey(config.Name)
@@ -140,7 +140,7 @@ type baseConfig struct {
 }
 
 func (s service) baseConfig() (baseConfig, error) {
-	buffer, err := s.ask("configuration", func(buffer *byte, size uint32, needed *uint32) error {
+	buffer, err := s.callWithBuffer("configuration", func(buffer *byte, size uint32, needed *uint32) error {
 		return windows.QueryServiceConfig(s.Handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(buffer)), size, needed)
 	})
 	if err != nil {
@@ -150,9 +150,9 @@ func (s service) baseConfig() (baseConfig, error) {
 	return baseConfig{windows.UTF16PtrToString(answer.BinaryPathName), decodeStartType(answer.StartType)}, nil
 }
 
-// ask runs call with a buffer that grows until the result fits. The buffer consists of 64-bit words for the
+// callWithBuffer runs call with a buffer that grows until the result fits. The buffer consists of 64-bit words for the
 // alignment of its structures.
-func (s service) ask(what string, call func(buffer *byte, size uint32, needed *uint32) error) ([]uint64, error) {
+func (s service) callWithBuffer(what string, call func(buffer *byte, size uint32, needed *uint32) error) ([]uint64, error) {
 	buffer := make([]uint64, 1<<10/8)
 	for {
 		var needed uint32
@@ -161,15 +161,15 @@ func (s service) ask(what string, call func(buffer *byte, size uint32, needed *u
 			return buffer, nil
 		}
 		if !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || int(needed) <= len(buffer)*8 {
-			return nil, fmt.Errorf("read the %s of service %s: %w", what, s.Name, translate(err))
+			return nil, fmt.Errorf("read the %s of service %s: %w", what, s.Name, translateError(err))
 		}
 		buffer = make([]uint64, needed/8+1)
 	}
 }
 
-// recovery returns the recovery actions, which are empty on systems without recovery actions.
-func (s service) recovery() (r recovery, err error) {
-	buffer, err := s.ask("recovery actions", func(buffer *byte, size uint32, needed *uint32) error {
+// readRecovery returns the recovery actions, which are empty on systems without recovery actions.
+func (s service) readRecovery() (r recovery, err error) {
+	buffer, err := s.callWithBuffer("recovery actions", func(buffer *byte, size uint32, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.Handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, buffer, size, needed)
 	})
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
@@ -188,13 +188,13 @@ func (s service) recovery() (r recovery, err error) {
 			r.actions = append(r.actions, recoveryAction{action.Type, action.Delay})
 		}
 	}
-	r.afterErrors, err = s.flag("recovery after errors", windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG)
+	r.afterErrors, err = s.readFlag("recovery after errors", windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG)
 	return r, err
 }
 
-// flag returns the BOOL of an information level that contains nothing else, and false on systems without the level.
-func (s service) flag(what string, level uint32) (bool, error) {
-	buffer, err := s.ask(what, func(buffer *byte, size uint32, needed *uint32) error {
+// readFlag returns the BOOL of an information level that contains nothing else, and false on systems without the level.
+func (s service) readFlag(what string, level uint32) (bool, error) {
+	buffer, err := s.callWithBuffer(what, func(buffer *byte, size uint32, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.Handle, level, buffer, size, needed)
 	})
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {

@@ -35,7 +35,7 @@ func withManager(ctx context.Context, operation func(manager) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	m, err := connect(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_ENUMERATE_SERVICE)
+	m, err := connectManager(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_ENUMERATE_SERVICE)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,12 @@ func (m manager) start(ctx context.Context, name string, chain []string) error {
 	if slices.Contains(chain, strings.ToLower(name)) {
 		return errCircular
 	}
-	s, err := m.open(name, windows.SERVICE_QUERY_STATUS|windows.SERVICE_QUERY_CONFIG)
+	s, err := m.openService(name, windows.SERVICE_QUERY_STATUS|windows.SERVICE_QUERY_CONFIG)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	status, err := s.settle(ctx)
+	status, err := s.awaitStableState(ctx)
 	if err != nil || decodeState(status.CurrentState) == host.ServiceRunning {
 		return err
 	}
@@ -78,31 +78,31 @@ func (m manager) start(ctx context.Context, name string, chain []string) error {
 			return fmt.Errorf("%w: %s: %w", host.ErrDependency, dependency, err)
 		}
 	}
-	return m.launch(ctx, name)
+	return m.startAndWait(ctx, name)
 }
 
-// launch starts a service with running dependencies and waits until the service runs.
-func (m manager) launch(ctx context.Context, name string) error {
+// startAndWait starts a service with running dependencies and waits until the service runs.
+func (m manager) startAndWait(ctx context.Context, name string) error {
 	// StartService waits up to 30 s for the process of the service. The call has a separate connection because the
 	// caller may return earlier.
-	err := await(ctx, func() error {
+	err := runDetached(ctx, func() error {
 		return withService(name, windows.SERVICE_START, func(s service) error {
 			err := s.startUnlocked(ctx)
 			if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 				return nil
 			}
-			return translate(err)
+			return translateError(err)
 		})
 	})
 	if err != nil {
 		return err
 	}
-	s, err := m.open(name, windows.SERVICE_QUERY_STATUS)
+	s, err := m.openService(name, windows.SERVICE_QUERY_STATUS)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	status, err := s.settle(ctx)
+	status, err := s.awaitStableState(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,20 +112,20 @@ func (m manager) launch(ctx context.Context, name string) error {
 	return nil
 }
 
-// lockedLimit is the maximum time that the start of another service may lock the service database. StartService
+// databaseLockTimeout is the maximum time that the start of another service may lock the service database. StartService
 // waits the same time for a process.
-const lockedLimit = 30 * time.Second
+const databaseLockTimeout = 30 * time.Second
 
 // startUnlocked retries StartService after ERROR_SERVICE_DATABASE_LOCKED.
 func (s service) startUnlocked(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lockedLimit)
+	ctx, cancel := context.WithTimeout(ctx, databaseLockTimeout)
 	defer cancel()
 	for {
 		err := s.Start()
 		if !errors.Is(err, windows.ERROR_SERVICE_DATABASE_LOCKED) {
 			return err
 		}
-		timer := time.NewTimer(longestLook)
+		timer := time.NewTimer(maxPollInterval)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -148,31 +148,31 @@ func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
 
 // Delays between two status queries of a service that starts or stops.
 const (
-	firstLook   = 5 * time.Millisecond
-	longestLook = 200 * time.Millisecond
+	minPollInterval = 5 * time.Millisecond
+	maxPollInterval = 200 * time.Millisecond
 )
 
-// settle waits until a service is neither starting nor stopping.
-func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, error) {
-	return s.poll(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
+// awaitStableState waits until a service is neither starting nor stopping.
+func (s service) awaitStableState(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, error) {
+	return s.pollStatus(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
 		state := decodeState(status.CurrentState)
 		return state == host.ServiceRunning || state == host.ServiceStopped
 	})
 }
 
-// poll queries the status of a service until the status meets the condition. NotifyServiceStatusChange is unsuitable
+// pollStatus queries the status of a service until the status meets the condition. NotifyServiceStatusChange is unsuitable
 // because it calls back only threads in an alertable wait, and no thread of a Go program waits alertably.
-func (s service) poll(ctx context.Context,
+func (s service) pollStatus(ctx context.Context,
 	wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for pause := firstLook; ; pause = min(2*pause, longestLook) {
+	for pause := minPollInterval; ; pause = min(2*pause, maxPollInterval) {
 		select {
 		case <-ctx.Done():
 			return windows.SERVICE_STATUS_PROCESS{}, fmt.Errorf("wait for service %s: %w", s.Name, context.Cause(ctx))
 		case <-timer.C:
 		}
-		status, err := s.status()
+		status, err := s.queryStatus()
 		if err != nil || wanted(status) {
 			return status, err
 		}

@@ -19,9 +19,9 @@ type startedProcess struct {
 	handle windows.Handle
 }
 
-// started opens the other processes of a service while the service runs, because afterwards their relation to the
+// openStartedProcesses opens the other processes of a service while the service runs, because afterwards their relation to the
 // service is unknown.
-func (s service) started(ctx context.Context, pid int) (startedProcesses, error) {
+func (s service) openStartedProcesses(ctx context.Context, pid int) (startedProcesses, error) {
 	line, err := s.configuredLine(ctx)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 func (services) SetStartType(ctx context.Context, name string, start host.StartType) error {
 	code, err := encodeStartType(start)
 	if err == nil {
-		err = await(ctx, func() error { return setStartType(name, code) })
+		err = runDetached(ctx, func() error { return setStartType(name, code) })
 	}
 	if err != nil {
 		return fmt.Errorf("set the start type of service %s: %w", name, err)
@@ -26,7 +26,7 @@ func (services) SetStartType(ctx context.Context, name string, start host.StartT
 
 func setStartType(name string, start uint32) error {
 	return withService(name, windows.SERVICE_CHANGE_CONFIG, func(s service) error {
-		return translate(windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, start, windows.SERVICE_NO_CHANGE,
+		return translateError(windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, start, windows.SERVICE_NO_CHANGE,
 			nil, nil, nil, nil, nil, nil, nil))
 	})
 }

@@ -35,16 +35,16 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 	if slices.Contains(chain, strings.ToLower(name)) {
 		return errCircular
 	}
-	s, err := m.open(name, windows.SERVICE_QUERY_STATUS)
+	s, err := m.openService(name, windows.SERVICE_QUERY_STATUS)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	status, err := s.settle(ctx)
+	status, err := s.awaitStableState(ctx)
 	if err != nil || decodeState(status.CurrentState) == host.ServiceStopped {
 		return err
 	}
-	dependents, err := m.dependents(ctx, name)
+	dependents, err := m.activeDependents(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 			return fmt.Errorf("stop %s, which depends on it: %w", dependent, err)
 		}
 	}
-	return s.end(ctx, status)
+	return s.stopAndWait(ctx, status)
 }
 
-// dependents returns the active services with a direct dependency on the named service.
-func (m manager) dependents(ctx context.Context, name string) ([]string, error) {
+// activeDependents returns the active services with a direct dependency on the named service.
+func (m manager) activeDependents(ctx context.Context, name string) ([]string, error) {
 	entries, err := m.list(windows.SERVICE_WIN32)
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func (m manager) dependents(ctx context.Context, name string) ([]string, error) 
 	return names, nil
 }
 
-// end stops a service without active dependents and waits until its process has ended. The status may be outdated,
+// stopAndWait stops a service without active dependents and waits until its process has ended. The status may be outdated,
 // because stopping the dependents may have taken minutes.
-func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
+func (s service) stopAndWait(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
 	handle, run, err := claimProcess(runOf(status), s.processCalls(ctx))
 	if err != nil || run.state == stateStopped {
 		return err
@@ -96,7 +96,7 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 	if process != 0 {
 		defer func() { _ = windows.CloseHandle(process) }()
 	}
-	started, err := s.started(ctx, int(run.pid))
+	started, err := s.openStartedProcesses(ctx, int(run.pid))
 	if err != nil {
 		return err
 	}
@@ -104,30 +104,30 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 	if err := s.requestUntilStopped(ctx, run.pid); err != nil {
 		return err
 	}
-	until := time.Now().Add(exitGrace)
+	until := time.Now().Add(exitGracePeriod)
 	if process != 0 {
-		if err := awaitExit(ctx, process, exitGrace); err != nil {
+		if err := awaitExit(ctx, process, exitGracePeriod); err != nil {
 			return fmt.Errorf("wait for its process %d to end: %w", run.pid, err)
 		}
 	}
 	return started.awaitExit(ctx, until)
 }
 
-// exitGrace is the grace period of a process after its service has stopped. Some processes never end by themselves:
+// exitGracePeriod is the grace period of a process after its service has stopped. Some processes never end by themselves:
 // the main functions of csi-proxy and hybrid-overlay-node do not receive the stop. The service control manager also
 // ends such processes, after an undocumented time.
-const exitGrace = 30 * time.Second
+const exitGracePeriod = 30 * time.Second
 
-var errStays = errors.New("the process is still running")
+var errStillRunning = errors.New("the process is still running")
 
 // awaitExit waits for the end of the process of a stopped service, and ends the process after the grace period.
 func awaitExit(ctx context.Context, process windows.Handle, grace time.Duration) error {
-	limited, cancel := context.WithTimeoutCause(ctx, grace, errStays)
+	limited, cancel := context.WithTimeoutCause(ctx, grace, errStillRunning)
 	defer cancel()
-	if err := waitForObject(limited, process); !errors.Is(err, errStays) {
+	if err := waitForObject(limited, process); !errors.Is(err, errStillRunning) {
 		return err
 	}
-	if err := windows.TerminateProcess(process, exitKilled); err != nil && !ended(process) {
+	if err := windows.TerminateProcess(process, exitKilled); err != nil && !hasEnded(process) {
 		return fmt.Errorf("end it: %w", err)
 	}
 	return waitForObject(ctx, process)
@@ -149,7 +149,7 @@ func (s service) processCalls(ctx context.Context) processCalls {
 			if ctx.Err() != nil {
 				return serviceRun{}, context.Cause(ctx)
 			}
-			status, err := s.status()
+			status, err := s.queryStatus()
 			return runOf(status), err
 		},
 	}
@@ -175,7 +175,7 @@ func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 		if err != nil && !refused {
 			return err
 		}
-		status, err := s.poll(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
+		status, err := s.pollStatus(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
 			state := decodeState(status.CurrentState)
 			// After accepting the control, a service may briefly report the running state.
 			return state == host.ServiceStopped || state == host.ServiceRunning && (refused || status.ProcessId != pid)
@@ -195,22 +195,22 @@ func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 
 // requestStop sends the stop control. ControlService waits up to 30 s for the response of the service.
 func requestStop(ctx context.Context, name string) error {
-	return await(ctx, func() error {
+	return runDetached(ctx, func() error {
 		return withService(name, windows.SERVICE_STOP, func(s service) error {
 			_, err := s.Control(svc.Stop)
-			if endsAnyway(err) {
+			if isProcessEndedError(err) {
 				return nil
 			}
-			return translate(err)
+			return translateError(err)
 		})
 	})
 }
 
-// endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before the
+// isProcessEndedError reports whether a stop control failed because the process of the service has ended, or ends before the
 // response. The service control manager writes the control to a pipe and reads the response from the pipe. The write
 // fails with ERROR_NO_DATA if the process has just ended. The read fails with ERROR_BROKEN_PIPE if the process ends
 // in the meantime.
-func endsAnyway(err error) bool {
+func isProcessEndedError(err error) bool {
 	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) ||
 		errors.Is(err, windows.ERROR_NO_DATA)
 }

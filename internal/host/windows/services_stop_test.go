@@ -15,7 +15,7 @@ import (
 func TestProcessOfAStoppedService(t *testing.T) {
 	staying := func(t *testing.T) (*exec.Cmd, windows.Handle) {
 		t.Helper()
-		self, err := executable()
+		self, err := executablePath()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,8 +36,8 @@ func TestProcessOfAStoppedService(t *testing.T) {
 	}
 	t.Run("one that goes on after the grace is ended", func(t *testing.T) {
 		_, process := staying(t)
-		if err := awaitExit(t.Context(), process, time.Millisecond); err != nil || !ended(process) {
-			t.Errorf("it has ended: %v, error %v", ended(process), err)
+		if err := awaitExit(t.Context(), process, time.Millisecond); err != nil || !hasEnded(process) {
+			t.Errorf("it has ended: %v, error %v", hasEnded(process), err)
 		}
 	})
 	t.Run("one that ends by itself is left to do so", func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestProcessOfAStoppedService(t *testing.T) {
 		_, process := staying(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := awaitExit(ctx, process, time.Hour); !errors.Is(err, context.Canceled) || ended(process) {
-			t.Errorf("it has ended: %v, error %v", ended(process), err)
+		if err := awaitExit(ctx, process, time.Hour); !errors.Is(err, context.Canceled) || hasEnded(process) {
+			t.Errorf("it has ended: %v, error %v", hasEnded(process), err)
 		}
 	})
 }
@@ -66,7 +66,7 @@ func TestAServiceThatEndsBeforeItAnswersAStopHasStopped(t *testing.T) {
 		windows.ERROR_SERVICE_REQUEST_TIMEOUT: false, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL: false,
 		windows.ERROR_DEPENDENT_SERVICES_RUNNING: false,
 	} {
-		if got := endsAnyway(err); got != want {
+		if got := isProcessEndedError(err); got != want {
 			t.Errorf("%v: %t, want %t", err, got, want)
 		}
 	}

@@ -17,15 +17,15 @@ import (
 // labKey contains the settings of the lab's simulated parts of Windows (lab/wine/standin).
 const labKey = `SOFTWARE\wmco-lab`
 
-// needsStandIns skips a test on machines without the simulated parts, because Windows itself does not fail on
+// requireSimulatedParts skips a test on machines without the simulated parts, because Windows itself does not fail on
 // request.
-func needsStandIns(t *testing.T) {
+func requireSimulatedParts(t *testing.T) {
 	t.Helper()
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey, registry.QUERY_VALUE)
 	if err != nil {
 		t.Skipf("NOT SHOWN HERE: this machine has no stand-ins that fail on request (%v)", err)
 	}
-	must(t, key.Close())
+	requireNoError(t, key.Close())
 }
 
 // setFault sets faults of a simulated part until the returned function or the end of the test
@@ -37,7 +37,7 @@ func setFault(t *testing.T, part string, values map[string]any) (mend func()) {
 	mend()
 	t.Cleanup(mend)
 	key, _, err := registry.CreateKey(registry.LOCAL_MACHINE, path, registry.SET_VALUE)
-	must(t, err)
+	requireNoError(t, err)
 	for name, value := range values {
 		switch value := value.(type) {
 		case int:
@@ -45,9 +45,9 @@ func setFault(t *testing.T, part string, values map[string]any) (mend func()) {
 		case string:
 			err = key.SetStringValue(name, value)
 		}
-		must(t, err)
+		requireNoError(t, err)
 	}
-	must(t, key.Close())
+	requireNoError(t, key.Close())
 	return mend
 }
 
@@ -55,13 +55,13 @@ func setFault(t *testing.T, part string, values map[string]any) (mend func()) {
 // with the same names. The simulated WMI provides the exclusions.
 func startDefender(t *testing.T) {
 	t.Helper()
-	self, err := executable()
-	must(t, err)
+	self, err := executablePath()
+	requireNoError(t, err)
 	content, err := os.ReadFile(self)
-	must(t, err)
+	requireNoError(t, err)
 	program := filepath.Join(t.TempDir(), host.DefenderProgram)
-	must(t, os.WriteFile(program, content, 0o700))
-	must(t, services{}.Configure(t.Context(), host.ServiceConfig{
+	requireNoError(t, os.WriteFile(program, content, 0o700))
+	requireNoError(t, services{}.Configure(t.Context(), host.ServiceConfig{
 		Name: host.DefenderService, DisplayName: "Microsoft Defender Antivirus Service",
 		CommandLine: host.CommandLine(program, programFlag+"idle"), StartType: host.StartManual,
 	}))
@@ -70,7 +70,7 @@ func startDefender(t *testing.T) {
 		_ = services{}.Stop(ctx, host.DefenderService)
 		_ = services{}.Delete(ctx, host.DefenderService)
 	})
-	must(t, services{}.Start(t.Context(), host.DefenderService))
+	requireNoError(t, services{}.Start(t.Context(), host.DefenderService))
 	if atWork, err := (antivirus{}).AtWork(t.Context()); err != nil || !atWork {
 		t.Fatalf("Defender is at work: %t, error %v", atWork, err)
 	}
@@ -81,11 +81,11 @@ func enableHNS(t *testing.T) {
 	t.Helper()
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey+`\features\Containers`,
 		registry.QUERY_VALUE|registry.SET_VALUE)
-	must(t, err)
+	requireNoError(t, err)
 	before, _, err := key.GetIntegerValue("State")
-	must(t, err)
+	requireNoError(t, err)
 	const installed = 4
-	must(t, key.SetDWordValue("State", installed))
+	requireNoError(t, key.SetDWordValue("State", installed))
 	t.Cleanup(func() {
 		_ = key.SetDWordValue("State", uint32(before))
 		_ = key.Close()
@@ -98,9 +98,9 @@ func hexCode(code int) string { return fmt.Sprintf("0x%08x", code) }
 func faultNumber(t *testing.T, part, name string) uint64 {
 	t.Helper()
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey+`\faults\`+part, registry.QUERY_VALUE)
-	must(t, err)
+	requireNoError(t, err)
 	defer key.Close()
 	number, _, err := key.GetIntegerValue(name)
-	must(t, err)
+	requireNoError(t, err)
 	return number
 }

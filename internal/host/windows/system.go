@@ -24,7 +24,7 @@ type system struct{}
 
 // Info returns the current facts of the machine.
 func (system) Info(ctx context.Context) (info host.SystemInfo, err error) {
-	err = await(ctx, func() error {
+	err = runDetached(ctx, func() error {
 		info, err = readSystem(ctx)
 		return err
 	})
@@ -86,7 +86,7 @@ func readArchitecture(info *host.SystemInfo) error {
 	if err := windows.IsWow64Process2(windows.CurrentProcess(), &process, &native); err != nil {
 		return fmt.Errorf("query the processor architecture: %w", err)
 	}
-	info.Architecture = architecture(native)
+	info.Architecture = architectureName(native)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func readFreeDisk(info *host.SystemInfo) error {
 }
 
 func readAddresses(info *host.SystemInfo) (err error) {
-	info.Addresses, info.StaticAddress, err = addresses()
+	info.Addresses, info.StaticAddress, err = listAddresses()
 	return err
 }
 

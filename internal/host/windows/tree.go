@@ -21,11 +21,11 @@ import (
 type tree struct{}
 
 func (tree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
-	p, err := begin(ctx, "make folder", path)
+	p, err := beginOperation(ctx, "make folder", path)
 	if err != nil {
 		return err
 	}
-	return fault("make folder", path, makeDirectory(p, access))
+	return wrapFileError("make folder", path, makeDirectory(p, access))
 }
 
 func makeDirectory(path drivePath, access host.Access) error {
@@ -33,43 +33,43 @@ func makeDirectory(path drivePath, access host.Access) error {
 	if err != nil {
 		return err
 	}
-	name, err := windows.UTF16PtrFromString(path.extended())
+	name, err := windows.UTF16PtrFromString(path.extendedPath())
 	if err != nil {
 		return err
 	}
 	err = windows.CreateDirectory(name, security)
-	if !errors.Is(err, windows.ERROR_ALREADY_EXISTS) && !path.root() {
+	if !errors.Is(err, windows.ERROR_ALREADY_EXISTS) && !path.isRoot() {
 		return err
 	}
 	found, err := findEntry(path)
 	if err != nil {
 		return err
 	}
-	if !found.folder() {
+	if !found.isDirectory() {
 		return windows.ERROR_ALREADY_EXISTS
 	}
-	return setFolderAccess(path, access)
+	return setDirectoryAccess(path, access)
 }
 
 func (tree) Symlink(ctx context.Context, target, link string) error {
-	p, err := begin(ctx, "link", link)
+	p, err := beginOperation(ctx, "link", link)
 	if err != nil {
 		return err
 	}
-	return fault("link", link, symlink(ctx, target, p))
+	return wrapFileError("link", link, createSymlink(ctx, target, p))
 }
 
-// symlink creates a draft link and moves it to the final name, so that a reader finds the old or the new link.
+// createSymlink creates a draft link and moves it to the final name, so that a reader finds the old or the new link.
 // Windows cannot replace the old link if either link has the directory kind. In this case, the name is missing
 // briefly.
-func symlink(ctx context.Context, target string, link drivePath) error {
-	if target == "" || link.root() {
+func createSymlink(ctx context.Context, target string, link drivePath) error {
+	if target == "" || link.isRoot() {
 		return fmt.Errorf("%w: a link needs a target and a place in a folder", fs.ErrInvalid)
 	}
-	if found, err := findEntry(link); err == nil && found.folder() {
+	if found, err := findEntry(link); err == nil && found.isDirectory() {
 		return windows.ERROR_ALREADY_EXISTS
 	}
-	draft := link.sibling(link.name() + draftSuffix)
+	draft := link.siblingPath(link.baseName() + draftSuffix)
 	if err := removeEntry(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -80,7 +80,7 @@ func symlink(ctx context.Context, target string, link drivePath) error {
 		}
 		return err
 	}
-	err := move(ctx, draft, link, windows.MOVEFILE_REPLACE_EXISTING)
+	err := moveEntry(ctx, draft, link, windows.MOVEFILE_REPLACE_EXISTING)
 	if err != nil {
 		_ = removeEntry(draft) // best effort: the link was not created
 	}
@@ -88,19 +88,19 @@ func symlink(ctx context.Context, target string, link drivePath) error {
 }
 
 func (tree) Rename(ctx context.Context, from, to string) error {
-	source, err := begin(ctx, "rename", from)
+	source, err := beginOperation(ctx, "rename", from)
 	if err != nil {
 		return err
 	}
-	target, err := begin(ctx, "rename", to)
+	target, err := beginOperation(ctx, "rename", to)
 	if err != nil {
 		return err
 	}
-	if source.root() || target.root() {
-		return fault("rename", from, windows.ERROR_ACCESS_DENIED)
+	if source.isRoot() || target.isRoot() {
+		return wrapFileError("rename", from, windows.ERROR_ACCESS_DENIED)
 	}
 	if _, err := findEntry(source); err != nil {
-		return fault("rename", from, err)
+		return wrapFileError("rename", from, err)
 	}
-	return fault("rename", from, move(ctx, source, target, windows.MOVEFILE_REPLACE_EXISTING))
+	return wrapFileError("rename", from, moveEntry(ctx, source, target, windows.MOVEFILE_REPLACE_EXISTING))
 }

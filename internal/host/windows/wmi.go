@@ -52,7 +52,7 @@ func callClass(service *ole.IDispatch, class, method, parameter string, value an
 	}
 	defer out.Release()
 	r := propertyReader{object: out}
-	return uint32(r.integer("ReturnValue")), nil // 0 for a method without a return value
+	return uint32(r.readInt("ReturnValue")), nil // 0 for a method without a return value
 }
 
 // methodParameters returns an empty set of parameters for a method of the class. The caller must release it.

@@ -36,9 +36,9 @@ func TestWMI(t *testing.T) {
 				return nil, err
 			}
 			defer instances.Release()
-			return names, visitItems(instances, wmiError, func(item *ole.VARIANT) error {
+			return names, forEachItem(instances, wmiError, func(item *ole.VARIANT) error {
 				r := propertyReader{object: item.ToIDispatch()}
-				names = append(names, r.text("CSName"))
+				names = append(names, r.readString("CSName"))
 				return r.err
 			})
 		})
@@ -53,7 +53,7 @@ func TestWMI(t *testing.T) {
 				return nil, err
 			}
 			defer instances.Release()
-			return arrays, visitItems(instances, wmiError, func(item *ole.VARIANT) error {
+			return arrays, forEachItem(instances, wmiError, func(item *ole.VARIANT) error {
 				texts, err := stringsIn(item.ToIDispatch(), "IPAddress")
 				if texts != nil {
 					arrays = append(arrays, texts)

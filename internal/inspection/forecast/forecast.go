@@ -59,7 +59,7 @@ type Forecast struct {
 type Step struct {
 	Name         string `json:"name"`
 	Reason       string `json:"reason"`
-	DisturbsPods bool   `json:"disturbsPods,omitempty"`
+	DisruptsPods bool   `json:"disturbsPods,omitempty"`
 	Restarts     bool   `json:"restartsHost,omitempty"`
 }
 
@@ -71,16 +71,16 @@ type Pod struct {
 	Held string `json:"held,omitempty"`
 }
 
-// Changes reports whether anything would be changed.
-func (f Forecast) Changes() bool { return len(f.Steps) > 0 || f.Removed || f.Replaced }
+// HasChanges reports whether anything would be changed.
+func (f Forecast) HasChanges() bool { return len(f.Steps) > 0 || f.Removed || f.Replaced }
 
 // Forecaster computes forecasts with the logic of the operator.
 type Forecaster struct {
 	Reader    client.Client
 	Clientset kubernetes.Interface
-	Visitor   visit.Visitor
+	Connector visit.Connector
 	Line      support.ReleaseLine
-	Specs     desired.Specs
+	Specs     desired.SpecBuilder
 	Namespace string
 }
 
@@ -92,18 +92,18 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 }
 
 // At returns the forecast of an instance like Of, during an existing visit of its host; nil begins a separate visit.
-func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
+func (f Forecaster) At(ctx context.Context, stay *visit.Session, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
 	key sshkey.Key) (Forecast, error) {
 	s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{})
 	s.Cluster, s.Key = cluster, key
-	made := f.blank(s)
+	made := f.newForecast(s)
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		return made, nil
 	}
 	filled := made
-	err := f.fill(ctx, stay, s, &filled)
+	err := f.fillForecast(ctx, stay, s, &filled)
 	if ctx.Err() != nil {
-		var left *visit.LeftError
+		var left *visit.LeftoverError
 		if errors.As(err, &left) {
 			return made, fmt.Errorf("host %s: %w", made.Address, left)
 		}
@@ -119,22 +119,22 @@ func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha
 // Unknown returns the forecast of an instance without a request to its host, with the reason. An instance with
 // a desired state other than node has a complete forecast nonetheless.
 func (f Forecaster) Unknown(instance *v1alpha1.WindowsInstance, why string) Forecast {
-	made := f.blank(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}))
+	made := f.newForecast(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}))
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
 		made.Error = text.Printable(why)
 	}
 	return made
 }
 
-// blank returns a forecast of the facts known without the host.
-func (f Forecaster) blank(s *scope.Scope) Forecast {
+// newForecast returns a forecast of the facts known without the host.
+func (f Forecaster) newForecast(s *scope.Scope) Forecast {
 	instance := s.Instance
 	return Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{},
-		Notes: notes(s), Removed: instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved}
+		Notes: instanceNotes(s), Removed: instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved}
 }
 
-// notes returns the information in the instance about changes by the operator.
-func notes(s *scope.Scope) []string {
+// instanceNotes returns the information in the instance about changes by the operator.
+func instanceNotes(s *scope.Scope) []string {
 	var notes []string
 	instance := s.Instance
 	switch instance.Spec.DesiredState {
@@ -152,57 +152,57 @@ func notes(s *scope.Scope) []string {
 	return notes
 }
 
-// errNotLookedAt returns the error for a host where non-administrators may read the agent's directory: no
+// errNotInspected returns the error for a host where non-administrators may read the agent's directory: no
 // NodeSpec is sent there. The host may have been reverted to an earlier state.
-func errNotLookedAt(instance *v1alpha1.WindowsInstance) error {
+func errNotInspected(instance *v1alpha1.WindowsInstance) error {
 	return fmt.Errorf("the operator has not looked at this host yet, or not as it is now. %s See: kubectl windows diagnose %s",
 		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
 }
 
-func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope, made *Forecast) error {
+func (f Forecaster) fillForecast(ctx context.Context, stay *visit.Session, s *scope.Scope, made *Forecast) error {
 	if s.Instance.Status.Host == nil {
-		return errNotLookedAt(s.Instance)
+		return errNotInspected(s.Instance)
 	}
 	inCluster := nodes.Machines{Live: f.Reader}
-	node, err := nodes.Nodes{Client: f.Reader, Live: f.Reader, Machines: inCluster, Namespace: f.Namespace}.Of(ctx, s.Instance)
+	node, err := nodes.Nodes{Client: f.Reader, Live: f.Reader, Machines: inCluster, Namespace: f.Namespace}.Get(ctx, s.Instance)
 	if err != nil {
 		return err
 	}
-	spec, err := f.Specs.Of(s, node)
+	spec, err := f.Specs.Build(s, node)
 	if err != nil {
 		return err
 	}
 	if stay != nil {
-		err = f.ask(ctx, stay, spec, made)
+		err = f.requestPlan(ctx, stay, spec, made)
 	} else {
-		if stay, err = f.begin(ctx, inCluster, s); err != nil {
+		if stay, err = f.beginSession(ctx, inCluster, s); err != nil {
 			return err
 		}
-		err = errors.Join(f.ask(ctx, stay, spec, made), stay.Leave(ctx))
+		err = errors.Join(f.requestPlan(ctx, stay, spec, made), stay.Finish(ctx))
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		if errors.Is(err, visit.ErrOpen) {
-			return errNotLookedAt(s.Instance)
+		if errors.Is(err, visit.ErrUnprotected) {
+			return errNotInspected(s.Instance)
 		}
-		return asError(hostjobs.FailureOf(v1alpha1.ConditionReachable, err))
+		return errorFromResult(hostjobs.ResultFromError(v1alpha1.ConditionReachable, err))
 	}
-	f.noteRefusal(s, node, made)
-	if node == nil || !s.Released(node) {
+	f.recordRefusal(s, node, made)
+	if node == nil || !s.WasActivated(node) {
 		return nil // a node without pods is not drained
 	}
 	if f.isReplaced(s, node, spec, made) {
 		return nil
 	}
-	restartAsked(node, made)
-	return f.drained(ctx, inCluster, s, node, made)
+	addRequestedRestart(node, made)
+	return f.addPods(ctx, inCluster, s, node, made)
 }
 
-// begin begins a separate visit.
-func (f Forecaster) begin(ctx context.Context, inCluster nodes.Machines, s *scope.Scope) (*visit.Visit, error) {
-	machine, err := inCluster.Of(ctx, s.Instance)
+// beginSession begins a separate visit.
+func (f Forecaster) beginSession(ctx context.Context, inCluster nodes.Machines, s *scope.Scope) (*visit.Session, error) {
+	machine, err := inCluster.Get(ctx, s.Instance)
 	if err != nil {
 		return nil, fmt.Errorf("read the host key that the Machine announces: %w", err)
 	}
@@ -212,11 +212,11 @@ func (f Forecaster) begin(ctx context.Context, inCluster nodes.Machines, s *scop
 	}
 	target, o := hostjobs.TargetOf(s.Instance, s.Key, s.Cluster, announced)
 	if o != nil {
-		return nil, asError(o)
+		return nil, errorFromResult(o)
 	}
-	stay, err := f.Visitor.Begin(ctx, target)
+	stay, err := f.Connector.Connect(ctx, target)
 	if err != nil {
-		return nil, asError(hostjobs.NotConnected(err))
+		return nil, errorFromResult(hostjobs.ResultFromConnectError(err))
 	}
 	return stay, nil
 }
@@ -226,7 +226,7 @@ func (f Forecaster) begin(ctx context.Context, inCluster nodes.Machines, s *scop
 func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
 	applied := s.Instance.Status.SpecDigest
 	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
-	if !changes || !(&drain.Turn{Version: f.Specs.Version}).Replaced(s, node) {
+	if !changes || !(&drain.Disruptor{Version: f.Specs.Version}).NeedsReplacement(s, node) {
 		return false
 	}
 	when := " is deleted and replaced when the WindowsDisruptionPolicy allows it."
@@ -238,12 +238,14 @@ func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.
 	return true
 }
 
-// asError returns an error with the message and the next action of a result.
-func asError(o *result.Result) error { return errors.New(text.Sentence(o.Message) + " " + o.Next) }
+// errorFromResult returns an error with the message and the next action of a result.
+func errorFromResult(o *result.Result) error {
+	return errors.New(text.Sentence(o.Message) + " " + o.NextAction)
+}
 
-// ask requests the plan of the agent.
-func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.NodeSpec, made *Forecast) error {
-	if err := stay.Settle(ctx, true); err != nil {
+// requestPlan requests the plan of the agent.
+func (f Forecaster) requestPlan(ctx context.Context, stay *visit.Session, spec nodespec.NodeSpec, made *Forecast) error {
+	if err := stay.EnsureAgent(ctx, true); err != nil {
 		return err
 	}
 	planned, err := stay.Plan(ctx, spec)
@@ -252,18 +254,18 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 	}
 	for _, step := range planned.Plan.Steps {
 		made.Steps = append(made.Steps, Step{
-			Name: text.Plain(step.Name, longestFact), Reason: text.Plain(step.Reason, result.LongestMessage),
-			DisturbsPods: step.DisturbsPods, Restarts: step.Reboots,
+			Name: text.Plain(step.Name, maxFactLength), Reason: text.Plain(step.Reason, result.MaxMessageLength),
+			DisruptsPods: step.DisruptsPods, Restarts: step.Reboots,
 		})
 	}
 	for _, need := range planned.Plan.Needs {
-		made.Needs = append(made.Needs, nodespec.Need(text.Plain(string(need), longestFact)))
+		made.Needs = append(made.Needs, nodespec.Need(text.Plain(string(need), maxFactLength)))
 	}
 	var present map[string]string
 	if planned.Facts != nil {
 		present = planned.Facts.Payload
 	}
-	sent := hostjobs.Lacking(spec, present, f.Specs.Payload)
+	sent := hostjobs.DigestsToSend(spec, present, f.Specs.Payload)
 	agent, err := f.Specs.Payload.Agent()
 	if err != nil {
 		return err
@@ -293,12 +295,12 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 	return err
 }
 
-// longestFact is the maximum length of a name reported by a host, in bytes.
-const longestFact = 256
+// maxFactLength is the maximum length of a name reported by a host, in bytes.
+const maxFactLength = 256
 
-// restartAsked adds the restart that the Node requests by an annotation, unless the plan contains a restart.
-func restartAsked(node *corev1.Node, made *Forecast) {
-	if !nodes.RebootWanted(node) {
+// addRequestedRestart adds the restart that the Node requests by an annotation, unless the plan contains a restart.
+func addRequestedRestart(node *corev1.Node, made *Forecast) {
+	if !nodes.IsRebootRequested(node) {
 		return
 	}
 	for _, step := range made.Steps {
@@ -308,19 +310,19 @@ func restartAsked(node *corev1.Node, made *Forecast) {
 	}
 	made.Steps = append(made.Steps, Step{
 		Name: plan.Name(plan.Reboot{}), Reason: "the annotation " + v1alpha1.AnnotationRebootRequired + " of the Node requests it",
-		DisturbsPods: true, Restarts: true,
+		DisruptsPods: true, Restarts: true,
 	})
 }
 
-// drained adds the pods to evict.
-func (f Forecaster) drained(ctx context.Context, inCluster nodes.Machines, s *scope.Scope, node *corev1.Node, made *Forecast) error {
+// addPods adds the pods to evict.
+func (f Forecaster) addPods(ctx context.Context, inCluster nodes.Machines, s *scope.Scope, node *corev1.Node, made *Forecast) error {
 	for _, step := range made.Steps {
-		made.Drains = made.Drains || step.DisturbsPods || step.Restarts
+		made.Drains = made.Drains || step.DisruptsPods || step.Restarts
 	}
 	if !made.Drains {
 		return nil
 	}
-	machine, err := inCluster.Of(ctx, s.Instance)
+	machine, err := inCluster.Get(ctx, s.Instance)
 	if err != nil {
 		return err
 	}

@@ -20,18 +20,18 @@ import (
 func TestAHostThatIsRemovedIsChanged(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateRemoved}}
 	made, err := Forecaster{}.Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{})
-	if err != nil || !made.Removed || !made.Changes() {
+	if err != nil || !made.Removed || !made.HasChanges() {
 		t.Errorf("%+v, %v", made, err)
 	}
 	instance.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged
-	if made, err = (Forecaster{}).Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{}); err != nil || made.Changes() {
+	if made, err = (Forecaster{}).Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{}); err != nil || made.HasChanges() {
 		t.Errorf("of a host that is left alone: %+v, %v", made, err)
 	}
 }
 
 func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 	spec := nodespec.NodeSpec{}
-	steps := []Step{{Name: "StopService kubelet", DisturbsPods: true}}
+	steps := []Step{{Name: "StopService kubelet", DisruptsPods: true}}
 	for name, c := range map[string]struct {
 		strategy v1alpha1.UpgradeStrategy
 		version  string // of the operator that has configured the node
@@ -51,11 +51,11 @@ func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 			instance.Status.SpecDigest = c.applied
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationVersion: c.version}}}
 			made := Forecast{Instance: "win-1", Steps: c.steps, FilesToSend: 3}
-			f := Forecaster{Specs: desired.Specs{Version: "2.0.0"}}
+			f := Forecaster{Specs: desired.SpecBuilder{Version: "2.0.0"}}
 			if got := f.isReplaced(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}), node, spec, &made); got != c.replaced || made.Replaced != c.replaced {
 				t.Fatalf("%t: %+v", got, made)
 			}
-			if c.replaced && (len(made.Steps) > 0 || made.FilesToSend > 0 || !made.Changes() || made.Instance != "win-1" ||
+			if c.replaced && (len(made.Steps) > 0 || made.FilesToSend > 0 || !made.HasChanges() || made.Instance != "win-1" ||
 				!strings.Contains(strings.Join(made.Notes, " "), "windows-1 is deleted and replaced")) {
 				t.Errorf("%+v", made)
 			}
@@ -92,15 +92,15 @@ func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationVersion: "2.0.0", v1alpha1.AnnotationInstance: "win-1"}}}
 			node.Status.NodeInfo.KernelVersion = c.build
 			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-			f := Forecaster{Specs: desired.Specs{Version: "2.0.0"}, Line: line}
+			f := Forecaster{Specs: desired.SpecBuilder{Version: "2.0.0"}, Line: line}
 			if c.change != nil {
 				c.change(&f, node)
 			}
 			s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{})
 			s.Cluster = c.cluster
 			made := Forecast{Steps: []Step{{Name: "StopService kubelet"}}}
-			f.noteRefusal(s, node, &made)
-			if (made.HeldBack != "") != (c.says != "") || !strings.Contains(made.HeldBack, c.says) || !made.Changes() {
+			f.recordRefusal(s, node, &made)
+			if (made.HeldBack != "") != (c.says != "") || !strings.Contains(made.HeldBack, c.says) || !made.HasChanges() {
 				t.Errorf("held back is %q, want %q", made.HeldBack, c.says)
 			}
 		})

@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// noteRefusal records in a forecast with changes that the operator holds them back because a new host would be
+// recordRefusal records in a forecast with changes that the operator holds them back because a new host would be
 // refused.
-func (f Forecaster) noteRefusal(s *scope.Scope, node *corev1.Node, made *Forecast) {
+func (f Forecaster) recordRefusal(s *scope.Scope, node *corev1.Node, made *Forecast) {
 	if decision := f.supportNewHost(s, node); !decision.Allowed {
 		made.HeldBack = text.Printable(decision.Message)
 	}
@@ -25,14 +25,14 @@ func (f Forecaster) noteRefusal(s *scope.Scope, node *corev1.Node, made *Forecas
 // not held back.
 func (f Forecaster) supportNewHost(s *scope.Scope, node *corev1.Node) policy.Decision {
 	decision := f.Line.SupportCluster(s.Cluster)
-	if decision.Allowed && s.OfMachine() {
+	if decision.Allowed && s.HasMachine() {
 		decision = support.Machine(s.Cluster, s.Instance.Spec.Source.Machine.Name)
 	}
-	if !decision.Allowed || node == nil || !s.Released(node) || !nodeidentity.Ready(node) {
+	if !decision.Allowed || node == nil || !s.WasActivated(node) || !nodeidentity.IsReady(node) {
 		return decision
 	}
-	known, replaced := s.Instance.Status.SpecDigest != "", (&drain.Turn{Version: f.Specs.Version}).Replaced(s, node)
-	if known && !replaced && (nodes.RebootWanted(node) || s.Instance.Status.RequestedReboot != nil) {
+	known, replaced := s.Instance.Status.SpecDigest != "", (&drain.Disruptor{Version: f.Specs.Version}).NeedsReplacement(s, node)
+	if known && !replaced && (nodes.IsRebootRequested(node) || s.Instance.Status.RequestedReboot != nil) {
 		return decision
 	}
 	return f.Line.SupportNode(node.Status.NodeInfo, s.Cluster)

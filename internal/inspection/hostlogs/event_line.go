@@ -42,42 +42,42 @@ var meanings = map[kind]string{
 	{"microsoft-windows-windowsupdateclient", 19}: "an update was installed",
 }
 
-// linesOf returns a line for each event of a service, or of all services, the oldest first.
-func linesOf(events []verb.Event, service string) []string {
-	chosen := slices.DeleteFunc(slices.Clone(events), func(e verb.Event) bool { return service != "" && !concerns(e.Event, service) })
+// formatEvents returns a line for each event of a service, or of all services, the oldest first.
+func formatEvents(events []verb.Event, service string) []string {
+	chosen := slices.DeleteFunc(slices.Clone(events), func(e verb.Event) bool { return service != "" && !isServiceEvent(e.Event, service) })
 	slices.Reverse(chosen) // the agent reports the newest of each log first
 	slices.SortStableFunc(chosen, func(a, b verb.Event) int { return a.Time.Compare(b.Time) })
 	lines := make([]string, len(chosen))
 	for i, event := range chosen {
-		lines[i] = lineOf(event)
+		lines[i] = formatEvent(event)
 	}
 	return lines
 }
 
-// longestEvent is the maximum length of the line of an event, in bytes.
-const longestEvent = 2 << 10
+// maxEventLength is the maximum length of the line of an event, in bytes.
+const maxEventLength = 2 << 10
 
-func lineOf(e verb.Event) string {
+func formatEvent(e verb.Event) string {
 	meaning := meanings[kind{strings.ToLower(e.Source), e.ID}]
 	if meaning != "" {
 		meaning = " (" + meaning + ")"
 	}
 	message := strings.Join(strings.Fields(e.Message), " ")
 	return text.Plain(fmt.Sprintf("%s %s %s/%s %d%s: %s", e.Time.UTC().Format(time.RFC3339), e.Level, e.Log, e.Source, e.ID, meaning, message),
-		longestEvent)
+		maxEventLength)
 }
 
-// concerns reports whether an event comes from a service, or names the service.
-func concerns(event host.Event, service string) bool {
+// isServiceEvent reports whether an event comes from a service, or names the service.
+func isServiceEvent(event host.Event, service string) bool {
 	if strings.EqualFold(event.Source, service) {
 		return true
 	}
-	return slices.ContainsFunc(strings.FieldsFunc(event.Message, betweenNames), func(word string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(event.Message, isNameSeparator), func(word string) bool {
 		return strings.EqualFold(strings.TrimSuffix(strings.ToLower(strings.Trim(word, ".")), ".exe"), service)
 	})
 }
 
-// betweenNames reports whether a character cannot be part of the name of a service or program.
-func betweenNames(c rune) bool {
+// isNameSeparator reports whether a character cannot be part of the name of a service or program.
+func isNameSeparator(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' && c != '_' && c != '.'
 }

@@ -30,12 +30,12 @@ type EventViewer struct {
 }
 
 const (
-	// lookBack is the maximum age of an event by default.
-	lookBack = 7 * 24 * time.Hour
-	// interval is the interval between reads of a followed event log: each read starts the agent's program.
-	interval = 5 * time.Second
-	// overlap extends each read to before the previous read, because an event may appear late.
-	overlap = time.Minute
+	// defaultMaxAge is the maximum age of an event by default.
+	defaultMaxAge = 7 * 24 * time.Hour
+	// followInterval is the interval between reads of a followed event log: each read starts the agent's program.
+	followInterval = 5 * time.Second
+	// readOverlap extends each read to before the previous read, because an event may appear late.
+	readOverlap = time.Minute
 )
 
 // Show prints the events.
@@ -45,48 +45,48 @@ func (v EventViewer) Show(ctx context.Context) error {
 	}
 	since := v.Since
 	if since == 0 {
-		since = lookBack
+		since = defaultMaxAge
 	}
 	asked := v.Clock.Now()
-	found, err := v.ask(ctx, since)
+	found, err := v.collectEvents(ctx, since)
 	if err != nil {
 		return err
 	}
-	v.warnOf(found.Unknown)
-	lines := linesOf(found.Events, v.Service)
-	shown := counted(lines)
+	v.warnMissing(found.Unknown)
+	lines := formatEvents(found.Events, v.Service)
+	shown := countLines(lines)
 	if v.Tail >= 0 {
 		lines = lines[max(0, len(lines)-v.Tail):]
 	}
-	if err := v.print(lines); err != nil || !v.Follow {
+	if err := v.printLines(lines); err != nil || !v.Follow {
 		return err
 	}
-	return v.follow(ctx, asked, shown)
+	return v.followEvents(ctx, asked, shown)
 }
 
-// warnOf prints a warning for requested events that are missing.
-func (v EventViewer) warnOf(unknown map[string]string) {
+// warnMissing prints a warning for requested events that are missing.
+func (v EventViewer) warnMissing(unknown map[string]string) {
 	missing := []string{unknown["events"]}
 	if v.Since > 0 || v.Tail < 0 {
 		missing = append(missing, unknown["earlier events"])
 	}
 	for _, why := range missing {
 		if why != "" {
-			fmt.Fprintln(v.ErrOut, "Warning: events are missing:", text.Plain(why, longestEvent))
+			fmt.Fprintln(v.ErrOut, "Warning: events are missing:", text.Plain(why, maxEventLength))
 		}
 	}
 }
 
-// follow prints the events added after the last read. shown counts the lines of that read.
-func (v EventViewer) follow(ctx context.Context, asked time.Time, shown map[string]int) error {
+// followEvents prints the events added after the last read. shown counts the lines of that read.
+func (v EventViewer) followEvents(ctx context.Context, asked time.Time, shown map[string]int) error {
 	for warned := ""; ; {
 		select {
-		case <-v.Clock.After(interval):
+		case <-v.Clock.After(followInterval):
 		case <-ctx.Done():
 			return nil
 		}
 		now := v.Clock.Now()
-		found, err := v.ask(ctx, now.Sub(asked)+overlap)
+		found, err := v.collectEvents(ctx, now.Sub(asked)+readOverlap)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an interrupted command has succeeded
 		}
@@ -97,16 +97,16 @@ func (v EventViewer) follow(ctx context.Context, asked time.Time, shown map[stri
 		if err != nil {
 			continue
 		}
-		lines := linesOf(found.Events, v.Service)
-		if err := v.print(added(lines, shown)); err != nil {
+		lines := formatEvents(found.Events, v.Service)
+		if err := v.printLines(addedLines(lines, shown)); err != nil {
 			return err
 		}
-		asked, shown = now, counted(lines)
+		asked, shown = now, countLines(lines)
 	}
 }
 
-// ask returns the events of the given period until now.
-func (v EventViewer) ask(ctx context.Context, since time.Duration) (*verb.Collected, error) {
+// collectEvents returns the events of the given period until now.
+func (v EventViewer) collectEvents(ctx context.Context, since time.Duration) (*verb.Collected, error) {
 	result, err := v.Host.Collect(ctx, "--events", fmt.Sprintf("last:%ds", max(1, int(since.Seconds()))))
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (v EventViewer) ask(ctx context.Context, since time.Duration) (*verb.Collec
 	return result.Collected, nil
 }
 
-func (v EventViewer) print(lines []string) error {
+func (v EventViewer) printLines(lines []string) error {
 	var errs []error
 	for _, line := range lines {
 		_, err := fmt.Fprintln(v.Out, line)
@@ -123,8 +123,8 @@ func (v EventViewer) print(lines []string) error {
 	return errors.Join(errs...)
 }
 
-// counted returns the number of occurrences of each line.
-func counted(lines []string) map[string]int {
+// countLines returns the number of occurrences of each line.
+func countLines(lines []string) map[string]int {
 	count := map[string]int{}
 	for _, line := range lines {
 		count[line]++
@@ -132,9 +132,9 @@ func counted(lines []string) map[string]int {
 	return count
 }
 
-// added returns the lines that exceed the shown ones. Equal lines are of the same second, so that either all of
+// addedLines returns the lines that exceed the shown ones. Equal lines are of the same second, so that either all of
 // them exist or none.
-func added(lines []string, shown map[string]int) (more []string) {
+func addedLines(lines []string, shown map[string]int) (more []string) {
 	now := map[string]int{}
 	for _, line := range lines {
 		if now[line]++; now[line] > shown[line] {

@@ -26,30 +26,30 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// event returns an event of a log, second seconds after noon.
-func event(log string, second int, level host.EventLevel, source string, id uint32, message string) verb.Event {
+// newEvent returns an event of a log, second seconds after noon.
+func newEvent(log string, second int, level host.EventLevel, source string, id uint32, message string) verb.Event {
 	return verb.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: noon.Add(time.Duration(second) * time.Second),
 		Event: host.Event{Source: source, Level: level, ID: id, Message: message}}}
 }
 
-// events returns the events of a host after a crash of containerd, the newest of each log first.
-func events() []verb.Event {
+// sampleEvents returns the events of a host after a crash of containerd, the newest of each log first.
+func sampleEvents() []verb.Event {
 	return []verb.Event{
-		event("Application", 9, host.EventInformation, "windows-instance-config-daemon", 1,
+		newEvent("Application", 9, host.EventInformation, "windows-instance-config-daemon", 1,
 			"Drift was repaired:\r\nStartService containerd, because the service does not run"),
-		event("Application", 2, host.EventError, "Application Error", 1000, "containerd.exe; 2.1.4; ntdll.dll\x1b[2J"),
-		event("System", 9, host.EventInformation, "Service Control Manager", 7036, "containerd; running"),
-		event("System", 3, host.EventError, "Service Control Manager", 7031, "containerd; 1; 5000; 1; Restart the service"),
-		event("System", 3, host.EventError, "Service Control Manager", 7034, "Database; 1"),
-		event("System", -9, host.EventWarning, "Disk", 153, `\Device\Harddisk0\DR0`),
+		newEvent("Application", 2, host.EventError, "Application Error", 1000, "containerd.exe; 2.1.4; ntdll.dll\x1b[2J"),
+		newEvent("System", 9, host.EventInformation, "Service Control Manager", 7036, "containerd; running"),
+		newEvent("System", 3, host.EventError, "Service Control Manager", 7031, "containerd; 1; 5000; 1; Restart the service"),
+		newEvent("System", 3, host.EventError, "Service Control Manager", 7034, "Database; 1"),
+		newEvent("System", -9, host.EventWarning, "Disk", 153, `\Device\Harddisk0\DR0`),
 	}
 }
 
-// machine returns the answers in order, one per call, and then repeats the last answer.
-type machine struct {
-	mu      sync.Mutex
-	answers []answered
-	asked   []string
+// fakeCollector returns the answers in order, one per call, and then repeats the last answer.
+type fakeCollector struct {
+	mu       sync.Mutex
+	answers  []answered
+	requests []string
 }
 
 type answered struct {
@@ -58,10 +58,10 @@ type answered struct {
 	err     error
 }
 
-func (m *machine) Collect(_ context.Context, arguments ...string) (verb.Result, error) {
+func (m *fakeCollector) Collect(_ context.Context, arguments ...string) (verb.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked = append(m.asked, strings.Join(arguments, " "))
+	m.requests = append(m.requests, strings.Join(arguments, " "))
 	next := m.answers[0]
 	m.answers = m.answers[min(1, len(m.answers)-1):]
 	return verb.Result{Collected: &verb.Collected{Events: next.events, Unknown: next.unknown}}, next.err
@@ -85,18 +85,18 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func newViewer(answers ...answered) (*EventViewer, *machine, *output) {
-	m, out := &machine{answers: answers}, &output{}
+func newViewer(answers ...answered) (*EventViewer, *fakeCollector, *output) {
+	m, out := &fakeCollector{answers: answers}, &output{}
 	return &EventViewer{Viewer: logprinter.Viewer{Out: out, ErrOut: out, Clock: clocktesting.NewFakeClock(noon), Tail: 200}, Host: m}, m, out
 }
 
 func TestEventsInLines(t *testing.T) {
-	v, m, out := newViewer(answered{events: events()})
+	v, m, out := newViewer(answered{events: sampleEvents()})
 	if err := v.Show(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Join(m.asked, "\n") != "--events last:604800s" {
-		t.Errorf("it has asked %q", m.asked)
+	if strings.Join(m.requests, "\n") != "--events last:604800s" {
+		t.Errorf("it has asked %q", m.requests)
 	}
 	path := filepath.Join("testdata", "events.txt")
 	if *update {
@@ -131,21 +131,21 @@ func TestTheEventsThatAreAskedFor(t *testing.T) {
 		"of less than a second":                {"", time.Millisecond, 0, "1s", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, m, out := newViewer(answered{events: events()})
+			v, m, out := newViewer(answered{events: sampleEvents()})
 			v.Service, v.Since, v.Tail = c.service, c.since, c.tail
 			if err := v.Show(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			var ids []string
 			for line := range strings.Lines(out.String()) {
-				for _, e := range events() {
+				for _, e := range sampleEvents() {
 					if strings.Contains(line, fmt.Sprintf("/%s %d", e.Source, e.ID)) {
 						ids = append(ids, fmt.Sprint(e.ID))
 					}
 				}
 			}
-			if got := strings.Join(ids, " "); got != c.ids || m.asked[0] != "--events last:"+c.asked {
-				t.Errorf("it shows %q of %q, want %q of %q:\n%s", got, m.asked, c.ids, c.asked, out)
+			if got := strings.Join(ids, " "); got != c.ids || m.requests[0] != "--events last:"+c.asked {
+				t.Errorf("it shows %q of %q, want %q of %q:\n%s", got, m.requests, c.ids, c.asked, out)
 			}
 		})
 	}
@@ -154,8 +154,8 @@ func TestTheEventsThatAreAskedFor(t *testing.T) {
 func TestAServiceThatNoNodeHasIsRefused(t *testing.T) {
 	v, m, _ := newViewer(answered{})
 	v.Service = "Database"
-	if err := v.Show(t.Context()); err == nil || !strings.Contains(err.Error(), "a node has no service Database; its services are containerd, kubelet") || len(m.asked) > 0 {
-		t.Errorf("%v, it has asked %q", err, m.asked)
+	if err := v.Show(t.Context()); err == nil || !strings.Contains(err.Error(), "a node has no service Database; its services are containerd, kubelet") || len(m.requests) > 0 {
+		t.Errorf("%v, it has asked %q", err, m.requests)
 	}
 }
 
@@ -177,8 +177,8 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-// following follows the event log on a clock that the test steps, and returns the final error.
-func following(t *testing.T, v *EventViewer, done func() bool) error {
+// followUntil follows the event log on a clock that the test steps, and returns the final error.
+func followUntil(t *testing.T, v *EventViewer, done func() bool) error {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(noon)
 	v.Clock, v.Follow = clock, true
@@ -197,7 +197,7 @@ func following(t *testing.T, v *EventViewer, done func() bool) error {
 			return <-ended
 		}
 		if clock.HasWaiters() {
-			clock.Step(interval)
+			clock.Step(followInterval)
 		}
 	}
 	t.Fatal("it does not come to its end")
@@ -205,27 +205,27 @@ func following(t *testing.T, v *EventViewer, done func() bool) error {
 }
 
 func TestAnEventLogIsFollowedAndEachEventShownOnce(t *testing.T) {
-	again := event("System", 9, host.EventError, "Service Control Manager", 7034, "kubelet; 1")
+	again := newEvent("System", 9, host.EventError, "Service Control Manager", 7034, "kubelet; 1")
 	busy := errors.New("the host is busy")
 	v, m, out := newViewer(answered{events: []verb.Event{again}}, answered{events: []verb.Event{again, again}}, answered{err: busy}, answered{err: busy},
-		answered{events: []verb.Event{event("System", 30, host.EventError, "Disk", 7, "it is new"), again, again}}, answered{})
-	if err := following(t, v, func() bool { return strings.Contains(out.String(), "it is new") }); err != nil {
+		answered{events: []verb.Event{newEvent("System", 30, host.EventError, "Disk", 7, "it is new"), again, again}}, answered{})
+	if err := followUntil(t, v, func() bool { return strings.Contains(out.String(), "it is new") }); err != nil {
 		t.Error(err)
 	}
-	line := lineOf(again) + "\n"
-	if want := line + line + "Warning: the host is busy\n" + lineOf(event("System", 30, host.EventError, "Disk", 7, "it is new")) + "\n"; out.String() != want {
+	line := formatEvent(again) + "\n"
+	if want := line + line + "Warning: the host is busy\n" + formatEvent(newEvent("System", 30, host.EventError, "Disk", 7, "it is new")) + "\n"; out.String() != want {
 		t.Errorf("it prints\n%swant\n%s", out, want)
 	}
 	// The next request must also cover the period of a failed request.
 	want := []string{"--events last:604800s", "--events last:65s", "--events last:65s", "--events last:70s", "--events last:75s"}
-	if diff := cmp.Diff(want, m.asked[:len(want)]); diff != "" {
+	if diff := cmp.Diff(want, m.requests[:len(want)]); diff != "" {
 		t.Errorf("it has asked (-want +got):\n%s", diff)
 	}
 }
 
 func TestAFollowedEventLogEndsWithTheConnection(t *testing.T) {
 	v, _, _ := newViewer(answered{}, answered{err: &remote.Error{Reason: remote.ReasonConnectionLost, Host: "10.0.0.1", Message: "the connection was lost"}})
-	if err := following(t, v, func() bool { return false }); err == nil || !strings.Contains(err.Error(), "Run the command again when the host answers") {
+	if err := followUntil(t, v, func() bool { return false }); err == nil || !strings.Contains(err.Error(), "Run the command again when the host answers") {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestWhichServiceAnEventNames(t *testing.T) {
 	for message, want := range map[string]bool{
 		"kubelet; 1": true, "Kubelet.exe; 1.36": true, "kubelet.": true, `C:\k\kubelet.exe`: true, "kubelets; 1": false, "my-kubelet; 1": false, "": false,
 	} {
-		if got := concerns(host.Event{Source: "Service Control Manager", Message: message}, "kubelet"); got != want {
+		if got := isServiceEvent(host.Event{Source: "Service Control Manager", Message: message}, "kubelet"); got != want {
 			t.Errorf("%q: %t", message, got)
 		}
 	}

@@ -28,11 +28,11 @@ type Files struct{ Host Host }
 const (
 	// chunk is the maximum size of one read, in bytes.
 	chunk = 1 << 20
-	// mostOfAnEnd is the maximum size of a log's end in a support case, in bytes: the logs of several hosts are
+	// maxCollectedLog is the maximum size of a log's end in a support case, in bytes: the logs of several hosts are
 	// in memory at once.
-	mostOfAnEnd = 512 << 10
-	// mostOfTheEnd is the maximum size of a log's end in memory, in bytes.
-	mostOfTheEnd = 16 << 20
+	maxCollectedLog = 512 << 10
+	// maxTailSize is the maximum size of a log's end in memory, in bytes.
+	maxTailSize = 16 << 20
 )
 
 // Services returns the services with a log directory.
@@ -47,7 +47,7 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 	var services []string
 	for _, name := range nodespec.ServiceNames() {
 		if slices.ContainsFunc(entries, func(entry fs.FileInfo) bool {
-			return entry.IsDir() && strings.EqualFold(entry.Name(), logprinter.Folder(name))
+			return entry.IsDir() && strings.EqualFold(entry.Name(), logprinter.DirectoryName(name))
 		}) {
 			services = append(services, name)
 		}
@@ -60,12 +60,12 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	known := nodespec.ServiceNames()
 	if !slices.Contains(known, service) {
-		return "", fmt.Errorf("%w: a node has no such service; its services are %s", logprinter.ErrNotThere, strings.Join(known, ", "))
+		return "", fmt.Errorf("%w: a node has no such service; its services are %s", logprinter.ErrNotFound, strings.Join(known, ", "))
 	}
 	folder := nodespec.LogDirectory(service)
 	entries, err := f.Host.List(ctx, folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: the host has no folder %s", logprinter.ErrNotThere, folder)
+		return "", fmt.Errorf("%w: the host has no folder %s", logprinter.ErrNotFound, folder)
 	}
 	if err != nil {
 		return "", err
@@ -74,9 +74,9 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
-	name := logprinter.Present(service, names)
+	name := logprinter.CurrentLog(service, names)
 	if name == "" {
-		return "", fmt.Errorf("%w: no log is in folder %s", logprinter.ErrNotThere, folder)
+		return "", fmt.Errorf("%w: no log is in folder %s", logprinter.ErrNotFound, folder)
 	}
 	return folder + `\` + name, nil
 }
@@ -93,7 +93,7 @@ func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.
 
 // Last reads the end of a log, limited to the maximum in memory.
 func (f Files) Last(ctx context.Context, path string, bytes int64) (logprinter.Part, error) {
-	bytes = min(bytes, mostOfTheEnd)
+	bytes = min(bytes, maxTailSize)
 	read, err := f.Host.Read(ctx, path, -1, min(bytes, chunk))
 	if err != nil || bytes <= chunk {
 		return logprinter.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
@@ -122,12 +122,12 @@ func Ends(ctx context.Context, f Files) (map[string][]byte, error) {
 	ends, errs := map[string][]byte{}, []error(nil)
 	for _, service := range services {
 		path, err := f.Current(ctx, service)
-		if errors.Is(err, logprinter.ErrNotThere) {
+		if errors.Is(err, logprinter.ErrNotFound) {
 			continue
 		}
 		var part logprinter.Part
 		if err == nil {
-			part, err = f.Last(ctx, path, mostOfAnEnd)
+			part, err = f.Last(ctx, path, maxCollectedLog)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -24,12 +24,12 @@ type disk struct {
 type entry struct {
 	fs.FileInfo
 
-	name   string
-	folder bool
+	name      string
+	directory bool
 }
 
 func (e entry) Name() string { return e.name }
-func (e entry) IsDir() bool  { return e.folder }
+func (e entry) IsDir() bool  { return e.directory }
 
 func (d *disk) List(_ context.Context, folder string) (entries []fs.FileInfo, err error) {
 	seen := map[string]bool{}
@@ -38,7 +38,7 @@ func (d *disk) List(_ context.Context, folder string) (entries []fs.FileInfo, er
 		name, _, inFolder := strings.Cut(below, `\`)
 		if is && !seen[name] {
 			seen[name] = true
-			entries = append(entries, entry{name: name, folder: inFolder})
+			entries = append(entries, entry{name: name, directory: inFolder})
 		}
 	}
 	if len(entries) == 0 {
@@ -79,7 +79,7 @@ func TestOnlyServicesOfANodeHaveLogs(t *testing.T) {
 		"containerd": `no log is in folder C:\var\log\containerd`, "kube-proxy": `the host has no folder C:\var\log\kube-proxy`,
 		"database": "a node has no such service", `..\..\k\wicd`: "a node has no such service", "": "a node has no such service",
 	} {
-		if _, err := f.Current(t.Context(), service); !errors.Is(err, logprinter.ErrNotThere) || !strings.Contains(err.Error(), says) {
+		if _, err := f.Current(t.Context(), service); !errors.Is(err, logprinter.ErrNotFound) || !strings.Contains(err.Error(), says) {
 			t.Errorf("of %q it says %v", service, err)
 		}
 	}
@@ -112,14 +112,14 @@ func TestALargeLogIsReadPieceByPiece(t *testing.T) {
 }
 
 func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
-	content := strings.Repeat(strings.Repeat("x", 1023)+"\n", mostOfTheEnd>>10+100)
+	content := strings.Repeat(strings.Repeat("x", 1023)+"\n", maxTailSize>>10+100)
 	f := Files{Host: &disk{files: map[string]string{logs + `kubelet\kubelet.log`: content}}}
 	for name, c := range map[string]struct {
 		tail  int
 		bytes int
 		told  string
 	}{
-		"more lines than are held":      {1 << 20, mostOfTheEnd, `only the last 16 MiB of C:\var\log\kubelet\kubelet.log were searched; --tail=-1`},
+		"more lines than are held":      {1 << 20, maxTailSize, `only the last 16 MiB of C:\var\log\kubelet\kubelet.log were searched; --tail=-1`},
 		"no more lines than are held":   {10, 10 << 10, ""},
 		"all lines, which are not held": {-1, len(content), ""},
 	} {

@@ -20,21 +20,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// portLimit is the timeout for a connection to a port of a host.
-const portLimit = 5 * time.Second
+// portTimeout is the timeout for a connection to a port of a host.
+const portTimeout = 5 * time.Second
 
 // Diagnosis is the result of all checks.
 type Diagnosis struct {
 	Host string `json:"host"`
 	// Instance is empty for an unlisted host.
-	Instance string `json:"instance,omitempty"`
-	User     string `json:"user"`
-	Rungs    []Rung `json:"rungs"`
+	Instance string  `json:"instance,omitempty"`
+	User     string  `json:"user"`
+	Checks   []Check `json:"rungs"`
 }
 
-// Failed reports whether a check has failed.
-func (d Diagnosis) Failed() bool {
-	for _, rung := range d.Rungs {
+// HasFailed reports whether a check has failed.
+func (d Diagnosis) HasFailed() bool {
+	for _, rung := range d.Checks {
 		if rung.Outcome == Failed {
 			return true
 		}
@@ -45,69 +45,69 @@ func (d Diagnosis) Failed() bool {
 // Subject is the host to diagnose.
 type Subject struct {
 	Target remote.Target
-	// Ours means that an agent of the operator has restricted its directory on the host, and Node that the host
+	// HasOperatorAgent means that an agent of the operator has restricted its directory on the host, and Node that the host
 	// is a node.
-	Ours, Node bool
+	HasOperatorAgent, Node bool
 	// Cluster holds the facts of the cluster; nil if unknown, and Unknown contains the reason.
 	Cluster *nodespec.Cluster
 	Unknown string
 }
 
-// Climber diagnoses hosts.
-type Climber struct {
-	Visitor visit.Visitor
-	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	Clock   clock.PassiveClock
-	Line    support.ReleaseLine
-	Payload *payload.Payload
+// Checker diagnoses hosts.
+type Checker struct {
+	Connector visit.Connector
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	Clock     clock.PassiveClock
+	Line      support.ReleaseLine
+	Payload   *payload.Payload
 }
 
 // Diagnose diagnoses a host. It returns an error if the visit was interrupted or has left files behind; the
 // faults of the host are in the diagnosis.
-func (c Climber) Diagnose(ctx context.Context, subject Subject) (d Diagnosis, err error) {
+func (c Checker) Diagnose(ctx context.Context, subject Subject) (d Diagnosis, err error) {
 	e := Evidence{
 		Address: subject.Target.Address, User: subject.Target.User, Pinned: subject.Target.HostKey != nil,
 		Cluster: subject.Cluster, Unknown: subject.Unknown, Node: subject.Node,
 	}
-	err = c.climb(ctx, subject, &e)
+	err = c.gatherEvidence(ctx, subject, &e)
 	d = Diagnosis{Host: subject.Target.Address, Instance: subject.Target.Instance, User: subject.Target.User}
 	if ctx.Err() != nil {
 		return d, errors.Join(context.Cause(ctx), err)
 	}
-	d.Rungs = Judge(c.Line, e)
+	d.Checks = EvaluateChecks(c.Line, e)
 	return d, err
 }
 
-// climb gathers the evidence.
-func (c Climber) climb(ctx context.Context, subject Subject, e *Evidence) (err error) {
-	var stay *visit.Visit
-	if stay, e.Failure = c.Visitor.Begin(ctx, subject.Target); e.Failure != nil {
+// gatherEvidence gathers the evidence.
+func (c Checker) gatherEvidence(ctx context.Context, subject Subject, e *Evidence) (err error) {
+	var stay *visit.Session
+	if stay, e.Failure = c.Connector.Connect(ctx, subject.Target); e.Failure != nil {
 		return nil
 	}
-	defer func() { err = errors.Join(err, stay.Leave(ctx)) }()
+	defer func() { err = errors.Join(err, stay.Finish(ctx)) }()
 	key := stay.HostKey()
 	e.HostKey, e.LastReachedAddress = &key, stay.Address()
-	if e.Failure = stay.Settle(ctx, subject.Ours); e.Failure != nil {
+	if e.Failure = stay.EnsureAgent(ctx, subject.HasOperatorAgent); e.Failure != nil {
 		return nil
 	}
-	e.Settled, e.Brought = true, stay.Lacked()
+	e.AgentInstalled, e.AgentCopied = true, stay.HasCopiedAgent()
 	var arguments []string
 	if subject.Cluster != nil {
 		arguments = hostjobs.APIServerArguments(*subject.Cluster)
 	}
 	asked := c.Clock.Now()
-	result, failure := stay.Look(ctx, arguments...)
+	result, failure := stay.FetchFacts(ctx, arguments...)
 	if e.Failure = failure; failure != nil {
 		return nil
 	}
-	e.Facts, e.Clock = result.Facts, support.ClockReading{Host: result.Facts.Time, Asked: asked, Answered: c.Clock.Now()}
-	e.Lacks = c.lacks(subject, result.Facts.Payload)
-	e.Answered = c.ports(ctx, e.LastReachedAddress)
+	e.Facts, e.Clock = result.Facts, support.ClockReading{Host: result.Facts.Time, RequestedAt: asked, RespondedAt: c.Clock.Now()}
+	e.MissingBytes = c.missingPayloadBytes(subject, result.Facts.Payload)
+	e.OpenPorts = c.probePorts(ctx, e.LastReachedAddress)
 	return nil
 }
 
-// lacks returns the number of payload bytes missing on a host.
-func (c Climber) lacks(subject Subject, present map[string]string) int64 {
+// missingPayloadBytes returns the number of payload bytes missing on a host.
+func (c Checker) missingPayloadBytes(subject Subject, present map[string]string) int64 {
 	platform := ""
 	if subject.Cluster != nil {
 		platform = subject.Cluster.Platform
@@ -123,9 +123,9 @@ func (c Climber) lacks(subject Subject, present map[string]string) int64 {
 	return total
 }
 
-// ports connects to all ports that a node serves, concurrently.
-func (c Climber) ports(ctx context.Context, address string) map[int]bool {
-	ctx, cancel := context.WithTimeout(ctx, portLimit)
+// probePorts connects to all ports that a node serves, concurrently.
+func (c Checker) probePorts(ctx context.Context, address string) map[int]bool {
+	ctx, cancel := context.WithTimeout(ctx, portTimeout)
 	defer cancel()
 	answered := map[int]bool{}
 	var mu sync.Mutex

@@ -38,7 +38,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // trial is a host without a previous diagnosis, and a Climber.
 type trial struct {
 	t       *testing.T
-	climber Climber
+	checker Checker
 	machine *fake.Machine
 	clock   *clocktesting.FakeClock
 	server  *winhost.Host
@@ -80,7 +80,7 @@ func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
 	x := &trial{t: t}
 	clock := clocktesting.NewFakeClock(noon)
 	x.clock = clock
-	options := fake.Options{Name: "WIN-1", Addresses: []string{"10.0.0.1"}, Network: outside{}, System: fake.WindowsServer2022(), ProgramClock: clock, Clock: clock, Programs: program}
+	options := fake.Options{Name: "WIN-1", Addresses: []string{"10.0.0.1"}, Network: outside{}, System: fake.WindowsServer2022(), ProgramClock: clock, Clock: clock, Programs: loadProgram}
 	for _, each := range change {
 		each(&options)
 	}
@@ -112,20 +112,20 @@ func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
 		return nil, errors.New("connection refused")
 	}
 	files := onlyAgent(t)
-	x.climber = Climber{
-		Visitor: visit.Visitor{Dialer: &remote.Dialer{Dial: dial, Limits: remote.Limits{Handshake: 5 * time.Second}}, Payload: files, Clock: clock, Rand: rand.Reader},
-		Dial:    dial, Clock: clock, Line: support.CurrentLine(), Payload: files,
+	x.checker = Checker{
+		Connector: visit.Connector{Dialer: &remote.Dialer{Dial: dial, Limits: remote.Limits{HandshakeTimeout: 5 * time.Second}}, Payload: files, Clock: clock, Rand: rand.Reader},
+		Dial:      dial, Clock: clock, Line: support.CurrentLine(), Payload: files,
 	}
 	x.subject = Subject{
 		Target:  remote.Target{Address: "10.0.0.1", User: "Administrator", Key: key},
-		Cluster: supported(),
+		Cluster: supportedCluster(),
 	}
 	x.before = x.machine.Snapshot()
 	return x
 }
 
-// program runs the agent, and idles for all other programs.
-func program(content []byte) (fake.Program, error) {
+// loadProgram runs the agent, and idles for all other programs.
+func loadProgram(content []byte) (fake.Program, error) {
 	if string(content) != "wicd" {
 		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
 	}
@@ -150,36 +150,36 @@ func onlyAgent(t *testing.T) *payload.Payload {
 	return p
 }
 
-// supported returns the facts of a supported cluster.
-func supported() *nodespec.Cluster {
+// supportedCluster returns the facts of a supported cluster.
+func supportedCluster() *nodespec.Cluster {
 	return &nodespec.Cluster{
 		Platform: "AWS", Version: support.CurrentLine().Cluster + ".1", APIServerInternalURL: "https://api-int.example.com:6443",
 		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
 	}
 }
 
-func (x *trial) diagnose() Diagnosis {
+func (x *trial) runDiagnosis() Diagnosis {
 	x.t.Helper()
-	d, err := x.climber.Diagnose(x.t.Context(), x.subject)
+	d, err := x.checker.Diagnose(x.t.Context(), x.subject)
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	return d
 }
 
-// asItWas expects that nothing on the host has changed.
-func (x *trial) asItWas() {
+// expectUnchanged expects that nothing on the host has changed.
+func (x *trial) expectUnchanged() {
 	x.t.Helper()
 	if diff := cmp.Diff(x.before, x.machine.Snapshot()); diff != "" {
 		x.t.Errorf("the host is another (-before +after):\n%s", diff)
 	}
 }
 
-// stopped expects that a check fails, that all previous checks pass, and that no later check was made.
-func (x *trial) stopped(at, says string) {
+// expectFailedAt expects that a check fails, that all previous checks pass, and that no later check was made.
+func (x *trial) expectFailedAt(at, says string) {
 	x.t.Helper()
 	outcome := Passed
-	for _, rung := range x.diagnose().Rungs {
+	for _, rung := range x.runDiagnosis().Checks {
 		if rung.Name == at {
 			if rung.Outcome != Failed || !strings.Contains(rung.Message, says) || rung.Remedy == "" {
 				x.t.Errorf("%+v, want a failure with %q", rung, says)
@@ -198,12 +198,12 @@ func (x *trial) stopped(at, says string) {
 
 func TestAHostThatCouldBeANode(t *testing.T) {
 	x := newTrial(t)
-	for _, rung := range x.diagnose().Rungs {
+	for _, rung := range x.runDiagnosis().Checks {
 		if rung.Outcome != Passed || rung.Message == "" {
 			t.Errorf("%+v", rung)
 		}
 	}
-	x.asItWas()
+	x.expectUnchanged()
 }
 
 func TestEachRungOfTheWayCanFail(t *testing.T) {
@@ -212,13 +212,13 @@ func TestEachRungOfTheWayCanFail(t *testing.T) {
 		change func(*Subject)
 		says   string
 	}{
-		rungName:          {change: func(s *Subject) { s.Target.Address = "nosuch.example.com" }, says: "does not resolve"},
-		rungTCP:           {fault: winhost.RefuseConnection, says: "no TCP connection to port 22"},
-		rungSSH:           {fault: winhost.HangBeforeBanner, says: "the SSH server does not answer"},
-		rungHostKey:       {change: func(s *Subject) { s.Target.Expected = []string{"SHA256:other"} }, says: "the expected key is SHA256:other"},
-		rungLogin:         {fault: winhost.RejectKey, says: "does not accept the key"},
-		rungAdministrator: {change: func(s *Subject) { s.Target.User = "clerk" }, says: "user clerk is not allowed to"},
-		rungAgent:         {fault: winhost.AgentBlocked, says: "agent"},
+		nameCheck:          {change: func(s *Subject) { s.Target.Address = "nosuch.example.com" }, says: "does not resolve"},
+		tcpCheck:           {fault: winhost.RefuseConnection, says: "no TCP connection to port 22"},
+		sshCheck:           {fault: winhost.HangBeforeBanner, says: "the SSH server does not answer"},
+		hostKeyCheck:       {change: func(s *Subject) { s.Target.Expected = []string{"SHA256:other"} }, says: "the expected key is SHA256:other"},
+		loginCheck:         {fault: winhost.RejectKey, says: "does not accept the key"},
+		administratorCheck: {change: func(s *Subject) { s.Target.User = "clerk" }, says: "user clerk is not allowed to"},
+		agentCheck:         {fault: winhost.AgentBlocked, says: "agent"},
 	} {
 		t.Run(at, func(t *testing.T) {
 			x := newTrial(t)
@@ -229,8 +229,8 @@ func TestEachRungOfTheWayCanFail(t *testing.T) {
 				c.change(&x.subject)
 			}
 			x.before = x.machine.Snapshot()
-			x.stopped(at, c.says)
-			x.asItWas()
+			x.expectFailedAt(at, c.says)
+			x.expectUnchanged()
 		})
 	}
 }
@@ -241,13 +241,13 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 		change  func(*trial)
 		says    string
 	}{
-		rungWindows: {options: func(o *fake.Options) { o.System.Version = "10.0.14393" }, says: "is not supported on platform"},
-		rungFeatures: {options: func(o *fake.Options) {
+		windowsCheck: {options: func(o *fake.Options) { o.System.Version = "10.0.14393" }, says: "is not supported on platform"},
+		featuresCheck: {options: func(o *fake.Options) {
 			o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureUnknown}
 		}, says: "does not have the feature Containers"},
-		rungAPIServer: {options: func(o *fake.Options) { o.Network = outside{unreachable: true} }, says: "cannot reach the API server"},
-		rungClock:     {options: func(o *fake.Options) { o.ClockOffset = 2 * time.Hour }, says: "2h ahead"},
-		rungPorts:     {change: func(x *trial) { x.open = []string{"10250"} }, says: "Another program answers on TCP port 10250"},
+		apiServerCheck: {options: func(o *fake.Options) { o.Network = outside{unreachable: true} }, says: "cannot reach the API server"},
+		clockCheck:     {options: func(o *fake.Options) { o.ClockOffset = 2 * time.Hour }, says: "2h ahead"},
+		portsCheck:     {change: func(x *trial) { x.open = []string{"10250"} }, says: "Another program answers on TCP port 10250"},
 	} {
 		t.Run(at, func(t *testing.T) {
 			var options []func(*fake.Options)
@@ -258,7 +258,7 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 			if c.change != nil {
 				c.change(x)
 			}
-			for _, rung := range x.diagnose().Rungs {
+			for _, rung := range x.runDiagnosis().Checks {
 				want := Passed
 				if rung.Name == at {
 					want = Failed
@@ -272,29 +272,29 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 }
 
 func TestADiskThatIsTooSmallIsToldInAdvance(t *testing.T) {
-	e := Evidence{Facts: &plan.Facts{}, Lacks: 300 << 20}
+	e := Evidence{Facts: &plan.Facts{}, MissingBytes: 300 << 20}
 	e.Facts.System.FreeDiskBytes = 599 << 20
-	if rung := e.disk(); rung.Outcome != Failed || !strings.Contains(rung.Message, "599.0 MiB free, and the programs of a node need 600.0 MiB") {
+	if rung := e.checkDisk(); rung.Outcome != Failed || !strings.Contains(rung.Message, "599.0 MiB free, and the programs of a node need 600.0 MiB") {
 		t.Errorf("%+v", rung)
 	}
 	e.Facts.System.FreeDiskBytes = 600 << 20
-	if rung := e.disk(); rung.Outcome != Passed {
+	if rung := e.checkDisk(); rung.Outcome != Passed {
 		t.Errorf("%+v", rung)
 	}
 }
 
 func TestThePortsOfANodeMustAnswer(t *testing.T) {
-	e := Evidence{Facts: &plan.Facts{}, Node: true, Answered: map[int]bool{9182: true}}
-	if rung := e.ports(); rung.Outcome != Failed || !strings.Contains(rung.Message, "cannot connect to TCP port 10250") {
+	e := Evidence{Facts: &plan.Facts{}, Node: true, OpenPorts: map[int]bool{9182: true}}
+	if rung := e.checkPorts(); rung.Outcome != Failed || !strings.Contains(rung.Message, "cannot connect to TCP port 10250") {
 		t.Errorf("%+v", rung)
 	}
-	e.Answered[10250] = true
-	if rung := e.ports(); rung.Outcome != Passed {
+	e.OpenPorts[10250] = true
+	if rung := e.checkPorts(); rung.Outcome != Passed {
 		t.Errorf("%+v", rung)
 	}
 	t.Run("those of a host that the operator has begun to configure may", func(t *testing.T) {
 		e.Node, e.Facts.Applied = false, "digest"
-		if rung := e.ports(); rung.Outcome != Passed {
+		if rung := e.checkPorts(); rung.Outcome != Passed {
 			t.Errorf("%+v", rung)
 		}
 	})
@@ -303,9 +303,9 @@ func TestThePortsOfANodeMustAnswer(t *testing.T) {
 func TestWithoutTheClustersSettingsTheRestIsLookedAt(t *testing.T) {
 	x := newTrial(t)
 	x.subject.Cluster, x.subject.Unknown = nil, "The cluster's configuration cannot be used: no Infrastructure."
-	for _, rung := range x.diagnose().Rungs {
+	for _, rung := range x.runDiagnosis().Checks {
 		want := Passed
-		if rung.Name == rungWindows || rung.Name == rungAPIServer {
+		if rung.Name == windowsCheck || rung.Name == apiServerCheck {
 			want = NotReached
 		}
 		if rung.Outcome != want || want == NotReached && rung.Message != x.subject.Unknown {
@@ -318,30 +318,30 @@ func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
-	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
+	x.checker.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
 		interrupt(gone)
 		return nil, gone
 	}
-	if _, err := x.climber.Diagnose(ctx, x.subject); !errors.Is(err, gone) {
+	if _, err := x.checker.Diagnose(ctx, x.subject); !errors.Is(err, gone) {
 		t.Errorf("the error is %v", err)
 	}
-	x.asItWas()
+	x.expectUnchanged()
 }
 
 // A directory writable by other users may disclose its files, and a NodeSpec contains secrets.
 func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 	x := newTrial(t)
-	stay, err := x.climber.Visitor.Begin(t.Context(), x.subject.Target)
+	stay, err := x.checker.Connector.Connect(t.Context(), x.subject.Target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stay.Settle(t.Context(), false); err != nil {
+	if err := stay.EnsureAgent(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.machine.Drive().MkdirAll(nodespec.InboxRoot); err != nil { // created by a user of the host
 		t.Fatal(err)
 	}
-	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); !errors.Is(err, visit.ErrOpen) {
+	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); !errors.Is(err, visit.ErrUnprotected) {
 		t.Errorf("the error is %v", err)
 	}
 	if sent, err := x.machine.Drive().ReadDir(nodespec.InboxRoot); err != nil || len(sent) > 0 {
@@ -352,10 +352,10 @@ func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); errors.Is(err, visit.ErrOpen) {
+	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); errors.Is(err, visit.ErrUnprotected) {
 		t.Error("it sends nothing to a folder that is closed either")
 	}
-	if err := stay.Leave(t.Context()); err != nil {
+	if err := stay.Finish(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -364,13 +364,13 @@ func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
-	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
+	x.checker.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
 		x.server.Stop()
 		interrupt(gone)
 		return nil, gone
 	}
-	_, err := x.climber.Diagnose(ctx, x.subject)
-	if left := (*visit.LeftError)(nil); !errors.Is(err, gone) || !errors.As(err, &left) ||
+	_, err := x.checker.Diagnose(ctx, x.subject)
+	if left := (*visit.LeftoverError)(nil); !errors.Is(err, gone) || !errors.As(err, &left) ||
 		!strings.Contains(err.Error(), nodespec.LandingRoot) || !strings.Contains(err.Error(), "may be left on the host") {
 		t.Errorf("the error is %v", err)
 	}
@@ -390,19 +390,19 @@ func TestWhatAVisitHasLeftLongAgoIsDeleted(t *testing.T) {
 	plant("visit-0123abcd", "visit-of-mine", "0123456789ab")
 	x.clock.Step(23 * time.Hour)
 	plant("visit-fedc9876")
-	x.diagnose()
-	if len(x.landed()) != 4 {
-		t.Errorf("what was left within a day is deleted: there is %v", x.landed())
+	x.runDiagnosis()
+	if len(x.listAgentEntries()) != 4 {
+		t.Errorf("what was left within a day is deleted: there is %v", x.listAgentEntries())
 	}
 	x.clock.Step(2 * time.Hour)
-	x.diagnose()
-	if diff := cmp.Diff([]string{"0123456789ab", "visit-fedc9876", "visit-of-mine"}, x.landed()); diff != "" {
+	x.runDiagnosis()
+	if diff := cmp.Diff([]string{"0123456789ab", "visit-fedc9876", "visit-of-mine"}, x.listAgentEntries()); diff != "" {
 		t.Errorf("there is (-want +got):\n%s", diff)
 	}
 }
 
-// landed returns the names of the entries in the directory for agents.
-func (x *trial) landed() (names []string) {
+// listAgentEntries returns the names of the entries in the directory for agents.
+func (x *trial) listAgentEntries() (names []string) {
 	x.t.Helper()
 	entries, err := x.machine.Drive().ReadDir(nodespec.LandingRoot)
 	if err != nil {
@@ -417,8 +417,8 @@ func (x *trial) landed() (names []string) {
 func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
 	x := newTrial(t)
 	x.server.Inject(winhost.RejectKey, winhost.RejectKey.Example())
-	for _, rung := range x.diagnose().Rungs {
-		if rung.Name == rungHostKey && (!strings.Contains(rung.Message, "shows the key SHA256:") || !strings.Contains(rung.Message, "none is pinned yet")) {
+	for _, rung := range x.runDiagnosis().Checks {
+		if rung.Name == hostKeyCheck && (!strings.Contains(rung.Message, "shows the key SHA256:") || !strings.Contains(rung.Message, "none is pinned yet")) {
 			t.Errorf("%+v", rung)
 		}
 	}
@@ -451,11 +451,11 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 		"after its deletion can be accepted": {nil, "the host was reinstalled", v1alpha1.AnnotationAcceptHostKey},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x.climber.Visitor.Instances = func(context.Context) ([]v1alpha1.WindowsInstance, error) {
+			x.checker.Connector.Instances = func(context.Context) ([]v1alpha1.WindowsInstance, error) {
 				return append(c.others, pinned("own", "10.0.0.1", former)), nil
 			}
-			for _, rung := range x.diagnose().Rungs {
-				if rung.Name != rungHostKey {
+			for _, rung := range x.runDiagnosis().Checks {
+				if rung.Name != hostKeyCheck {
 					continue
 				}
 				if rung.Outcome != Failed || !strings.Contains(rung.Message, c.says) || !strings.Contains(rung.Remedy, c.suggests) {
@@ -465,7 +465,7 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 					t.Errorf("the remedy suggests acceptance: %s", rung.Remedy)
 				}
 			}
-			x.asItWas()
+			x.expectUnchanged()
 		})
 	}
 }
@@ -477,7 +477,7 @@ func TestALookIsNoAttemptOfTheOperator(t *testing.T) {
 		"The operator retries; check the host's load.":            "Check the host's load.",
 		"Check the address.":                                      "Check the address.",
 	} {
-		if got := remedy(next); got != want {
+		if got := withoutRetryHint(next); got != want {
 			t.Errorf("%q becomes %q, want %q", next, got, want)
 		}
 	}

@@ -25,8 +25,8 @@ const (
 	NotReached Outcome = "NotReached" // an earlier check failed, or its input is unknown
 )
 
-// Rung is one check: a condition that a node must meet.
-type Rung struct {
+// Check is one check: a condition that a node must meet.
+type Check struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"`
@@ -36,19 +36,19 @@ type Rung struct {
 // The checks, in their order. Each check up to the agent needs the previous checks; the remaining checks need
 // the agent.
 const (
-	rungName          = "name"
-	rungTCP           = "TCP"
-	rungSSH           = "SSH"
-	rungHostKey       = "host key"
-	rungLogin         = "login"
-	rungAdministrator = "administrator"
-	rungAgent         = "agent"
-	rungWindows       = "Windows"
-	rungFeatures      = "features"
-	rungAPIServer     = "API server"
-	rungClock         = "clock"
-	rungDisk          = "disk"
-	rungPorts         = "ports"
+	nameCheck          = "name"
+	tcpCheck           = "TCP"
+	sshCheck           = "SSH"
+	hostKeyCheck       = "host key"
+	loginCheck         = "login"
+	administratorCheck = "administrator"
+	agentCheck         = "agent"
+	windowsCheck       = "Windows"
+	featuresCheck      = "features"
+	apiServerCheck     = "API server"
+	clockCheck         = "clock"
+	diskCheck          = "disk"
+	portsCheck         = "ports"
 )
 
 // Evidence holds the findings about a host.
@@ -61,9 +61,9 @@ type Evidence struct {
 	Pinned             bool
 	// Failure is the error that prevented a response of the agent; nil if the agent responded.
 	Failure error
-	// Settled means that the agent is in a directory writable only by administrators. Brought means that a copy
+	// AgentInstalled means that the agent is in a directory writable only by administrators. Brought means that a copy
 	// was installed there, and is deleted again.
-	Settled, Brought bool
+	AgentInstalled, AgentCopied bool
 
 	// Facts holds the response of the agent.
 	Facts *plan.Facts
@@ -71,68 +71,68 @@ type Evidence struct {
 	// Cluster holds the facts of the cluster; nil if unknown, and Unknown contains the reason.
 	Cluster *nodespec.Cluster
 	Unknown string
-	// Lacks is the number of payload bytes missing on the host.
-	Lacks int64
+	// MissingBytes is the number of payload bytes missing on the host.
+	MissingBytes int64
 	// Node means that the host is a node of the cluster. Answered holds the TCP ports that accept connections
 	// of the operator.
-	Node     bool
-	Answered map[int]bool
+	Node      bool
+	OpenPorts map[int]bool
 }
 
-// Judge returns all checks.
-func Judge(line support.ReleaseLine, e Evidence) []Rung {
-	rungs := e.judgeWay()
+// EvaluateChecks returns all checks.
+func EvaluateChecks(line support.ReleaseLine, e Evidence) []Check {
+	rungs := e.checkConnection()
 	if e.Failure != nil || e.Facts == nil {
-		for _, name := range []string{rungWindows, rungFeatures, rungAPIServer, rungClock, rungDisk, rungPorts} {
-			rungs = append(rungs, Rung{Name: name, Outcome: NotReached})
+		for _, name := range []string{windowsCheck, featuresCheck, apiServerCheck, clockCheck, diskCheck, portsCheck} {
+			rungs = append(rungs, Check{Name: name, Outcome: NotReached})
 		}
 		return rungs
 	}
-	return append(rungs, e.windows(line), e.features(), e.apiServer(), e.clock(), e.disk(), e.ports())
+	return append(rungs, e.checkWindows(line), e.checkFeatures(), e.checkAPIServer(), e.checkClock(), e.checkDisk(), e.checkPorts())
 }
 
-// settled returns a check that has failed with a message and a remedy; an empty message passes.
-func settled(name, passed string, failure, remedy string) Rung {
+// newCheck returns a check that has failed with a message and a remedy; an empty message passes.
+func newCheck(name, passed string, failure, remedy string) Check {
 	if failure == "" {
-		return Rung{Name: name, Outcome: Passed, Message: passed}
+		return Check{Name: name, Outcome: Passed, Message: passed}
 	}
-	return Rung{Name: name, Outcome: Failed, Message: failure, Remedy: remedy}
+	return Check{Name: name, Outcome: Failed, Message: failure, Remedy: remedy}
 }
 
-func (e Evidence) windows(line support.ReleaseLine) Rung {
+func (e Evidence) checkWindows(line support.ReleaseLine) Check {
 	if e.Cluster == nil {
-		return Rung{Name: rungWindows, Outcome: NotReached, Message: e.Unknown}
+		return Check{Name: windowsCheck, Outcome: NotReached, Message: e.Unknown}
 	}
-	decision := line.SupportHost(plain(e.Facts.System), *e.Cluster)
+	decision := line.SupportHost(sanitizeSystemInfo(e.Facts.System), *e.Cluster)
 	if !decision.Allowed {
-		return settled(rungWindows, "", decision.Message, support.HostRemedy)
+		return newCheck(windowsCheck, "", decision.Message, support.HostRemedy)
 	}
 	if firewall := support.SupportFirewall(e.Facts.System); !firewall.Allowed {
-		return settled(rungWindows, "", firewall.Message, support.FirewallRemedy)
+		return newCheck(windowsCheck, "", firewall.Message, support.FirewallRemedy)
 	}
 	message := decision.Message
 	system := e.Facts.System
 	if advice := support.Advise(fmt.Sprintf("%s.%d", system.Version, system.Revision)); advice != "" {
 		message += " But " + text.Sentence(advice)
 	}
-	return settled(rungWindows, message, "", "")
+	return newCheck(windowsCheck, message, "", "")
 }
 
-// plain sanitizes the facts of the host for display.
-func plain(system host.SystemInfo) host.SystemInfo {
+// sanitizeSystemInfo sanitizes the facts of the host for display.
+func sanitizeSystemInfo(system host.SystemInfo) host.SystemInfo {
 	for _, foreign := range []*string{&system.Product, &system.Edition, &system.Version, &system.Architecture} {
-		*foreign = text.Plain(*foreign, longestFact)
+		*foreign = text.Plain(*foreign, maxFactLength)
 	}
 	return system
 }
 
-// longestFact is the maximum length of a fact reported by a host, in bytes.
-const longestFact = 256
+// maxFactLength is the maximum length of a fact reported by a host, in bytes.
+const maxFactLength = 256
 
-func (e Evidence) features() Rung {
+func (e Evidence) checkFeatures() Check {
 	var states, lacking []string
 	for _, name := range slices.Concat(nodespec.Features(), nodespec.OptionalFeatures()) {
-		state := host.FeatureState(text.Plain(string(e.Facts.Features[name]), longestFact))
+		state := host.FeatureState(text.Plain(string(e.Facts.Features[name]), maxFactLength))
 		if state == "" || state == host.FeatureUnknown {
 			if slices.Contains(nodespec.Features(), name) {
 				lacking = append(lacking, name)
@@ -142,7 +142,7 @@ func (e Evidence) features() Rung {
 		states = append(states, name+" is "+string(state))
 	}
 	if len(lacking) > 0 {
-		return settled(rungFeatures, "", "This Windows does not have the feature "+strings.Join(lacking, ", ")+".",
+		return newCheck(featuresCheck, "", "This Windows does not have the feature "+strings.Join(lacking, ", ")+".",
 			"Install an edition of Windows Server that has it.")
 	}
 	message := strings.Join(states, ", ") + "."
@@ -152,51 +152,51 @@ func (e Evidence) features() Rung {
 	if e.Facts.System.RebootPending {
 		message += " Windows waits for a restart."
 	}
-	return settled(rungFeatures, message, "", "")
+	return newCheck(featuresCheck, message, "", "")
 }
 
-func (e Evidence) apiServer() Rung {
+func (e Evidence) checkAPIServer() Check {
 	asked := e.Facts.APIServer
 	switch {
 	case asked == nil && e.Cluster == nil:
-		return Rung{Name: rungAPIServer, Outcome: NotReached, Message: e.Unknown}
+		return Check{Name: apiServerCheck, Outcome: NotReached, Message: e.Unknown}
 	case asked == nil:
-		return Rung{Name: rungAPIServer, Outcome: NotReached, Message: "The address of the API server is not known."}
+		return Check{Name: apiServerCheck, Outcome: NotReached, Message: "The address of the API server is not known."}
 	}
-	told := plan.APIServerFacts{URL: text.Plain(asked.URL, longestFact), Resolved: asked.Resolved,
-		Error: text.Plain(asked.Error, result.LongestMessage)}
+	told := plan.APIServerFacts{URL: text.Plain(asked.URL, maxFactLength), Resolved: asked.Resolved,
+		Error: text.Plain(asked.Error, result.MaxMessageLength)}
 	if o := result.APIServerUnreachable(&told); o != nil {
-		return settled(rungAPIServer, "", o.Message, strings.TrimPrefix(o.Next, result.Untouched))
+		return newCheck(apiServerCheck, "", o.Message, strings.TrimPrefix(o.NextAction, result.HostUnchanged))
 	}
-	return settled(rungAPIServer, "The host reaches "+told.URL+".", "", "")
+	return newCheck(apiServerCheck, "The host reaches "+told.URL+".", "", "")
 }
 
-func (e Evidence) clock() Rung {
+func (e Evidence) checkClock() Check {
 	if decision := support.SupportClock(e.Clock); !decision.Allowed {
-		return settled(rungClock, "", decision.Message, support.ClockRemedy)
+		return newCheck(clockCheck, "", decision.Message, support.ClockRemedy)
 	}
 	if advice := support.ClockAdvice(e.Clock); advice != "" {
-		return settled(rungClock, strings.ToUpper(advice[:1])+advice[1:], "", "")
+		return newCheck(clockCheck, strings.ToUpper(advice[:1])+advice[1:], "", "")
 	}
-	return settled(rungClock, "The host's clock agrees with the operator's.", "", "")
+	return newCheck(clockCheck, "The host's clock agrees with the operator's.", "", "")
 }
 
-func (e Evidence) disk() Rung {
+func (e Evidence) checkDisk() Check {
 	free := e.Facts.System.FreeDiskBytes
 	// The copied files and the files unpacked from them coexist on the disk.
-	if need := 2 * e.Lacks; free < need {
-		return settled(rungDisk, "", fmt.Sprintf("Drive C: has %s free, and the programs of a node need %s.", text.Mebibytes(free),
-			text.Mebibytes(need)), "Free space on drive C: of the host, also for the images of containers.")
+	if need := 2 * e.MissingBytes; free < need {
+		return newCheck(diskCheck, "", fmt.Sprintf("Drive C: has %s free, and the programs of a node need %s.", text.FormatMebibytes(free),
+			text.FormatMebibytes(need)), "Free space on drive C: of the host, also for the images of containers.")
 	}
-	return settled(rungDisk, fmt.Sprintf("Drive C: has %s free.", text.Mebibytes(free)), "", "")
+	return newCheck(diskCheck, fmt.Sprintf("Drive C: has %s free.", text.FormatMebibytes(free)), "", "")
 }
 
-// ports checks the ports that a node serves. On a node, these ports must accept connections. On any other host,
+// checkPorts checks the ports that a node serves. On a node, these ports must accept connections. On any other host,
 // no program may use these ports, unless the operator has configured the host.
-func (e Evidence) ports() Rung {
+func (e Evidence) checkPorts() Check {
 	var open, closed []string
 	for _, port := range nodespec.ServedPorts() {
-		if e.Answered[port] {
+		if e.OpenPorts[port] {
 			open = append(open, strconv.Itoa(port))
 		} else {
 			closed = append(closed, strconv.Itoa(port))
@@ -204,10 +204,10 @@ func (e Evidence) ports() Rung {
 	}
 	switch {
 	case e.Node && len(closed) > 0:
-		return settled(rungPorts, "", "The operator cannot connect to TCP port "+strings.Join(closed, ", ")+" of the node.",
+		return newCheck(portsCheck, "", "The operator cannot connect to TCP port "+strings.Join(closed, ", ")+" of the node.",
 			"Let the cluster's nodes reach it, in the firewalls and routes between them and the host.")
 	case !e.Node && e.Facts.Applied == "" && len(open) > 0:
-		return settled(rungPorts, "", "Another program answers on TCP port "+strings.Join(open, ", ")+
+		return newCheck(portsCheck, "", "Another program answers on TCP port "+strings.Join(open, ", ")+
 			", which a node needs for itself.", "Find out on the host which it is with netstat -abno, and remove it if it is not the kubelet of this cluster.")
 	}
 	var found []string
@@ -217,5 +217,5 @@ func (e Evidence) ports() Rung {
 	if len(closed) > 0 {
 		found = append(found, "Nothing answers on TCP port "+strings.Join(closed, ", ")+" yet.")
 	}
-	return settled(rungPorts, strings.Join(found, " "), "", "")
+	return newCheck(portsCheck, strings.Join(found, " "), "", "")
 }

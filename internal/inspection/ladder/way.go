@@ -13,37 +13,37 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// way returns the names of the checks up to the agent.
-func way() []string {
-	return []string{rungName, rungTCP, rungSSH, rungHostKey, rungLogin, rungAdministrator, rungAgent}
+// connectionCheckNames returns the names of the checks up to the agent.
+func connectionCheckNames() []string {
+	return []string{nameCheck, tcpCheck, sshCheck, hostKeyCheck, loginCheck, administratorCheck, agentCheck}
 }
 
-// judgeWay returns the checks up to the agent.
-func (e Evidence) judgeWay() []Rung {
-	var rungs []Rung
+// checkConnection returns the checks up to the agent.
+func (e Evidence) checkConnection() []Check {
+	var rungs []Check
 	failed := ""
 	if e.Failure != nil {
-		failed = failedAt(e.Failure)
+		failed = failedCheckName(e.Failure)
 	}
 	outcome := Passed
-	for _, name := range way() {
+	for _, name := range connectionCheckNames() {
 		switch {
 		case name == failed:
-			o := hostjobs.FailureOf(v1alpha1.ConditionReachable, e.Failure)
-			rungs = append(rungs, Rung{Name: name, Outcome: Failed, Message: o.Message, Remedy: remedy(o.Next)})
+			o := hostjobs.ResultFromError(v1alpha1.ConditionReachable, e.Failure)
+			rungs = append(rungs, Check{Name: name, Outcome: Failed, Message: o.Message, Remedy: withoutRetryHint(o.NextAction)})
 			outcome = NotReached
-		case outcome == Passed && (name != rungAdministrator || e.Settled):
-			rungs = append(rungs, Rung{Name: name, Outcome: Passed, Message: e.passed(name)})
+		case outcome == Passed && (name != administratorCheck || e.AgentInstalled):
+			rungs = append(rungs, Check{Name: name, Outcome: Passed, Message: e.passedMessage(name)})
 		default:
-			rungs = append(rungs, Rung{Name: name, Outcome: NotReached})
+			rungs = append(rungs, Check{Name: name, Outcome: NotReached})
 		}
 	}
 	return rungs
 }
 
-// remedy removes the operator's retry from the next action: a diagnosis is no attempt of the operator to
+// withoutRetryHint removes the operator's retry from the next action: a diagnosis is no attempt of the operator to
 // configure the host.
-func remedy(next string) string {
+func withoutRetryHint(next string) string {
 	rest, again := strings.CutPrefix(next, "The operator retries")
 	if !again {
 		return next
@@ -55,53 +55,53 @@ func remedy(next string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// failedAt returns the check that an error belongs to.
-func failedAt(err error) string {
+// failedCheckName returns the check that an error belongs to.
+func failedCheckName(err error) string {
 	var e *remote.Error
 	if !errors.As(err, &e) {
-		return rungAgent
+		return agentCheck
 	}
 	switch e.Stage {
 	case remote.StageName:
-		return rungName
+		return nameCheck
 	case remote.StageTCP:
-		return rungTCP
+		return tcpCheck
 	case remote.StageIdentification:
-		return rungSSH
+		return sshCheck
 	case remote.StageHostKey:
-		return rungHostKey
+		return hostKeyCheck
 	case remote.StageLogin:
-		return rungLogin
+		return loginCheck
 	}
 	if errors.Is(e, fs.ErrPermission) {
-		return rungAdministrator
+		return administratorCheck
 	}
-	return rungAgent
+	return agentCheck
 }
 
-// passed returns the message of a passed check.
-func (e Evidence) passed(name string) string {
+// passedMessage returns the message of a passed check.
+func (e Evidence) passedMessage(name string) string {
 	switch name {
-	case rungName:
-		return e.named()
-	case rungTCP:
+	case nameCheck:
+		return e.describeName()
+	case tcpCheck:
 		return fmt.Sprintf("Port %d answers.", remote.DefaultPort)
-	case rungSSH:
+	case sshCheck:
 		return "An SSH server answers."
-	case rungHostKey:
-		return e.keyShown()
-	case rungLogin:
+	case hostKeyCheck:
+		return e.describeHostKey()
+	case loginCheck:
 		return fmt.Sprintf("User %s can log in with the key of Secret %s.", e.User, keys.SecretName)
-	case rungAdministrator:
+	case administratorCheck:
 		return fmt.Sprintf("User %s is an administrator.", e.User)
 	}
-	if e.Brought {
+	if e.AgentCopied {
 		return "The operator's agent runs. The copy that was brought for this is deleted again."
 	}
 	return "The operator's agent is on the host, and runs."
 }
 
-func (e Evidence) named() string {
+func (e Evidence) describeName() string {
 	if _, err := netip.ParseAddr(e.Address); err == nil {
 		return e.Address + " is an IP address."
 	}
@@ -111,7 +111,7 @@ func (e Evidence) named() string {
 	return e.Address + " resolves to " + e.LastReachedAddress + "."
 }
 
-func (e Evidence) keyShown() string {
+func (e Evidence) describeHostKey() string {
 	key := e.HostKey
 	var failed *remote.Error
 	if key == nil && errors.As(e.Failure, &failed) {

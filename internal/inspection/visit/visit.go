@@ -23,14 +23,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// leaveLimit is the timeout for deleting the files of a visit, even of an interrupted visit.
-const leaveLimit = 30 * time.Second
+// cleanupTimeout is the timeout for deleting the files of a visit, even of an interrupted visit.
+const cleanupTimeout = 30 * time.Second
 
-// removeAgain is the delay before the deletion is retried.
-const removeAgain = time.Second
+// removeRetryDelay is the delay before the deletion is retried.
+const removeRetryDelay = time.Second
 
-// Visitor begins visits.
-type Visitor struct {
+// Connector begins visits.
+type Connector struct {
 	Dialer  *remote.Dialer
 	Payload *payload.Payload // contains the agent
 	Clock   clock.Clock
@@ -39,18 +39,18 @@ type Visitor struct {
 	Instances func(ctx context.Context) ([]v1alpha1.WindowsInstance, error)
 }
 
-// Visit is a visit of a host, from its login on.
-type Visit struct {
+// Session is a visit of a host, from its login on.
+type Session struct {
 	*remote.Connection
-	visitor Visitor
-	name    string   // of its files
-	agent   string   // path; empty before Settle
-	lacked  bool     // the host had no agent of this operator
-	brought []string // paths that Leave deletes
+	connector   Connector
+	name        string   // of its files
+	agent       string   // path; empty before Settle
+	agentCopied bool     // the host had no agent of this operator
+	copiedPaths []string // paths that Leave deletes
 }
 
-// Begin connects to a host and logs in.
-func (v Visitor) Begin(ctx context.Context, target remote.Target) (*Visit, error) {
+// Connect connects to a host and logs in.
+func (v Connector) Connect(ctx context.Context, target remote.Target) (*Session, error) {
 	var random [4]byte
 	if _, err := io.ReadFull(v.Rand, random[:]); err != nil {
 		return nil, fmt.Errorf("make a name for the visit: %w", err)
@@ -59,12 +59,12 @@ func (v Visitor) Begin(ctx context.Context, target remote.Target) (*Visit, error
 	if err != nil {
 		return nil, v.explainChangedKey(ctx, target, err)
 	}
-	return &Visit{Connection: connection, visitor: v, name: "visit-" + hex.EncodeToString(random[:])}, nil
+	return &Session{Connection: connection, connector: v, name: "visit-" + hex.EncodeToString(random[:])}, nil
 }
 
 // explainChangedKey returns the error of a connection. If the host presented the pinned key of another
 // instance, the error reports that instance and does not suggest accepting the key.
-func (v Visitor) explainChangedKey(ctx context.Context, target remote.Target, err error) error {
+func (v Connector) explainChangedKey(ctx context.Context, target remote.Target, err error) error {
 	if remote.ReasonOf(err) != remote.ReasonHostKeyChanged || v.Instances == nil {
 		return err
 	}
@@ -80,14 +80,14 @@ func (v Visitor) explainChangedKey(ctx context.Context, target remote.Target, er
 	return err
 }
 
-// Settle finds the agent of this operator on the host, or copies one there. ours means that an agent has restricted
+// EnsureAgent finds the agent of this operator on the host, or copies one there. ours means that an agent has restricted
 // its own directory to administrators; otherwise Settle does not run the files there. The copy is separate from the
 // agents that the operator installs, which may change in the meantime. Repeated calls do nothing.
-func (v *Visit) Settle(ctx context.Context, ours bool) error {
+func (v *Session) EnsureAgent(ctx context.Context, ours bool) error {
 	if v.agent != "" {
 		return nil
 	}
-	agent, err := v.visitor.Payload.Agent()
+	agent, err := v.connector.Payload.Agent()
 	if err != nil {
 		return err
 	}
@@ -98,31 +98,31 @@ func (v *Visit) Settle(ctx context.Context, ours bool) error {
 			return err
 		}
 	}
-	program, err := v.visitor.Payload.Open(agent.SHA256)
+	program, err := v.connector.Payload.Open(agent.SHA256)
 	if err != nil {
 		return fmt.Errorf("read the agent's program: %w", err)
 	}
 	defer func() { _ = program.Close() }()
 	folder := nodespec.LandingRoot + `\` + v.name
-	v.brought = append(v.brought, folder)
+	v.copiedPaths = append(v.copiedPaths, folder)
 	path := folder + `\` + nodespec.AgentProgram
 	if err := v.Upload(ctx, path, agent.Size, program, nil); err != nil {
 		return err
 	}
-	v.agent, v.lacked = path, true
+	v.agent, v.agentCopied = path, true
 	v.cleanUp(ctx, nodespec.LandingRoot, v.name)
 	return nil
 }
 
-// visitName matches the names of all files of visits.
-var visitName = regexp.MustCompile(`^visit-[0-9a-f]{8}(\.json)?$`)
+// sessionFileName matches the names of all files of visits.
+var sessionFileName = regexp.MustCompile(`^visit-[0-9a-f]{8}(\.json)?$`)
 
-// longOver is the age of files that certainly belong to a completed visit.
-const longOver = 24 * time.Hour
+// staleFileAge is the age of files that certainly belong to a completed visit.
+const staleFileAge = 24 * time.Hour
 
 // cleanUp deletes the files of earlier interrupted visits. These have the name of a visit and are a day older,
 // by the host's clock, than the files of this visit. Files that cannot be deleted remain for a later visit.
-func (v *Visit) cleanUp(ctx context.Context, folder, own string) {
+func (v *Session) cleanUp(ctx context.Context, folder, own string) {
 	entries, err := v.List(ctx, folder)
 	if err != nil {
 		return
@@ -135,7 +135,7 @@ func (v *Visit) cleanUp(ctx context.Context, folder, own string) {
 	}
 	var left []string
 	for _, entry := range entries {
-		if visitName.MatchString(entry.Name()) && now.Sub(entry.ModTime()) > longOver {
+		if sessionFileName.MatchString(entry.Name()) && now.Sub(entry.ModTime()) > staleFileAge {
 			left = append(left, folder+`\`+entry.Name())
 		}
 	}
@@ -144,32 +144,32 @@ func (v *Visit) cleanUp(ctx context.Context, folder, own string) {
 	}
 }
 
-// Lacked reports whether the host had no agent of this operator, so that the visit has copied one.
-func (v *Visit) Lacked() bool { return v.lacked }
+// HasCopiedAgent reports whether the host had no agent of this operator, so that the visit has copied one.
+func (v *Session) HasCopiedAgent() bool { return v.agentCopied }
 
-// Look requests the facts of the host from the agent.
-func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, error) {
+// FetchFacts requests the facts of the host from the agent.
+func (v *Session) FetchFacts(ctx context.Context, arguments ...string) (verb.Result, error) {
 	return v.run(ctx, verb.Inspect, arguments...)
 }
 
 // Collect requests the state of the host and its recent events from the agent.
-func (v *Visit) Collect(ctx context.Context, arguments ...string) (verb.Result, error) {
+func (v *Session) Collect(ctx context.Context, arguments ...string) (verb.Result, error) {
 	return v.run(ctx, verb.Collect, arguments...)
 }
 
-// ErrOpen means that non-administrators may read files in the agent's directory, or that the directory does not
+// ErrUnprotected means that non-administrators may read files in the agent's directory, or that the directory does not
 // exist.
-var ErrOpen = errors.New("the agent's folder on the host is not closed to others than administrators")
+var ErrUnprotected = errors.New("the agent's folder on the host is not closed to others than administrators")
 
 // Plan requests the agent's plan for a NodeSpec. A NodeSpec contains secrets, and is only sent if the agent has
-// just verified that its own directory is closed to non-administrators; otherwise the error is ErrOpen.
-func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, error) {
-	looked, err := v.Look(ctx)
+// just verified that its own directory is closed to non-administrators; otherwise the error is ErrUnprotected.
+func (v *Session) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, error) {
+	looked, err := v.FetchFacts(ctx)
 	if err != nil {
 		return verb.Result{}, err
 	}
 	if !looked.Facts.Closed {
-		return verb.Result{}, ErrOpen
+		return verb.Result{}, ErrUnprotected
 	}
 	document, err := spec.Encode()
 	if err != nil {
@@ -177,7 +177,7 @@ func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, 
 	}
 	name := v.name + ".json"
 	path := nodespec.InboxRoot + `\` + name
-	v.brought = append(v.brought, path)
+	v.copiedPaths = append(v.copiedPaths, path)
 	if err := v.Upload(ctx, path, int64(len(document)), bytes.NewReader(document), nil); err != nil {
 		return verb.Result{}, err
 	}
@@ -186,10 +186,10 @@ func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, 
 }
 
 // run runs an agent command. The host is not trusted to send genuine output of the agent.
-func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Result, error) {
+func (v *Session) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Result, error) {
 	line, err := v.Run(ctx, v.agent, name, arguments, nil)
 	if err == nil {
-		err = verb.Complete(name, line)
+		err = verb.CheckComplete(name, line)
 	}
 	if err != nil {
 		return verb.Result{}, err
@@ -197,46 +197,46 @@ func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (v
 	return *line.Result, nil
 }
 
-// LeftError means that a visit may have left files on the host.
-type LeftError struct {
+// LeftoverError means that a visit may have left files on the host.
+type LeftoverError struct {
 	Paths []string
 	Err   error
 }
 
-func (e *LeftError) Error() string {
+func (e *LeftoverError) Error() string {
 	return fmt.Sprintf("%s may be left on the host, and can be deleted: %v", strings.Join(e.Paths, " and "), e.Err)
 }
 
 // Unwrap returns the reason for the failed deletion.
-func (e *LeftError) Unwrap() error { return e.Err }
+func (e *LeftoverError) Unwrap() error { return e.Err }
 
-// Leave deletes the files of the visit, and disconnects, even if the context has ended.
-func (v *Visit) Leave(ctx context.Context) error {
+// Finish deletes the files of the visit, and disconnects, even if the context has ended.
+func (v *Session) Finish(ctx context.Context) error {
 	defer v.Close()
-	if len(v.brought) == 0 {
+	if len(v.copiedPaths) == 0 {
 		return nil
 	}
 	if lost := v.Err(); lost != nil {
-		return &LeftError{Paths: v.brought, Err: lost}
+		return &LeftoverError{Paths: v.copiedPaths, Err: lost}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if err := v.remove(ctx); err != nil {
-		return &LeftError{Paths: v.brought, Err: err}
+	if err := v.removeFiles(ctx); err != nil {
+		return &LeftoverError{Paths: v.copiedPaths, Err: err}
 	}
 	return v.RemoveEmpty(ctx, nodespec.LandingRoot)
 }
 
-// remove deletes the files of the visit. After an interruption, the agent may hold its program file open for a
+// removeFiles deletes the files of the visit. After an interruption, the agent may hold its program file open for a
 // moment.
-func (v *Visit) remove(ctx context.Context) error {
+func (v *Session) removeFiles(ctx context.Context) error {
 	for {
-		err := v.Remove(ctx, v.brought...)
+		err := v.Remove(ctx, v.copiedPaths...)
 		if remote.ReasonOf(err) != remote.ReasonRemovalIncomplete {
 			return err
 		}
 		select {
-		case <-v.visitor.Clock.After(removeAgain):
+		case <-v.connector.Clock.After(removeRetryDelay):
 		case <-ctx.Done():
 			return err
 		}

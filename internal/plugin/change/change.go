@@ -19,8 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// interval is the interval between checks for the effect.
-const interval = time.Second
+// pollInterval is the interval between checks for the effect.
+const pollInterval = time.Second
 
 // request is the change requested by a command.
 type request struct {
@@ -33,8 +33,8 @@ type request struct {
 	write func(ctx context.Context, c client.Client, i fleet.Instance) error
 	// done reports whether the effect has occurred. The instance is nil if it no longer exists.
 	done func(ctx context.Context, c client.Client, before fleet.Instance, now *fleet.Instance) (bool, error)
-	// says is the message for one instance after the effect.
-	says string
+	// doneMessage is the message for one instance after the effect.
+	doneMessage string
 	// timeout is the default timeout for the effect.
 	timeout time.Duration
 }
@@ -47,12 +47,12 @@ type runner struct {
 	timeout   time.Duration
 }
 
-// command returns the command of a request. Its arguments are the names of one or more instances.
-func command(a *cmdutil.Access, r request) *cobra.Command {
+// newCommand returns the command of a request. Its arguments are the names of one or more instances.
+func newCommand(a *cmdutil.Access, r request) *cobra.Command {
 	run := &runner{Access: a, request: r}
 	c := &cobra.Command{
 		Use: r.use, Short: r.short, Long: r.long, Example: r.example, Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error { return run.all(cmd.Context(), names) },
+		RunE: func(cmd *cobra.Command, names []string) error { return run.runRequests(cmd.Context(), names) },
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -69,8 +69,8 @@ func (r *runner) addFlags(c *cobra.Command) {
 	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "how long to wait")
 }
 
-// all runs the request for each named instance. All names are resolved first, so that a wrong name changes nothing.
-func (r *runner) all(ctx context.Context, names []string) error {
+// runRequests runs the request for each named instance. All names are resolved first, so that a wrong name changes nothing.
+func (r *runner) runRequests(ctx context.Context, names []string) error {
 	c, err := r.Client()
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *runner) all(ctx context.Context, names []string) error {
 		}
 		chosen = append(chosen, instance)
 	}
-	if err := r.ask(chosen); err != nil {
+	if err := r.confirmRequests(chosen); err != nil {
 		return err
 	}
 	for _, instance := range chosen {
@@ -104,16 +104,16 @@ func (r *runner) all(ctx context.Context, names []string) error {
 		return nil
 	}
 	for _, instance := range chosen {
-		if err := r.await(ctx, c, instance); err != nil {
+		if err := r.waitForEffect(ctx, c, instance); err != nil {
 			return err
 		}
-		fmt.Fprintf(r.Out, "%s: %s\n", instance.Name, r.says)
+		fmt.Fprintf(r.Out, "%s: %s\n", instance.Name, r.doneMessage)
 	}
 	return nil
 }
 
-// ask prompts an administrator to confirm a dangerous request.
-func (r *runner) ask(chosen []fleet.Instance) error {
+// confirmRequests prompts an administrator to confirm a dangerous request.
+func (r *runner) confirmRequests(chosen []fleet.Instance) error {
 	if r.danger == nil || r.yes {
 		return nil
 	}
@@ -124,11 +124,11 @@ func (r *runner) ask(chosen []fleet.Instance) error {
 	return r.Confirm(dangers...)
 }
 
-// await waits for the effect, and prints the progress of the operator.
-func (r *runner) await(ctx context.Context, c client.Client, before fleet.Instance) error {
+// waitForEffect waits for the effect, and prints the progress of the operator.
+func (r *runner) waitForEffect(ctx context.Context, c client.Client, before fleet.Instance) error {
 	timeout := r.Clock.NewTimer(r.timeout)
 	defer timeout.Stop()
-	said := progress(before)
+	said := formatProgress(before)
 	for {
 		now, err := r.read(ctx, c, before)
 		if err != nil {
@@ -140,12 +140,12 @@ func (r *runner) await(ctx context.Context, c client.Client, before fleet.Instan
 		if now == nil {
 			return fmt.Errorf("WindowsInstance %s was deleted meanwhile", before.Name)
 		}
-		if latest := progress(*now); latest != said {
+		if latest := formatProgress(*now); latest != said {
 			said = latest
 			fmt.Fprintln(r.ErrOut, said)
 		}
 		select {
-		case <-r.Clock.After(interval):
+		case <-r.Clock.After(pollInterval):
 		case <-timeout.C():
 			return fmt.Errorf("after %s the operator has not done it for %s. The request is still pending. See: kubectl windows status %s",
 				r.timeout, before.Name, before.Name)
@@ -155,7 +155,7 @@ func (r *runner) await(ctx context.Context, c client.Client, before fleet.Instan
 	}
 }
 
-func progress(i fleet.Instance) string {
+func formatProgress(i fleet.Instance) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s. %s", i.Name, fleet.State(i), i.Status.NextAction))
 }
 
@@ -172,8 +172,8 @@ func (r *runner) read(ctx context.Context, c client.Client, before fleet.Instanc
 	return &now, nil
 }
 
-// merge changes fields of an object.
-func merge(ctx context.Context, c client.Client, object client.Object, fields map[string]any) error {
+// patchObject changes fields of an object.
+func patchObject(ctx context.Context, c client.Client, object client.Object, fields map[string]any) error {
 	patch, err := json.Marshal(fields)
 	if err != nil {
 		return err
@@ -184,6 +184,6 @@ func merge(ctx context.Context, c client.Client, object client.Object, fields ma
 	return nil
 }
 
-func annotation(key, value string) map[string]any {
+func annotationPatch(key, value string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}}
 }

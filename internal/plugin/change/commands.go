@@ -20,19 +20,19 @@ import (
 
 // New returns the commands.
 func New(a *cmdutil.Access) []*cobra.Command {
-	return []*cobra.Command{command(a, pause), command(a, resume), command(a, retry), command(a, reboot),
-		acceptHostKey(a), command(a, forget)}
+	return []*cobra.Command{newCommand(a, pause), newCommand(a, resume), newCommand(a, retry), newCommand(a, reboot),
+		acceptHostKey(a), newCommand(a, forget)}
 }
 
-// short is the timeout for requests that the operator completes without the host.
-const short = time.Minute
+// shortTimeout is the timeout for requests that the operator completes without the host.
+const shortTimeout = time.Minute
 
 var pause = request{
 	use: "pause NAME...", short: "Pause the management of hosts",
 	long:    `Set spec.paused of WindowsInstances. The operator does not change the hosts, and does not repair their nodes, which stay in service.`,
 	example: "  kubectl windows pause win-worker-1",
 	write:   func(ctx context.Context, c client.Client, i fleet.Instance) error { return setPaused(ctx, c, i, true) },
-	done:    observed(true), says: "paused", timeout: short,
+	done:    pauseObserved(true), doneMessage: "paused", timeout: shortTimeout,
 }
 
 var resume = request{
@@ -40,15 +40,15 @@ var resume = request{
 	long:    `Unset spec.paused of WindowsInstances.`,
 	example: "  kubectl windows resume win-worker-1",
 	write:   func(ctx context.Context, c client.Client, i fleet.Instance) error { return setPaused(ctx, c, i, false) },
-	done:    observed(false), says: "resumed", timeout: short,
+	done:    pauseObserved(false), doneMessage: "resumed", timeout: shortTimeout,
 }
 
 func setPaused(ctx context.Context, c client.Client, i fleet.Instance, paused bool) error {
-	return merge(ctx, c, &i.WindowsInstance, map[string]any{"spec": map[string]any{"paused": paused}})
+	return patchObject(ctx, c, &i.WindowsInstance, map[string]any{"spec": map[string]any{"paused": paused}})
 }
 
-// observed returns a function that reports whether the operator has observed the pause, or the end of the pause.
-func observed(paused bool) func(context.Context, client.Client, fleet.Instance, *fleet.Instance) (bool, error) {
+// pauseObserved returns a function that reports whether the operator has observed the pause, or the end of the pause.
+func pauseObserved(paused bool) func(context.Context, client.Client, fleet.Instance, *fleet.Instance) (bool, error) {
 	return func(_ context.Context, _ client.Client, _ fleet.Instance, now *fleet.Instance) (bool, error) {
 		return now != nil && now.Spec.Paused == paused && now.Status.ObservedGeneration == now.Generation, nil
 	}
@@ -67,7 +67,7 @@ forgets the failure and retries the change when the disruption policy allows it.
 		return nil
 	},
 	write: func(ctx context.Context, c client.Client, i fleet.Instance) error {
-		return merge(ctx, c, &i.WindowsInstance, annotation(v1alpha1.AnnotationRetry, "now"))
+		return patchObject(ctx, c, &i.WindowsInstance, annotationPatch(v1alpha1.AnnotationRetry, "now"))
 	},
 	done: func(_ context.Context, _ client.Client, _ fleet.Instance, now *fleet.Instance) (bool, error) {
 		if now == nil {
@@ -76,7 +76,7 @@ forgets the failure and retries the change when the disruption policy allows it.
 		_, asked := now.Annotations[v1alpha1.AnnotationRetry]
 		return !asked, nil
 	},
-	says: "the change is retried", timeout: short,
+	doneMessage: "the change is retried", timeout: shortTimeout,
 }
 
 var reboot = request{
@@ -98,7 +98,7 @@ disruption policy allows it, the operator drains the node, restarts the host, ch
 	},
 	write: func(ctx context.Context, c client.Client, i fleet.Instance) error {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fleet.NodeName(i)}}
-		return merge(ctx, c, node, annotation(v1alpha1.AnnotationRebootRequired, ""))
+		return patchObject(ctx, c, node, annotationPatch(v1alpha1.AnnotationRebootRequired, ""))
 	},
 	done: func(ctx context.Context, c client.Client, before fleet.Instance, _ *fleet.Instance) (bool, error) {
 		node := &corev1.Node{}
@@ -112,7 +112,7 @@ disruption policy allows it, the operator drains the node, restarts the host, ch
 		_, asked := node.Annotations[v1alpha1.AnnotationRebootRequired]
 		return !asked, nil
 	},
-	says: "restarted", timeout: time.Hour,
+	doneMessage: "restarted", timeout: time.Hour,
 }
 
 var forget = request{
@@ -137,12 +137,12 @@ lists it.`,
 		return nil
 	},
 	write: func(ctx context.Context, c client.Client, i fleet.Instance) error {
-		return merge(ctx, c, &i.WindowsInstance, annotation(v1alpha1.AnnotationForgetHost, "true"))
+		return patchObject(ctx, c, &i.WindowsInstance, annotationPatch(v1alpha1.AnnotationForgetHost, "true"))
 	},
 	done: func(_ context.Context, _ client.Client, _ fleet.Instance, now *fleet.Instance) (bool, error) {
 		return now == nil, nil
 	},
-	says: "removed", timeout: 10 * time.Minute,
+	doneMessage: "removed", timeout: 10 * time.Minute,
 }
 
 // fingerprints matches fingerprints as printed by ssh-keygen -l.
@@ -166,9 +166,9 @@ Read the fingerprint on the console of the host, and not from a message: another
 			return now != nil && now.Status.HostKey != nil && now.Status.HostKey.Fingerprint == fingerprint, nil
 		},
 		write: func(ctx context.Context, c client.Client, i fleet.Instance) error {
-			return merge(ctx, c, &i.WindowsInstance, annotation(v1alpha1.AnnotationAcceptHostKey, fingerprint))
+			return patchObject(ctx, c, &i.WindowsInstance, annotationPatch(v1alpha1.AnnotationAcceptHostKey, fingerprint))
 		},
-		says: "the key is accepted", timeout: 5 * time.Minute,
+		doneMessage: "the key is accepted", timeout: 5 * time.Minute,
 	}}
 	c := &cobra.Command{
 		Use: r.use, Short: r.short, Long: r.long, Example: r.example, Args: cobra.ExactArgs(2),
@@ -177,7 +177,7 @@ Read the fingerprint on the console of the host, and not from a message: another
 			if !fingerprints.MatchString(fingerprint) {
 				return errors.New("a fingerprint is SHA256: and 43 characters, as ssh-keygen -l prints it")
 			}
-			return r.all(cmd.Context(), arguments[:1])
+			return r.runRequests(cmd.Context(), arguments[:1])
 		},
 	}
 	r.addFlags(c)

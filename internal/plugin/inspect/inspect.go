@@ -15,11 +15,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// found is the status of a plan with changes, and of a diagnosis with a failure.
-const found podexec.ExitStatus = 2
+// exitFound is the status of a plan with changes, and of a diagnosis with a failure.
+const exitFound podexec.ExitStatus = 2
 
-// asker runs the operator's commands.
-type asker struct {
+// operatorClient runs the operator's commands.
+type operatorClient struct {
 	*cmdutil.Access
 	operator podexec.Runner
 	output   string
@@ -28,10 +28,10 @@ type asker struct {
 
 // New returns the commands.
 func New(a *cmdutil.Access, operator podexec.Runner) []*cobra.Command {
-	return []*cobra.Command{planCommand(&asker{Access: a, operator: operator}), diagnoseCommand(&asker{Access: a, operator: operator})}
+	return []*cobra.Command{planCommand(&operatorClient{Access: a, operator: operator}), diagnoseCommand(&operatorClient{Access: a, operator: operator})}
 }
 
-func planCommand(q *asker) *cobra.Command {
+func planCommand(q *operatorClient) *cobra.Command {
 	all := false
 	c := &cobra.Command{
 		Use: "plan NAME... | --all", Short: "Show pending changes of hosts",
@@ -53,16 +53,16 @@ The exit status is 0 if no host would be changed, 2 if a host would be changed, 
 			case len(names) == 0:
 				return errors.New("give the names of hosts, or --all")
 			}
-			return q.ask(cmd.Context(), append([]string{"plan"}, names...))
+			return q.runCommand(cmd.Context(), append([]string{"plan"}, names...))
 		},
-		ValidArgsFunction: q.complete,
+		ValidArgsFunction: q.completeNames,
 	}
 	c.Flags().BoolVar(&all, "all", false, "all hosts")
 	q.addFlags(c)
 	return c
 }
 
-func diagnoseCommand(q *asker) *cobra.Command {
+func diagnoseCommand(q *operatorClient) *cobra.Command {
 	user := ""
 	c := &cobra.Command{
 		Use: "diagnose NAME|ADDRESS", Short: "Diagnose why a host is not a node",
@@ -84,26 +84,26 @@ check are left on it. A check that was not reached only because the cluster's se
 			if user != "" {
 				command = append(command, "--username="+user)
 			}
-			return q.ask(cmd.Context(), command)
+			return q.runCommand(cmd.Context(), command)
 		},
-		ValidArgsFunction: q.complete,
+		ValidArgsFunction: q.completeNames,
 	}
 	c.Flags().StringVar(&user, "username", "", "user to log in as (default: the user in the list of hosts, or Administrator)")
 	q.addFlags(c)
 	return c
 }
 
-func (q *asker) addFlags(c *cobra.Command) {
+func (q *operatorClient) addFlags(c *cobra.Command) {
 	c.Flags().StringVarP(&q.output, "output", "o", "text", "text or json")
 	c.Flags().DurationVar(&q.timeout, "timeout", 10*time.Minute, "how long the operator may take")
 }
 
-func (q *asker) complete(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (q *operatorClient) completeNames(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return fleet.Completions(cmd.Context(), q.Client, q.Namespace()), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ask runs a command of the operator, and returns its exit status as an error.
-func (q *asker) ask(ctx context.Context, command []string) error {
+// runCommand runs a command of the operator, and returns its exit status as an error.
+func (q *operatorClient) runCommand(ctx context.Context, command []string) error {
 	if q.output != "text" && q.output != "json" {
 		return fmt.Errorf("--output is %q: it can be text or json", q.output)
 	}
@@ -125,7 +125,7 @@ func (q *asker) ask(ctx context.Context, command []string) error {
 	case err != nil || status == 0:
 		return err
 	case status == podexec.Found:
-		return found
+		return exitFound
 	}
 	return podexec.ExitStatus(status)
 }

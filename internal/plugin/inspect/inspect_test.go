@@ -19,17 +19,17 @@ import (
 
 // operator is a fake of the operator's command.
 type operator struct {
-	asked  []string
-	answer func(ctx context.Context, out io.Writer) (int, error)
+	arguments []string
+	answer    func(ctx context.Context, out io.Writer) (int, error)
 }
 
 func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.Streams) (int, error) {
-	o.asked = arguments
+	o.arguments = arguments
 	return o.answer(ctx, streams.Out)
 }
 
-// kubectl runs a command line, and returns the output.
-func (o *operator) kubectl(t *testing.T, clock *clocktesting.FakeClock, line string) (string, error) {
+// runKubectl runs a command line, and returns the output.
+func (o *operator) runKubectl(t *testing.T, clock *clocktesting.FakeClock, line string) (string, error) {
 	t.Helper()
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	words := strings.Fields(line)
@@ -46,8 +46,8 @@ func (o *operator) kubectl(t *testing.T, clock *clocktesting.FakeClock, line str
 	return "", nil
 }
 
-// answers returns an operator that prints a text and ends with a status.
-func answers(text string, status int) *operator {
+// newOperator returns an operator that prints a text and ends with a status.
+func newOperator(text string, status int) *operator {
 	return &operator{answer: func(_ context.Context, out io.Writer) (int, error) {
 		_, err := io.WriteString(out, text)
 		return status, err
@@ -63,10 +63,10 @@ func TestTheOperatorIsAsked(t *testing.T) {
 		"diagnose 10.0.0.7":                      "diagnose 10.0.0.7 --output=text",
 		"diagnose win-1 --username=EXAMPLE\\ops": `diagnose win-1 --username=EXAMPLE\ops --output=text`,
 	} {
-		o := answers("said\n", 0)
-		out, err := o.kubectl(t, newClock(), line)
-		if err != nil || out != "said\n" || !slices.Equal(o.asked, strings.Fields(want)) {
-			t.Errorf("%s: %v, printed %q, asked %q", line, err, out, o.asked)
+		o := newOperator("said\n", 0)
+		out, err := o.runKubectl(t, newClock(), line)
+		if err != nil || out != "said\n" || !slices.Equal(o.arguments, strings.Fields(want)) {
+			t.Errorf("%s: %v, printed %q, asked %q", line, err, out, o.arguments)
 		}
 	}
 }
@@ -79,16 +79,16 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 		"diagnose":              "accepts 1 arg",
 		"diagnose win-1 -o xml": "it can be text or json",
 	} {
-		o := answers("", 0)
-		if _, err := o.kubectl(t, newClock(), line); err == nil || !strings.Contains(err.Error(), says) || o.asked != nil {
-			t.Errorf("%s: %v, asked %q", line, err, o.asked)
+		o := newOperator("", 0)
+		if _, err := o.runKubectl(t, newClock(), line); err == nil || !strings.Contains(err.Error(), says) || o.arguments != nil {
+			t.Errorf("%s: %v, asked %q", line, err, o.arguments)
 		}
 	}
 }
 
 func TestTheExitStatusIsTheOperators(t *testing.T) {
 	for status, want := range map[int]int{0: 0, 1: 1, podexec.Found: 2} {
-		_, err := answers("", status).kubectl(t, newClock(), "plan win-1")
+		_, err := newOperator("", status).runKubectl(t, newClock(), "plan win-1")
 		got := podexec.ExitStatus(0)
 		if errors.As(err, &got); int(got) != want || (err == nil) != (want == 0) {
 			t.Errorf("status %d: %v", status, err)
@@ -103,7 +103,7 @@ func TestAnOperatorThatHangsIsNotWaitedForLongerThanSaid(t *testing.T) {
 		<-ctx.Done()
 		return 0, fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}}
-	_, err := o.kubectl(t, clock, "plan win-1 --timeout=1m")
+	_, err := o.runKubectl(t, clock, "plan win-1 --timeout=1m")
 	if err == nil || !strings.Contains(err.Error(), "the operator has not answered within 1m0s") {
 		t.Errorf("the error is %v", err)
 	}

@@ -37,11 +37,11 @@ type kubelet interface {
 // New returns the command. The operator reads the logs that no kubelet serves.
 func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
 	c := &command{Access: a, operator: operator}
-	c.kubelet = c.servedBy
-	return c.cobra()
+	c.kubelet = c.kubeletFiles
+	return c.newCobraCommand()
 }
 
-func (c *command) cobra() *cobra.Command {
+func (c *command) newCobraCommand() *cobra.Command {
 	cobraCommand := &cobra.Command{
 		Use:   "logs NAME [SERVICE]",
 		Short: "Show the log of a service of a host, or Windows' event log; without a service, list those that have a log",
@@ -108,40 +108,40 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	return c.of(ctx, instance, arguments[1:])
+	return c.showLogs(ctx, instance, arguments[1:])
 }
 
-// kubeletLimit is the timeout for the list of services with logs from a kubelet. The API server waits longer
+// kubeletTimeout is the timeout for the list of services with logs from a kubelet. The API server waits longer
 // for a node that is off.
-const kubeletLimit = 15 * time.Second
+const kubeletTimeout = 15 * time.Second
 
-// eventsLimit is the timeout for events from a kubelet: the kubelet starts PowerShell twice, and waits no
+// eventsTimeout is the timeout for events from a kubelet: the kubelet starts PowerShell twice, and waits no
 // longer itself.
-const eventsLimit = 35 * time.Second
+const eventsTimeout = 35 * time.Second
 
-// of shows the log of a service of a host, or its events, or lists its services.
-func (c *command) of(ctx context.Context, instance fleet.Instance, service []string) error {
+// showLogs shows the log of a service of a host, or its events, or lists its services.
+func (c *command) showLogs(ctx context.Context, instance fleet.Instance, service []string) error {
 	node := fleet.NodeName(instance)
 	if c.events {
 		return c.showEvents(ctx, instance, node, service)
 	}
 	if node == "" {
 		fmt.Fprintf(c.ErrOut, "%s is not a node yet: the operator reads its logs over SSH.\n", instance.Name)
-		return c.askOperator(ctx, instance, service)
+		return c.runOperatorLogs(ctx, instance, service)
 	}
 	source, err := c.kubelet(node)
 	if err != nil {
 		return err
 	}
-	asked, cancel := context.WithTimeout(ctx, kubeletLimit)
+	asked, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	_, err = source.Services(asked)
 	cancel()
-	if silent(ctx, err) {
+	if cannotServeLogs(ctx, err) {
 		fmt.Fprintf(c.ErrOut, "The kubelet of node %s does not serve logs (%v): the operator reads them over SSH.\n", node, err)
-		return c.askOperator(ctx, instance, service)
+		return c.runOperatorLogs(ctx, instance, service)
 	}
 	if err == nil {
-		err = c.view(ctx, source, service)
+		err = c.printLogs(ctx, source, service)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("logs of node %s: %w", node, err)
@@ -149,7 +149,7 @@ func (c *command) of(ctx context.Context, instance fleet.Instance, service []str
 	return nil
 }
 
-func (c *command) servedBy(node string) (kubelet, error) {
+func (c *command) kubeletFiles(node string) (kubelet, error) {
 	config, err := c.Config()
 	if err != nil {
 		return nil, err
@@ -157,9 +157,9 @@ func (c *command) servedBy(node string) (kubelet, error) {
 	return nodelogs.Of(config, node)
 }
 
-// silent reports whether an error means that the kubelet does not serve logs. An interruption or a missing
+// cannotServeLogs reports whether an error means that the kubelet does not serve logs. An interruption or a missing
 // right does not count.
-func silent(ctx context.Context, err error) bool {
+func cannotServeLogs(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}
@@ -167,7 +167,7 @@ func silent(ctx context.Context, err error) bool {
 	return !errors.As(err, &refused) || refused.Code != http.StatusForbidden && refused.Code != http.StatusUnauthorized
 }
 
-func (c *command) view(ctx context.Context, source logprinter.Source, service []string) error {
+func (c *command) printLogs(ctx context.Context, source logprinter.Source, service []string) error {
 	viewer := logprinter.Viewer{Out: c.Out, ErrOut: c.ErrOut, Clock: c.Clock, Follow: c.follow, Tail: c.tail, Since: c.since}
 	if len(service) == 0 {
 		return viewer.Services(ctx, source)
@@ -175,8 +175,8 @@ func (c *command) view(ctx context.Context, source logprinter.Source, service []
 	return viewer.Show(ctx, source, service[0])
 }
 
-// askOperator runs the operator's command, which reads the logs from the host.
-func (c *command) askOperator(ctx context.Context, instance fleet.Instance, service []string) error {
+// runOperatorLogs runs the operator's command, which reads the logs from the host.
+func (c *command) runOperatorLogs(ctx context.Context, instance fleet.Instance, service []string) error {
 	arguments := append([]string{"logs", instance.Name}, service...)
 	if c.events {
 		arguments = append(arguments, "--events")

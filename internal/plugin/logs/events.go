@@ -11,13 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// mostOfAKubelet is the maximum number of events requested from a kubelet.
-const mostOfAKubelet = 1000
+// maxKubeletEvents is the maximum number of events requested from a kubelet.
+const maxKubeletEvents = 1000
 
 // showEvents shows the event log of a host. The operator reads the complete log; otherwise the events come from
 // the kubelet.
 func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node string, service []string) error {
-	err := c.askOperator(ctx, instance, service)
+	err := c.runOperatorLogs(ctx, instance, service)
 	if err == nil || ctx.Err() != nil || c.follow || node == "" {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node 
 	if status := podexec.ExitStatus(0); errors.As(err, &status) {
 		said = "see above"
 	}
-	served, unserved := c.eventsOfKubelet(ctx, node, source)
+	served, unserved := c.kubeletEvents(ctx, node, source)
 	if unserved != nil {
 		return errors.Join(err, fmt.Errorf("and the kubelet of node %s does not serve events: %w", node, unserved))
 	}
@@ -46,16 +46,16 @@ func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node 
 	return err
 }
 
-func (c *command) eventsOfKubelet(ctx context.Context, node, source string) ([]byte, error) {
+func (c *command) kubeletEvents(ctx context.Context, node, source string) ([]byte, error) {
 	from, err := c.kubelet(node)
 	if err != nil {
 		return nil, err
 	}
 	most := c.tail
 	if most < 0 {
-		most = mostOfAKubelet
+		most = maxKubeletEvents
 	}
-	ctx, cancel := context.WithTimeout(ctx, eventsLimit)
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
 	defer cancel()
 	return from.Events(ctx, source, most)
 }

@@ -25,13 +25,13 @@ import (
 
 // operator is a fake of the operator's command.
 type operator struct {
-	asked  []string
-	status int
-	err    error
+	arguments []string
+	status    int
+	err       error
 }
 
 func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.Streams) (int, error) {
-	o.asked = arguments
+	o.arguments = arguments
 	if o.err != nil {
 		return 0, o.err
 	}
@@ -43,8 +43,8 @@ func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.
 	return o.status, err
 }
 
-// servedBy returns logs like a kubelet. A status other than 0 makes every request fail with this status.
-func servedBy(t *testing.T, status int) func(string) (kubelet, error) {
+// newKubelet returns logs like a kubelet. A status other than 0 makes every request fail with this status.
+func newKubelet(t *testing.T, status int) func(string) (kubelet, error) {
 	t.Helper()
 	folder := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(folder, "kubelet"), 0o755),
@@ -98,13 +98,13 @@ func TestWhoReadsALog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &operator{}
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: o, kubelet: servedBy(t, c.status), tail: 5}
-			err := command.of(t.Context(), c.of, []string{"kubelet"})
+			command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: o, kubelet: newKubelet(t, c.status), tail: 5}
+			err := command.showLogs(t.Context(), c.of, []string{"kubelet"})
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 				t.Errorf("the error is %v", err)
 			}
-			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(o.asked, " ") != c.asked {
-				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), o.asked)
+			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(o.arguments, " ") != c.asked {
+				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), o.arguments)
 			}
 		})
 	}
@@ -148,14 +148,14 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &c.operator, kubelet: servedBy(t, c.status), events: true,
+			command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &c.operator, kubelet: newKubelet(t, c.status), events: true,
 				tail: 5, follow: c.follow}
-			err := command.of(t.Context(), c.of, c.service)
+			err := command.showLogs(t.Context(), c.of, c.service)
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 				t.Errorf("the error is %v", err)
 			}
-			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(c.operator.asked, " ") != c.asked {
-				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), c.operator.asked)
+			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(c.operator.arguments, " ") != c.asked {
+				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), c.operator.arguments)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &operator{}, follow: true}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := command.of(ctx, never, []string{"kubelet"}); err != nil {
+	if err := command.showLogs(ctx, never, []string{"kubelet"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -175,7 +175,7 @@ func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
 func TestTheOperatorsFailureIsTheCommands(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &operator{status: 1}}
-	if err := command.of(t.Context(), fleet.Instance{}, nil); !errors.Is(err, podexec.ExitStatus(1)) {
+	if err := command.showLogs(t.Context(), fleet.Instance{}, nil); !errors.Is(err, podexec.ExitStatus(1)) {
 		t.Errorf("the error is %v", err)
 	}
 }

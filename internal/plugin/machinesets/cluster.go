@@ -22,7 +22,7 @@ import (
 
 // fromCluster generates the MachineSet with the values of the cluster, and returns a client for the cluster.
 func (c *command) fromCluster(ctx context.Context) (client.Client, *machinev1beta1.MachineSet, error) {
-	cluster, err := c.connect()
+	cluster, err := c.newStrictClient()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +36,7 @@ func (c *command) fromCluster(ctx context.Context) (client.Client, *machinev1bet
 	return cluster, set, err
 }
 
-func (c *command) generate(ctx context.Context) error {
+func (c *command) generateMachineSet(ctx context.Context) error {
 	_, set, err := c.fromCluster(ctx)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *command) readCluster(ctx context.Context, reader client.Reader) error {
 	}
 	c.options.InfrastructureName = infrastructure.Status.InfrastructureName
 	c.options.Platform = infrastructure.Status.PlatformStatus.Type
-	if err := machineset.Supported(c.options.Platform, c.options.Version); err != nil {
+	if err := machineset.CheckSupported(c.options.Platform, c.options.Version); err != nil {
 		return err
 	}
 	sets := &machinev1beta1.MachineSetList{}
@@ -144,9 +144,9 @@ func (c *command) apply(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes a MachineSet for Windows, and refuses any other.
-func (c *command) delete(ctx context.Context) error {
-	cluster, err := c.connect()
+// deleteMachineSet deletes a MachineSet for Windows, and refuses any other.
+func (c *command) deleteMachineSet(ctx context.Context) error {
+	cluster, err := c.newStrictClient()
 	if err != nil {
 		return err
 	}

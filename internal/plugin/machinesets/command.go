@@ -50,26 +50,26 @@ encryption come from a MachineSet of Linux workers, the image and the size from 
 	}
 	group.Args = withUsage(cobra.NoArgs)
 	group.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	group.SetFlagErrorFunc(usage)
-	group.AddCommand(generate(&command{Access: a, findAMI: findAMI}), apply(&command{Access: a, findAMI: findAMI}),
-		remove(&command{Access: a}))
+	group.SetFlagErrorFunc(printUsage)
+	group.AddCommand(newGenerateCommand(&command{Access: a, findAMI: findAMI}), newApplyCommand(&command{Access: a, findAMI: findAMI}),
+		newDeleteCommand(&command{Access: a}))
 	return group
 }
 
-func generate(c *command) *cobra.Command {
+func newGenerateCommand(c *command) *cobra.Command {
 	sub := &cobra.Command{
 		Use: "generate", Short: "Write the MachineSet as YAML",
 		Example: `  kubectl windows machineset generate --zone=us-east-1b > machineset.yaml
   oc create -f machineset.yaml`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.generate(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.generateMachineSet(cmd.Context()) },
 	}
-	c.prepare(sub)
+	c.addCommonFlags(sub)
 	c.specFlags(sub.Flags())
 	sub.Flags().StringVar(&c.file, "file", "", "the file to write, in place of the standard output")
 	return sub
 }
 
-func apply(c *command) *cobra.Command {
+func newApplyCommand(c *command) *cobra.Command {
 	sub := &cobra.Command{
 		Use: "apply", Short: "Create the MachineSet on the cluster",
 		Long: `Create the MachineSet. One of the same name is not changed.`,
@@ -79,29 +79,29 @@ func apply(c *command) *cobra.Command {
   kubectl windows machineset apply --template=/dc1/vm/templates/windows-2022`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.apply(cmd.Context()) },
 	}
-	c.prepare(sub)
+	c.addCommonFlags(sub)
 	c.specFlags(sub.Flags())
 	return sub
 }
 
-func remove(c *command) *cobra.Command {
+func newDeleteCommand(c *command) *cobra.Command {
 	sub := &cobra.Command{
 		Use: "delete", Short: "Delete the MachineSet from the cluster, and its Machines with it",
 		Long:    `Delete the MachineSet that apply creates with the same flags. One that is not for Windows is not deleted.`,
 		Example: `  kubectl windows machineset delete --name=winworker`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.delete(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.deleteMachineSet(cmd.Context()) },
 	}
-	c.prepare(sub)
+	c.addCommonFlags(sub)
 	sub.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask for confirmation")
 	return sub
 }
 
-// prepare adds the check of the arguments and the flags that determine the name of the MachineSet.
-func (c *command) prepare(sub *cobra.Command) {
+// addCommonFlags adds the check of the arguments and the flags that determine the name of the MachineSet.
+func (c *command) addCommonFlags(sub *cobra.Command) {
 	sub.Args = withUsage(cobra.NoArgs)
 	sub.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := c.check(); err != nil {
-			return usage(cmd, err)
+		if err := c.checkOptions(); err != nil {
+			return printUsage(cmd, err)
 		}
 		return nil
 	}
@@ -125,8 +125,8 @@ func (c *command) specFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(&c.options.Replicas, "replicas", 1, "the number of Machines")
 }
 
-// check refuses options that are invalid for every cluster.
-func (c *command) check() error {
+// checkOptions refuses options that are invalid for every cluster.
+func (c *command) checkOptions() error {
 	if c.template != "" && c.options.Image != "" {
 		return errors.New("--image and --template mean the same: use only one of them")
 	}
@@ -140,9 +140,9 @@ func (c *command) check() error {
 	return nil
 }
 
-// usage prints the usage of a command before the error. The flags of kubectl are omitted, because they would
+// printUsage prints the usage of a command before the error. The flags of kubectl are omitted, because they would
 // hide the flags of the command.
-func usage(cmd *cobra.Command, err error) error {
+func printUsage(cmd *cobra.Command, err error) error {
 	lines := []string{"Usage:"}
 	if !cmd.HasSubCommands() {
 		lines = append(lines, "  "+cmd.UseLine(), "", strings.TrimRight(cmd.LocalNonPersistentFlags().FlagUsages(), "\n"))
@@ -157,14 +157,14 @@ func usage(cmd *cobra.Command, err error) error {
 func withUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, arguments []string) error {
 		if err := check(cmd, arguments); err != nil {
-			return usage(cmd, err)
+			return printUsage(cmd, err)
 		}
 		return nil
 	}
 }
 
-// connect returns a client that refuses fields unknown to the API server.
-func (c *command) connect() (client.Client, error) {
+// newStrictClient returns a client that refuses fields unknown to the API server.
+func (c *command) newStrictClient() (client.Client, error) {
 	cluster, err := c.Client()
 	if err != nil {
 		return nil, err

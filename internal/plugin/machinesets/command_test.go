@@ -44,9 +44,9 @@ type fixture struct {
 // fileName is the output file of the command in the tests and in hack/machineset.sh.
 const fileName = "MachineSet.yaml"
 
-func on(t *testing.T, platform configv1.PlatformType) *fixture {
+func newFixture(t *testing.T, platform configv1.PlatformType) *fixture {
 	t.Helper()
-	c, err := (&command{Access: connected(t, &bytes.Buffer{}, &bytes.Buffer{})}).connect()
+	c, err := (&command{Access: newAccess(t, &bytes.Buffer{}, &bytes.Buffer{})}).newStrictClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,16 +66,16 @@ func on(t *testing.T, platform configv1.PlatformType) *fixture {
 	return f
 }
 
-// connected returns the access to the lab's cluster.
-func connected(t *testing.T, stdout, stderr *bytes.Buffer) *cmdutil.Access {
+// newAccess returns the access to the lab's cluster.
+func newAccess(t *testing.T, stdout, stderr *bytes.Buffer) *cmdutil.Access {
 	t.Helper()
 	a := cmdutil.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: stdout, ErrOut: stderr}, clock.RealClock{})
 	*a.Flags.KubeConfig = lab.Cluster(t).Kubeconfig
 	return a
 }
 
-// workers creates a MachineSet with the provider spec in testdata, with replaced texts.
-func (f *fixture) workers(name, file string, replace ...string) {
+// createWorkerSet creates a MachineSet with the provider spec in testdata, with replaced texts.
+func (f *fixture) createWorkerSet(name, file string, replace ...string) {
 	f.t.Helper()
 	data, err := os.ReadFile(filepath.Join(testdata, file))
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *fixture) run(arguments ...string) error {
 	f.t.Helper()
 	f.stdout.Reset()
 	f.stderr.Reset()
-	group := newCommand(connected(f.t, &f.stdout, &f.stderr), f.findAMI)
+	group := newCommand(newAccess(f.t, &f.stdout, &f.stderr), f.findAMI)
 	group.SilenceUsage, group.SilenceErrors = true, true
 	group.SetOut(&f.stdout)
 	group.SetErr(&f.stderr)
@@ -130,27 +130,27 @@ func (f *fixture) run(arguments ...string) error {
 	return group.ExecuteContext(f.t.Context())
 }
 
-// succeeds runs the command and ends the test if the command fails.
-func (f *fixture) succeeds(arguments ...string) {
+// expectSuccess runs the command and ends the test if the command fails.
+func (f *fixture) expectSuccess(arguments ...string) {
 	f.t.Helper()
 	if err := f.run(arguments...); err != nil {
 		f.t.Fatalf("%v: %v", arguments, err)
 	}
 }
 
-// fails runs the command, which must fail with an error that contains a text.
-func (f *fixture) fails(text string, arguments ...string) {
+// expectFailure runs the command, which must fail with an error that contains a text.
+func (f *fixture) expectFailure(text string, arguments ...string) {
 	f.t.Helper()
 	if err := f.run(arguments...); err == nil || !strings.Contains(err.Error(), text) {
 		f.t.Errorf("%v: %v, want %q", arguments, err, text)
 	}
-	if f.file() != "" || f.stdout.Len() > 0 {
+	if f.readOutputFile() != "" || f.stdout.Len() > 0 {
 		f.t.Errorf("%v has written something", arguments)
 	}
 }
 
-// file returns the written file, or "" without a file.
-func (f *fixture) file() string {
+// readOutputFile returns the written file, or "" without a file.
+func (f *fixture) readOutputFile() string {
 	f.t.Helper()
 	data, err := os.ReadFile(fileName)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -179,11 +179,11 @@ func TestEachPlatform(t *testing.T) {
 		{configv1.VSpherePlatformType, "vsphere.yaml", "winworker", []string{"--template=/dc1/vm/windows"}},
 	} {
 		t.Run(string(test.platform), func(t *testing.T) {
-			f := on(t, test.platform)
-			f.workers("linux-workers", test.file)
-			f.succeeds(append(test.args, "generate", "--replicas=0")...)
+			f := newFixture(t, test.platform)
+			f.createWorkerSet("linux-workers", test.file)
+			f.expectSuccess(append(test.args, "generate", "--replicas=0")...)
 			written := f.stdout.String()
-			f.compare("generated-"+test.file, written)
+			f.compareGolden("generated-"+test.file, written)
 			set := &machinev1beta1.MachineSet{}
 			if err := yaml.UnmarshalStrict([]byte(written), set); err != nil {
 				t.Fatalf("%v\n%s", err, written)
@@ -196,7 +196,7 @@ func TestEachPlatform(t *testing.T) {
 				t.Errorf("the API server refuses what was written: %v", err)
 			}
 
-			f.succeeds(append(test.args, "apply", "--replicas=0")...)
+			f.expectSuccess(append(test.args, "apply", "--replicas=0")...)
 			made, err := f.get(set.Name)
 			if err != nil {
 				t.Fatal(err)
@@ -205,23 +205,23 @@ func TestEachPlatform(t *testing.T) {
 				string(set.Spec.Template.Spec.ProviderSpec.Value.Raw); got != want {
 				t.Errorf("created: %s\nwritten: %s", got, want)
 			}
-			f.fails("exists already", append(test.args, "apply")...)
+			f.expectFailure("exists already", append(test.args, "apply")...)
 
-			f.fails("use --yes to confirm", "delete")
+			f.expectFailure("use --yes to confirm", "delete")
 			if _, err := f.get(set.Name); err != nil {
 				t.Errorf("it was deleted without a yes: %v", err)
 			}
-			f.succeeds("delete", "--yes")
+			f.expectSuccess("delete", "--yes")
 			if _, err := f.get(set.Name); !apierrors.IsNotFound(err) {
 				t.Errorf("after delete: %v", err)
 			}
-			f.fails("not found", "delete", "--yes")
+			f.expectFailure("not found", "delete", "--yes")
 		})
 	}
 }
 
-// compare compares a MachineSet with its golden file, with cluster-1 as the name of the cluster's infrastructure.
-func (f *fixture) compare(name, got string) {
+// compareGolden compares a MachineSet with its golden file, with cluster-1 as the name of the cluster's infrastructure.
+func (f *fixture) compareGolden(name, got string) {
 	f.t.Helper()
 	infrastructure := &configv1.Infrastructure{}
 	if err := f.client.Get(f.t.Context(), client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
@@ -246,42 +246,42 @@ func (f *fixture) compare(name, got string) {
 // R-211
 func TestOtherPlatforms(t *testing.T) {
 	for _, platform := range []configv1.PlatformType{configv1.NonePlatformType, configv1.NutanixPlatformType} {
-		f := on(t, platform)
+		f := newFixture(t, platform)
 		for _, action := range []string{"generate", "apply", "delete"} {
-			f.fails(`cannot make a MachineSet for platform "`+string(platform)+`"`, action)
+			f.expectFailure(`cannot make a MachineSet for platform "`+string(platform)+`"`, action)
 		}
 	}
 }
 
 // R-212
 func TestUsage(t *testing.T) {
-	f := on(t, configv1.AzurePlatformType)
-	f.workers("linux-workers", "azure.yaml")
+	f := newFixture(t, configv1.AzurePlatformType)
+	f.createWorkerSet("linux-workers", "azure.yaml")
 	for _, args := range [][]string{
 		{"create"}, {"Apply"}, {"apply", "delete"}, {"--unknown"}, {"generate", "--unknown"}, {"generate", "--version=2016"},
 		{"generate", "--version"}, {"generate", "--replicas=-1"}, {"generate", "--replicas=many"},
 		{"generate", "--image=a", "--template=b"}, {"delete", "--image=a"}, {""},
 	} {
-		f.fails("", args...)
+		f.expectFailure("", args...)
 		if !strings.Contains(f.stderr.String(), "Usage:") {
 			t.Errorf("%v is refused without its usage: %s", args, f.stderr.String())
 		}
 	}
-	f.succeeds("--help")
+	f.expectSuccess("--help")
 	if !strings.Contains(f.stdout.String(), "Usage:") || f.stderr.Len() > 0 {
 		t.Errorf("help goes to the wrong place: %s", f.stderr.String())
 	}
 }
 
 func TestWhichWorkersAreTaken(t *testing.T) {
-	f := on(t, configv1.AWSPlatformType)
+	f := newFixture(t, configv1.AWSPlatformType)
 	t.Run("without any it says so", func(t *testing.T) {
-		f.fails("no worker MachineSet", "generate")
+		f.expectFailure("no worker MachineSet", "generate")
 	})
-	f.workers("workers-b", "aws.yaml", "us-east-1a", "us-east-1b")
-	f.workers("workers-c", "aws.yaml", "us-east-1a", "us-east-1c")
+	f.createWorkerSet("workers-b", "aws.yaml", "us-east-1a", "us-east-1b")
+	f.createWorkerSet("workers-c", "aws.yaml", "us-east-1a", "us-east-1c")
 	zone := func(args ...string) string {
-		f.succeeds(append([]string{"generate"}, args...)...)
+		f.expectSuccess(append([]string{"generate"}, args...)...)
 		_, after, _ := strings.Cut(f.stdout.String(), "availabilityZone: ")
 		zone, _, _ := strings.Cut(after, "\n")
 		return zone
@@ -294,27 +294,27 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 	if got := zone("--from=workers-c"); got != "us-east-1c" {
 		t.Error(got)
 	}
-	f.fails("use a worker MachineSet of that zone", "generate", "--zone=us-east-1f")
-	f.fails("These are: workers-b, workers-c", "generate", "--from=workers-a")
+	f.expectFailure("use a worker MachineSet of that zone", "generate", "--zone=us-east-1f")
+	f.expectFailure("These are: workers-b, workers-c", "generate", "--from=workers-a")
 	t.Run("a Windows MachineSet is not among them", func(t *testing.T) {
-		f.succeeds("apply", "--name=a-windows", "--replicas=0")
-		f.fails("is not a MachineSet for Linux workers", "generate", "--from=a-windows")
-		f.succeeds("delete", "--name=a-windows", "--yes")
+		f.expectSuccess("apply", "--name=a-windows", "--replicas=0")
+		f.expectFailure("is not a MachineSet for Linux workers", "generate", "--from=a-windows")
+		f.expectSuccess("delete", "--name=a-windows", "--yes")
 	})
 }
 
 func TestOnlyWindowsMachineSetsAreDeleted(t *testing.T) {
-	f := on(t, configv1.AWSPlatformType)
-	f.workers("linux-workers", "aws.yaml")
-	f.fails("is not for Windows", "delete", "--name=linux-workers", "--yes")
+	f := newFixture(t, configv1.AWSPlatformType)
+	f.createWorkerSet("linux-workers", "aws.yaml")
+	f.expectFailure("is not for Windows", "delete", "--name=linux-workers", "--yes")
 	if _, err := f.get("linux-workers"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAMissingRightIsNamed(t *testing.T) {
-	f := on(t, configv1.AWSPlatformType)
-	a := connected(t, &f.stdout, &f.stderr)
+	f := newFixture(t, configv1.AWSPlatformType)
+	a := newAccess(t, &f.stdout, &f.stderr)
 	*a.Flags.Impersonate = "nobody"
 	err := (&command{Access: a}).apply(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `User "nobody" cannot get resource "infrastructures"`) ||
@@ -325,13 +325,13 @@ func TestAMissingRightIsNamed(t *testing.T) {
 
 // R-191
 func TestAmazonsImage(t *testing.T) {
-	f := on(t, configv1.AWSPlatformType)
-	f.workers("linux-workers", "aws.yaml")
+	f := newFixture(t, configv1.AWSPlatformType)
+	f.createWorkerSet("linux-workers", "aws.yaml")
 	t.Run("the newest one is looked up, and told", func(t *testing.T) {
-		f.succeeds("generate", "--version=2019", "--file="+fileName)
-		if !strings.Contains(f.file(), "id: ami-0123456789abcdef0") || !strings.Contains(f.stderr.String(),
+		f.expectSuccess("generate", "--version=2019", "--file="+fileName)
+		if !strings.Contains(f.readOutputFile(), "id: ami-0123456789abcdef0") || !strings.Contains(f.stderr.String(),
 			"Windows_Server-2019-in-us-east-1") || !strings.Contains(f.stdout.String(), "wrote "+fileName) {
-			t.Errorf("%s\n%s", f.stderr.String(), f.file())
+			t.Errorf("%s\n%s", f.stderr.String(), f.readOutputFile())
 		}
 		if err := os.Remove(fileName); err != nil {
 			t.Fatal(err)
@@ -339,7 +339,7 @@ func TestAmazonsImage(t *testing.T) {
 	})
 	t.Run("one that is named is not looked up", func(t *testing.T) {
 		f.findAMI = nil
-		f.succeeds("generate", "--image=ami-11112222333344445")
+		f.expectSuccess("generate", "--image=ami-11112222333344445")
 	})
 	f.findAMI = findAMI
 	program := func(script string) {
@@ -353,19 +353,19 @@ func TestAmazonsImage(t *testing.T) {
 		`"Name=is-public,Values=true" --query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`
 	t.Run("without Amazon's command line it says how to look one up", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		f.fails(byHand, "generate")
+		f.expectFailure(byHand, "generate")
 	})
 	t.Run("what Amazon's command line says about its failure is reported", func(t *testing.T) {
 		program("echo no credentials >&2; exit 255")
-		f.fails("no credentials", "generate")
+		f.expectFailure("no credentials", "generate")
 	})
 	t.Run("there may be none", func(t *testing.T) {
 		program("echo None")
-		f.fails(byHand, "generate")
+		f.expectFailure(byHand, "generate")
 	})
 	t.Run("it may find one", func(t *testing.T) {
 		program(`[ "$4" = us-east-1 ] && [ "$6" = amazon ] && printf 'ami-11112222333344445\tWindows_Server-2022-English-Core-Base\n'`)
-		f.succeeds("generate")
+		f.expectSuccess("generate")
 		if !strings.Contains(f.stdout.String(), "id: ami-11112222333344445") {
 			t.Error(f.stdout.String())
 		}

@@ -21,7 +21,7 @@ import (
 // The guide's query for the infrastructure name is run unchanged: a shell parses the line, and kubectl's own
 // code queries the API server. R-020
 func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
-	f := on(t, configv1.AWSPlatformType)
+	f := newFixture(t, configv1.AWSPlatformType)
 	infrastructure := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(infrastructure), infrastructure); err != nil {
 		t.Fatal(err)
@@ -30,13 +30,13 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	if name == "" {
 		t.Fatal("the lab's cluster has no infrastructure name")
 	}
-	if got := oc(t, lab.Cluster(t).Kubeconfig,
-		words(t, guideLine(t, "machinesets.md", "oc get -o jsonpath"))); got != name+"\n" {
+	if got := runOC(t, lab.Cluster(t).Kubeconfig,
+		shellArguments(t, guideLine(t, "machinesets.md", "oc get -o jsonpath"))); got != name+"\n" {
 		t.Errorf("it prints %q, and the infrastructure's name is %q", got, name)
 	}
 	t.Run("and that is the value which the samples need", func(t *testing.T) {
-		f.workers("linux-workers", "aws.yaml")
-		f.succeeds("generate", "--replicas=0")
+		f.createWorkerSet("linux-workers", "aws.yaml")
+		f.expectSuccess("generate", "--replicas=0")
 		written := f.stdout.String()
 		if want := machineset.LabelCluster + ": " + name + "\n"; !strings.Contains(written, want) {
 			t.Errorf("the MachineSet that the command writes has no %q:\n%s", want, written)
@@ -63,8 +63,8 @@ func guideLine(t *testing.T, guide, begins string) string {
 	return found[0]
 }
 
-// words returns a shell's arguments for a line that calls oc.
-func words(t *testing.T, line string) []string {
+// shellArguments returns a shell's arguments for a line that calls oc.
+func shellArguments(t *testing.T, line string) []string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "bash", "-euc", `oc() { printf '%s\0' "$@"; }`+"\n"+line).Output()
 	if err != nil {
@@ -73,8 +73,8 @@ func words(t *testing.T, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(output), "\x00"), "\x00")
 }
 
-// oc runs `oc get`, with kubectl's implementation.
-func oc(t *testing.T, kubeconfig string, arguments []string) string {
+// runOC runs `oc get`, with kubectl's implementation.
+func runOC(t *testing.T, kubeconfig string, arguments []string) string {
 	t.Helper()
 	if len(arguments) == 0 || arguments[0] != "get" {
 		t.Fatalf("it is not oc get: %q", arguments)

@@ -13,8 +13,8 @@ import (
 
 // runs the script itself, which needs only Go.
 func TestScript(t *testing.T) {
-	f := on(t, configv1.AzurePlatformType)
-	f.workers("linux-workers", "azure.yaml")
+	f := newFixture(t, configv1.AzurePlatformType)
+	f.createWorkerSet("linux-workers", "azure.yaml")
 	script := filepath.Join(testdata, "../../../../hack/machineset.sh")
 	t.Setenv("KUBECONFIG", lab.Cluster(t).Kubeconfig)
 	run := func(args ...string) (string, int) {
@@ -31,8 +31,8 @@ func TestScript(t *testing.T) {
 	}
 
 	out, code := run()
-	if code != 0 || !strings.Contains(f.file(), "sku: 2022-datacenter-core") {
-		t.Fatalf("%d: %s\n%s", code, out, f.file())
+	if code != 0 || !strings.Contains(f.readOutputFile(), "sku: 2022-datacenter-core") {
+		t.Fatalf("%d: %s\n%s", code, out, f.readOutputFile())
 	}
 	if err := os.Remove(fileName); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestScript(t *testing.T) {
 	if out, code := run("remove"); code == 0 || !strings.Contains(out, "Usage:") {
 		t.Errorf("%d: %s", code, out)
 	}
-	if f.file() != "" {
+	if f.readOutputFile() != "" {
 		t.Error("a file was written")
 	}
 }

@@ -22,7 +22,7 @@ import (
 // invalid.
 type attempt struct {
 	csr     certificatesv1.CertificateSigningRequest
-	request byHand
+	request manualRequest
 	names   []asn1.RawValue
 	more    []pkix.Extension
 	known   Facts
@@ -36,12 +36,12 @@ var attackTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func rightAttempt(signer string) *attempt {
 	a := &attempt{known: Facts{
 		Nodes: []Node{
-			{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a", "Win-A.example.com",
-				"10.0.0.1"), Told: named("10.0.0.8", "10.0.0.66")},
-			{Name: "win-b", Registered: true, Given: named("win-b", "10.0.0.2"), Told: named("10.0.0.22", "10.0.0.66")},
-			{Name: "master-0", Foreign: true, Registered: true, Given: named("master-0", "master-0.example.com", "10.0.0.3")},
-			{Name: "of Machine worker-7", Foreign: true, Given: named("worker-7", "10.0.0.7")},
-			{Name: "of WindowsInstance win-c", Foreign: true, Given: named("10.0.0.5"), Told: named("10.0.0.55")},
+			{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Assigned: newNames("win-a", "Win-A.example.com",
+				"10.0.0.1"), Reported: newNames("10.0.0.8", "10.0.0.66")},
+			{Name: "win-b", Registered: true, Assigned: newNames("win-b", "10.0.0.2"), Reported: newNames("10.0.0.22", "10.0.0.66")},
+			{Name: "master-0", Foreign: true, Registered: true, Assigned: newNames("master-0", "master-0.example.com", "10.0.0.3")},
+			{Name: "of Machine worker-7", Foreign: true, Assigned: newNames("worker-7", "10.0.0.7")},
+			{Name: "of WindowsInstance win-c", Foreign: true, Assigned: newNames("10.0.0.5"), Reported: newNames("10.0.0.55")},
 		},
 		Cluster: &nodespec.Cluster{
 			ServiceCIDRs: []string{"172.30.0.0/16"}, VirtualIPs: []string{"10.0.0.250"},
@@ -62,8 +62,8 @@ func rightAttempt(signer string) *attempt {
 	return a
 }
 
-// decide signs the request and judges it.
-func (a *attempt) decide(t testing.TB, key *ecdsa.PrivateKey) Decision {
+// signAndJudge signs the request and judges it.
+func (a *attempt) signAndJudge(t testing.TB, key *ecdsa.PrivateKey) Decision {
 	t.Helper()
 	extensions := slices.Clone(a.more)
 	if len(a.names) > 0 {
@@ -73,15 +73,15 @@ func (a *attempt) decide(t testing.TB, key *ecdsa.PrivateKey) Decision {
 		a.request.attributes = append(a.request.attributes, extensionRequest(t, extensions))
 	}
 	if a.csr.Spec.Request == nil {
-		a.csr.Spec.Request = a.request.make(t, key)
+		a.csr.Spec.Request = a.request.signRequest(t, key)
 	}
 	return Judge(a.csr, a.known)
 }
 
 type spoiler = func(*attempt)
 
-// called sets the common name of the request.
-func called(name string) spoiler {
+// withCommonName sets the common name of the request.
+func withCommonName(name string) spoiler {
 	return func(a *attempt) {
 		a.request.subject = []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, name))}}
 		a.forged = map[string]string{"system:node:master-0": "master-0", "system:node:win-b": "win-b"}[name]
@@ -97,40 +97,40 @@ func inGroups(groups ...string) spoiler {
 	}
 }
 
-func serving(names ...asn1.RawValue) spoiler {
+func withServingNames(names ...asn1.RawValue) spoiler {
 	return func(a *attempt) { a.names = append(a.names, names...) }
 }
 
-func asked(change func(*certificatesv1.CertificateSigningRequestSpec)) spoiler {
+func withCSRSpec(change func(*certificatesv1.CertificateSigningRequestSpec)) spoiler {
 	return func(a *attempt) { change(&a.csr.Spec) }
 }
 
-func using(usages ...certificatesv1.KeyUsage) spoiler {
-	return asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = usages })
+func withUsages(usages ...certificatesv1.KeyUsage) spoiler {
+	return withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = usages })
 }
 
-// spoilers are attacks on requests for any signer. No spoiler reverts the effect of another.
-func spoilers(t testing.TB) map[string]spoiler {
+// requestSpoilers are attacks on requests for any signer. No spoiler reverts the effect of another.
+func requestSpoilers(t testing.TB) map[string]spoiler {
 	all := map[string]spoiler{
-		"the right usages twice": using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
-		"no usages":              using(),
-		"all usages":             using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth),
-		"signing certificates":   using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageCertSign),
-		"any usage":              using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageAny),
-		"a life of a century":    asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(2147483647)) }),
-		"a life of a second":     asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1)) }),
-		"no groups":              asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Groups = nil }),
-		"the groups of a bootstrapper": asked(func(s *certificatesv1.CertificateSigningRequestSpec) {
+		"the right usages twice": withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
+		"no usages":              withUsages(),
+		"all usages":             withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth),
+		"signing certificates":   withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageCertSign),
+		"any usage":              withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageAny),
+		"a life of a century":    withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(2147483647)) }),
+		"a life of a second":     withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1)) }),
+		"no groups":              withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Groups = nil }),
+		"the groups of a bootstrapper": withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) {
 			s.Groups = []string{"system:bootstrappers", "system:authenticated"}
 		}),
-		"the groups of an administrator": asked(func(s *certificatesv1.CertificateSigningRequestSpec) {
+		"the groups of an administrator": withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) {
 			s.Groups = []string{"system:masters", "system:authenticated"}
 		}),
 		"a request from before the node's host had the name": func(a *attempt) { a.csr.CreationTimestamp = metav1.NewTime(attackTime.Add(-2 * time.Hour)) },
 		"a Node that was made since":                         func(a *attempt) { a.known.Nodes[0].Since = attackTime.Add(time.Second) },
 		"no Node of the name":                                func(a *attempt) { a.known.Nodes[0].Registered = false },
 		"a second instance of the same name": func(a *attempt) {
-			second := Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1")}
+			second := Node{Name: "win-a", Registered: true, Assigned: newNames("win-a", "10.0.0.1")}
 			a.known.Nodes = append(a.known.Nodes, second, second) // still two if another spoiler removes the first node
 		},
 		"no instance of the name": func(a *attempt) { a.known.Nodes = a.known.Nodes[1:] },
@@ -144,9 +144,9 @@ func spoilers(t testing.TB) map[string]spoiler {
 		"an extension of nobody's": func(a *attempt) {
 			a.more = append(a.more, pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: []byte{5, 0}})
 		},
-		"an e-mail address": serving(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 1, Bytes: []byte("a@example.com")}),
-		"a URI":             serving(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 6, Bytes: []byte("spiffe://x/y")}),
-		"a registered name": serving(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 8, Bytes: []byte{0x2a, 3}}),
+		"an e-mail address": withServingNames(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 1, Bytes: []byte("a@example.com")}),
+		"a URI":             withServingNames(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 6, Bytes: []byte("spiffe://x/y")}),
+		"a registered name": withServingNames(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 8, Bytes: []byte{0x2a, 3}}),
 	}
 	for _, user := range []string{"", "system:node:", "system:node:WIN-A", "system:node:win-a.", "system:node:wіn-a", "system:node:win-b", "system:node:master-0", "system:bootstrap:abcdef",
 		"system:admin", "win-a", "system:node:win-a ", "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"} {
@@ -156,12 +156,12 @@ func spoilers(t testing.TB) map[string]spoiler {
 		}
 	}
 	for _, signer := range []string{"", certificatesv1.KubeAPIServerClientSignerName, "kubernetes.io/legacy-unknown", "kubernetes.io/kubelet-serving ", "Kubernetes.io/kubelet-serving", "example.com/x"} {
-		all["to "+signer] = asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.SignerName = signer })
+		all["to "+signer] = withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) { s.SignerName = signer })
 	}
 	for _, name := range []string{"", "win-a", "system:node:", "system:node:master-0", "system:node:win-b", "system:node:nobody", "system:node:WIN-A", "System:node:win-a", "system:node:win-a.", "system:node:win-a.example.com",
 		"system:node:wіn-a", "system:node:win‐a", "system:node:win-a\u200b", "system:node:win-a\x00", "system:node:win-a,CN=system:admin", "system:node:win-a\n", " system:node:win-a", "system:admin", "system:kube-controller-manager",
 		"system:ovn-node:win-a", "windowsmachineconfig.openshift.io:agent:win-a"} {
-		all["in the name "+name] = called(name)
+		all["in the name "+name] = withCommonName(name)
 	}
 	for name, groups := range map[string][]string{
 		"no group": {}, "masters": {"system:masters"}, "masters too": {"system:nodes", "system:masters"}, "masters first": {"system:masters", "system:nodes"}, "nodes twice": {"system:nodes", "system:nodes"},
@@ -186,10 +186,10 @@ func spoilers(t testing.TB) map[string]spoiler {
 func servingSpoilers() map[string]spoiler {
 	all := map[string]spoiler{
 		"nothing to serve under": func(a *attempt) { a.names = nil },
-		"the usages of a client": using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
+		"the usages of a client": withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
 		"facts of the cluster that cannot be read, and an address that the host alone tells": func(a *attempt) {
 			a.known.Cluster = nil
-			serving(servedAddress(10, 0, 0, 8))(a)
+			withServingNames(servedAddress(10, 0, 0, 8))(a)
 		},
 	}
 	for _, name := range []string{"win-b", "master-0", "master-0.example.com", "worker-7", "WIN-A", "Win-a", "win-a.",
@@ -197,12 +197,12 @@ func servingSpoilers() map[string]spoiler {
 		"win-a.other.com", "xn--wn-a-4xa", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 		"kubernetes.default.svc.cluster.local", "api-int.lab.example.com", "api.lab.example.com",
 		"oauth-openshift.apps.lab.example.com", "10.0.0.1", "win-a\x00.example.com"} {
-		all["the name "+name] = serving(servedName(name))
+		all["the name "+name] = withServingNames(servedName(name))
 		// The request is refused even if the reserved name is the host's own.
 		if nodename.ReservedName(name, rightAttempt("").known.Cluster) != "" {
 			all["the name "+name+", which is the host's own"] = func(a *attempt) {
-				a.known.Nodes[0].Given.Names = append(a.known.Nodes[0].Given.Names, name)
-				serving(servedName(name))(a)
+				a.known.Nodes[0].Assigned.Names = append(a.known.Nodes[0].Assigned.Names, name)
+				withServingNames(servedName(name))(a)
 			}
 		}
 	}
@@ -219,11 +219,11 @@ func servingSpoilers() map[string]spoiler {
 			0, 0, 0, 0, 0, 0, 1},
 		"that is cut off": {10, 0, 0}, "that is empty": {}, "with a mask": {10, 0, 0, 1, 255, 255, 255, 255},
 	} {
-		all["the address "+name] = serving(servedAddress(address...))
+		all["the address "+name] = withServingNames(servedAddress(address...))
 		if len(address) == 4 && name != "of nobody" {
 			all["the address "+name+", which the host tells as its own"] = func(a *attempt) {
-				a.known.Nodes[0].Told.Addresses = append(a.known.Nodes[0].Told.Addresses, netipOf(address))
-				serving(servedAddress(address...))(a)
+				a.known.Nodes[0].Reported.Addresses = append(a.known.Nodes[0].Reported.Addresses, netipOf(address))
+				withServingNames(servedAddress(address...))(a)
 			}
 		}
 	}
@@ -237,24 +237,24 @@ const pairs = 9
 func TestNoMaliciousRequestIsApproved(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for signer, tries := range map[string]map[string]spoiler{
-		certificatesv1.KubeletServingSignerName:             spoilers(t),
-		certificatesv1.KubeAPIServerClientKubeletSignerName: spoilers(t),
+		certificatesv1.KubeletServingSignerName:             requestSpoilers(t),
+		certificatesv1.KubeAPIServerClientKubeletSignerName: requestSpoilers(t),
 	} {
 		if signer == certificatesv1.KubeletServingSignerName {
 			maps.Copy(tries, servingSpoilers())
 		} else {
-			tries["the usages of a server"] = using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth)
-			tries["its own name to serve under"] = serving(servedName("win-a"))
-			tries["its own address to serve under"] = serving(servedAddress(10, 0, 0, 1))
+			tries["the usages of a server"] = withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth)
+			tries["its own name to serve under"] = withServingNames(servedName("win-a"))
+			tries["its own address to serve under"] = withServingNames(servedAddress(10, 0, 0, 1))
 		}
 		names := slices.Sorted(maps.Keys(tries))
-		if got := rightAttempt(signer).decide(t, key); got.Outcome != Approve {
+		if got := rightAttempt(signer).signAndJudge(t, key); got.Outcome != Approve {
 			t.Fatalf("the request to %s that nobody has spoiled is decided on with %+v", signer, got)
 		}
 		for i, first := range names {
 			a := rightAttempt(signer)
 			tries[first](a)
-			expectNotApproved(t, a.decide(t, key), a.forged, signer+": "+first)
+			expectNotApproved(t, a.signAndJudge(t, key), a.forged, signer+": "+first)
 			for j := range pairs {
 				a, second := rightAttempt(signer), names[(i+1+j*len(names)/pairs)%len(names)]
 				tries[first](a)
@@ -262,7 +262,7 @@ func TestNoMaliciousRequestIsApproved(t *testing.T) {
 				if a.csr.Spec.Username == "system:node:win-b" && a.forged == "win-b" {
 					continue // another node's request for itself
 				}
-				if got := a.decide(t, key); got.Outcome == Approve {
+				if got := a.signAndJudge(t, key); got.Outcome == Approve {
 					t.Errorf("%s: %s and %s: approved", signer, first, second)
 				}
 			}
@@ -279,7 +279,7 @@ func expectNotApproved(t *testing.T, got Decision, forged, what string) {
 		t.Errorf("%s: approved", what)
 	case (got.Outcome == Deny) != (forged != ""):
 		t.Errorf("%s: %s, forged is %q: %s", what, got.Outcome, forged, got.Message)
-	case got.Outcome != NotOurs && (got.Message == "" || got.Check == "" || got.NodeName == ""):
+	case got.Outcome != Ignore && (got.Message == "" || got.Check == "" || got.NodeName == ""):
 		t.Errorf("%s: the decision does not name the fault and the node: %+v", what, got)
 	case len(got.Message) > 900:
 		t.Errorf("%s: the message has %d bytes", what, len(got.Message))

@@ -50,7 +50,7 @@ func TestOfTwoInstancesOfOneNodeNameNeitherGetsACertificate(t *testing.T) {
 
 func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
 	known := knownNodes
-	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-z", Given: named("win-z")})
+	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-z", Assigned: newNames("win-z")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:win-z" })
 	expectOutcome(t, judgeServing(request, known), Refuse, "CommonName")
 }
@@ -58,7 +58,7 @@ func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
 func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
 	known := knownNodes
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "master-1", Foreign: true,
-		Given: named("WIN-A.Example.COM.")})
+		Assigned: newNames("WIN-A.Example.COM.")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} })
 	expectOutcome(t, judgeServing(request, known), Refuse, "NobodyElses")
 }
@@ -70,7 +70,7 @@ func TestARequestToASignerThatKubeletsDoNotAskIsNoNodes(t *testing.T) {
 		certificatesv1.KubeAPIServerClientSignerName: false, "example.com/signer": false, "": false,
 	} {
 		request.Spec.SignerName = signer
-		if AsksFor(request, "win-a") != is {
+		if IsRequestOf(request, "win-a") != is {
 			t.Errorf("%q: want %t", signer, is)
 		}
 	}

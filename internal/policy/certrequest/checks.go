@@ -11,37 +11,37 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// askedFor is a request by a managed node.
-type askedFor struct {
-	csr     certificatesv1.CertificateSigningRequest
-	request *nodeRequest
-	purpose certificatesv1.KeyUsage
-	node    Node
-	others  []Node
-	cluster *nodespec.Cluster
+// nodeCSR is a request by a managed node.
+type nodeCSR struct {
+	csr        certificatesv1.CertificateSigningRequest
+	request    *nodeRequest
+	purpose    certificatesv1.KeyUsage
+	node       Node
+	otherNodes []Node
+	cluster    *nodespec.Cluster
 }
 
 // requestChecks apply to all requests that a node makes itself.
-var requestChecks = []policy.Check[askedFor]{
-	{Name: "OneInstance", Reason: refused, Broken: oneInstance},
-	{Name: "Group", Reason: refused, Broken: func(a askedFor) string { return requesterGroups(a.csr) }},
-	{Name: "Age", Reason: refused, Broken: func(a askedFor) string { return age(a.csr, a.node) }},
-	{Name: "Usages", Reason: refused, Broken: func(a askedFor) string { return usages(a.csr, a.purpose) }},
-	{Name: "Lifetime", Reason: refused, Broken: func(a askedFor) string { return lifetime(a.csr) }},
+var requestChecks = []policy.Check[nodeCSR]{
+	{Name: "OneInstance", Reason: reasonRefused, Violation: ambiguousInstance},
+	{Name: "Group", Reason: reasonRefused, Violation: func(a nodeCSR) string { return missingGroup(a.csr) }},
+	{Name: "Age", Reason: reasonRefused, Violation: func(a nodeCSR) string { return outdatedRequest(a.csr, a.node) }},
+	{Name: "Usages", Reason: reasonRefused, Violation: func(a nodeCSR) string { return unexpectedUsages(a.csr, a.purpose) }},
+	{Name: "Lifetime", Reason: reasonRefused, Violation: func(a nodeCSR) string { return invalidLifetime(a.csr) }},
 }
 
-// judge decides on a request to a signer. It checks that a managed node made the request, that the request is not
+// judgeRequest decides on a request to a signer. It checks that a managed node made the request, that the request is not
 // forged, and the rules for all requests, then calls rest.
-func judge(
+func judgeRequest(
 	csr certificatesv1.CertificateSigningRequest, known Facts, signer string, purpose certificatesv1.KeyUsage,
-	rest func(askedFor) policy.Decision,
+	rest func(nodeCSR) policy.Decision,
 ) Decision {
-	own := slices.IndexFunc(known.Nodes, func(n Node) bool { return !n.Foreign && AsksFor(csr, n.Name) })
+	own := slices.IndexFunc(known.Nodes, func(n Node) bool { return !n.Foreign && IsRequestOf(csr, n.Name) })
 	if csr.Spec.SignerName != signer || own < 0 {
-		return Decision{Outcome: NotOurs}
+		return Decision{Outcome: Ignore}
 	}
-	asked := askedFor{
-		csr: csr, purpose: purpose, node: known.Nodes[own], others: slices.Delete(slices.Clone(known.Nodes), own, own+1),
+	asked := nodeCSR{
+		csr: csr, purpose: purpose, node: known.Nodes[own], otherNodes: slices.Delete(slices.Clone(known.Nodes), own, own+1),
 		cluster: known.Cluster,
 	}
 	decided := func(outcome Outcome, decision policy.Decision) Decision {
@@ -51,7 +51,7 @@ func judge(
 		}
 	}
 	if !asked.node.Registered {
-		return decided(Later, policy.Decision{Check: "Registered", Reason: refused,
+		return decided(Later, policy.Decision{Check: "Registered", Reason: reasonRefused,
 			Message: "Node " + asked.node.Name +
 				" is not registered, or another host registered it. The operator checks the request again when this host has registered the Node."})
 	}
@@ -60,8 +60,8 @@ func judge(
 		return decided(Refuse, failed)
 	}
 	asked.request = request
-	if forged := forgery(asked); forged != "" {
-		return decided(Deny, policy.Decision{Check: "Forgery", Reason: refused, Message: forged})
+	if forged := detectForgery(asked); forged != "" {
+		return decided(Deny, policy.Decision{Check: "Forgery", Reason: reasonRefused, Message: forged})
 	}
 	decision := policy.Decide(asked, "", requestChecks)
 	if decision.Allowed {
@@ -73,7 +73,7 @@ func judge(
 	return decided(Approve, decision)
 }
 
-// forgery detects the one request that only an attacker makes: a managed node uses its current certificate to request
+// detectForgery detects the one request that only an attacker makes: a managed node uses its current certificate to request
 // the identity of another existing Node.
 //
 // Why this is proof: the API server has authenticated the node by the node's client certificate, so that the
@@ -81,11 +81,11 @@ func judge(
 // certificate for the name that the operator configured at startup, which is never the name of another Node. No other
 // approver could rightly approve the request, so that a denial interferes with no approver. A name without a Node
 // proves nothing, and neither do wrong addresses: hosts are renamed and renumbered.
-func forgery(asked askedFor) string {
-	if requesterGroups(asked.csr) != "" || nothingElse(asked.request) != "" {
+func detectForgery(asked nodeCSR) string {
+	if missingGroup(asked.csr) != "" || unexpectedSubject(asked.request) != "" {
 		return ""
 	}
-	for _, other := range asked.others {
+	for _, other := range asked.otherNodes {
 		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == NodeUser(other.Name) {
 			return fmt.Sprintf("With its own certificate, Node %s requested a certificate for Node %s, which is a different node. "+
 				"The sender of this request has the private key of Node %s: check that host for unauthorized access.", asked.node.Name,
@@ -95,9 +95,9 @@ func forgery(asked askedFor) string {
 	return ""
 }
 
-// oneInstance refuses a node name that two instances have, because the requesting host is ambiguous.
-func oneInstance(asked askedFor) string {
-	for _, other := range asked.others {
+// ambiguousInstance refuses a node name that two instances have, because the requesting host is ambiguous.
+func ambiguousInstance(asked nodeCSR) string {
+	for _, other := range asked.otherNodes {
 		if !other.Foreign && other.Name == asked.node.Name {
 			return fmt.Sprintf("Two WindowsInstances have the node name %s. Remove one of them from its source.", other.Name)
 		}
@@ -108,7 +108,7 @@ func oneInstance(asked askedFor) string {
 // groupsOfNodes are the groups that the API server assigns to a client with a node's certificate.
 var groupsOfNodes = []string{nodesOrganization, "system:authenticated"}
 
-func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
+func missingGroup(csr certificatesv1.CertificateSigningRequest) string {
 	for _, group := range groupsOfNodes {
 		if !slices.Contains(csr.Spec.Groups, group) {
 			return fmt.Sprintf("The requester %.100s is not in the group %s.", csr.Spec.Username, group)
@@ -117,9 +117,9 @@ func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// age rejects requests that are older than the binding of the node's name to the host: the name's former owner has
+// outdatedRequest rejects requests that are older than the binding of the node's name to the host: the name's former owner has
 // the private key and would get the certificate. The API server sets the creation time of a request.
-func age(csr certificatesv1.CertificateSigningRequest, node Node) string {
+func outdatedRequest(csr certificatesv1.CertificateSigningRequest, node Node) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {
 		return ""
@@ -128,9 +128,9 @@ func age(csr certificatesv1.CertificateSigningRequest, node Node) string {
 		made.UTC().Format(time.RFC3339), node.Since.UTC().Format(time.RFC3339))
 }
 
-// usages allows digital signature and the purpose, with or without key encipherment, which kubelets with RSA keys
+// unexpectedUsages allows digital signature and the purpose, with or without key encipherment, which kubelets with RSA keys
 // also request.
-func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
+func unexpectedUsages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
 	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
 	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
 	for _, allowed := range [][]certificatesv1.KeyUsage{least,
@@ -147,19 +147,19 @@ func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1
 // signers for requests without a validity, such as a kubelet's. Source: kube-controller-manager,
 // --cluster-signing-duration.
 const (
-	leastLifetime = 10 * time.Minute
-	mostLifetime  = 365 * 24 * time.Hour
+	minLifetime = 10 * time.Minute
+	maxLifetime = 365 * 24 * time.Hour
 )
 
-func lifetime(csr certificatesv1.CertificateSigningRequest) string {
+func invalidLifetime(csr certificatesv1.CertificateSigningRequest) string {
 	if csr.Spec.ExpirationSeconds == nil {
 		return ""
 	}
 	// Compared in seconds, the unit of the field.
-	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) ||
-		seconds > int64(mostLifetime/time.Second) {
+	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(minLifetime/time.Second) ||
+		seconds > int64(maxLifetime/time.Second) {
 		return fmt.Sprintf("The request contains a validity of %d seconds; it must be from %s to %s.", seconds,
-			leastLifetime, mostLifetime)
+			minLifetime, maxLifetime)
 	}
 	return ""
 }

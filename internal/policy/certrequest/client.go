@@ -24,16 +24,16 @@ type clientRequest struct {
 
 // clientChecks are the checks of the client certificate of a node's service.
 var clientChecks = []policy.Check[clientRequest]{
-	{Name: "CommonName", Reason: refused, Broken: func(r clientRequest) string {
-		return commonName(r.request, r.identity.CommonName)
+	{Name: "CommonName", Reason: reasonRefused, Violation: func(r clientRequest) string {
+		return wrongCommonName(r.request, r.identity.CommonName)
 	}},
-	{Name: "Organization", Reason: refused, Broken: func(r clientRequest) string {
-		return organization(r.request, r.identity.Organization)
+	{Name: "Organization", Reason: reasonRefused, Violation: func(r clientRequest) string {
+		return wrongOrganization(r.request, r.identity.Organization)
 	}},
-	{Name: "Subject", Reason: refused, Broken: func(r clientRequest) string { return nothingElse(r.request) }},
-	{Name: "OtherNames", Reason: refused, Broken: func(r clientRequest) string { return noNames(r.request) }},
-	{Name: "Extensions", Reason: refused, Broken: func(r clientRequest) string {
-		return noOtherExtensions(r.request)
+	{Name: "Subject", Reason: reasonRefused, Violation: func(r clientRequest) string { return unexpectedSubject(r.request) }},
+	{Name: "OtherNames", Reason: reasonRefused, Violation: func(r clientRequest) string { return unexpectedNames(r.request) }},
+	{Name: "Extensions", Reason: reasonRefused, Violation: func(r clientRequest) string {
+		return unexpectedExtensions(r.request)
 	}},
 }
 
@@ -58,7 +58,7 @@ func clientDecision(request *nodeRequest, identity Identity) policy.Decision {
 // with a bootstrap token, is ignored.
 func judgeRenewal(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	const signer = certificatesv1.KubeAPIServerClientKubeletSignerName
-	return judge(csr, known, signer, certificatesv1.UsageClientAuth, func(asked askedFor) policy.Decision {
+	return judgeRequest(csr, known, signer, certificatesv1.UsageClientAuth, func(asked nodeCSR) policy.Decision {
 		return clientDecision(asked.request, kubeletIdentity(asked.node.Name))
 	})
 }

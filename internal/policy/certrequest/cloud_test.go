@@ -137,10 +137,10 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 				n.Spec.ProviderID = id
 				n.Status.Addresses = append(c.more, corev1.NodeAddress{Type: c.kind, Address: c.value})
 			})
-			own := Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1"), Told: named("10.0.0.2")}
+			own := Node{Name: "win-a", Registered: true, Assigned: newNames("win-a", "10.0.0.1"), Reported: newNames("10.0.0.2")}
 			own.AddCloudAddresses(node, cluster)
 			known := Facts{Cluster: &cluster, Nodes: []Node{own, {
-				Name: "master-0", Foreign: true, Given: named("master-0", "ip-10-0-0-2.ec2.internal", "18.219.7.10"),
+				Name: "master-0", Foreign: true, Assigned: newNames("master-0", "ip-10-0-0-2.ec2.internal", "18.219.7.10"),
 			}}}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) {

@@ -15,7 +15,7 @@ import (
 
 // the facts include all owners of names and addresses, with or without a Node.
 func TestKnowledgeHasEverybody(t *testing.T) {
-	own := bound(func(i *v1alpha1.WindowsInstance) {
+	own := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
 		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
 			Name: "win", UID: "uid"}}
 	})
@@ -38,14 +38,14 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 		return n
 	}
 	sibling := func(name string, change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
-		return bound(func(i *v1alpha1.WindowsInstance) {
+		return newBoundInstance(func(i *v1alpha1.WindowsInstance) {
 			i.Name, i.Spec.Address, i.Status.Host.Addresses, i.Status.HostKey = name, "10.0.2.1", []string{"10.0.2.2"},
 				&v1alpha1.HostKey{Key: "another"}
 			i.Status.NodeRef = nil
 			change(i)
 		})
 	}
-	known := FactsOf(&own, Present{
+	known := FactsOf(&own, ClusterIdentities{
 		Instances: []v1alpha1.WindowsInstance{
 			sibling("before", func(*v1alpha1.WindowsInstance) {}), own,
 			sibling("second-entry", func(i *v1alpha1.WindowsInstance) {
@@ -62,8 +62,8 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 	})
 	var got []string
 	for _, n := range known.Nodes {
-		got = append(got, fmt.Sprintf("%s foreign=%t given=%v%v told=%v%v claimed=%v", n.Name, n.Foreign, n.Given.Names,
-			n.Given.Addresses, n.Told.Names, n.Told.Addresses, n.Claimed.Addresses))
+		got = append(got, fmt.Sprintf("%s foreign=%t given=%v%v told=%v%v claimed=%v", n.Name, n.Foreign, n.Assigned.Names,
+			n.Assigned.Addresses, n.Reported.Names, n.Reported.Addresses, n.Claimed.Addresses))
 	}
 	want := []string{
 		"of WindowsInstance before foreign=true given=[][10.0.2.1] told=[][] claimed=[10.0.2.2]",
@@ -90,8 +90,8 @@ func TestANodeWithAFullNameHasTheNamesThatTheCloudGivesItsMachine(t *testing.T) 
 	}
 	known := Node{Name: node.Name}
 	known.AddCloudAddresses(&node, nodespec.Cluster{Platform: "GCP"})
-	if want := []string{"win-a.us-east1-b.c.project.internal"}; !slices.Equal(known.Told.Names, want) {
-		t.Errorf("it has %v", known.Told.Names)
+	if want := []string{"win-a.us-east1-b.c.project.internal"}; !slices.Equal(known.Reported.Names, want) {
+		t.Errorf("it has %v", known.Reported.Names)
 	}
 }
 

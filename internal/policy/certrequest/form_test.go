@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// byHand is a request assembled piece by piece, in forms that crypto/x509 does not create.
-type byHand struct {
+// manualRequest is a request assembled piece by piece, in forms that crypto/x509 does not create.
+type manualRequest struct {
 	version int
 	subject []relativeNameSET
 	// rawSubject replaces subject.
@@ -53,8 +53,8 @@ var (
 	plainCommonName   = isCommonName(asn1Text(asn1.TagPrintableString, "system:node:win-a"))
 )
 
-// der marshals a value and fails the test on an error.
-func der(t testing.TB, value any) []byte {
+// marshalDER marshals a value and fails the test on an error.
+func marshalDER(t testing.TB, value any) []byte {
 	t.Helper()
 	data, err := asn1.Marshal(value)
 	if err != nil {
@@ -63,37 +63,37 @@ func der(t testing.TB, value any) []byte {
 	return data
 }
 
-func raw(t testing.TB, value any) asn1.RawValue {
+func marshalRaw(t testing.TB, value any) asn1.RawValue {
 	t.Helper()
-	return asn1.RawValue{FullBytes: der(t, value)}
+	return asn1.RawValue{FullBytes: marshalDER(t, value)}
 }
 
-// sequence returns a DER sequence of the pieces.
-func sequence(t testing.TB, pieces ...[]byte) []byte {
+// newDERSequence returns a DER sequence of the pieces.
+func newDERSequence(t testing.TB, pieces ...[]byte) []byte {
 	t.Helper()
 	value := asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSequence, IsCompound: true}
 	for _, piece := range pieces {
 		value.Bytes = append(value.Bytes, piece...)
 	}
-	return der(t, value)
+	return marshalDER(t, value)
 }
 
-// set returns a DER set of one piece.
-func set(t testing.TB, piece []byte) []byte {
+// newDERSet returns a DER set of one piece.
+func newDERSet(t testing.TB, piece []byte) []byte {
 	t.Helper()
-	return der(t, asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSet, IsCompound: true, Bytes: piece})
+	return marshalDER(t, asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSet, IsCompound: true, Bytes: piece})
 }
 
 // extensionRequest returns an attribute with lists of extensions.
 func extensionRequest(t testing.TB, lists ...[]pkix.Extension) asn1.RawValue {
 	t.Helper()
-	return raw(t, requestedExtensions{oidExtensionRequest, lists})
+	return marshalRaw(t, requestedExtensions{oidExtensionRequest, lists})
 }
 
 // alternativeNames returns the extension with the unmodified names.
 func alternativeNames(t testing.TB, names ...asn1.RawValue) pkix.Extension {
 	t.Helper()
-	return pkix.Extension{Id: oidSubjectAlternativeName, Value: der(t, names)}
+	return pkix.Extension{Id: oidSubjectAlternativeName, Value: marshalDER(t, names)}
 }
 
 func servedName(name string) asn1.RawValue {
@@ -104,8 +104,8 @@ func servedAddress(address ...byte) asn1.RawValue {
 	return asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: tagIPAddress, Bytes: address}
 }
 
-// make signs the request with a P-256 key.
-func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
+// signRequest signs the request with a P-256 key.
+func (b manualRequest) signRequest(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	public := b.public
 	if public == nil {
@@ -121,13 +121,13 @@ func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	}
 	subjectDER := b.rawSubject
 	if subjectDER == nil {
-		subjectDER = der(t, subject)
+		subjectDER = marshalDER(t, subject)
 	}
 	attributes := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true}
 	for _, attribute := range b.attributes {
 		attributes.Bytes = append(attributes.Bytes, attribute.FullBytes...)
 	}
-	signed := sequence(t, der(t, b.version), subjectDER, info, der(t, attributes), b.tail)
+	signed := newDERSequence(t, marshalDER(t, b.version), subjectDER, info, marshalDER(t, attributes), b.tail)
 	sum, algorithm := sha256.Sum256(signed), oidECDSAWithSHA256
 	digest := sum[:]
 	if b.sha1 {
@@ -138,8 +138,8 @@ func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := sequence(t, signed, der(t, pkix.AlgorithmIdentifier{Algorithm: algorithm}),
-		der(t, asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}), b.end)
+	whole := newDERSequence(t, signed, marshalDER(t, pkix.AlgorithmIdentifier{Algorithm: algorithm}),
+		marshalDER(t, asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}), b.end)
 	if b.wrap != nil {
 		return b.wrap(whole)
 	}
@@ -149,7 +149,7 @@ func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
 // R-131, R-132, R-133
 func TestARequestIsReadInOneWayOnly(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
-	for name, request := range map[string]byHand{
+	for name, request := range map[string]manualRequest{
 		"as Go makes it":                 {},
 		"with the name before the group": {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
 		"with its texts in UTF-8": {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String,
@@ -157,14 +157,14 @@ func TestARequestIsReadInOneWayOnly(t *testing.T) {
 		"with an empty list of extensions too": {attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{})}},
 	} {
 		t.Run("a request "+name+" is signed", func(t *testing.T) {
-			if decision := kubeletClientRequest(request.make(t, key), "win-a"); !decision.Allowed {
+			if decision := kubeletClientRequest(request.signRequest(t, key), "win-a"); !decision.Allowed {
 				t.Errorf("%+v", decision)
 			}
 		})
 	}
 	for name, spoiled := range spoiledForms(t) {
 		t.Run("a request with "+name+" is not", func(t *testing.T) {
-			decision := kubeletClientRequest(spoiled.request.make(t, key), "win-a")
+			decision := kubeletClientRequest(spoiled.request.signRequest(t, key), "win-a")
 			if decision.Allowed || decision.Check != spoiled.check || decision.Message == "" {
 				t.Errorf("decision is %+v, want check %s", decision, spoiled.check)
 			}
@@ -173,7 +173,7 @@ func TestARequestIsReadInOneWayOnly(t *testing.T) {
 }
 
 type spoiledForm struct {
-	request byHand
+	request manualRequest
 	check   string
 }
 
@@ -189,65 +189,65 @@ func spoiledForms(t testing.TB) map[string]spoiledForm {
 	}
 	other := isCommonName(asn1Text(asn1.TagPrintableString, "system:node:master-0"))
 	masters := isOrganization(asn1Text(asn1.TagPrintableString, "system:masters"))
-	password := raw(t, struct {
+	password := marshalRaw(t, struct {
 		ID     asn1.ObjectIdentifier
 		Values []string `asn1:"set"`
 	}{oidChallengePassword, []string{"secret"}})
-	longer := sequence(t, set(t, der(t, plainOrganization)), set(t, sequence(t, der(t, oidCommonName), der(t, "system:node:win-a"), der(t, "system:node:master-0"))))
+	longer := newDERSequence(t, newDERSet(t, marshalDER(t, plainOrganization)), newDERSet(t, newDERSequence(t, marshalDER(t, oidCommonName), marshalDER(t, "system:node:win-a"), marshalDER(t, "system:node:master-0"))))
 	authority := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}}
 	modulus := rsaKey(t, 2048).N
 
 	return map[string]spoiledForm{
-		"a second name at the same place":          {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, "system:admin")), plainCommonName}}}, "Subject"},
-		"a longer name at the same place":          {byHand{subject: []relativeNameSET{{plainOrganization}, {plainCommonName, other}}}, "CommonName"},
-		"a second group at the same place":         {byHand{subject: []relativeNameSET{{masters, plainOrganization}, {plainCommonName}}}, "Organization"},
-		"name and group at one place":              {byHand{subject: []relativeNameSET{{plainCommonName, plainOrganization}}}, "Subject"},
-		"an empty place":                           {byHand{subject: []relativeNameSET{{plainOrganization}, {}, {plainCommonName}}}, "Subject"},
-		"a second name before it":                  {byHand{subject: []relativeNameSET{{plainOrganization}, {other}, {plainCommonName}}}, "Subject"},
-		"the same name twice":                      {byHand{subject: []relativeNameSET{{plainOrganization}, {plainCommonName}, {plainCommonName}}}, "Subject"},
-		"a second group":                           {byHand{subject: []relativeNameSET{{plainOrganization}, {masters}, {plainCommonName}}}, "Organization"},
-		"a name in two bytes a letter":             {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagBMPString, wide("system:node:win-a")))}}}, "Subject"},
-		"a name in a text of an old kind":          {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagT61String, "system:node:win-a"))}}}, "Subject"},
-		"a name in a text for addresses":           {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagIA5String, "system:node:win-a"))}}}, "Subject"},
-		"a group in a text of an old kind":         {byHand{subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagT61String, "system:nodes"))}, {plainCommonName}}}, "Subject"},
-		"a name that ends with a null":             {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a\x00"))}}}, "CommonName"},
-		"a name with a letter of no width":         {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win\u200b-a"))}}}, "CommonName"},
-		"a name with wide letters":                 {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:ｗin-a"))}}}, "CommonName"},
-		"a name with a space before it":            {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, " system:node:win-a"))}}}, "CommonName"},
-		"a number for a name":                      {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1.RawValue{Tag: asn1.TagInteger, Bytes: []byte{1}})}}}, "CommonName"},
-		"something behind the signed part":         {byHand{tail: der(t, "more")}, "Form"},
-		"something behind the signature":           {byHand{end: der(t, "more")}, "Form"},
-		"another version":                          {byHand{version: 1}, "Form"},
-		"a password":                               {byHand{attributes: []asn1.RawValue{password}}, "Form"},
-		"a password besides extensions":            {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}), password}}, "Form"},
-		"two lists of extensions":                  {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}), extensionRequest(t, []pkix.Extension{authority})}}, "Form"},
-		"two lists of extensions in one attribute": {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}, []pkix.Extension{authority})}}, "Form"},
-		"no list of extensions in their attribute": {byHand{attributes: []asn1.RawValue{extensionRequest(t)}}, "Form"},
-		"an extension twice":                       {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority, authority})}}, "Form"},
-		"an extension that nobody needs":           {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority})}}, "Extensions"},
-		"an invalid attribute":                     {byHand{attributes: []asn1.RawValue{raw(t, 1)}}, "Form"},
-		"two values of one name":                   {byHand{rawSubject: longer}, "Form"},
-		"a signature by SHA-1":                     {byHand{sha1: true}, "Signature"},
-		"a key that is not what has signed it":     {byHand{public: ecdsaKey(t, elliptic.P256()).Public()}, "Form"},
-		"a huge RSA key":                           {byHand{public: &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}}, "Key"},
-		"an RSA key with a small exponent":         {byHand{public: &rsa.PublicKey{N: modulus, E: 3}}, "Key"},
-		"an RSA key with an even exponent":         {byHand{public: &rsa.PublicKey{N: modulus, E: 65538}}, "Key"},
-		"a key on another curve":                   {byHand{public: ecdsaKey(t, elliptic.P224()).Public()}, "Key"},
-		"a text before it": {byHand{wrap: func(d []byte) []byte {
+		"a second name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, "system:admin")), plainCommonName}}}, "Subject"},
+		"a longer name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {plainCommonName, other}}}, "CommonName"},
+		"a second group at the same place":         {manualRequest{subject: []relativeNameSET{{masters, plainOrganization}, {plainCommonName}}}, "Organization"},
+		"name and group at one place":              {manualRequest{subject: []relativeNameSET{{plainCommonName, plainOrganization}}}, "Subject"},
+		"an empty place":                           {manualRequest{subject: []relativeNameSET{{plainOrganization}, {}, {plainCommonName}}}, "Subject"},
+		"a second name before it":                  {manualRequest{subject: []relativeNameSET{{plainOrganization}, {other}, {plainCommonName}}}, "Subject"},
+		"the same name twice":                      {manualRequest{subject: []relativeNameSET{{plainOrganization}, {plainCommonName}, {plainCommonName}}}, "Subject"},
+		"a second group":                           {manualRequest{subject: []relativeNameSET{{plainOrganization}, {masters}, {plainCommonName}}}, "Organization"},
+		"a name in two bytes a letter":             {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagBMPString, wide("system:node:win-a")))}}}, "Subject"},
+		"a name in a text of an old kind":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagT61String, "system:node:win-a"))}}}, "Subject"},
+		"a name in a text for addresses":           {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagIA5String, "system:node:win-a"))}}}, "Subject"},
+		"a group in a text of an old kind":         {manualRequest{subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagT61String, "system:nodes"))}, {plainCommonName}}}, "Subject"},
+		"a name that ends with a null":             {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a\x00"))}}}, "CommonName"},
+		"a name with a letter of no width":         {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win\u200b-a"))}}}, "CommonName"},
+		"a name with wide letters":                 {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:ｗin-a"))}}}, "CommonName"},
+		"a name with a space before it":            {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, " system:node:win-a"))}}}, "CommonName"},
+		"a number for a name":                      {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1.RawValue{Tag: asn1.TagInteger, Bytes: []byte{1}})}}}, "CommonName"},
+		"something behind the signed part":         {manualRequest{tail: marshalDER(t, "more")}, "Form"},
+		"something behind the signature":           {manualRequest{end: marshalDER(t, "more")}, "Form"},
+		"another version":                          {manualRequest{version: 1}, "Form"},
+		"a password":                               {manualRequest{attributes: []asn1.RawValue{password}}, "Form"},
+		"a password besides extensions":            {manualRequest{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}), password}}, "Form"},
+		"two lists of extensions":                  {manualRequest{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}), extensionRequest(t, []pkix.Extension{authority})}}, "Form"},
+		"two lists of extensions in one attribute": {manualRequest{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}, []pkix.Extension{authority})}}, "Form"},
+		"no list of extensions in their attribute": {manualRequest{attributes: []asn1.RawValue{extensionRequest(t)}}, "Form"},
+		"an extension twice":                       {manualRequest{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority, authority})}}, "Form"},
+		"an extension that nobody needs":           {manualRequest{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority})}}, "Extensions"},
+		"an invalid attribute":                     {manualRequest{attributes: []asn1.RawValue{marshalRaw(t, 1)}}, "Form"},
+		"two values of one name":                   {manualRequest{rawSubject: longer}, "Form"},
+		"a signature by SHA-1":                     {manualRequest{sha1: true}, "Signature"},
+		"a key that is not what has signed it":     {manualRequest{public: ecdsaKey(t, elliptic.P256()).Public()}, "Form"},
+		"a huge RSA key":                           {manualRequest{public: &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}}, "Key"},
+		"an RSA key with a small exponent":         {manualRequest{public: &rsa.PublicKey{N: modulus, E: 3}}, "Key"},
+		"an RSA key with an even exponent":         {manualRequest{public: &rsa.PublicKey{N: modulus, E: 65538}}, "Key"},
+		"a key on another curve":                   {manualRequest{public: ecdsaKey(t, elliptic.P224()).Public()}, "Key"},
+		"a text before it": {manualRequest{wrap: func(d []byte) []byte {
 			return append([]byte("hello\n"), pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d})...)
 		}}, "Form"},
-		"headers": {byHand{wrap: func(d []byte) []byte {
+		"headers": {manualRequest{wrap: func(d []byte) []byte {
 			return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d, Headers: map[string]string{"a": "b"}})
 		}}, "Form"},
-		"an empty request before it": {byHand{wrap: func(d []byte) []byte {
+		"an empty request before it": {manualRequest{wrap: func(d []byte) []byte {
 			return append([]byte("-----BEGIN CERTIFICATE REQUEST-----\n!\n"), pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d})...)
 		}}, "Form"},
-		"a byte behind it within PEM": {byHand{wrap: func(d []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: append(d, 0)}) }}, "Form"},
-		"a megabyte behind it": {byHand{wrap: func(d []byte) []byte {
+		"a byte behind it within PEM": {manualRequest{wrap: func(d []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: append(d, 0)}) }}, "Form"},
+		"a megabyte behind it": {manualRequest{wrap: func(d []byte) []byte {
 			return append(pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d}), make([]byte, 1<<20)...)
 		}}, "Form"},
-		"a group that is listed a thousand times":    {byHand{subject: append(manyGroups(1000), relativeNameSET{plainCommonName})}, "Form"},
-		"a group that is listed a few hundred times": {byHand{subject: append(manyGroups(200), relativeNameSET{plainCommonName})}, "Organization"},
+		"a group that is listed a thousand times":    {manualRequest{subject: append(manyGroups(1000), relativeNameSET{plainCommonName})}, "Form"},
+		"a group that is listed a few hundred times": {manualRequest{subject: append(manyGroups(200), relativeNameSET{plainCommonName})}, "Organization"},
 	}
 }
 
@@ -262,7 +262,7 @@ func manyGroups(n int) []relativeNameSET {
 func TestTheWordsOfARefusalAreFew(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for name, spoiled := range spoiledForms(t) {
-		if message := kubeletClientRequest(spoiled.request.make(t, key), "win-a").Message; len(message) > 900 {
+		if message := kubeletClientRequest(spoiled.request.signRequest(t, key), "win-a").Message; len(message) > 900 {
 			t.Errorf("of a request with %s it says %d bytes", name, len(message))
 		}
 	}

@@ -88,7 +88,7 @@ func FuzzServingRequest(f *testing.F) {
 		// crypto/x509 writes an IPv4-mapped IPv6 address as an IPv4 address.
 		located := address == nil || net.IP(address).Equal(net.IPv4(10, 0, 0, 1)) || net.IP(address).Equal(net.IPv4(10, 0, 0, 8))
 		sane := (seconds == 0 || seconds >= 600 && seconds <= 365*24*3600) && usages&0b1101 == 1 && age%1e6 >= -3600
-		got := a.decide(t, key)
+		got := a.signAndJudge(t, key)
 		if want := own && named && located && sane; (got.Outcome == Approve) != want {
 			t.Errorf("decision is %+v; approved it should be: %t", got, want)
 		}
@@ -108,26 +108,26 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 		names := rapid.Permutation([]string{"win-a.example.com", "ip-10-9-0-1.ec2.internal", "WIN-A.corp",
 			"win-a.eastus.cloudapp.azure.com"}).Draw(t, "names")
 		split := rapid.IntRange(0, 4).Draw(t, "split")
-		node := Node{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a")}
-		other := Node{Name: "win-b", Registered: true, Given: named("win-b")}
+		node := Node{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Assigned: newNames("win-a")}
+		other := Node{Name: "win-b", Registered: true, Assigned: newNames("win-b")}
 		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-a",
 			Organization: []string{"system:nodes"}}}
 		for i, octet := range octets[:6] {
-			set := &node.Given
+			set := &node.Assigned
 			if i >= split {
-				set = &node.Told
+				set = &node.Reported
 			}
 			set.Add(fmt.Sprintf("10.9.0.%d", octet))
 			if rapid.Bool().Draw(t, "asks for it") {
 				template.IPAddresses = append(template.IPAddresses, net.IPv4(10, 9, 0, octet))
 			}
 			if i < split { // a false claim does not take an address from its owner
-				other.Told.Add(fmt.Sprintf("10.9.0.%d", octet))
+				other.Reported.Add(fmt.Sprintf("10.9.0.%d", octet))
 			}
 		}
-		other.Given.Add(fmt.Sprintf("10.9.0.%d", octets[7]))
+		other.Assigned.Add(fmt.Sprintf("10.9.0.%d", octets[7]))
 		for _, name := range names {
-			node.Given.Add(name)
+			node.Assigned.Add(name)
 			if rapid.Bool().Draw(t, "asks for it") {
 				template.DNSNames = append(template.DNSNames, name)
 			}
@@ -172,7 +172,7 @@ func expectRefusal(t *rapid.T, node, other Node, template x509.CertificateReques
 			"WIN-A", "win-a."}).Draw(t, "name"))
 	}
 	if rapid.Bool().Draw(t, "the host says that it is its own") {
-		node.Told.Add(fmt.Sprintf("10.9.0.%d", others))
+		node.Reported.Add(fmt.Sprintf("10.9.0.%d", others))
 		if address {
 			template.IPAddresses[len(template.IPAddresses)-1] = net.IPv4(10, 9, 0, others)
 		}

@@ -49,14 +49,14 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 		"a name and domain while the cluster's names are not known": {node: "win-a", host: "win-a", domain: "corp.example.com", asks: full, unknownCluster: true, outcome: Refuse, check: "NotTheClusters"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := bound(func(i *v1alpha1.WindowsInstance) {
+			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
 				i.Status.NodeRef.Name, i.Status.Host.Name, i.Status.Host.Domain = c.node, c.host, c.domain
 			})
 			cluster := &nodespec.Cluster{Platform: "VSphere", APIServerInternalURL: "https://api-int.lab.example.com:6443"}
 			if c.unknownCluster {
 				cluster = nil
 			}
-			known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance},
+			known := FactsOf(&instance, ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance},
 				Nodes: append(c.others, windowsNode(c.node, attackTime)), Cluster: cluster})
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) {
@@ -72,14 +72,14 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 		})
 	}
 	t.Run("no address, whatever the host calls itself", func(t *testing.T) {
-		instance := bound(func(i *v1alpha1.WindowsInstance) {
+		instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
 			i.Status.NodeRef.Name, i.Status.Host.Name, i.Status.Host.Domain = "10", "10", "0.128.9"
 		})
 		node := windowsNode("10", attackTime)
-		known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}})
+		known := FactsOf(&instance, ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}})
 		named := netip.MustParseAddr("10.0.128.9")
-		if own := known.Nodes[0]; own.Name != "10" || own.Given.HoldsAddress(named) || own.Told.HoldsAddress(named) {
-			t.Errorf("node %s has %v and %v", own.Name, own.Given.Addresses, own.Told.Addresses)
+		if own := known.Nodes[0]; own.Name != "10" || own.Assigned.HasAddress(named) || own.Reported.HasAddress(named) {
+			t.Errorf("node %s has %v and %v", own.Name, own.Assigned.Addresses, own.Reported.Addresses)
 		}
 	})
 }

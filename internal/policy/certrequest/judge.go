@@ -18,7 +18,7 @@ type Outcome string
 
 // Outcomes.
 const (
-	NotOurs Outcome = "NotOurs" // ignored
+	Ignore  Outcome = "NotOurs" // ignored
 	Approve Outcome = "Approve"
 	Refuse  Outcome = "Refuse" // left pending, with the reason
 	// Later is for a request whose Node is not registered, or is not known to belong to the host. The request is left
@@ -48,7 +48,7 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
 		return judgeRenewal(csr, known)
 	}
-	return Decision{Outcome: NotOurs}
+	return Decision{Outcome: Ignore}
 }
 
 // Requester returns the instance of the node that made a request. It returns nil if there is none and the operator
@@ -56,7 +56,7 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 func Requester(csr certificatesv1.CertificateSigningRequest,
 	instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
-		return nodeidentity.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)
+		return nodeidentity.ShouldKeepNode(&i) && IsRequestOf(csr, i.Status.NodeRef.Name)
 	})
 	if i < 0 {
 		return nil
@@ -64,14 +64,14 @@ func Requester(csr certificatesv1.CertificateSigningRequest,
 	return &instances[i]
 }
 
-// AsksFor reports whether a request may belong to the node, by its signer and requester. This suffices to ignore all
+// IsRequestOf reports whether a request may belong to the node, by its signer and requester. This suffices to ignore all
 // other requests.
-func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
-	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == NodeUser(nodeName)
+func IsRequestOf(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
+	return IsKubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == NodeUser(nodeName)
 }
 
-// KubeletSigner reports whether kubelets use a signer.
-func KubeletSigner(signer string) bool {
+// IsKubeletSigner reports whether kubelets use a signer.
+func IsKubeletSigner(signer string) bool {
 	return signer == certificatesv1.KubeletServingSignerName ||
 		signer == certificatesv1.KubeAPIServerClientKubeletSignerName
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Present lists all objects of the cluster with names and addresses.
-type Present struct {
+// ClusterIdentities lists all objects of the cluster with names and addresses.
+type ClusterIdentities struct {
 	Instances []v1alpha1.WindowsInstance
 	Nodes     []corev1.Node
 	// Machines are empty if there is no Machine API.
@@ -21,7 +21,7 @@ type Present struct {
 
 // FactsOf collects the facts for judging a request: the names and addresses of the requester's node, and of all other
 // owners.
-func FactsOf(requester *v1alpha1.WindowsInstance, present Present) Facts {
+func FactsOf(requester *v1alpha1.WindowsInstance, present ClusterIdentities) Facts {
 	known := Facts{Cluster: present.Cluster}
 	own := nodeidentity.ConfirmedName(requester)
 	nodes := map[string]*corev1.Node{}
@@ -32,7 +32,7 @@ func FactsOf(requester *v1alpha1.WindowsInstance, present Present) Facts {
 	for i := range present.Instances {
 		instance := &present.Instances[i]
 		switch {
-		case nodeidentity.KeepsNode(instance):
+		case nodeidentity.ShouldKeepNode(instance):
 			name := nodeidentity.ConfirmedName(instance)
 			node := NodeOf(instance, nodes[name])
 			ours[name] = node.Registered
@@ -40,19 +40,19 @@ func FactsOf(requester *v1alpha1.WindowsInstance, present Present) Facts {
 				node.addCloud(instance, nodes[name], present)
 			}
 			known.Nodes = append(known.Nodes, node)
-		case !entryOfHost(instance, requester):
-			known.Nodes = append(known.Nodes, otherInstance(instance))
+		case !isSameHostEntry(instance, requester):
+			known.Nodes = append(known.Nodes, foreignInstance(instance))
 		}
 	}
 	for i := range present.Nodes {
 		if node := &present.Nodes[i]; node.Name != own {
-			known.Nodes = append(known.Nodes, otherNode(node, ours[node.Name]))
+			known.Nodes = append(known.Nodes, foreignNode(node, ours[node.Name]))
 		}
 	}
 	for i := range present.Machines {
 		machine := &present.Machines[i]
-		if !nodeidentity.OwnMachine(requester, machine) && !nodeidentity.MachineUnder(requester, machine) {
-			known.Nodes = append(known.Nodes, otherMachine(machine))
+		if !nodeidentity.IsOwnMachine(requester, machine) && !nodeidentity.IsUnmanagedMachine(requester, machine) {
+			known.Nodes = append(known.Nodes, foreignMachine(machine))
 		}
 	}
 	return known
@@ -61,7 +61,7 @@ func FactsOf(requester *v1alpha1.WindowsInstance, present Present) Facts {
 // addCloud adds the names and addresses that the cloud assigns to the instance's host. A kubelet also serves under
 // the addresses of its Node, but a host cannot report them. The source is the Machine API for Machines, and the
 // status of the Node for other hosts.
-func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, present Present) {
+func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, present ClusterIdentities) {
 	if instance.Spec.Source.Machine == nil {
 		if node != nil && present.Cluster != nil {
 			n.AddCloudAddresses(node, *present.Cluster)
@@ -69,18 +69,18 @@ func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, p
 		return
 	}
 	for i := range present.Machines {
-		if machine := &present.Machines[i]; nodeidentity.OwnMachine(instance, machine) {
+		if machine := &present.Machines[i]; nodeidentity.IsOwnMachine(instance, machine) {
 			n.addMachine(machine)
 		}
 	}
 }
 
-// entryOfHost reports whether another instance is a second entry of the requester's host, or an entry from before the
+// isSameHostEntry reports whether another instance is a second entry of the requester's host, or an entry from before the
 // host moved. The names and addresses of such an instance belong to the requester's host. An instance with a
 // different node name is another host, even if both hosts were created from one image.
-func entryOfHost(other, requester *v1alpha1.WindowsInstance) bool {
+func isSameHostEntry(other, requester *v1alpha1.WindowsInstance) bool {
 	name := nodeidentity.ConfirmedName(other)
-	return nodeidentity.SameHost(other, requester) && (name == "" || name == nodeidentity.ConfirmedName(requester))
+	return nodeidentity.IsSameHost(other, requester) && (name == "" || name == nodeidentity.ConfirmedName(requester))
 }
 
 // Facts are the facts for judging requests of nodes.

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// bound returns an instance bound to Node win-a.
-func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
+// newBoundInstance returns an instance bound to Node win-a.
+func newBoundInstance(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", DesiredState: v1alpha1.DesiredStateNode,
@@ -68,7 +68,7 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, nil)
-			if got := Requester(request, []v1alpha1.WindowsInstance{bound(c.change)}); (got != nil) != c.ours {
+			if got := Requester(request, []v1alpha1.WindowsInstance{newBoundInstance(c.change)}); (got != nil) != c.ours {
 				t.Errorf("the request belongs to %v", got)
 			}
 		})
@@ -95,8 +95,8 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 		"a request in the very second in which the instance was made, in which the Node was too": {time.Nanosecond, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance, node := bound(nil), windowsNode("win-a", attackTime.Add(c.node))
-			known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance},
+			instance, node := newBoundInstance(nil), windowsNode("win-a", attackTime.Add(c.node))
+			known := FactsOf(&instance, ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance},
 				Nodes: []corev1.Node{node}})
 			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
 				newRequest(t, nil, nil))
@@ -135,11 +135,11 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance, node := bound(c.instance), windowsNode("win-a", attackTime)
+			instance, node := newBoundInstance(c.instance), windowsNode("win-a", attackTime)
 			if c.node != nil {
 				c.node(&node)
 			}
-			known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance},
+			known := FactsOf(&instance, ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance},
 				Nodes: []corev1.Node{node}})
 			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
 				newRequest(t, nil, nil))
@@ -167,8 +167,8 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 		"capitals, while the host says no names": {"", "WIN-A", "OwnNames"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := bound(func(i *v1alpha1.WindowsInstance) { i.Status.Host.Name = c.host })
-			expectServing(t, instance, Present{}, c.asked, c.check)
+			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) { i.Status.Host.Name = c.host })
+			expectServing(t, instance, ClusterIdentities{}, c.asked, c.check)
 		})
 	}
 }
@@ -209,12 +209,12 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 		}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance, machines := bound(c.instance), []machinev1beta1.Machine{machine(c.machine)}
+			instance, machines := newBoundInstance(c.instance), []machinev1beta1.Machine{machine(c.machine)}
 			check := ""
 			if !c.own {
 				check = "NobodyElses"
 			}
-			expectServing(t, instance, Present{Machines: machines}, "win-a", check)
+			expectServing(t, instance, ClusterIdentities{Machines: machines}, "win-a", check)
 			claim := nodename.Claim{Instance: instance, NodeName: "win-a", Machines: machines}
 			if decision := nodename.Grant(claim); decision.Allowed != c.own {
 				t.Errorf("it has the name: %t; %s", decision.Allowed, decision.Message)
@@ -229,7 +229,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 
 // expectServing requests a certificate for the instance's address and a name, and reports a decision by another
 // check. An empty check means approval.
-func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present Present, name, check string) {
+func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present ClusterIdentities, name, check string) {
 	t.Helper()
 	present.Instances, present.Nodes = []v1alpha1.WindowsInstance{instance},
 		[]corev1.Node{windowsNode("win-a", attackTime)}
@@ -263,13 +263,13 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 		"not against the record of the present release": {"10.0.0.1", asked, []string{asked, "10.0.0.1"}, "OwnAddresses"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := bound(func(i *v1alpha1.WindowsInstance) {
+			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
 				i.Spec.Address, i.Spec.Source.ConfigMapKey = "win-a.example.com", "win-a.example.com"
 				i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.LastReachedAddress = c.reported, c.recorded, "203.0.113.7"
 			})
 			node := windowsNode("win-a", attackTime)
 			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.internal}}
-			present := Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}, Cluster: knownNodes.Cluster}
+			present := ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}, Cluster: knownNodes.Cluster}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
 			request.CreationTimestamp = metav1.NewTime(attackTime)
@@ -294,7 +294,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 		}
 	}
 	another := func(change func(*v1alpha1.HostStatus)) []v1alpha1.WindowsInstance {
-		other := bound(host(change))
+		other := newBoundInstance(host(change))
 		other.Name, other.Status.NodeRef.Name, other.Status.HostKey.Key = "other", "win-b", "another"
 		return []v1alpha1.WindowsInstance{other}
 	}
@@ -324,8 +324,8 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 		"not one at which two hosts were reached":                       {host(reached), another(reached), "NobodyElses"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := bound(c.instance)
-			present := Present{Instances: append(c.others, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
+			instance := newBoundInstance(c.instance)
+			present := ClusterIdentities{Instances: append(c.others, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
 				Cluster: knownNodes.Cluster}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))

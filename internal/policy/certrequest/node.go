@@ -34,21 +34,21 @@ func (s *Names) addAll(addresses []corev1.NodeAddress) {
 	}
 }
 
-// HoldsName reports whether a node with these names may serve under a name: in exactly the known form, or in lower
+// HasName reports whether a node with these names may serve under a name: in exactly the known form, or in lower
 // case, as kubelets request host names. No kubelet requests any other form, such as a trailing dot or other
 // capitalization.
-func (s Names) HoldsName(name string) bool {
+func (s Names) HasName(name string) bool {
 	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
 }
 
-// TakesName reports whether a name is equivalent in DNS to any of these names.
-func (s Names) TakesName(name string) bool {
+// HasEquivalentName reports whether a name is equivalent in DNS to any of these names.
+func (s Names) HasEquivalentName(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	return slices.ContainsFunc(s.Names, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), name) })
 }
 
-// HoldsAddress reports whether the node has an address.
-func (s Names) HoldsAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
+// HasAddress reports whether the node has an address.
+func (s Names) HasAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
 
 // Node is a node, or another owner of names and addresses, with the operator's facts about it.
 type Node struct {
@@ -60,15 +60,15 @@ type Node struct {
 	Registered bool
 	// Since is the earliest possible time of a request by the node's host.
 	Since time.Time
-	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap
+	// Assigned are the names and addresses from sources that no Windows host can change: the ConfigMap
 	// windows-instances, the Machine API, the Nodes of other hosts.
-	Given Names
+	Assigned Names
 	// Reached is the last address used to reach the host. The host proved possession of the address with the pinned
 	// key.
 	Reached Names
-	// Told are the names and addresses that only the host or its kubelet reports but the node may serve under: the
+	// Reported are the names and addresses that only the host or its kubelet reports but the node may serve under: the
 	// address that the operator chose for the Node, and additions of a cloud.
-	Told Names
+	Reported Names
 	// Claimed are all other addresses that only the host reports. The node may not serve under them.
 	Claimed Names
 }
@@ -84,42 +84,42 @@ const (
 	AddressReported
 	// AddressReached means that the operator reached the host at the address.
 	AddressReached
-	// AddressGiven means that a source assigned the address, which no Windows host can change.
-	AddressGiven
+	// AddressAssigned means that a source assigned the address, which no Windows host can change.
+	AddressAssigned
 )
 
 // RankAddress returns the strength of the evidence that an address belongs to the node.
 func (n Node) RankAddress(address netip.Addr) AddressRank {
 	switch {
-	case n.Given.HoldsAddress(address):
-		return AddressGiven
-	case n.Reached.HoldsAddress(address):
+	case n.Assigned.HasAddress(address):
+		return AddressAssigned
+	case n.Reached.HasAddress(address):
 		return AddressReached
-	case n.Told.HoldsAddress(address), n.Claimed.HoldsAddress(address):
+	case n.Reported.HasAddress(address), n.Claimed.HasAddress(address):
 		return AddressReported
 	}
 	return AddressUnknown
 }
 
-// MayServeAt reports whether an address may be in the node's certificate, if no other node has it.
-func (n Node) MayServeAt(address netip.Addr) bool {
-	return n.RankAddress(address) >= AddressReached || n.Told.HoldsAddress(address)
+// CanServeAt reports whether an address may be in the node's certificate, if no other node has it.
+func (n Node) CanServeAt(address netip.Addr) bool {
+	return n.RankAddress(address) >= AddressReached || n.Reported.HasAddress(address)
 }
 
-// registrationLead is the maximum lead of a kubelet's serving certificate request over the creation of the Node.
-const registrationLead = 5 * time.Minute
+// maxRegistrationLead is the maximum lead of a kubelet's serving certificate request over the creation of the Node.
+const maxRegistrationLead = 5 * time.Minute
 
 // NodeOf returns the node of an instance with a confirmed claim to a name. node is the Node of that name; nil if
 // there is none.
 func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	known := instanceNames(instance)
 	known.Name = instance.Status.NodeRef.Name
-	known.Given.Names = append(known.Given.Names, known.Name)
+	known.Assigned.Names = append(known.Assigned.Names, known.Name)
 	if host := instance.Status.Host; host != nil {
 		known.addHostNames(host)
 	}
 	known.Since = instance.CreationTimestamp.Time
-	if node == nil || !registeredBy(instance, node) {
+	if node == nil || !isRegisteredBy(instance, node) {
 		return known
 	}
 	known.Registered = true
@@ -128,7 +128,7 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	// deleted and recreated, or if the node was a legacy node. If the instance is older, the host may have received
 	// the name late, but not before the instance was created.
 	registered := node.CreationTimestamp.Time
-	if lead := registered.Add(-registrationLead); known.Since.After(registered) || known.Since.Before(lead) {
+	if lead := registered.Add(-maxRegistrationLead); known.Since.After(registered) || known.Since.Before(lead) {
 		known.Since = lead
 	}
 	return known
@@ -145,12 +145,12 @@ func (n *Node) addHostNames(host *v1alpha1.HostStatus) {
 	}
 	switch {
 	case full:
-		n.Told.Names = append(n.Told.Names, host.Name)
+		n.Reported.Names = append(n.Reported.Names, host.Name)
 	case host.Name != n.Name:
-		n.Given.Names = append(n.Given.Names, host.Name)
+		n.Assigned.Names = append(n.Assigned.Names, host.Name)
 	}
 	if domain := strings.Trim(host.Domain, "."); domain != "" {
-		n.Told.Names = append(n.Told.Names, host.Name+"."+domain)
+		n.Reported.Names = append(n.Reported.Names, host.Name+"."+domain)
 	}
 }
 
@@ -162,23 +162,23 @@ func (n *Node) addUnrecordedIP(host *v1alpha1.HostStatus, node *corev1.Node) {
 	}
 	for _, address := range nodeidentity.InternalIPs(node.Status.Addresses) {
 		if slices.Contains(host.Addresses, address) {
-			n.Told.Add(address)
+			n.Reported.Add(address)
 			return
 		}
 	}
 }
 
-// registeredBy reports whether a Node of the instance's name belongs to the host of the instance: the Node is bound
+// isRegisteredBy reports whether a Node of the instance's name belongs to the host of the instance: the Node is bound
 // to the instance, or the instance is not bound yet and the Node is a Windows node, which is bound next. Another
 // machine may have registered a name that had no Node.
-func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
-	return nodeidentity.Bound(instance, node) ||
+func isRegisteredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
+	return nodeidentity.IsBound(instance, node) ||
 		instance.Status.NodeRef.UID == "" && node.Labels[corev1.LabelOSStable] == "windows"
 }
 
 func instanceNames(instance *v1alpha1.WindowsInstance) Node {
 	var known Node
-	known.Given.Add(instance.Spec.Address)
+	known.Assigned.Add(instance.Spec.Address)
 	host := instance.Status.Host
 	if host == nil {
 		return known
@@ -188,7 +188,7 @@ func instanceNames(instance *v1alpha1.WindowsInstance) Node {
 	}
 	for _, address := range host.Addresses {
 		if address == host.NodeIP {
-			known.Told.Add(address)
+			known.Reported.Add(address)
 		} else {
 			known.Claimed.Add(address)
 		}
@@ -198,35 +198,35 @@ func instanceNames(instance *v1alpha1.WindowsInstance) Node {
 
 // addMachine adds the addresses that the Machine API reports for the node's own Machine.
 func (n *Node) addMachine(machine *machinev1beta1.Machine) {
-	n.Given.addAll(machine.Status.Addresses)
+	n.Assigned.addAll(machine.Status.Addresses)
 }
 
-// otherInstance returns an instance without a node, or with a node that is known already.
-func otherInstance(instance *v1alpha1.WindowsInstance) Node {
+// foreignInstance returns an instance without a node, or with a node that is known already.
+func foreignInstance(instance *v1alpha1.WindowsInstance) Node {
 	other := instanceNames(instance)
 	other.Name, other.Foreign = "of WindowsInstance "+instance.Name, true
 	return other
 }
 
-// otherMachine returns the host of a Machine.
-func otherMachine(machine *machinev1beta1.Machine) Node {
+// foreignMachine returns the host of a Machine.
+func foreignMachine(machine *machinev1beta1.Machine) Node {
 	other := Node{Name: "of Machine " + machine.Name, Foreign: true}
 	if machine.Status.NodeRef != nil {
-		other.Given.Add(machine.Status.NodeRef.Name)
+		other.Assigned.Add(machine.Status.NodeRef.Name)
 	}
 	other.addMachine(machine)
 	return other
 }
 
-// otherNode returns the owner for a Node. A kubelet may write the status of its Node: if the host is managed, that
+// foreignNode returns the owner for a Node. A kubelet may write the status of its Node: if the host is managed, that
 // status is only a Windows host's own report.
-func otherNode(node *corev1.Node, ours bool) Node {
+func foreignNode(node *corev1.Node, ours bool) Node {
 	other := Node{Name: node.Name, Foreign: true, Registered: true}
-	other.Given.Add(node.Name)
+	other.Assigned.Add(node.Name)
 	if ours {
-		other.Told.addAll(node.Status.Addresses)
+		other.Reported.addAll(node.Status.Addresses)
 	} else {
-		other.Given.addAll(node.Status.Addresses)
+		other.Assigned.addAll(node.Status.Addresses)
 	}
 	return other
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Limit is the maximum size of a certificate request in bytes. A kubelet's request with the largest key and twenty
+// MaxRequestSize is the maximum size of a certificate request in bytes. A kubelet's request with the largest key and twenty
 // names needs less than half of this.
-const Limit = 16 << 10
+const MaxRequestSize = 16 << 10
 
 // pemRequest is the PEM type of a request. Source: RFC 7468, section 7.
 const pemRequest = "CERTIFICATE REQUEST"
@@ -31,8 +31,8 @@ type nodeRequest struct {
 	signed signedPart
 }
 
-// wholeRequest is a request with the signature. Source: RFC 2986, section 4.2.
-type wholeRequest struct {
+// fullRequest is a request with the signature. Source: RFC 2986, section 4.2.
+type fullRequest struct {
 	Signed    asn1.RawValue
 	Algorithm pkix.AlgorithmIdentifier
 	Signature asn1.BitString
@@ -64,10 +64,10 @@ type requestedExtensions struct {
 // The key is checked before any signature is verified: keys of unusual sizes are not used in any computation.
 func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	form := func(format string, values ...any) (*nodeRequest, policy.Decision) {
-		return nil, policy.Decision{Check: "Form", Reason: refused, Message: fmt.Sprintf(format, values...)}
+		return nil, policy.Decision{Check: "Form", Reason: reasonRefused, Message: fmt.Sprintf(format, values...)}
 	}
-	if len(data) > Limit {
-		return form("The certificate request has more than %d bytes.", Limit)
+	if len(data) > MaxRequestSize {
+		return form("The certificate request has more than %d bytes.", MaxRequestSize)
 	}
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != pemRequest || !bytes.Equal(data, pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: block.Bytes})) {
@@ -77,28 +77,28 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	if err != nil {
 		return form("The certificate request cannot be read: %.200v.", err)
 	}
-	if problem := keyStrength(parsed); problem != "" {
-		return nil, policy.Decision{Check: "Key", Reason: refused, Message: problem}
+	if problem := weakKey(parsed); problem != "" {
+		return nil, policy.Decision{Check: "Key", Reason: reasonRefused, Message: problem}
 	}
 	if !slices.Contains(signatures, parsed.SignatureAlgorithm) {
-		return nil, policy.Decision{Check: "Signature", Reason: refused,
+		return nil, policy.Decision{Check: "Signature", Reason: reasonRefused,
 			Message: fmt.Sprintf("The request is signed with %s, which is not allowed.", parsed.SignatureAlgorithm)}
 	}
 	if err := parsed.CheckSignature(); err != nil {
 		return form("The certificate request is not signed with its own key: %.200v.", err)
 	}
 	request = &nodeRequest{CertificateRequest: parsed}
-	if problem := request.readAgain(); problem != "" {
+	if problem := request.unexpectedContent(); problem != "" {
 		return form("%s", problem)
 	}
 	return request, policy.Decision{Allowed: true}
 }
 
-// readAgain parses the request a second time and requires exactly the parsed content. crypto/x509 ignores unknown
+// unexpectedContent parses the request a second time and requires exactly the parsed content. crypto/x509 ignores unknown
 // attributes, attribute values and trailing parts of sequences, and picks one of duplicate elements.
-func (r *nodeRequest) readAgain() string {
+func (r *nodeRequest) unexpectedContent() string {
 	const more = "The certificate request holds something that no request of a node does"
-	if !exactly(r.Raw, &wholeRequest{}) || !exactly(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
+	if !unmarshalAll(r.Raw, &fullRequest{}) || !unmarshalAll(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
 		return more + ", or is in another form."
 	}
 	switch attributes := r.signed.Attributes; {
@@ -110,8 +110,8 @@ func (r *nodeRequest) readAgain() string {
 	return ""
 }
 
-// exactly parses DER into a value, and reports whether the value is the complete content of the DER.
-func exactly[T any](der []byte, into *T) bool {
+// unmarshalAll parses DER into a value, and reports whether the value is the complete content of the DER.
+func unmarshalAll[T any](der []byte, into *T) bool {
 	rest, err := asn1.Unmarshal(der, into)
 	if err != nil || len(rest) > 0 {
 		return false
@@ -128,8 +128,8 @@ const nodesOrganization = "system:nodes"
 // NodeUser returns the user name of a node.
 func NodeUser(nodeName string) string { return "system:node:" + nodeName }
 
-// refused is the reason of every decision against a request.
-const refused = v1alpha1.ReasonCertificateRequestRefused
+// reasonRefused is the reason of every decision against a request.
+const reasonRefused = v1alpha1.ReasonCertificateRequestRefused
 
 // Object identifiers allowed in a request. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section
 // 5.4.2.
@@ -155,14 +155,14 @@ func someQuoted[T ~string](values []T) string {
 	return "[" + strings.Join(quoted, " ") + "]"
 }
 
-func commonName(r *nodeRequest, user string) string {
+func wrongCommonName(r *nodeRequest, user string) string {
 	if r.Subject.CommonName == user {
 		return ""
 	}
 	return fmt.Sprintf("The request is for %.100q; it may be for %q only.", r.Subject.CommonName, user)
 }
 
-func organization(r *nodeRequest, group string) string {
+func wrongOrganization(r *nodeRequest, group string) string {
 	if slices.Equal(r.Subject.Organization, []string{group}) {
 		return ""
 	}
@@ -170,10 +170,10 @@ func organization(r *nodeRequest, group string) string {
 		someQuoted(r.Subject.Organization), group)
 }
 
-// nothingElse allows one common name and one organization in the subject, each by itself and in an unambiguous
+// unexpectedSubject allows one common name and one organization in the subject, each by itself and in an unambiguous
 // encoding. The check uses the original form of the subject: the signer may copy the subject, and readers of the
 // certificate may parse it differently from Go.
-func nothingElse(r *nodeRequest) string {
+func unexpectedSubject(r *nodeRequest) string {
 	for _, name := range r.Subject.Names {
 		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {
 			return fmt.Sprintf("The request's subject holds %s beside common name and organization.", name.Type)
@@ -194,12 +194,12 @@ func nothingElse(r *nodeRequest) string {
 
 // Bounds of RSA keys. The maximum comes from crypto/tls, which refuses a handshake with a larger key.
 const (
-	leastRSABits     = 2048
-	mostRSABits      = 8192
-	leastRSAExponent = 65537
+	minRSABits     = 2048
+	maxRSABits     = 8192
+	minRSAExponent = 65537
 )
 
-func keyStrength(r *x509.CertificateRequest) string {
+func weakKey(r *x509.CertificateRequest) string {
 	switch key := r.PublicKey.(type) {
 	case *ecdsa.PublicKey:
 		switch key.Curve {
@@ -209,12 +209,12 @@ func keyStrength(r *x509.CertificateRequest) string {
 		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.",
 			key.Curve.Params().BitSize)
 	case *rsa.PublicKey:
-		if bits := key.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
-			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, leastRSABits, mostRSABits)
+		if bits := key.N.BitLen(); bits < minRSABits || bits > maxRSABits {
+			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, minRSABits, maxRSABits)
 		}
-		if key.E < leastRSAExponent || key.E%2 == 0 {
+		if key.E < minRSAExponent || key.E%2 == 0 {
 			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.",
-				key.E, leastRSAExponent)
+				key.E, minRSAExponent)
 		}
 		return ""
 	case ed25519.PublicKey:
@@ -229,8 +229,8 @@ var signatures = []x509.SignatureAlgorithm{
 	x509.SHA512WithRSA, x509.PureEd25519,
 }
 
-// noNames rejects alternative names of any kind: the subject alone identifies a client.
-func noNames(r *nodeRequest) string {
+// unexpectedNames rejects alternative names of any kind: the subject alone identifies a client.
+func unexpectedNames(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if extension.Id.Equal(oidSubjectAlternativeName) {
 			return "The request for a client certificate holds alternative names; that of a client has none."
@@ -239,7 +239,7 @@ func noNames(r *nodeRequest) string {
 	return ""
 }
 
-func noOtherExtensions(r *nodeRequest) string {
+func unexpectedExtensions(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
 			return fmt.Sprintf("The request holds the extension %s, which a node does not need.", extension.Id)

@@ -177,8 +177,8 @@ func TestKubeletClientRequest(t *testing.T) {
 	})
 }
 
-// named returns the names and addresses of the texts.
-func named(texts ...string) Names {
+// newNames returns the names and addresses of the texts.
+func newNames(texts ...string) Names {
 	var set Names
 	for _, text := range texts {
 		set.Add(text)
@@ -188,12 +188,12 @@ func named(texts ...string) Names {
 
 var knownNodes = Facts{
 	Nodes: []Node{
-		{Name: "win-b", Registered: true, Given: named("win-b", "shared.example.com", "10.0.0.2"),
-			Told: named("10.0.0.1", "10.0.0.9")},
-		{Name: "win-a", Registered: true, Given: named("win-a", "WIN-A", "win-a.example.com", "Listed.example.com",
+		{Name: "win-b", Registered: true, Assigned: newNames("win-b", "shared.example.com", "10.0.0.2"),
+			Reported: newNames("10.0.0.1", "10.0.0.9")},
+		{Name: "win-a", Registered: true, Assigned: newNames("win-a", "WIN-A", "win-a.example.com", "Listed.example.com",
 			"shared.example.com", "", "10.0.0.1", "10.0.0.2"),
-			Told: named("10.0.0.8", "10.0.0.9", "172.30.0.9")},
-		{Name: "master-0", Foreign: true, Registered: true, Given: named("master-0", "10.0.0.3")},
+			Reported: newNames("10.0.0.8", "10.0.0.9", "172.30.0.9")},
+		{Name: "master-0", Foreign: true, Registered: true, Assigned: newNames("master-0", "10.0.0.3")},
 	},
 	Cluster: &nodespec.Cluster{ServiceCIDRs: []string{"172.30.0.0/16"},
 		APIServerInternalURL: "https://api-int.lab.example.com:6443"},
@@ -219,9 +219,9 @@ func expectOutcome(t *testing.T, got Decision, outcome Outcome, check string) {
 		t.Errorf("decision is %+v, want %s by check %q", got, outcome, check)
 	}
 	switch {
-	case outcome == NotOurs && got != (Decision{Outcome: NotOurs}):
+	case outcome == Ignore && got != (Decision{Outcome: Ignore}):
 		t.Errorf("what is not ours gets more than that: %+v", got)
-	case outcome != NotOurs && (got.NodeName != "win-a" || got.Message == ""):
+	case outcome != Ignore && (got.NodeName != "win-a" || got.Message == ""):
 		t.Errorf("the decision does not name the fault and the node: %+v", got)
 	case outcome == Refuse && got.Reason == "":
 		t.Error("the refusal has no reason")
@@ -238,22 +238,22 @@ var spoiledRequests = map[string]struct {
 }{
 	"of a Linux node is left alone": {func(c *csr) {
 		c.Spec.Username = "system:node:worker-0"
-	}, NotOurs, ""},
-	"of a user who is no node is left alone": {func(c *csr) { c.Spec.Username = "win-a" }, NotOurs, ""},
+	}, Ignore, ""},
+	"of a user who is no node is left alone": {func(c *csr) { c.Spec.Username = "win-a" }, Ignore, ""},
 	"of the bootstrapper is left alone": {func(c *csr) {
 		c.Spec.Username = "system:bootstrap:abc"
-	}, NotOurs, ""},
-	"of a node without a name is left alone": {func(c *csr) { c.Spec.Username = "system:node:" }, NotOurs, ""},
+	}, Ignore, ""},
+	"of a node without a name is left alone": {func(c *csr) { c.Spec.Username = "system:node:" }, Ignore, ""},
 	"of a node in capitals is left alone": {func(c *csr) {
 		c.Spec.Username = "system:node:WIN-A"
-	}, NotOurs, ""},
+	}, Ignore, ""},
 	"to another signer is left alone": {func(c *csr) {
 		c.Spec.SignerName = "example.com/signer"
-	}, NotOurs, ""},
-	"to no signer is left alone": {func(c *csr) { c.Spec.SignerName = "" }, NotOurs, ""},
+	}, Ignore, ""},
+	"to no signer is left alone": {func(c *csr) { c.Spec.SignerName = "" }, Ignore, ""},
 	"to the signer of all clients is left alone": {func(c *csr) {
 		c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
-	}, NotOurs, ""},
+	}, Ignore, ""},
 	"of somebody outside the group is refused": {func(c *csr) {
 		c.Spec.Groups = []string{"system:authenticated"}
 	}, Refuse, "Group"},
@@ -397,7 +397,7 @@ func FuzzRequests(f *testing.F) {
 			der = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 		}
 		request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, der)
-		if got := judgeServing(request, knownNodes); got.Outcome == NotOurs || got.Message == "" {
+		if got := judgeServing(request, knownNodes); got.Outcome == Ignore || got.Message == "" {
 			t.Errorf("%+v", got)
 		}
 		if kubeletClientRequest(der, "master-0").Allowed {

@@ -12,28 +12,28 @@ import (
 )
 
 // servingChecks are the checks of a kubelet's serving certificate.
-var servingChecks = []policy.Check[askedFor]{
-	{Name: "CommonName", Reason: refused, Broken: func(a askedFor) string {
-		return commonName(a.request, NodeUser(a.node.Name))
+var servingChecks = []policy.Check[nodeCSR]{
+	{Name: "CommonName", Reason: reasonRefused, Violation: func(a nodeCSR) string {
+		return wrongCommonName(a.request, NodeUser(a.node.Name))
 	}},
-	{Name: "Organization", Reason: refused, Broken: func(a askedFor) string {
-		return organization(a.request, nodesOrganization)
+	{Name: "Organization", Reason: reasonRefused, Violation: func(a nodeCSR) string {
+		return wrongOrganization(a.request, nodesOrganization)
 	}},
-	{Name: "Subject", Reason: refused, Broken: func(a askedFor) string { return nothingElse(a.request) }},
-	{Name: "Extensions", Reason: refused, Broken: func(a askedFor) string {
-		return noOtherExtensions(a.request)
+	{Name: "Subject", Reason: reasonRefused, Violation: func(a nodeCSR) string { return unexpectedSubject(a.request) }},
+	{Name: "Extensions", Reason: reasonRefused, Violation: func(a nodeCSR) string {
+		return unexpectedExtensions(a.request)
 	}},
-	{Name: "NamesAndAddressesOnly", Reason: refused, Broken: namesAndAddressesOnly},
-	{Name: "OwnNames", Reason: refused, Broken: ownNames},
-	{Name: "OwnAddresses", Reason: refused, Broken: ownAddresses},
-	{Name: "NotTheClusters", Reason: refused, Broken: notTheClusters},
-	{Name: "NobodyElses", Reason: refused, Broken: nobodyElses},
+	{Name: "NamesAndAddressesOnly", Reason: reasonRefused, Violation: unsupportedNameTypes},
+	{Name: "OwnNames", Reason: reasonRefused, Violation: unknownNames},
+	{Name: "OwnAddresses", Reason: reasonRefused, Violation: unknownAddresses},
+	{Name: "NotTheClusters", Reason: reasonRefused, Violation: clusterIdentity},
+	{Name: "NobodyElses", Reason: reasonRefused, Violation: foreignIdentity},
 }
 
 // judgeServing decides on a request for a kubelet's serving certificate.
 func judgeServing(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	const signer = certificatesv1.KubeletServingSignerName
-	return judge(csr, known, signer, certificatesv1.UsageServerAuth, func(asked askedFor) policy.Decision {
+	return judgeRequest(csr, known, signer, certificatesv1.UsageServerAuth, func(asked nodeCSR) policy.Decision {
 		return policy.Decide(asked, "Node "+asked.node.Name+" requests a certificate for its own names and addresses.", servingChecks)
 	})
 }
@@ -45,9 +45,9 @@ const (
 	tagIPAddress = 7
 )
 
-// namesAndAddressesOnly checks the alternative names in the original form of the request, because crypto/x509 ignores
+// unsupportedNameTypes checks the alternative names in the original form of the request, because crypto/x509 ignores
 // unknown kinds.
-func namesAndAddressesOnly(a askedFor) string {
+func unsupportedNameTypes(a nodeCSR) string {
 	if len(a.request.DNSNames)+len(a.request.IPAddresses) == 0 {
 		return "The request names neither a DNS name nor an address to serve."
 	}
@@ -56,7 +56,7 @@ func namesAndAddressesOnly(a askedFor) string {
 			continue
 		}
 		var names []asn1.RawValue
-		if !exactly(extension.Value, &names) {
+		if !unmarshalAll(extension.Value, &names) {
 			return "The request's alternative names cannot be read."
 		}
 		for _, name := range names {
@@ -68,18 +68,18 @@ func namesAndAddressesOnly(a askedFor) string {
 	return ""
 }
 
-func ownNames(a askedFor) string {
+func unknownNames(a nodeCSR) string {
 	for _, name := range a.request.DNSNames {
-		if !a.node.Given.HoldsName(name) && !a.node.Told.HoldsName(name) {
+		if !a.node.Assigned.HasName(name) && !a.node.Reported.HasName(name) {
 			return fmt.Sprintf("The request holds the DNS name %.100q, which is not known to be the node's own.", name)
 		}
 	}
 	return ""
 }
 
-// addresses returns the addresses in the request in their original form: an IPv4-mapped IPv6 address is not an IPv4
+// ipAddresses returns the addresses in the request in their original form: an IPv4-mapped IPv6 address is not an IPv4
 // address.
-func (r *nodeRequest) addresses() []netip.Addr {
+func (r *nodeRequest) ipAddresses() []netip.Addr {
 	var addresses []netip.Addr
 	for _, ip := range r.IPAddresses {
 		address, _ := netip.AddrFromSlice(ip) // crypto/x509 has checked the length
@@ -88,10 +88,10 @@ func (r *nodeRequest) addresses() []netip.Addr {
 	return addresses
 }
 
-func ownAddresses(a askedFor) string {
-	for _, address := range a.request.addresses() {
+func unknownAddresses(a nodeCSR) string {
+	for _, address := range a.request.ipAddresses() {
 		switch {
-		case a.node.MayServeAt(address):
+		case a.node.CanServeAt(address):
 		case a.node.RankAddress(address) == AddressReported:
 			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
 				"The operator has not reached the host at this address, no source assigns it, and it is not the address of the Node.", address)
@@ -102,23 +102,23 @@ func ownAddresses(a askedFor) string {
 	return ""
 }
 
-// notTheClusters rejects names and addresses of the cluster itself, and addresses that do not belong to a single
+// clusterIdentity rejects names and addresses of the cluster itself, and addresses that do not belong to a single
 // host.
-func notTheClusters(a askedFor) string {
+func clusterIdentity(a nodeCSR) string {
 	for _, name := range a.request.DNSNames {
 		if whose := nodename.ReservedName(name, a.cluster); whose != "" {
 			return fmt.Sprintf("The request holds the DNS name %.100q, which is %s.", name, whose)
 		}
-		if a.cluster == nil && !a.node.Given.HoldsName(name) {
+		if a.cluster == nil && !a.node.Assigned.HasName(name) {
 			return fmt.Sprintf("The request contains the DNS name %.100q, which only the host itself reports. "+
 				"The operator cannot determine whether this name belongs to the cluster until it can read the cluster's configuration.", name)
 		}
 	}
-	for _, address := range a.request.addresses() {
+	for _, address := range a.request.ipAddresses() {
 		if whose := nodename.ReservedAddress(address, a.cluster); whose != "" {
 			return fmt.Sprintf("The request holds the address %s, which is %s.", address, whose)
 		}
-		if a.cluster == nil && !a.node.Given.HoldsAddress(address) {
+		if a.cluster == nil && !a.node.Assigned.HasAddress(address) {
 			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
 				"The operator cannot determine whether this address belongs to the cluster until it can read the cluster's configuration.", address)
 		}
@@ -126,18 +126,18 @@ func notTheClusters(a askedFor) string {
 	return ""
 }
 
-// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must
+// foreignIdentity rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must
 // neither get a certificate for the address of another node nor block that node by claiming the address. An address
 // belongs to the node with the strongest evidence: a source assigned the address, the operator reached the host
 // there, or only the host reports it. With equal evidence for two nodes, neither gets a certificate for the address.
-func nobodyElses(a askedFor) string {
-	for _, other := range a.others {
+func foreignIdentity(a nodeCSR) string {
+	for _, other := range a.otherNodes {
 		for _, name := range a.request.DNSNames {
-			if other.Given.TakesName(name) || other.Told.TakesName(name) && !a.node.Given.HoldsName(name) {
+			if other.Assigned.HasEquivalentName(name) || other.Reported.HasEquivalentName(name) && !a.node.Assigned.HasName(name) {
 				return fmt.Sprintf("The request holds the DNS name %.100q, which node %s has too.", name, other.Name)
 			}
 		}
-		for _, address := range a.request.addresses() {
+		for _, address := range a.request.ipAddresses() {
 			if rank := other.RankAddress(address); rank != AddressUnknown && rank >= a.node.RankAddress(address) {
 				return fmt.Sprintf("The request holds the address %s, which node %s has too.", address, other.Name)
 			}

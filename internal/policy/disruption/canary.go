@@ -11,59 +11,59 @@ import (
 // one canary node of each pool. The remaining nodes follow after the canary has been Ready with the novelty for
 // canarySoak. If the canary fails, no other node follows.
 
-// novelty is a change that a canary node must verify first: an operator version or, if configuration is set, the
+// rollout is a change that a canary node must verify first: an operator version or, if configuration is set, the
 // cluster settings under that version.
-type novelty struct {
+type rollout struct {
 	version, configuration string
 }
 
-// novelties returns the novelties that the request introduces. Repairs, removals, reboots and key changes introduce
+// requestedRollouts returns the novelties that the request introduces. Repairs, removals, reboots and key changes introduce
 // none; neither do settings that the candidate already has.
-func (s *scene) novelties() []novelty {
-	var list []novelty
+func (s *decisionInput) requestedRollouts() []rollout {
+	var list []rollout
 	if s.Version == "" {
 		return nil
 	}
 	if s.Cause == v1alpha1.CauseUpgrade {
-		list = append(list, novelty{version: s.Version})
+		list = append(list, rollout{version: s.Version})
 	}
-	if bringsSettings(s.Cause) && s.Configuration != "" && !s.candidate.has(novelty{s.Version, s.Configuration}) {
-		list = append(list, novelty{s.Version, s.Configuration})
+	if isSettingsCause(s.Cause) && s.Configuration != "" && !s.candidate.hasRollout(rollout{s.Version, s.Configuration}) {
+		list = append(list, rollout{s.Version, s.Configuration})
 	}
 	return list
 }
 
-// bringsSettings reports whether the cause applies the current settings to the node.
-func bringsSettings(cause v1alpha1.DisruptionCause) bool {
+// isSettingsCause reports whether the cause applies the current settings to the node.
+func isSettingsCause(cause v1alpha1.DisruptionCause) bool {
 	return cause == v1alpha1.CauseUpgrade || cause == v1alpha1.CauseConfiguration
 }
 
-// ofChange reports whether a change with this cause, version and configuration introduces the novelty.
-func (n novelty) ofChange(cause v1alpha1.DisruptionCause, version, configuration string) bool {
+// isIntroducedBy reports whether a change with this cause, version and configuration introduces the novelty.
+func (n rollout) isIntroducedBy(cause v1alpha1.DisruptionCause, version, configuration string) bool {
 	if n.configuration == "" {
 		return cause == v1alpha1.CauseUpgrade && version == n.version
 	}
-	return bringsSettings(cause) && version == n.version && configuration == n.configuration
+	return isSettingsCause(cause) && version == n.version && configuration == n.configuration
 }
 
-func (n Node) has(brought novelty) bool {
+func (n Node) hasRollout(brought rollout) bool {
 	return n.Version == brought.version && (brought.configuration == "" || n.Configuration == brought.configuration)
 }
 
-// failedWith reports whether the last change of the node introduced the novelty and failed. A drain timeout is not
+// hasFailedRollout reports whether the last change of the node introduced the novelty and failed. A drain timeout is not
 // caused by the novelty and does not count.
-func (n Node) failedWith(brought novelty) bool {
+func (n Node) hasFailedRollout(brought rollout) bool {
 	f := n.Failure
-	return f != nil && !n.Gone && !f.DrainTimedOut && brought.ofChange(f.Cause, f.Version, f.ConfigurationDigest)
+	return f != nil && !n.Gone && !f.DrainTimedOut && brought.isIntroducedBy(f.Cause, f.Version, f.ConfigurationDigest)
 }
 
 // canaryScope returns the pools that share the candidate's canary: all pools until a node of any pool has verified
 // the novelty, then only the candidate's pool. The result is false if a node of the candidate's pool has verified the
 // novelty, so that no canary is needed.
-func (s *scene) canaryScope(brought novelty) (within func(pool string) bool, wanted bool) {
+func (s *decisionInput) canaryScope(brought rollout) (within func(pool string) bool, wanted bool) {
 	anywhere := false
 	for _, n := range s.pool.Nodes {
-		if n.has(brought) && n.soaked(s.settings, s.now) {
+		if n.hasRollout(brought) && n.hasSoaked(s.settings, s.now) {
 			if n.Pool == s.candidate.Pool {
 				return nil, false
 			}
@@ -73,8 +73,8 @@ func (s *scene) canaryScope(brought novelty) (within func(pool string) bool, wan
 	return func(pool string) bool { return !anywhere || pool == s.candidate.Pool }, true
 }
 
-func canaryNotFailed(s *scene) string {
-	for _, brought := range s.novelties() {
+func canaryFailed(s *decisionInput) string {
+	for _, brought := range s.requestedRollouts() {
 		failed := s.failedCanary(brought)
 		if failed == "" {
 			continue
@@ -90,13 +90,13 @@ func canaryNotFailed(s *scene) string {
 }
 
 // failedCanary describes the canary failure that stops the rollout.
-func (s *scene) failedCanary(brought novelty) string {
+func (s *decisionInput) failedCanary(brought rollout) string {
 	within, wanted := s.canaryScope(brought)
-	if !wanted || s.candidate.failedWith(brought) { // a failed candidate may be retried itself
+	if !wanted || s.candidate.hasFailedRollout(brought) { // a failed candidate may be retried itself
 		return ""
 	}
-	failed := s.failedNote(func(d standingDisruption) bool {
-		return brought.ofChange(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool)
+	failed := s.describeFailedEntry(func(d timedDisruption) bool {
+		return brought.isIntroducedBy(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool)
 	})
 	for _, n := range s.pool.Nodes {
 		if failed != "" {
@@ -106,17 +106,17 @@ func (s *scene) failedCanary(brought novelty) string {
 			continue
 		}
 		switch {
-		case n.failedWith(brought):
-			failed = n.describe() + " has failed: " + failureText(*n.Failure)
-		case n.has(brought) && n.overdue(s.settings, s.now) && !s.busy(n.Instance):
-			failed = fmt.Sprintf("%s has %s, but has not been Ready since %s.", n.describe(), brought.it(), moment(n.Since))
+		case n.hasFailedRollout(brought):
+			failed = n.describeWithPool() + " has failed: " + failureText(*n.Failure)
+		case n.hasRollout(brought) && n.isOverdue(s.settings, s.now) && !s.hasActiveEntry(n.Instance):
+			failed = fmt.Sprintf("%s has %s, but has not been Ready since %s.", n.describeWithPool(), brought.describeKind(), formatTime(n.Since))
 		}
 	}
 	return failed
 }
 
-func canarySoaked(s *scene) string {
-	for _, brought := range s.novelties() {
+func canarySoaking(s *decisionInput) string {
+	for _, brought := range s.requestedRollouts() {
 		if wait := s.soakingCanary(brought); wait != "" {
 			return wait
 		}
@@ -125,36 +125,36 @@ func canarySoaked(s *scene) string {
 }
 
 // soakingCanary describes the canary that the rollout waits for.
-func (s *scene) soakingCanary(brought novelty) string {
+func (s *decisionInput) soakingCanary(brought rollout) string {
 	within, wanted := s.canaryScope(brought)
 	if !wanted {
 		return ""
 	}
 	for _, d := range s.entries {
-		if brought.ofChange(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool) {
-			s.askAgain(d.until)
-			return fmt.Sprintf("%s, as the first with %s. %s", d.describe(), s.nameOf(brought), s.othersFollow())
+		if brought.isIntroducedBy(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool) {
+			s.retryAt(d.until)
+			return fmt.Sprintf("%s, as the first with %s. %s", d.describeDisruption(), s.nameOf(brought), s.describeFollowCondition())
 		}
 	}
 	for _, n := range s.pool.Nodes {
-		if n.Instance == s.Instance || n.Gone || !n.has(brought) || !within(n.Pool) {
+		if n.Instance == s.Instance || n.Gone || !n.hasRollout(brought) || !within(n.Pool) {
 			continue
 		}
 		if !n.Ready {
-			s.askAgain(n.Since.Add(s.settings.FailureDeadline))
-			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describe(), s.nameOf(brought),
-				moment(n.Since), s.othersFollow())
+			s.retryAt(n.Since.Add(s.settings.FailureDeadline))
+			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describeWithPool(), s.nameOf(brought),
+				formatTime(n.Since), s.describeFollowCondition())
 		}
 		until := n.Since.Add(s.settings.CanarySoak)
-		s.askAgain(until)
+		s.retryAt(until)
 		return fmt.Sprintf("%s is the first with %s, and must stay Ready until %s before other nodes follow.",
-			n.describe(), s.nameOf(brought), moment(until))
+			n.describeWithPool(), s.nameOf(brought), formatTime(until))
 	}
 	return ""
 }
 
 // nameOf formats the novelty for messages to administrators.
-func (s *scene) nameOf(brought novelty) string {
+func (s *decisionInput) nameOf(brought rollout) string {
 	switch {
 	case brought.configuration == "":
 		return "version " + brought.version
@@ -164,15 +164,15 @@ func (s *scene) nameOf(brought novelty) string {
 	return ChangedSettings(s.candidate.Configuration, brought.configuration)
 }
 
-func (n novelty) it() string {
+func (n rollout) describeKind() string {
 	if n.configuration == "" {
 		return "the version"
 	}
 	return "these settings"
 }
 
-// othersFollow describes the condition under which the remaining nodes may be changed.
-func (s *scene) othersFollow() string {
+// describeFollowCondition describes the condition under which the remaining nodes may be changed.
+func (s *decisionInput) describeFollowCondition() string {
 	if s.settings.CanarySoak == 0 {
 		return "Other nodes follow when it is Ready."
 	}

@@ -16,9 +16,9 @@ func ChangedSettings(from, to string) string {
 	return "the changed settings of " + policy.Enumerate(services)
 }
 
-// behind reports whether the node's configuration differs from the desired one. If the desired configuration is not
+// isBehind reports whether the node's configuration differs from the desired one. If the desired configuration is not
 // known, no node is behind.
-func (n Node) behind(configuration string) bool {
+func (n Node) isBehind(configuration string) bool {
 	return configuration != "" && n.Configuration != configuration
 }
 
@@ -27,7 +27,7 @@ func (n Node) behind(configuration string) bool {
 // while its configuration is desired.
 func knownConfiguration(pool NodePool, version, configuration string) string {
 	for _, n := range pool.Nodes {
-		if f := n.Failure; configuration == "" && f != nil && bringsSettings(f.Cause) && f.Version == version {
+		if f := n.Failure; configuration == "" && f != nil && isSettingsCause(f.Cause) && f.Version == version {
 			configuration = f.ConfigurationDigest
 		}
 	}
@@ -39,7 +39,7 @@ func (n Node) causeOfChange(version, configuration string) v1alpha1.DisruptionCa
 	switch {
 	case n.Version != version:
 		return v1alpha1.CauseUpgrade
-	case n.behind(configuration):
+	case n.isBehind(configuration):
 		return v1alpha1.CauseConfiguration
 	}
 	return ""

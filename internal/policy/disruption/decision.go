@@ -37,14 +37,14 @@ type Decision struct {
 	After time.Duration
 }
 
-// ForAll reports whether a refusal applies to every other node too.
-func (d Decision) ForAll() bool {
+// IsForAllNodes reports whether a refusal applies to every other node too.
+func (d Decision) IsForAllNodes() bool {
 	return d.Reason == v1alpha1.ReasonDisruptionPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideMaintenanceWindow
 }
 
-// StandsStill reports whether a refusal is independent of the progress of other nodes: it ends with time, or when an
+// IsIndependentOfNodes reports whether a refusal is independent of the progress of other nodes: it ends with time, or when an
 // administrator changes the policy or fixes a failed node.
-func (d Decision) StandsStill() bool {
+func (d Decision) IsIndependentOfNodes() bool {
 	switch d.Reason {
 	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow,
 		v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
@@ -54,70 +54,70 @@ func (d Decision) StandsStill() bool {
 }
 
 // Allow decides whether one node may be disrupted now. A node with an entry that still counts continues under any
-// policy, within the limits of GoesOn. Any other node is decided on again. The same applies to a node with a failed
+// policy, within the limits of IsContinuation. Any other node is decided on again. The same applies to a node with a failed
 // entry, which then starts again with a new Since.
 func Allow(pool NodePool, request Request, settings Settings, now time.Time) Decision {
-	s := newScene(pool, request, settings, now)
-	if s.own != nil && GoesOn(s.own.Disruption, request) {
-		return Decision{Decision: policy.Decision{Allowed: true, Message: s.own.describe() + " already."}}
+	s := newDecisionInput(pool, request, settings, now)
+	if s.ownEntry != nil && IsContinuation(s.ownEntry.Disruption, request) {
+		return Decision{Decision: policy.Decision{Allowed: true, Message: s.ownEntry.describeDisruption() + " already."}}
 	}
 	// The order of the checks is the priority of the reasons: waits for an administrator, waits for a time, waits for
 	// other nodes.
-	decision := policy.Decide(s, "The disruption policy allows the disruption of this node now.", []policy.Check[*scene]{
-		{Name: "Instance", Reason: v1alpha1.ReasonDisruptionInProgress, Broken: sameInstance},
-		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Broken: unlessExempt(policyValid)},
-		{Name: "Paused", Reason: v1alpha1.ReasonDisruptionsPaused, Broken: unlessExempt(notPaused)},
-		{Name: "StopOnFailure", Reason: v1alpha1.ReasonStoppedOnFailure, Broken: unlessExempt(noneFailed)},
-		{Name: "CanaryFailed", Reason: v1alpha1.ReasonCanaryFailed, Broken: unlessExempt(canaryNotFailed)},
-		{Name: "MaintenanceWindow", Reason: v1alpha1.ReasonOutsideMaintenanceWindow, Broken: unlessExempt(windowOpen)},
-		{Name: "CanarySoaking", Reason: v1alpha1.ReasonCanarySoaking, Broken: unlessExempt(canarySoaked)},
-		{Name: "LastAvailableMachine", Reason: v1alpha1.ReasonLastAvailableMachine, Broken: unlessRemoved(anotherRuns)},
-		{Name: "MaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Broken: withinLimit},
-		{Name: "PoolMaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Broken: withinPoolLimit},
+	decision := policy.Decide(s, "The disruption policy allows the disruption of this node now.", []policy.Check[*decisionInput]{
+		{Name: "Instance", Reason: v1alpha1.ReasonDisruptionInProgress, Violation: instanceRecreated},
+		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Violation: unlessExempt(policyInvalid)},
+		{Name: "Paused", Reason: v1alpha1.ReasonDisruptionsPaused, Violation: unlessExempt(policyPaused)},
+		{Name: "StopOnFailure", Reason: v1alpha1.ReasonStoppedOnFailure, Violation: unlessExempt(nodeFailed)},
+		{Name: "CanaryFailed", Reason: v1alpha1.ReasonCanaryFailed, Violation: unlessExempt(canaryFailed)},
+		{Name: "MaintenanceWindow", Reason: v1alpha1.ReasonOutsideMaintenanceWindow, Violation: unlessExempt(windowClosed)},
+		{Name: "CanarySoaking", Reason: v1alpha1.ReasonCanarySoaking, Violation: unlessExempt(canarySoaking)},
+		{Name: "LastAvailableMachine", Reason: v1alpha1.ReasonLastAvailableMachine, Violation: unlessRemoved(lastAvailableMachine)},
+		{Name: "MaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Violation: maxUnavailableReached},
+		{Name: "PoolMaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Violation: poolMaxUnavailableReached},
 	})
 	if decision.Allowed {
 		return Decision{Decision: decision}
 	}
-	return Decision{Decision: decision, After: s.after()}
+	return Decision{Decision: decision, After: s.retryDelay()}
 }
 
-// GoesOn reports whether a request continues the counting entry of its instance. A repair or a removal continues only
+// IsContinuation reports whether a request continues the counting entry of its instance. A repair or a removal continues only
 // as such. An entry never becomes an upgrade to a new version, or a change to other settings: otherwise these could
 // bypass pauses, windows and canaries. A host that is being changed receives the current settings nevertheless.
-func GoesOn(own v1alpha1.Disruption, request Request) bool {
-	others := bringsSettings(request.Cause) && request.Configuration != "" && own.ConfigurationDigest != request.Configuration
+func IsContinuation(own v1alpha1.Disruption, request Request) bool {
+	others := isSettingsCause(request.Cause) && request.Configuration != "" && own.ConfigurationDigest != request.Configuration
 	switch {
-	case exempt(request.Cause):
+	case isExemptCause(request.Cause):
 		return true
 	case others && !request.Begun:
 		return false
 	case own.Cause == request.Cause && own.Version == request.Version:
 		return true
 	}
-	return !exempt(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
+	return !isExemptCause(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
 }
 
 // ConfigurationOf returns the configuration recorded in the entry of a request. Reboots and key changes apply no
 // settings. Without a configuration, such an entry neither blocks other nodes nor continues as a change of settings.
 func ConfigurationOf(request Request) string {
-	if bringsSettings(request.Cause) || request.Cause == v1alpha1.CauseRepair {
+	if isSettingsCause(request.Cause) || request.Cause == v1alpha1.CauseRepair {
 		return request.Configuration
 	}
 	return ""
 }
 
 // unlessExempt skips a check for repairs and removals, which wait only for other disrupted nodes.
-func unlessExempt(broken func(*scene) string) func(*scene) string {
-	return func(s *scene) string {
-		if s.exempt() {
+func unlessExempt(broken func(*decisionInput) string) func(*decisionInput) string {
+	return func(s *decisionInput) string {
+		if s.isExempt() {
 			return ""
 		}
 		return broken(s)
 	}
 }
 
-func unlessRemoved(broken func(*scene) string) func(*scene) string {
-	return func(s *scene) string {
+func unlessRemoved(broken func(*decisionInput) string) func(*decisionInput) string {
+	return func(s *decisionInput) string {
 		if s.Cause == v1alpha1.CauseRemoval {
 			return ""
 		}
@@ -125,7 +125,7 @@ func unlessRemoved(broken func(*scene) string) func(*scene) string {
 	}
 }
 
-func sameInstance(s *scene) string {
+func instanceRecreated(s *decisionInput) string {
 	if s.candidate.Instance != "" && s.candidate.UID != s.UID {
 		return fmt.Sprintf("WindowsInstance %s was recreated. The operator requests a disruption slot for the new one.",
 			s.Instance)
@@ -133,7 +133,7 @@ func sameInstance(s *scene) string {
 	return ""
 }
 
-func policyValid(s *scene) string {
+func policyInvalid(s *decisionInput) string {
 	if s.settings.Invalid == "" {
 		return ""
 	}
@@ -141,7 +141,7 @@ func policyValid(s *scene) string {
 		v1alpha1.DisruptionPolicyName, s.settings.Invalid)
 }
 
-func notPaused(s *scene) string {
+func policyPaused(s *decisionInput) string {
 	const remedy = "Set it to false to resume."
 	switch {
 	case s.settings.Paused:
@@ -153,7 +153,7 @@ func notPaused(s *scene) string {
 	return ""
 }
 
-func windowOpen(s *scene) string {
+func windowClosed(s *decisionInput) string {
 	open, next, window := s.settings.NextWindow(s.now)
 	switch {
 	case open:
@@ -162,16 +162,16 @@ func windowOpen(s *scene) string {
 		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within years.",
 			v1alpha1.DisruptionPolicyName)
 	}
-	s.askAgain(next)
-	return fmt.Sprintf("No maintenance window is open. The next one opens at %s (%s).", moment(next), window.Text)
+	s.retryAt(next)
+	return fmt.Sprintf("No maintenance window is open. The next one opens at %s (%s).", formatTime(next), window.Text)
 }
 
-// noneFailed implements stopOnFailure.
-func noneFailed(s *scene) string {
+// nodeFailed implements stopOnFailure.
+func nodeFailed(s *decisionInput) string {
 	if !s.settings.StopOnFailure {
 		return ""
 	}
-	failed := s.failedNote(func(d standingDisruption) bool {
+	failed := s.describeFailedEntry(func(d timedDisruption) bool {
 		return d.Version == s.Version && d.Cause != v1alpha1.CauseRemoval
 	})
 	for _, n := range s.pool.Nodes {
@@ -183,9 +183,9 @@ func noneFailed(s *scene) string {
 		}
 		switch {
 		case n.Failure != nil && n.Failure.Version == s.Version && !n.Failure.DrainTimedOut:
-			failed = n.describe() + " has failed: " + failureText(*n.Failure)
-		case n.Pool == s.candidate.Pool && n.overdue(s.settings, s.now):
-			failed = fmt.Sprintf("%s has not been Ready since %s.", n.describe(), moment(n.Since))
+			failed = n.describeWithPool() + " has failed: " + failureText(*n.Failure)
+		case n.Pool == s.candidate.Pool && n.isOverdue(s.settings, s.now):
+			failed = fmt.Sprintf("%s has not been Ready since %s.", n.describeWithPool(), formatTime(n.Since))
 		}
 	}
 	if failed == "" {

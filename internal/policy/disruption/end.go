@@ -25,30 +25,30 @@ func Ended(
 	}
 	if failed {
 		why = fmt.Sprintf("%s %s have passed since %s, so it is no longer counted.",
-			why, policy.ShortDuration(settings.FailureDeadline), moment(d.Since.Time))
+			why, policy.ShortDuration(settings.FailureDeadline), formatTime(d.Since.Time))
 	}
 	return ended, failed, why
 }
 
-// abandonedAfter is the time after which a change of another operator counts as abandoned if its node is in service.
+// abandonTimeout is the time after which a change of another operator counts as abandoned if its node is in service.
 // An operator that works on a node cordons the node within seconds.
-const abandonedAfter = time.Minute
+const abandonTimeout = time.Minute
 
-// Lingers reports whether the node of an entry without a Machine is in service, as if the change were not in
+// IsLingering reports whether the node of an entry without a Machine is in service, as if the change were not in
 // progress.
-func Lingers(d v1alpha1.Disruption, pool NodePool) bool {
-	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
+func IsLingering(d v1alpha1.Disruption, pool NodePool) bool {
+	n, found := findFirst(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
 	return found && d.Machine == "" && n.Ready && !n.Cordoned
 }
 
-// Abandoned reports whether the operator has stopped without ending the entry of a change, given the time since which
+// IsAbandoned reports whether the operator has stopped without ending the entry of a change, given the time since which
 // the change lingers.
-func Abandoned(lingering, now time.Time) bool { return now.Sub(lingering) >= abandonedAfter }
+func IsAbandoned(lingering, now time.Time) bool { return now.Sub(lingering) >= abandonTimeout }
 
 // changeEnded handles changes without replacement of the Machine. Normally the operator that makes a change ends the
 // entry; changeEnded covers the remaining cases.
 func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
-	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
+	n, found := findFirst(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
 	switch {
 	case !found:
 		return true, false, fmt.Sprintf("WindowsInstance %s no longer exists.", d.Instance)
@@ -59,18 +59,18 @@ func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, fai
 	case !overdue:
 		return false, false, ""
 	case n.Ready && (d.Cause != v1alpha1.CauseUpgrade || n.Version == d.Version):
-		return true, true, fmt.Sprintf("%s is Ready, but its change was not completed.", n.describe())
+		return true, true, fmt.Sprintf("%s is Ready, but its change was not completed.", n.describeWithPool())
 	case n.Ready:
-		return true, true, fmt.Sprintf("%s is Ready, but not at version %s.", n.describe(), d.Version)
+		return true, true, fmt.Sprintf("%s is Ready, but not at version %s.", n.describeWithPool(), d.Version)
 	case n.Failure != nil && n.Failure.Version == d.Version && !n.Failure.Time.Before(&d.Since):
-		return true, true, fmt.Sprintf("%s has failed: %s", n.describe(), failureText(*n.Failure))
+		return true, true, fmt.Sprintf("%s has failed: %s", n.describeWithPool(), failureText(*n.Failure))
 	}
-	return false, true, fmt.Sprintf("%s is not Ready.", n.describe())
+	return false, true, fmt.Sprintf("%s is not Ready.", n.describeWithPool())
 }
 
 // replacementEnded handles deleted Machines: their MachineSet must have all desired Machines in service.
 func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
-	set, found := first(pool.MachineSets, func(m MachineSet) bool {
+	set, found := findFirst(pool.MachineSets, func(m MachineSet) bool {
 		return MachineSetPool(m.Name) == d.Pool
 	})
 	switch {
@@ -80,20 +80,20 @@ func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended
 		return true, true, fmt.Sprintf("Machine %s was not deleted.", d.Machine)
 	case slices.Contains(set.Staying, d.Machine):
 		return false, false, ""
-	case set.Missing == 0 && set.Running+brokenBesides(d, pool) >= set.Replicas:
+	case set.Missing == 0 && set.Running+countOtherUnavailable(d, pool) >= set.Replicas:
 		return true, false, fmt.Sprintf("All desired Machines of %s are in service.", d.Pool)
-	case set.Missing == 0 && set.Running+set.Failed >= set.Replicas && successorsCame(d, set, pool):
+	case set.Missing == 0 && set.Running+set.Failed >= set.Replicas && hasReadyReplacements(d, set, pool):
 		return true, false, fmt.Sprintf("A replacement Machine of %s is in service, and other Machines of it have failed.", d.Pool)
 	case !overdue:
 		return false, false, ""
 	}
 	why = fmt.Sprintf("Of the %d Machines of %s, %d run with a node that is Ready.", set.Replicas, d.Pool, set.Running)
-	return false, true, why + stillThere(set.Leaving, d.Machine)
+	return false, true, why + describePendingDeletion(set.Leaving, d.Machine)
 }
 
-// stillThere describes why a deleted Machine still exists. It returns "" if the Machine does not exist.
-func stillThere(leaving []LeavingMachine, name string) string {
-	machine, found := first(leaving, func(m LeavingMachine) bool { return m.Name == name })
+// describePendingDeletion describes why a deleted Machine still exists. It returns "" if the Machine does not exist.
+func describePendingDeletion(leaving []LeavingMachine, name string) string {
+	machine, found := findFirst(leaving, func(m LeavingMachine) bool { return m.Name == name })
 	switch {
 	case !found:
 		return ""
@@ -103,9 +103,9 @@ func stillThere(leaving []LeavingMachine, name string) string {
 	return fmt.Sprintf(" Machine %s is still being deleted: %s.", name, strings.TrimRight(machine.Why, ". "))
 }
 
-// brokenBesides returns the number of nodes of the pool with failures unrelated to the replacement: the host no
+// countOtherUnavailable returns the number of nodes of the pool with failures unrelated to the replacement: the host no
 // longer exists, or the node was not Ready before the replacement began.
-func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
+func countOtherUnavailable(d v1alpha1.Disruption, pool NodePool) int {
 	count := 0
 	for _, n := range pool.Nodes {
 		if n.Pool == d.Pool && n.Instance != d.Instance && (n.Gone || !n.Ready && n.Since.Before(d.Since.Time)) {
@@ -115,10 +115,10 @@ func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	return count
 }
 
-// successorsCame reports whether the number of nodes that became Ready with the version since the disruption began
+// hasReadyReplacements reports whether the number of nodes that became Ready with the version since the disruption began
 // covers the Machines of the set that are being replaced. If so, failed Machines of the set are unrelated: they may
 // have failed long ago, without ever having had a node.
-func successorsCame(d v1alpha1.Disruption, set MachineSet, pool NodePool) bool {
+func hasReadyReplacements(d v1alpha1.Disruption, set MachineSet, pool NodePool) bool {
 	awaited, came := 0, 0
 	for _, other := range pool.Disruptions {
 		if other.Machine != "" && other.Pool == d.Pool && !slices.Contains(set.Staying, other.Machine) {

@@ -17,72 +17,90 @@ func TestEndsOfDisruptions(t *testing.T) {
 		ended, failed bool
 		why           string
 	}{
-		"a change in place goes on":                                       {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Minute) }},
-		"a change in place goes on while its node works":                  {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Minute); c.node("h1").Version = versionAfter }},
-		"a change in place goes on just before the deadline":              {change: func(c *disruptionCase) { c.disturbed("h1", reboot, 30*time.Minute-time.Second); c.broken("h1", 0) }},
-		"a change has ended whose instance is gone":                       {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 0); c.Nodes = c.Nodes[1:] }, ended: true, why: "WindowsInstance h1 no longer exists."},
-		"a change has ended whose instance was made anew":                 {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 0); c.node("h1").UID = "new" }, ended: true, why: "was recreated"},
-		"a change has ended whose host is gone":                           {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Hour); c.node("h1").Gone = true }, ended: true, why: "host of WindowsInstance h1 no longer exists"},
-		"a change that did not come back has failed, and stays as a note": {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 30*time.Minute); c.broken("h1", 0) }, failed: true, why: "Node node-h1 (Hosts) is not Ready. 30m have passed since 2026-11-21 11:30 UTC, so it is no longer counted."},
-		"a change that nobody has ended has failed, and ends when its node works": {change: func(c *disruptionCase) { c.disturbed("h1", reboot, time.Hour) },
+		"a change in place goes on": {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, time.Minute) }},
+		"a change in place goes on while its node works": {change: func(c *disruptionCase) {
+			c.addDisruption("h1", upgrade, time.Minute)
+			c.findNode("h1").Version = versionAfter
+		}},
+		"a change in place goes on just before the deadline": {change: func(c *disruptionCase) {
+			c.addDisruption("h1", reboot, 30*time.Minute-time.Second)
+			c.breakNode("h1", 0)
+		}},
+		"a change has ended whose instance is gone":                       {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, 0); c.Nodes = c.Nodes[1:] }, ended: true, why: "WindowsInstance h1 no longer exists."},
+		"a change has ended whose instance was made anew":                 {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, 0); c.findNode("h1").UID = "new" }, ended: true, why: "was recreated"},
+		"a change has ended whose host is gone":                           {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, time.Hour); c.findNode("h1").Gone = true }, ended: true, why: "host of WindowsInstance h1 no longer exists"},
+		"a change that did not come back has failed, and stays as a note": {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, 30*time.Minute); c.breakNode("h1", 0) }, failed: true, why: "Node node-h1 (Hosts) is not Ready. 30m have passed since 2026-11-21 11:30 UTC, so it is no longer counted."},
+		"a change that nobody has ended has failed, and ends when its node works": {change: func(c *disruptionCase) { c.addDisruption("h1", reboot, time.Hour) },
 			ended: true, failed: true, why: "is Ready, but its change was not completed. 30m have passed"},
-		"an upgrade that has not come about has failed, and ends when its node works": {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Hour) },
+		"an upgrade that has not come about has failed, and ends when its node works": {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, time.Hour) },
 			ended: true, failed: true, why: "is Ready, but not at version 12.1.0."},
 		"a failed change ends when its instance remembers the failure": {change: func(c *disruptionCase) {
-			c.disturbed("h1", upgrade, time.Hour)
-			c.broken("h1", time.Hour)
-			c.failed("h1", v1alpha1.ReasonRollbackIncomplete)
+			c.addDisruption("h1", upgrade, time.Hour)
+			c.breakNode("h1", time.Hour)
+			c.setFailure("h1", v1alpha1.ReasonRollbackIncomplete)
 		}, ended: true, failed: true, why: "has failed: the kubelet does not come up."},
 		"a failure before the change is another one": {change: func(c *disruptionCase) {
-			c.disturbed("h1", upgrade, time.Hour)
-			c.broken("h1", time.Hour)
-			c.failed("h1", v1alpha1.ReasonRollbackIncomplete)
-			c.node("h1").Failure.Time = metav1.NewTime(noon.Add(-2 * time.Hour))
+			c.addDisruption("h1", upgrade, time.Hour)
+			c.breakNode("h1", time.Hour)
+			c.setFailure("h1", v1alpha1.ReasonRollbackIncomplete)
+			c.findNode("h1").Failure.Time = metav1.NewTime(noon.Add(-2 * time.Hour))
 		}, failed: true, why: "is not Ready"},
 		"a deadline of the policy counts": {change: func(c *disruptionCase) {
 			c.settings.FailureDeadline = 2 * time.Hour
-			c.disturbed("h1", upgrade, time.Hour)
-			c.broken("h1", 0)
+			c.addDisruption("h1", upgrade, time.Hour)
+			c.breakNode("h1", 0)
 		}},
-		"a Machine goes on that is not made again yet":     {change: func(c *disruptionCase) { c.replaced("a1", time.Minute) }},
-		"a Machine goes on whose deletion is not seen yet": {change: func(c *disruptionCase) { c.disturbed("a1", upgrade, time.Minute).Machine = "a1" }},
-		"a Machine goes on whose successor does not run":   {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing = 0 }},
-		"a Machine has ended when its set is whole":        {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true, why: "All desired Machines of MachineSet/a"},
-		"a Machine has ended when its set is made smaller": {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Replicas = 0, 2 }, ended: true},
-		"a Machine has ended when its set is to have none": {change: func(c *disruptionCase) { c.replaced("a1", 0); *c.set("a") = MachineSet{Name: "a"} }, ended: true},
-		"a Machine has ended when its set is gone":         {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.MachineSets = c.MachineSets[1:] }, ended: true, why: "MachineSet/a no longer exists."},
-		"a Machine has failed that is not made again":      {change: func(c *disruptionCase) { c.replaced("a1", time.Hour) }, failed: true, why: "Of the 3 Machines of MachineSet/a, 2 run with a node that is Ready. 30m"},
+		"a Machine goes on that is not made again yet":     {change: func(c *disruptionCase) { c.addReplacement("a1", time.Minute) }},
+		"a Machine goes on whose deletion is not seen yet": {change: func(c *disruptionCase) { c.addDisruption("a1", upgrade, time.Minute).Machine = "a1" }},
+		"a Machine goes on whose successor does not run":   {change: func(c *disruptionCase) { c.addReplacement("a1", time.Minute); c.findMachineSet("a").Missing = 0 }},
+		"a Machine has ended when its set is whole": {change: func(c *disruptionCase) {
+			c.addReplacement("a1", time.Minute)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Running = 0, 3
+		}, ended: true, why: "All desired Machines of MachineSet/a"},
+		"a Machine has ended when its set is made smaller": {change: func(c *disruptionCase) {
+			c.addReplacement("a1", time.Minute)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Replicas = 0, 2
+		}, ended: true},
+		"a Machine has ended when its set is to have none": {change: func(c *disruptionCase) { c.addReplacement("a1", 0); *c.findMachineSet("a") = MachineSet{Name: "a"} }, ended: true},
+		"a Machine has ended when its set is gone":         {change: func(c *disruptionCase) { c.addReplacement("a1", time.Minute); c.MachineSets = c.MachineSets[1:] }, ended: true, why: "MachineSet/a no longer exists."},
+		"a Machine has failed that is not made again":      {change: func(c *disruptionCase) { c.addReplacement("a1", time.Hour) }, failed: true, why: "Of the 3 Machines of MachineSet/a, 2 run with a node that is Ready. 30m"},
 		"a Machine has failed that its pods keep": {change: func(c *disruptionCase) {
-			c.replaced("a1", time.Hour)
-			c.set("a").Leaving = []LeavingMachine{{"a9", ""}, {"a1", "could not drain machine: web/web-1 cannot be evicted."}}
+			c.addReplacement("a1", time.Hour)
+			c.findMachineSet("a").Leaving = []LeavingMachine{{"a9", ""}, {"a1", "could not drain machine: web/web-1 cannot be evicted."}}
 		}, failed: true, why: "Machine a1 is still being deleted: could not drain machine: web/web-1 cannot be evicted. 30m"},
 		"a Machine has failed whose deletion says nothing": {change: func(c *disruptionCase) {
-			c.replaced("a1", time.Hour)
-			c.set("a").Leaving = []LeavingMachine{{"a1", ""}}
+			c.addReplacement("a1", time.Hour)
+			c.findMachineSet("a").Leaving = []LeavingMachine{{"a1", ""}}
 		}, failed: true, why: "Machine a1 is still being deleted. 30m"},
-		"a Machine has failed whose successor has failed":    {change: func(c *disruptionCase) { c.replaced("a1", time.Hour); c.set("a").Missing, c.set("a").Failed = 0, 1 }, failed: true},
-		"a Machine has failed and ended that nobody deleted": {change: func(c *disruptionCase) { c.disturbed("a1", upgrade, time.Hour).Machine = "a1" }, ended: true, failed: true, why: "Machine a1 was not deleted. 30m"},
-		"a failed Machine ends when its set is whole later":  {change: func(c *disruptionCase) { c.replaced("a1", time.Hour); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true},
+		"a Machine has failed whose successor has failed": {change: func(c *disruptionCase) {
+			c.addReplacement("a1", time.Hour)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Failed = 0, 1
+		}, failed: true},
+		"a Machine has failed and ended that nobody deleted": {change: func(c *disruptionCase) { c.addDisruption("a1", upgrade, time.Hour).Machine = "a1" }, ended: true, failed: true, why: "Machine a1 was not deleted. 30m"},
+		"a failed Machine ends when its set is whole later": {change: func(c *disruptionCase) {
+			c.addReplacement("a1", time.Hour)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Running = 0, 3
+		}, ended: true},
 		"a Machine has ended though another one did not work before": {change: func(c *disruptionCase) {
-			c.replaced("a1", time.Minute)
-			c.broken("a2", time.Hour)
-			c.set("a").Missing, c.set("a").Running = 0, 2
+			c.addReplacement("a1", time.Minute)
+			c.breakNode("a2", time.Hour)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Running = 0, 2
 		}, ended: true},
 		"a Machine has ended though the host of another one died meanwhile": {change: func(c *disruptionCase) {
-			c.replaced("a1", 5*time.Minute)
-			c.broken("a2", time.Minute)
-			c.node("a2").Gone = true
-			c.set("a").Missing, c.set("a").Running, c.set("a").Failed = 0, 2, 1
+			c.addReplacement("a1", 5*time.Minute)
+			c.breakNode("a2", time.Minute)
+			c.findNode("a2").Gone = true
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Running, c.findMachineSet("a").Failed = 0, 2, 1
 		}, ended: true},
 		"a Machine has ended though another one never came up": {change: func(c *disruptionCase) {
-			c.replaced("a1", 5*time.Minute)
-			c.node("a2").Version, c.node("a2").Since = versionAfter, noon.Add(-time.Minute)
-			c.set("a").Missing, c.set("a").Running, c.set("a").Failed = 0, 2, 1
+			c.addReplacement("a1", 5*time.Minute)
+			c.findNode("a2").Version, c.findNode("a2").Since = versionAfter, noon.Add(-time.Minute)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Running, c.findMachineSet("a").Failed = 0, 2, 1
 		}, ended: true, why: "A replacement Machine of MachineSet/a is in service, and other Machines of it have failed."},
 		"a Machine goes on while another one stopped to work meanwhile": {change: func(c *disruptionCase) {
-			c.replaced("a1", 5*time.Minute)
-			c.broken("a2", time.Minute)
-			c.set("a").Missing, c.set("a").Running = 0, 2
+			c.addReplacement("a1", 5*time.Minute)
+			c.breakNode("a2", time.Minute)
+			c.findMachineSet("a").Missing, c.findMachineSet("a").Running = 0, 2
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +116,8 @@ func TestEndsOfDisruptions(t *testing.T) {
 
 func TestANodeThatHasNotWorkedForTooLongIsSaidToHaveFailed(t *testing.T) {
 	c := newDisruptionCase()
-	c.proven()
-	c.broken("h1", time.Hour)
+	c.markCanariesVerified()
+	c.breakNode("h1", time.Hour)
 	summary := Summarize(c.NodePool, c.settings, versionAfter, "", noon)
 	if summary.Failed != 1 || !strings.Contains(summary.Text, "Failed: node-h1.") {
 		t.Errorf("got %+v", summary)
@@ -112,21 +130,21 @@ func TestAChangeOfAnotherOperatorIsAbandoned(t *testing.T) {
 		lingers bool
 	}{
 		"when its node takes pods":             {func(*disruptionCase) {}, true},
-		"not while its node takes no new pods": {func(c *disruptionCase) { c.node("h1").Cordoned = true }, false},
-		"not while its node does not work":     {func(c *disruptionCase) { c.broken("h1", 0) }, false},
+		"not while its node takes no new pods": {func(c *disruptionCase) { c.findNode("h1").Cordoned = true }, false},
+		"not while its node does not work":     {func(c *disruptionCase) { c.breakNode("h1", 0) }, false},
 		"not when a Machine was deleted":       {func(c *disruptionCase) { c.Disruptions[0].Machine = "h1" }, false},
 		"not when its instance is gone":        {func(c *disruptionCase) { c.Nodes = c.Nodes[1:] }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newDisruptionCase()
-			c.disturbed("h1", v1alpha1.CauseUpgrade, time.Minute)
+			c.addDisruption("h1", v1alpha1.CauseUpgrade, time.Minute)
 			test.change(c)
-			if Lingers(c.Disruptions[0], c.NodePool) != test.lingers {
+			if IsLingering(c.Disruptions[0], c.NodePool) != test.lingers {
 				t.Errorf("it lingers: %t", !test.lingers)
 			}
 		})
 	}
-	if Abandoned(noon, noon.Add(time.Minute-time.Second)) || !Abandoned(noon, noon.Add(time.Minute)) {
+	if IsAbandoned(noon, noon.Add(time.Minute-time.Second)) || !IsAbandoned(noon, noon.Add(time.Minute)) {
 		t.Error("it is not abandoned after a minute")
 	}
 }

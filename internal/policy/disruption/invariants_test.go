@@ -13,7 +13,7 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 	free := request.Cause == v1alpha1.CauseRepair || request.Cause == v1alpha1.CauseRemoval
 	all, pool := 1, 1
 	for _, d := range w.truth {
-		if d.node != n && w.lasts(d) {
+		if d.node != n && w.isInProgress(d) {
 			all++
 			if d.node.Pool == n.Pool {
 				pool++
@@ -22,18 +22,18 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 	}
 	for _, other := range w.nodes {
 		if !free && other != n && other.Pool == n.Pool && other.serving && !other.Ready && !other.Gone &&
-			w.disturbance(other) == nil &&
+			w.findDisruption(other) == nil &&
 			w.now.Sub(other.Since) < w.settings.FailureDeadline {
 			all, pool = all+1, pool+1
 		}
 	}
 	if !free {
-		pool += w.lacking(n.set)
+		pool += w.countMissing(n.set)
 	}
-	limit, poolLimit := w.limits(n.Pool)
+	limit, poolLimit := w.currentLimits(n.Pool)
 	if all > limit || pool > poolLimit {
 		t.Fatalf("%s of %s may be disturbed (%s): with it, %d of %d, and %d of %d of its pool: %s", n.Instance, n.Pool,
-			request.Cause, all, limit, pool, poolLimit, w.describe())
+			request.Cause, all, limit, pool, poolLimit, w.describeWorld())
 	}
 	if !free {
 		w.checkPolicy(t, n)
@@ -42,14 +42,14 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 	w.checkCanaries(t, n, request.Cause)
 }
 
-// lacking returns the number of Machines that a set lacks, without Machines being replaced.
-func (w *world) lacking(set string) int {
+// countMissing returns the number of Machines that a set lacks, without Machines being replaced.
+func (w *world) countMissing(set string) int {
 	if set == "" {
 		return 0
 	}
 	staying, missing := 0, 0
-	for _, n := range w.machines(set) {
-		if n.deleted || !n.made && !n.failed {
+	for _, n := range w.listMachines(set) {
+		if n.deleted || !n.created && !n.failed {
 			missing++
 		}
 		if !n.deleted {
@@ -58,7 +58,7 @@ func (w *world) lacking(set string) int {
 	}
 	missing += max(0, w.replicas[set]-staying)
 	for _, d := range w.truth {
-		if d.replaces && d.node.set == set && w.lasts(d) && (!w.exists(d.node) || d.node.deleted) {
+		if d.replaces && d.node.set == set && w.isInProgress(d) && (!w.hasNode(d.node) || d.node.deleted) {
 			missing--
 		}
 	}
@@ -66,7 +66,7 @@ func (w *world) lacking(set string) int {
 }
 
 // checkGoesOn checks the invariants when a disrupted node may be disrupted for another reason.
-func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Request) {
+func (w *world) checkGoesOn(t *rapid.T, before *worldDisruption, request Request) {
 	was := before.cause == v1alpha1.CauseRepair || before.cause == v1alpha1.CauseRemoval
 	if is := request.Cause == v1alpha1.CauseRepair || request.Cause == v1alpha1.CauseRemoval; was && !is {
 		w.checkPolicy(t, before.node)
@@ -77,9 +77,9 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Reques
 	}
 }
 
-// limits returns the limit of all nodes and of a pool. A percentage refers to at most all nodes that serve or are
+// currentLimits returns the limit of all nodes and of a pool. A percentage refers to at most all nodes that serve or are
 // being replaced.
-func (w *world) limits(pool string) (limit, poolLimit int) {
+func (w *world) currentLimits(pool string) (limit, poolLimit int) {
 	nodes := func(of func(string) bool) int {
 		count := 0
 		for _, n := range w.nodes {
@@ -123,16 +123,16 @@ func (w *world) checkLast(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCau
 		return
 	}
 	others := false
-	for _, other := range w.machines(n.set) {
+	for _, other := range w.listMachines(n.set) {
 		if other == n || other.failed || other.deleted {
 			continue
 		}
-		if others = true; other.serving && other.Ready && w.disturbance(other) == nil {
+		if others = true; other.serving && other.Ready && w.findDisruption(other) == nil {
 			return
 		}
 	}
 	if others {
-		t.Fatalf("%s may be disturbed, the last that works of %s: %+v", n.Instance, n.set, w.view())
+		t.Fatalf("%s may be disturbed, the last that works of %s: %+v", n.Instance, n.set, w.nodePool())
 	}
 }
 
@@ -168,7 +168,7 @@ func (w *world) checkCanary(t *rapid.T, n *worldNode, has func(Node) bool,
 	}
 	scope := func(pool string) bool { return !proven("") || pool == n.Pool }
 	for _, d := range w.truth {
-		if d.node != n && brings(d.cause, d.version, d.configuration) && scope(d.node.Pool) && w.lasts(d) {
+		if d.node != n && brings(d.cause, d.version, d.configuration) && scope(d.node.Pool) && w.isInProgress(d) {
 			t.Fatalf("%s may be changed while %s is, and nothing is proven", n.Instance, d.node.Instance)
 		}
 	}

@@ -18,14 +18,14 @@ type worldNode struct {
 	Node
 	// set is the MachineSet, empty for a listed host. made, serving and deleted are the progress of the Machine; made
 	// means that the Machine runs.
-	set                    string
-	made, serving, deleted bool
-	failed                 bool // its Machine is in phase Failed
-	begun                  bool // a change of the host was interrupted
+	set                       string
+	created, serving, deleted bool
+	failed                    bool // its Machine is in phase Failed
+	begun                     bool // a change of the host was interrupted
 }
 
-// worldDisturbance is a disruption that is truly in progress, regardless of the list.
-type worldDisturbance struct {
+// worldDisruption is a disruption that is truly in progress, regardless of the list.
+type worldDisruption struct {
 	node    *worldNode
 	since   time.Time
 	cause   v1alpha1.DisruptionCause
@@ -45,11 +45,11 @@ type world struct {
 	target   string
 	// configuration is the desired configuration of all nodes.
 	configuration string
-	made          int
+	createdCount  int
 	replicas      map[string]int
 	nodes         []*worldNode
 	list          []v1alpha1.Disruption
-	truth         []*worldDisturbance
+	truth         []*worldDisruption
 }
 
 func newWorld(t *rapid.T) *world {
@@ -59,22 +59,22 @@ func newWorld(t *rapid.T) *world {
 		name := fmt.Sprintf("set%d", i)
 		w.replicas[name] = rapid.IntRange(1, 4).Draw(t, "replicas")
 		for range w.replicas[name] {
-			w.add(name, MachineSetPool(name))
+			w.addNode(name, MachineSetPool(name))
 		}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "hosts") {
-		w.add("", rapid.SampledFrom([]string{"Hosts", "Hosts/east"}).Draw(t, "pool"))
+		w.addNode("", rapid.SampledFrom([]string{"Hosts", "Hosts/east"}).Draw(t, "pool"))
 	}
 	for _, n := range w.nodes {
-		n.made, n.serving, n.Ready, n.Since, n.Version = true, true, true, w.now.Add(-24*time.Hour), versionBefore
+		n.created, n.serving, n.Ready, n.Since, n.Version = true, true, true, w.now.Add(-24*time.Hour), versionBefore
 		n.Configuration = rapid.SampledFrom([]string{"", w.configuration}).Draw(t, "configuration")
 	}
 	return w
 }
 
-func (w *world) add(set, pool string) *worldNode {
-	w.made++
-	name := fmt.Sprintf("n%d", w.made)
+func (w *world) addNode(set, pool string) *worldNode {
+	w.createdCount++
+	name := fmt.Sprintf("n%d", w.createdCount)
 	n := &worldNode{Node: Node{Instance: name, UID: types.UID("uid-" + name), Node: "node-" + name, Pool: pool,
 		Since: w.now}, set: set}
 	w.nodes = append(w.nodes, n)
@@ -90,7 +90,7 @@ func (w *world) editPolicy(t *rapid.T) {
 	w.spec = v1alpha1.WindowsDisruptionPolicySpec{
 		Paused:         rapid.IntRange(0, 9).Draw(t, "paused") == 0,
 		MaxUnavailable: limit(),
-		CanarySoak:     lasting(rapid.SampledFrom([]time.Duration{0, 10 * time.Minute, 2 * time.Hour}).Draw(t, "soak")),
+		CanarySoak:     newDuration(rapid.SampledFrom([]time.Duration{0, 10 * time.Minute, 2 * time.Hour}).Draw(t, "soak")),
 		StopOnFailure:  rapid.IntRange(0, 3).Draw(t, "stop") == 0,
 	}
 	if rapid.Bool().Draw(t, "pools") {
@@ -104,8 +104,8 @@ func (w *world) editPolicy(t *rapid.T) {
 	w.settings, _ = Parse(w.spec)
 }
 
-// view returns the state that the gate reads.
-func (w *world) view() NodePool {
+// nodePool returns the state that the gate reads.
+func (w *world) nodePool() NodePool {
 	pool := NodePool{Disruptions: slices.Clone(w.list)}
 	for _, n := range w.nodes {
 		if n.serving {
@@ -114,14 +114,14 @@ func (w *world) view() NodePool {
 	}
 	for name, replicas := range w.replicas {
 		set := MachineSet{Name: name, Replicas: replicas}
-		for _, n := range w.machines(name) {
+		for _, n := range w.listMachines(name) {
 			switch {
 			case n.deleted:
 				set.Missing++
 				continue
 			case n.failed:
 				set.Failed++
-			case !n.made:
+			case !n.created:
 				set.Missing++
 			case n.serving && n.Ready:
 				set.Running++
@@ -134,70 +134,70 @@ func (w *world) view() NodePool {
 	return pool
 }
 
-func (w *world) machines(set string) []*worldNode {
+func (w *world) listMachines(set string) []*worldNode {
 	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n.set != set })
 }
 
-func (w *world) exists(n *worldNode) bool { return slices.Contains(w.nodes, n) }
+func (w *world) hasNode(n *worldNode) bool { return slices.Contains(w.nodes, n) }
 
-func (w *world) remove(gone *worldNode) {
+func (w *world) removeNode(gone *worldNode) {
 	w.nodes = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n == gone })
 }
 
-func (w *world) ready(n *worldNode, ready bool) {
+func (w *world) setReady(n *worldNode, ready bool) {
 	if n.Ready != ready {
 		n.Ready, n.Since = ready, w.now
 	}
 }
 
-// cloud advances each MachineSet by one step. If the world is not healthy, some new Machines never work.
-func (w *world) cloud(t *rapid.T, healthy bool) {
+// advanceMachineSets advances each MachineSet by one step. If the world is not healthy, some new Machines never work.
+func (w *world) advanceMachineSets(t *rapid.T, healthy bool) {
 	for set, replicas := range w.replicas {
 		staying := 0
-		for _, n := range w.machines(set) {
+		for _, n := range w.listMachines(set) {
 			switch {
 			case n.deleted:
-				w.remove(n)
+				w.removeNode(n)
 				continue
 			case n.failed:
-			case !n.made:
-				if n.made = true; !healthy && rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
+			case !n.created:
+				if n.created = true; !healthy && rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
 					n.failed, n.Gone = true, true
 				}
 			case !n.serving && (healthy || rapid.IntRange(0, 3).Draw(t, "joins") > 0):
 				n.serving, n.Version, n.Configuration = true, w.target, w.configuration
-				w.ready(n, true)
+				w.setReady(n, true)
 			}
 			if staying++; staying > replicas { // the set was scaled down
 				n.deleted, n.Gone = true, true
 			}
 		}
 		for ; staying < replicas; staying++ {
-			n := w.add(set, MachineSetPool(set))
-			if d, found := first(w.truth, func(d *worldDisturbance) bool {
-				return d.node.set == set && d.replaces && !d.released && d.successor == nil && !w.exists(d.node)
+			n := w.addNode(set, MachineSetPool(set))
+			if d, found := findFirst(w.truth, func(d *worldDisruption) bool {
+				return d.node.set == set && d.replaces && !d.released && d.successor == nil && !w.hasNode(d.node)
 			}); found {
 				d.successor = n
 			}
 		}
 	}
-	w.pass() // a replaced Machine of a set that was scaled down has no successor, now or later
+	w.finalizeEnded() // a replaced Machine of a set that was scaled down has no successor, now or later
 }
 
-// lasts reports whether a disruption is truly in progress within its deadline.
-func (w *world) lasts(d *worldDisturbance) bool {
+// isInProgress reports whether a disruption is truly in progress within its deadline.
+func (w *world) isInProgress(d *worldDisruption) bool {
 	switch {
 	case d.released || w.now.Sub(d.since) >= w.settings.FailureDeadline:
 		return false
 	case !d.replaces:
-		return w.exists(d.node) && !d.node.Gone
-	case w.exists(d.node):
+		return w.hasNode(d.node) && !d.node.Gone
+	case w.hasNode(d.node):
 		return true
-	case d.successor != nil && (d.successor.serving || !w.exists(d.successor)):
+	case d.successor != nil && (d.successor.serving || !w.hasNode(d.successor)):
 		return false
 	}
 	serving := 0
-	for _, n := range w.machines(d.node.set) {
+	for _, n := range w.listMachines(d.node.set) {
 		if d.successor != nil && d.successor.failed && n.serving && n.Version == d.version && !n.Since.Before(d.since) {
 			return false // another Machine has replaced it
 		}
@@ -208,32 +208,32 @@ func (w *world) lasts(d *worldDisturbance) bool {
 	return serving < w.replicas[d.node.set]
 }
 
-// pass makes the end of disruptions final: Machines that a set creates when scaled up later are no successors.
-func (w *world) pass() {
+// finalizeEnded makes the end of disruptions final: Machines that a set creates when scaled up later are no successors.
+func (w *world) finalizeEnded() {
 	for _, d := range w.truth {
-		d.released = d.released || !w.lasts(d)
+		d.released = d.released || !w.isInProgress(d)
 	}
 }
 
-func (w *world) disturbance(n *worldNode) *worldDisturbance {
-	d, _ := first(w.truth, func(d *worldDisturbance) bool { return d.node == n && w.lasts(d) })
+func (w *world) findDisruption(n *worldNode) *worldDisruption {
+	d, _ := findFirst(w.truth, func(d *worldDisruption) bool { return d.node == n && w.isInProgress(d) })
 	return d
 }
 
-// prune removes ended entries from the list, as the gate does.
-func (w *world) prune() {
-	view := w.view()
+// pruneEntries removes ended entries from the list, as the gate does.
+func (w *world) pruneEntries() {
+	view := w.nodePool()
 	w.list = slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
 		ended, _, _ := Ended(d, view, w.settings, w.now)
 		return ended
 	})
 }
 
-// ask simulates an operator that requests a disruption, then checks and records the decision.
-func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisturbance {
+// requestDisruption simulates an operator that requests a disruption, then checks and records the decision.
+func (w *world) requestDisruption(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisruption {
 	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Configuration: w.configuration,
 		Begun: n.begun, Replaces: replaces}
-	got := Allow(w.view(), request, w.settings, w.now)
+	got := Allow(w.nodePool(), request, w.settings, w.now)
 	if got.Allowed == (got.Reason != "") || got.Message == "" || got.After < 0 {
 		t.Fatalf("the answer is %+v", got)
 	}
@@ -245,7 +245,7 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	if replaces {
 		entry.Machine = n.Instance
 	}
-	before := w.disturbance(n)
+	before := w.findDisruption(n)
 	if before == nil {
 		w.checkGrant(t, n, request)
 	} else { // this operator continues the disruption
@@ -262,31 +262,31 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	if before != nil {
 		return before
 	}
-	d := &worldDisturbance{node: n, since: entry.Since.Time, cause: cause, version: w.target,
+	d := &worldDisruption{node: n, since: entry.Since.Time, cause: cause, version: w.target,
 		configuration: entry.ConfigurationDigest, replaces: replaces}
 	w.truth = append(w.truth, d)
 	return d
 }
 
-// release ends a disruption by the operator that holds it.
-func (w *world) release(d *worldDisturbance) {
+// releaseDisruption ends a disruption by the operator that holds it.
+func (w *world) releaseDisruption(d *worldDisruption) {
 	d.released = true
 	w.list = slices.DeleteFunc(slices.Clone(w.list), func(e v1alpha1.Disruption) bool {
 		return e.Instance == d.node.Instance
 	})
 }
 
-func (w *world) fail(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
+func (w *world) failChange(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
 	n.begun = false // it was rolled back
 	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, ConfigurationDigest: w.configuration, Reason: reason,
 		DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
 }
 
-func (w *world) describe() string {
-	text := fmt.Sprintf("%s\n%+v\n", w.now, w.view())
+func (w *world) describeWorld() string {
+	text := fmt.Sprintf("%s\n%+v\n", w.now, w.nodePool())
 	for _, d := range w.truth {
 		text += fmt.Sprintf("%s (%s, replaced: %v) since %s lasts: %v, released: %v, successor %+v\n", d.node.Instance,
-			d.cause, d.replaces, d.since, w.lasts(d), d.released, d.successor)
+			d.cause, d.replaces, d.since, w.isInProgress(d), d.released, d.successor)
 	}
 	return text
 }

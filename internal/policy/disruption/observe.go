@@ -25,7 +25,7 @@ func Observe(
 		record, found := known[n.Instance]
 		found = found && record.InstanceUID == n.UID
 		since, keep := n.observedSince(record, found, resumed, settings, now)
-		n.Since = latest(n.Since, since.Time)
+		n.Since = laterTime(n.Since, since.Time)
 		if n.Since.After(now) { // the operator's own clock was set back
 			n.Since = now
 		}
@@ -55,7 +55,7 @@ func (n Node) observedSince(
 	return since, !n.Ready || now.Sub(since.Time) < settings.CanarySoak
 }
 
-func latest(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

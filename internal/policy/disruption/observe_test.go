@@ -29,8 +29,8 @@ type watched struct {
 	resumed bool
 }
 
-// look observes all nodes after the given time.
-func (w *watched) look(after time.Duration) {
+// observeAfter observes all nodes after the given time.
+func (w *watched) observeAfter(after time.Duration) {
 	w.now = w.now.Add(after)
 	pool := w.NodePool
 	for i := range pool.Nodes {
@@ -42,13 +42,13 @@ func (w *watched) look(after time.Duration) {
 	w.resumed = false
 }
 
-// reports simulates a kubelet that reports a change with a clock that is ahead.
-func (w *watched) reports(instance string, ready bool, ahead time.Duration) {
-	n := w.node(instance)
+// reportReady simulates a kubelet that reports a change with a clock that is ahead.
+func (w *watched) reportReady(instance string, ready bool, ahead time.Duration) {
+	n := w.findNode(instance)
 	n.Ready, n.Reported = ready, ptr.To(metav1.NewTime(w.now.Add(ahead)))
 }
 
-func (w *watched) allows(t *testing.T, want bool, when string) {
+func (w *watched) expectAllowed(t *testing.T, want bool, when string) {
 	t.Helper()
 	if got := Allow(w.NodePool, w.request, w.settings, w.now); got.Allowed != want {
 		t.Errorf("%s: %+v", when, got)
@@ -60,18 +60,18 @@ func TestAHostsClockNeitherFreesNorKeepsAPlace(t *testing.T) {
 	for name, ahead := range hostClocks {
 		t.Run(name, func(t *testing.T) {
 			w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
-			w.ask("h1", v1alpha1.CauseReboot)
-			w.look(0)
-			w.allows(t, true, "all are Ready")
-			w.reports("h2", false, ahead)
-			w.look(time.Second)
-			w.allows(t, false, "a node has just become NotReady")
-			w.look(w.settings.FailureDeadline - time.Second)
-			w.allows(t, false, "shortly before the deadline")
-			w.look(time.Second)
-			w.allows(t, true, "at the deadline, by the operator's clock")
-			w.look(30 * 24 * time.Hour)
-			w.allows(t, true, "a month later")
+			w.setRequest("h1", v1alpha1.CauseReboot)
+			w.observeAfter(0)
+			w.expectAllowed(t, true, "all are Ready")
+			w.reportReady("h2", false, ahead)
+			w.observeAfter(time.Second)
+			w.expectAllowed(t, false, "a node has just become NotReady")
+			w.observeAfter(w.settings.FailureDeadline - time.Second)
+			w.expectAllowed(t, false, "shortly before the deadline")
+			w.observeAfter(time.Second)
+			w.expectAllowed(t, true, "at the deadline, by the operator's clock")
+			w.observeAfter(30 * 24 * time.Hour)
+			w.expectAllowed(t, true, "a month later")
 		})
 	}
 }
@@ -83,22 +83,22 @@ func TestAHostsClockDoesNotHoldUpAnUpgrade(t *testing.T) {
 			t.Run(name+", soak "+soak.String(), func(t *testing.T) {
 				w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
 				w.settings.CanarySoak = soak
-				w.look(0)
-				canary := w.node("a3") // the operator has just verified it
+				w.observeAfter(0)
+				canary := w.findNode("a3") // the operator has just verified it
 				canary.Version, canary.Since = versionAfter, noon
-				w.reports("a3", true, ahead)
-				w.look(0)
-				w.allows(t, soak == 0, "the first node is Ready, and another pool asks")
-				w.look(soak)
-				w.allows(t, true, "it has been Ready for canarySoak")
+				w.reportReady("a3", true, ahead)
+				w.observeAfter(0)
+				w.expectAllowed(t, soak == 0, "the first node is Ready, and another pool asks")
+				w.observeAfter(soak)
+				w.expectAllowed(t, true, "it has been Ready for canarySoak")
 
-				w.reports("a3", false, ahead)
-				w.look(time.Minute)
-				w.reports("a3", true, ahead)
-				w.look(time.Minute)
-				w.allows(t, soak == 0, "it was not Ready for a minute")
-				w.look(soak)
-				w.allows(t, true, "it has been Ready for canarySoak again")
+				w.reportReady("a3", false, ahead)
+				w.observeAfter(time.Minute)
+				w.reportReady("a3", true, ahead)
+				w.observeAfter(time.Minute)
+				w.expectAllowed(t, soak == 0, "it was not Ready for a minute")
+				w.observeAfter(soak)
+				w.expectAllowed(t, true, "it has been Ready for canarySoak again")
 			})
 		}
 	}
@@ -117,17 +117,17 @@ func TestAnOperatorThatStartsKnowsSinceWhenANodeIsNotReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
-			w.ask("h1", v1alpha1.CauseReboot)
-			w.reports("h2", false, time.Hour)
-			w.look(0)
+			w.setRequest("h1", v1alpha1.CauseReboot)
+			w.reportReady("h2", false, time.Hour)
+			w.observeAfter(0)
 			w.now, w.resumed = w.now.Add(w.settings.FailureDeadline), true
 			for _, state := range c.away {
-				w.reports("h2", state, time.Hour+time.Minute)
+				w.reportReady("h2", state, time.Hour+time.Minute)
 			}
-			w.look(0)
-			w.allows(t, c.free, "at the first look")
-			w.look(w.settings.FailureDeadline)
-			w.allows(t, true, "after failureDeadline")
+			w.observeAfter(0)
+			w.expectAllowed(t, c.free, "at the first look")
+			w.observeAfter(w.settings.FailureDeadline)
+			w.expectAllowed(t, true, "after failureDeadline")
 		})
 	}
 }
@@ -135,47 +135,47 @@ func TestAnOperatorThatStartsKnowsSinceWhenANodeIsNotReady(t *testing.T) {
 // In a running operator, a different time from the same kubelet is not another failure.
 func TestAHostThatDatesItsFailureAnewTakesUpNoPlaceForever(t *testing.T) {
 	w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
-	w.ask("h1", v1alpha1.CauseReboot)
+	w.setRequest("h1", v1alpha1.CauseReboot)
 	for range 4 {
-		w.reports("h2", false, 0)
-		w.look(w.settings.FailureDeadline / 3)
+		w.reportReady("h2", false, 0)
+		w.observeAfter(w.settings.FailureDeadline / 3)
 	}
-	w.allows(t, true, "past the deadline")
+	w.expectAllowed(t, true, "past the deadline")
 }
 
 func TestRecordsOfNodes(t *testing.T) {
 	w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
 	w.settings.CanarySoak = time.Hour
-	w.look(0)
+	w.observeAfter(0)
 	if len(w.records) != 0 {
 		t.Errorf("nodes that were always Ready are recorded: %+v", w.records)
 	}
-	w.reports("h2", false, 0)
-	w.look(0)
-	w.reports("h2", true, 0)
-	w.look(time.Minute)
+	w.reportReady("h2", false, 0)
+	w.observeAfter(0)
+	w.reportReady("h2", true, 0)
+	w.observeAfter(time.Minute)
 	if len(w.records) != 1 || !w.records[0].Ready || !w.records[0].Since.Time.Equal(w.now) {
 		t.Errorf("a node that is Ready again is recorded as %+v", w.records)
 	}
-	w.look(time.Hour)
+	w.observeAfter(time.Hour)
 	if len(w.records) != 0 {
 		t.Errorf("after canarySoak it is recorded as %+v", w.records)
 	}
 
-	w.reports("h2", false, 0)
-	w.look(0)
-	w.node("h2").UID = "made-anew"
-	w.look(time.Minute)
+	w.reportReady("h2", false, 0)
+	w.observeAfter(0)
+	w.findNode("h2").UID = "made-anew"
+	w.observeAfter(time.Minute)
 	if len(w.records) != 1 || !w.records[0].Since.Time.Equal(w.now) {
 		t.Errorf("an instance that was made anew has the record of the former one: %+v", w.records)
 	}
 	w.now = noon.Add(-time.Hour)
-	w.look(0)
-	if len(w.records) != 1 || w.records[0].Since.After(w.now) || w.node("h2").Since.After(w.now) {
+	w.observeAfter(0)
+	if len(w.records) != 1 || w.records[0].Since.After(w.now) || w.findNode("h2").Since.After(w.now) {
 		t.Errorf("the operator's clock was set back, and the record is %+v", w.records)
 	}
 	w.Nodes = slices.DeleteFunc(w.Nodes, func(n Node) bool { return n.Instance == "h2" })
-	w.look(0)
+	w.observeAfter(0)
 	if len(w.records) != 0 {
 		t.Errorf("a node that is gone is recorded as %+v", w.records)
 	}

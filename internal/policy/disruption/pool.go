@@ -77,24 +77,24 @@ type LeavingMachine struct {
 	Name, Why string
 }
 
-func first[T any](list []T, is func(T) bool) (found T, ok bool) {
+func findFirst[T any](list []T, is func(T) bool) (found T, ok bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true
 	}
 	return found, false
 }
 
-// standingDisruption is an entry of status.disruptions with the time when it stops counting.
-type standingDisruption struct {
+// timedDisruption is an entry of status.disruptions with the time when it stops counting.
+type timedDisruption struct {
 	v1alpha1.Disruption
 	until time.Time
 }
 
-// describe returns the disruption in words: "Node win-a (MachineSet/workers) is being upgraded".
-func (d standingDisruption) describe() string {
-	name := Node{Instance: d.Instance, Node: d.Node, Pool: d.Pool}.describe()
+// describeDisruption returns the disruption in words: "Node win-a (MachineSet/workers) is being upgraded".
+func (d timedDisruption) describeDisruption() string {
+	name := Node{Instance: d.Instance, Node: d.Node, Pool: d.Pool}.describeWithPool()
 	if d.Machine != "" {
-		return fmt.Sprintf("%s is being replaced (since %s)", name, moment(d.Since.Time))
+		return fmt.Sprintf("%s is being replaced (since %s)", name, formatTime(d.Since.Time))
 	}
 	what := map[v1alpha1.DisruptionCause]string{
 		v1alpha1.CauseUpgrade:       "upgraded",
@@ -107,17 +107,17 @@ func (d standingDisruption) describe() string {
 	if what == "" {
 		what = "changed"
 	}
-	return fmt.Sprintf("%s is being %s (since %s)", name, what, moment(d.Since.Time))
+	return fmt.Sprintf("%s is being %s (since %s)", name, what, formatTime(d.Since.Time))
 }
 
-func (n Node) describe() string {
+func (n Node) describeWithPool() string {
 	if n.Pool == "" {
-		return "Node " + n.name()
+		return "Node " + n.displayName()
 	}
-	return fmt.Sprintf("Node %s (%s)", n.name(), n.Pool)
+	return fmt.Sprintf("Node %s (%s)", n.displayName(), n.Pool)
 }
 
-func (n Node) name() string {
+func (n Node) displayName() string {
 	if n.Node == "" {
 		return n.Instance
 	}
@@ -136,16 +136,16 @@ func failureText(f v1alpha1.FailedChange) string {
 	return text
 }
 
-// moment formats a time for administrators.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// formatTime formats a time for administrators.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// soaked reports whether the node has been Ready for canarySoak.
-func (n Node) soaked(settings Settings, now time.Time) bool {
+// hasSoaked reports whether the node has been Ready for canarySoak.
+func (n Node) hasSoaked(settings Settings, now time.Time) bool {
 	return n.Ready && !n.Gone && now.Sub(n.Since) >= settings.CanarySoak
 }
 
-// overdue reports whether the node has not been Ready for failureDeadline or longer.
-func (n Node) overdue(settings Settings, now time.Time) bool {
+// isOverdue reports whether the node has not been Ready for failureDeadline or longer.
+func (n Node) isOverdue(settings Settings, now time.Time) bool {
 	return !n.Ready && !n.Gone && now.Sub(n.Since) >= settings.FailureDeadline
 }
 

@@ -11,52 +11,52 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// work simulates an operator that disrupts a node and may be killed at any point.
-func (w *world) work(t *rapid.T, d *worldDisturbance) {
+// workOnNode simulates an operator that disrupts a node and may be killed at any point.
+func (w *world) workOnNode(t *rapid.T, d *worldDisruption) {
 	switch rapid.SampledFrom([]string{"killed before", "killed amid", "does well", "fails", "drain times out",
 		"unreachable"}).Draw(t, "work") {
 	case "killed before":
 	case "does well":
-		w.succeed(d)
+		w.succeedChange(d)
 	case "killed amid", "unreachable":
 		if d.replaces {
 			d.node.deleted = true
 			return
 		}
 		d.node.begun = true
-		w.ready(d.node, rapid.Bool().Draw(t, "goes on to work"))
+		w.setReady(d.node, rapid.Bool().Draw(t, "goes on to work"))
 	case "fails":
-		w.fail(d.node, d.cause, v1alpha1.ReasonChangeFailed)
-		w.release(d)
+		w.failChange(d.node, d.cause, v1alpha1.ReasonChangeFailed)
+		w.releaseDisruption(d)
 	case "drain times out":
-		w.fail(d.node, d.cause, v1alpha1.ReasonDrainTimedOut)
-		w.release(d)
+		w.failChange(d.node, d.cause, v1alpha1.ReasonDrainTimedOut)
+		w.releaseDisruption(d)
 	}
 }
 
-func (w *world) succeed(d *worldDisturbance) {
+func (w *world) succeedChange(d *worldDisruption) {
 	d.node.begun = false
 	switch {
 	case d.replaces:
 		d.node.deleted = true
 		return
 	case d.cause == v1alpha1.CauseRemoval:
-		w.remove(d.node)
+		w.removeNode(d.node)
 	case d.cause != v1alpha1.CauseUpgrade && d.node.Version != w.target:
-		w.ready(d.node, true)
+		w.setReady(d.node, true)
 	default:
 		d.node.Version, d.node.Failure = w.target, nil
 		if d.configuration != "" {
 			d.node.Configuration = d.configuration
 			d.node.Since = w.now
 		}
-		w.ready(d.node, true)
+		w.setReady(d.node, true)
 	}
-	w.release(d)
+	w.releaseDisruption(d)
 }
 
-// happen simulates any other event.
-func (w *world) happen(t *rapid.T) {
+// simulateEvent simulates any other event.
+func (w *world) simulateEvent(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
 	switch rapid.SampledFrom([]string{"policy", "scale", "version", "settings", "host", "nothing"}).Draw(t, "what") {
 	case "policy":
@@ -72,45 +72,45 @@ func (w *world) happen(t *rapid.T) {
 		w.configuration = rapid.SampledFrom([]string{"kubelet=1", "kubelet=2", "kubelet=3", ""}).Draw(t, "configuration")
 	case "host":
 		if rapid.Bool().Draw(t, "new") {
-			n := w.add("", "Hosts")
-			n.made, n.serving, n.Ready, n.Version, n.Configuration = true, true, true, w.target, w.configuration
+			n := w.addNode("", "Hosts")
+			n.created, n.serving, n.Ready, n.Version, n.Configuration = true, true, true, w.target, w.configuration
 		}
 	}
 }
 
-// befall simulates an event of a node.
-func (w *world) befall(t *rapid.T, n *worldNode) {
+// simulateNodeEvent simulates an event of a node.
+func (w *world) simulateNodeEvent(t *rapid.T, n *worldNode) {
 	switch rapid.SampledFrom([]string{"breaks", "breaks for good", "mends", "mended by an administrator",
 		"is taken out"}).Draw(t, "befalls") {
 	case "breaks":
-		w.ready(n, false)
+		w.setReady(n, false)
 	case "breaks for good":
-		w.ready(n, false)
+		w.setReady(n, false)
 		n.Gone, n.failed = true, n.set != ""
 	case "mends":
 		if !n.Gone && n.serving {
-			w.ready(n, true)
+			w.setReady(n, true)
 		}
 	case "mended by an administrator":
 		n.Failure = nil
 	case "is taken out":
 		if n.set == "" {
-			w.remove(n)
+			w.removeNode(n)
 		} else {
 			n.deleted, n.Gone = true, true
 		}
 	}
 }
 
-func (w *world) some(t *rapid.T) *worldNode {
+func (w *world) drawNode(t *rapid.T) *worldNode {
 	if len(w.nodes) == 0 {
 		return nil
 	}
 	return w.nodes[rapid.IntRange(0, len(w.nodes)-1).Draw(t, "node")]
 }
 
-func (w *world) step(t *rapid.T) {
-	n := w.some(t)
+func (w *world) runStep(t *rapid.T) {
+	n := w.drawNode(t)
 	switch rapid.SampledFrom([]string{"ask", "ask", "ask", "cloud", "happen", "befall", "prune"}).Draw(t, "event") {
 	case "ask":
 		if n == nil || !n.serving || n.deleted || n.Gone {
@@ -128,31 +128,31 @@ func (w *world) step(t *rapid.T) {
 		if cause == v1alpha1.CauseUpgrade && n.Version == w.target {
 			return
 		}
-		if d := w.ask(t, n, cause, n.set != "" && cause == v1alpha1.CauseUpgrade &&
+		if d := w.requestDisruption(t, n, cause, n.set != "" && cause == v1alpha1.CauseUpgrade &&
 			rapid.Bool().Draw(t, "replace")); d != nil {
-			w.work(t, d)
+			w.workOnNode(t, d)
 		}
 	case "cloud":
-		w.cloud(t, false)
+		w.advanceMachineSets(t, false)
 	case "happen":
-		w.happen(t)
+		w.simulateEvent(t)
 	case "befall":
 		if n != nil {
-			w.befall(t, n)
+			w.simulateNodeEvent(t, n)
 		}
 	case "prune":
-		w.prune()
+		w.pruneEntries()
 	}
-	w.pass()
-	s := Summarize(w.view(), w.settings, w.target, w.configuration, w.now)
+	w.finalizeEnded()
+	s := Summarize(w.nodePool(), w.settings, w.target, w.configuration, w.now)
 	if s.Text == "" || s.Updated > s.Nodes || s.Behind > s.Updated || s.After < 0 {
 		t.Fatalf("the summary is %+v", s)
 	}
 }
 
-// heal fixes everything that an administrator can fix, including deletion of Machines that never became Ready. Hosts
+// fixAll fixes everything that an administrator can fix, including deletion of Machines that never became Ready. Hosts
 // that no longer exist are not restored.
-func (w *world) heal() {
+func (w *world) fixAll() {
 	w.spec.Paused = false
 	for i := range w.spec.Pools {
 		w.spec.Pools[i].Paused = false
@@ -162,7 +162,7 @@ func (w *world) heal() {
 		n.Failure = nil
 		n.deleted = n.deleted || n.failed && !n.serving
 		if n.serving && !n.Gone {
-			w.ready(n, true)
+			w.setReady(n, true)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	}
 	for range 400 {
 		w.now = w.now.Add(10 * time.Minute)
-		w.cloud(t, true)
-		w.prune()
+		w.advanceMachineSets(t, true)
+		w.pruneEntries()
 		left = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool {
 			return n.Gone || arrived(n)
 		})
@@ -190,8 +190,8 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 			if n.Version != w.target {
 				cause, replaces = v1alpha1.CauseUpgrade, n.set != "" && rapid.Bool().Draw(t, "replace")
 			}
-			if d := w.ask(t, n, cause, replaces); d != nil {
-				w.succeed(d)
+			if d := w.requestDisruption(t, n, cause, replaces); d != nil {
+				w.succeedChange(d)
 			}
 		}
 	}
@@ -205,13 +205,13 @@ func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			w.step(t)
+			w.runStep(t)
 		}
-		w.heal()
+		w.fixAll()
 		for _, n := range w.upgradeAll(t) {
 			request := Request{Instance: n.Instance, UID: n.UID, Cause: n.causeOfChange(w.target, w.configuration), Version: w.target,
 				Configuration: w.configuration}
-			t.Errorf("%+v is left: %+v\n%+v", n, Allow(w.view(), request, w.settings, w.now), w.view())
+			t.Errorf("%+v is left: %+v\n%+v", n, Allow(w.nodePool(), request, w.settings, w.now), w.nodePool())
 		}
 	})
 }
@@ -232,7 +232,7 @@ func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
 		if len(w.nodes) == 0 {
 			return
 		}
-		w.heal()
+		w.fixAll()
 		for _, n := range w.nodes {
 			if cause == v1alpha1.CauseConfiguration {
 				n.Version, n.Configuration = w.target, rapid.SampledFrom([]string{"", "kubelet=0"}).Draw(t, "configuration")
@@ -241,32 +241,32 @@ func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
 		touched := map[string]bool{}
 		for range 100 {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "minutes")) * time.Minute)
-			w.prune()
-			n := w.some(t)
+			w.pruneEntries()
+			n := w.drawNode(t)
 			if n == nil || !n.serving || n.deleted || n.Gone {
 				continue
 			}
 			replaces := cause == v1alpha1.CauseUpgrade && n.set != "" && w.replicas[n.set] > 0 && rapid.Bool().Draw(t, "replace")
-			d := w.ask(t, n, cause, replaces)
+			d := w.requestDisruption(t, n, cause, replaces)
 			if d == nil {
 				continue
 			}
 			touched[n.Instance] = true
 			switch {
 			case d.replaces: // its successor is never created
-				w.remove(n)
+				w.removeNode(n)
 			case rapid.Bool().Draw(t, "rolled back"):
-				w.fail(n, d.cause, v1alpha1.ReasonChangeFailed)
-				w.release(d)
+				w.failChange(n, d.cause, v1alpha1.ReasonChangeFailed)
+				w.releaseDisruption(d)
 			default:
-				w.ready(n, false)
+				w.setReady(n, false)
 			}
 		}
 		if len(touched) > 1 {
 			t.Fatalf("touched are %v", touched)
 		}
 		w.now = w.now.Add(w.settings.FailureDeadline)
-		if s := Summarize(w.view(), w.settings, w.target, w.configuration, w.now); len(touched) == 1 &&
+		if s := Summarize(w.nodePool(), w.settings, w.target, w.configuration, w.now); len(touched) == 1 &&
 			(s.Failed != 1 || !s.Stopped && s.Nodes > 1) {
 			t.Fatalf("the summary is %+v", s)
 		}
@@ -279,45 +279,45 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.spec.StopOnFailure = false
-		w.heal()
+		w.fixAll()
 		for set, replicas := range w.replicas { // in a set of two, the other Machine is the last available one and must stay
 			w.replicas[set] = max(3, replicas)
 		}
 		for range 3 {
-			w.cloud(t, true)
+			w.advanceMachineSets(t, true)
 		}
 		for _, pool := range []string{"Hosts", "Hosts/east", "MachineSet/set0", "MachineSet/set1", "MachineSet/set2"} {
-			if n, found := first(w.nodes, func(n *worldNode) bool { return n.Pool == pool }); found {
+			if n, found := findFirst(w.nodes, func(n *worldNode) bool { return n.Pool == pool }); found {
 				n.Version, n.Configuration = w.target, w.configuration
 			}
 		}
-		bad := w.some(t)
+		bad := w.drawNode(t)
 		if bad == nil || bad.Version == w.target {
 			return
 		}
 		w.list = append(w.list, v1alpha1.Disruption{Instance: bad.Instance, InstanceUID: bad.UID, Node: bad.Node.Node,
 			Pool: bad.Pool, Cause: v1alpha1.CauseUpgrade, Version: w.target})
 		w.list[0].Since.Time = w.now
-		w.ready(bad, false)
+		w.setReady(bad, false)
 		if rapid.Bool().Draw(t, "told") {
-			w.fail(bad, v1alpha1.CauseUpgrade, v1alpha1.ReasonRollbackIncomplete)
+			w.failChange(bad, v1alpha1.CauseUpgrade, v1alpha1.ReasonRollbackIncomplete)
 		}
 		for range 400 {
 			w.now = w.now.Add(10 * time.Minute)
-			w.cloud(t, true)
-			w.prune()
+			w.advanceMachineSets(t, true)
+			w.pruneEntries()
 			for _, n := range w.nodes {
 				if n == bad || n.Version == w.target || n.deleted {
 					continue
 				}
-				if d := w.ask(t, n, v1alpha1.CauseUpgrade, false); d != nil {
-					w.succeed(d)
+				if d := w.requestDisruption(t, n, v1alpha1.CauseUpgrade, false); d != nil {
+					w.succeedChange(d)
 				}
 			}
 		}
 		for _, n := range w.nodes {
 			if n != bad && n.Version != w.target {
-				t.Fatalf("%s waits forever for %s: %+v", n.Instance, bad.Instance, w.view())
+				t.Fatalf("%s waits forever for %s: %+v", n.Instance, bad.Instance, w.nodePool())
 			}
 		}
 	})

@@ -89,47 +89,47 @@ func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
 	settings := Settings{
 		Paused:          spec.Paused,
 		StopOnFailure:   spec.StopOnFailure,
-		FailureDeadline: p.duration("failureDeadline", spec.FailureDeadline, DefaultFailureDeadline, time.Minute),
-		DrainTimeout:    p.duration("drainTimeout", spec.DrainTimeout, DefaultDrainTimeout, time.Second),
-		CanarySoak:      p.duration("canarySoak", spec.CanarySoak, 0, 0),
-		UpgradeStrategy: p.strategy(spec.UpgradeStrategy),
-		HostPoolLabel:   p.labelKey(spec.HostPoolLabel),
+		FailureDeadline: p.parseDuration("failureDeadline", spec.FailureDeadline, DefaultFailureDeadline, time.Minute),
+		DrainTimeout:    p.parseDuration("drainTimeout", spec.DrainTimeout, DefaultDrainTimeout, time.Second),
+		CanarySoak:      p.parseDuration("canarySoak", spec.CanarySoak, 0, 0),
+		UpgradeStrategy: p.parseStrategy(spec.UpgradeStrategy),
+		HostPoolLabel:   p.parseLabelKey(spec.HostPoolLabel),
 		MaxUnavailable:  Limit{Number: 1},
-		Pools:           p.pools(spec.Pools),
+		Pools:           p.parsePools(spec.Pools),
 	}
 	if settings.DrainTimeout >= settings.FailureDeadline {
 		settings.DrainTimeout = settings.FailureDeadline / 2 // a longer drain would fail before the change began
 	}
-	if limit := p.limit("maxUnavailable", spec.MaxUnavailable); limit != nil {
+	if limit := p.parseLimit("maxUnavailable", spec.MaxUnavailable); limit != nil {
 		settings.MaxUnavailable = *limit
 	}
 	for i, w := range spec.MaintenanceWindows {
 		window, err := parseWindow(w)
 		if err != nil {
-			p.wrong = append(p.wrong, fmt.Errorf("spec.maintenanceWindows[%d].%w", i, err))
+			p.fieldErrors = append(p.fieldErrors, fmt.Errorf("spec.maintenanceWindows[%d].%w", i, err))
 			continue
 		}
 		settings.Windows = append(settings.Windows, window)
 	}
-	if len(p.wrong) == 0 {
+	if len(p.fieldErrors) == 0 {
 		return settings, nil
 	}
-	settings.Invalid = p.faults()
+	settings.Invalid = p.formatErrors()
 	return settings, errors.New(settings.Invalid)
 }
 
 // parser collects the faults of a spec.
 type parser struct {
-	wrong []error
+	fieldErrors []error
 }
 
-// faults describes the first three faults. The full list could exceed the size of a status.
-func (p *parser) faults() string {
+// formatErrors describes the first three faults. The full list could exceed the size of a status.
+func (p *parser) formatErrors() string {
 	const named = 3
 	var words []string
-	for i, wrong := range p.wrong {
+	for i, wrong := range p.fieldErrors {
 		if i == named {
-			words = append(words, fmt.Sprintf("and %d more", len(p.wrong)-named))
+			words = append(words, fmt.Sprintf("and %d more", len(p.fieldErrors)-named))
 			break
 		}
 		words = append(words, wrong.Error())
@@ -137,58 +137,58 @@ func (p *parser) faults() string {
 	return strings.Join(words, "; ")
 }
 
-func (p *parser) fault(field string, value any, wrong, remedy string) {
-	p.wrong = append(p.wrong, fieldError("spec."+field, value, wrong, remedy))
+func (p *parser) addFieldError(field string, value any, wrong, remedy string) {
+	p.fieldErrors = append(p.fieldErrors, fieldError("spec."+field, value, wrong, remedy))
 }
 
-func (p *parser) duration(field string, value *metav1.Duration, unset, least time.Duration) time.Duration {
+func (p *parser) parseDuration(field string, value *metav1.Duration, unset, least time.Duration) time.Duration {
 	switch {
 	case value == nil:
 		return unset
 	case value.Duration < least:
-		p.fault(field, value.Duration, "is too short", fmt.Sprintf("write %s or more, or leave it out for %s", least, unset))
+		p.addFieldError(field, value.Duration, "is too short", fmt.Sprintf("write %s or more, or leave it out for %s", least, unset))
 		return unset
 	}
 	return value.Duration
 }
 
-func (p *parser) strategy(value v1alpha1.UpgradeStrategy) v1alpha1.UpgradeStrategy {
+func (p *parser) parseStrategy(value v1alpha1.UpgradeStrategy) v1alpha1.UpgradeStrategy {
 	switch value {
 	case v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace:
 		return value
 	case "":
 	default:
-		p.fault("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace,
+		p.addFieldError("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace,
 			v1alpha1.UpgradeInPlace))
 	}
 	return v1alpha1.UpgradeReplace
 }
 
-func (p *parser) labelKey(key string) string {
+func (p *parser) parseLabelKey(key string) string {
 	if key == "" {
 		return ""
 	}
 	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-		p.fault("hostPoolLabel", key, "is no key of a label",
+		p.addFieldError("hostPoolLabel", key, "is no key of a label",
 			"write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
 		return ""
 	}
 	return key
 }
 
-func (p *parser) pools(specs []v1alpha1.DisruptionPool) map[string]PoolSettings {
+func (p *parser) parsePools(specs []v1alpha1.DisruptionPool) map[string]PoolSettings {
 	pools := map[string]PoolSettings{}
 	for i, spec := range specs {
 		if !isPoolName(spec.Name) {
-			p.fault(fmt.Sprintf("pools[%d].name", i), spec.Name, "is the name of no pool",
+			p.addFieldError(fmt.Sprintf("pools[%d].name", i), spec.Name, "is the name of no pool",
 				"write MachineSet/<name>, or Machines for those of no MachineSet, or Hosts for the listed hosts, or Hosts/<value> for those with a value of the label hostPoolLabel")
 			continue
 		}
 		if _, twice := pools[spec.Name]; twice {
-			p.fault(fmt.Sprintf("pools[%d].name", i), spec.Name, "is there twice", "leave one of them")
+			p.addFieldError(fmt.Sprintf("pools[%d].name", i), spec.Name, "is there twice", "leave one of them")
 			continue
 		}
-		pools[spec.Name] = PoolSettings{MaxUnavailable: p.limit(fmt.Sprintf("pools[%d].maxUnavailable", i),
+		pools[spec.Name] = PoolSettings{MaxUnavailable: p.parseLimit(fmt.Sprintf("pools[%d].maxUnavailable", i),
 			spec.MaxUnavailable), Paused: spec.Paused}
 	}
 	return pools
@@ -204,8 +204,8 @@ func isPoolName(name string) bool {
 	return name == HostsPool || name == MachinesPool
 }
 
-// limit parses a limit. It returns nil if the value is unset or invalid.
-func (p *parser) limit(field string, value *intstr.IntOrString) *Limit {
+// parseLimit parses a limit. It returns nil if the value is unset or invalid.
+func (p *parser) parseLimit(field string, value *intstr.IntOrString) *Limit {
 	if value == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (p *parser) limit(field string, value *intstr.IntOrString) *Limit {
 	}
 	number, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || number == 0 || percent && number > 100 {
-		p.fault(field, value.String(), "is no number of nodes", "write a number from 1 on, or a percentage from 1% to 100%")
+		p.addFieldError(field, value.String(), "is no number of nodes", "write a number from 1 on, or a percentage from 1% to 100%")
 		return nil
 	}
 	if percent {

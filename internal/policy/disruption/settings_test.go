@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func text(s string) *intstr.IntOrString {
+func newTextValue(s string) *intstr.IntOrString {
 	v := intstr.FromString(s)
 	return &v
 }
@@ -29,9 +29,9 @@ func TestParseDisruptionPolicy(t *testing.T) {
 	})
 	t.Run("a policy with everything is followed", func(t *testing.T) {
 		got, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{
-			Paused: true, MaxUnavailable: text("25%"), HostPoolLabel: "topology.kubernetes.io/zone", CanarySoak: lasting(time.Hour), StopOnFailure: true,
-			FailureDeadline: lasting(time.Hour), DrainTimeout: lasting(time.Minute), UpgradeStrategy: v1alpha1.UpgradeInPlace,
-			Pools: []v1alpha1.DisruptionPool{{Name: "MachineSet/a", MaxUnavailable: number(2)}, {Name: "Hosts"}, {Name: "Hosts/east", MaxUnavailable: text("3"), Paused: true}},
+			Paused: true, MaxUnavailable: newTextValue("25%"), HostPoolLabel: "topology.kubernetes.io/zone", CanarySoak: newDuration(time.Hour), StopOnFailure: true,
+			FailureDeadline: newDuration(time.Hour), DrainTimeout: newDuration(time.Minute), UpgradeStrategy: v1alpha1.UpgradeInPlace,
+			Pools: []v1alpha1.DisruptionPool{{Name: "MachineSet/a", MaxUnavailable: newNumberValue(2)}, {Name: "Hosts"}, {Name: "Hosts/east", MaxUnavailable: newTextValue("3"), Paused: true}},
 			MaintenanceWindows: []v1alpha1.MaintenanceWindow{
 				{Schedule: "0 2 * * SAT", Duration: metav1.Duration{Duration: 4 * time.Hour}, TimeZone: "Europe/Paris"},
 			},
@@ -55,12 +55,12 @@ func TestParseDisruptionPolicy(t *testing.T) {
 	})
 	t.Run("a drain does not take all the time that a change has", func(t *testing.T) {
 		for drain, want := range map[time.Duration]time.Duration{9 * time.Minute: 9 * time.Minute, 10 * time.Minute: 5 * time.Minute, 99999 * time.Hour: 5 * time.Minute} {
-			got, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: lasting(10 * time.Minute), DrainTimeout: lasting(drain)})
+			got, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: newDuration(10 * time.Minute), DrainTimeout: newDuration(drain)})
 			if err != nil || got.DrainTimeout != want {
 				t.Errorf("of %s it has %s, %v", drain, got.DrainTimeout, err)
 			}
 		}
-		got, _ := Parse(v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: lasting(10 * time.Minute)})
+		got, _ := Parse(v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: newDuration(10 * time.Minute)})
 		if got.DrainTimeout != 5*time.Minute {
 			t.Errorf("by default it has %s", got.DrainTimeout)
 		}
@@ -70,19 +70,19 @@ func TestParseDisruptionPolicy(t *testing.T) {
 		// start of the error, before the remedy
 		want string
 	}{
-		"no node at all":             {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: number(0)}, `spec.maxUnavailable: "0" is no number of nodes: write `},
-		"fewer than none":            {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: number(-1)}, `spec.maxUnavailable: "-1" is no`},
-		"more than all":              {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: text("101%")}, `spec.maxUnavailable: "101%" is no`},
-		"nothing of all":             {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: text("0%")}, `spec.maxUnavailable: "0%" is no`},
-		"words":                      {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: text("all")}, `spec.maxUnavailable: "all" is no`},
+		"no node at all":             {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newNumberValue(0)}, `spec.maxUnavailable: "0" is no number of nodes: write `},
+		"fewer than none":            {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newNumberValue(-1)}, `spec.maxUnavailable: "-1" is no`},
+		"more than all":              {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newTextValue("101%")}, `spec.maxUnavailable: "101%" is no`},
+		"nothing of all":             {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newTextValue("0%")}, `spec.maxUnavailable: "0%" is no`},
+		"words":                      {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newTextValue("all")}, `spec.maxUnavailable: "all" is no`},
 		"a pool of no kind":          {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "workers"}}}, `spec.pools[0].name: "workers" is the name of no pool: write MachineSet/`},
 		"a MachineSet without name":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "MachineSet/"}}}, `spec.pools[0].name: "MachineSet/" is`},
 		"a pool twice":               {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts"}, {Name: "Hosts"}}}, `spec.pools[1].name: "Hosts" is there twice: `},
-		"a pool with a wrong limit":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: text("x")}}}, `spec.pools[0].maxUnavailable: "x" is no`},
+		"a pool with a wrong limit":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: newTextValue("x")}}}, `spec.pools[0].maxUnavailable: "x" is no`},
 		"an invalid label":           {v1alpha1.WindowsDisruptionPolicySpec{HostPoolLabel: "a b"}, `spec.hostPoolLabel: "a b" is no key of a label: write`},
-		"no time for a change":       {v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: lasting(0)}, `spec.failureDeadline: 0s is too short: write 1m0s or more`},
-		"no time for pods":           {v1alpha1.WindowsDisruptionPolicySpec{DrainTimeout: lasting(-1)}, `spec.drainTimeout: -1ns is too short`},
-		"less than no soak":          {v1alpha1.WindowsDisruptionPolicySpec{CanarySoak: lasting(-time.Second)}, `spec.canarySoak: -1s is too short`},
+		"no time for a change":       {v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: newDuration(0)}, `spec.failureDeadline: 0s is too short: write 1m0s or more`},
+		"no time for pods":           {v1alpha1.WindowsDisruptionPolicySpec{DrainTimeout: newDuration(-1)}, `spec.drainTimeout: -1ns is too short`},
+		"less than no soak":          {v1alpha1.WindowsDisruptionPolicySpec{CanarySoak: newDuration(-time.Second)}, `spec.canarySoak: -1s is too short`},
 		"an invalid strategy":        {v1alpha1.WindowsDisruptionPolicySpec{UpgradeStrategy: "Recreate"}, `spec.upgradeStrategy: "Recreate" is none: write Replace or InPlace`},
 		"a window of four fields":    {openAt("0 2 * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 2 * *" is not five fields of cron (`},
 		"a window of six fields":     {openAt("0 0 2 * * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 0 2 * * *" is not`},
@@ -108,7 +108,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 		})
 	}
 	t.Run("all faults are reported at once, in one line", func(t *testing.T) {
-		_, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: number(0), HostPoolLabel: "!"})
+		_, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newNumberValue(0), HostPoolLabel: "!"})
 		if err == nil || !strings.Contains(err.Error(), "; spec.maxUnavailable") || strings.Contains(err.Error(), "\n") {
 			t.Error(err)
 		}
@@ -159,8 +159,8 @@ func FuzzParseDisruptionPolicy(f *testing.F) {
 			return // the API server rejects longer values
 		}
 		spec := openAt(schedule, time.Duration(duration), zone)
-		spec.MaxUnavailable = text(limit)
-		spec.Pools = []v1alpha1.DisruptionPool{{Name: pool, MaxUnavailable: text(limit)}}
+		spec.MaxUnavailable = newTextValue(limit)
+		spec.Pools = []v1alpha1.DisruptionPool{{Name: pool, MaxUnavailable: newTextValue(limit)}}
 		got, err := Parse(spec)
 		if (err == nil) != (got.Invalid == "") {
 			t.Fatalf("%v, %q", err, got.Invalid)

@@ -32,7 +32,7 @@ func Summarize(
 ) Summary {
 	summary := Summary{}
 	configuration = knownConfiguration(pool, version, configuration)
-	rest := restOfNodes(pool, settings, version, configuration, now)
+	rest := collectUnfinished(pool, settings, version, configuration, now)
 	for _, n := range pool.Nodes {
 		if n.Gone {
 			continue
@@ -40,15 +40,15 @@ func Summarize(
 		summary.Nodes++
 		if n.Version == version {
 			summary.Updated++
-			if n.behind(configuration) {
+			if n.isBehind(configuration) {
 				summary.Behind++
 			}
 		}
 	}
 	summary.Failed = int32(len(rest.failed)) //nolint:gosec // a number of nodes
-	summary.Stopped, summary.Reason, summary.Message = rest.stopped()
+	summary.Stopped, summary.Reason, summary.Message = rest.checkStopped()
 	summary.After = rest.after
-	summary.Text = rest.text(summary, version)
+	summary.Text = rest.describeProgress(summary, version)
 	return summary
 }
 
@@ -65,7 +65,7 @@ type unfinished struct {
 	after   time.Duration
 }
 
-func restOfNodes(
+func collectUnfinished(
 	pool NodePool, settings Settings, version, configuration string, now time.Time,
 ) unfinished {
 	rest := unfinished{settings: settings}
@@ -76,20 +76,20 @@ func restOfNodes(
 		case failed && !ended:
 			noted[d.Instance] = true
 		case !ended:
-			standing := standingDisruption{Disruption: d, until: d.Since.Add(settings.FailureDeadline)}
-			rest.running = append(rest.running, standing.describe())
-			rest.lookAgain(standing.until.Sub(now))
+			standing := timedDisruption{Disruption: d, until: d.Since.Add(settings.FailureDeadline)}
+			rest.running = append(rest.running, standing.describeDisruption())
+			rest.setRetryAfter(standing.until.Sub(now))
 			listed[d.Instance] = true
 		}
 	}
 	for _, n := range pool.Nodes {
 		switch {
 		case n.Gone || listed[n.Instance]:
-		case n.Failure != nil || n.overdue(settings, now) || noted[n.Instance]:
-			rest.failed = append(rest.failed, n.name())
+		case n.Failure != nil || n.isOverdue(settings, now) || noted[n.Instance]:
+			rest.failed = append(rest.failed, n.displayName())
 		default:
 			if !n.Ready {
-				rest.lookAgain(n.Since.Add(settings.FailureDeadline).Sub(now))
+				rest.setRetryAfter(n.Since.Add(settings.FailureDeadline).Sub(now))
 			}
 			if cause := n.causeOfChange(version, configuration); cause != "" {
 				request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: version, Configuration: configuration}
@@ -100,43 +100,43 @@ func restOfNodes(
 	}
 	for _, d := range pool.Disruptions { // the nodes of deleted Machines
 		if noted[d.Instance] {
-			rest.failed = append(rest.failed, Node{Instance: d.Instance, Node: d.Node}.name())
+			rest.failed = append(rest.failed, Node{Instance: d.Instance, Node: d.Node}.displayName())
 		}
 	}
 	for _, w := range rest.waiting {
-		rest.lookAgain(w.After)
+		rest.setRetryAfter(w.After)
 	}
 	rest.general = Allow(pool, Request{Cause: v1alpha1.CauseConfiguration, Version: version}, settings, now)
 	return rest
 }
 
-func (u *unfinished) lookAgain(after time.Duration) {
+func (u *unfinished) setRetryAfter(after time.Duration) {
 	if after > 0 && (u.after == 0 || after < u.after) {
 		u.after = after
 	}
 }
 
-// untilMended reports whether neither time nor the progress of other nodes resolves the reason.
-func untilMended(reason string) bool {
+// needsAdministrator reports whether neither time nor the progress of other nodes resolves the reason.
+func needsAdministrator(reason string) bool {
 	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused,
 		v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
 }
 
-// stopped returns true if every waiting node waits for an administrator or, if no node waits, any node would.
-func (u *unfinished) stopped() (stopped bool, reason, message string) {
+// checkStopped returns true if every waiting node waits for an administrator or, if no node waits, any node would.
+func (u *unfinished) checkStopped() (stopped bool, reason, message string) {
 	answers := u.waiting
 	if len(answers) == 0 {
 		answers = []Decision{u.general}
 	}
 	for _, answer := range answers {
-		if answer.Allowed || !untilMended(answer.Reason) {
+		if answer.Allowed || !needsAdministrator(answer.Reason) {
 			return false, "", ""
 		}
 	}
 	return true, answers[0].Reason, answers[0].Message
 }
 
-func (u *unfinished) text(summary Summary, version string) string {
+func (u *unfinished) describeProgress(summary Summary, version string) string {
 	if summary.Nodes == 0 && len(u.running) == 0 {
 		return "There are no Windows nodes in service."
 	}

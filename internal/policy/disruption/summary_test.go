@@ -27,27 +27,31 @@ func TestSummaries(t *testing.T) {
 			c.NodePool = NodePool{}
 		}, text: "There are no Windows nodes in service."},
 		"all nodes up to date": {change: all, nodes: 9, updated: 9, text: "9 of 9 nodes have version 12.1.0."},
-		"a host that is gone":  {change: func(c *disruptionCase) { all(c); c.node("h1").Gone, c.node("h1").Version = true, versionBefore }, nodes: 8, updated: 8, text: "8 of 8 nodes have version 12.1.0."},
-		"one that is upgraded": {change: func(c *disruptionCase) { c.proven(); c.disturbed("h1", upgrade, 0) }, nodes: 9, updated: 3, text: "3 of 9 nodes have version 12.1.0. Node node-h1 (Hosts) is being upgraded (since 2026-11-21 12:00 UTC). 5 wait.", after: 30 * time.Minute},
-		"one that is replaced": {change: func(c *disruptionCase) { c.proven(); c.replaced("a1", 10*time.Minute) }, nodes: 8, updated: 3, text: "3 of 8 nodes have version 12.1.0. Node node-a1 (MachineSet/a) is being replaced (since 2026-11-21 11:50 UTC). 5 wait.", after: 20 * time.Minute},
-		"one that has failed":  {change: func(c *disruptionCase) { c.proven(); c.failed("h1", v1alpha1.ReasonChangeFailed) }, nodes: 9, updated: 3, failed: 1, text: "3 of 9 nodes have version 12.1.0. Failed: node-h1."},
-		"one that did not come back": {change: func(c *disruptionCase) { c.proven(); c.disturbed("h1", upgrade, time.Hour); c.broken("h1", time.Hour) }, nodes: 9, updated: 3, failed: 1,
+		"a host that is gone":  {change: func(c *disruptionCase) { all(c); c.findNode("h1").Gone, c.findNode("h1").Version = true, versionBefore }, nodes: 8, updated: 8, text: "8 of 8 nodes have version 12.1.0."},
+		"one that is upgraded": {change: func(c *disruptionCase) { c.markCanariesVerified(); c.addDisruption("h1", upgrade, 0) }, nodes: 9, updated: 3, text: "3 of 9 nodes have version 12.1.0. Node node-h1 (Hosts) is being upgraded (since 2026-11-21 12:00 UTC). 5 wait.", after: 30 * time.Minute},
+		"one that is replaced": {change: func(c *disruptionCase) { c.markCanariesVerified(); c.addReplacement("a1", 10*time.Minute) }, nodes: 8, updated: 3, text: "3 of 8 nodes have version 12.1.0. Node node-a1 (MachineSet/a) is being replaced (since 2026-11-21 11:50 UTC). 5 wait.", after: 20 * time.Minute},
+		"one that has failed":  {change: func(c *disruptionCase) { c.markCanariesVerified(); c.setFailure("h1", v1alpha1.ReasonChangeFailed) }, nodes: 9, updated: 3, failed: 1, text: "3 of 9 nodes have version 12.1.0. Failed: node-h1."},
+		"one that did not come back": {change: func(c *disruptionCase) {
+			c.markCanariesVerified()
+			c.addDisruption("h1", upgrade, time.Hour)
+			c.breakNode("h1", time.Hour)
+		}, nodes: 9, updated: 3, failed: 1,
 			text: "3 of 9 nodes have version 12.1.0. Failed: node-h1."},
-		"one that was not made again": {change: func(c *disruptionCase) { c.proven(); c.replaced("a1", time.Hour) }, nodes: 8, updated: 3, failed: 1, text: "Failed: node-a1. 5 wait. MachineSet a lacks 1 of its 3 Machines"},
+		"one that was not made again": {change: func(c *disruptionCase) { c.markCanariesVerified(); c.addReplacement("a1", time.Hour) }, nodes: 8, updated: 3, failed: 1, text: "Failed: node-a1. 5 wait. MachineSet a lacks 1 of its 3 Machines"},
 		"a shut window":               {change: func(c *disruptionCase) { c.settings, _ = Parse(openAt("0 13 * * *", time.Hour, "")) }, nodes: 9, text: "0 of 9 nodes have version 12.1.0. 9 wait. No maintenance window is open. The next one opens at 2026-11-21 13:00 UTC", after: time.Hour},
 		"a canary in its soak": {change: func(c *disruptionCase) {
 			c.settings.CanarySoak = time.Hour
-			c.node("h1").Version, c.node("h1").Since = versionAfter, noon.Add(-time.Minute)
+			c.findNode("h1").Version, c.findNode("h1").Since = versionAfter, noon.Add(-time.Minute)
 		}, nodes: 9, updated: 1, text: "8 wait. Node node-h1 (Hosts) is the first", after: 59 * time.Minute},
-		"a canary that has failed": {change: func(c *disruptionCase) { c.failed("h1", v1alpha1.ReasonChangeFailed) }, nodes: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed,
+		"a canary that has failed": {change: func(c *disruptionCase) { c.setFailure("h1", v1alpha1.ReasonChangeFailed) }, nodes: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed,
 			text: "0 of 9 nodes have version 12.1.0. Failed: node-h1. The first node with version 12.1.0 has failed"},
 		"a canary of one pool that has failed": {change: func(c *disruptionCase) {
-			c.node("a1").Version = versionAfter
-			c.failed("h1", v1alpha1.ReasonChangeFailed)
+			c.findNode("a1").Version = versionAfter
+			c.setFailure("h1", v1alpha1.ReasonChangeFailed)
 		}, nodes: 9, updated: 1, failed: 1, text: "Failed: node-h1. 7 wait. The first"},
-		"other settings of which the first node is given": {change: func(c *disruptionCase) { settingsChange(c); c.disturbed("h1", v1alpha1.CauseConfiguration, 0) }, nodes: 9, updated: 9,
+		"other settings of which the first node is given": {change: func(c *disruptionCase) { settingsChange(c); c.addDisruption("h1", v1alpha1.CauseConfiguration, 0) }, nodes: 9, updated: 9,
 			text: "9 of 9 nodes have version 12.1.0. 9 of them do not have the current settings of the cluster yet. Node node-h1 (Hosts) is being reconfigured (since 2026-11-21 12:00 UTC). 8 wait.", after: 30 * time.Minute},
-		"other settings that a part of the nodes has": {change: func(c *disruptionCase) { settingsChange(c); c.have("h1", "a1") }, nodes: 9, updated: 9, text: "7 of them do not have the current settings of the cluster yet."},
+		"other settings that a part of the nodes has": {change: func(c *disruptionCase) { settingsChange(c); c.setDesiredSettings("h1", "a1") }, nodes: 9, updated: 9, text: "7 of them do not have the current settings of the cluster yet."},
 		"other settings with which the first node has failed": {change: func(c *disruptionCase) { settingsChange(c); c.failedSettings("h1") }, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed,
 			text: "Failed: node-h1. The first node with the changed settings of kubelet has failed, so no other node is changed. Node node-h1 (Hosts) has failed: the kubelet does not come up."},
 		"settings that have failed, to an operator that has just started": {change: func(c *disruptionCase) {
@@ -63,14 +67,14 @@ func TestSummaries(t *testing.T) {
 		"a pause with nothing to do":       {change: func(c *disruptionCase) { all(c); c.settings.Paused = true }, nodes: 9, updated: 9, stopped: v1alpha1.ReasonDisruptionsPaused, text: "is paused"},
 		"a policy that cannot be followed": {change: func(c *disruptionCase) { c.settings.Invalid = "spec.x: wrong" }, nodes: 9, stopped: v1alpha1.ReasonDisruptionPolicyInvalid, text: "spec.x: wrong. Correct it."},
 		"a failure that stops all": {change: func(c *disruptionCase) {
-			c.proven()
+			c.markCanariesVerified()
 			c.settings.StopOnFailure = true
-			c.failed("h1", v1alpha1.ReasonChangeFailed)
+			c.setFailure("h1", v1alpha1.ReasonChangeFailed)
 		}, nodes: 9, updated: 3, failed: 1, stopped: v1alpha1.ReasonStoppedOnFailure, text: "stopOnFailure"},
 		"a failure of the last that stops the rest": {change: func(c *disruptionCase) {
 			all(c)
 			c.settings.StopOnFailure = true
-			c.failed("h1", v1alpha1.ReasonChangeFailed)
+			c.setFailure("h1", v1alpha1.ReasonChangeFailed)
 		}, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonStoppedOnFailure, text: "stopOnFailure"},
 	} {
 		t.Run("the summary tells of "+name, func(t *testing.T) {
@@ -102,18 +106,18 @@ func TestUpgradeable(t *testing.T) {
 	}{
 		"the operator may be upgraded when nothing happens": {kubelets: kubelet("v1.36.0"), server: "v1.36.1"},
 		"it may not while a node is disturbed": {change: func(c *disruptionCase) {
-			c.disturbed("h1", v1alpha1.CauseReboot, 20*time.Minute)
-			c.replaced("a1", 10*time.Minute)
+			c.addDisruption("h1", v1alpha1.CauseReboot, 20*time.Minute)
+			c.addReplacement("a1", 10*time.Minute)
 		}, check: "Disruptions", says: "or at 2026-11-21 12:20 UTC at the latest.", after: 10 * time.Minute},
 		"it may when a node is disturbed for too long": {change: func(c *disruptionCase) {
-			c.disturbed("h1", v1alpha1.CauseUpgrade, time.Hour)
-			c.broken("h1", time.Hour)
+			c.addDisruption("h1", v1alpha1.CauseUpgrade, time.Hour)
+			c.breakNode("h1", time.Hour)
 		}},
 		"it may when a Machine is not made again": {change: func(c *disruptionCase) {
-			c.replaced("a1", time.Hour)
+			c.addReplacement("a1", time.Hour)
 		}},
 		"it may when a node has failed": {change: func(c *disruptionCase) {
-			c.failed("h1", v1alpha1.ReasonChangeFailed)
+			c.setFailure("h1", v1alpha1.ReasonChangeFailed)
 			c.settings.StopOnFailure = true
 		}},
 		"it may in a pause": {change: func(c *disruptionCase) {
@@ -123,8 +127,8 @@ func TestUpgradeable(t *testing.T) {
 			c.settings.Invalid = "x"
 		}},
 		"it may when the host is gone that was changed": {change: func(c *disruptionCase) {
-			c.disturbed("h1", v1alpha1.CauseReboot, 0)
-			c.node("h1").Gone = true
+			c.addDisruption("h1", v1alpha1.CauseReboot, 0)
+			c.findNode("h1").Gone = true
 		}},
 		"it may when kubelets would be three versions older": {kubelets: kubelet("v1.34.0"), server: "v1.36.1"},
 		"it may not when kubelets would be four versions older": {kubelets: kubelet("v1.33.9+9eb5fc0"), server: "v1.36.1+abc",

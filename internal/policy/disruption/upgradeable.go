@@ -13,9 +13,9 @@ import (
 // ReasonKubeletsTooOld is a reason of the condition Upgradeable of an OperatorCondition.
 const ReasonKubeletsTooOld = "KubeletsTooOld"
 
-// kubeletSkew is the maximum number of minor versions that a kubelet may lag behind the API server:
+// maxKubeletSkew is the maximum number of minor versions that a kubelet may lag behind the API server:
 // https://kubernetes.io/releases/version-skew-policy/#kubelet
-const kubeletSkew = 3
+const maxKubeletSkew = 3
 
 // Kubelet is the kubelet version of a Windows node, from its Node.
 type Kubelet struct {
@@ -30,38 +30,38 @@ type Kubelet struct {
 func Upgradeable(
 	pool NodePool, settings Settings, kubelets []Kubelet, server string, now time.Time,
 ) Decision {
-	s := &upgradeScene{newScene(pool, Request{}, settings, now), kubelets, server}
+	s := &upgradeInput{newDecisionInput(pool, Request{}, settings, now), kubelets, server}
 	const allowed = "No Windows node is being disrupted, and all kubelets would be supported in the next minor version of Kubernetes."
-	decision := policy.Decide(s, allowed, []policy.Check[*upgradeScene]{
-		{Name: "Disruptions", Reason: v1alpha1.ReasonDisruptionInProgress, Broken: noneDisturbed},
-		{Name: "KubeletVersions", Reason: ReasonKubeletsTooOld, Broken: kubeletsSupported},
+	decision := policy.Decide(s, allowed, []policy.Check[*upgradeInput]{
+		{Name: "Disruptions", Reason: v1alpha1.ReasonDisruptionInProgress, Violation: disruptionInProgress},
+		{Name: "KubeletVersions", Reason: ReasonKubeletsTooOld, Violation: kubeletsTooOld},
 	})
 	if decision.Allowed {
 		return Decision{Decision: decision}
 	}
-	return Decision{Decision: decision, After: s.after()}
+	return Decision{Decision: decision, After: s.retryDelay()}
 }
 
-type upgradeScene struct {
-	*scene
+type upgradeInput struct {
+	*decisionInput
 	kubelets []Kubelet
 	server   string
 }
 
-func noneDisturbed(s *upgradeScene) string {
+func disruptionInProgress(s *upgradeInput) string {
 	if len(s.entries) == 0 {
 		return ""
 	}
 	var words []string
 	for _, d := range s.entries {
-		words = append(words, d.describe())
-		s.askAgain(d.until)
+		words = append(words, d.describeDisruption())
+		s.retryAt(d.until)
 	}
 	return fmt.Sprintf("%s. The operator can be upgraded when that is done, or at %s at the latest.", listSome(words),
-		moment(s.lastUntil()))
+		formatTime(s.lastUntil()))
 }
 
-func (s *upgradeScene) lastUntil() time.Time {
+func (s *upgradeInput) lastUntil() time.Time {
 	var last time.Time
 	for _, d := range s.entries {
 		if d.until.After(last) {
@@ -71,12 +71,12 @@ func (s *upgradeScene) lastUntil() time.Time {
 	return last
 }
 
-func kubeletsSupported(s *upgradeScene) string {
+func kubeletsTooOld(s *upgradeInput) string {
 	server, err := version.ParseGeneric(s.server)
 	if err != nil {
 		return ""
 	}
-	oldest := version.MajorMinor(server.Major(), server.Minor()+1-min(kubeletSkew, server.Minor()+1))
+	oldest := version.MajorMinor(server.Major(), server.Minor()+1-min(maxKubeletSkew, server.Minor()+1))
 	var tooOld []string
 	for _, k := range s.kubelets {
 		if v, err := version.ParseGeneric(k.Version); err == nil && v.LessThan(oldest) {

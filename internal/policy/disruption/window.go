@@ -70,9 +70,9 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// open reports whether the window is open. A window opens at each time of the schedule and stays open for its
+// isOpen reports whether the window is open. A window opens at each time of the schedule and stays open for its
 // duration in elapsed time, regardless of clock changes.
-func (w Window) open(now time.Time) bool {
+func (w Window) isOpen(now time.Time) bool {
 	begins := w.nextOpening(now.Add(-w.duration))
 	return !begins.IsZero() && !begins.After(now)
 }
@@ -127,7 +127,7 @@ func (s Settings) NextWindow(now time.Time) (open bool, next time.Time, window W
 		return true, time.Time{}, Window{}
 	}
 	for _, w := range s.Windows {
-		if w.open(now) {
+		if w.isOpen(now) {
 			return true, time.Time{}, w
 		}
 		if begins := w.nextOpening(now); !begins.IsZero() && (next.IsZero() || begins.Before(next)) {

@@ -13,7 +13,7 @@ import (
 // noon is a Saturday.
 var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
-func window(t interface{ Fatal(...any) }, schedule string, d time.Duration, zone string) Window {
+func mustParseWindow(t interface{ Fatal(...any) }, schedule string, d time.Duration, zone string) Window {
 	w, err := parseWindow(v1alpha1.MaintenanceWindow{Schedule: schedule, Duration: metav1.Duration{Duration: d},
 		TimeZone: zone})
 	if err != nil {
@@ -22,7 +22,7 @@ func window(t interface{ Fatal(...any) }, schedule string, d time.Duration, zone
 	return w
 }
 
-func at(t *testing.T, text string) time.Time {
+func mustParseTime(t *testing.T, text string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -76,24 +76,24 @@ func TestMaintenanceWindows(t *testing.T) {
 			open: []string{"2026-11-20T22:45:00Z"}, shut: []string{"2026-11-20T22:44:00Z", "2026-11-20T23:15:00Z"}, next: [2]string{"2026-11-20T22:45:00Z", "2026-11-21T22:45:00Z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := window(t, test.schedule, test.duration, test.zone)
+			w := mustParseWindow(t, test.schedule, test.duration, test.zone)
 			for _, moment := range test.open {
-				if !w.open(at(t, moment)) {
+				if !w.isOpen(mustParseTime(t, moment)) {
 					t.Errorf("it is shut at %s", moment)
 				}
 			}
 			for _, moment := range test.shut {
-				if w.open(at(t, moment)) {
+				if w.isOpen(mustParseTime(t, moment)) {
 					t.Errorf("it is open at %s", moment)
 				}
 			}
-			if got := w.nextOpening(at(t, test.next[0])); !got.Equal(at(t, test.next[1])) {
+			if got := w.nextOpening(mustParseTime(t, test.next[0])); !got.Equal(mustParseTime(t, test.next[1])) {
 				t.Errorf("after %s it opens next at %s, want %s", test.next[0], got.UTC(), test.next[1])
 			}
 		})
 	}
 	t.Run("of two windows the one that opens first is named", func(t *testing.T) {
-		s := Settings{Windows: []Window{window(t, "0 2 * * MON", time.Hour, ""), window(t, "0 13 * * *", time.Hour, "")}}
+		s := Settings{Windows: []Window{mustParseWindow(t, "0 2 * * MON", time.Hour, ""), mustParseWindow(t, "0 13 * * *", time.Hour, "")}}
 		open, next, w := s.NextWindow(noon)
 		if open || !next.Equal(noon.Add(time.Hour)) || w.Text != s.Windows[1].Text {
 			t.Errorf("got %v %s %s", open, next, w.Text)
@@ -112,20 +112,20 @@ func TestWindowsOpenWhenTheyAreSaidTo(t *testing.T) {
 		schedule := rapid.SampledFrom([]string{"*/7 * * * *", "30 2 * * *", "0 0 * * SUN", "59 23 * * *", "0 */5 1,15 * *",
 			"30 1 * 3,4,10,11 *", "0 2 28-31 * MON"}).Draw(t, "schedule")
 		duration := time.Duration(rapid.IntRange(1, 3000).Draw(t, "minutes")) * time.Minute
-		w := window(t, schedule, duration, zone)
+		w := mustParseWindow(t, schedule, duration, zone)
 		now := time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 25*366*24*60).Draw(t,
 			"now")) * time.Minute)
 		next := w.nextOpening(now)
 		if !next.After(now) {
 			t.Fatalf("after %s it opens at %s", now, next)
 		}
-		if !w.open(next) || !w.open(next.Add(duration-time.Second)) {
+		if !w.isOpen(next) || !w.isOpen(next.Add(duration-time.Second)) {
 			t.Fatalf("it opens at %s, and is shut", next)
 		}
 		if between := now.Add(next.Sub(now) / 2); !w.nextOpening(between).Equal(next) {
 			t.Fatalf("after %s it opens at %s, after %s at %s", now, next, between, w.nextOpening(between))
 		}
-		if before := next.Add(-time.Second); !w.open(now) && before.After(now) && w.open(before) {
+		if before := next.Add(-time.Second); !w.isOpen(now) && before.After(now) && w.isOpen(before) {
 			t.Fatalf("shut at %s, it is open at %s", now, before)
 		}
 	})

@@ -41,12 +41,12 @@ func ValidateAddress(address string) error {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return validateIP(ip)
 	}
-	if looksLikeIPv4.MatchString(address) {
+	if ipv4Form.MatchString(address) {
 		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros",
 			address)
 	}
 	name := strings.ToLower(address)
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || looksLikeNumber.MatchString(name) {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || numberForm.MatchString(name) {
 		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
 	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
@@ -57,10 +57,10 @@ func ValidateAddress(address string) error {
 }
 
 var (
-	looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
-	// looksLikeNumber matches a name that some resolvers interpret as an IPv4 address in another form. Source: URL
+	ipv4Form = regexp.MustCompile(`^[0-9.]+$`)
+	// numberForm matches a name that some resolvers interpret as an IPv4 address in another form. Source: URL
 	// Standard, "ends in a number".
-	looksLikeNumber = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+	numberForm = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
 func validateIP(ip netip.Addr) error {

@@ -13,10 +13,10 @@ import (
 // Limits of Windows in characters, and of a WindowsInstance for the full user name. Sources: "User Name Formats",
 // NetUserAdd, "Naming conventions in Active Directory" and the attribute User-Principal-Name, Microsoft.
 const (
-	longestAccount   = 20 // of the host, or pre-Windows 2000 name of a domain account
-	longestDomain    = 15 // a domain's NetBIOS name
-	longestPrincipal = 64 // the part before @ of a user principal name
-	longestUsername  = 104
+	maxAccountLength   = 20 // of the host, or pre-Windows 2000 name of a domain account
+	maxDomainLength    = 15 // a domain's NetBIOS name
+	maxPrincipalLength = 64 // the part before @ of a user principal name
+	maxUsernameLength  = 104
 )
 
 // forbiddenInUsername are the characters that Windows refuses in account names. A backslash and @ separate a name
@@ -26,22 +26,22 @@ const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
 // ValidateUsername accepts the account names of OpenSSH for Windows: a local account, DOMAIN\user, or user@domain. It
 // refuses names that Windows refuses, and names that could be parsed as an option.
 func ValidateUsername(username string) error {
-	if n := utf8.RuneCountInString(username); n > longestUsername {
-		return fmt.Errorf("the user name has %d characters with its domain: %d are allowed", n, longestUsername)
+	if n := utf8.RuneCountInString(username); n > maxUsernameLength {
+		return fmt.Errorf("the user name has %d characters with its domain: %d are allowed", n, maxUsernameLength)
 	}
 	if domain, account, found := strings.Cut(username, `\`); found {
 		if err := validateDomain(domain); err != nil {
 			return err
 		}
-		return validateAccount(account, longestAccount)
+		return validateAccount(account, maxAccountLength)
 	}
 	if account, domain, found := strings.Cut(username, "@"); found {
 		if !isDomainName(domain) {
 			return fmt.Errorf("%q after the @ of the user name is not the DNS name of a domain", domain)
 		}
-		return validateAccount(account, longestPrincipal)
+		return validateAccount(account, maxPrincipalLength)
 	}
-	return validateAccount(username, longestAccount)
+	return validateAccount(username, maxAccountLength)
 }
 
 // validateDomain accepts the text before the backslash: the NetBIOS name or the DNS name of a domain.
@@ -52,7 +52,7 @@ func validateDomain(domain string) error {
 	if domain == "" || strings.HasPrefix(domain, ".") {
 		return errors.New(`the domain before the backslash is missing or begins with a dot: a local account has no domain`)
 	}
-	return validateName("domain of the user name", domain, longestDomain)
+	return validateName("domain of the user name", domain, maxDomainLength)
 }
 
 func isDomainName(domain string) bool {

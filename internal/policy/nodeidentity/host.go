@@ -8,15 +8,15 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// SameHost reports whether the statuses of two instances come from one Windows host: same host key and same machine
+// IsSameHost reports whether the statuses of two instances come from one Windows host: same host key and same machine
 // ID.
-func SameHost(a, b *v1alpha1.WindowsInstance) bool {
+func IsSameHost(a, b *v1alpha1.WindowsInstance) bool {
 	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
 		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
 }
 
-// ShareAddress reports whether two hosts have reported a common address.
-func ShareAddress(a, b *v1alpha1.WindowsInstance) bool {
+// HasSharedAddress reports whether two hosts have reported a common address.
+func HasSharedAddress(a, b *v1alpha1.WindowsInstance) bool {
 	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool {
 		return slices.Contains(b.Status.Host.Addresses, address)
 	})
@@ -26,10 +26,10 @@ func ShareAddress(a, b *v1alpha1.WindowsInstance) bool {
 type Fate int
 
 const (
-	// GivenBack means that the removal restores the host, and removes the Node of the instance from the cluster.
-	GivenBack Fate = iota
-	// Stays means that the host is not changed: another instance has it.
-	Stays
+	// Restored means that the removal restores the host, and removes the Node of the instance from the cluster.
+	Restored Fate = iota
+	// Unchanged means that the host is not changed: another instance has it.
+	Unchanged
 	// Inherited means that the host is not changed, and another instance must adopt the Node of this instance. This
 	// instance must exist until then: otherwise nothing would delete the Node if the other instance is removed too.
 	Inherited
@@ -38,22 +38,22 @@ const (
 )
 
 // FateOf returns the handling of the host of a listed instance that is being removed, and the other instance that
-// determines the result; nil for GivenBack. node is the Node of the instance's name; nil if there is none. The last
+// determines the result; nil for Restored. node is the Node of the instance's name; nil if there is none. The last
 // parameter contains all instances.
 func FateOf(removed *v1alpha1.WindowsInstance, node *corev1.Node,
 	others []v1alpha1.WindowsInstance) (Fate, *v1alpha1.WindowsInstance) {
 	named := node
-	if node != nil && !Owns(removed, node, nil) { // instances with the same name count below
+	if node != nil && !IsNodeOwner(removed, node, nil) { // instances with the same name count below
 		node = nil
 	}
 	var heir, first *v1alpha1.WindowsInstance
 	for i := range others {
 		switch other := &others[i]; {
-		case goesOnWith(other, removed, node) && hasTakenOver(other, removed, node):
-			return Stays, other
-		case goesOnWith(other, removed, node):
+		case isSharedWith(other, removed, node) && hasAdopted(other, removed, node):
+			return Unchanged, other
+		case isSharedWith(other, removed, node):
 			heir = other
-		case goesBefore(other, removed, named):
+		case hasRestorePriority(other, removed, named):
 			first = other
 		}
 	}
@@ -63,36 +63,36 @@ func FateOf(removed *v1alpha1.WindowsInstance, node *corev1.Node,
 	case first != nil:
 		return Follows, first
 	}
-	return GivenBack, nil
+	return Restored, nil
 }
 
-// goesOnWith reports whether the host of an instance that is being removed also belongs to the other instance, so
+// isSharedWith reports whether the host of an instance that is being removed also belongs to the other instance, so
 // that the host must not be changed. The result is false if the other instance is unmanaged and has not configured
 // the host. It is also false if the removed instance has its own Ready Node and last reached a different machine: the
 // host of that Node runs elsewhere.
-func goesOnWith(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
-	if other.Name == removed.Name || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || !SameHost(other, removed) {
+func isSharedWith(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
+	if other.Name == removed.Name || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || !IsSameHost(other, removed) {
 		return false
 	}
 	if ConfirmedName(other) == "" {
 		return other.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged
 	}
-	if node != nil && Ready(node) && OtherMachine(removed) && ConfirmedName(other) != ConfirmedName(removed) {
+	if node != nil && IsReady(node) && HasOtherMachine(removed) && ConfirmedName(other) != ConfirmedName(removed) {
 		return false
 	}
-	return !clones(other, removed)
+	return !isClone(other, removed)
 }
 
-// clones reports whether two instances are machines created from one image, including host key and machine ID: each
+// isClone reports whether two instances are machines created from one image, including host key and machine ID: each
 // has its own Node, and the two have no common address.
-func clones(a, b *v1alpha1.WindowsInstance) bool {
+func isClone(a, b *v1alpha1.WindowsInstance) bool {
 	names := [2]string{ConfirmedName(a), ConfirmedName(b)}
-	return names[0] != "" && names[1] != "" && names[0] != names[1] && !ShareAddress(a, b)
+	return names[0] != "" && names[1] != "" && names[0] != names[1] && !HasSharedAddress(a, b)
 }
 
-// hasTakenOver reports whether nothing in the cluster depends on the removed instance any more: this instance never
+// hasAdopted reports whether nothing in the cluster depends on the removed instance any more: this instance never
 // had a node name, or the other instance is bound to the Node or has another Node.
-func hasTakenOver(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
+func hasAdopted(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	switch name := ConfirmedName(removed); {
 	case name == "":
 		return true
@@ -101,30 +101,30 @@ func hasTakenOver(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) b
 	case ConfirmedName(other) != name, node == nil, other.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
 		return true
 	}
-	return Bound(other, node)
+	return IsBound(other, node)
 }
 
-// goesBefore reports whether the other of two removed instances of one host restores the host. The instance with the
+// hasRestorePriority reports whether the other of two removed instances of one host restores the host. The instance with the
 // Node does, so that the node is drained first. The host of a Machine is deleted with the Machine and never restored.
-func goesBefore(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
+func hasRestorePriority(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	if other.Name == removed.Name || other.Spec.DesiredState != v1alpha1.DesiredStateRemoved ||
-		other.Spec.Source.Machine != nil || !SameHost(other, removed) || clones(other, removed) {
+		other.Spec.Source.Machine != nil || !IsSameHost(other, removed) || isClone(other, removed) {
 		return false
 	}
-	if a, b := claimed(other, node), claimed(removed, node); a != b {
+	if a, b := claimProgress(other, node), claimProgress(removed, node); a != b {
 		return a > b
 	}
 	return other.Name < removed.Name
 }
 
-// claimed returns the progress of an instance toward a node: 0 for no name, 1 for a name, 2 for a Node that may no
+// claimProgress returns the progress of an instance toward a node: 0 for no name, 1 for a name, 2 for a Node that may no
 // longer exist, 3 for an existing Node. The Node's annotations count here, because the result only decides which
 // instance restores the host.
-func claimed(instance *v1alpha1.WindowsInstance, node *corev1.Node) int {
+func claimProgress(instance *v1alpha1.WindowsInstance, node *corev1.Node) int {
 	switch ref := instance.Status.NodeRef; {
 	case ref == nil || !ref.Confirmed:
 		return 0
-	case node != nil && (Bound(instance, node) || node.Annotations[v1alpha1.AnnotationInstance] == instance.Name):
+	case node != nil && (IsBound(instance, node) || node.Annotations[v1alpha1.AnnotationInstance] == instance.Name):
 		return 3
 	case ref.UID == "":
 		return 1

@@ -13,9 +13,9 @@ import (
 // padding.
 var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-// mostFingerprints is the maximum number of fingerprints that the annotation may list. A host has one key of each
+// maxFingerprints is the maximum number of fingerprints that the annotation may list. A host has one key of each
 // type.
-const mostFingerprints = 16
+const maxFingerprints = 16
 
 // ExpectedHostKeys parses the host key from the annotations of a Machine and its WindowsInstance: fingerprints
 // separated by commas. A malformed fingerprint is an error, and no key may be accepted then: the annotation exists to
@@ -31,9 +31,9 @@ func ExpectedHostKeys(annotations ...string) ([]string, error) {
 			case !fingerprintForm.MatchString(fingerprint):
 				return nil, fmt.Errorf("%.60q in the annotation %s is no fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
 					fingerprint, v1alpha1.AnnotationExpectedHostKey)
-			case len(fingerprints) == mostFingerprints:
+			case len(fingerprints) == maxFingerprints:
 				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey,
-					mostFingerprints)
+					maxFingerprints)
 			}
 			fingerprints = append(fingerprints, fingerprint)
 		}
@@ -44,23 +44,23 @@ func ExpectedHostKeys(annotations ...string) ([]string, error) {
 	return fingerprints, nil
 }
 
-// HostKeyAccepted reports whether an administrator has accepted exactly this host key instead of the pinned key.
-func HostKeyAccepted(instance *v1alpha1.WindowsInstance, fingerprint string) bool {
+// IsHostKeyAccepted reports whether an administrator has accepted exactly this host key instead of the pinned key.
+func IsHostKeyAccepted(instance *v1alpha1.WindowsInstance, fingerprint string) bool {
 	return fingerprint != "" && instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == fingerprint
 }
 
-// reuseMark is the start of the text about a host key that another host also has.
-const reuseMark = " But its SSH host key is also that of "
+// reusePrefix is the start of the text about a host key that another host also has.
+const reusePrefix = " But its SSH host key is also that of "
 
-// mostNamed is the maximum number of other instances in that text.
-const mostNamed = 3
+// maxNamedInstances is the maximum number of other instances in that text.
+const maxNamedInstances = 3
 
 // HostKeyReuse describes the other hosts with the host key of an instance; empty if there are none. Such hosts were
 // created from one image that contains keys. A host that is listed twice does not count.
 func HostKeyReuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	var names []string
 	for i := range others {
-		if other := &others[i]; other.Name != instance.Name && reuses(instance, other) {
+		if other := &others[i]; other.Name != instance.Name && hasReusedKey(instance, other) {
 			names = append(names, fmt.Sprintf("WindowsInstance %s (%s)", other.Name, other.Spec.Address))
 		}
 	}
@@ -69,23 +69,23 @@ func HostKeyReuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsI
 	}
 	slices.Sort(names)
 	more := ""
-	if n := len(names) - mostNamed; n > 0 {
-		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
+	if n := len(names) - maxNamedInstances; n > 0 {
+		names, more = names[:maxNamedInstances], fmt.Sprintf(" and %d more", n)
 	}
-	return reuseMark + strings.Join(names, ", ") + more +
+	return reusePrefix + strings.Join(names, ", ") + more +
 		": control of one of these hosts is enough to impersonate the others. " +
 		`Generate new keys on each host: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
 }
 
 // WithReuse returns a message that ends with the current text of HostKeyReuse instead of a previous one.
 func WithReuse(message, reuse string) string {
-	message, _, _ = strings.Cut(message, reuseMark)
+	message, _, _ = strings.Cut(message, reusePrefix)
 	return message + reuse
 }
 
-// reuses reports whether two different hosts have the same host key. Machine IDs may be cloned too: two nodes without
+// hasReusedKey reports whether two different hosts have the same host key. Machine IDs may be cloned too: two nodes without
 // a common address are two hosts.
-func reuses(a, b *v1alpha1.WindowsInstance) bool {
+func hasReusedKey(a, b *v1alpha1.WindowsInstance) bool {
 	switch {
 	case a.Status.HostKey == nil, b.Status.HostKey == nil, a.Status.HostKey.Key != b.Status.HostKey.Key,
 		a.Status.Host == nil, b.Status.Host == nil, a.Status.Host.MachineID == "", b.Status.Host.MachineID == "":
@@ -94,5 +94,5 @@ func reuses(a, b *v1alpha1.WindowsInstance) bool {
 		return true
 	}
 	nodes := [2]string{ConfirmedName(a), ConfirmedName(b)}
-	return nodes[0] != "" && nodes[1] != "" && nodes[0] != nodes[1] && !ShareAddress(a, b)
+	return nodes[0] != "" && nodes[1] != "" && nodes[0] != nodes[1] && !HasSharedAddress(a, b)
 }

@@ -61,7 +61,7 @@ func FuzzExpectedHostKeys(f *testing.F) {
 			}
 			return
 		}
-		if got == nil && (a != "" || b != "") || len(got) > mostFingerprints || slices.ContainsFunc(got, func(f string) bool {
+		if got == nil && (a != "" || b != "") || len(got) > maxFingerprints || slices.ContainsFunc(got, func(f string) bool {
 			return !fingerprintForm.MatchString(f)
 		}) {
 			t.Errorf("%q and %q expect %q", a, b, got)
@@ -69,29 +69,29 @@ func FuzzExpectedHostKeys(f *testing.F) {
 	})
 }
 
-// seen returns an instance after its host presented a key and reported a machine ID.
-func seen(name, hostKey, machineID string) v1alpha1.WindowsInstance {
-	instance := claimant(name, "node-of-"+name, hostKey, 0)
+// newReachedInstance returns an instance after its host presented a key and reported a machine ID.
+func newReachedInstance(name, hostKey, machineID string) v1alpha1.WindowsInstance {
+	instance := newClaimant(name, "node-of-"+name, hostKey, 0)
 	instance.Status.Host.MachineID, instance.Status.NodeRef.Confirmed = machineID, true
 	return instance
 }
 
 func TestHostKeyReuse(t *testing.T) {
-	instance := seen("win-1", "key", "id-1")
-	clone := seen("win-2", "key", "id-2")
-	same := seen("win-1-by-name", "key", "id-1")
+	instance := newReachedInstance("win-1", "key", "id-1")
+	clone := newReachedInstance("win-2", "key", "id-2")
+	same := newReachedInstance("win-1-by-name", "key", "id-1")
 	same.Status.NodeRef.Name = instance.Status.NodeRef.Name
-	wholeClone := seen("win-3", "key", "id-1")
+	wholeClone := newReachedInstance("win-3", "key", "id-1")
 	wholeClone.Status.Host.Addresses = []string{"10.0.0.9"}
-	unread := seen("win-4", "key", "")
-	unseen := seen("win-5", "key", "id-5")
+	unread := newReachedInstance("win-4", "key", "")
+	unseen := newReachedInstance("win-5", "key", "id-5")
 	unseen.Status.HostKey = nil
 	for name, c := range map[string]struct {
 		others []v1alpha1.WindowsInstance
 		named  []string
 	}{
 		"nobody else":             {[]v1alpha1.WindowsInstance{instance}, nil},
-		"a host with its own key": {[]v1alpha1.WindowsInstance{seen("win-9", "other", "id-9")}, nil},
+		"a host with its own key": {[]v1alpha1.WindowsInstance{newReachedInstance("win-9", "other", "id-9")}, nil},
 		"a clone":                 {[]v1alpha1.WindowsInstance{instance, clone}, []string{"win-2"}},
 		"a clone, machine ID and all, that has become a node": {[]v1alpha1.WindowsInstance{wholeClone}, []string{"win-3"}},
 		"the same host under another address":                 {[]v1alpha1.WindowsInstance{same}, nil},
@@ -114,7 +114,7 @@ func TestHostKeyReuse(t *testing.T) {
 	t.Run("names a few of many", func(t *testing.T) {
 		var others []v1alpha1.WindowsInstance
 		for i := range 1000 {
-			others = append(others, seen(fmt.Sprintf("win-%04d", i), "key", fmt.Sprintf("id-of-%d", i)))
+			others = append(others, newReachedInstance(fmt.Sprintf("win-%04d", i), "key", fmt.Sprintf("id-of-%d", i)))
 		}
 		if told := HostKeyReuse(&instance, others); len(told) > 1000 || !strings.Contains(told, "win-0002") ||
 			!strings.Contains(told, "and 997 more") {
@@ -125,13 +125,13 @@ func TestHostKeyReuse(t *testing.T) {
 
 func TestWhatIsToldOfReuseTakesThePlaceOfWhatWasToldBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		instance := seen("win", "key", "id")
+		instance := newReachedInstance("win", "key", "id")
 		message := rapid.StringMatching(`[A-Z][a-z ]{0,40}\.`).Draw(t, "message")
 		text := message
 		for range rapid.IntRange(0, 4).Draw(t, "passes") {
 			var others []v1alpha1.WindowsInstance
 			for i := range rapid.IntRange(0, 3).Draw(t, "clones") {
-				others = append(others, seen(fmt.Sprintf("win-%d", i), "key", fmt.Sprint(i)))
+				others = append(others, newReachedInstance(fmt.Sprintf("win-%d", i), "key", fmt.Sprint(i)))
 			}
 			reuse := HostKeyReuse(&instance, others)
 			if text = WithReuse(text, reuse); text != message+reuse {
@@ -143,7 +143,7 @@ func TestWhatIsToldOfReuseTakesThePlaceOfWhatWasToldBefore(t *testing.T) {
 
 func TestSixteenHostKeysMayBeAnnouncedAndNoMore(t *testing.T) {
 	var fingerprints []string
-	for i := range mostFingerprints + 1 {
+	for i := range maxFingerprints + 1 {
 		fingerprints = append(fingerprints, "SHA256:"+fmt.Sprintf("%043d", i))
 	}
 	if got, err := ExpectedHostKeys(strings.Join(fingerprints[:16], ",")); err != nil || len(got) != 16 {

@@ -31,15 +31,15 @@ func hasWindowsLabels(labels map[string]string) bool {
 		labels[LabelMachineRole] != RoleControlPlane
 }
 
-// OwnMachine reports whether the instance was created for this Machine, and not for another Machine of the same name.
-func OwnMachine(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
+// IsOwnMachine reports whether the instance was created for this Machine, and not for another Machine of the same name.
+func IsOwnMachine(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	of := instance.Spec.Source.Machine
 	return of != nil && of.Namespace == machine.Namespace && of.Name == machine.Name && of.UID == machine.UID
 }
 
-// MachineUnder reports whether a listed host is the virtual machine of an unmanaged Machine: either no Windows
+// IsUnmanagedMachine reports whether a listed host is the virtual machine of an unmanaged Machine: either no Windows
 // Machine, or a Machine with the ignore label. The address in the list decides, never the host.
-func MachineUnder(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
+func IsUnmanagedMachine(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	if instance.Spec.Source.Machine != nil ||
 		IsWindowsMachine(machine) && machine.Labels[v1alpha1.LabelIgnore] != "true" {
 		return false

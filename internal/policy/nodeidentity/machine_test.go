@@ -37,7 +37,7 @@ func TestWindowsMachines(t *testing.T) {
 			if got := IsWindowsMachineSet(set); got != c.want {
 				t.Errorf("a MachineSet: %t, want %t", got, c.want)
 			}
-			if got := MachineUnder(listed, machine); got == c.want {
+			if got := IsUnmanagedMachine(listed, machine); got == c.want {
 				t.Errorf("it is left to a listed host with its address: %t, want %t", got, !c.want)
 			}
 		})

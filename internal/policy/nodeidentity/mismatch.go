@@ -15,9 +15,9 @@ type ReachedHost struct {
 	NodeName string
 }
 
-// OtherMachine reports whether the machine last reached at the address of an instance is known to differ from the
+// HasOtherMachine reports whether the machine last reached at the address of an instance is known to differ from the
 // machine of its Node.
-func OtherMachine(instance *v1alpha1.WindowsInstance) bool {
+func HasOtherMachine(instance *v1alpha1.WindowsInstance) bool {
 	ref, host := instance.Status.NodeRef, instance.Status.Host
 	return ref != nil && ref.Confirmed && ref.MachineID != "" && (host == nil || host.MachineID != ref.MachineID)
 }
@@ -37,7 +37,7 @@ func HostMismatch(instance *v1alpha1.WindowsInstance, reached ReachedHost, node 
 	}
 	ref := instance.Status.NodeRef
 	if reached.NodeName == "" {
-		if ref.MachineID == "" || ref.MachineID == reached.MachineID || node == nil || !Ready(node) {
+		if ref.MachineID == "" || ref.MachineID == reached.MachineID || node == nil || !IsReady(node) {
 			return ""
 		}
 		return fmt.Sprintf("The host that answers at %s is not configured and has another machine ID than the host of Node %s, "+

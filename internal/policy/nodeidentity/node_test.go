@@ -28,17 +28,17 @@ func TestWhichNodesGoWithAnInstance(t *testing.T) {
 		"its node, when the kubelet has taken the annotation away": {ref: &known, want: true},
 		"its node, when the kubelet says that it is another's":     {ref: &known, bound: "other", want: true},
 		"its node, when the kubelet says that it is one's that has another": {ref: &known, bound: "other",
-			others: holding("other", "elsewhere", ""), want: true},
+			others: newNodeHolder("other", "elsewhere", ""), want: true},
 		"its node, when another instance that had it goes as well": {ref: &known, bound: "mine",
-			others: leaving(holding("other", "win", "1")), want: true},
+			others: withAllRemoved(newNodeHolder("other", "win", "1")), want: true},
 		"the node that has registered again": {ref: &v1alpha1.NodeReference{Name: "win",
 			UID: "0", Confirmed: true}, taints: startUp, want: true},
 		"not the node that another instance of its host goes on with": {ref: &known, bound: "other",
-			others: holding("other", "win", "1")},
+			others: newNodeHolder("other", "win", "1")},
 		"not a node that only says so, and is another's": {bound: "mine",
-			others: holding("other", "win", "1")},
+			others: newNodeHolder("other", "win", "1")},
 		"not a node that only says so, and whose name is another's": {bound: "mine",
-			others: holding("other", "win", "")},
+			others: newNodeHolder("other", "win", "")},
 		"not the node of another instance": {ref: &registering,
 			bound: "other", taints: startUp},
 		"not a node whose name is only claimed": {ref: &v1alpha1.NodeReference{Name: "win"},
@@ -54,22 +54,22 @@ func TestWhichNodesGoWithAnInstance(t *testing.T) {
 			if c.bound != "" {
 				node.Annotations = map[string]string{v1alpha1.AnnotationInstance: c.bound}
 			}
-			if got := Owns(mine, node, append(c.others, *mine)); got != c.want {
+			if got := IsNodeOwner(mine, node, append(c.others, *mine)); got != c.want {
 				t.Errorf("it is %t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-// holding returns an instance that has a node.
-func holding(name, nodeName, uid string) []v1alpha1.WindowsInstance {
+// newNodeHolder returns an instance that has a node.
+func newNodeHolder(name, nodeName, uid string) []v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	instance.Spec.DesiredState = v1alpha1.DesiredStateNode
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: nodeName, UID: uid, Confirmed: true}
 	return []v1alpha1.WindowsInstance{instance}
 }
 
-func leaving(instances []v1alpha1.WindowsInstance) []v1alpha1.WindowsInstance {
+func withAllRemoved(instances []v1alpha1.WindowsInstance) []v1alpha1.WindowsInstance {
 	for i := range instances {
 		instances[i].Spec.DesiredState = v1alpha1.DesiredStateRemoved
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Ready reports whether the kubelet of a Node reports the condition Ready as true.
-func Ready(node *corev1.Node) bool {
+// IsReady reports whether the kubelet of a Node reports the condition Ready as true.
+func IsReady(node *corev1.Node) bool {
 	condition := ReadyCondition(node)
 	return condition != nil && condition.Status == corev1.ConditionTrue
 }
@@ -24,22 +24,24 @@ func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// Uninitialized reports whether the cloud controller manager has not initialized a Node yet: the Node accepts no
+// IsUninitialized reports whether the cloud controller manager has not initialized a Node yet: the Node accepts no
 // pods, and lacks the cloud's facts. A kubelet registers with the taint if the platform has such a controller.
-func Uninitialized(node *corev1.Node) bool {
+func IsUninitialized(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUninitialized })
 }
 
-// Drained reports whether the drain that the operator cordoned a Node for is complete. A Node that was uncordoned
+// IsDrained reports whether the drain that the operator cordoned a Node for is complete. A Node that was uncordoned
 // since may have other pods.
-func Drained(node *corev1.Node) bool {
+func IsDrained(node *corev1.Node) bool {
 	began, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationDrained] == began
 }
 
-// Unproven reports whether a Node has the operator's start-up taint: the operator has not verified the Node yet, and
+// HasStartupTaint reports whether a Node has the operator's start-up taint: the operator has not verified the Node yet, and
 // the Node accepts no pods. A kubelet registers with the taint, and cannot add it later.
-func Unproven(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, IsStartupTaint) }
+func HasStartupTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, IsStartupTaint)
+}
 
 // IsStartupTaint reports whether a taint is the operator's start-up taint, under its current or former key.
 func IsStartupTaint(taint corev1.Taint) bool {

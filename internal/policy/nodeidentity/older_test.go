@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// olderNodeOf returns a Node as left by legacy operators.
-func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
+// legacyNodeOf returns a Node as left by legacy operators.
+func legacyNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
 	return nodeNamed(name, func(n *corev1.Node) {
 		n.UID = "uid-of-win"
 		n.Labels[corev1.LabelOSStable], n.Labels[v1alpha1.LabelBYOH] = "windows", "true"
@@ -29,14 +29,14 @@ func TestWhichNodesAreThoseOfAnOlderOperator(t *testing.T) {
 		node *corev1.Node
 		want bool
 	}{
-		"one with the version of an older operator": {olderNodeOf("win", "10.0.0.8", nil), true},
-		"one whose agent was cleaned up, which takes the version away": {olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
+		"one with the version of an older operator": {legacyNodeOf("win", "10.0.0.8", nil), true},
+		"one whose agent was cleaned up, which takes the version away": {legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
 			delete(n.Annotations, v1alpha1.AnnotationVersion)
 		}), true},
-		"not one that an instance has": {olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
+		"not one that an instance has": {legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
 			n.Annotations[v1alpha1.AnnotationInstance] = "entry"
 		}), false},
-		"not a Linux node that version 2.0 has annotated": {olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
+		"not a Linux node that version 2.0 has annotated": {legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
 			n.Labels[corev1.LabelOSStable] = "linux"
 		}), false},
 		"not a Windows node that no operator has configured": {nodeNamed("win", func(n *corev1.Node) {
@@ -44,7 +44,7 @@ func TestWhichNodesAreThoseOfAnOlderOperator(t *testing.T) {
 		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := OlderNode(c.node); got != c.want {
+			if got := IsLegacyNode(c.node); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})
@@ -64,7 +64,7 @@ func TestWhichHostsNeedWhatAnOlderOperatorHasLeft(t *testing.T) {
 		node *corev1.Node
 		want bool
 	}{
-		"one that was not taken over": {olderNodeOf("win", "10.0.0.8", nil), true},
+		"one that was not taken over": {legacyNodeOf("win", "10.0.0.8", nil), true},
 		"one that was taken over and waits": {bound(map[string]string{v1alpha1.AnnotationVersion: "10.19.0-1a2b3c4"}),
 			true},
 		"one whose old agent may still do its work": {bound(map[string]string{v1alpha1.AnnotationDesiredVersion: "10.19.0-1a2b3c4"}), true},
@@ -75,7 +75,7 @@ func TestWhichHostsNeedWhatAnOlderOperatorHasLeft(t *testing.T) {
 		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ServesOlder(c.node, "12.0.0"); got != c.want {
+			if got := NeedsOtherVersion(c.node, "12.0.0"); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})

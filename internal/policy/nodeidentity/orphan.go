@@ -10,8 +10,8 @@ import (
 type Keeper int
 
 const (
-	// NotOurs means that the operator has not configured the Node, or that a legacy operator has.
-	NotOurs Keeper = iota
+	// NotOwned means that the operator has not configured the Node, or that a legacy operator has.
+	NotOwned Keeper = iota
 	// Kept means that an instance has the Node, or claims its name.
 	Kept
 	// NotBoundYet means that the instance in the Node's annotation was recreated and is not bound to the Node yet.
@@ -24,8 +24,8 @@ const (
 // Node is changed because of them. The worst result of a false annotation is a report about the host.
 func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
 	bound := node.Annotations[v1alpha1.AnnotationInstance]
-	if bound == "" && (!labeledOurs(node) || OlderNode(node)) {
-		return NotOurs
+	if bound == "" && (!hasOperatorLabels(node) || IsLegacyNode(node)) {
+		return NotOwned
 	}
 	keeper := Orphaned
 	for i := range instances {
@@ -39,8 +39,8 @@ func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
 	return keeper
 }
 
-// labeledOurs reports whether a Node has the labels that a host registers with if this operator configured the host.
-func labeledOurs(node *corev1.Node) bool {
+// hasOperatorLabels reports whether a Node has the labels that a host registers with if this operator configured the host.
+func hasOperatorLabels(node *corev1.Node) bool {
 	return node.Labels[corev1.LabelOSStable] == "windows" &&
 		(node.Labels[v1alpha1.LabelOSID] != "" || node.Labels[v1alpha1.LabelBYOH] != "")
 }

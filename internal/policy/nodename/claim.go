@@ -32,16 +32,16 @@ type Claim struct {
 	Machines []machinev1beta1.Machine
 	// Cluster are the facts of the cluster.
 	Cluster nodespec.Cluster
-	// Older is the proof that a legacy Node belongs to the claimant's host.
-	Older OlderProof
+	// Legacy is the proof that a legacy Node belongs to the claimant's host.
+	Legacy LegacyProof
 	// Now is the operator's time.
 	Now time.Time
 }
 
-// claimLimit is the time during which an unconfirmed claim counts. The operator confirms or withdraws a claim right
+// claimTTL is the time during which an unconfirmed claim counts. The operator confirms or withdraws a claim right
 // after writing it, unless the operator is killed in between. If the host then no longer exists, the claim is never
 // confirmed or withdrawn.
-const claimLimit = 10 * time.Minute
+const claimTTL = 10 * time.Minute
 
 // Stake returns the claim of an instance to a name, and whether the claim must be written before the check. A waiting
 // claim is renewed in time, so that it does not expire during the check.
@@ -50,20 +50,20 @@ func Stake(present *v1alpha1.NodeReference, name string, now time.Time) (claim *
 	if present == nil || present.Name != name {
 		return claim, true
 	}
-	if present.Confirmed || present.ClaimedAt != nil && now.Sub(present.ClaimedAt.Time) < claimLimit/2 {
+	if present.Confirmed || present.ClaimedAt != nil && now.Sub(present.ClaimedAt.Time) < claimTTL/2 {
 		return present, false
 	}
 	claim.UID = present.UID
 	return claim, true
 }
 
-// abandoned reports whether no confirmation or withdrawal of an unconfirmed claim can be expected. A claim without a
+// isAbandoned reports whether no confirmation or withdrawal of an unconfirmed claim can be expected. A claim without a
 // time is from an earlier version of the operator.
-func (c Claim) abandoned(other *v1alpha1.WindowsInstance) bool {
+func (c Claim) isAbandoned(other *v1alpha1.WindowsInstance) bool {
 	claimed := other.Status.NodeRef.ClaimedAt
 	return other.Spec.Paused || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		other.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged ||
-		claimed == nil || c.Now.Sub(claimed.Time) >= claimLimit
+		claimed == nil || c.Now.Sub(claimed.Time) >= claimTTL
 }
 
 // Grant decides whether the instance may have the node name. The name must be free, already bound to this instance,
@@ -89,7 +89,7 @@ func Grant(claim Claim) policy.Decision {
 	}
 	for i := range claim.Others {
 		other := &claim.Others[i]
-		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || !rivals(claim, other) {
+		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || !isRival(claim, other) {
 			continue
 		}
 		if decision := againstInstance(claim, other); !decision.Allowed {
@@ -106,7 +106,7 @@ func Grant(claim Claim) policy.Decision {
 func againstMachines(claim Claim) policy.Decision {
 	for i := range claim.Machines {
 		machine := &claim.Machines[i]
-		if nodeidentity.OwnMachine(&claim.Instance, machine) || nodeidentity.MachineUnder(&claim.Instance, machine) {
+		if nodeidentity.IsOwnMachine(&claim.Instance, machine) || nodeidentity.IsUnmanagedMachine(&claim.Instance, machine) {
 			continue
 		}
 		if slices.ContainsFunc(machineNames(machine), func(name string) bool {
@@ -144,32 +144,32 @@ func dnsNames(addresses []corev1.NodeAddress) []string {
 	return names
 }
 
-// rivals reports whether another instance claims the same name, has the same computer name, or has the same host
+// isRival reports whether another instance claims the same name, has the same computer name, or has the same host
 // under any name.
-func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
+func isRival(claim Claim, other *v1alpha1.WindowsInstance) bool {
 	return other.Status.NodeRef.Name == claim.NodeName ||
-		nodeidentity.SameHost(&claim.Instance, other) && nodeidentity.ShareAddress(&claim.Instance, other) ||
-		sameComputerName(&claim.Instance, other)
+		nodeidentity.IsSameHost(&claim.Instance, other) && nodeidentity.HasSharedAddress(&claim.Instance, other) ||
+		hasSameComputerName(&claim.Instance, other)
 }
 
 func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decision {
-	same := nodeidentity.SameHost(&claim.Instance, other)
+	same := nodeidentity.IsSameHost(&claim.Instance, other)
 	if same && other.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		// The host moved to a new address: the new entry adopts the name from the old entry.
 		return policy.Decision{Allowed: true}
 	}
-	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
-		if claim.abandoned(other) {
+	if !other.Status.NodeRef.Confirmed && isOlder(&claim.Instance, other) {
+		if claim.isAbandoned(other) {
 			return policy.Decision{Allowed: true}
 		}
 		return policy.Decision{
-			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
+			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Transient: true,
 			Message: fmt.Sprintf("WindowsInstance %s (%s) also claims the node name or the host of this one, and must withdraw within %s.",
-				other.Name, other.Spec.Address, policy.ShortDuration(claimLimit)),
+				other.Name, other.Spec.Address, policy.ShortDuration(claimTTL)),
 		}
 	}
 	if same {
-		return duplicate(other)
+		return refuseDuplicate(other)
 	}
 	if other.Status.NodeRef.Name != claim.NodeName {
 		return policy.Decision{
@@ -195,18 +195,18 @@ func StillHeld(claim Claim) policy.Decision {
 	}
 	for i := range claim.Others {
 		other := &claim.Others[i]
-		if other.Name == claim.Instance.Name || !nodeidentity.KeepsNode(other) ||
-			nodeidentity.ConfirmedName(other) != claim.NodeName || !nodeidentity.SameHost(&claim.Instance, other) {
+		if other.Name == claim.Instance.Name || !nodeidentity.ShouldKeepNode(other) ||
+			nodeidentity.ConfirmedName(other) != claim.NodeName || !nodeidentity.IsSameHost(&claim.Instance, other) {
 			continue
 		}
-		if holder == other.Name || holder != claim.Instance.Name && older(other, &claim.Instance) {
-			return duplicate(other)
+		if holder == other.Name || holder != claim.Instance.Name && isOlder(other, &claim.Instance) {
+			return refuseDuplicate(other)
 		}
 	}
 	return policy.Decision{Allowed: true}
 }
 
-func duplicate(other *v1alpha1.WindowsInstance) policy.Decision {
+func refuseDuplicate(other *v1alpha1.WindowsInstance) policy.Decision {
 	return policy.Decision{
 		Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
 		Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
@@ -214,8 +214,8 @@ func duplicate(other *v1alpha1.WindowsInstance) policy.Decision {
 	}
 }
 
-// older reports whether instance a was created before instance b. Equal times are decided by name.
-func older(a, b *v1alpha1.WindowsInstance) bool {
+// isOlder reports whether instance a was created before instance b. Equal times are decided by name.
+func isOlder(a, b *v1alpha1.WindowsInstance) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
@@ -229,15 +229,15 @@ func againstNode(claim Claim) policy.Decision {
 		return policy.Decision{Allowed: true}
 	case node.Annotations[v1alpha1.AnnotationInstance] == claim.Instance.Name:
 		return policy.Decision{Allowed: true}
-	case node.Annotations[v1alpha1.AnnotationInstance] == "" && joining(node):
+	case node.Annotations[v1alpha1.AnnotationInstance] == "" && isJoining(node):
 		// A kubelet configured by this operator has registered, but the operator was stopped before binding the Node.
 		return policy.Decision{Allowed: true}
 	}
-	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && handedOver(claim, holder) {
+	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && isHandedOver(claim, holder) {
 		return policy.Decision{Allowed: true}
 	}
-	if nodeidentity.OlderNode(node) {
-		return takesOver(claim)
+	if nodeidentity.IsLegacyNode(node) {
+		return decideAdoption(claim)
 	}
 	return policy.Decision{
 		Check: "OtherNode", Reason: v1alpha1.ReasonNameConflict,
@@ -245,20 +245,20 @@ func againstNode(claim Claim) policy.Decision {
 	}
 }
 
-// joining reports whether a Node was registered by a kubelet that this operator configured, and has not accepted pods
+// isJoining reports whether a Node was registered by a kubelet that this operator configured, and has not accepted pods
 // yet.
-func joining(node *corev1.Node) bool {
-	return node.Labels[corev1.LabelOSStable] == "windows" && nodeidentity.Unproven(node)
+func isJoining(node *corev1.Node) bool {
+	return node.Labels[corev1.LabelOSStable] == "windows" && nodeidentity.HasStartupTaint(node)
 }
 
-// handedOver reports whether the Node is bound to an instance of the same host that is being removed, is a duplicate
+// isHandedOver reports whether the Node is bound to an instance of the same host that is being removed, is a duplicate
 // without a name, or no longer exists. If the instance no longer exists, the host key identifies the host: the
 // operator recorded the pinned key on the Node.
-func handedOver(claim Claim, holder string) bool {
+func isHandedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
 			leaves := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || other.Status.NodeRef == nil
-			return leaves && nodeidentity.SameHost(&claim.Instance, other)
+			return leaves && nodeidentity.IsSameHost(&claim.Instance, other)
 		}
 	}
 	key := claim.Instance.Status.HostKey
@@ -270,7 +270,7 @@ func handedOver(claim Claim, holder string) bool {
 // other instances do not matter, because a confirmed claim is permanent. However, another machine's Node may have
 // registered the name, or a new Machine may have it.
 func StillGranted(claim Claim) policy.Decision {
-	if claim.Node != nil && nodeidentity.Bound(&claim.Instance, claim.Node) {
+	if claim.Node != nil && nodeidentity.IsBound(&claim.Instance, claim.Node) {
 		return policy.Decision{Allowed: true}
 	}
 	if decision := againstMachines(claim); !decision.Allowed {

@@ -15,7 +15,7 @@ import (
 
 var today = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
-func claimant(name, node, hostKey string, age time.Duration) v1alpha1.WindowsInstance {
+func newClaimant(name, node, hostKey string, age time.Duration) v1alpha1.WindowsInstance {
 	return v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(today.Add(-age))},
 		Spec:       v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
@@ -35,20 +35,20 @@ func nodeNamed(name string, change func(*corev1.Node)) *corev1.Node {
 	return node
 }
 
-func removed(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
+func withRemovedState(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
 	instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
 	return instance
 }
 
 func TestNameClaim(t *testing.T) {
-	young, old := claimant("young", "win", "key-1", time.Minute), claimant("old", "win", "key-2", time.Hour)
-	configured := claimant("configured", "win", "key-3", 0)
+	young, old := newClaimant("young", "win", "key-1", time.Minute), newClaimant("old", "win", "key-2", time.Hour)
+	configured := newClaimant("configured", "win", "key-3", 0)
 	configured.Status.NodeRef.Confirmed = true
-	twin := claimant("twin", "win", "key-1", time.Hour)
+	twin := newClaimant("twin", "win", "key-1", time.Hour)
 	// On vSphere, the source names the host of a Machine: the instance claims that name regardless of the host's own
 	// name.
-	namesake := claimant("machine", "winworker-x2k4f", "key-1", time.Hour)
-	clone := claimant("clone", "winworker-x2k4f", "key-1", time.Hour)
+	namesake := newClaimant("machine", "winworker-x2k4f", "key-1", time.Hour)
+	clone := newClaimant("clone", "winworker-x2k4f", "key-1", time.Hour)
 	clone.Status.Host.Addresses = []string{"10.0.0.9"}
 	provisioning := []machinev1beta1.Machine{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-0", UID: "machine-uid"},
@@ -71,7 +71,7 @@ func TestNameClaim(t *testing.T) {
 		reason string // empty: allowed
 	}{
 		"a name that nobody has is free":   {Claim{Instance: young, NodeName: "win"}, ""},
-		"another instance of another name": {Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{claimant("x", "other", "k", time.Hour)}}, ""},
+		"another instance of another name": {Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{newClaimant("x", "other", "k", time.Hour)}}, ""},
 		"itself in the list":               {Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, ""},
 		"an older instance that claims the name keeps it": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{old}}, v1alpha1.ReasonNameConflict},
@@ -88,7 +88,7 @@ func TestNameClaim(t *testing.T) {
 		"machines of one image that have host key and machine ID in common are two hosts": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{clone}}, ""},
 		"a host that moved to a new address takes over from its removed entry": {
-			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{removed(twin)},
+			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{withRemovedState(twin)},
 				Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "twin" })}, ""},
 		"also when that entry went before the claim was looked at": {
 			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) {
@@ -157,8 +157,8 @@ func TestAClaimThatNobodyConfirmsDoesNotCountForever(t *testing.T) {
 		waits  bool
 	}{
 		"a claim that was written a moment ago is waited for":     {age: time.Second, waits: true},
-		"so is one that still has a moment":                       {age: claimLimit - time.Second, waits: true},
-		"one that nobody has confirmed for long counts no more":   {age: claimLimit},
+		"so is one that still has a moment":                       {age: claimTTL - time.Second, waits: true},
+		"one that nobody has confirmed for long counts no more":   {age: claimTTL},
 		"nor does one of a former version, which did not date it": {change: func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.ClaimedAt = nil }},
 		"nor that of an instance that is being removed": {
 			change: func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }},
@@ -167,14 +167,14 @@ func TestAClaimThatNobodyConfirmsDoesNotCountForever(t *testing.T) {
 		"nor that of one that is paused": {change: func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			younger, claim := claimant("young", "win", "key-1", time.Minute), Claim{
-				Instance: claimant("old", "win", "key-2", time.Hour), NodeName: "win", Now: today.Add(c.age)}
+			younger, claim := newClaimant("young", "win", "key-1", time.Minute), Claim{
+				Instance: newClaimant("old", "win", "key-2", time.Hour), NodeName: "win", Now: today.Add(c.age)}
 			if c.change != nil {
 				c.change(&younger)
 			}
 			claim.Others = []v1alpha1.WindowsInstance{younger}
 			decision := Grant(claim)
-			if decision.Allowed == c.waits || c.waits && (decision.Reason != v1alpha1.ReasonWaiting || !decision.Passes) {
+			if decision.Allowed == c.waits || c.waits && (decision.Reason != v1alpha1.ReasonWaiting || !decision.Transient) {
 				t.Errorf("%+v", decision)
 			}
 			younger.Status.NodeRef.Confirmed = true
@@ -196,7 +196,7 @@ func TestClaimsAreWrittenAgainBeforeTheyRunOut(t *testing.T) {
 		"the first claim":                  {nil, true},
 		"a claim to another name":          {&v1alpha1.NodeReference{Name: "other", Confirmed: true}, true},
 		"a claim of a moment ago stays":    {dated(time.Second), false},
-		"one that could run out meanwhile": {dated(claimLimit / 2), true},
+		"one that could run out meanwhile": {dated(claimTTL / 2), true},
 		"one of a former version":          {&v1alpha1.NodeReference{Name: "win", UID: "uid"}, true},
 		"a confirmed one stays":            {&v1alpha1.NodeReference{Name: "win", UID: "uid", Confirmed: true}, false},
 	} {

@@ -10,7 +10,7 @@ import (
 
 func TestTwoHostsWithOneComputerNameAreNoTwoNodes(t *testing.T) {
 	named := func(name, node, computer string, age time.Duration) v1alpha1.WindowsInstance {
-		instance := claimant(name, node, "key of "+name, age)
+		instance := newClaimant(name, node, "key of "+name, age)
 		instance.Status.Host.Name = computer
 		return instance
 	}

@@ -12,7 +12,7 @@ import (
 // An entry is listed again after another entry adopted the host.
 func TestWhichOfTwoInstancesKeepsTheNodeOfTheirHost(t *testing.T) {
 	holder := func(name string, age time.Duration) v1alpha1.WindowsInstance {
-		instance := claimant(name, "win", "key", age)
+		instance := newClaimant(name, "win", "key", age)
 		instance.Status.NodeRef.Confirmed = true
 		return instance
 	}
@@ -33,7 +33,7 @@ func TestWhichOfTwoInstancesKeepsTheNodeOfTheirHost(t *testing.T) {
 		"without a Node the older keeps it":                           {nil, younger, true},
 		"without a Node the younger gives it up":                      {nil, older, false},
 		"a Node that is bound to neither goes to the older one":       {bound("third"), older, false},
-		"an instance that is being removed has no more right":         {bound("other"), removed(older), true},
+		"an instance that is being removed has no more right":         {bound("other"), withRemovedState(older), true},
 		"nor has one whose claim is not confirmed":                    {bound("other"), unconfirmed, true},
 		"an instance of another host is not asked, whatever its name": {bound("other"), stranger, true},
 	} {

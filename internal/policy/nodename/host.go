@@ -14,9 +14,9 @@ import (
 // pkg/cloudprovider/vsphere/instances.go, InstanceID, and pkg/common/connectionmanager/search.go.
 const platformVSphere = "VSphere"
 
-// FoundByGuestName reports whether the cloud controller of a platform finds a node's virtual machine by the DNS name
+// HasGuestNameLookup reports whether the cloud controller of a platform finds a node's virtual machine by the DNS name
 // of the guest. That comparison is case-sensitive, so the host name must be in lower case like node names.
-func FoundByGuestName(platform string) bool { return platform == platformVSphere }
+func HasGuestNameLookup(platform string) bool { return platform == platformVSphere }
 
 // OfHost returns the name of a new node on a platform that does not name nodes: the host name in lower case, which
 // must be an RFC 1123 label; on vSphere with the domain, which is the primary DNS suffix.
@@ -27,7 +27,7 @@ func OfHost(platform, hostName, domain string) (string, error) {
 			"with a letter or digit first and last, at most 63 characters", hostName)
 	}
 	domain = strings.Trim(domain, ".")
-	if !FoundByGuestName(platform) || domain == "" {
+	if !HasGuestNameLookup(platform) || domain == "" {
 		return name, nil
 	}
 	full := name + "." + strings.ToLower(domain)

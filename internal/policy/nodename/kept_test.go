@@ -13,12 +13,12 @@ import (
 
 //
 func TestNameKept(t *testing.T) {
-	instance := claimant("a", "win", "key-1", time.Hour)
+	instance := newClaimant("a", "win", "key-1", time.Hour)
 	instance.Status.NodeRef.Confirmed = true
 	joined := instance
 	joined.Status.NodeRef = &v1alpha1.NodeReference{Name: "win", UID: "node-1", Confirmed: true}
-	moved := claimant("moved", "win", "key-1", 2*time.Hour)
-	older := claimant("older", "win", "key-2", 3*time.Hour) // its claim is not confirmed
+	moved := newClaimant("moved", "win", "key-1", 2*time.Hour)
+	older := newClaimant("older", "win", "key-2", 3*time.Hour) // its claim is not confirmed
 	node := func(uid, system, bound string, taints ...string) *corev1.Node {
 		return nodeNamed("win", func(n *corev1.Node) {
 			n.UID = "node-1"
@@ -40,7 +40,7 @@ func TestNameKept(t *testing.T) {
 		n.Annotations[v1alpha1.AnnotationHostKey] = key
 		return n
 	}
-	back := claimant("moved", "win", "key-1", time.Minute)
+	back := newClaimant("moved", "win", "key-1", time.Minute)
 	duplicate := back
 	duplicate.Status.NodeRef = nil
 	keyless := instance
@@ -59,7 +59,7 @@ func TestNameKept(t *testing.T) {
 		"that Node although a Machine says that it is its":       {Claim{Instance: joined, Node: node("", "windows", "a"), Machines: machines}, ""},
 		"a Node that its kubelet has just registered":            {Claim{Instance: instance, Node: node(another, "windows", "", v1alpha1.TaintNotReady)}, ""},
 		"one that it has registered anew":                        {Claim{Instance: joined, Node: node(another, "windows", "", v1alpha1.TaintNotReady)}, ""},
-		"the Node of the same host's former entry":               {Claim{Instance: instance, Node: node(another, "windows", "moved"), Others: []v1alpha1.WindowsInstance{removed(moved)}}, ""},
+		"the Node of the same host's former entry":               {Claim{Instance: instance, Node: node(another, "windows", "moved"), Others: []v1alpha1.WindowsInstance{withRemovedState(moved)}}, ""},
 		"the same when that entry has come back and has no name": {Claim{Instance: instance, Node: node(another, "windows", "moved"), Others: []v1alpha1.WindowsInstance{duplicate}}, ""},
 		"the same when that entry is gone":                       {Claim{Instance: instance, Node: keyed("key-1", "windows")}, ""},
 		"a claim of another that is not confirmed":               {Claim{Instance: instance, Others: []v1alpha1.WindowsInstance{older}}, ""},

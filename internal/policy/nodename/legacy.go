@@ -34,15 +34,15 @@ type LegacySearch struct {
 // the Node must be the only Node with the address, and have the name of the host, which no kubelet can change. Grant
 // then compares the host keys.
 func LegacyNode(search LegacySearch) (name string, decision policy.Decision) {
-	if len(search.Found) == 0 || GivenByCloud(search.Platform) && search.Expected == "" {
+	if len(search.Found) == 0 || IsNamedByCloud(search.Platform) && search.Expected == "" {
 		return "", policy.Decision{Allowed: true}
 	}
 	decision = policy.Decide(search, "The host has the legacy Node "+search.Found[0].Name+".", []policy.Check[LegacySearch]{
-		{Name: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Broken: func(s LegacySearch) string {
+		{Name: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Violation: func(s LegacySearch) string {
 			return severalLegacyNodes(s.Found, s.Address)
 		}},
-		{Name: "LegacyNodeNamed", Reason: v1alpha1.ReasonNameConflict, Broken: otherLegacyNode},
-		{Name: "LegacyNodeHost", Reason: v1alpha1.ReasonNameConflict, Broken: otherLegacyHost},
+		{Name: "LegacyNodeNamed", Reason: v1alpha1.ReasonNameConflict, Violation: secondLegacyNode},
+		{Name: "LegacyNodeHost", Reason: v1alpha1.ReasonNameConflict, Violation: legacyHostMismatch},
 	})
 	if !decision.Allowed {
 		return "", decision
@@ -64,15 +64,15 @@ func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
 func OfFormerEntry(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	for i := range others {
 		if other := &others[i]; other.Name != instance.Name && nodeidentity.ConfirmedName(other) != "" &&
-			nodeidentity.SameHost(instance, other) && !nodeidentity.OtherMachine(other) && sameComputerName(instance, other) {
+			nodeidentity.IsSameHost(instance, other) && !nodeidentity.HasOtherMachine(other) && hasSameComputerName(instance, other) {
 			return nodeidentity.ConfirmedName(other)
 		}
 	}
 	return ""
 }
 
-// mostNamed is the maximum number of Nodes named in a message.
-const mostNamed = 5
+// maxNamedNodes is the maximum number of Nodes named in a message.
+const maxNamedNodes = 5
 
 func severalLegacyNodes(found []corev1.Node, address string) string {
 	if len(found) < 2 {
@@ -83,28 +83,28 @@ func severalLegacyNodes(found []corev1.Node, address string) string {
 		names = append(names, found[i].Name)
 	}
 	slices.Sort(names)
-	if more := len(names) - mostNamed; more > 0 {
-		names = append(names[:mostNamed], fmt.Sprintf("%d more", more))
+	if more := len(names) - maxNamedNodes; more > 0 {
+		names = append(names[:maxNamedNodes], fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf("Nodes %s of an operator before version 12 all have the address %s of this host. Only one of them can be its Node.",
 		policy.Enumerate(names), address)
 }
 
-// otherLegacyNode describes a second Node that may belong to the host: a Node with the expected name of the host, at
+// secondLegacyNode describes a second Node that may belong to the host: a Node with the expected name of the host, at
 // another address.
-func otherLegacyNode(s LegacySearch) string {
+func secondLegacyNode(s LegacySearch) string {
 	if s.Named == nil || s.Named.Name == s.Found[0].Name ||
-		!IsLegacyOfListed(s.Named) && (s.Named.Annotations[v1alpha1.AnnotationInstance] != "" || !joining(s.Named)) {
+		!IsLegacyOfListed(s.Named) && (s.Named.Annotations[v1alpha1.AnnotationInstance] != "" || !isJoining(s.Named)) {
 		return ""
 	}
 	return fmt.Sprintf("Node %s of an operator before version 12 has the address %s of this host, and Node %s has its name. Only one of them can be its Node.",
 		s.Found[0].Name, s.Address, s.Named.Name)
 }
 
-// otherLegacyHost describes a host that is not the host of the Node, or was renamed since.
-func otherLegacyHost(s LegacySearch) string {
+// legacyHostMismatch describes a host that is not the host of the Node, or was renamed since.
+func legacyHostMismatch(s LegacySearch) string {
 	node := &s.Found[0]
-	if sameFirstLabel(node.Name, s.Expected) || NamedAfter(node.Name, s.HostName) {
+	if hasSameFirstLabel(node.Name, s.Expected) || IsNamedAfter(node.Name, s.HostName) {
 		return ""
 	}
 	return fmt.Sprintf("Node %s of an operator before version 12 has the address %s of this host, but the host is named %.100q, which would be Node %q.",
@@ -114,7 +114,7 @@ func otherLegacyHost(s LegacySearch) string {
 // IsLegacyOfListed reports whether a legacy operator configured the Node from its list of hosts, and no instance has
 // the Node.
 func IsLegacyOfListed(node *corev1.Node) bool {
-	return nodeidentity.OlderNode(node) && node.Labels[v1alpha1.LabelBYOH] == "true"
+	return nodeidentity.IsLegacyNode(node) && node.Labels[v1alpha1.LabelBYOH] == "true"
 }
 
 // HasInternalIP reports whether the Node has an internal IP address.
@@ -122,22 +122,22 @@ func HasInternalIP(node *corev1.Node, address string) bool {
 	return address != "" && slices.Contains(nodeidentity.InternalIPs(node.Status.Addresses), address)
 }
 
-// longestNetBIOSName is the maximum length of a NetBIOS computer name. Source: Microsoft, "Naming conventions in
+// maxNetBIOSName is the maximum length of a NetBIOS computer name. Source: Microsoft, "Naming conventions in
 // Active Directory for computers, domains, sites, and OUs".
-const longestNetBIOSName = 15
+const maxNetBIOSName = 15
 
-// NamedAfter reports whether a node name is a host name, or a DNS name of the host in any domain. A name longer than
+// IsNamedAfter reports whether a node name is a host name, or a DNS name of the host in any domain. A name longer than
 // 15 characters may be truncated, as in NetBIOS.
-func NamedAfter(nodeName, hostName string) bool {
+func IsNamedAfter(nodeName, hostName string) bool {
 	if hostName == "" {
 		return false
 	}
 	label := firstLabel(nodeName)
 	return strings.EqualFold(label, hostName) ||
-		len(hostName) > longestNetBIOSName && strings.EqualFold(label, hostName[:longestNetBIOSName])
+		len(hostName) > maxNetBIOSName && strings.EqualFold(label, hostName[:maxNetBIOSName])
 }
 
-func sameFirstLabel(a, b string) bool {
+func hasSameFirstLabel(a, b string) bool {
 	return a != "" && strings.EqualFold(firstLabel(a), firstLabel(b))
 }
 

@@ -16,7 +16,7 @@ import (
 func TestTheNodeOfAnOlderOperatorIsFoundByTheAddressOfItsHost(t *testing.T) {
 	const address = "10.0.128.7"
 	node := func(name string, change ...func(*corev1.Node)) corev1.Node {
-		return *olderNodeOf(name, address, func(n *corev1.Node) {
+		return *legacyNodeOf(name, address, func(n *corev1.Node) {
 			for _, each := range change {
 				each(n)
 			}
@@ -84,15 +84,15 @@ func TestTheNodeOfAnOlderOperatorIsFoundByTheAddressOfItsHost(t *testing.T) {
 		"two Nodes with the address": {platform: "VSphere", host: "win1", expected: "win1",
 			found: []corev1.Node{node("win1" + domain), node("win1")}, check: "OneLegacyNode"},
 		"a second Node of the older operator with the name, at another address": {platform: "VSphere", host: "win1",
-			expected: "win1", found: []corev1.Node{node("win1" + domain)}, named: olderNodeOf("win1", "10.0.128.99", nil),
+			expected: "win1", found: []corev1.Node{node("win1" + domain)}, named: legacyNodeOf("win1", "10.0.128.99", nil),
 			check: "LegacyNodeNamed"},
 		"a Node with the name that has just registered": {platform: "VSphere", host: "win1", expected: "win1",
-			found: []corev1.Node{node("win1" + domain)}, named: olderNodeOf("win1", "", joining), check: "LegacyNodeNamed"},
+			found: []corev1.Node{node("win1" + domain)}, named: legacyNodeOf("win1", "", joining), check: "LegacyNodeNamed"},
 		"a Node with the name that is another host's": {platform: "GCP", host: "win1", expected: "win1",
-			found: []corev1.Node{node("win1" + project)}, named: olderNodeOf("win1", "10.0.128.99", bound),
+			found: []corev1.Node{node("win1" + project)}, named: legacyNodeOf("win1", "10.0.128.99", bound),
 			want: "win1" + project},
 		"the found Node itself": {platform: "None", host: "win1", expected: "win1", found: []corev1.Node{node("win1")},
-			named: olderNodeOf("win1", address, nil), want: "win1"},
+			named: legacyNodeOf("win1", address, nil), want: "win1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, decision := LegacyNode(LegacySearch{Platform: c.platform, Address: address, HostName: c.host,
@@ -120,7 +120,7 @@ func TestTheNodeOfAnOlderOperatorIsFoundByTheAddressOfItsHost(t *testing.T) {
 //
 func TestTheNameOfANodePassesToTheNextEntryOfItsHost(t *testing.T) {
 	instance := func(name, node, key, computer string) v1alpha1.WindowsInstance {
-		i := claimant(name, node, key, time.Hour)
+		i := newClaimant(name, node, key, time.Hour)
 		i.Status.NodeRef.Confirmed = true
 		i.Status.Host.Name = computer
 		return i
@@ -156,7 +156,7 @@ func TestTheNameOfAMachineIsItsHostsInWhateverDomain(t *testing.T) {
 	for name, conflict := range map[string]bool{
 		"winworker-1": true, "winworker-1.corp.example.com": true, "winworker-10.corp.example.com": false, "win.winworker-1": false,
 	} {
-		decision := Grant(Claim{Instance: claimant("entry", name, "key-1", time.Hour), NodeName: name, Machines: machines})
+		decision := Grant(Claim{Instance: newClaimant("entry", name, "key-1", time.Hour), NodeName: name, Machines: machines})
 		if decision.Allowed == conflict {
 			t.Errorf("%s: %+v", name, decision)
 		}

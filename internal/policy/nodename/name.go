@@ -19,9 +19,9 @@ const (
 	platformGCP = "GCP"
 )
 
-// GivenByCloud reports whether the nodes of a platform have the machine names of the cloud instead of their host
+// IsNamedByCloud reports whether the nodes of a platform have the machine names of the cloud instead of their host
 // names.
-func GivenByCloud(platform string) bool { return platform == platformAWS || platform == platformGCP }
+func IsNamedByCloud(platform string) bool { return platform == platformAWS || platform == platformGCP }
 
 // CloudAnswer is the response of the metadata service to a host, with the facts for judging the response.
 type CloudAnswer struct {
@@ -45,7 +45,7 @@ type CloudAnswer struct {
 func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 	name = strings.ToLower(told.Name)
 	decision = policy.Decide(told, "The cloud knows the machine as "+name+".", []policy.Check[CloudAnswer]{
-		{Name: "CloudNameTold", Reason: v1alpha1.ReasonCloudNameUnknown, Broken: func(c CloudAnswer) string {
+		{Name: "CloudNameTold", Reason: v1alpha1.ReasonCloudNameUnknown, Violation: func(c CloudAnswer) string {
 			switch {
 			case c.Error != "":
 				return fmt.Sprintf("The metadata service of %s did not return the machine name, which is used as the node name: %s.",
@@ -56,8 +56,8 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 			}
 			return ""
 		}},
-		{Name: "CloudNameForm", Reason: v1alpha1.ReasonCloudNameUnknown, Broken: cloudNameForm},
-		{Name: "CloudNameOfMachine", Reason: v1alpha1.ReasonNameConflict, Broken: otherCloudName},
+		{Name: "CloudNameForm", Reason: v1alpha1.ReasonCloudNameUnknown, Violation: invalidCloudName},
+		{Name: "CloudNameOfMachine", Reason: v1alpha1.ReasonNameConflict, Violation: cloudNameMismatch},
 	})
 	if !decision.Allowed {
 		return "", decision
@@ -65,9 +65,9 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 	return name, decision
 }
 
-// cloudNameForm checks that the name is a valid name for a Node and a valid value of the label
+// invalidCloudName checks that the name is a valid name for a Node and a valid value of the label
 // kubernetes.io/hostname.
-func cloudNameForm(c CloudAnswer) string {
+func invalidCloudName(c CloudAnswer) string {
 	name := strings.ToLower(c.Name)
 	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 && !isAddress(name) {
 		return ""
@@ -76,7 +76,7 @@ func cloudNameForm(c CloudAnswer) string {
 		"letters, digits, '-' and '.', with at most %d characters, and be no IP address.", c.Platform, c.Name, validation.LabelValueMaxLength)
 }
 
-func otherCloudName(c CloudAnswer) string {
+func cloudNameMismatch(c CloudAnswer) string {
 	names := dnsNames(c.Addresses)
 	if len(names) == 0 || slices.Contains(names, strings.ToLower(c.Name)) {
 		return ""
@@ -85,13 +85,13 @@ func otherCloudName(c CloudAnswer) string {
 		"name that is not the Machine's.", c.Name, slices.Compact(names))
 }
 
-// Keeps reports whether a host keeps its granted node name on a platform where the cloud names the machines.
+// ShouldKeepName reports whether a host keeps its granted node name on a platform where the cloud names the machines.
 // registered reports whether a Node of that name exists.
 //
 // A Node keeps its name regardless of later responses of the cloud: under another name the host would be a second
 // node, and the first node would never be drained. The names differ if the node was configured before nodes had the
 // cloud's names, or if the domain in a VPC's DHCP options changed. A claim is also kept if the metadata service does
 // not respond.
-func Keeps(claimed string, registered bool, told CloudAnswer) bool {
+func ShouldKeepName(claimed string, registered bool, told CloudAnswer) bool {
 	return registered || told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed)
 }

@@ -81,7 +81,7 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 func TestWhoseNodesTheCloudNames(t *testing.T) {
 	for platform, want := range map[string]bool{"AWS": true, "GCP": true, "Azure": false, "VSphere": false,
 		"Nutanix": false, "None": false, "": false} {
-		if GivenByCloud(platform) != want {
+		if IsNamedByCloud(platform) != want {
 			t.Errorf("%q: %t", platform, !want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestANodeKeepsItsName(t *testing.T) {
 		"nor one to the name of before":                  {cloud, false, CloudAnswer{Name: domain}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Keeps(c.claimed, c.registered, c.told); got != c.want {
+			if got := ShouldKeepName(c.claimed, c.registered, c.told); got != c.want {
 				t.Error(got)
 			}
 		})

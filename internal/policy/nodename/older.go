@@ -12,13 +12,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// OlderProof is the evidence for the host of a legacy Node. None of it comes from the host that claims the Node.
-type OlderProof struct {
+// LegacyProof is the evidence for the host of a legacy Node. None of it comes from the host that claims the Node.
+type LegacyProof struct {
 	// Dialed is the remote IP address of the connection to the claimant's host; empty without a connection.
 	Dialed string
-	// NotedKey is the host key in base64 that the legacy operator recorded for the claimant's address; empty if there
+	// RecordedKey is the host key in base64 that the legacy operator recorded for the claimant's address; empty if there
 	// is none.
-	NotedKey string
+	RecordedKey string
 	// Machine is the claimant's Machine; nil if there is none, or if the Machine was replaced by another of the same
 	// name.
 	Machine *MachineProof
@@ -31,19 +31,19 @@ type MachineProof struct {
 	NodeUID  types.UID
 	// Addresses are the Machine's internal IP addresses.
 	Addresses []string
-	// OfAnother is true if the Node belongs to another Machine.
-	OfAnother bool
+	// NodeOfOtherMachine is true if the Node belongs to another Machine.
+	NodeOfOtherMachine bool
 }
 
-// takesOver decides whether a legacy Node belongs to the claimant's host. The host's own report is no proof:
+// decideAdoption decides whether a legacy Node belongs to the claimant's host. The host's own report is no proof:
 // otherwise a hostile host could obtain the name of another host, and with it the certificate.
-func takesOver(claim Claim) policy.Decision {
-	checks := olderOfListed
+func decideAdoption(claim Claim) policy.Decision {
+	checks := listedHostChecks
 	if claim.Instance.Spec.Source.Machine != nil {
-		checks = olderOfMachine
+		checks = machineHostChecks
 	}
-	decision := policy.Decide(claim, "The Node belongs to this host.", append([]policy.Check[Claim]{olderNode}, checks...))
-	if !decision.Allowed && decision.Check != olderNode.Name {
+	decision := policy.Decide(claim, "The Node belongs to this host.", append([]policy.Check[Claim]{legacyNodeCheck}, checks...))
+	if !decision.Allowed && decision.Check != legacyNodeCheck.Name {
 		decision.Message = fmt.Sprintf("Node %s was configured by version %s of the operator, and is adopted only for its own host: %s",
 			claim.Node.Name, versionOf(claim.Node), decision.Message)
 	}
@@ -58,53 +58,53 @@ func versionOf(node *corev1.Node) string {
 }
 
 var (
-	olderNode = policy.Check[Claim]{Name: "OlderNode", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
-		if c.Node == nil || !nodeidentity.OlderNode(c.Node) {
+	legacyNodeCheck = policy.Check[Claim]{Name: "OlderNode", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
+		if c.Node == nil || !nodeidentity.IsLegacyNode(c.Node) {
 			return "There is no Node that an operator before version 12 has configured."
 		}
 		return ""
 	}}
 
-	// olderOfListed are for hosts of the ConfigMap windows-instances.
-	olderOfListed = []policy.Check[Claim]{
-		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
+	// listedHostChecks are for hosts of the ConfigMap windows-instances.
+	listedHostChecks = []policy.Check[Claim]{
+		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 			if c.Node.Labels[v1alpha1.LabelBYOH] == "true" {
 				return ""
 			}
 			return "it is the node of a Machine, and this host is listed in windows-instances."
 		}},
-		{Name: "OlderNodeAddress", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
-			if c.Older.Dialed != "" && slices.Contains(nodeidentity.InternalIPs(c.Node.Status.Addresses), c.Older.Dialed) {
+		{Name: "OlderNodeAddress", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
+			if c.Legacy.Dialed != "" && slices.Contains(nodeidentity.InternalIPs(c.Node.Status.Addresses), c.Legacy.Dialed) {
 				return ""
 			}
 			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins as a new node.",
-				orNowhere(c.Older.Dialed), nodeidentity.InternalIPs(c.Node.Status.Addresses))
+				addressOrNone(c.Legacy.Dialed), nodeidentity.InternalIPs(c.Node.Status.Addresses))
 		}},
-		olderHostKey,
+		hostKeyCheck,
 	}
 
-	// olderOfMachine are for hosts of Machines.
-	olderOfMachine = []policy.Check[Claim]{
-		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
+	// machineHostChecks are for hosts of Machines.
+	machineHostChecks = []policy.Check[Claim]{
+		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 			if _, listed := c.Node.Labels[v1alpha1.LabelBYOH]; !listed {
 				return ""
 			}
 			return "it is a host of windows-instances, and this one belongs to a Machine."
 		}},
-		{Name: "OlderNodeMachine", Reason: v1alpha1.ReasonNameConflict, Broken: otherMachine},
-		olderHostKey,
+		{Name: "OlderNodeMachine", Reason: v1alpha1.ReasonNameConflict, Violation: machineMismatch},
+		hostKeyCheck,
 	}
 
-	olderHostKey = policy.Check[Claim]{Name: "OlderNodeHostKey", Reason: v1alpha1.ReasonNameConflict, Broken: otherHostKey}
+	hostKeyCheck = policy.Check[Claim]{Name: "OlderNodeHostKey", Reason: v1alpha1.ReasonNameConflict, Violation: hostKeyMismatch}
 )
 
-// otherMachine describes why the Node does not belong to the claimant's Machine.
-func otherMachine(c Claim) string {
-	machine := c.Older.Machine
+// machineMismatch describes why the Node does not belong to the claimant's Machine.
+func machineMismatch(c Claim) string {
+	machine := c.Legacy.Machine
 	switch {
 	case machine == nil:
 		return "its Machine is not known."
-	case machine.OfAnother:
+	case machine.NodeOfOtherMachine:
 		return "it is the node of another Machine."
 	case machine.NodeName != "" && machine.NodeName != c.Node.Name:
 		return fmt.Sprintf("the node of this host's Machine is %s.", machine.NodeName)
@@ -119,23 +119,23 @@ func otherMachine(c Claim) string {
 		nodeidentity.InternalIPs(c.Node.Status.Addresses))
 }
 
-// otherHostKey reports that the host presented a key other than the key recorded by the legacy operator. It returns
+// hostKeyMismatch reports that the host presented a key other than the key recorded by the legacy operator. It returns
 // "" without a connection, because no key was presented.
-func otherHostKey(c Claim) string {
+func hostKeyMismatch(c Claim) string {
 	shown, known := c.Instance.Status.HostKey, c.Node.Annotations[v1alpha1.AnnotationHostKey]
 	if known == "" {
-		known = c.Older.NotedKey
+		known = c.Legacy.RecordedKey
 	}
 	if shown == nil || known == "" || shown.Key == known {
 		return ""
 	}
-	if nodeidentity.HostKeyAccepted(&c.Instance, shown.Fingerprint) {
+	if nodeidentity.IsHostKeyAccepted(&c.Instance, shown.Fingerprint) {
 		return ""
 	}
 	return fmt.Sprintf("the host presented the key %s, but another key is recorded for it.", shown.Fingerprint)
 }
 
-func orNowhere(address string) string {
+func addressOrNone(address string) string {
 	if address == "" {
 		return "no address yet"
 	}

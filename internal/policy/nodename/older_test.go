@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// olderNodeOf returns a Node as left by legacy operators.
-func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
+// legacyNodeOf returns a Node as left by legacy operators.
+func legacyNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
 	return nodeNamed(name, func(n *corev1.Node) {
 		n.UID = "uid-of-win"
 		n.Labels[corev1.LabelOSStable], n.Labels[v1alpha1.LabelBYOH] = "windows", "true"
@@ -28,60 +28,60 @@ func ofMachineAPI(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelBYOH) }
 
 //
 func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
-	listed := claimant("entry", "win", "key-1", time.Hour)
-	machine := claimant("winworker-x2k4f", "win", "key-1", time.Hour)
+	listed := newClaimant("entry", "win", "key-1", time.Hour)
+	machine := newClaimant("winworker-x2k4f", "win", "key-1", time.Hour)
 	machine.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "winworker-x2k4f"}
 	unseen := machine
 	unseen.Status.HostKey, unseen.Status.Host = nil, nil
-	stranger := claimant("entry", "win", "key-2", time.Hour)
+	stranger := newClaimant("entry", "win", "key-2", time.Hour)
 	stranger.Status.HostKey.Fingerprint = "SHA256:other"
-	accepted := claimant("entry", "win", "key-2", time.Hour)
+	accepted := newClaimant("entry", "win", "key-2", time.Hour)
 	accepted.Status.HostKey.Fingerprint = "SHA256:other"
 	accepted.Annotations = map[string]string{v1alpha1.AnnotationAcceptHostKey: "SHA256:other"}
 
-	node := olderNodeOf("win", "10.0.0.8", nil)
-	unpinned := olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationHostKey) })
-	ofMachine := olderNodeOf("win", "10.0.0.8", ofMachineAPI)
+	node := legacyNodeOf("win", "10.0.0.8", nil)
+	unpinned := legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationHostKey) })
+	ofMachine := legacyNodeOf("win", "10.0.0.8", ofMachineAPI)
 	is := MachineProof{NodeName: "win", NodeUID: "uid-of-win", Addresses: []string{"10.0.0.8"}}
-	proof := func(change func(*MachineProof)) OlderProof {
+	proof := func(change func(*MachineProof)) LegacyProof {
 		machine := is
 		change(&machine)
-		return OlderProof{Machine: &machine}
+		return LegacyProof{Machine: &machine}
 	}
 	unlinked := func(m *MachineProof) { m.NodeName, m.NodeUID = "", "" }
 
 	for name, c := range map[string]struct {
 		instance v1alpha1.WindowsInstance
 		node     *corev1.Node
-		older    OlderProof
+		older    LegacyProof
 		check    string // empty: allowed
 	}{
-		"a listed host that was reached at the Node's address and shows the Node's key":  {listed, node, OlderProof{Dialed: "10.0.0.8"}, ""},
-		"a listed host of the time before host keys were pinned":                         {listed, unpinned, OlderProof{Dialed: "10.0.0.8"}, ""},
-		"a listed host whose key is in the ConfigMap":                                    {listed, unpinned, OlderProof{Dialed: "10.0.0.8", NotedKey: "key-1"}, ""},
-		"the Node's key counts, and not what was noted before it was a node":             {listed, node, OlderProof{Dialed: "10.0.0.8", NotedKey: "key-9"}, ""},
-		"a listed host that was not reached yet":                                         {listed, node, OlderProof{}, "OlderNodeAddress"},
-		"a host at another address that calls itself by the name of the Node":            {listed, node, OlderProof{Dialed: "10.0.0.66"}, "OlderNodeAddress"},
-		"such a host that also has the right key, copied from an image":                  {listed, unpinned, OlderProof{Dialed: "10.0.0.66", NotedKey: "key-1"}, "OlderNodeAddress"},
-		"a host at the Node's external address or name, which are not those of the host": {listed, olderNodeOf("10.0.0.8", "10.0.0.9", nil), OlderProof{Dialed: "10.0.0.8"}, "OlderNodeAddress"},
-		"another machine at the Node's address, with another key than the Node's":        {stranger, node, OlderProof{Dialed: "10.0.0.8"}, "OlderNodeHostKey"},
-		"another machine at the Node's address, with another key than the ConfigMap's":   {stranger, unpinned, OlderProof{Dialed: "10.0.0.8", NotedKey: "key-1"}, "OlderNodeHostKey"},
-		"a host with another key that an administrator has accepted":                     {accepted, node, OlderProof{Dialed: "10.0.0.8"}, ""},
-		"a listed host that claims the node of a Machine":                                {listed, ofMachine, OlderProof{Dialed: "10.0.0.8"}, "OlderNodeSource"},
-		"a Linux node": {listed, olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" }),
-			OlderProof{Dialed: "10.0.0.8"}, "OtherNode"},
-		"a Node that another instance has taken over": {listed, olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
+		"a listed host that was reached at the Node's address and shows the Node's key":  {listed, node, LegacyProof{Dialed: "10.0.0.8"}, ""},
+		"a listed host of the time before host keys were pinned":                         {listed, unpinned, LegacyProof{Dialed: "10.0.0.8"}, ""},
+		"a listed host whose key is in the ConfigMap":                                    {listed, unpinned, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-1"}, ""},
+		"the Node's key counts, and not what was noted before it was a node":             {listed, node, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-9"}, ""},
+		"a listed host that was not reached yet":                                         {listed, node, LegacyProof{}, "OlderNodeAddress"},
+		"a host at another address that calls itself by the name of the Node":            {listed, node, LegacyProof{Dialed: "10.0.0.66"}, "OlderNodeAddress"},
+		"such a host that also has the right key, copied from an image":                  {listed, unpinned, LegacyProof{Dialed: "10.0.0.66", RecordedKey: "key-1"}, "OlderNodeAddress"},
+		"a host at the Node's external address or name, which are not those of the host": {listed, legacyNodeOf("10.0.0.8", "10.0.0.9", nil), LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeAddress"},
+		"another machine at the Node's address, with another key than the Node's":        {stranger, node, LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeHostKey"},
+		"another machine at the Node's address, with another key than the ConfigMap's":   {stranger, unpinned, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-1"}, "OlderNodeHostKey"},
+		"a host with another key that an administrator has accepted":                     {accepted, node, LegacyProof{Dialed: "10.0.0.8"}, ""},
+		"a listed host that claims the node of a Machine":                                {listed, ofMachine, LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeSource"},
+		"a Linux node": {listed, legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" }),
+			LegacyProof{Dialed: "10.0.0.8"}, "OtherNode"},
+		"a Node that another instance has taken over": {listed, legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
 			n.Annotations[v1alpha1.AnnotationInstance], n.Annotations[v1alpha1.AnnotationHostKey] = "other", "key-2"
-		}), OlderProof{Dialed: "10.0.0.8"}, "OtherNode"},
+		}), LegacyProof{Dialed: "10.0.0.8"}, "OtherNode"},
 
 		"the Machine says which its Node is, without a connection":         {unseen, ofMachine, proof(func(*MachineProof) {}), ""},
 		"the Machine says so, and the host was reached":                    {machine, ofMachine, proof(func(*MachineProof) {}), ""},
 		"a Machine that was not linked to its Node, which has its address": {unseen, ofMachine, proof(unlinked), ""},
 		"a Machine whose Node is another":                                  {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeName = "win-2" }), "OlderNodeMachine"},
 		"a Machine whose Node was deleted, and there is one of its name":   {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeUID = "before" }), "OlderNodeMachine"},
-		"a Machine that was not linked, and the Node is another Machine's": {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.OfAnother = true }), "OlderNodeMachine"},
+		"a Machine that was not linked, and the Node is another Machine's": {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.NodeOfOtherMachine = true }), "OlderNodeMachine"},
 		"a Machine that was not linked, and has another address":           {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.Addresses = []string{"10.0.0.9"} }), "OlderNodeMachine"},
-		"a Machine that is gone, or was made again":                        {unseen, ofMachine, OlderProof{Dialed: "10.0.0.8"}, "OlderNodeMachine"},
+		"a Machine that is gone, or was made again":                        {unseen, ofMachine, LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeMachine"},
 		"a Machine's host that claims the node of a listed one":            {machine, node, proof(func(*MachineProof) {}), "OlderNodeSource"},
 		"a Machine's host that shows another key than that of its Node": {func() v1alpha1.WindowsInstance {
 			i := machine
@@ -89,10 +89,10 @@ func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
 			return i
 		}(), ofMachine, proof(func(*MachineProof) {}), "OlderNodeHostKey"},
 		"a Machine's host is not asked for an address: the Machine API is proof":  {machine, ofMachine, proof(func(m *MachineProof) { m.Addresses = nil }), ""},
-		"a Machine without address or Node, whose host calls itself by this name": {machine, ofMachine, OlderProof{Dialed: "10.0.0.8", Machine: &MachineProof{}}, "OlderNodeMachine"},
+		"a Machine without address or Node, whose host calls itself by this name": {machine, ofMachine, LegacyProof{Dialed: "10.0.0.8", Machine: &MachineProof{}}, "OlderNodeMachine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decision := Grant(Claim{Instance: c.instance, NodeName: "win", Node: c.node, Older: c.older})
+			decision := Grant(Claim{Instance: c.instance, NodeName: "win", Node: c.node, Legacy: c.older})
 			if decision.Allowed != (c.check == "") || !decision.Allowed && decision.Check != c.check {
 				t.Fatalf("decision is %+v, want check %q", decision, c.check)
 			}
@@ -103,8 +103,8 @@ func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
 	}
 
 	t.Run("a younger instance that claims the name as well does not get it", func(t *testing.T) {
-		young := claimant("young", "win", "key-1", time.Minute)
-		decision := Grant(Claim{Instance: young, NodeName: "win", Node: node, Older: OlderProof{Dialed: "10.0.0.8"}, Others: []v1alpha1.WindowsInstance{listed}})
+		young := newClaimant("young", "win", "key-1", time.Minute)
+		decision := Grant(Claim{Instance: young, NodeName: "win", Node: node, Legacy: LegacyProof{Dialed: "10.0.0.8"}, Others: []v1alpha1.WindowsInstance{listed}})
 		if decision.Allowed {
 			t.Errorf("decision is %+v", decision)
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// neverAHosts are networks without host addresses that net/netip does not know. Source: RFC 6890, section 2.2.2.
-var neverAHosts = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
+// nonHostNetworks are networks without host addresses that net/netip does not know. Source: RFC 6890, section 2.2.2.
+var nonHostNetworks = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
 
 // ReservedAddress describes an address that no node may serve under; empty if the address may belong to a node. If
 // cluster is nil, only the general rules apply.
 func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 	address = address.Unmap()
-	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool {
+	if !address.IsGlobalUnicast() || slices.ContainsFunc(nonHostNetworks, func(network netip.Prefix) bool {
 		return network.Contains(address)
 	}) {
 		return "no address by which one host is reached"
@@ -55,33 +55,35 @@ func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 // example, pods would mistake a host named kubernetes for the API server.
 func ReservedName(name string, cluster *nodespec.Cluster) string {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if within(name, "localhost") || within(name, "localdomain") {
+	if isInDomain(name, "localhost") || isInDomain(name, "localdomain") {
 		return "every host's own"
 	}
 	domain := "cluster.local"
 	if cluster != nil && cluster.Kubelet.ClusterDomain != "" {
 		domain = strings.ToLower(cluster.Kubelet.ClusterDomain)
 	}
-	if name == "kubernetes" || name == "kubernetes.default" || within(name, "svc") || within(name, domain) {
+	if name == "kubernetes" || name == "kubernetes.default" || isInDomain(name, "svc") || isInDomain(name, domain) {
 		return "the name of a Service"
 	}
 	if cluster == nil {
 		return ""
 	}
 	for _, server := range apiServers(cluster) {
-		if whose := besideAPIServer(name, strings.ToLower(server)); whose != "" {
+		if whose := describeClusterName(name, strings.ToLower(server)); whose != "" {
 			return whose
 		}
 	}
 	return ""
 }
 
-// within reports whether a name is a domain or is in it.
-func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+// isInDomain reports whether a name is a domain or is in it.
+func isInDomain(name, domain string) bool {
+	return name == domain || strings.HasSuffix(name, "."+domain)
+}
 
-// besideAPIServer describes the use of a name in the domain of the cluster. The domain is known if the API server has
+// describeClusterName describes the use of a name in the domain of the cluster. The domain is known if the API server has
 // the name that the installer assigns: api-int or api in that domain.
-func besideAPIServer(name, server string) string {
+func describeClusterName(name, server string) string {
 	if name == server {
 		return "the API server's"
 	}
@@ -94,7 +96,7 @@ func besideAPIServer(name, server string) string {
 			return "the API server's"
 		}
 	}
-	if within(name, "apps."+domain) {
+	if isInDomain(name, "apps."+domain) {
 		return "the name of a Route"
 	}
 	return ""
@@ -118,9 +120,9 @@ func NoHostAt(address netip.Addr, cluster nodespec.Cluster) string {
 	return ReservedAddress(address, &cluster)
 }
 
-// NamesAPIServer reports whether an entry names the cluster's own API server. The machines of the API server are
+// IsAPIServerName reports whether an entry names the cluster's own API server. The machines of the API server are
 // never Windows hosts.
-func NamesAPIServer(name string, cluster nodespec.Cluster) bool {
+func IsAPIServerName(name string, cluster nodespec.Cluster) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(apiServers(&cluster), func(server string) bool {
 		label, domain, _ := strings.Cut(strings.ToLower(server), ".")

@@ -57,7 +57,7 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 	t.Run("and no host becomes a node of such a name", func(t *testing.T) {
 		for name, allowed := range map[string]bool{"win-a": true, "kubernetes": false, "localhost": false, "api-int": false,
 			"api-int.lab.example.com": false, "oauth-openshift.apps.lab.example.com": false} {
-			decision := nodename.Grant(nodename.Claim{Instance: bound(nil), NodeName: name, Cluster: aCluster})
+			decision := nodename.Grant(nodename.Claim{Instance: newBoundInstance(nil), NodeName: name, Cluster: aCluster})
 			if decision.Allowed != allowed || !allowed && (decision.Check != "ClusterName" ||
 				decision.Reason != v1alpha1.ReasonNameConflict) {
 				t.Errorf("%s: %+v", name, decision)
@@ -109,24 +109,24 @@ func TestNamesOfTheAPIServer(t *testing.T) {
 		"win.lab.example.com": false, "api.example.com": false, "api": false, "api-int.lab.example.com.evil.org": false,
 		"": false,
 	} {
-		if nodename.NamesAPIServer(name, cluster) != is {
+		if nodename.IsAPIServerName(name, cluster) != is {
 			t.Errorf("%q: want %t", name, is)
 		}
 	}
-	if nodename.NamesAPIServer("", nodespec.Cluster{}) || nodename.NamesAPIServer("api.", nodespec.Cluster{}) {
+	if nodename.IsAPIServerName("", nodespec.Cluster{}) || nodename.IsAPIServerName("api.", nodespec.Cluster{}) {
 		t.Error("a cluster of which nothing is known names something")
 	}
 }
 
 func TestAnAPIServerWithANameOfItsOwnIsNamed(t *testing.T) {
 	cluster := nodespec.Cluster{APIServerInternalURL: "https://kube.example.com:6443"}
-	if !nodename.NamesAPIServer("KUBE.example.com", cluster) || nodename.NamesAPIServer("api.example.com", cluster) {
+	if !nodename.IsAPIServerName("KUBE.example.com", cluster) || nodename.IsAPIServerName("api.example.com", cluster) {
 		t.Error("it is taken for another")
 	}
 }
 
-// bound returns an instance bound to Node win-a.
-func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
+// newBoundInstance returns an instance bound to Node win-a.
+func newBoundInstance(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", DesiredState: v1alpha1.DesiredStateNode,

@@ -18,8 +18,8 @@ func (w Waiting) NeedsAdministrator() bool {
 	return slices.Contains([]string{ClusterUnsupported, MachineUnsupported, ImageUnsupported}, w.Check)
 }
 
-// clusterRefuses detects a cluster that accepts no new hosts as nodes.
-func clusterRefuses(s subject) string {
+// clusterRefused detects a cluster that accepts no new hosts as nodes.
+func clusterRefused(s subject) string {
 	if s.fleet.ClusterRefusal == "" {
 		return ""
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// InPlaceWait is the time after a key change during which a Machine is not replaced if its host may still accept the
+// InPlaceTimeout is the time after a key change during which a Machine is not replaced if its host may still accept the
 // new key without a replacement.
-const InPlaceWait = 10 * time.Minute
+const InPlaceTimeout = 10 * time.Minute
 
 // Fleet holds the facts for replacing Machines: the Windows Machines of a cluster, and their MachineSets and Nodes.
 type Fleet struct {
@@ -40,9 +40,9 @@ type Machine struct {
 	Ignored, Paused bool
 	// Refused is true if the host refused the current key.
 	Refused bool
-	// Awaits is true if the host differs from the desired configuration of the operator's version, and must be
+	// NeedsReplacement is true if the host differs from the desired configuration of the operator's version, and must be
 	// replaced to match it.
-	Awaits bool
+	NeedsReplacement bool
 	// NameRefusal is the reason why the host of a Machine with a name of this length cannot be a node; empty if it
 	// can.
 	NameRefusal string
@@ -60,9 +60,9 @@ type MachineSet struct {
 	// Replicas is the desired number of Machines, and Machines the current number, with any labels.
 	Replicas, Machines int
 	Deleting           bool
-	// OwnKey is true if the Machines get their key from a source other than the operator's user data: from other user
+	// ExternalKey is true if the Machines get their key from a source other than the operator's user data: from other user
 	// data, or from a template.
-	OwnKey bool
+	ExternalKey bool
 	// Image identifies the image of the next Machine.
 	Image string
 }
@@ -83,8 +83,8 @@ type Node struct {
 
 // KeyChange holds the facts about the key that hosts must accept.
 type KeyChange struct {
-	// Present and Previous are hashes of public keys. Previous is empty if the administrator has provided none.
-	Present, Previous string
+	// Current and Previous are hashes of public keys. Previous is empty if the administrator has provided none.
+	Current, Previous string
 	// Known is the time since the operator first read the current key.
 	Known time.Duration
 	// UserData is true if new Machines accept the current key.
@@ -98,8 +98,8 @@ type Replacements struct {
 	Candidates []Candidate
 	// Waiting must be replaced as well, but not yet.
 	Waiting []Waiting
-	// Left are Machines that the operator does not replace although their hosts have another key, with the reasons.
-	Left map[string]string
+	// NotReplaced are Machines that the operator does not replace although their hosts have another key, with the reasons.
+	NotReplaced map[string]string
 }
 
 // Candidate is a Machine that may be replaced.
@@ -130,28 +130,28 @@ func Next(fleet Fleet, version string, change KeyChange) Replacements {
 	for _, set := range fleet.Sets {
 		s.sets[set.Name] = set
 	}
-	result := Replacements{Left: map[string]string{}}
-	for _, machine := range slices.SortedFunc(slices.Values(fleet.Machines), s.byTurn) {
-		cause := s.cause(machine)
+	result := Replacements{NotReplaced: map[string]string{}}
+	for _, machine := range slices.SortedFunc(slices.Values(fleet.Machines), s.compareByPriority) {
+		cause := s.replacementCause(machine)
 		if cause == "" {
 			continue
 		}
-		if why := s.staysBecause(machine); why != "" {
-			result.Left[machine.Name] = why
+		if why := s.notReplacedReason(machine); why != "" {
+			result.NotReplaced[machine.Name] = why
 			continue
 		}
 		s.machine = machine
 		candidate := Candidate{Machine: machine.Name, Set: machine.Set, Cause: cause}
 		decision := policy.Decide(s, "", []policy.Check[subject]{
-			{Name: ClusterUnsupported, Broken: clusterRefuses},
-			{Name: MachineUnsupported, Broken: nameRefused},
-			{Name: ImageUnsupported, Broken: imageRefused},
-			{Name: "Phase", Broken: doesNotRun},
-			{Name: "UserData", Broken: userDataOutdated},
-			{Name: "InPlace", Broken: mayTakeKeyInPlace},
-			{Name: "NodeBusy", Broken: nodeIsChanged},
-			{Name: "Surplus", Broken: setShrinks},
-			{Name: "MachineFailed", Broken: machineHasFailed},
+			{Name: ClusterUnsupported, Violation: clusterRefused},
+			{Name: MachineUnsupported, Violation: nameRefused},
+			{Name: ImageUnsupported, Violation: imageRefused},
+			{Name: "Phase", Violation: machineNotRunning},
+			{Name: "UserData", Violation: userDataOutdated},
+			{Name: "InPlace", Violation: inPlaceChangePending},
+			{Name: "NodeBusy", Violation: nodeChanging},
+			{Name: "Surplus", Violation: surplusMachines},
+			{Name: "MachineFailed", Violation: machineHasFailed},
 		})
 		if !decision.Allowed {
 			result.Waiting = append(result.Waiting, Waiting{candidate, decision.Check, decision.Message})
@@ -172,46 +172,46 @@ type subject struct {
 	machine Machine
 }
 
-// cause returns the reason for replacing a Machine; empty if there is none. A Machine that is being deleted anyway is
+// replacementCause returns the reason for replacing a Machine; empty if there is none. A Machine that is being deleted anyway is
 // not outdated. A failed Machine is left to its repair.
-func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
+func (s subject) replacementCause(m Machine) v1alpha1.DisruptionCause {
 	set, known := s.sets[m.Set]
 	switch {
-	case m.Node == "", m.Phase == machinev1beta1.PhaseFailed, m.Ignored, going(m), set.Deleting:
+	case m.Node == "", m.Phase == machinev1beta1.PhaseFailed, m.Ignored, isDeleting(m), set.Deleting:
 		return ""
-	case known && s.otherVersion(m):
+	case known && s.hasOtherVersion(m):
 		return v1alpha1.CauseUpgrade
-	case s.otherKey(m):
+	case s.hasOtherKey(m):
 		return v1alpha1.CauseKeyChange
 	}
 	return ""
 }
 
-// otherVersion reports whether a Machine's host was configured by another version of the operator and must be
+// hasOtherVersion reports whether a Machine's host was configured by another version of the operator and must be
 // replaced for this reason. A different version alone is not enough: if nothing else differs, only the annotation is
 // updated. R-146
-func (s subject) otherVersion(m Machine) bool {
+func (s subject) hasOtherVersion(m Machine) bool {
 	version := s.nodes[m.Node].Version
-	return m.Awaits && s.version != "" && version != "" && version != s.version
+	return m.NeedsReplacement && s.version != "" && version != "" && version != s.version
 }
 
-// otherKey reports whether a Machine's host was configured with another key. R-030
-func (s subject) otherKey(m Machine) bool {
+// hasOtherKey reports whether a Machine's host was configured with another key. R-030
+func (s subject) hasOtherKey(m Machine) bool {
 	hash := s.nodes[m.Node].KeyHash
-	return hash != "" && hash != s.change.Present
+	return hash != "" && hash != s.change.Current
 }
 
-func going(m Machine) bool { return m.Deleting || m.Phase == machinev1beta1.PhaseDeleting }
+func isDeleting(m Machine) bool { return m.Deleting || m.Phase == machinev1beta1.PhaseDeleting }
 
-// staysBecause returns the reason why the operator does not replace an outdated Machine; empty if it does.
-func (s subject) staysBecause(m Machine) string {
+// notReplacedReason returns the reason why the operator does not replace an outdated Machine; empty if it does.
+func (s subject) notReplacedReason(m Machine) string {
 	set, known := s.sets[m.Set]
 	switch {
 	case m.Paused:
 		return "Its WindowsInstance is paused."
 	case !known:
 		return "No MachineSet would replace it. Add the current key to its host, or delete the Machine after you have moved its workload."
-	case set.OwnKey && s.otherKey(m):
+	case set.ExternalKey && s.hasOtherKey(m):
 		return fmt.Sprintf("The Machines of MachineSet %s get their key from a template or from user data of their own, so that the operator does not know which key "+
 			"a new one would accept. Give the host the current key by means of the previous one; or put the current key where new Machines get theirs from, "+
 			"and delete this one.", set.Name)
@@ -219,8 +219,8 @@ func (s subject) staysBecause(m Machine) string {
 	return ""
 }
 
-// byTurn sorts Machines by priority. A Machine without a working Node is first, because its loss removes no capacity.
-func (s subject) byTurn(a, b Machine) int {
+// compareByPriority sorts Machines by priority. A Machine without a working Node is first, because its loss removes no capacity.
+func (s subject) compareByPriority(a, b Machine) int {
 	rank := func(m Machine) int {
 		if s.nodes[m.Node].Ready {
 			return 1
@@ -230,8 +230,8 @@ func (s subject) byTurn(a, b Machine) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// doesNotRun detects a Machine that the Machine API still works on.
-func doesNotRun(s subject) string {
+// machineNotRunning detects a Machine that the Machine API still works on.
+func machineNotRunning(s subject) string {
 	if s.machine.Phase == machinev1beta1.PhaseRunning {
 		return ""
 	}
@@ -241,16 +241,16 @@ func doesNotRun(s subject) string {
 // userDataOutdated keeps a Machine if the successor would not accept the key. If the key comes from another source,
 // the host accepts the current key, and so does the successor.
 func userDataOutdated(s subject) string {
-	if s.change.UserData || s.sets[s.machine.Set].OwnKey {
+	if s.change.UserData || s.sets[s.machine.Set].ExternalKey {
 		return ""
 	}
 	return "The user data does not have the current key yet: a new Machine would not accept it."
 }
 
-// mayTakeKeyInPlace detects a host that may still accept the key without a replacement of the Machine, if the key is
+// inPlaceChangePending detects a host that may still accept the key without a replacement of the Machine, if the key is
 // the only reason for the replacement.
-func mayTakeKeyInPlace(s subject) string {
-	if s.otherVersion(s.machine) || s.change.Known >= InPlaceWait {
+func inPlaceChangePending(s subject) string {
+	if s.hasOtherVersion(s.machine) || s.change.Known >= InPlaceTimeout {
 		return ""
 	}
 	why := "its host has not refused the current key yet"
@@ -260,27 +260,27 @@ func mayTakeKeyInPlace(s subject) string {
 	case s.machine.Refused:
 		return ""
 	}
-	return fmt.Sprintf("Machine %s is not replaced until the operator has known the key for %s: %s.", s.machine.Name, InPlaceWait, why)
+	return fmt.Sprintf("Machine %s is not replaced until the operator has known the key for %s: %s.", s.machine.Name, InPlaceTimeout, why)
 }
 
-// nodeIsChanged detects a host that the operator is changing. This does not apply if the Machine awaits a new host or
+// nodeChanging detects a host that the operator is changing. This does not apply if the Machine awaits a new host or
 // the host has refused the key: the started change cannot complete on this host.
-func nodeIsChanged(s subject) string {
-	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.otherVersion(s.machine) {
+func nodeChanging(s subject) string {
+	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.hasOtherVersion(s.machine) {
 		return ""
 	}
 	return fmt.Sprintf("Node %s is being changed.", s.machine.Node)
 }
 
-// setShrinks detects a MachineSet that would not create another Machine.
-func setShrinks(s subject) string {
+// surplusMachines detects a MachineSet that would not create another Machine.
+func surplusMachines(s subject) string {
 	set := s.sets[s.machine.Set]
 	if set.Machines <= set.Replicas {
 		return ""
 	}
 	message := fmt.Sprintf("MachineSet %s has %d Machines, and must have %d.", set.Name, set.Machines, set.Replicas)
 	for _, m := range s.fleet.Machines {
-		if m.Set == set.Name && going(m) {
+		if m.Set == set.Name && isDeleting(m) {
 			message += fmt.Sprintf(" Machine %s is still being deleted; see its conditions.", m.Name)
 		}
 	}

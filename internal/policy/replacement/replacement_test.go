@@ -25,18 +25,18 @@ func fleetOf(names ...string) Fleet {
 	return fleet
 }
 
-// upgraded returns such a MachineSet with the current key on the hosts, which another version configured and which
+// newOutdatedFleet returns such a MachineSet with the current key on the hosts, which another version configured and which
 // must be replaced for this reason.
-func upgraded(names ...string) Fleet {
+func newOutdatedFleet(names ...string) Fleet {
 	fleet := fleetOf(names...)
 	for i := range names {
-		fleet.Machines[i].Refused, fleet.Machines[i].Awaits = false, true
+		fleet.Machines[i].Refused, fleet.Machines[i].NeedsReplacement = false, true
 		fleet.Nodes[i].KeyHash, fleet.Nodes[i].Version = newKey, oldVersion
 	}
 	return fleet
 }
 
-func rotated() KeyChange { return KeyChange{Present: newKey, UserData: true} }
+func newKeyRotation() KeyChange { return KeyChange{Current: newKey, UserData: true} }
 
 //
 func TestNextReplacements(t *testing.T) {
@@ -58,15 +58,15 @@ func TestNextReplacements(t *testing.T) {
 		"none whose set goes anyway":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Deleting = true }},
 		"none that nobody would make again":                                  {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Set = "" }, left: "a"},
 		"none whose set is gone":                                             {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets = nil }, left: "a"},
-		"none whose key comes from elsewhere":                                {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].OwnKey = true }, left: "a"},
+		"none whose key comes from elsewhere":                                {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].ExternalKey = true }, left: "a"},
 		"another one while one is paused":                                    {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Paused = true }, want: "b", left: "a"},
 		"none before new Machines would accept the key":                      {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
 		"none that does not run yet":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Phase = "Provisioned" }, waits: "Phase"},
 		"none whose Node is being changed": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
-			f.Nodes[0].Changing, f.Machines[0].Refused, k.Known = true, false, InPlaceWait
+			f.Nodes[0].Changing, f.Machines[0].Refused, k.Known = true, false, InPlaceTimeout
 		}, want: "b", waits: "NodeBusy"},
 		"one whose change has ended with a refusal of the key":       {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
-		"one whose change in place has made way for its replacement": {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
+		"one whose change in place has made way for its replacement": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
 		"none while its set is made smaller":                         {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Replicas-- }, waits: "Surplus"},
 		"first the one whose Node does not work":                     {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[1].Ready = false }, want: "b a"},
 		"none while another of the set has failed: the next may fail as well": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
@@ -84,35 +84,35 @@ func TestNextReplacements(t *testing.T) {
 		}, want: "a"},
 		"none in the first minutes that was not tried with the key": {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Refused = false }, waits: "InPlace"},
 		"one that could not be tried for long": {fleet: fleetOf("a"), change: func(f *Fleet, k *KeyChange) {
-			f.Machines[0].Refused, k.Known = false, InPlaceWait
+			f.Machines[0].Refused, k.Known = false, InPlaceTimeout
 		}, want: "a"},
 		"none in the first minutes that can be given the key by the previous one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = oldKey }, waits: "InPlace"},
 		"one that could not be given it for long": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) {
-			k.Previous, k.Known = oldKey, InPlaceWait
+			k.Previous, k.Known = oldKey, InPlaceTimeout
 		}, want: "a"},
 		"one for which the previous key is not the one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = "another" }, want: "a"},
 		"one that need not wait, when another must": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
 			k.Previous, f.Nodes[1].KeyHash = oldKey, "older"
 		}, want: "b", waits: "InPlace"},
 
-		"one of another version that is to be replaced for it": {fleet: upgraded("a", "b"), want: "a b"},
-		"none of this version":                                 {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = newVersion }},
-		"none of which only the annotation is to change":       {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Awaits = false }},
-		"none that no version has configured to its end":       {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = "" }},
-		"none of another version that nobody would make again": {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Set = "" }},
-		"one of another version whose key comes from elsewhere, as its host accepts the present one": {fleet: upgraded("a"), change: func(f *Fleet, k *KeyChange) {
-			f.Sets[0].OwnKey, k.UserData = true, false
+		"one of another version that is to be replaced for it": {fleet: newOutdatedFleet("a", "b"), want: "a b"},
+		"none of this version":                                 {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = newVersion }},
+		"none of which only the annotation is to change":       {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].NeedsReplacement = false }},
+		"none that no version has configured to its end":       {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = "" }},
+		"none of another version that nobody would make again": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Set = "" }},
+		"one of another version whose key comes from elsewhere, as its host accepts the present one": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, k *KeyChange) {
+			f.Sets[0].ExternalKey, k.UserData = true, false
 		}, want: "a"},
-		"none of another version whose key comes from elsewhere, and is another": {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) {
-			f.Sets[0].OwnKey, f.Nodes[0].KeyHash = true, oldKey
+		"none of another version whose key comes from elsewhere, and is another": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) {
+			f.Sets[0].ExternalKey, f.Nodes[0].KeyHash = true, oldKey
 		}, left: "a"},
-		"none of another version that would be followed by one without the key": {fleet: upgraded("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
-		"one of another version at once, though its host might be given the key": {fleet: upgraded("a"), change: func(f *Fleet, k *KeyChange) {
+		"none of another version that would be followed by one without the key": {fleet: newOutdatedFleet("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
+		"one of another version at once, though its host might be given the key": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, k *KeyChange) {
 			k.Previous, f.Nodes[0].KeyHash = oldKey, oldKey
 		}, want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := rotated()
+			key := newKeyRotation()
 			if test.change != nil {
 				test.change(&test.fleet, &key)
 			}
@@ -135,16 +135,16 @@ func TestNextReplacements(t *testing.T) {
 					t.Errorf("%+v", waiting)
 				}
 			}
-			if test.left != "" && got.Left[test.left] == "" || test.left == "" && len(got.Left) > 0 {
-				t.Errorf("left are %v", got.Left)
+			if test.left != "" && got.NotReplaced[test.left] == "" || test.left == "" && len(got.NotReplaced) > 0 {
+				t.Errorf("left are %v", got.NotReplaced)
 			}
 		})
 	}
 	t.Run("one with another key and another version is replaced once, for its version", func(t *testing.T) {
-		fleet := upgraded("a", "b")
-		fleet.Nodes[0].KeyHash, fleet.Nodes[1].KeyHash, fleet.Machines[1].Awaits = oldKey, oldKey, false
+		fleet := newOutdatedFleet("a", "b")
+		fleet.Nodes[0].KeyHash, fleet.Nodes[1].KeyHash, fleet.Machines[1].NeedsReplacement = oldKey, oldKey, false
 		fleet.Machines[1].Refused = true
-		got := Next(fleet, newVersion, rotated()).Candidates
+		got := Next(fleet, newVersion, newKeyRotation()).Candidates
 		want := []Candidate{{"a", "set", v1alpha1.CauseUpgrade}, {"b", "set", v1alpha1.CauseKeyChange}}
 		if !slices.Equal(got, want) {
 			t.Errorf("candidates are %+v", got)
@@ -153,13 +153,13 @@ func TestNextReplacements(t *testing.T) {
 	t.Run("one that waits for another of its set to be gone says which", func(t *testing.T) {
 		fleet := fleetOf("a", "b")
 		fleet.Machines[0].Deleting, fleet.Sets[0].Replicas = true, 1
-		got := Next(fleet, newVersion, rotated()).Waiting
+		got := Next(fleet, newVersion, newKeyRotation()).Waiting
 		if len(got) != 1 || got[0].Machine != "b" || !strings.Contains(got[0].Message, "Machine a is still being deleted") {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("an operator that does not know its version replaces none for it", func(t *testing.T) {
-		if got := Next(upgraded("a"), "", rotated()); len(got.Candidates)+len(got.Waiting)+len(got.Left) > 0 {
+		if got := Next(newOutdatedFleet("a"), "", newKeyRotation()); len(got.Candidates)+len(got.Waiting)+len(got.NotReplaced) > 0 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -168,7 +168,7 @@ func TestNextReplacements(t *testing.T) {
 func TestAMachineThatHasFailedIsLeftToWhoeverRepairsIt(t *testing.T) {
 	fleet := fleetOf("a")
 	fleet.Machines[0].Phase = "Failed"
-	if got := Next(fleet, newVersion, rotated()); len(got.Candidates)+len(got.Waiting)+len(got.Left) > 0 {
+	if got := Next(fleet, newVersion, newKeyRotation()); len(got.Candidates)+len(got.Waiting)+len(got.NotReplaced) > 0 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -30,7 +30,7 @@ func TestTheClockOfAHost(t *testing.T) {
 		"a clock centuries ahead, further than a duration can say": {host: 1<<63 - 1, refused: true, advice: "106751 days ahead"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			reading := ClockReading{Host: noon.Add(c.host), Asked: noon, Answered: noon.Add(c.took)}
+			reading := ClockReading{Host: noon.Add(c.host), RequestedAt: noon, RespondedAt: noon.Add(c.took)}
 			decision := SupportClock(reading)
 			if decision.Allowed == c.refused || c.refused && decision.Reason != v1alpha1.ReasonClockSkew {
 				t.Errorf("%+v", decision)

@@ -30,32 +30,32 @@ func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision
 		parsed = nil
 	}
 	return policy.Decide(clusterSubject{cluster, line, parsed}, allowed, []policy.Check[clusterSubject]{
-		{Name: "ClusterFloor", Reason: v1alpha1.ReasonClusterVersionUnsupported, Broken: clusterFloor},
-		{Name: "ClusterVersion", Reason: v1alpha1.ReasonClusterVersionUnsupported, Broken: clusterVersion},
-		{Name: "ClusterPatch", Reason: v1alpha1.ReasonClusterVersionUnsupported, Broken: clusterPatch},
-		{Name: "Platform", Reason: v1alpha1.ReasonPlatformUnsupported, Broken: knownPlatform},
-		{Name: "NetworkType", Reason: v1alpha1.ReasonNetworkUnsupported, Broken: ovnKubernetes},
-		{Name: "HybridOverlay", Reason: v1alpha1.ReasonNetworkUnsupported, Broken: hybridOverlay},
-		{Name: "CustomVXLANPort", Reason: v1alpha1.ReasonNetworkUnsupported, Broken: customVXLANPort},
+		{Name: "ClusterFloor", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterTooOld},
+		{Name: "ClusterVersion", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterVersionUnsupported},
+		{Name: "ClusterPatch", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterPatchTooOld},
+		{Name: "Platform", Reason: v1alpha1.ReasonPlatformUnsupported, Violation: platformUnknown},
+		{Name: "NetworkType", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: networkTypeUnsupported},
+		{Name: "HybridOverlay", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: hybridOverlayDisabled},
+		{Name: "CustomVXLANPort", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: customVXLANPortMissing},
 	})
 }
 
-// clusterFloor applies to every release of the operator, regardless of the supported range.
-func clusterFloor(s clusterSubject) string {
+// clusterTooOld applies to every release of the operator, regardless of the supported range.
+func clusterTooOld(s clusterSubject) string {
 	switch {
 	case s.version == nil:
 		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.",
 			s.Version, s.line.Cluster)
-	case s.version.LessThan(version.MustParseSemantic(ClusterFloor)):
+	case s.version.LessThan(version.MustParseSemantic(MinClusterVersion)):
 		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.",
-			s.Version, ClusterFloor)
+			s.Version, MinClusterVersion)
 	}
 	return ""
 }
 
-// clusterVersion requires exactly the minor version of the line: in an older cluster the kubelets would be newer than
+// clusterVersionUnsupported requires exactly the minor version of the line: in an older cluster the kubelets would be newer than
 // the API server, which Kubernetes does not allow, and newer clusters are not tested.
-func clusterVersion(s clusterSubject) string {
+func clusterVersionUnsupported(s clusterSubject) string {
 	served := version.MustParseGeneric(s.line.Cluster)
 	step := "Upgrade the cluster, or install the release of the operator that is for it."
 	switch {
@@ -68,19 +68,19 @@ func clusterVersion(s clusterSubject) string {
 		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
 }
 
-// clusterPatch requires the minimum patch version of the line, for a cluster with the line's minor version. A
+// clusterPatchTooOld requires the minimum patch version of the line, for a cluster with the line's minor version. A
 // pre-release counts as the version that follows it. OKD releases have no patch version: the counter is in the
 // pre-release part, as in 5.0.0-okd-scos.3.
-func clusterPatch(s clusterSubject) string {
-	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() || strings.Contains(s.version.PreRelease(), "okd-") {
+func clusterPatchTooOld(s clusterSubject) string {
+	if s.version.Patch() >= version.MustParseSemantic(s.line.MinCluster).Patch() || strings.Contains(s.version.PreRelease(), "okd-") {
 		return ""
 	}
 	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, needs OpenShift %s or a later patch version of %s. Upgrade the cluster.",
-		s.Version, s.line.Operator, s.line.LeastCluster, s.line.Cluster)
+		s.Version, s.line.Operator, s.line.MinCluster, s.line.Cluster)
 }
 
-func knownPlatform(s clusterSubject) string {
-	if _, ok := platformNamed(s.Platform); ok {
+func platformUnknown(s clusterSubject) string {
+	if _, ok := findPlatform(s.Platform); ok {
 		return ""
 	}
 	var names []string
@@ -91,7 +91,7 @@ func knownPlatform(s clusterSubject) string {
 		s.Platform, policy.Enumerate(names))
 }
 
-func ovnKubernetes(s clusterSubject) string {
+func networkTypeUnsupported(s clusterSubject) string {
 	if s.Network.Type == "OVNKubernetes" {
 		return ""
 	}
@@ -99,25 +99,25 @@ func ovnKubernetes(s clusterSubject) string {
 		s.Network.Type)
 }
 
-func hybridOverlay(s clusterSubject) string {
+func hybridOverlayDisabled(s clusterSubject) string {
 	if s.Network.HybridOverlay {
 		return ""
 	}
-	platform, _ := platformNamed(s.Platform)
+	platform, _ := findPlatform(s.Platform)
 	return fmt.Sprintf("OVN-Kubernetes has no hybrid networking, which Windows nodes need: hybridOverlayConfig.hybridClusterNetwork of "+
 		"Network.operator.openshift.io/cluster is empty. Enable it with: %s (choose a network that nothing else uses).",
-		patchOverlay(overlay(s.Network.HybridClusterNetworks, platform.CustomVXLANPort)))
+		patchOverlay(exampleOverlayConfig(s.Network.HybridClusterNetworks, platform.CustomVXLANPort)))
 }
 
-func customVXLANPort(s clusterSubject) string {
-	platform, _ := platformNamed(s.Platform)
+func customVXLANPortMissing(s clusterSubject) string {
+	platform, _ := findPlatform(s.Platform)
 	if !platform.CustomVXLANPort || s.Network.VXLANPort != nil {
 		return ""
 	}
 	return fmt.Sprintf("On platform %s hybrid networking needs a custom VXLAN port, and the cluster has none: hybridOverlayConfig.hybridOverlayVXLANPort of "+
 		"Network.operator.openshift.io/cluster must be another port than 4789. The network operator does not change an enabled overlay. "+
 		"Before a Windows node joins, disable it with: %s (wait until the network operator has done that), and enable it again with: %s (choose the port).",
-		s.Platform, patchOverlay("null"), patchOverlay(overlay(s.Network.HybridClusterNetworks, true)))
+		s.Platform, patchOverlay("null"), patchOverlay(exampleOverlayConfig(s.Network.HybridClusterNetworks, true)))
 }
 
 // patchOverlay returns the command that sets the hybrid overlay. The network operator enables and disables an
@@ -134,9 +134,9 @@ const (
 	exampleVXLANPort      = 9898
 )
 
-// overlay returns a configuration of the hybrid overlay: with the cluster's network for it, if there is one, and a
+// exampleOverlayConfig returns a configuration of the hybrid overlay: with the cluster's network for it, if there is one, and a
 // VXLAN port if needed.
-func overlay(networks []string, withPort bool) string {
+func exampleOverlayConfig(networks []string, withPort bool) string {
 	network := exampleOverlayNetwork
 	if len(networks) == 1 {
 		if prefix, err := netip.ParsePrefix(networks[0]); err == nil && prefix.Addr().Is4() && prefix.Bits() <= exampleOverlayPrefix {

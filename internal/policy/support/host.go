@@ -20,11 +20,11 @@ type hostSubject struct {
 	cluster nodespec.Cluster
 }
 
-func (s hostSubject) build() string {
+func (s hostSubject) windowsBuild() string {
 	return fmt.Sprintf("%s.%d", s.system.Version, s.system.Revision)
 }
 
-func (s hostSubject) release() (WindowsRelease, bool) {
+func (s hostSubject) findRelease() (WindowsRelease, bool) {
 	for _, release := range WindowsReleases() {
 		if release.Version == s.system.Version {
 			return release, true
@@ -40,37 +40,37 @@ func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Clu
 		return decision
 	}
 	subject := hostSubject{system: system, cluster: cluster}
-	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.build(), cluster.Platform)
+	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.windowsBuild(), cluster.Platform)
 	return policy.Decide(subject, allowed, []policy.Check[hostSubject]{
-		{Name: "Architecture", Reason: v1alpha1.ReasonArchitectureUnsupported, Broken: architecture},
-		{Name: "Edition", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Broken: serverEdition},
-		{Name: "WindowsVersion", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Broken: windowsVersion},
-		{Name: "WindowsUpdate", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Broken: windowsUpdate},
-		{Name: "VXLANPort", Reason: v1alpha1.ReasonVXLANPortUnsupported, Broken: vxlanPort},
+		{Name: "Architecture", Reason: v1alpha1.ReasonArchitectureUnsupported, Violation: architectureUnsupported},
+		{Name: "Edition", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: editionUnsupported},
+		{Name: "WindowsVersion", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: windowsUnsupported},
+		{Name: "WindowsUpdate", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: windowsUpdateMissing},
+		{Name: "VXLANPort", Reason: v1alpha1.ReasonVXLANPortUnsupported, Violation: vxlanPortUnsupported},
 	})
 }
 
-func architecture(s hostSubject) string {
+func architectureUnsupported(s hostSubject) string {
 	if s.system.Architecture == "amd64" {
 		return ""
 	}
 	return fmt.Sprintf("The host's architecture is %q; only amd64 is supported.", s.system.Architecture)
 }
 
-// serverEdition refuses Windows for desktops, because some desktop builds have the numbers of server builds.
-func serverEdition(s hostSubject) string {
+// editionUnsupported refuses Windows for desktops, because some desktop builds have the numbers of server builds.
+func editionUnsupported(s hostSubject) string {
 	if strings.HasPrefix(s.system.Edition, "Server") {
 		return ""
 	}
 	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.",
-		s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
+		s.system.Product, s.windowsBuild(), s.system.Edition, s.cluster.Platform)
 }
 
-// windowsVersion requires a Windows release that the platform supports. Semi-annual releases are not included: all
+// windowsUnsupported requires a Windows release that the platform supports. Semi-annual releases are not included: all
 // are out of support.
-func windowsVersion(s hostSubject) string {
-	platform, _ := platformNamed(s.cluster.Platform)
-	if release, ok := s.release(); ok && slices.Contains(platform.Windows, release.Name) {
+func windowsUnsupported(s hostSubject) string {
+	platform, _ := findPlatform(s.cluster.Platform)
+	if release, ok := s.findRelease(); ok && slices.Contains(platform.Windows, release.Name) {
 		return ""
 	}
 	var supported []string
@@ -80,20 +80,20 @@ func windowsVersion(s hostSubject) string {
 		}
 	}
 	return fmt.Sprintf("%s, build %s, is not supported on platform %s. Supported there: %s.",
-		s.system.Product, s.build(), s.cluster.Platform, policy.Enumerate(supported))
+		s.system.Product, s.windowsBuild(), s.cluster.Platform, policy.Enumerate(supported))
 }
 
-func windowsUpdate(s hostSubject) string {
-	release, _ := s.release()
-	if s.system.Revision >= release.LeastRevision {
+func windowsUpdateMissing(s hostSubject) string {
+	release, _ := s.findRelease()
+	if s.system.Revision >= release.MinRevision {
 		return ""
 	}
 	return fmt.Sprintf("%s, build %s, on platform %s, lacks an update: build %s.%d (%s) or later is needed. "+
-		"Update Windows.", s.system.Product, s.build(), s.cluster.Platform, release.Version, release.LeastRevision, release.LeastUpdate)
+		"Update Windows.", s.system.Product, s.windowsBuild(), s.cluster.Platform, release.Version, release.MinRevision, release.MinUpdate)
 }
 
-func vxlanPort(s hostSubject) string {
-	release, _ := s.release()
+func vxlanPortUnsupported(s hostSubject) string {
+	release, _ := s.findRelease()
 	if s.cluster.Network.VXLANPort == nil || release.CustomVXLANPort {
 		return ""
 	}
@@ -104,7 +104,7 @@ func vxlanPort(s hostSubject) string {
 		}
 	}
 	return fmt.Sprintf("%s, build %s, on platform %s, cannot use the cluster's custom VXLAN port %d. Able to: %s.",
-		s.system.Product, s.build(), s.cluster.Platform, *s.cluster.Network.VXLANPort, policy.Enumerate(able))
+		s.system.Product, s.windowsBuild(), s.cluster.Platform, *s.cluster.Network.VXLANPort, policy.Enumerate(able))
 }
 
 // Advise returns a known fault of a host's build that does not prevent the host from being a node; empty if there is
@@ -122,7 +122,7 @@ func Advise(build string) string {
 		for _, advisory := range release.Advisories {
 			if release.Version == build[:dot] && revision >= advisory.From && revision < advisory.Before {
 				return fmt.Sprintf("with build %s of Windows, %s; build %s.%d (%s) or later fixes this.", build, advisory.Fault,
-					release.Version, advisory.Before, advisory.Mended)
+					release.Version, advisory.Before, advisory.FixedBy)
 			}
 		}
 	}

@@ -21,24 +21,24 @@ type machineSubject struct {
 // Machine decides whether a Machine of this name can be a Windows node of the cluster. SupportCluster decides whether
 // the cluster itself is supported.
 func Machine(cluster nodespec.Cluster, machine string) policy.Decision {
-	platform, _ := platformNamed(cluster.Platform)
+	platform, _ := findPlatform(cluster.Platform)
 	allowed := fmt.Sprintf("Windows Machines are supported on platform %s.", cluster.Platform)
 	return policy.Decide(machineSubject{platform, cluster, machine}, allowed, []policy.Check[machineSubject]{
-		{Name: "MachinePlatform", Reason: v1alpha1.ReasonPlatformUnsupported, Broken: machinePlatform},
-		{Name: "MachineName", Reason: v1alpha1.ReasonMachineNameTooLong, Broken: machineName},
+		{Name: "MachinePlatform", Reason: v1alpha1.ReasonPlatformUnsupported, Violation: machinesUnsupported},
+		{Name: "MachineName", Reason: v1alpha1.ReasonMachineNameTooLong, Violation: machineNameTooLong},
 	})
 }
 
-func machinePlatform(s machineSubject) string {
+func machinesUnsupported(s machineSubject) string {
 	if s.platform.Machines {
 		return ""
 	}
 	return fmt.Sprintf("Windows Machines are not supported on platform %s. List the host in the ConfigMap windows-instances instead.", s.cluster.Platform)
 }
 
-// machineName refuses a name that Windows would truncate: a computer name has at most 15 characters.
-func machineName(s machineSubject) string {
-	limit := s.platform.MachineNameLimit
+// machineNameTooLong refuses a name that Windows would truncate: a computer name has at most 15 characters.
+func machineNameTooLong(s machineSubject) string {
+	limit := s.platform.MaxMachineNameLength
 	if limit == 0 || len(s.name) <= limit {
 		return ""
 	}

@@ -69,10 +69,10 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 		{"None", true, customPort},
 		{"BareMetal", true, customPort},
 	} {
-		cluster := supported(row.platform)
+		cluster := newSupportedCluster(row.platform)
 		where := row.platform
 		if row.customPort {
-			cluster, where = with(cluster, port(9898)), where+" with a custom VXLAN port"
+			cluster, where = changeCluster(cluster, withVXLANPort(9898)), where+" with a custom VXLAN port"
 		}
 		for i, b := range builds {
 			want, said := expectation{}, fmt.Sprintf("%s.%d", b.version, b.revision)
@@ -85,7 +85,7 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 					"Windows Server 2022"}}
 			}
 			t.Run(b.product+" on "+where, func(t *testing.T) {
-				want.of(t, CurrentLine().SupportHost(windows(b.product, b.version, b.revision), cluster))
+				want.checkDecision(t, CurrentLine().SupportHost(newWindowsInfo(b.product, b.version, b.revision), cluster))
 			})
 		}
 	}
@@ -111,11 +111,11 @@ func TestPlatforms(t *testing.T) {
 		{"External", false, false, 0, false},
 	} {
 		t.Run(row.platform, func(t *testing.T) {
-			cluster := supported(row.platform)
+			cluster := newSupportedCluster(row.platform)
 			if got := CurrentLine().SupportCluster(cluster); got.Allowed != row.known {
 				t.Errorf("the cluster: %+v", got)
 			}
-			if got := CurrentLine().SupportHost(windows("Windows Server 2022", "10.0.20348", 681),
+			if got := CurrentLine().SupportHost(newWindowsInfo("Windows Server 2022", "10.0.20348", 681),
 				cluster); got.Allowed != row.known {
 				t.Errorf("a host that is brought: %+v", got)
 			}

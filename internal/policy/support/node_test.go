@@ -29,7 +29,7 @@ func TestANodesBuildIsJudgedLikeThatOfANewHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := CurrentLine().SupportNode(corev1.NodeSystemInfo{KernelVersion: c.kernel, OSImage: "Windows Server 2022 Datacenter"},
-				supported(c.platform))
+				newSupportedCluster(c.platform))
 			if got.Allowed != (c.says == "") || !strings.Contains(got.Message, c.says) {
 				t.Errorf("%+v, want %q", got, c.says)
 			}

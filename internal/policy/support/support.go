@@ -15,8 +15,8 @@ type Platform struct {
 	// Machines reports whether Windows nodes can come from MachineSets. User-provided hosts can be nodes on every
 	// platform.
 	Machines bool
-	// MachineNameLimit is the maximum length of the name of a Windows Machine in characters; 0 means no limit.
-	MachineNameLimit int
+	// MaxMachineNameLength is the maximum length of the name of a Windows Machine in characters; 0 means no limit.
+	MaxMachineNameLength int
 	// CustomVXLANPort reports whether the hybrid overlay must have a custom VXLAN port.
 	CustomVXLANPort bool
 }
@@ -29,10 +29,10 @@ func Platforms() []Platform {
 	return []Platform{
 		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
 		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true,
-			MachineNameLimit: 15},
+			MaxMachineNameLength: 15},
 		{Name: "GCP", Title: "Google Cloud", Windows: []string{server2022, server2025}, Machines: true},
 		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true,
-			MachineNameLimit: 15, CustomVXLANPort: true},
+			MaxMachineNameLength: 15, CustomVXLANPort: true},
 		{Name: "Nutanix", Title: "Nutanix", Windows: []string{server2022, server2025}, Machines: true},
 		{Name: "None", Title: "no platform (`platform: none`)", Windows: []string{server2019, server2022, server2025}},
 		{Name: "BareMetal", Title: "bare metal", Windows: []string{server2019, server2022, server2025}},
@@ -49,11 +49,11 @@ const (
 type WindowsRelease struct {
 	// Name is the product name, and Version the version that Windows reports: "10.0.20348".
 	Name, Version string
-	// LeastRevision is the oldest update accepted on a new host: the number behind the version in a build. There is
+	// MinRevision is the oldest update accepted on a new host: the number behind the version in a build. There is
 	// no newest one.
-	LeastRevision int
-	// LeastUpdate is the Microsoft article about that update.
-	LeastUpdate string
+	MinRevision int
+	// MinUpdate is the Microsoft article about that update.
+	MinUpdate string
 	// Advisories are ranges of updates with known faults.
 	Advisories []Advisory
 	// CustomVXLANPort reports whether the host network supports a VXLAN port other than 4789.
@@ -65,7 +65,7 @@ type Advisory struct {
 	// From is the first revision with the fault, and Before the first revision with the fix.
 	From, Before int
 	// Fault describes the fault, and Mended is the Microsoft article about the update Before.
-	Fault, Mended string
+	Fault, FixedBy string
 }
 
 // WindowsReleases returns the releases that can be nodes on some platform, the oldest first. Sources: KB5012637 for
@@ -77,13 +77,13 @@ type Advisory struct {
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
 		{Name: server2019, Version: "10.0.17763", Advisories: []Advisory{{
-			Before: 1577, Fault: "connections to Services can fail, because direct server return is missing or loses packets", Mended: "KB4586793",
+			Before: 1577, Fault: "connections to Services can fail, because direct server return is missing or loses packets", FixedBy: "KB4586793",
 		}}},
-		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, LeastUpdate: "KB5012637", CustomVXLANPort: true,
+		{Name: server2022, Version: "10.0.20348", MinRevision: 681, MinUpdate: "KB5012637", CustomVXLANPort: true,
 			Advisories: []Advisory{{
-				From: 2582, Before: 2762, Fault: "pods lose their network after a while", Mended: "KB5044281",
+				From: 2582, Before: 2762, Fault: "pods lose their network after a while", FixedBy: "KB5044281",
 			}}},
-		{Name: server2025, Version: "10.0.26100", LeastRevision: 6899, LeastUpdate: "KB5066835", CustomVXLANPort: true},
+		{Name: server2025, Version: "10.0.26100", MinRevision: 6899, MinUpdate: "KB5066835", CustomVXLANPort: true},
 	}
 }
 
@@ -94,9 +94,9 @@ type ReleaseLine struct {
 	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the Kubernetes version of that OpenShift
 	// version and of the kubelets that the operator installs.
 	Cluster, Kubernetes string
-	// LeastCluster is the first patch version of Cluster that meets all requirements of the operator: "5.0.3".
-	// LeastKubernetes is its version of Kubernetes, which the Operator Lifecycle Manager checks: "1.36.2".
-	LeastCluster, LeastKubernetes string
+	// MinCluster is the first patch version of Cluster that meets all requirements of the operator: "5.0.3".
+	// MinKubernetes is its version of Kubernetes, which the Operator Lifecycle Manager checks: "1.36.2".
+	MinCluster, MinKubernetes string
 }
 
 // ReleaseLines returns the lines of this operator, the oldest first. Releases of the operator belong to the last
@@ -104,12 +104,12 @@ type ReleaseLine struct {
 // on the kubelet, not on the name of the build.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
-		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},
+		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.0", MinKubernetes: "1.36.0"},
 	}
 }
 
-// ClusterFloor is the minimum version of OpenShift that any release of the operator supports for Windows nodes.
-const ClusterFloor = "4.6.8"
+// MinClusterVersion is the minimum version of OpenShift that any release of the operator supports for Windows nodes.
+const MinClusterVersion = "4.6.8"
 
 // CurrentLine returns the line of this operator.
 func CurrentLine() ReleaseLine {
@@ -117,7 +117,7 @@ func CurrentLine() ReleaseLine {
 	return lines[len(lines)-1]
 }
 
-func platformNamed(name string) (Platform, bool) {
+func findPlatform(name string) (Platform, bool) {
 	for _, platform := range Platforms() {
 		if platform.Name == name {
 			return platform, true
@@ -128,8 +128,8 @@ func platformNamed(name string) (Platform, bool) {
 
 // String returns the release's name with its supported builds.
 func (r WindowsRelease) String() string {
-	if r.LeastRevision == 0 {
+	if r.MinRevision == 0 {
 		return fmt.Sprintf("%s (%s)", r.Name, r.Version)
 	}
-	return fmt.Sprintf("%s (%s.%d or later)", r.Name, r.Version, r.LeastRevision)
+	return fmt.Sprintf("%s (%s.%d or later)", r.Name, r.Version, r.MinRevision)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// supported returns a cluster without faults; on vSphere this includes a custom VXLAN port.
-func supported(platform string) nodespec.Cluster {
+// newSupportedCluster returns a cluster without faults; on vSphere this includes a custom VXLAN port.
+func newSupportedCluster(platform string) nodespec.Cluster {
 	c := nodespec.Cluster{Platform: platform, Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes",
 		HybridOverlay: true}}
 	if platform == "VSphere" {
@@ -22,21 +22,21 @@ func supported(platform string) nodespec.Cluster {
 	return c
 }
 
-// with returns the cluster with changes.
-func with(c nodespec.Cluster, change func(*nodespec.Cluster)) nodespec.Cluster {
+// changeCluster returns the cluster with changes.
+func changeCluster(c nodespec.Cluster, change func(*nodespec.Cluster)) nodespec.Cluster {
 	change(&c)
 	return c
 }
 
-func port(number int32) func(*nodespec.Cluster) {
+func withVXLANPort(number int32) func(*nodespec.Cluster) {
 	return func(c *nodespec.Cluster) { c.Network.VXLANPort = &number }
 }
 
-func network(plugin string, hybrid bool) func(*nodespec.Cluster) {
+func withClusterNetwork(plugin string, hybrid bool) func(*nodespec.Cluster) {
 	return func(c *nodespec.Cluster) { c.Network.Type, c.Network.HybridOverlay = plugin, hybrid }
 }
 
-func windows(product, version string, revision int) host.SystemInfo {
+func newWindowsInfo(product, version string, revision int) host.SystemInfo {
 	return host.SystemInfo{Product: product, Edition: "ServerDatacenter", Version: version, Revision: revision,
 		Architecture: "amd64"}
 }
@@ -44,16 +44,16 @@ func windows(product, version string, revision int) host.SystemInfo {
 // expectation is the expected result of a decision. If check is empty, the decision must be "allowed".
 type expectation struct {
 	check, reason string
-	says          []string
+	messageParts  []string
 }
 
-func (e expectation) of(t *testing.T, decision policy.Decision) {
+func (e expectation) checkDecision(t *testing.T, decision policy.Decision) {
 	t.Helper()
 	if decision.Check != e.check || decision.Reason != e.reason || decision.Allowed != (e.check == "") ||
 		decision.Message == "" {
 		t.Fatalf("decision is %+v, want check %q, reason %q", decision, e.check, e.reason)
 	}
-	for _, part := range e.says {
+	for _, part := range e.messageParts {
 		if !strings.Contains(decision.Message, part) {
 			t.Errorf("message %q does not say %q", decision.Message, part)
 		}
@@ -70,37 +70,37 @@ func TestSupportCluster(t *testing.T) {
 	const version, platform, net = v1alpha1.ReasonClusterVersionUnsupported, v1alpha1.ReasonPlatformUnsupported,
 		v1alpha1.ReasonNetworkUnsupported
 	at := func(version string) nodespec.Cluster {
-		return with(supported("AWS"), func(c *nodespec.Cluster) { c.Version = version })
+		return changeCluster(newSupportedCluster("AWS"), func(c *nodespec.Cluster) { c.Version = version })
 	}
 	for name, c := range map[string]struct {
 		cluster nodespec.Cluster
 		expectation
 	}{
 		// R-108, R-110
-		"OVN-Kubernetes with hybrid networking": {supported("AWS"), expectation{"", "", []string{"5.0.3", "AWS"}}},
+		"OVN-Kubernetes with hybrid networking": {newSupportedCluster("AWS"), expectation{"", "", []string{"5.0.3", "AWS"}}},
 		// R-109, L-06
-		"OpenShift SDN": {with(supported("AWS"), network("OpenShiftSDN", false)), expectation{"NetworkType", net,
+		"OpenShift SDN": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("OpenShiftSDN", false)), expectation{"NetworkType", net,
 			[]string{"OpenShiftSDN", "OVN-Kubernetes"}}},
-		"a network of no name": {with(supported("AWS"), network("", true)), expectation{"NetworkType", net, nil}},
+		"a network of no name": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("", true)), expectation{"NetworkType", net, nil}},
 		// R-109, L-06
-		"OVN-Kubernetes without hybrid networking": {with(supported("AWS"), network("OVNKubernetes", false)),
+		"OVN-Kubernetes without hybrid networking": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("OVNKubernetes", false)),
 			expectation{"HybridOverlay", net, []string{"hybridClusterNetwork", "oc patch networks.operator.openshift.io cluster ",
 				`"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}}}}}'`}}},
 		// R-109, R-111
-		"vSphere without hybrid networking": {with(supported("VSphere"), network("OVNKubernetes", false)),
+		"vSphere without hybrid networking": {changeCluster(newSupportedCluster("VSphere"), withClusterNetwork("OVNKubernetes", false)),
 			expectation{"HybridOverlay", net, []string{`"hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
 		// R-111
-		"vSphere without a custom VXLAN port": {with(supported("VSphere"), func(c *nodespec.Cluster) {
+		"vSphere without a custom VXLAN port": {changeCluster(newSupportedCluster("VSphere"), func(c *nodespec.Cluster) {
 			c.Network.VXLANPort, c.Network.HybridClusterNetworks = nil, []string{"10.200.0.0/14"}
 		}),
 			expectation{"CustomVXLANPort", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789", `"hybridOverlayConfig":null}}}}'`,
 				`[{"cidr":"10.200.0.0/14","hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
 		// R-111
-		"vSphere with one": {supported("VSphere"), expectation{}},
-		"AWS with one":     {with(supported("AWS"), port(9898)), expectation{}},
-		"a platform that nobody knows": {supported("IBMCloud"), expectation{"Platform", platform,
+		"vSphere with one": {newSupportedCluster("VSphere"), expectation{}},
+		"AWS with one":     {changeCluster(newSupportedCluster("AWS"), withVXLANPort(9898)), expectation{}},
+		"a platform that nobody knows": {newSupportedCluster("IBMCloud"), expectation{"Platform", platform,
 			[]string{`"IBMCloud"`, "AWS", "Nutanix", "None"}}},
-		"no platform told": {supported(""), expectation{"Platform", platform, nil}},
+		"no platform told": {newSupportedCluster(""), expectation{"Platform", platform, nil}},
 		// R-014
 		"the last version below the floor": {at("4.6.7"), expectation{"ClusterFloor", version, []string{"4.6.7", "4.6.8"}}},
 		"a candidate of the floor":         {at("4.6.8-rc.1"), expectation{"ClusterFloor", version, []string{"4.6.8"}}},
@@ -125,7 +125,7 @@ func TestSupportCluster(t *testing.T) {
 		// R-155
 		"a late patch of it": {at("5.0.99"), expectation{}},
 	} {
-		t.Run(name, func(t *testing.T) { c.of(t, CurrentLine().SupportCluster(c.cluster)) })
+		t.Run(name, func(t *testing.T) { c.checkDecision(t, CurrentLine().SupportCluster(c.cluster)) })
 	}
 }
 
@@ -139,19 +139,19 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 	}
 	for _, g := range guides {
 		line := ReleaseLine{Operator: g.operator, Cluster: g.serves[:strings.LastIndex(g.serves, ".")], Kubernetes: "1.x",
-			LeastCluster: g.serves}
+			MinCluster: g.serves}
 		t.Run(line.Cluster, func(t *testing.T) {
-			c := supported("AWS")
+			c := newSupportedCluster("AWS")
 			c.Version = g.serves
-			expectation{}.of(t, line.SupportCluster(c))
+			expectation{}.checkDecision(t, line.SupportCluster(c))
 			c.Version = g.other
-			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.of(t,
+			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.checkDecision(t,
 				line.SupportCluster(c))
 		})
 	}
 	t.Run("the least patch version of each line is one of its minor version", func(t *testing.T) {
 		for _, line := range ReleaseLines() {
-			if !strings.HasPrefix(line.LeastCluster, line.Cluster+".") || !strings.HasPrefix(line.LeastKubernetes,
+			if !strings.HasPrefix(line.MinCluster, line.Cluster+".") || !strings.HasPrefix(line.MinKubernetes,
 				line.Kubernetes+".") {
 				t.Errorf("it is not: %+v", line)
 			}
@@ -166,9 +166,9 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 
 // R-154: the guide's case, 7.1.0 on OpenShift 4.12, and the case of a future release.
 func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
-	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", LeastCluster: "4.12.3",
-		LeastKubernetes: "1.25.4"}
-	next := ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
+	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", MinCluster: "4.12.3",
+		MinKubernetes: "1.25.4"}
+	next := ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3", MinKubernetes: "1.36.2"}
 	const version, reason = "ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported
 	for name, c := range map[string]struct {
 		cluster string
@@ -200,10 +200,10 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 		"the minor version after it, as 5.1.0":             {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := supported("AWS")
+			cluster := newSupportedCluster("AWS")
 			cluster.Version = c.cluster
-			c.of(t, c.line.SupportCluster(cluster))
-			c.of(t, c.line.SupportHost(windows("Windows Server 2022 Datacenter", "10.0.20348", 681), cluster))
+			c.checkDecision(t, c.line.SupportCluster(cluster))
+			c.checkDecision(t, c.line.SupportHost(newWindowsInfo("Windows Server 2022 Datacenter", "10.0.20348", 681), cluster))
 		})
 	}
 }
@@ -236,7 +236,7 @@ func TestSupportMachine(t *testing.T) {
 		"a Machine on an unknown platform": {"IBMCloud", "winworker-abcde", expectation{"MachinePlatform", noMachines,
 			[]string{"IBMCloud"}}},
 	} {
-		t.Run(name, func(t *testing.T) { c.of(t, Machine(supported(c.platform), c.machine)) })
+		t.Run(name, func(t *testing.T) { c.checkDecision(t, Machine(newSupportedCluster(c.platform), c.machine)) })
 	}
 	t.Run("the longest name of a MachineSet gives a name that fits", func(t *testing.T) {
 		if len(fifteen) != 9+MachineSuffix || len(sixteen) != 16 {
@@ -246,7 +246,7 @@ func TestSupportMachine(t *testing.T) {
 }
 
 func TestSupportHost(t *testing.T) {
-	server2022 := windows("Windows Server 2022 Datacenter", "10.0.20348", 681)
+	server2022 := newWindowsInfo("Windows Server 2022 Datacenter", "10.0.20348", 681)
 	build, edition := v1alpha1.ReasonWindowsVersionUnsupported, func(edition, version string) host.SystemInfo {
 		return host.SystemInfo{Product: "Windows", Edition: edition, Version: version, Revision: 1742, Architecture: "amd64"}
 	}
@@ -255,28 +255,28 @@ func TestSupportHost(t *testing.T) {
 		cluster nodespec.Cluster
 		expectation
 	}{
-		"a supported host": {server2022, supported("None"), expectation{"", "", []string{"10.0.20348.681", "None"}}},
-		"a version to come": {windows("Windows Server 2028", "10.0.30000", 1), supported("None"),
+		"a supported host": {server2022, newSupportedCluster("None"), expectation{"", "", []string{"10.0.20348.681", "None"}}},
+		"a version to come": {newWindowsInfo("Windows Server 2028", "10.0.30000", 1), newSupportedCluster("None"),
 			expectation{"WindowsVersion", build, []string{"Windows Server 2028"}}},
-		"a host that tells nothing": {host.SystemInfo{Architecture: "amd64", Edition: "Server"}, supported("None"),
+		"a host that tells nothing": {host.SystemInfo{Architecture: "amd64", Edition: "Server"}, newSupportedCluster("None"),
 			expectation{"WindowsVersion", build, nil}},
-		"Windows 11, which has the build of Windows Server 2025": {edition("Professional", "10.0.26100"), supported("None"),
+		"Windows 11, which has the build of Windows Server 2025": {edition("Professional", "10.0.26100"), newSupportedCluster("None"),
 			expectation{"Edition", build, []string{"Professional", "10.0.26100.1742"}}},
-		"Windows 10, which has the build of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), supported("AWS"),
+		"Windows 10, which has the build of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), newSupportedCluster("AWS"),
 			expectation{"Edition", build, []string{"AWS"}}},
 		"another architecture": {host.SystemInfo{Edition: "ServerDatacenter", Version: "10.0.26100", Architecture: "arm64"},
-			supported("None"),
+			newSupportedCluster("None"),
 			expectation{"Architecture", v1alpha1.ReasonArchitectureUnsupported, []string{"arm64"}}},
 		// R-109
-		"a host of a cluster that is not supported": {windows("Windows Server 2016", "10.0.14393", 1),
-			with(supported("None"), network("OpenShiftSDN", false)),
+		"a host of a cluster that is not supported": {newWindowsInfo("Windows Server 2016", "10.0.14393", 1),
+			changeCluster(newSupportedCluster("None"), withClusterNetwork("OpenShiftSDN", false)),
 			expectation{"NetworkType", v1alpha1.ReasonNetworkUnsupported, []string{"OpenShiftSDN"}}},
-		"a host on vSphere without a custom VXLAN port": {server2022, with(supported("VSphere"), func(c *nodespec.Cluster) {
+		"a host on vSphere without a custom VXLAN port": {server2022, changeCluster(newSupportedCluster("VSphere"), func(c *nodespec.Cluster) {
 			c.Network.VXLANPort = nil
 		}),
 			expectation{"CustomVXLANPort", v1alpha1.ReasonNetworkUnsupported, nil}},
 	} {
-		t.Run(name, func(t *testing.T) { c.of(t, CurrentLine().SupportHost(c.system, c.cluster)) })
+		t.Run(name, func(t *testing.T) { c.checkDecision(t, CurrentLine().SupportHost(c.system, c.cluster)) })
 	}
 }
 

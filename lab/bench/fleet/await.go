@@ -15,16 +15,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// await triggers an event, waits until all instances reach the desired state, and returns the seconds until
+// awaitInstances triggers an event, waits until all instances reach the desired state, and returns the seconds until
 // each of them did, in ascending order. The measurement overhead of one event does not grow with the fleet.
-func (l *lab) await(ctx context.Context, what string, happen func(context.Context) error,
+func (l *lab) awaitInstances(ctx context.Context, what string, happen func(context.Context) error,
 	wanted func(*v1alpha1.WindowsInstance) bool) (arrivals []float64, seconds float64, err error) {
 	begin := time.Now()
 	if err := happen(ctx); err != nil {
 		return nil, 0, err
 	}
-	p := &progress{wanted: wanted, since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
-	ticker := time.NewTicker(lookEvery)
+	p := &progress{isDesired: wanted, since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	var watcher watch.Interface
 	for len(p.since) < l.Hosts {
@@ -36,15 +36,15 @@ func (l *lab) await(ctx context.Context, what string, happen func(context.Contex
 		select {
 		case event, open := <-watcher.ResultChan():
 			if instance, ok := event.Object.(*v1alpha1.WindowsInstance); ok && open {
-				p.take(event.Type, instance, time.Now())
+				p.recordEvent(event.Type, instance, time.Now())
 			} else {
 				watcher.Stop()
 				watcher = nil
 			}
 		case <-ticker.C:
-			err = l.ended()
+			err = l.checkRunning()
 		case <-ctx.Done():
-			err = fmt.Errorf("wait for %s: %w; %d of %d are; of the others:\n%s", what, context.Cause(ctx), len(p.since), l.Hosts, p.explain())
+			err = fmt.Errorf("wait for %s: %w; %d of %d are; of the others:\n%s", what, context.Cause(ctx), len(p.since), l.Hosts, p.explainMissing())
 		}
 		if err != nil {
 			break
@@ -62,15 +62,15 @@ func (l *lab) await(ctx context.Context, what string, happen func(context.Contex
 
 // progress tracks the instances that have reached the desired state, and the missing ones.
 type progress struct {
-	wanted  func(*v1alpha1.WindowsInstance) bool
-	since   map[string]time.Time
-	missing map[string]*v1alpha1.WindowsInstance
+	isDesired func(*v1alpha1.WindowsInstance) bool
+	since     map[string]time.Time
+	missing   map[string]*v1alpha1.WindowsInstance
 }
 
-func (p *progress) take(kind watch.EventType, instance *v1alpha1.WindowsInstance, now time.Time) {
+func (p *progress) recordEvent(kind watch.EventType, instance *v1alpha1.WindowsInstance, now time.Time) {
 	name := instance.Name
 	_, before := p.since[name]
-	switch as := p.wanted(instance); {
+	switch as := p.isDesired(instance); {
 	case kind == watch.Deleted:
 		delete(p.since, name)
 		delete(p.missing, name)
@@ -83,8 +83,8 @@ func (p *progress) take(kind watch.EventType, instance *v1alpha1.WindowsInstance
 	}
 }
 
-// explain returns the reasons for some of the missing instances.
-func (p *progress) explain() string {
+// explainMissing returns the reasons for some of the missing instances.
+func (p *progress) explainMissing() string {
 	const some = 3
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(p.missing)) {

@@ -12,18 +12,18 @@ import (
 )
 
 func TestProgressOfAFleet(t *testing.T) {
-	p := &progress{wanted: func(i *v1alpha1.WindowsInstance) bool { return i.Status.Version == "2" },
+	p := &progress{isDesired: func(i *v1alpha1.WindowsInstance) bool { return i.Status.Version == "2" },
 		since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
 	at := time.Unix(0, 0)
 	told := func(kind watch.EventType, name, version string) {
 		at = at.Add(time.Second)
-		p.take(kind, &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: name},
+		p.recordEvent(kind, &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1alpha1.WindowsInstanceStatus{Version: version, Summary: "at " + version}}, at)
 	}
 	told(watch.Added, "a", "1")
 	told(watch.Added, "b", "2")
-	if len(p.since) != 1 || !strings.Contains(p.explain(), "at 1") {
-		t.Errorf("%v are as wanted; of the others:\n%s", p.since, p.explain())
+	if len(p.since) != 1 || !strings.Contains(p.explainMissing(), "at 1") {
+		t.Errorf("%v are as wanted; of the others:\n%s", p.since, p.explainMissing())
 	}
 	first := p.since["b"]
 	told(watch.Modified, "b", "2")

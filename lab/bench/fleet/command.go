@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// mostHosts is the number of addresses in the lab's network.
-const mostHosts = 1000
+// maxHosts is the number of addresses in the lab's network.
+const maxHosts = 1000
 
 // hostsGCPercent is the GOGC value of the process of the hosts: its garbage collection is not measured and
 // takes processor time from other processes. The operator has Go's default.
@@ -39,11 +39,11 @@ func Command() *cobra.Command {
 			for _, each := range occasions {
 				o.Occasions = append(o.Occasions, Occasion(each))
 			}
-			if err := o.complete(&controlPlane); err != nil {
+			if err := o.completeFlags(&controlPlane); err != nil {
 				return err
 			}
-			code, err := namespace.Main(network(o.Hosts, controlPlane), func(ctx context.Context, e *namespace.Environment) int {
-				return o.inside(ctx, e, file)
+			code, err := namespace.Main(networkConfig(o.Hosts, controlPlane), func(ctx context.Context, e *namespace.Environment) int {
+				return o.measureInNetwork(ctx, e, file)
 			})
 			if err == nil && code != 0 {
 				err = namespace.ExitError(code)
@@ -60,8 +60,8 @@ func Command() *cobra.Command {
 	flags.IntVar(&o.SizePercent, "payload-percent", 100, "size of the programs for hosts next to the lab's usual one")
 	flags.DurationVar(&o.RoundTrip, "round-trip", 0, "the time of a packet to a host and back")
 	flags.IntVar(&o.MaxUnavailable, "max-unavailable", 10, "how many nodes an upgrade may disturb at a time")
-	flags.DurationVar(&o.Limit, "limit", 15*time.Minute, "how long each occasion may take")
-	flags.DurationVar(&o.Idle, "idle", time.Minute, "how long nothing happens on the occasion idle")
+	flags.DurationVar(&o.Timeout, "limit", 15*time.Minute, "how long each occasion may take")
+	flags.DurationVar(&o.IdleDuration, "idle", time.Minute, "how long nothing happens on the occasion idle")
 	flags.StringVar(&o.MemoryLimit, "operator-memory-limit", "", "GOMEMLIMIT of the operator, such as 850MiB; that of the Deployment, if it is empty")
 	flags.BoolVar(&o.Inside, "inside", false, "run the operator in the process of the hosts, so that a profile shows it, too")
 	flags.StringVar(&o.Profile, "cpu-profile", "", "file for a profile of the process of the hosts, from when they are listed on; go tool pprof shows it")
@@ -70,11 +70,11 @@ func Command() *cobra.Command {
 	return command
 }
 
-// complete validates the flags and makes paths absolute.
-func (o *Options) complete(controlPlane *string) error {
+// completeFlags validates the flags and makes paths absolute.
+func (o *Options) completeFlags(controlPlane *string) error {
 	var faults []error
-	if o.Hosts < 1 || o.Hosts > mostHosts {
-		faults = append(faults, fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.Hosts, mostHosts))
+	if o.Hosts < 1 || o.Hosts > maxHosts {
+		faults = append(faults, fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.Hosts, maxHosts))
 	}
 	for _, occasion := range o.Occasions {
 		if !slices.Contains(AllOccasions(), occasion) {
@@ -88,7 +88,7 @@ func (o *Options) complete(controlPlane *string) error {
 	if o.Inside && slices.Contains(o.Occasions, Restart) {
 		faults = append(faults, errors.New("--inside: an operator that is no process of its own cannot be restarted: leave restart out of --occasions"))
 	}
-	if o.SizePercent < 1 || o.MaxUnavailable < 1 || o.Limit <= 0 || o.Idle <= 0 || o.RoundTrip < 0 {
+	if o.SizePercent < 1 || o.MaxUnavailable < 1 || o.Timeout <= 0 || o.IdleDuration <= 0 || o.RoundTrip < 0 {
 		faults = append(faults, errors.New("--payload-percent, --max-unavailable, --limit and --idle must be above zero, --round-trip at least zero"))
 	}
 	for _, path := range []*string{&o.Operator, &o.Agent, controlPlane, &o.Log} {
@@ -107,10 +107,10 @@ func (o *Options) complete(controlPlane *string) error {
 	return errors.Join(faults...)
 }
 
-// inside measures in the lab's network and writes the measurements, also if the run fails early.
-func (o *Options) inside(ctx context.Context, environment *namespace.Environment, file string) (exitCode int) {
+// measureInNetwork measures in the lab's network and writes the measurements, also if the run fails early.
+func (o *Options) measureInNetwork(ctx context.Context, environment *namespace.Environment, file string) (exitCode int) {
 	debug.SetGCPercent(hostsGCPercent)
-	o.Dir, o.Say = environment.Dir, func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	o.Dir, o.Progress = environment.Dir, func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	var result Result
 	err := os.MkdirAll(filepath.Dir(o.Log), 0o755)
 	if err == nil {

@@ -13,10 +13,10 @@ func TestFlags(t *testing.T) {
 	t.Chdir("../../..")
 	good := func() *Options {
 		return &Options{Hosts: 2, Operator: "go.mod", Agent: "go.mod", SizePercent: 100, MaxUnavailable: 1,
-			Limit: time.Minute, Idle: time.Second, Occasions: []Occasion{Idle, Upgrade}}
+			Timeout: time.Minute, IdleDuration: time.Second, Occasions: []Occasion{Idle, Upgrade}}
 	}
 	controlPlane := "go.mod"
-	if err := good().complete(&controlPlane); err != nil {
+	if err := good().completeFlags(&controlPlane); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -26,7 +26,7 @@ func TestFlags(t *testing.T) {
 		"no hosts":          {func(o *Options) { o.Hosts = 0 }, "--hosts=0"},
 		"too many hosts":    {func(o *Options) { o.Hosts = 1001 }, "--hosts=1001"},
 		"a strange wish":    {func(o *Options) { o.Occasions = []Occasion{"party"} }, "party"},
-		"no time":           {func(o *Options) { o.Idle = 0 }, "above zero"},
+		"no time":           {func(o *Options) { o.IdleDuration = 0 }, "above zero"},
 		"no operator":       {func(o *Options) { o.Operator = "build/nothing" }, "make build"},
 		"the wrong order":   {func(o *Options) { o.Occasions = []Occasion{Upgrade, Restart} }, "come last"},
 		"join a second one": {func(o *Options) { o.Occasions = []Occasion{Join} }, "join"},
@@ -34,7 +34,7 @@ func TestFlags(t *testing.T) {
 		t.Run(name+" is refused, and it is said why", func(t *testing.T) {
 			o := good()
 			c.spoil(o)
-			if err := o.complete(&controlPlane); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := o.completeFlags(&controlPlane); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -42,12 +42,12 @@ func TestFlags(t *testing.T) {
 }
 
 func TestTheLabsNetworkHasAnAddressForEachHost(t *testing.T) {
-	config := network(mostHosts, "lab-controlplane")
+	config := networkConfig(maxHosts, "lab-controlplane")
 	seen := map[netip.Addr]bool{}
 	for _, address := range config.Addresses {
 		seen[address] = true
 	}
-	if len(seen) != mostHosts+1 || !seen[netip.MustParseAddr(rig.Address(mostHosts))] {
+	if len(seen) != maxHosts+1 || !seen[netip.MustParseAddr(rig.Address(maxHosts))] {
 		t.Errorf("%d addresses", len(seen))
 	}
 	if config.Names[rig.DNSName(2)] != netip.MustParseAddr(rig.Address(2)) {

@@ -23,8 +23,8 @@ type Cost struct {
 	Sent         int64 `json:"bytesSent"`
 }
 
-// minus returns the difference to an earlier cost.
-func (c Cost) minus(before Cost) Cost {
+// differenceFrom returns the difference to an earlier cost.
+func (c Cost) differenceFrom(before Cost) Cost {
 	return Cost{
 		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs,
 		PowerShell:   c.PowerShell - before.PowerShell,
@@ -53,7 +53,7 @@ func worstCost(costs []Cost) Cost {
 func totalCost(costs []Cost) Cost {
 	var s Cost
 	for _, c := range costs {
-		s = s.minus(Cost{}.minus(c))
+		s = s.differenceFrom(Cost{}.differenceFrom(c))
 	}
 	return s
 }
@@ -62,7 +62,7 @@ func totalCost(costs []Cost) Cost {
 func costsSince(after, before []Cost) []Cost {
 	costs := make([]Cost, len(after))
 	for i := range after {
-		costs[i] = after[i].minus(before[i])
+		costs[i] = after[i].differenceFrom(before[i])
 	}
 	return costs
 }

@@ -18,7 +18,7 @@ func TestCosts(t *testing.T) {
 		t.Errorf("worst is %+v", got)
 	}
 	total := totalCost([]Cost{a, b})
-	if total.Connections != 3 || total.Execs != 9 || total.minus(b) != a {
+	if total.Connections != 3 || total.Execs != 9 || total.differenceFrom(b) != a {
 		t.Errorf("sum is %+v", total)
 	}
 }
@@ -76,7 +76,7 @@ func TestCostOfAJournal(t *testing.T) {
 	} {
 		journal.Append(e.kind, e.detail, 0)
 	}
-	got := costOf(journal).minus(before)
+	got := costOf(journal).differenceFrom(before)
 	if want := (Cost{Connections: 1, Execs: 2, PowerShell: 1, SFTPSessions: 1, Reboots: 1, Processes: 1,
 		Services: 1}); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -85,7 +85,7 @@ func TestCostOfAJournal(t *testing.T) {
 
 func TestAJoinThatSawNothingIsRejected(t *testing.T) {
 	whole := Phase{Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2, Processes: 2, Services: 2}}
-	if err := whole.check(2); err != nil {
+	if err := whole.checkPlausible(2); err != nil {
 		t.Error(err)
 	}
 	for what, blind := range map[string]func(*Phase){
@@ -96,7 +96,7 @@ func TestAJoinThatSawNothingIsRejected(t *testing.T) {
 		t.Run("without "+what, func(t *testing.T) {
 			p := whole
 			blind(&p)
-			if err := p.check(2); err == nil || !strings.Contains(err.Error(), what) {
+			if err := p.checkPlausible(2); err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -126,7 +126,7 @@ func TestProcessorTimeAndMemoryOfAProcess(t *testing.T) {
 
 func TestCPU(t *testing.T) {
 	before, after := CPU{Operator: 1, ControlPlane: 2, Hosts: 3}, CPU{Operator: 2, ControlPlane: 4, Hosts: 6}
-	if got := after.minus(before); got != before || got.Total() != 6 {
+	if got := after.differenceFrom(before); got != before || got.Total() != 6 {
 		t.Errorf("got %+v", got)
 	}
 }

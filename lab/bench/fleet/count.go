@@ -20,7 +20,7 @@ type counts struct {
 	cpu   CPU
 }
 
-func (l *lab) counts() (counts, error) {
+func (l *lab) readCounts() (counts, error) {
 	if err := l.audit.Update(); err != nil {
 		return counts{}, err
 	}
@@ -38,9 +38,9 @@ func (l *lab) counts() (counts, error) {
 	return c, err
 }
 
-// since returns the cost since an earlier count.
-func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
-	after, err := l.counts()
+// phaseSince returns the cost since an earlier count.
+func (l *lab) phaseSince(before counts, occasion Occasion) (Phase, error) {
+	after, err := l.readCounts()
 	if err != nil {
 		return Phase{}, err
 	}
@@ -49,7 +49,7 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 	}
 	costs := costsSince(after.costs, before.costs)
 	phase := Phase{
-		Occasion: occasion, Whole: after.at.Sub(before.at).Seconds(), CPU: after.cpu.minus(before.cpu),
+		Occasion: occasion, TotalSeconds: after.at.Sub(before.at).Seconds(), CPU: after.cpu.differenceFrom(before.cpu),
 		Worst: worstCost(costs), All: totalCost(costs), Kinds: map[string]int{},
 	}
 	for kind, n := range after.kinds {
@@ -57,7 +57,7 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 			continue
 		}
 		phase.Kinds[kind] = n
-		if verb, _, _ := strings.Cut(kind, " "); (audit.Event{Verb: verb}).Writes() {
+		if verb, _, _ := strings.Cut(kind, " "); (audit.Event{Verb: verb}).IsWrite() {
 			phase.Writes += n
 		} else {
 			phase.Reads += n
@@ -69,28 +69,28 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 // The time without activity after which the operator counts as quiet, the timeout for that, and the poll
 // interval.
 const (
-	quietFor = 3 * time.Second
-	// quietForFleets is for more than smallFleet hosts: the operator batches the changes of many hosts before
+	quietPeriod = 3 * time.Second
+	// fleetQuietPeriod is for more than smallFleet hosts: the operator batches the changes of many hosts before
 	// it writes the progress.
-	quietForFleets = disruption.LongestGathering + time.Second
-	smallFleet     = 10
-	settleLimit    = 3 * time.Minute
-	lookEvery      = 200 * time.Millisecond
+	fleetQuietPeriod = disruption.MaxBatchDelay + time.Second
+	smallFleet       = 10
+	quietTimeout     = 3 * time.Minute
+	pollInterval     = 200 * time.Millisecond
 )
 
-// settle waits until the operator is quiet, and returns the time of its last activity.
-func (l *lab) settle(ctx context.Context) (last time.Time, err error) {
-	quiet := quietFor
+// awaitQuiet waits until the operator is quiet, and returns the time of its last activity.
+func (l *lab) awaitQuiet(ctx context.Context) (last time.Time, err error) {
+	quiet := quietPeriod
 	if l.Hosts > smallFleet {
-		quiet = quietForFleets
+		quiet = fleetQuietPeriod
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit, fmt.Errorf("the operator was never quiet for %s within %s", quiet, settleLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, quietTimeout, fmt.Errorf("the operator was never quiet for %s within %s", quiet, quietTimeout))
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	last = time.Now()
 	for before := -1; ; {
-		now, err := l.activity()
+		now, err := l.countActivity()
 		if err != nil {
 			return last, err
 		}
@@ -105,14 +105,14 @@ func (l *lab) settle(ctx context.Context) (last time.Time, err error) {
 		case <-ctx.Done():
 			return last, context.Cause(ctx)
 		}
-		if err := l.ended(); err != nil {
+		if err := l.checkRunning(); err != nil {
 			return last, err
 		}
 	}
 }
 
-// activity counts the actions of the operator: requests, and connections to hosts.
-func (l *lab) activity() (int, error) {
+// countActivity counts the actions of the operator: requests, and connections to hosts.
+func (l *lab) countActivity() (int, error) {
 	if err := l.audit.Update(); err != nil {
 		return 0, err
 	}

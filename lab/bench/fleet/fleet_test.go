@@ -14,7 +14,7 @@ const fleetSize = 3
 
 // TestMain runs the tests in a network like the network of a measured fleet.
 func TestMain(m *testing.M) {
-	os.Exit(namespace.RunTests(network(fleetSize, buildPath("lab-controlplane")), m.Run))
+	os.Exit(namespace.RunTests(networkConfig(fleetSize, buildPath("lab-controlplane")), m.Run))
 }
 
 func buildPath(name string) string {
@@ -30,7 +30,7 @@ func TestAFleetIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	result, err := Run(t.Context(), Options{
 		Hosts: fleetSize, Occasions: AllOccasions(), Operator: buildPath("wmco"), Agent: buildPath("wicd.exe"), SizePercent: 100, MaxUnavailable: 2,
-		Limit: 3 * time.Minute, Idle: time.Second, Log: filepath.Join(dir, "operator.log"), Dir: dir, Say: t.Logf,
+		Timeout: 3 * time.Minute, IdleDuration: time.Second, Log: filepath.Join(dir, "operator.log"), Dir: dir, Progress: t.Logf,
 	})
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "operator.log"))
@@ -45,8 +45,8 @@ func TestAFleetIsMeasured(t *testing.T) {
 	}
 	t.Run("all hosts join, and each program that works for it has its processor time", func(t *testing.T) {
 		join := phase(Join)
-		if len(join.Arrivals) != fleetSize || join.Seconds != join.Arrivals[fleetSize-1] || join.Seconds > join.Whole {
-			t.Errorf("arrivals %v, %g s of %g s", join.Arrivals, join.Seconds, join.Whole)
+		if len(join.Arrivals) != fleetSize || join.Seconds != join.Arrivals[fleetSize-1] || join.Seconds > join.TotalSeconds {
+			t.Errorf("arrivals %v, %g s of %g s", join.Arrivals, join.Seconds, join.TotalSeconds)
 		}
 		if join.CPU.Operator <= 0 || join.CPU.ControlPlane <= 0 || join.CPU.Hosts <= 0 {
 			t.Errorf("processor time is %+v", join.CPU)

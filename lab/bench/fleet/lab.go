@@ -39,9 +39,9 @@ const (
 	domain         = "lab.example.com"
 	// serviceAccount is the ServiceAccount of the operator, as in deploy/.
 	serviceAccount = "windows-machine-config-operator"
-	// nodeGrace is the maximum time between heartbeats of a node: when a thousand kubelets share a core with
+	// nodeGracePeriod is the maximum time between heartbeats of a node: when a thousand kubelets share a core with
 	// all other programs, heartbeats may be late.
-	nodeGrace = 5 * time.Minute
+	nodeGracePeriod = 5 * time.Minute
 )
 
 // Options configure a measurement.
@@ -57,8 +57,8 @@ type Options struct {
 	RoundTrip time.Duration
 	// MaxUnavailable is the number of nodes that an upgrade may disrupt at a time.
 	MaxUnavailable int
-	// Limit is the timeout of each occasion, and Idle the duration of the occasion Idle.
-	Limit, Idle time.Duration
+	// Timeout is the timeout of each occasion, and Idle the duration of the occasion Idle.
+	Timeout, IdleDuration time.Duration
 	// MemoryLimit is the operator's GOMEMLIMIT; "" for the value of the Deployment.
 	MemoryLimit string
 	// Inside runs the operator in this process, so that a profile also includes the operator. The operator
@@ -70,8 +70,8 @@ type Options struct {
 	Log string
 	// Dir is an empty directory for all files.
 	Dir string
-	// Say prints progress.
-	Say func(format string, args ...any)
+	// Progress prints progress.
+	Progress func(format string, args ...any)
 }
 
 // lab is a fleet under measurement.
@@ -86,15 +86,15 @@ type lab struct {
 	token    string // of the service account that reads metrics
 }
 
-// network returns the configuration of the lab's network for a number of hosts.
-func network(hosts int, controlPlane string) namespace.Config {
+// networkConfig returns the configuration of the lab's network for a number of hosts.
+func networkConfig(hosts int, controlPlane string) namespace.Config {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{
-		Addresses: []netip.Addr{api},
-		Names:     map[string]netip.Addr{"api." + domain: api, "api-int." + domain: api},
-		HostName:  "lab",
-		Environ:   []string{"WMCO_LAB_CONTROLPLANE=" + controlPlane},
-		Grace:     time.Minute,
+		Addresses:   []netip.Addr{api},
+		Names:       map[string]netip.Addr{"api." + domain: api, "api-int." + domain: api},
+		HostName:    "lab",
+		Environ:     []string{"WMCO_LAB_CONTROLPLANE=" + controlPlane},
+		GracePeriod: time.Minute,
 	}
 	for i, h := range rig.Hosts(hosts) {
 		address := netip.MustParseAddr(rig.Address(i + 1))
@@ -128,19 +128,19 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		defer pprof.StopCPUProfile()
 	}
 	for _, occasion := range append([]Occasion{Join}, o.Occasions...) {
-		phase, err := l.measure(ctx, occasion)
+		phase, err := l.measureOccasion(ctx, occasion)
 		if err != nil {
 			return l.result, fmt.Errorf("%d hosts, %s: %w", o.Hosts, occasion, err)
 		}
 		l.result.Phases = append(l.result.Phases, phase)
-		l.Say("  %s", phase.line(o.Hosts))
+		l.Progress("  %s", phase.formatSummary(o.Hosts))
 	}
 	return l.result, nil
 }
 
 // start boots the control plane and the hosts, and starts the operator, which has no work yet.
 func (l *lab) start(ctx context.Context) error {
-	l.Say("%d hosts: booting them and a control plane", l.Hosts)
+	l.Progress("%d hosts: booting them and a control plane", l.Hosts)
 	version, err := rig.OperatorVersion(ctx, l.Operator)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (l *lab) start(ctx context.Context) error {
 		Hosts: rig.InstantHosts(l.Hosts), Link: link, Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
 		PayloadDir: folder, Dir: filepath.Join(l.Dir, "rig"),
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Domain: domain, Audit: true,
-			NodeGracePeriod: nodeGrace},
+			NodeGracePeriod: nodeGracePeriod},
 	})
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (l *lab) start(ctx context.Context) error {
 		if err := l.runInside(rig.Release{Version: version, PayloadDirectory: folder}); err != nil {
 			return err
 		}
-		_, err = l.settle(ctx)
+		_, err = l.awaitQuiet(ctx)
 		return err
 	}
 	if err := l.allowReader(ctx); err != nil {
@@ -197,7 +197,7 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.settle(ctx)
+	_, err = l.awaitQuiet(ctx)
 	return err
 }
 
@@ -253,8 +253,8 @@ func (l *lab) close() error {
 	return errors.Join(errs...)
 }
 
-// ended returns an error if a process has ended that must not end; nil while all processes run.
-func (l *lab) ended() error {
+// checkRunning returns an error if a process has ended that must not end; nil while all processes run.
+func (l *lab) checkRunning() error {
 	select {
 	case <-l.rig.Cluster().Done():
 		return errors.New("the control plane has ended")

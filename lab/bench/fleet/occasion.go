@@ -20,22 +20,22 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// happening triggers an event in the fleet. It returns when hosts reached the desired state, or the duration if
+// occasionFunc triggers an event in the fleet. It returns when hosts reached the desired state, or the duration if
 // arrivals do not apply.
-type happening func(context.Context, counts) (arrivals []float64, seconds float64, err error)
+type occasionFunc func(context.Context, counts) (arrivals []float64, seconds float64, err error)
 
-// measure measures the cost of an occasion.
-func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
-	happen, known := map[Occasion]happening{
-		Join: l.join, Idle: l.idle, Restart: l.restart, Setting: l.changeSetting, Rotation: l.rotate,
-		SamePrograms: l.samePrograms, Upgrade: l.upgrade,
+// measureOccasion measures the cost of an occasion.
+func (l *lab) measureOccasion(ctx context.Context, occasion Occasion) (Phase, error) {
+	happen, known := map[Occasion]occasionFunc{
+		Join: l.measureJoin, Idle: l.measureIdle, Restart: l.measureRestart, Setting: l.measureSetting, Rotation: l.measureRotation,
+		SamePrograms: l.measureSamePrograms, Upgrade: l.measureUpgrade,
 	}[occasion]
 	if !known {
 		return Phase{}, fmt.Errorf("there is no such occasion; there are %v", AllOccasions())
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.Limit+l.Idle, fmt.Errorf("it took longer than %s", l.Limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout+l.IdleDuration, fmt.Errorf("it took longer than %s", l.Timeout))
 	defer cancel()
-	before, err := l.counts()
+	before, err := l.readCounts()
 	if err != nil {
 		return Phase{}, err
 	}
@@ -44,11 +44,11 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 		return Phase{}, err
 	}
 	if occasion != Idle { // which ends by time
-		if _, err := l.settle(ctx); err != nil {
+		if _, err := l.awaitQuiet(ctx); err != nil {
 			return Phase{}, err
 		}
 	}
-	phase, err := l.since(before, occasion)
+	phase, err := l.phaseSince(before, occasion)
 	if err != nil {
 		return Phase{}, err
 	}
@@ -65,7 +65,7 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 		for _, host := range l.rig.Hosts() {
 			phase.TransferSeconds = max(phase.TransferSeconds, transferSeconds(host.Machine().Journal().Entries(nil)))
 		}
-		err = phase.check(l.Hosts)
+		err = phase.checkPlausible(l.Hosts)
 	}
 	if phase.Arrivals, phase.Seconds = arrivals, seconds; len(arrivals) > 0 {
 		phase.Seconds = arrivals[len(arrivals)-1]
@@ -73,8 +73,8 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	return phase, err
 }
 
-// check rejects implausible figures of a join: a counter that misses all events would keep each budget.
-func (p Phase) check(hosts int) error {
+// checkPlausible rejects implausible figures of a join: a counter that misses all events would keep each budget.
+func (p Phase) checkPlausible(hosts int) error {
 	var faults []error
 	for what, n := range map[string]int{
 		"SSH connections": p.All.Connections, "execs": p.All.Execs, "SFTP sessions": p.All.SFTPSessions, "process starts": p.All.Processes,
@@ -87,8 +87,8 @@ func (p Phase) check(hosts int) error {
 	return errors.Join(faults...)
 }
 
-// line returns the cost of an occasion in one line.
-func (p Phase) line(hosts int) string {
+// formatSummary returns the cost of an occasion in one line.
+func (p Phase) formatSummary(hosts int) string {
 	s := fmt.Sprintf("%s: %.1f s; per host %.2f reads, %.2f writes, CPU of operator %.0f ms, control plane %.0f ms, hosts %.0f ms", p.Occasion,
 		p.Seconds, float64(p.Reads)/float64(hosts), float64(p.Writes)/float64(hosts), 1000*p.CPU.Operator/float64(hosts),
 		1000*p.CPU.ControlPlane/float64(hosts), 1000*p.CPU.Hosts/float64(hosts))
@@ -101,45 +101,45 @@ func (p Phase) line(hosts int) string {
 	return s
 }
 
-func (l *lab) join(ctx context.Context, _ counts) ([]float64, float64, error) {
-	return l.await(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.rig.ListHosts(ctx) }, rig.IsReady)
+func (l *lab) measureJoin(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.awaitInstances(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.rig.ListHosts(ctx) }, rig.IsReady)
 }
 
-func (l *lab) idle(ctx context.Context, _ counts) ([]float64, float64, error) {
-	timer := time.NewTimer(l.Idle)
+func (l *lab) measureIdle(ctx context.Context, _ counts) ([]float64, float64, error) {
+	timer := time.NewTimer(l.IdleDuration)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil, l.Idle.Seconds(), l.ended()
+		return nil, l.IdleDuration.Seconds(), l.checkRunning()
 	case <-ctx.Done():
 		return nil, 0, context.Cause(ctx)
 	}
 }
 
-// restart stops the operator, as a rollout or a drain of its node does, and starts another.
-func (l *lab) restart(ctx context.Context, _ counts) ([]float64, float64, error) {
+// measureRestart stops the operator, as a rollout or a drain of its node does, and starts another.
+func (l *lab) measureRestart(ctx context.Context, _ counts) ([]float64, float64, error) {
 	l.operator.Stop()
 	begin := time.Now()
-	next, err := l.operator.Again()
+	next, err := l.operator.StartAgain()
 	if err != nil {
 		return nil, 0, err
 	}
 	l.operator = next
-	last, err := l.settle(ctx)
+	last, err := l.awaitQuiet(ctx)
 	return nil, last.Sub(begin).Seconds(), err
 }
 
-// changeSetting configures a mirror for the images of a registry, which containerd reads again for each image.
-func (l *lab) changeSetting(ctx context.Context, _ counts) ([]float64, float64, error) {
-	return l.awaitOther(ctx, "all hosts to have the mirror", func(ctx context.Context) error {
+// measureSetting configures a mirror for the images of a registry, which containerd reads again for each image.
+func (l *lab) measureSetting(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.awaitNewSpec(ctx, "all hosts to have the mirror", func(ctx context.Context) error {
 		return l.rig.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{
 			Source: "quay.io/team", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"},
 		})
 	})
 }
 
-// awaitOther waits until all hosts have another NodeSpec than before.
-func (l *lab) awaitOther(ctx context.Context, what string, change func(context.Context) error) ([]float64, float64, error) {
+// awaitNewSpec waits until all hosts have another NodeSpec than before.
+func (l *lab) awaitNewSpec(ctx context.Context, what string, change func(context.Context) error) ([]float64, float64, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := l.rig.Client.List(ctx, &instances, client.InNamespace(l.rig.Namespace())); err != nil {
 		return nil, 0, fmt.Errorf("list the instances: %w", err)
@@ -148,29 +148,29 @@ func (l *lab) awaitOther(ctx context.Context, what string, change func(context.C
 	for i := range instances.Items {
 		before[instances.Items[i].Name] = instances.Items[i].Status.SpecDigest
 	}
-	return l.await(ctx, what, change, func(i *v1alpha1.WindowsInstance) bool {
+	return l.awaitInstances(ctx, what, change, func(i *v1alpha1.WindowsInstance) bool {
 		return rig.IsReady(i) && i.Status.SpecDigest != before[i.Name]
 	})
 }
 
-// rotate replaces the operator's key and keeps the previous key, which hosts still accept, so that the operator
+// measureRotation replaces the operator's key and keeps the previous key, which hosts still accept, so that the operator
 // can install the new key.
-func (l *lab) rotate(ctx context.Context, _ counts) ([]float64, float64, error) {
-	return l.await(ctx, "all hosts to have the other key",
+func (l *lab) measureRotation(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.awaitInstances(ctx, "all hosts to have the other key",
 		func(ctx context.Context) error { return l.rig.RotateKey(ctx, true) },
 		func(i *v1alpha1.WindowsInstance) bool {
 			return rig.IsReady(i) && i.Status.PublicKeyHash == l.rig.KeyHash()
 		})
 }
 
-// samePrograms replaces the operator by another version without changes for hosts.
-func (l *lab) samePrograms(ctx context.Context, _ counts) ([]float64, float64, error) {
-	return l.raise(ctx, "1.0.0-same", l.payloadFolder())
+// measureSamePrograms replaces the operator by another version without changes for hosts.
+func (l *lab) measureSamePrograms(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.replaceOperator(ctx, "1.0.0-same", l.payloadDirectory())
 }
 
-// upgrade replaces the operator by another version, with another kubelet and another kube-proxy, like a patch
+// measureUpgrade replaces the operator by another version, with another kubelet and another kube-proxy, like a patch
 // release of Kubernetes.
-func (l *lab) upgrade(ctx context.Context, _ counts) ([]float64, float64, error) {
+func (l *lab) measureUpgrade(ctx context.Context, _ counts) ([]float64, float64, error) {
 	const version = "1.0.1-upgrade"
 	folder := filepath.Join(l.Dir, "payload-"+version)
 	_, err := labpayload.Generate(folder, l.Agent, version, labpayload.Options{
@@ -183,14 +183,14 @@ func (l *lab) upgrade(ctx context.Context, _ counts) ([]float64, float64, error)
 	if err := l.allowUnavailable(ctx); err != nil {
 		return nil, 0, err
 	}
-	return l.raise(ctx, version, folder)
+	return l.replaceOperator(ctx, version, folder)
 }
 
-func (l *lab) payloadFolder() string { return filepath.Join(l.Dir, "payload") }
+func (l *lab) payloadDirectory() string { return filepath.Join(l.Dir, "payload") }
 
-// raise stops the operator and starts another version in this process, because the executable has only one
+// replaceOperator stops the operator and starts another version in this process, because the executable has only one
 // version.
-func (l *lab) raise(ctx context.Context, version, folder string) ([]float64, float64, error) {
+func (l *lab) replaceOperator(ctx context.Context, version, folder string) ([]float64, float64, error) {
 	switch {
 	case l.operator != nil:
 		l.operator.Stop()
@@ -202,7 +202,7 @@ func (l *lab) raise(ctx context.Context, version, folder string) ([]float64, flo
 	default:
 		return nil, 0, errors.New("there is no operator to take over from")
 	}
-	return l.await(ctx, "all nodes to have the version "+version, func(context.Context) error {
+	return l.awaitInstances(ctx, "all nodes to have the version "+version, func(context.Context) error {
 		return l.runInside(rig.Release{Version: version, PayloadDirectory: folder})
 	}, func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version })
 }

@@ -66,16 +66,16 @@ func (l *lab) reconcileTime(ctx context.Context) (float64, error) {
 	for _, metric := range families["controller_runtime_reconcile_time_seconds"].GetMetric() {
 		for _, label := range metric.GetLabel() {
 			if label.GetName() == "controller" && label.GetValue() == "instance" {
-				return within(metric.GetHistogram(), 0.99), nil
+				return quantileBound(metric.GetHistogram(), 0.99), nil
 			}
 		}
 	}
 	return 0, fmt.Errorf("read the operator's metrics: they have no reconcile of an instance")
 }
 
-// within returns the upper bound of the bucket that contains a share of all observations, or the largest number
+// quantileBound returns the upper bound of the bucket that contains a share of all observations, or the largest number
 // if there is none: JSON has no infinity.
-func within(h *dto.Histogram, share float64) float64 {
+func quantileBound(h *dto.Histogram, share float64) float64 {
 	want := share * float64(h.GetSampleCount())
 	for _, bucket := range h.GetBucket() {
 		if float64(bucket.GetCumulativeCount()) >= want {

@@ -62,8 +62,8 @@ type Phase struct {
 	// Seconds is the time until all hosts reached the desired state. For Idle it is the measured period, and
 	// for Restart the time until the last action of the new operator.
 	Seconds float64 `json:"seconds"`
-	// Whole is the time until no work was left, which all other figures refer to.
-	Whole float64 `json:"wholeSeconds"`
+	// TotalSeconds is the time until no work was left, which all other figures refer to.
+	TotalSeconds float64 `json:"wholeSeconds"`
 	// Arrivals are the times at which hosts reached the desired state, in seconds from the start, in ascending
 	// order.
 	Arrivals []float64 `json:"arrivals,omitempty"`
@@ -96,7 +96,7 @@ type CPU struct {
 	Hosts float64 `json:"hosts"`
 }
 
-func (c CPU) minus(before CPU) CPU {
+func (c CPU) differenceFrom(before CPU) CPU {
 	return CPU{Operator: c.Operator - before.Operator, ControlPlane: c.ControlPlane - before.ControlPlane,
 		Hosts: c.Hosts - before.Hosts}
 }

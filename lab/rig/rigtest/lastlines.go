@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// mostLines suffices for the start of an operator and its last actions.
-	mostLines = 80
-	// longestLine is the limit for truncating the traces of errors.
-	longestLine = 500
+	// maxLines suffices for the start of an operator and its last actions.
+	maxLines = 80
+	// maxLineLength is the limit for truncating the traces of errors.
+	maxLineLength = 500
 )
 
 // lastLines keeps the end of the log for a test that fails on another machine, where nothing else remains of the
@@ -24,18 +24,18 @@ type lastLines struct {
 	dropped int
 }
 
-// logger returns a logger that appends to the lines.
-func (l *lastLines) logger() logr.Logger {
-	return funcr.New(l.add, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
+// newLogger returns a logger that appends to the lines.
+func (l *lastLines) newLogger() logr.Logger {
+	return funcr.New(l.appendLine, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
 }
 
-func (l *lastLines) add(prefix, line string) {
-	if line = prefix + " " + line; len(line) > longestLine {
-		line = strings.ToValidUTF8(line[:longestLine], "") + "…"
+func (l *lastLines) appendLine(prefix, line string) {
+	if line = prefix + " " + line; len(line) > maxLineLength {
+		line = strings.ToValidUTF8(line[:maxLineLength], "") + "…"
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lines = append(l.lines, line); len(l.lines) > mostLines {
+	if l.lines = append(l.lines, line); len(l.lines) > maxLines {
 		l.lines = l.lines[1:]
 		l.dropped++
 	}

@@ -9,15 +9,15 @@ import (
 
 func TestWhatAnOperatorLoggedLastIsKept(t *testing.T) {
 	kept := &lastLines{}
-	for i := range mostLines + 5 {
-		kept.logger().Info(fmt.Sprintf("line %d", i))
+	for i := range maxLines + 5 {
+		kept.newLogger().Info(fmt.Sprintf("line %d", i))
 	}
-	kept.logger().WithName("cache").Error(errors.New(strings.Repeat("é", longestLine)), "the last one")
+	kept.newLogger().WithName("cache").Error(errors.New(strings.Repeat("é", maxLineLength)), "the last one")
 	got := strings.Split(kept.String(), "\n")
-	if len(got) != 1+mostLines || got[0] != "6 earlier lines" || !strings.Contains(got[1], "line 6") {
+	if len(got) != 1+maxLines || got[0] != "6 earlier lines" || !strings.Contains(got[1], "line 6") {
 		t.Errorf("%d lines: %q and %q first", len(got), got[0], got[1])
 	}
-	if last := got[len(got)-1]; !strings.Contains(last, "the last one") || len(last) > longestLine+len("…") {
+	if last := got[len(got)-1]; !strings.Contains(last, "the last one") || len(last) > maxLineLength+len("…") {
 		t.Errorf("the last of them is %q", last)
 	}
 }

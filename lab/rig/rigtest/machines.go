@@ -26,10 +26,10 @@ type machineVersion struct {
 	resourceVersion string
 }
 
-// OtherMachines labels one Machine of the control plane as Windows, and creates a Machine of a Linux worker. The
+// ForeignMachines labels one Machine of the control plane as Windows, and creates a Machine of a Linux worker. The
 // returned function checks that no Machine other than Windows workers was changed since then. The rig needs at least
 // two LinuxNodes.
-func OtherMachines(t *testing.T, r *rig.Rig) (unchanged func(t *testing.T)) {
+func ForeignMachines(t *testing.T, r *rig.Rig) (unchanged func(t *testing.T)) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -37,7 +37,7 @@ func OtherMachines(t *testing.T, r *rig.Rig) (unchanged func(t *testing.T)) {
 			t.Fatal(err)
 		}
 	}
-	masters := otherMachines(t, r, r.Client)
+	masters := foreignMachines(t, r, r.Client)
 	if len(masters) < 2 {
 		t.Fatalf("the control plane has %d Machines", len(masters))
 	}
@@ -53,11 +53,11 @@ func OtherMachines(t *testing.T, r *rig.Rig) (unchanged func(t *testing.T)) {
 		}
 	}
 	var before map[string]machineVersion
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	defer cancel()
 	must(r.WaitFor(ctx, "the Machines of Linux to run", &machinev1.Machine{},
 		func(_ context.Context, reader client.Reader) (bool, error) {
-			others := otherMachines(t, r, reader)
+			others := foreignMachines(t, r, reader)
 			for _, machine := range others {
 				if ptr.Deref(machine.Status.Phase, "") != machinev1.PhaseRunning {
 					return false, nil
@@ -68,14 +68,14 @@ func OtherMachines(t *testing.T, r *rig.Rig) (unchanged func(t *testing.T)) {
 		}))
 	return func(t *testing.T) {
 		t.Helper()
-		if after := machineVersions(otherMachines(t, r, r.Client)); !maps.Equal(after, before) {
+		if after := machineVersions(foreignMachines(t, r, r.Client)); !maps.Equal(after, before) {
 			t.Errorf("the Machines that are no Windows workers were %v, and are %v", before, after)
 		}
 	}
 }
 
-// otherMachines returns the Machines that are no Windows workers, by name.
-func otherMachines(t *testing.T, r *rig.Rig, reader client.Reader) map[string]machinev1.Machine {
+// foreignMachines returns the Machines that are no Windows workers, by name.
+func foreignMachines(t *testing.T, r *rig.Rig, reader client.Reader) map[string]machinev1.Machine {
 	t.Helper()
 	windows, err := r.Machines(t.Context(), "")
 	if err != nil {

@@ -30,14 +30,14 @@ func NewPayload(agent string, options payload.Options) *Payload {
 // Directory returns the directory of the payload, and fails the test if the payload cannot be generated.
 func (p *Payload) Directory(t testing.TB) string {
 	t.Helper()
-	p.once.Do(p.generate)
+	p.once.Do(p.generatePayload)
 	if p.err != nil {
 		t.Fatalf("make the payload (is %s built?): %v", p.agent, p.err)
 	}
 	return p.dir
 }
 
-func (p *Payload) generate() {
+func (p *Payload) generatePayload() {
 	if p.dir, p.err = os.MkdirTemp("", "wmco-test-payload-"); p.err == nil {
 		_, p.err = payload.Generate(p.dir, p.agent, version, p.options)
 	}

@@ -31,9 +31,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Patience is the timeout for operations that take some seconds. It is long: only a failing test waits for so long,
+// WaitTimeout is the timeout for operations that take some seconds. It is long: only a failing test waits for so long,
 // and a busy machine must not fail a test.
-const Patience = 3 * time.Minute
+const WaitTimeout = 3 * time.Minute
 
 // logVariable is the environment variable with the name of the log file for operators of tests. Without it, a failing
 // test prints the last lines of its own operator.
@@ -72,7 +72,7 @@ func Boot(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	kept := &lastLines{}
 	if options.Log.GetSink() == nil {
-		options.Log = kept.logger()
+		options.Log = kept.newLogger()
 		if os.Getenv(logVariable) != "" {
 			options.Log = ctrl.Log.WithName(t.Name())
 		}

@@ -10,18 +10,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Silent waits for a period of the given length without connections to hosts and without counted requests of the
+// RequireSilence waits for a period of the given length without connections to hosts and without counted requests of the
 // operator to the API server; with nil, every request counts. Leases and watches never count. The control plane must
 // write an audit log.
-func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Event) bool) {
+func RequireSilence(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Event) bool) {
 	t.Helper()
-	listener, err := r.Listen()
+	listener, err := r.MonitorActivity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(Patience); ; {
+	for deadline := time.Now().Add(WaitTimeout); ; {
 		time.Sleep(quiet) // Silence requires a wait.
-		requests, connections, err := listener.Heard()
+		requests, connections, err := listener.NextActivity()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,9 +44,9 @@ func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Eve
 	}
 }
 
-// OfTheHost reports whether a journal entry of a host is unrelated to the operator: processes of the host, and the
+// IsHostActivity reports whether a journal entry of a host is unrelated to the operator: processes of the host, and the
 // traffic of a connection that a stopped operator may have left and that is summed up late. A new connection has
 // entries of other kinds as well.
-func OfTheHost(e fake.Entry) bool {
+func IsHostActivity(e fake.Entry) bool {
 	return e.PID != 0 || e.Kind == fake.KindReceived || e.Kind == fake.KindSent
 }

@@ -33,8 +33,8 @@ var workloadLabels = map[string]string{"app": "web"}
 func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, minAvailable string) *Workload {
 	t.Helper()
 	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), rig: r}
-	t.Cleanup(func() { w.end(t) })
-	w.wait(t, "the namespace's service account", &corev1.ServiceAccount{},
+	t.Cleanup(func() { w.deleteWorkload(t) })
+	w.awaitCondition(t, "the namespace's service account", &corev1.ServiceAccount{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			err := reader.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: "default"}, &corev1.ServiceAccount{})
 			return err == nil, client.IgnoreNotFound(err)
@@ -52,9 +52,9 @@ func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, m
 		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 	}}
 	for _, object := range []client.Object{
-		&appsv1.Deployment{ObjectMeta: w.meta(), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: pods,
+		&appsv1.Deployment{ObjectMeta: w.objectMeta(), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: pods,
 			Template: template}},
-		&policyv1.PodDisruptionBudget{ObjectMeta: w.meta(), Spec: policyv1.PodDisruptionBudgetSpec{
+		&policyv1.PodDisruptionBudget{ObjectMeta: w.objectMeta(), Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: ptr.To(intstr.Parse(minAvailable)), Selector: pods,
 		}},
 	} {
@@ -62,17 +62,17 @@ func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, m
 			t.Fatal(err)
 		}
 	}
-	w.Runs(t, int(replicas))
-	w.budgetBecomes(t)
+	w.AwaitPods(t, int(replicas))
+	w.awaitBudget(t)
 	return w
 }
 
-func (w *Workload) meta() metav1.ObjectMeta {
+func (w *Workload) objectMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.Namespace, Name: "web"}
 }
 
-// end deletes the workload and force deletes the pods, because the kubelets may have stopped already.
-func (w *Workload) end(t *testing.T) {
+// deleteWorkload deletes the workload and force deletes the pods, because the kubelets may have stopped already.
+func (w *Workload) deleteWorkload(t *testing.T) {
 	ctx, in := context.WithoutCancel(t.Context()), client.InNamespace(w.Namespace)
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}} {
 		if err := w.rig.Client.DeleteAllOf(ctx, kind, in, client.GracePeriodSeconds(0)); err != nil {
@@ -85,25 +85,25 @@ func (w *Workload) end(t *testing.T) {
 // to evictions.
 func (w *Workload) SetBudget(t *testing.T, minAvailable string) {
 	t.Helper()
-	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta()}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minAvailable":`+quoted(minAvailable)+`}}`))
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.objectMeta()}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minAvailable":`+formatMinAvailable(minAvailable)+`}}`))
 	if err := w.rig.Client.Patch(t.Context(), budget, patch); err != nil {
 		t.Fatal(err)
 	}
-	w.budgetBecomes(t)
+	w.awaitBudget(t)
 }
 
-func quoted(minAvailable string) string {
+func formatMinAvailable(minAvailable string) string {
 	if value := intstr.Parse(minAvailable); value.Type == intstr.Int {
 		return value.String()
 	}
 	return `"` + minAvailable + `"`
 }
 
-// budgetBecomes waits until the disruption controller has observed the current budget.
-func (w *Workload) budgetBecomes(t *testing.T) {
+// awaitBudget waits until the disruption controller has observed the current budget.
+func (w *Workload) awaitBudget(t *testing.T) {
 	t.Helper()
-	w.wait(t, "the budget to be in force", &policyv1.PodDisruptionBudget{},
+	w.awaitCondition(t, "the budget to be in force", &policyv1.PodDisruptionBudget{},
 		func(ctx context.Context, _ client.Reader) (bool, error) {
 			budget := w.Budget(t)
 			return budget.Status.ObservedGeneration == budget.Generation && budget.Status.ExpectedPods > 0, nil
@@ -120,20 +120,20 @@ func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
 	return budget
 }
 
-// Runs waits until the given number of pods are Ready and not being deleted, and returns them.
-func (w *Workload) Runs(t *testing.T, replicas int) (running []corev1.Pod) {
+// AwaitPods waits until the given number of pods are Ready and not being deleted, and returns them.
+func (w *Workload) AwaitPods(t *testing.T, replicas int) (running []corev1.Pod) {
 	t.Helper()
-	w.wait(t, "the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	w.awaitCondition(t, "the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var pods corev1.PodList
 		err := reader.List(ctx, &pods, client.InNamespace(w.Namespace))
-		running = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(p) })
+		running = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !isPodReady(p) })
 		return len(running) == replicas, err
 	})
 	return running
 }
 
-// On returns the current pods on a node from the API server, including pods that are being deleted.
-func (w *Workload) On(t *testing.T, node string) []corev1.Pod {
+// PodsOnNode returns the current pods on a node from the API server, including pods that are being deleted.
+func (w *Workload) PodsOnNode(t *testing.T, node string) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
 	if err := w.rig.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace),
@@ -143,16 +143,16 @@ func (w *Workload) On(t *testing.T, node string) []corev1.Pod {
 	return pods.Items
 }
 
-func podReady(pod corev1.Pod) bool {
+func isPodReady(pod corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-func (w *Workload) wait(t *testing.T, what string, watched client.Object, condition func(context.Context,
+func (w *Workload) awaitCondition(t *testing.T, what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	defer cancel()
 	if err := w.rig.WaitFor(ctx, what, watched, condition); err != nil {
 		t.Fatal(err)

@@ -45,10 +45,10 @@ func Load(machine node.Machine, environment map[string]string, path string, dial
 		cluster.CertificateAuthority = ""
 	}
 	for _, user := range file.AuthInfos {
-		if err := place(machine, &user.ClientCertificate, &user.ClientCertificateData); err != nil {
+		if err := resolveFile(machine, &user.ClientCertificate, &user.ClientCertificateData); err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: client certificate: %w", path, err)
 		}
-		if err := place(machine, &user.ClientKey, &user.ClientKeyData); err != nil {
+		if err := resolveFile(machine, &user.ClientKey, &user.ClientKeyData); err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: client key: %w", path, err)
 		}
 	}
@@ -71,12 +71,12 @@ func proxyOf(environment map[string]string) func(*http.Request) (*url.URL, error
 	return func(request *http.Request) (*url.URL, error) { return proxies(request.URL) }
 }
 
-// place replaces a Windows path by the real path behind it, or by the content.
-func place(machine node.Machine, path *string, content *[]byte) error {
+// resolveFile replaces a Windows path by the real path behind it, or by the content.
+func resolveFile(machine node.Machine, path *string, content *[]byte) error {
 	if *path == "" {
 		return nil
 	}
-	if err := machine.Exists(*path); err != nil {
+	if err := machine.CheckExists(*path); err != nil {
 		return err
 	}
 	// The real path of the directory and not of the file: the file is a link that a rotation redirects.

@@ -31,12 +31,12 @@ type configuration struct {
 	anonymous       bool
 	servingCSR      bool
 	rotateClient    bool
-	statusPeriod    time.Duration // between local checks of the node's status
-	reportPeriod    time.Duration // between reports of an unchanged status
+	statusInterval  time.Duration // between local checks of the node's status
+	reportInterval  time.Duration // between reports of an unchanged status
 	leaseSeconds    int32
 }
 
-func configure(machine node.Machine, version string, args []string) (configuration, error) {
+func loadConfiguration(machine node.Machine, version string, args []string) (configuration, error) {
 	s, err := parseFlags(version, args)
 	if err != nil {
 		return configuration{}, err
@@ -48,7 +48,7 @@ func configure(machine node.Machine, version string, args []string) (configurati
 		}
 	}
 	if s.imageCredentialConfig != "" {
-		if err := machine.Exists(s.imageCredentialConfig); err != nil {
+		if err := machine.CheckExists(s.imageCredentialConfig); err != nil {
 			return configuration{}, fmt.Errorf("failed to register CRI auth plugins: unable to access path %q: %w",
 				s.imageCredentialConfig, err)
 		}
@@ -56,25 +56,25 @@ func configure(machine node.Machine, version string, args []string) (configurati
 	c := configuration{
 		settings:        s,
 		nodeName:        strings.ToLower(orDefault(s.hostname, machine.Name())),
-		runtimeEndpoint: pipe(orDefault(s.runtimeEndpoint, file.ContainerRuntimeEndpoint)),
+		runtimeEndpoint: normalizeEndpoint(orDefault(s.runtimeEndpoint, file.ContainerRuntimeEndpoint)),
 		healthzPort:     int(ptr.Deref(file.HealthzPort, 10248)),
 		port:            int(orDefault(file.Port, 10250)),
 		maxPods:         int64(orDefault(file.MaxPods, 110)),
 		authorize: orDefault(file.Authorization.Mode,
 			kubeletconfig.KubeletAuthorizationModeWebhook) == kubeletconfig.KubeletAuthorizationModeWebhook,
-		anonymous:    ptr.Deref(file.Authentication.Anonymous.Enabled, false),
-		servingCSR:   file.ServerTLSBootstrap,
-		rotateClient: file.RotateCertificates || s.rotateCertificates,
-		statusPeriod: orDefault(file.NodeStatusUpdateFrequency.Duration, 10*time.Second),
-		reportPeriod: orDefault(file.NodeStatusReportFrequency.Duration, 5*time.Minute),
-		leaseSeconds: orDefault(file.NodeLeaseDurationSeconds, 40),
+		anonymous:      ptr.Deref(file.Authentication.Anonymous.Enabled, false),
+		servingCSR:     file.ServerTLSBootstrap,
+		rotateClient:   file.RotateCertificates || s.rotateCertificates,
+		statusInterval: orDefault(file.NodeStatusUpdateFrequency.Duration, 10*time.Second),
+		reportInterval: orDefault(file.NodeStatusReportFrequency.Duration, 5*time.Minute),
+		leaseSeconds:   orDefault(file.NodeLeaseDurationSeconds, 40),
 	}
 	if c.nodeIP = s.nodeIP; c.nodeIP == "" {
 		if addresses := machine.Addresses(); len(addresses) > 0 {
 			c.nodeIP = addresses[0]
 		}
 	}
-	if c.taints, err = taints(file.RegisterWithTaints, s.registerWithTaints); err != nil {
+	if c.taints, err = mergeTaints(file.RegisterWithTaints, s.registerWithTaints); err != nil {
 		return configuration{}, err
 	}
 	c.labels = map[string]string{}
@@ -85,8 +85,8 @@ func configure(machine node.Machine, version string, args []string) (configurati
 	return c, c.loadClientCA(machine, file.Authentication.X509.ClientCAFile)
 }
 
-// pipe returns an endpoint with two slashes, also for the form npipe:////./pipe/name.
-func pipe(endpoint string) string {
+// normalizeEndpoint returns an endpoint with two slashes, also for the form npipe:////./pipe/name.
+func normalizeEndpoint(endpoint string) string {
 	if endpoint == "" {
 		return "npipe://./pipe/containerd-containerd"
 	}
@@ -136,8 +136,8 @@ func (c *configuration) loadClientCA(machine node.Machine, path string) error {
 	return nil
 }
 
-// taints parses flags of the form key=value:effect and adds them to the taints of the file.
-func taints(fromFile []corev1.Taint, fromFlag []string) ([]corev1.Taint, error) {
+// mergeTaints parses flags of the form key=value:effect and adds them to the taints of the file.
+func mergeTaints(fromFile []corev1.Taint, fromFlag []string) ([]corev1.Taint, error) {
 	all := append([]corev1.Taint(nil), fromFile...)
 	for _, text := range fromFlag {
 		pair, effect, ok := strings.Cut(text, ":")

@@ -11,14 +11,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// mostServices is the maximum number of services in one query: k8s.io/kubernetes,
+// maxServices is the maximum number of services in one query: k8s.io/kubernetes,
 // pkg/kubelet/kubelet_server_journal.go.
-const mostServices = 4
+const maxServices = 4
 
-// nodeLogQuery serves the requests of `oc adm node-logs --unit`, as the kubelet does on Windows. For an event
+// serveNodeLogQuery serves the requests of `oc adm node-logs --unit`, as the kubelet does on Windows. For an event
 // source, Get-WinEvent prints the events in the log Application. For any other service, the files are searched,
 // and only if the query has no options.
-func (s *server) nodeLogQuery(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveNodeLogQuery(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	services := query["query"]
 	most := -1
@@ -33,7 +33,7 @@ func (s *server) nodeLogQuery(w http.ResponseWriter, r *http.Request) {
 	case r.PathValue("path") != "":
 		http.Error(w, "path not allowed in query mode", http.StatusNotAcceptable)
 		return
-	case len(services) > mostServices:
+	case len(services) > maxServices:
 		http.Error(w, "query: Too many", http.StatusNotAcceptable)
 		return
 	}
@@ -65,7 +65,7 @@ func (s *server) nodeLogQuery(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, service := range files {
-		content, err := s.k.Process.Machine.ReadFile(logFolder + `\` + service + `\` + service + ".log")
+		content, err := s.k.Process.Machine.ReadFile(logDirectory + `\` + service + `\` + service + ".log")
 		if err != nil {
 			fmt.Fprintf(w, "\nlog not found for %s\n", service)
 			continue

@@ -108,7 +108,7 @@ func validateLabels(labels []string) error {
 		if !ok {
 			return fmt.Errorf("invalid label %q in --node-labels: want key=value", label)
 		}
-		if !kubeletMaySet(key) {
+		if !canKubeletSet(key) {
 			unknown = append(unknown, key)
 		}
 	}
@@ -118,7 +118,7 @@ func validateLabels(labels []string) error {
 	return nil
 }
 
-func kubeletMaySet(key string) bool {
+func canKubeletSet(key string) bool {
 	namespace, _, _ := strings.Cut(key, "/")
 	in := func(domain string) bool { return namespace == domain || strings.HasSuffix(namespace, "."+domain) }
 	return !in("kubernetes.io") && !in("k8s.io") || apis.IsKubeletLabel(key)

@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// rotationCheck is the interval between checks whether the certificate was rotated or has expired.
-	rotationCheck = 5 * time.Second
-	// missingLimit is the maximum time that the kubelet runs without a valid certificate.
-	missingLimit = 5 * time.Minute
+	// rotationCheckInterval is the interval between checks whether the certificate was rotated or has expired.
+	rotationCheckInterval = 5 * time.Second
+	// missingCertTimeout is the maximum time that the kubelet runs without a valid certificate.
+	missingCertTimeout = 5 * time.Minute
 )
 
 // identity is the kubelet's client certificate with its dependent objects.
@@ -57,7 +57,7 @@ func (k *kubelet) newIdentity(ctx context.Context, fail func(error)) (*identity,
 			return nil, err
 		}
 	}
-	if config, err = id.transport(config); err != nil {
+	if config, err = id.rotatingConfig(config); err != nil {
 		return nil, fmt.Errorf("failed to run Kubelet: %w", err)
 	}
 	if k.client, err = kubernetes.NewForConfig(config); err != nil {
@@ -76,14 +76,14 @@ func (k *kubelet) clientManager(ctx context.Context) (certificate.Manager, error
 		return nil, err
 	}
 	return k.certificateManager(ctx, certificate.Config{
-		Template:         &x509.CertificateRequest{Subject: k.subject()},
+		Template:         &x509.CertificateRequest{Subject: k.certificateSubject()},
 		SignerName:       certificatesv1.KubeAPIServerClientKubeletSignerName,
 		GetUsages:        certificate.DefaultKubeletClientGetUsages,
 		CertificateStore: store,
 	})
 }
 
-func (k *kubelet) subject() pkix.Name {
+func (k *kubelet) certificateSubject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + k.config.nodeName, Organization: []string{"system:nodes"}}
 }
 
@@ -94,20 +94,20 @@ func (k *kubelet) certificateStore(name string) (certificate.FileStore, error) {
 		return nil, fmt.Errorf("failed to initialize certificate store: %s of the simulated host %s is not backed by a real folder: mount one before its boot",
 			k.config.certDir, k.Process.Machine.Name())
 	}
-	store, err := certificate.NewFileStoreWithLogger(k.logger(), name, directory, directory, "", "")
+	store, err := certificate.NewFileStoreWithLogger(k.newLogger(), name, directory, directory, "", "")
 	if err != nil {
 		return nil, fmt.Errorf("failed to initialize certificate store: %w", err)
 	}
 	return store, nil
 }
 
-// logger makes client-go write into the kubelet's log.
-func (k *kubelet) logger() klog.Logger {
+// newLogger makes client-go write into the kubelet's log.
+func (k *kubelet) newLogger() klog.Logger {
 	return funcr.New(func(prefix, args string) { k.infof("%s %s", prefix, args) }, funcr.Options{})
 }
 
 func (k *kubelet) certificateManager(ctx context.Context, config certificate.Config) (certificate.Manager, error) {
-	ctx = klog.NewContext(ctx, k.logger())
+	ctx = klog.NewContext(ctx, k.newLogger())
 	config.Ctx = &ctx
 	config.ClientsetFn = func(*tls.Certificate) (kubernetes.Interface, error) { return k.client, nil }
 	manager, err := certificate.NewManager(&config)
@@ -117,8 +117,8 @@ func (k *kubelet) certificateManager(ctx context.Context, config certificate.Con
 	return manager, nil
 }
 
-// transport returns a configuration that uses the current certificate for each new connection.
-func (id *identity) transport(config *rest.Config) (*rest.Config, error) {
+// rotatingConfig returns a configuration that uses the current certificate for each new connection.
+func (id *identity) rotatingConfig(config *rest.Config) (*rest.Config, error) {
 	dial := config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
@@ -150,12 +150,12 @@ func (id *identity) transport(config *rest.Config) (*rest.Config, error) {
 	return rotating, nil
 }
 
-// watch closes the connections after a certificate rotation, and ends the kubelet if no certificate is valid.
-func (id *identity) watch(ctx context.Context) {
+// watchRotation closes the connections after a certificate rotation, and ends the kubelet if no certificate is valid.
+func (id *identity) watchRotation(ctx context.Context) {
 	if id.manager == nil {
 		return
 	}
-	ticker := id.k.Clock.NewTicker(rotationCheck)
+	ticker := id.k.Clock.NewTicker(rotationCheckInterval)
 	defer ticker.Stop()
 	last, lastSeen := id.first, id.k.Clock.Now()
 	for {
@@ -166,7 +166,7 @@ func (id *identity) watch(ctx context.Context) {
 		}
 		current, now := id.manager.Current(), id.k.Clock.Now()
 		switch {
-		case current == nil && now.Sub(lastSeen) > missingLimit:
+		case current == nil && now.Sub(lastSeen) > missingCertTimeout:
 			id.fail(errors.New("no valid client certificate is found and the server is responsive, exiting"))
 		case current != nil && now.After(current.Leaf.NotAfter):
 			id.fail(errors.New("the currently active client certificate has expired and the server is responsive, exiting"))

@@ -81,7 +81,7 @@ type kubelet struct {
 
 // run returns no error when ctx is done, or the error that makes the real kubelet exit.
 func (k *kubelet) run(ctx context.Context) (err error) {
-	if k.config, err = configure(k.Process.Machine, k.Version, k.Process.Args); err != nil {
+	if k.config, err = loadConfiguration(k.Process.Machine, k.Version, k.Process.Args); err != nil {
 		return err
 	}
 	if k.system, err = k.Process.Host.System.Info(ctx); err != nil {
@@ -108,16 +108,16 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	}
 	defer serving.stop()
 	pods := newPodTable(k)
-	server, err := k.listen(ctx, identity, serving, pods)
+	server, err := k.openServer(ctx, identity, serving, pods)
 	if err != nil {
 		return err
 	}
-	if err := k.Process.Machine.ServeLocal(k.config.healthzPort, http.HandlerFunc(k.healthz)); err != nil {
+	if err := k.Process.Machine.ServeLocal(k.config.healthzPort, http.HandlerFunc(k.serveHealthz)); err != nil {
 		return fmt.Errorf("failed to start healthz server: %w", err)
 	}
 	watch := newNodeWatch(k)
 	keepNode := func(ctx context.Context) { k.keepNode(ctx, watch) }
-	for _, loop := range []func(context.Context){identity.watch, server.run, watch.run, keepNode, k.keepLease, pods.run} {
+	for _, loop := range []func(context.Context){identity.watchRotation, server.run, watch.run, keepNode, k.keepLease, pods.run} {
 		group.Go(func() { loop(ctx) })
 	}
 	<-ctx.Done()
@@ -128,7 +128,7 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (k *kubelet) healthz(w http.ResponseWriter, _ *http.Request) {
+func (k *kubelet) serveHealthz(w http.ResponseWriter, _ *http.Request) {
 	if k.Unhealthy {
 		http.Error(w, "[-]syncloop failed: reason withheld", http.StatusInternalServerError)
 		return
@@ -157,7 +157,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{opened: make(chan struct{})} }
 
-func (g *gate) set(open bool) {
+func (g *gate) setOpen(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -169,8 +169,8 @@ func (g *gate) set(open bool) {
 	g.isOpen = open
 }
 
-// wait returns a channel that is closed when the gate opens.
-func (g *gate) wait() <-chan struct{} {
+// openedChannel returns a channel that is closed when the gate opens.
+func (g *gate) openedChannel() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened

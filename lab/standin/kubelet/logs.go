@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containerLogs serves the requests of `oc logs`: a few lines with the container and the host. R-070
-func (s *server) containerLogs(w http.ResponseWriter, r *http.Request) {
-	pod := s.find(r.PathValue("namespace"), r.PathValue("pod"))
+// serveContainerLogs serves the requests of `oc logs`: a few lines with the container and the host. R-070
+func (s *server) serveContainerLogs(w http.ResponseWriter, r *http.Request) {
+	pod := s.findPod(r.PathValue("namespace"), r.PathValue("pod"))
 	if pod == nil {
 		http.Error(w, fmt.Sprintf("pod %q does not exist", r.PathValue("pod")), http.StatusNotFound)
 		return
@@ -30,14 +30,14 @@ func (s *server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	w.Header().Set("Content-Type", "text/plain")
-	for _, line := range tail(s.k.containerLines(pod, container), query.Get("tailLines")) {
+	for _, line := range lastLines(s.k.containerLines(pod, container), query.Get("tailLines")) {
 		if query.Get("timestamps") == "true" {
 			line = running.StartedAt.UTC().Format(time.RFC3339Nano) + " " + line
 		}
 		fmt.Fprintln(w, line)
 	}
 	if query.Get("follow") == "true" {
-		s.follow(w, r, pod)
+		s.holdResponse(w, r, pod)
 	}
 }
 
@@ -50,7 +50,7 @@ func (k *kubelet) containerLines(pod *corev1.Pod, container string) []string {
 	}
 }
 
-func tail(lines []string, count string) []string {
+func lastLines(lines []string, count string) []string {
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 || n >= len(lines) {
 		return lines
@@ -58,19 +58,19 @@ func tail(lines []string, count string) []string {
 	return lines[len(lines)-n:]
 }
 
-// follow keeps the response open until the pod is deleted or the client disconnects.
-func (s *server) follow(w http.ResponseWriter, r *http.Request, pod *corev1.Pod) {
+// holdResponse keeps the response open until the pod is deleted or the client disconnects.
+func (s *server) holdResponse(w http.ResponseWriter, r *http.Request, pod *corev1.Pod) {
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		return
 	}
-	for s.k.pause(r.Context(), time.Second) {
-		if now := s.find(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID {
+	for s.k.pauseFor(r.Context(), time.Second) {
+		if now := s.findPod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID {
 			return
 		}
 	}
 }
 
-func (s *server) find(namespace, name string) *corev1.Pod {
+func (s *server) findPod(namespace, name string) *corev1.Pod {
 	for _, pod := range s.pods.list() {
 		if pod.Namespace == namespace && pod.Name == name {
 			return &pod

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// metrics serves the metrics that the alerts of the cluster's Prometheus use, with the names and values of the
+// serveMetrics serves the metrics that the alerts of the cluster's Prometheus use, with the names and values of the
 // kubelet: the remaining validity of its certificates. Source: k8s.io/kubernetes/pkg/kubelet/certificate.
-func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
+func (s *server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	client, serving := math.Inf(1), math.Inf(1) // without a certificate that the kubelet renews
 	if manager := s.identity.manager; manager != nil {

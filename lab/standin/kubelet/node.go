@@ -22,12 +22,12 @@ type observation struct {
 	broken     bool // the kubelet itself is defective
 }
 
-// node returns the Node object that the kubelet registers.
-func (k *kubelet) node(seen observation) *corev1.Node {
+// newNode returns the Node object that the kubelet registers.
+func (k *kubelet) newNode(seen observation) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        k.config.nodeName,
-			Labels:      k.labels(),
+			Labels:      k.nodeLabels(),
 			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
 		},
 		Spec: corev1.NodeSpec{Taints: k.config.taints, ProviderID: k.config.providerID},
@@ -38,12 +38,12 @@ func (k *kubelet) node(seen observation) *corev1.Node {
 		})
 		node.Annotations["alpha.kubernetes.io/provided-node-ip"] = k.config.nodeIP
 	}
-	node.Status = k.status(corev1.NodeStatus{}, seen, k.Clock.Now())
+	node.Status = k.nodeStatus(corev1.NodeStatus{}, seen, k.Clock.Now())
 	return node
 }
 
-// labels returns the default labels of a Windows node and the labels of the flags. R-102
-func (k *kubelet) labels() map[string]string {
+// nodeLabels returns the default labels of a Windows node and the labels of the flags. R-102
+func (k *kubelet) nodeLabels() map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:      strings.ToLower(k.system.HostName),
 		corev1.LabelOSStable:      "windows",
@@ -59,13 +59,13 @@ func (k *kubelet) labels() map[string]string {
 	return labels
 }
 
-// status returns the node's status for an observation. Unchanged parts of the previous status are kept.
-func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
+// nodeStatus returns the node's status for an observation. Unchanged parts of the previous status are kept.
+func (k *kubelet) nodeStatus(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
 	status := *before.DeepCopy()
 	if err := k.checkNodeIP(); err != nil {
 		k.errorf("Failed to set some node status fields: %v", err) // the addresses stay unchanged
 	} else {
-		status.Addresses = k.addresses()
+		status.Addresses = k.nodeAddresses()
 	}
 	status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("4"),
@@ -86,7 +86,7 @@ func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Ti
 	if seen.runtimeErr == nil {
 		status.NodeInfo.ContainerRuntimeVersion = seen.runtime.Name + "://" + strings.TrimPrefix(seen.runtime.Version, "v")
 	}
-	status.Conditions = conditions(before.Conditions, seen, metav1.NewTime(now))
+	status.Conditions = nodeConditions(before.Conditions, seen, metav1.NewTime(now))
 	return status
 }
 
@@ -100,17 +100,17 @@ func (k *kubelet) checkNodeIP() error {
 	return nil
 }
 
-func (k *kubelet) addresses() []corev1.NodeAddress {
+func (k *kubelet) nodeAddresses() []corev1.NodeAddress {
 	var addresses []corev1.NodeAddress
 	if k.config.nodeIP != "" {
 		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: k.config.nodeIP})
 	}
-	return append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.labels()[corev1.LabelHostname]})
+	return append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.nodeLabels()[corev1.LabelHostname]})
 }
 
-// conditions returns conditions with the reasons and messages of the real kubelet. Conditions of other writers
+// nodeConditions returns conditions with the reasons and messages of the real kubelet. Conditions of other writers
 // are kept.
-func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
+func nodeConditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
 	after := slices.Clone(before)
 	for _, own := range []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
@@ -119,7 +119,7 @@ func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time
 			Message: "kubelet has no disk pressure"},
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
 			Message: "kubelet has sufficient PID available"},
-		ready(seen),
+		readyCondition(seen),
 	} {
 		own.LastHeartbeatTime, own.LastTransitionTime = now, now
 		i := slices.IndexFunc(after, func(c corev1.NodeCondition) bool { return c.Type == own.Type })
@@ -135,7 +135,7 @@ func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time
 	return after
 }
 
-func ready(seen observation) corev1.NodeCondition {
+func readyCondition(seen observation) corev1.NodeCondition {
 	var faults []string
 	if seen.runtimeErr != nil || !seen.runtime.Ready {
 		faults = append(faults, "container runtime is down")
@@ -155,8 +155,8 @@ func ready(seen observation) corev1.NodeCondition {
 		Message: "kubelet is posting ready status"}
 }
 
-// changed reports whether two statuses differ in more than the heartbeat.
-func changed(before, after corev1.NodeStatus) bool {
+// hasStatusChanged reports whether two statuses differ in more than the heartbeat.
+func hasStatusChanged(before, after corev1.NodeStatus) bool {
 	if before.NodeInfo != after.NodeInfo || len(before.Conditions) != len(after.Conditions) ||
 		len(before.Addresses) != len(after.Addresses) {
 		return true

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// logFolder is the root of the real kubelet's file server: /var/log on the drive where the kubelet was started.
-const logFolder = `C:\var\log`
+// logDirectory is the root of the real kubelet's file server: /var/log on the drive where the kubelet was started.
+const logDirectory = `C:\var\log`
 
-// nodeLogs serves the requests of `oc adm node-logs --path`, as http.FileServer does: a file, parts of a file,
+// serveNodeLogs serves the requests of `oc adm node-logs --path`, as http.FileServer does: a file, parts of a file,
 // or a page of links to the entries of a directory.
-func (s *server) nodeLogs(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveNodeLogs(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("query") {
-		s.nodeLogQuery(w, r)
+		s.serveNodeLogQuery(w, r)
 		return
 	}
 	path := strings.TrimSuffix(r.PathValue("path"), "/")
-	place := strings.TrimSuffix(logFolder+`\`+strings.ReplaceAll(path, "/", `\`), `\`)
+	place := strings.TrimSuffix(logDirectory+`\`+strings.ReplaceAll(path, "/", `\`), `\`)
 	drive := s.k.Process.Machine
 	if content, err := drive.ReadFile(place); err == nil {
 		http.ServeContent(w, r, path, time.Time{}, bytes.NewReader(content))

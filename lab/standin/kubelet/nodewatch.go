@@ -38,8 +38,8 @@ func withoutManagedFields(object any) (any, error) {
 
 func (w *nodeWatch) run(ctx context.Context) { w.informer.RunWithContext(ctx) }
 
-// latest returns the known Node, or the watched Node if it is newer.
-func (w *nodeWatch) latest(known *corev1.Node) *corev1.Node {
+// latestNode returns the known Node, or the watched Node if it is newer.
+func (w *nodeWatch) latestNode(known *corev1.Node) *corev1.Node {
 	object, _, _ := w.informer.GetStore().GetByKey(w.name)
 	seen, ok := object.(*corev1.Node)
 	if !ok {

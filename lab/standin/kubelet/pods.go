@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podRetry is the delay before a failed step is retried.
-const podRetry = 2 * time.Second
+// podRetryDelay is the delay before a failed step is retried.
+const podRetryDelay = 2 * time.Second
 
 // podTable runs a worker for each pod that is bound to the node.
 type podTable struct {
@@ -40,17 +40,17 @@ type podWorker struct {
 
 	// stop runs while the containers of the pod stop; stopped is true when their time has expired. Only the
 	// worker accesses both.
-	stop    clock.Timer
-	take    time.Duration // of stop: a later deletion may request less
-	stopped bool
+	stop         clock.Timer
+	stopDuration time.Duration // of stop: a later deletion may request less
+	stopped      bool
 }
 
 func (w *podWorker) stopWithin(timer clock.Timer, take time.Duration) {
-	w.forgetStop()
-	w.stop, w.take = timer, take
+	w.clearStop()
+	w.stop, w.stopDuration = timer, take
 }
 
-func (w *podWorker) forgetStop() {
+func (w *podWorker) clearStop() {
 	if w.stop != nil {
 		w.stop.Stop()
 	}
@@ -65,13 +65,13 @@ func (t *podTable) run(ctx context.Context) {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = selector }))
 	informer := factory.Core().V1().Pods().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.told(ctx, object, false) },
-		UpdateFunc: func(_, object any) { t.told(ctx, object, false) },
+		AddFunc:    func(object any) { t.handleEvent(ctx, object, false) },
+		UpdateFunc: func(_, object any) { t.handleEvent(ctx, object, false) },
 		DeleteFunc: func(object any) {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			t.told(ctx, object, true)
+			t.handleEvent(ctx, object, true)
 		},
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (t *podTable) run(ctx context.Context) {
 	t.group.Wait()
 }
 
-func (t *podTable) update(ctx context.Context, pod *corev1.Pod, gone bool) {
+func (t *podTable) updatePod(ctx context.Context, pod *corev1.Pod, gone bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.workers[pod.UID]
@@ -93,7 +93,7 @@ func (t *podTable) update(ctx context.Context, pod *corev1.Pod, gone bool) {
 		w = &podWorker{pod: pod, news: make(chan struct{}, 1), started: t.k.Clock.Now()} // The worker starts immediately.
 		t.workers[pod.UID] = w
 		t.group.Go(func() {
-			t.work(ctx, w)
+			t.runWorker(ctx, w)
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			delete(t.workers, pod.UID)
@@ -108,7 +108,7 @@ func (t *podTable) update(ctx context.Context, pod *corev1.Pod, gone bool) {
 	}
 }
 
-func (w *podWorker) latest() (pod *corev1.Pod, gone bool) {
+func (w *podWorker) latestPod() (pod *corev1.Pod, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pod, w.gone
@@ -120,7 +120,7 @@ func (t *podTable) list() []corev1.Pod {
 	defer t.mu.Unlock()
 	pods := make([]corev1.Pod, 0, len(t.workers))
 	for _, w := range t.workers {
-		if pod, gone := w.latest(); !gone && pod != nil {
+		if pod, gone := w.latestPod(); !gone && pod != nil {
 			pods = append(pods, *pod)
 		}
 	}
@@ -130,20 +130,20 @@ func (t *podTable) list() []corev1.Pod {
 	return pods
 }
 
-// work runs the pod from Pending to the end.
-func (t *podTable) work(ctx context.Context, w *podWorker) {
-	defer w.forgetStop()
+// runWorker runs the pod from Pending to the end.
+func (t *podTable) runWorker(ctx context.Context, w *podWorker) {
+	defer w.clearStop()
 	for {
-		pod, gone := w.latest()
-		wait, err := t.step(ctx, w, pod, gone)
+		pod, gone := w.latestPod()
+		wait, err := t.syncPod(ctx, w, pod, gone)
 		if err != nil && ctx.Err() == nil {
 			t.k.errorf("Error syncing pod %s/%s, skipping: %v", pod.Namespace, pod.Name, err)
-			wait = podRetry
+			wait = podRetryDelay
 		}
 		if wait == done {
 			return
 		}
-		if !t.await(ctx, w, wait) {
+		if !t.awaitWork(ctx, w, wait) {
 			return
 		}
 	}
@@ -156,8 +156,8 @@ const (
 	untilEnded  time.Duration = -3 // no work until the stop time of the containers has expired
 )
 
-// await waits for the duration or for a change of the pod; false if ctx is done.
-func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) bool {
+// awaitWork waits for the duration or for a change of the pod; false if ctx is done.
+func (t *podTable) awaitWork(ctx context.Context, w *podWorker, wait time.Duration) bool {
 	var timeout <-chan time.Time
 	var opened <-chan struct{}
 	var ended <-chan time.Time
@@ -165,7 +165,7 @@ func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) 
 	case wait == untilEnded:
 		ended = w.stop.C()
 	case wait == untilOpened:
-		opened = t.k.network.wait()
+		opened = t.k.network.openedChannel()
 	case wait > 0:
 		timer := t.k.Clock.NewTimer(wait)
 		defer timer.Stop()
@@ -183,21 +183,21 @@ func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) 
 	return true
 }
 
-// step performs the next step for the pod and returns the time to wait afterwards.
-func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
+// syncPod performs the next step for the pod and returns the time to wait afterwards.
+func (t *podTable) syncPod(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
 	switch {
 	case gone:
 		return done, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	case pod.DeletionTimestamp != nil:
-		return t.end(ctx, w, pod)
+		return t.endPod(ctx, w, pod)
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return untilNews, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	}
-	if reason, message := t.k.refuse(pod); reason != "" {
+	if reason, message := t.k.refusalReason(pod); reason != "" {
 		return untilNews, t.patchStatus(ctx, pod, refusedStatus(pod, reason, message))
 	}
 	select {
-	case <-t.k.network.wait():
+	case <-t.k.network.openedChannel():
 	default:
 		if pod.Status.Phase == corev1.PodRunning {
 			return untilOpened, nil // The pod keeps running while the runtime is down.
@@ -217,18 +217,18 @@ func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone
 	return untilNews, t.patchStatus(ctx, pod, runningStatus(pod, t.k.config.nodeIP, address, fresh, t.k.Clock.Now()))
 }
 
-// told forwards an informer event for a pod.
-func (t *podTable) told(ctx context.Context, object any, gone bool) {
+// handleEvent forwards an informer event for a pod.
+func (t *podTable) handleEvent(ctx context.Context, object any, gone bool) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		t.update(ctx, pod, gone)
+		t.updatePod(ctx, pod, gone)
 	}
 }
 
-// end waits for the stop time of the containers, at most the grace period, and then deletes the pod. The time
+// endPod waits for the stop time of the containers, at most the grace period, and then deletes the pod. The time
 // starts when the kubelet learns of the deletion, independent of the host's clock.
-func (t *podTable) end(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
+func (t *podTable) endPod(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
 	if take := t.stopTime(pod); take > 0 && pod.Status.Phase == corev1.PodRunning && !w.stopped {
-		if w.stop == nil || take < w.take {
+		if w.stop == nil || take < w.stopDuration {
 			w.stopWithin(t.k.Clock.NewTimer(take), take)
 		}
 		return untilEnded, nil

@@ -16,13 +16,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// refuse returns the reason why the kubelet refuses a pod that is bound to its node; empty if the kubelet
+// refusalReason returns the reason why the kubelet refuses a pod that is bound to its node; empty if the kubelet
 // accepts the pod.
-func (k *kubelet) refuse(pod *corev1.Pod) (reason, message string) {
+func (k *kubelet) refusalReason(pod *corev1.Pod) (reason, message string) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Windows {
 		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
 	}
-	labels := k.labels()
+	labels := k.nodeLabels()
 	for _, key := range []string{corev1.LabelOSStable, corev1.LabelWindowsBuild} {
 		if value, ok := pod.Spec.NodeSelector[key]; ok && value != labels[key] {
 			return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
@@ -43,7 +43,7 @@ func waitingStatus(pod *corev1.Pod, hostIP, reason, message string, now time.Tim
 	status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
 		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Started: ptr.To(false), RestartCount: restarts(pod, c.Name),
+			Name: c.Name, Image: c.Image, Started: ptr.To(false), RestartCount: restartCount(pod, c.Name),
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
 		})
 	}
@@ -60,7 +60,7 @@ func runningStatus(pod *corev1.Pod, hostIP, address string, fresh bool, now time
 	}
 	status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
-		count, started := restarts(pod, c.Name), metav1.NewTime(now)
+		count, started := restartCount(pod, c.Name), metav1.NewTime(now)
 		for _, old := range pod.Status.ContainerStatuses {
 			if old.Name != c.Name || old.State.Running == nil {
 				continue
@@ -112,7 +112,7 @@ func baseStatus(pod *corev1.Pod, hostIP string, now time.Time) corev1.PodStatus 
 	return status
 }
 
-func restarts(pod *corev1.Pod, container string) int32 {
+func restartCount(pod *corev1.Pod, container string) int32 {
 	for _, old := range pod.Status.ContainerStatuses {
 		if old.Name == container {
 			return old.RestartCount

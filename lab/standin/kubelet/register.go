@@ -19,54 +19,54 @@ import (
 )
 
 const (
-	// lookPeriod is the interval between checks of a kubelet that is not ready.
-	lookPeriod = 500 * time.Millisecond
-	// registerLimit is the maximum delay between two attempts to register.
-	registerLimit = 7 * time.Second
-	// silence is the initial delay before a kubelet that is not ready reports, well within the 10 s that the
+	// checkInterval is the interval between checks of a kubelet that is not ready.
+	checkInterval = 500 * time.Millisecond
+	// maxRegisterDelay is the maximum delay between two attempts to register.
+	maxRegisterDelay = 7 * time.Second
+	// firstReportDelay is the initial delay before a kubelet that is not ready reports, well within the 10 s that the
 	// real kubelet may take for the first report. Until then the Node has the status of the previous kubelet.
-	silence = 3 * time.Second
+	firstReportDelay = 3 * time.Second
 )
 
 // keepNode registers the node, and reports the status on changes and periodically.
 func (k *kubelet) keepNode(ctx context.Context, watch *nodeWatch) {
-	seen := k.observe(ctx)
-	node, err := k.register(ctx, seen)
+	seen := k.observeMachine(ctx)
+	node, err := k.registerNode(ctx, seen)
 	if err != nil {
 		return // ctx is done
 	}
 	k.infof("Successfully registered node %s", node.Name)
-	if k.NotReady && !k.pause(ctx, silence) {
+	if k.NotReady && !k.pauseFor(ctx, firstReportDelay) {
 		return
 	}
-	reported := k.Clock.Now().Add(-k.config.reportPeriod) // The first status is reported at once.
+	reported := k.Clock.Now().Add(-k.config.reportInterval) // The first status is reported at once.
 	for {
-		seen = k.observe(ctx)
+		seen = k.observeMachine(ctx)
 		now := k.Clock.Now()
-		node = watch.latest(node)
-		status := k.status(node.Status, seen, now)
-		if changed(node.Status, status) || now.Sub(reported) >= k.config.reportPeriod {
-			updated, err := k.report(ctx, node, status)
+		node = watch.latestNode(node)
+		status := k.nodeStatus(node.Status, seen, now)
+		if hasStatusChanged(node.Status, status) || now.Sub(reported) >= k.config.reportInterval {
+			updated, err := k.reportStatus(ctx, node, status)
 			if err != nil {
 				k.errorf("Error updating node status, will retry: %v", err)
 			} else {
 				node, reported = updated, now
 			}
 		}
-		isReady := ready(seen).Status == corev1.ConditionTrue
-		k.network.set(isReady)
-		period := k.config.statusPeriod
-		if !isReady || changed(node.Status, status) {
-			period = lookPeriod
+		isReady := readyCondition(seen).Status == corev1.ConditionTrue
+		k.network.setOpen(isReady)
+		period := k.config.statusInterval
+		if !isReady || hasStatusChanged(node.Status, status) {
+			period = checkInterval
 		}
-		if !k.pause(ctx, period) {
+		if !k.pauseFor(ctx, period) {
 			return
 		}
 	}
 }
 
-// pause waits; false if ctx is done.
-func (k *kubelet) pause(ctx context.Context, d time.Duration) bool {
+// pauseFor waits; false if ctx is done.
+func (k *kubelet) pauseFor(ctx context.Context, d time.Duration) bool {
 	timer := k.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -77,7 +77,7 @@ func (k *kubelet) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (k *kubelet) observe(ctx context.Context) observation {
+func (k *kubelet) observeMachine(ctx context.Context) observation {
 	var seen observation
 	seen.broken = k.NotReady
 	seen.runtime, seen.runtimeErr = k.Process.Host.Probes.ContainerRuntime(ctx, k.config.runtimeEndpoint)
@@ -95,16 +95,16 @@ func (k *kubelet) observe(ctx context.Context) observation {
 	return seen
 }
 
-// register retries until the API server accepts the node, whatever the reason of the refusal, as the kubelet
+// registerNode retries until the API server accepts the node, whatever the reason of the refusal, as the kubelet
 // does.
-func (k *kubelet) register(ctx context.Context, seen observation) (*corev1.Node, error) {
-	for wait := 200 * time.Millisecond; ; wait = min(2*wait, registerLimit) {
-		node, err := k.tryRegister(ctx, k.node(seen))
+func (k *kubelet) registerNode(ctx context.Context, seen observation) (*corev1.Node, error) {
+	for wait := 200 * time.Millisecond; ; wait = min(2*wait, maxRegisterDelay) {
+		node, err := k.tryRegister(ctx, k.newNode(seen))
 		if err == nil {
 			return node, nil
 		}
 		k.errorf("Unable to register node %q with API server: %v", k.config.nodeName, err)
-		if !k.pause(ctx, wait) {
+		if !k.pauseFor(ctx, wait) {
 			return nil, ctx.Err()
 		}
 	}
@@ -136,7 +136,7 @@ func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.N
 	return nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 }
 
-func (k *kubelet) report(ctx context.Context, node *corev1.Node, status corev1.NodeStatus) (*corev1.Node, error) {
+func (k *kubelet) reportStatus(ctx context.Context, node *corev1.Node, status corev1.NodeStatus) (*corev1.Node, error) {
 	wanted := node.DeepCopy()
 	wanted.Status = status
 	patch, err := nodePatch(node, wanted)
@@ -168,7 +168,7 @@ func (k *kubelet) keepLease(ctx context.Context) {
 			wait = min(period, 7*time.Second)
 		}
 		latest = renewed
-		if !k.pause(ctx, wait) {
+		if !k.pauseFor(ctx, wait) {
 			return
 		}
 	}
@@ -179,7 +179,7 @@ func (k *kubelet) keepLease(ctx context.Context) {
 func (k *kubelet) renewLease(ctx context.Context, latest *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if latest != nil {
-		if renewed, err := leases.Update(ctx, k.renewed(ctx, latest), metav1.UpdateOptions{}); err == nil {
+		if renewed, err := leases.Update(ctx, k.renewedLease(ctx, latest), metav1.UpdateOptions{}); err == nil {
 			return renewed, nil
 		}
 	}
@@ -187,9 +187,9 @@ func (k *kubelet) renewLease(ctx context.Context, latest *coordinationv1.Lease) 
 	switch {
 	case apierrors.IsNotFound(err):
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName, Namespace: corev1.NamespaceNodeLease}}
-		lease, err = leases.Create(ctx, k.renewed(ctx, lease), metav1.CreateOptions{})
+		lease, err = leases.Create(ctx, k.renewedLease(ctx, lease), metav1.CreateOptions{})
 	case err == nil:
-		lease, err = leases.Update(ctx, k.renewed(ctx, lease), metav1.UpdateOptions{})
+		lease, err = leases.Update(ctx, k.renewedLease(ctx, lease), metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return nil, err
@@ -197,9 +197,9 @@ func (k *kubelet) renewLease(ctx context.Context, latest *coordinationv1.Lease) 
 	return lease, nil
 }
 
-// renewed returns the lease with the current time. If the node does not exist, the lease is created anyway and
+// renewedLease returns the lease with the current time. If the node does not exist, the lease is created anyway and
 // receives its owner with a later renewal.
-func (k *kubelet) renewed(ctx context.Context, lease *coordinationv1.Lease) *coordinationv1.Lease {
+func (k *kubelet) renewedLease(ctx context.Context, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To(k.config.nodeName)
 	lease.Spec.LeaseDurationSeconds = ptr.To(k.config.leaseSeconds)

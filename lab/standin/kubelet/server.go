@@ -29,21 +29,21 @@ type server struct {
 	http     *http.Server
 }
 
-// listen opens the port, so that a kubelet fails at the start if the port is in use.
-func (k *kubelet) listen(ctx context.Context, identity *identity, serving *serving, pods *podTable) (*server, error) {
+// openServer opens the port, so that a kubelet fails at the start if the port is in use.
+func (k *kubelet) openServer(ctx context.Context, identity *identity, serving *serving, pods *podTable) (*server, error) {
 	listener, err := k.Process.Machine.Listen(k.config.port)
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen and serve on port %d: %w", k.config.port, err)
 	}
 	s := &server{k: k, pods: pods, identity: identity, serving: serving}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", k.healthz)
+	mux.HandleFunc("GET /healthz", k.serveHealthz)
 	mux.HandleFunc("GET /pods", s.listPods)
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
-	mux.HandleFunc("GET /logs/{path...}", s.nodeLogs)
-	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.serveContainerLogs)
+	mux.HandleFunc("GET /logs/{path...}", s.serveNodeLogs)
+	mux.HandleFunc("GET /metrics", s.serveMetrics)
 	s.http = &http.Server{
-		Handler:           s.authorized(mux),
+		Handler:           s.withAuthorization(mux),
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.New(logWriter{k}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -52,7 +52,7 @@ func (k *kubelet) listen(ctx context.Context, identity *identity, serving *servi
 		MinVersion:     tls.VersionTLS12,
 		ClientAuth:     tls.RequestClientCert,
 		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.certificate() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.currentCertificate() },
 	})
 	return s, nil
 }
@@ -66,17 +66,17 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// authorized accepts a request with a client certificate of the cluster's CA if the API server authorizes the
+// withAuthorization accepts a request with a client certificate of the cluster's CA if the API server authorizes the
 // user.
-func (s *server) authorized(next http.Handler) http.Handler {
+func (s *server) withAuthorization(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, groups, err := s.authenticate(r)
+		user, groups, err := s.authenticateRequest(r)
 		if err != nil {
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)
 			return
 		}
 		if s.k.config.authorize {
-			allowed, err := s.authorize(r, user, groups)
+			allowed, err := s.isAuthorized(r, user, groups)
 			if err != nil {
 				s.k.errorf("Authorization error: user=%s: %v", user, err)
 				http.Error(w, "Authorization error", http.StatusInternalServerError)
@@ -84,7 +84,7 @@ func (s *server) authorized(next http.Handler) http.Handler {
 			}
 			if !allowed {
 				http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=%s)", user, "get",
-					subresource(r)), http.StatusForbidden)
+					nodeSubresource(r)), http.StatusForbidden)
 				return
 			}
 		}
@@ -92,7 +92,7 @@ func (s *server) authorized(next http.Handler) http.Handler {
 	})
 }
 
-func (s *server) authenticate(r *http.Request) (user string, groups []string, err error) {
+func (s *server) authenticateRequest(r *http.Request) (user string, groups []string, err error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || s.k.config.clientCA == nil {
 		if s.k.config.anonymous {
 			return "system:anonymous", []string{"system:unauthenticated"}, nil
@@ -110,13 +110,13 @@ func (s *server) authenticate(r *http.Request) (user string, groups []string, er
 	return leaf.Subject.CommonName, append(leaf.Subject.Organization, "system:authenticated"), err
 }
 
-func (s *server) authorize(r *http.Request, user string, groups []string) (bool, error) {
+func (s *server) isAuthorized(r *http.Request, user string, groups []string) (bool, error) {
 	review, err := s.k.client.AuthorizationV1().SubjectAccessReviews().Create(r.Context(),
 		&authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: user, Groups: groups,
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: "get", Version: "v1", Resource: "nodes", Subresource: subresource(r), Name: s.k.config.nodeName,
+					Verb: "get", Version: "v1", Resource: "nodes", Subresource: nodeSubresource(r), Name: s.k.config.nodeName,
 				},
 			},
 		}, metav1.CreateOptions{})
@@ -126,7 +126,7 @@ func (s *server) authorize(r *http.Request, user string, groups []string) (bool,
 	return review.Status.Allowed, nil
 }
 
-func subresource(r *http.Request) string {
+func nodeSubresource(r *http.Request) string {
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); path {
 	case "/healthz":
 		return "healthz"

@@ -30,7 +30,7 @@ func (k *kubelet) newServing(ctx context.Context) (*serving, error) {
 	if ip := net.ParseIP(k.config.nodeIP); ip != nil {
 		addresses = append(addresses, ip)
 	}
-	template := &x509.CertificateRequest{Subject: k.subject(), DNSNames: []string{k.config.nodeName},
+	template := &x509.CertificateRequest{Subject: k.certificateSubject(), DNSNames: []string{k.config.nodeName},
 		IPAddresses: addresses}
 	if !k.config.servingCSR {
 		self, err := selfSigned(template, k.Clock.Now())
@@ -61,7 +61,7 @@ func (k *kubelet) newServing(ctx context.Context) (*serving, error) {
 	return &serving{manager: manager}, nil
 }
 
-func (s *serving) certificate() (*tls.Certificate, error) {
+func (s *serving) currentCertificate() (*tls.Certificate, error) {
 	if s.manager == nil {
 		return s.self, nil
 	}

@@ -57,8 +57,8 @@ type Drive interface {
 	Symlink(target, link string) error
 	// MkdirAll creates a directory and missing parents.
 	MkdirAll(path string) error
-	// Exists returns nil if the path exists.
-	Exists(path string) error
+	// CheckExists returns nil if the path exists.
+	CheckExists(path string) error
 	// List returns the names in a directory, sorted.
 	List(path string) ([]string, error)
 	// OpenLog opens a file for appending. The directory must exist.

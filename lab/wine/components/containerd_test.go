@@ -39,16 +39,16 @@ disable_tcp_service = false
 
 // The real containerd accepts the files that the operator writes for it, as far as Wine behaves like Windows.
 func TestContainerdTakesItsFiles(t *testing.T) {
-	containerd := build(t, "containerd", "containerd.exe")
-	ctx := needsWine(t)
+	containerd := buildExecutable(t, "containerd", "containerd.exe")
+	ctx := requireWine(t)
 	mirror := newRegistry(t)
-	spec := specOf(t, registries(mirror))
+	spec := specOf(t, mirrorRegistries(mirror))
 	files := write(t, spec)
 	files[program] = containerd
 	h := start(ctx, t, wine.Options{Name: "CONTAINERD", Address: netip.MustParseAddr("10.2.0.2"), Files: files})
 
 	t.Run("it boots with them, and knows every key in them", func(t *testing.T) { // R-091, R-123
-		log := boot(ctx, t, h, configFile)
+		log := bootContainerd(ctx, t, h, configFile)
 		for _, complaint := range []string{"unknown key", "Configuration migrated", "Falling back to local image pull", "deprecated"} {
 			if line := lineWith(log, complaint); line != "" {
 				t.Error(line)
@@ -59,23 +59,23 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 		}
 	})
 
-	boot(ctx, t, h, servedFile)
+	bootContainerd(ctx, t, h, servedFile)
 	connection, err := grpc.NewClient("10.2.0.2:1338", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	requireNoError(t, err)
 	defer connection.Close()
 
 	t.Run("it gives the kubelet the version that it was built from, by which the node then names it", func(t *testing.T) { // R-126
 		is, err := runtimeapi.NewRuntimeServiceClient(connection).Version(ctx, &runtimeapi.VersionRequest{})
-		must(t, err)
+		requireNoError(t, err)
 		// The kubelet joins both values for nodeInfo.containerRuntimeVersion of the Node.
-		got, want := is.RuntimeName+"://"+is.RuntimeVersion, "containerd://"+required(t, "containerd", "github.com/containerd/containerd/v2")
+		got, want := is.RuntimeName+"://"+is.RuntimeVersion, "containerd://"+requiredVersion(t, "containerd", "github.com/containerd/containerd/v2")
 		if got != want {
 			t.Errorf("it is %s, and go.mod has %s", got, want)
 		}
 	})
 	t.Run("RuntimeClasses may name both handlers", func(t *testing.T) { // R-124, R-125
 		status, err := runtimeapi.NewRuntimeServiceClient(connection).Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
-		must(t, err)
+		requireNoError(t, err)
 		config := status.Info["config"]
 		for _, want := range []string{`"runhcs-wcow-process":{"runtimeType":"io.containerd.runhcs.v1"`, `"docker":{"runtimeType":"io.containerd.runhcs.v1"`,
 			`"defaultRuntimeName":"runhcs-wcow-process"`, `"binDirs":["C:\\k\\cni"]`} {
@@ -99,7 +99,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	}
 	t.Run("the folder of a registry with a port is found on Windows, and its mirror is asked with its path and credentials", func(t *testing.T) {
 		err := pull("registry.example.com:5000/org/app@" + digest)
-		if want := "Basic bWlycm9yOnNlY3JldA== /v2/x/org/app/manifests/" + digest; !mirror.asked(want) {
+		if want := "Basic bWlycm9yOnNlY3JldA== /v2/x/org/app/manifests/" + digest; !mirror.hasRequest(want) {
 			t.Errorf("asked were %q; error %v", mirror.requests, err)
 		}
 	})
@@ -117,11 +117,11 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	}
 }
 
-// required returns the version of a dependency that a payload module requires.
-func required(t *testing.T, module, path string) string {
+// requiredVersion returns the version of a dependency that a payload module requires.
+func requiredVersion(t *testing.T, module, path string) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(repository, "payload", module, "go.mod"))
-	must(t, err)
+	requireNoError(t, err)
 	for line := range strings.Lines(string(file)) {
 		if words := strings.Fields(strings.TrimPrefix(line, "require ")); len(words) > 1 && words[0] == path {
 			return words[1]
@@ -131,8 +131,8 @@ func required(t *testing.T, module, path string) string {
 	return ""
 }
 
-// registries returns the registries of a cluster with a mirror that only this test uses.
-func registries(mirror *registry) nodespec.Registries {
+// mirrorRegistries returns the registries of a cluster with a mirror that only this test uses.
+func mirrorRegistries(mirror *registry) nodespec.Registries {
 	return nodespec.Registries{OnlyAllowed: true, Hosts: []nodespec.Registry{
 		{Host: "blocked.example.com", Blocked: true},
 		{Host: "registry.example.com:5000", Allowed: true, NeverContact: true, Mirrors: []nodespec.Mirror{{
@@ -146,7 +146,7 @@ func registries(mirror *registry) nodespec.Registries {
 func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 	t.Helper()
 	spec, err := nodespec.Make(inputsOf(registries))
-	must(t, err)
+	requireNoError(t, err)
 	return spec
 }
 
@@ -180,11 +180,11 @@ func write(t *testing.T, spec nodespec.NodeSpec) map[string]string {
 	folder, files := t.TempDir(), map[string]string{}
 	add := func(windows string, content []byte) {
 		path := filepath.Join(folder, fmt.Sprint(len(files)))
-		must(t, os.WriteFile(path, content, 0o600))
+		requireNoError(t, os.WriteFile(path, content, 0o600))
 		files[windows] = path
 	}
 	for _, file := range spec.Files {
-		if nodespec.Within(file.Path, `C:\k\containerd`) {
+		if nodespec.IsWithin(file.Path, `C:\k\containerd`) {
 			add(file.Path, file.Bytes())
 		}
 		if file.Path == configFile {
@@ -194,9 +194,9 @@ func write(t *testing.T, spec nodespec.NodeSpec) map[string]string {
 	return files
 }
 
-// boot starts containerd as a plain process and returns the log until containerd has booted. The process ends
+// bootContainerd starts containerd as a plain process and returns the log until containerd has booted. The process ends
 // with the test.
-func boot(ctx context.Context, t *testing.T, h *wine.Host, config string) []string {
+func bootContainerd(ctx context.Context, t *testing.T, h *wine.Host, config string) []string {
 	t.Helper()
 	return runUntil(ctx, t, h, program+" --config "+config+" --log-level debug", "containerd successfully booted")
 }
@@ -219,7 +219,7 @@ func newRegistry(t *testing.T) *registry {
 	t.Helper()
 	r := &registry{}
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
-	must(t, err)
+	requireNoError(t, err)
 	_, r.port, _ = net.SplitHostPort(listener.Addr().String())
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		r.mutex.Lock()
@@ -232,7 +232,7 @@ func newRegistry(t *testing.T) *registry {
 	return r
 }
 
-func (r *registry) asked(request string) bool {
+func (r *registry) hasRequest(request string) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return slices.Contains(r.requests, request)

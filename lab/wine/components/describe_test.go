@@ -43,15 +43,15 @@ func describedBy(ctx context.Context, collectors []string) (map[string]bool, err
 			return nil, fmt.Errorf("collector %s describes metrics in another form than expected", collector)
 		}
 		for _, parts := range found {
-			names[joined("windows", own[1], parts[1:])] = true
+			names[joinMetricName("windows", own[1], parts[1:])] = true
 		}
 	}
 	return names, nil
 }
 
-// joined returns the name of a metric: the parts that are not empty, with Name replaced by the name of the
+// joinMetricName returns the name of a metric: the parts that are not empty, with Name replaced by the name of the
 // collector.
-func joined(namespace, own string, parts []string) string {
+func joinMetricName(namespace, own string, parts []string) string {
 	name := namespace
 	for _, part := range parts {
 		if part = strings.Trim(strings.ReplaceAll(part, "Name", own), `"`); part != "" {

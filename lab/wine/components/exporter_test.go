@@ -31,36 +31,36 @@ const (
 )
 
 // The real windows_exporter runs under Wine with the flags, web configuration and certificate from the
-// operator. The scrape manager of the real Prometheus scrapes it as the ServiceMonitor specifies. wineGives
+// operator. The scrape manager of the real Prometheus scrapes it as the ServiceMonitor specifies. wineCollectors
 // lists the collectors that work under Wine. R-087
 func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
-	built, program := build(t, "windows_exporter", "windows_exporter.exe"), buildScraper(t)
-	ctx := needsWine(t)
+	built, program := buildExecutable(t, "windows_exporter", "windows_exporter.exe"), buildScraper(t)
+	ctx := requireWine(t)
 	serving, clients, others := newAuthority(t, "service CA"), newAuthority(t, "clients"), newAuthority(t, "others")
-	certificate, key := serving.issue(t, exporterName)
+	certificate, key := serving.issueCertificate(t, exporterName)
 	in := inputsOf(nodespec.Registries{})
 	in.Cluster.MetricsServing = nodespec.ServingCertificate{Certificate: string(certificate), Key: nodespec.Secret(key),
 		ClientCA: string(clients.pem)}
 	spec, err := nodespec.Make(in)
-	must(t, err)
+	requireNoError(t, err)
 	files := map[string]string{
-		exporterProgram: built, exporterLog: local(t, nil), `C:\windows\system32\mi.dll`: library(t, "mi"),
+		exporterProgram: built, exporterLog: writeLocalFile(t, nil), `C:\windows\system32\mi.dll`: buildLibrary(t, "mi"),
 	}
 	for _, file := range spec.Files {
-		if nodespec.Within(file.Path, `C:\k\tls`) {
-			files[file.Path] = local(t, file.Bytes())
+		if nodespec.IsWithin(file.Path, `C:\k\tls`) {
+			files[file.Path] = writeLocalFile(t, file.Bytes())
 		}
 	}
 	h := start(ctx, t, wine.Options{Name: "EXPORTER", Address: netip.MustParseAddr(exporterAddress), Files: files})
-	launch(ctx, t, h, exporterProgram+" "+strings.Join(arguments(t, spec, nodespec.ServiceExporter), " "))
+	startProgram(ctx, t, h, exporterProgram+" "+strings.Join(serviceArguments(t, spec, nodespec.ServiceExporter), " "))
 	prometheus := newScraper(t, program, serving, clients, "system:serviceaccount:openshift-monitoring:prometheus-k8s")
 	awaitExporter(ctx, t, h, prometheus)
 
 	t.Run("a client of the cluster's authority gets the metrics of all collectors that work under Wine", func(t *testing.T) {
-		samples, err := prometheus.scrape(ctx)
-		must(t, err)
-		if got := successful(samples); !slices.Equal(got, wineGives) {
-			t.Errorf("collectors that succeed: %q, want %q\n%s", got, wineGives, readLog(t, h))
+		samples, err := prometheus.scrapeExporter(ctx)
+		requireNoError(t, err)
+		if got := successfulCollectors(samples); !slices.Equal(got, wineCollectors) {
+			t.Errorf("collectors that succeed: %q, want %q\n%s", got, wineCollectors, readLog(t, h))
 		}
 		for _, name := range []string{"windows_memory_physical_total_bytes", "windows_memory_physical_free_bytes", "windows_os_hostname",
 			"windows_service_state"} {
@@ -70,18 +70,18 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 		}
 	})
 	t.Run("one without a certificate is refused", func(t *testing.T) {
-		if _, err := newScraper(t, program, serving, nil, "").scrape(ctx); !refused(err, "certificate required") {
+		if _, err := newScraper(t, program, serving, nil, "").scrapeExporter(ctx); !isRefused(err, "certificate required") {
 			t.Errorf("error is %v", err)
 		}
 	})
 	t.Run("as is one of another authority", func(t *testing.T) {
-		if _, err := newScraper(t, program, serving, others, "prometheus").scrape(ctx); !refused(err, "tls:") {
+		if _, err := newScraper(t, program, serving, others, "prometheus").scrapeExporter(ctx); !isRefused(err, "tls:") {
 			t.Errorf("error is %v", err)
 		}
 	})
 	t.Run("and one that speaks plain HTTP", func(t *testing.T) {
 		response, err := (&http.Client{Timeout: 10 * time.Second}).Get("http://" + exporterAddress + ":9182/metrics")
-		must(t, err)
+		requireNoError(t, err)
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusBadRequest {
 			t.Errorf("the status is %d", response.StatusCode)
@@ -89,37 +89,37 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 	})
 	t.Run("a rotation of the authorities cuts nobody off, and needs no restart", func(t *testing.T) {
 		next := newScraper(t, program, serving, others, "prometheus")
-		replace(t, h, exporterClients, append(slices.Clone(clients.pem), others.pem...))
+		replaceFile(t, h, exporterClients, append(slices.Clone(clients.pem), others.pem...))
 		for name, s := range map[string]scraper{"before": prometheus, "next": next} {
-			if _, err := s.scrape(ctx); err != nil {
+			if _, err := s.scrapeExporter(ctx); err != nil {
 				t.Errorf("with both authorities there, a client with the certificate of the one %s: %v", name, err)
 			}
 		}
-		replace(t, h, exporterClients, others.pem)
-		if _, err := next.scrape(ctx); err != nil {
+		replaceFile(t, h, exporterClients, others.pem)
+		if _, err := next.scrapeExporter(ctx); err != nil {
 			t.Error(err)
 		}
-		if _, err := prometheus.scrape(ctx); err == nil {
+		if _, err := prometheus.scrapeExporter(ctx); err == nil {
 			t.Error("an authority that is gone still lets clients in")
 		}
 	})
 }
 
-// refused reports whether a server rejected a client certificate. With TLS 1.3, the client completes the
+// isRefused reports whether a server rejected a client certificate. With TLS 1.3, the client completes the
 // handshake before the server checks the client certificate. The client may therefore still write the request
 // after the server has sent the reason and closed the connection.
-func refused(err error, reason string) bool {
+func isRefused(err error, reason string) bool {
 	return err != nil && (strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "connection reset by peer") ||
 		strings.Contains(err.Error(), "broken pipe"))
 }
 
-// wineGives are the collectors of the operator's list that succeed under Wine. The remaining collectors read
+// wineCollectors are the collectors of the operator's list that succeed under Wine. The remaining collectors read
 // performance counters, WMI or containers, which Wine does not have. The collectors memory and net return
 // partial results without these sources.
-var wineGives = []string{"os", "service"}
+var wineCollectors = []string{"os", "service"}
 
-// successful returns the collectors that report success in their own metric.
-func successful(samples map[string]string) (names []string) {
+// successfulCollectors returns the collectors that report success in their own metric.
+func successfulCollectors(samples map[string]string) (names []string) {
 	for line := range strings.Lines(samples["windows_exporter_collector_success"]) {
 		_, name, _ := strings.Cut(line, `collector="`)
 		if name, rest, _ := strings.Cut(name, `"`); strings.HasSuffix(strings.TrimSpace(rest), " 1") {
@@ -144,22 +144,22 @@ func newScraper(t *testing.T, program string, serving, of *issuer, name string) 
 		}
 	}
 	content, err := os.ReadFile(filepath.Join(repository, "lab/prometheus/testdata/servicemonitor.yaml"))
-	must(t, err)
-	must(t, yaml.Unmarshal(content, &monitor))
+	requireNoError(t, err)
+	requireNoError(t, yaml.Unmarshal(content, &monitor))
 	endpoint := monitor.Endpoints[0]
-	secure := map[string]any{"ca_file": local(t, serving.pem), "server_name": endpoint.TLSConfig.ServerName}
+	secure := map[string]any{"ca_file": writeLocalFile(t, serving.pem), "server_name": endpoint.TLSConfig.ServerName}
 	if of != nil {
-		certificate, key := of.issue(t, name)
-		secure["cert_file"], secure["key_file"] = local(t, certificate), local(t, key)
+		certificate, key := of.issueCertificate(t, name)
+		secure["cert_file"], secure["key_file"] = writeLocalFile(t, certificate), writeLocalFile(t, key)
 	}
 	config, err := yaml.Marshal(map[string]any{"scrape_configs": []any{map[string]any{"job_name": "windows-exporter", "scheme": endpoint.Scheme,
 		"metrics_path": endpoint.Path, "scrape_interval": "2s", "scrape_timeout": "2s", "tls_config": secure}}})
-	must(t, err)
-	return scraper{program, local(t, config)}
+	requireNoError(t, err)
+	return scraper{program, writeLocalFile(t, config)}
 }
 
-// scrape returns the samples by metric name, one line per sample with labels and value.
-func (s scraper) scrape(ctx context.Context) (map[string]string, error) {
+// scrapeExporter returns the samples by metric name, one line per sample with labels and value.
+func (s scraper) scrapeExporter(ctx context.Context) (map[string]string, error) {
 	var complaint strings.Builder
 	command := exec.CommandContext(ctx, s.program, s.config, exporterAddress+":9182")
 	command.Stderr = &complaint
@@ -190,7 +190,7 @@ func buildScraper(t *testing.T) string {
 func awaitExporter(ctx context.Context, t *testing.T, h *wine.Host, s scraper) {
 	t.Helper()
 	for {
-		_, err := s.scrape(ctx)
+		_, err := s.scrapeExporter(ctx)
 		if err == nil {
 			return
 		}
@@ -205,22 +205,22 @@ func awaitExporter(ctx context.Context, t *testing.T, h *wine.Host, s scraper) {
 func readLog(t *testing.T, h *wine.Host) string {
 	t.Helper()
 	path, err := h.Path(exporterLog)
-	must(t, err)
+	requireNoError(t, err)
 	content, err := os.ReadFile(path)
-	must(t, err)
+	requireNoError(t, err)
 	return string(content)
 }
 
-// replace replaces a file atomically, as the agent does.
-func replace(t *testing.T, h *wine.Host, windows string, content []byte) {
+// replaceFile replaces a file atomically, as the agent does.
+func replaceFile(t *testing.T, h *wine.Host, windows string, content []byte) {
 	t.Helper()
 	path, err := h.Path(windows)
-	must(t, err)
-	must(t, os.WriteFile(path+".new", content, 0o644))
-	must(t, os.Rename(path+".new", path))
+	requireNoError(t, err)
+	requireNoError(t, os.WriteFile(path+".new", content, 0o644))
+	requireNoError(t, os.Rename(path+".new", path))
 }
 
-func library(t *testing.T, name string) string {
+func buildLibrary(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".dll")
 	command := exec.CommandContext(t.Context(), standin.Compiler, "-shared", "-O2", "-Wall", "-o", path, filepath.Join("testdata", name+".c"))
@@ -230,16 +230,16 @@ func library(t *testing.T, name string) string {
 	return path
 }
 
-// launch starts a program that ends with the test.
-func launch(ctx context.Context, t *testing.T, h *wine.Host, line string) {
+// startProgram starts a program that ends with the test.
+func startProgram(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Helper()
 	client, err := h.Connect(ctx)
-	must(t, err)
+	requireNoError(t, err)
 	session, err := client.NewSession()
-	must(t, err)
+	requireNoError(t, err)
 	var said strings.Builder
 	session.Stdout, session.Stderr = &said, &said
-	must(t, session.Start(line))
+	requireNoError(t, session.Start(line))
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }() // the test ends it
 	t.Cleanup(func() {
@@ -254,14 +254,14 @@ func launch(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 // the collectors that the operator enables.
 func TestTheRulesReadWhatTheExporterDescribes(t *testing.T) {
 	spec := specOf(t, nodespec.Registries{})
-	words := arguments(t, spec, nodespec.ServiceExporter)
+	words := serviceArguments(t, spec, nodespec.ServiceExporter)
 	i := slices.Index(words, "--collectors.enabled")
 	described, err := describedBy(t.Context(), strings.Split(words[i+1], ","))
-	must(t, err)
+	requireNoError(t, err)
 	used := map[string]bool{}
 	for _, file := range []string{"lab/prometheus/testdata/rules.yaml", "lab/standin/exportermetrics.go"} {
 		content, err := os.ReadFile(filepath.Join(repository, file))
-		must(t, err)
+		requireNoError(t, err)
 		named := metricsIn(string(content))
 		if len(named) == 0 {
 			t.Errorf("%s names no metric of the exporter", file)

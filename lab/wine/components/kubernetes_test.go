@@ -30,24 +30,24 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 		"kube-proxy": {"10.2.0.4", "failed to list *v1.Node"},
 	} {
 		t.Run(service, func(t *testing.T) {
-			built := build(t, service, service+".exe")
-			ctx := needsWine(t)
+			built := buildExecutable(t, service, service+".exe")
+			ctx := requireWine(t)
 			spec := specOf(t, nodespec.Registries{})
 			files := map[string]string{`C:\tests\program.exe`: built}
 			for _, file := range spec.Files {
 				filled := strings.NewReplacer(nodespec.PlaceholderPodSubnet, "10.132.0.0/23", nodespec.PlaceholderSourceVIP,
 					"10.132.0.9").Replace(string(file.Bytes()))
-				files[file.Path] = local(t, []byte(filled))
+				files[file.Path] = writeLocalFile(t, []byte(filled))
 			}
-			authority, identity := identity(t)
+			authority, identity := newIdentity(t)
 			for path, content := range map[string][]byte{
 				`C:\k\bootstrap-ca.crt`: authority, `C:\k\kubelet-ca.crt`: authority,
 				`C:\var\lib\kubelet\pki\kubelet-client-current.pem`: identity,
 			} {
-				files[path] = local(t, content)
+				files[path] = writeLocalFile(t, content)
 			}
 			h := start(ctx, t, wine.Options{Name: "NODE", Address: netip.MustParseAddr(test.address), Files: files})
-			said := runUntil(ctx, t, h, `C:\tests\program.exe `+strings.Join(arguments(t, spec, service), " "), test.until)
+			said := runUntil(ctx, t, h, `C:\tests\program.exe `+strings.Join(serviceArguments(t, spec, service), " "), test.until)
 			for _, complaint := range []string{"unknown field", "lenient", "deprecated", "failed to load", "unknown flag"} {
 				if line := lineWith(said, complaint); line != "" {
 					t.Error(line)
@@ -57,8 +57,8 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	}
 }
 
-// arguments returns the arguments of a service's own program, without the one that a plain process cannot have.
-func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
+// serviceArguments returns the arguments of a service's own program, without the one that a plain process cannot have.
+func serviceArguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	t.Helper()
 	i := slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == name })
 	if i < 0 {
@@ -69,19 +69,19 @@ func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	return slices.DeleteFunc(slices.Clone(words[i+1:]), func(word string) bool { return word == "--windows-service" })
 }
 
-// local writes a temporary local file.
-func local(t *testing.T, content []byte) string {
+// writeLocalFile writes a temporary local file.
+func writeLocalFile(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, content, 0o600))
+	requireNoError(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
-// identity returns the certificate of an authority, and a node certificate with key.
-func identity(t *testing.T) (authority, node []byte) {
+// newIdentity returns the certificate of an authority, and a node certificate with key.
+func newIdentity(t *testing.T) (authority, node []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	requireNoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:win",
 			Organization: []string{"system:nodes"}},
@@ -90,9 +90,9 @@ func identity(t *testing.T) (authority, node []byte) {
 		KeyUsage:              x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
+	requireNoError(t, err)
 	private, err := x509.MarshalECPrivateKey(key)
-	must(t, err)
+	requireNoError(t, err)
 	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return authority, append(slices.Clone(authority),
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)

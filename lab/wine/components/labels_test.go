@@ -10,7 +10,7 @@ import (
 
 // R-102
 func TestTheKubeletFindsTheBuildThatRuntimeClassesSelect(t *testing.T) {
-	ctx := needsWine(t)
+	ctx := requireWine(t)
 	program := buildTests(ctx, t, "kubelet", "./labels")
 	for want, c := range map[string]struct {
 		address string
@@ -25,7 +25,7 @@ func TestTheKubeletFindsTheBuildThatRuntimeClassesSelect(t *testing.T) {
 				Files: map[string]string{`C:\tests\labels.exe`: program},
 			})
 			result, err := h.Exec(ctx, `C:\tests\labels.exe -test.v`)
-			must(t, err)
+			requireNoError(t, err)
 			if result.ExitCode != 0 || !strings.Contains(result.Stdout, "windows-build="+want) {
 				t.Errorf("%s%s", result.Stdout, result.Stderr)
 			}

@@ -29,18 +29,18 @@ const (
 // The real kube-log-runner writes a log that another process holds open without FILE_SHARE_DELETE: both Windows
 // and Wine refuse to rename such a file.
 func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
-	runner, guest := build(t, "kube-log-runner", "kube-log-runner.exe"), buildGuest(t)
-	ctx := needsWine(t)
+	runner, guest := buildExecutable(t, "kube-log-runner", "kube-log-runner.exe"), buildGuest(t)
+	ctx := requireWine(t)
 	in := inputsOf(nodespec.Registries{})
 	in.LogSettings = nodespec.LogSettings{FileSize: "4Ki"}
 	spec, err := nodespec.Make(in)
-	must(t, err)
+	requireNoError(t, err)
 	list, err := json.Marshal(spec.Logs)
-	must(t, err)
-	files := map[string]string{guestProgram: guest, rotatedLogs: local(t, list)}
+	requireNoError(t, err)
+	files := map[string]string{guestProgram: guest, rotatedLogs: writeLocalFile(t, list)}
 	for _, service := range []string{nodespec.ServiceKubelet, nodespec.ServiceKubeProxy} {
 		files[findRunner(t, spec, service)[0]] = runner
-		files[nodespec.LogPath(service)] = local(t, nil)
+		files[nodespec.LogPath(service)] = writeLocalFile(t, nil)
 	}
 	h := start(ctx, t, wine.Options{Name: "LOGS", Address: netip.MustParseAddr("10.2.0.9"), Files: files})
 
@@ -51,17 +51,17 @@ func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
 
 		before := lastNumber(readNumbers(readFile(t, h, log)))
 		result, err := h.Exec(ctx, guestProgram+" rotate "+rotatedLogs)
-		must(t, err)
+		requireNoError(t, err)
 		if result.ExitCode != 0 || result.Stdout+result.Stderr != "" {
 			t.Fatalf("the agent could not rotate the log: %+v", result)
 		}
-		after := lastNumber(p.numbers("printed"))
-		awaitState(ctx, t, "there are later lines", func() bool { return lastNumber(p.numbers("printed")) >= after+laterLines })
+		after := lastNumber(p.lineNumbers("printed"))
+		awaitState(ctx, t, "there are later lines", func() bool { return lastNumber(p.lineNumbers("printed")) >= after+laterLines })
 		if result := p.stop(ctx, t); result.ExitCode != 0 {
 			t.Errorf("kube-log-runner ended with %+v", result)
 		}
 
-		if failed := p.numbers("failed"); len(failed) > 0 {
+		if failed := p.lineNumbers("failed"); len(failed) > 0 {
 			t.Errorf("the program could not print the lines %v", failed)
 		}
 		copied, kept := readNumbers(readRotated(t, h, log)), readNumbers(readFile(t, h, log))
@@ -70,7 +70,7 @@ func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
 		}
 		// docs/settings.md: a line that a service writes during a rotation may be lost. No other line may be
 		// lost.
-		if len(kept) == 0 || kept[0] <= lastNumber(copied) || kept[0] > after+1 || !isRange(kept, kept[0], lastNumber(p.numbers("printed"))) {
+		if len(kept) == 0 || kept[0] <= lastNumber(copied) || kept[0] > after+1 || !isRange(kept, kept[0], lastNumber(p.lineNumbers("printed"))) {
 			t.Fatalf("%d lines were rotated, those after %d were printed after the rotation, and the log has %v", len(copied), after, kept)
 		}
 		t.Logf("the log had lines to %d; to %d they were rotated; it goes on with %d; later than the rotation are those from %d to %d", before, lastNumber(copied), kept[0], after+1, lastNumber(kept))
@@ -80,12 +80,12 @@ func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
 	t.Run("kube-log-runner's own rotation ends it", func(t *testing.T) {
 		log, words := nodespec.LogPath(nodespec.ServiceKubeProxy), findRunner(t, spec, nodespec.ServiceKubeProxy)
 		p := startPrinter(ctx, t, h, nodespec.ServiceKubeProxy, append(words, "-log-file-size=4Ki"))
-		awaitState(ctx, t, "lines cannot be printed", func() bool { return len(p.numbers("failed")) >= laterLines })
+		awaitState(ctx, t, "lines cannot be printed", func() bool { return len(p.lineNumbers("failed")) >= laterLines })
 		result := p.stop(ctx, t)
 		if result.ExitCode != 1 || !strings.Contains(result.Stderr, "rename "+log) {
 			t.Errorf("kube-log-runner ended with %+v", result)
 		}
-		printed, failed, logged := lastNumber(p.numbers("printed")), p.numbers("failed"), readNumbers(readFile(t, h, log))
+		printed, failed, logged := lastNumber(p.lineNumbers("printed")), p.lineNumbers("failed"), readNumbers(readFile(t, h, log))
 		if !isRange(failed, failed[0], printed) {
 			t.Errorf("of %d lines, these could not be printed: %v", printed, failed)
 		}
@@ -110,41 +110,41 @@ func findRunner(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 
 // printer is a guest program that prints numbered lines.
 type printer struct {
-	t      *testing.T
-	host   *wine.Host
-	folder string
-	ended  chan error
-	result wine.Result
+	t         *testing.T
+	host      *wine.Host
+	directory string
+	ended     chan error
+	result    wine.Result
 }
 
 // startPrinter starts a program under kube-log-runner while another process holds the log of the service open.
 func startPrinter(ctx context.Context, t *testing.T, h *wine.Host, service string, runner []string) *printer {
 	t.Helper()
 	runUntil(ctx, t, h, guestProgram+" hold "+nodespec.LogPath(service), "held")
-	p := &printer{t: t, host: h, folder: `C:\tests\` + service, ended: make(chan error, 1)}
+	p := &printer{t: t, host: h, directory: `C:\tests\` + service, ended: make(chan error, 1)}
 	go func() {
 		var err error
-		p.result, err = h.Exec(ctx, strings.Join(append(runner, guestProgram, "print", p.folder), " "))
+		p.result, err = h.Exec(ctx, strings.Join(append(runner, guestProgram, "print", p.directory), " "))
 		p.ended <- err
 	}()
 	return p
 }
 
-// numbers returns the line numbers in a file of the program.
-func (p *printer) numbers(file string) []int {
+// lineNumbers returns the line numbers in a file of the program.
+func (p *printer) lineNumbers(file string) []int {
 	p.t.Helper()
-	return readNumbers(readFile(p.t, p.host, p.folder+`\`+file))
+	return readNumbers(readFile(p.t, p.host, p.directory+`\`+file))
 }
 
 // stop ends the program and returns the result of kube-log-runner.
 func (p *printer) stop(ctx context.Context, t *testing.T) wine.Result {
 	t.Helper()
-	path, err := p.host.Path(p.folder + `\stop`)
-	must(t, err)
-	must(t, os.WriteFile(path, nil, 0o600))
+	path, err := p.host.Path(p.directory + `\stop`)
+	requireNoError(t, err)
+	requireNoError(t, os.WriteFile(path, nil, 0o600))
 	select {
 	case err := <-p.ended:
-		must(t, err)
+		requireNoError(t, err)
 	case <-ctx.Done():
 		t.Fatal("kube-log-runner does not end")
 	}
@@ -155,10 +155,10 @@ func (p *printer) stop(ctx context.Context, t *testing.T) wine.Result {
 func readFile(t *testing.T, h *wine.Host, windows string) []byte {
 	t.Helper()
 	path, err := h.Path(windows)
-	must(t, err)
+	requireNoError(t, err)
 	content, err := os.ReadFile(path)
 	if !os.IsNotExist(err) {
-		must(t, err)
+		requireNoError(t, err)
 	}
 	return content
 }
@@ -167,14 +167,14 @@ func readFile(t *testing.T, h *wine.Host, windows string) []byte {
 func readRotated(t *testing.T, h *wine.Host, log string) []byte {
 	t.Helper()
 	path, err := h.Path(log)
-	must(t, err)
+	requireNoError(t, err)
 	paths, err := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
-	must(t, err)
+	requireNoError(t, err)
 	if len(paths) != 1 {
 		t.Fatalf("the rotated logs are %q", paths)
 	}
 	rotated, err := os.ReadFile(paths[0])
-	must(t, err)
+	requireNoError(t, err)
 	return rotated
 }
 

@@ -52,11 +52,11 @@ func testMain(m *testing.M) int {
 		fmt.Printf("find what the scraper is made of: %v\n%s\n", err, output)
 		return 1
 	}
-	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
+	return namespace.RunTests(namespace.Config{GracePeriod: 30 * time.Second}, m.Run)
 }
 
-// needsWine skips the test on machines that cannot run Wine hosts.
-func needsWine(t *testing.T) context.Context {
+// requireWine skips the test on machines that cannot run Wine hosts.
+func requireWine(t *testing.T) context.Context {
 	t.Helper()
 	skipWithoutWine(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -101,9 +101,9 @@ func buildTests(ctx context.Context, t *testing.T, module, source string) string
 	return path
 }
 
-// build builds a payload executable with the same program, table and directory as `make payload`, and returns
+// buildExecutable builds a payload executable with the same program, table and directory as `make payload`, and returns
 // the path. There is no timeout: without a build cache, the kubelet needs minutes.
-func build(t *testing.T, component, executable string) string {
+func buildExecutable(t *testing.T, component, executable string) string {
 	t.Helper()
 	skipWithoutWine(t)
 	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-executables", executable, "-wine", "")
@@ -113,7 +113,7 @@ func build(t *testing.T, component, executable string) string {
 		t.Fatalf("build %s: %v\n%s", executable, err, output)
 	}
 	path, err := filepath.Abs(filepath.Join(repository, "build/payload-bin", component, executable))
-	must(t, err)
+	requireNoError(t, err)
 	return path
 }
 
@@ -122,12 +122,12 @@ func build(t *testing.T, component, executable string) string {
 func runUntil(ctx context.Context, t *testing.T, h *wine.Host, line, text string) []string {
 	t.Helper()
 	client, err := h.Connect(ctx)
-	must(t, err)
+	requireNoError(t, err)
 	session, err := client.NewSession()
-	must(t, err)
+	requireNoError(t, err)
 	reader, writer := io.Pipe()
 	session.Stdout, session.Stderr = writer, writer
-	must(t, session.Start(line))
+	requireNoError(t, session.Start(line))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -157,20 +157,20 @@ func runUntil(ctx context.Context, t *testing.T, h *wine.Host, line, text string
 func start(ctx context.Context, t *testing.T, options wine.Options) *wine.Host {
 	t.Helper()
 	base, err := wine.Prepare(ctx, "")
-	must(t, err)
+	requireNoError(t, err)
 	options.Base = base
 	h, err := wine.New(ctx, options)
-	must(t, err)
+	requireNoError(t, err)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	must(t, h.Start(ctx))
+	requireNoError(t, h.Start(ctx))
 	return h
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestMingwAndMicrosoftHaveTheSameValues(t *testing.T) {
 	}
 	c := openObject(t, object)
 	for i, fact := range facts {
-		if problem := c.compare(fact, variable(i)); problem != "" {
+		if problem := c.compareFact(fact, variableName(i)); problem != "" {
 			t.Errorf("%s %s is %q in %s: mingw-w64 has %s; one of both is wrong", fact.Kind, fact.Name, fact.Value, fact.Header, problem)
 		}
 	}
@@ -96,19 +96,19 @@ func writeSource(t *testing.T, facts []Fact) []byte {
 		name, _, _ := strings.Cut(fact.Name, ".")
 		switch {
 		case fact.Kind == "const" && fact.Number != nil:
-			fmt.Fprintf(source, "const unsigned long long %s = (unsigned long long)(%s);\n", variable(i), fact.Symbol)
+			fmt.Fprintf(source, "const unsigned long long %s = (unsigned long long)(%s);\n", variableName(i), fact.Symbol)
 		case fact.Kind == "const" && len(fact.Value) == 1 && !strings.HasPrefix(fact.Name, "SDDL"):
-			fmt.Fprintf(source, "const char %s[] = {%s, 0};\n", variable(i), fact.Symbol)
+			fmt.Fprintf(source, "const char %s[] = {%s, 0};\n", variableName(i), fact.Symbol)
 		case fact.Kind == "const":
-			fmt.Fprintf(source, "const char %s[] = %s;\n", variable(i), fact.Symbol)
+			fmt.Fprintf(source, "const char %s[] = %s;\n", variableName(i), fact.Symbol)
 		case fact.Kind == "struct":
-			fmt.Fprintf(source, "%s %s;\n", name, variable(i))
+			fmt.Fprintf(source, "%s %s;\n", name, variableName(i))
 		case fact.Kind == "func":
-			fmt.Fprintf(source, "__typeof__(%s) *%s;\n", name, variable(i))
+			fmt.Fprintf(source, "__typeof__(%s) *%s;\n", name, variableName(i))
 		case fact.Kind == "vtable":
-			fmt.Fprintf(source, "%sVtbl %s;\n", name, variable(i))
+			fmt.Fprintf(source, "%sVtbl %s;\n", name, variableName(i))
 		case fact.Kind == "guid":
-			fmt.Fprintf(source, "const GUID *%s = &%s;\n", variable(i), name)
+			fmt.Fprintf(source, "const GUID *%s = &%s;\n", variableName(i), name)
 		default:
 			t.Fatalf("%s is no kind of a row", fact.Kind)
 		}
@@ -116,7 +116,7 @@ func writeSource(t *testing.T, facts []Fact) []byte {
 	return source.Bytes()
 }
 
-func variable(i int) string { return fmt.Sprintf("fact%d", i) }
+func variableName(i int) string { return fmt.Sprintf("fact%d", i) }
 
 // object is a compiled C file: the content and the types of its variables.
 type object struct {
@@ -164,14 +164,14 @@ func openObject(t *testing.T, path string) object {
 	}
 }
 
-// compare returns the value of mingw-w64 if it differs, otherwise an empty string.
-func (o object) compare(f Fact, variable string) string {
+// compareFact returns the value of mingw-w64 if it differs, otherwise an empty string.
+func (o object) compareFact(f Fact, variable string) string {
 	content := o.content[variable]
 	switch f.Kind {
 	case "const":
 		if f.Number == nil {
 			text, _, _ := bytes.Cut(content, []byte{0})
-			return differing(f.Value, string(text))
+			return describeDifference(f.Value, string(text))
 		}
 		if len(content) < 8 {
 			return "nothing"
@@ -182,22 +182,22 @@ func (o object) compare(f Fact, variable string) string {
 		}
 		return ""
 	case "guid":
-		return differing(f.Value, formatGUID(o.content[f.Name]))
+		return describeDifference(f.Value, formatGUID(o.content[f.Name]))
 	case "struct":
 		return o.compareStructure(f, variable)
 	case "func":
-		return differing(*f.Parameters, parameters(o.types[variable]))
+		return describeDifference(*f.Parameters, countParameters(o.types[variable]))
 	case "vtable":
 		_, method, _ := strings.Cut(f.Name, ".")
-		fields := flatten(o.types[variable], 0)
+		fields := flattenFields(o.types[variable], 0)
 		i := slices.IndexFunc(fields, func(each *dwarf.StructField) bool { return each.Name == method })
 		if i < 0 {
 			return "no such method"
 		}
-		if f.Parameters != nil && *f.Parameters != parameters(fields[i].Type)-1 {
-			return fmt.Sprint(parameters(fields[i].Type)-1, " parameters")
+		if f.Parameters != nil && *f.Parameters != countParameters(fields[i].Type)-1 {
+			return fmt.Sprint(countParameters(fields[i].Type)-1, " parameters")
 		}
-		return differing(*f.Index, uint64(fields[i].ByteOffset)/8)
+		return describeDifference(*f.Index, uint64(fields[i].ByteOffset)/8)
 	}
 	return "no comparison for its kind"
 }
@@ -206,7 +206,7 @@ func (o object) compare(f Fact, variable string) string {
 func (o object) compareStructure(f Fact, variable string) string {
 	var offsets []uint64
 	_, field, one := strings.Cut(f.Name, ".")
-	for _, each := range flatten(o.types[variable], 0) {
+	for _, each := range flattenFields(o.types[variable], 0) {
 		if !one || each.Name == field {
 			offsets = append(offsets, uint64(each.ByteOffset))
 		}
@@ -222,15 +222,15 @@ func (o object) compareStructure(f Fact, variable string) string {
 	return ""
 }
 
-func differing[T comparable](want, got T) string {
+func describeDifference[T comparable](want, got T) string {
 	if want == got {
 		return ""
 	}
 	return fmt.Sprint(got)
 }
 
-// resolve returns the type behind type names.
-func resolve(of dwarf.Type) dwarf.Type {
+// resolveTypedef returns the type behind type names.
+func resolveTypedef(of dwarf.Type) dwarf.Type {
 	for {
 		name, ok := of.(*dwarf.TypedefType)
 		if !ok {
@@ -240,16 +240,16 @@ func resolve(of dwarf.Type) dwarf.Type {
 	}
 }
 
-// flatten returns the fields of a structure, including fields of nested anonymous structures and unions.
-func flatten(of dwarf.Type, at int64) []*dwarf.StructField {
-	structure, ok := resolve(of).(*dwarf.StructType)
+// flattenFields returns the fields of a structure, including fields of nested anonymous structures and unions.
+func flattenFields(of dwarf.Type, at int64) []*dwarf.StructField {
+	structure, ok := resolveTypedef(of).(*dwarf.StructType)
 	if !ok {
 		return nil
 	}
 	var fields []*dwarf.StructField
 	for _, field := range structure.Field {
-		if _, nested := resolve(field.Type).(*dwarf.StructType); nested && field.Name == "" {
-			fields = append(fields, flatten(field.Type, at+field.ByteOffset)...)
+		if _, nested := resolveTypedef(field.Type).(*dwarf.StructType); nested && field.Name == "" {
+			fields = append(fields, flattenFields(field.Type, at+field.ByteOffset)...)
 			continue
 		}
 		moved := *field
@@ -259,10 +259,10 @@ func flatten(of dwarf.Type, at int64) []*dwarf.StructField {
 	return fields
 }
 
-// parameters returns the number of parameters of the function behind a pointer type.
-func parameters(of dwarf.Type) uint64 {
-	if pointer, ok := resolve(of).(*dwarf.PtrType); ok {
-		if function, ok := resolve(pointer.Type).(*dwarf.FuncType); ok {
+// countParameters returns the number of parameters of the function behind a pointer type.
+func countParameters(of dwarf.Type) uint64 {
+	if pointer, ok := resolveTypedef(of).(*dwarf.PtrType); ok {
+		if function, ok := resolveTypedef(pointer.Type).(*dwarf.FuncType); ok {
 			return uint64(len(function.ParamType))
 		}
 	}

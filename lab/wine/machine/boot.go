@@ -31,9 +31,9 @@ var environment = []string{
 	"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d", // suppresses the prompts to install Mono and Gecko
 }
 
-// shutdownLimit is the timeout for the end of Windows after its last program has ended. Then the remaining
+// shutdownTimeout is the timeout for the end of Windows after its last program has ended. Then the remaining
 // processes are killed.
-const shutdownLimit = 10 * time.Second
+const shutdownTimeout = 10 * time.Second
 
 // clientsInterval is the interval between searches for new processes while Windows ends.
 const clientsInterval = 20 * time.Millisecond
@@ -42,39 +42,39 @@ const clientsInterval = 20 * time.Millisecond
 func (m *machine) run() {
 	for {
 		if on := <-m.power; on {
-			m.whileOn()
+			m.runWhileOn()
 		}
 	}
 }
 
-// whileOn boots the host repeatedly until the power is cut.
-func (m *machine) whileOn() {
+// runWhileOn boots the host repeatedly until the power is cut.
+func (m *machine) runWhileOn() {
 	for {
-		ended, err := m.boot()
+		ended, err := m.bootWindows()
 		if err != nil {
-			m.event(wire.Failed, err.Error())
+			m.sendEvent(wire.Failed, err.Error())
 			return
 		}
-		if !m.whileUp(ended) || !m.whileDown() {
+		if !m.waitWhileUp(ended) || !m.waitWhileDown() {
 			return
 		}
 	}
 }
 
-// whileUp waits for the end of a boot; false if the power was cut.
-func (m *machine) whileUp(ended <-chan string) bool {
+// waitWhileUp waits for the end of a boot; false if the power was cut.
+func (m *machine) waitWhileUp(ended <-chan string) bool {
 	over := make(chan struct{})
 	defer close(over)
-	hung := m.hung(over)
+	hung := m.watchHang(over)
 	for {
 		select {
 		case why := <-ended:
-			m.event(wire.Down, why)
+			m.sendEvent(wire.Down, why)
 			return true
 		case <-hung:
 			killAll()
 			<-ended
-			m.event(wire.Down, "the SSH server did not answer for "+m.config.Hang.String()+": the host was reset")
+			m.sendEvent(wire.Down, "the SSH server did not answer for "+m.config.HangTimeout.String()+": the host was reset")
 			return true
 		case on := <-m.power:
 			if on {
@@ -82,15 +82,15 @@ func (m *machine) whileUp(ended <-chan string) bool {
 			}
 			killAll()
 			<-ended
-			m.event(wire.Down, "the plug was pulled")
+			m.sendEvent(wire.Down, "the plug was pulled")
 			return false
 		}
 	}
 }
 
-// whileDown waits until the next boot is due; false if the power was cut.
-func (m *machine) whileDown() bool {
-	timer := time.NewTimer(m.config.Down)
+// waitWhileDown waits until the next boot is due; false if the power was cut.
+func (m *machine) waitWhileDown() bool {
+	timer := time.NewTimer(m.config.BootDelay)
 	defer timer.Stop()
 	for {
 		select {
@@ -104,10 +104,10 @@ func (m *machine) whileDown() bool {
 	}
 }
 
-// boot starts Windows with the program that keeps it running. The channel receives the reason for the end after
+// bootWindows starts Windows with the program that keeps it running. The channel receives the reason for the end after
 // all processes have ended.
-func (m *machine) boot() (ended <-chan string, err error) {
-	name, err := m.giveName()
+func (m *machine) bootWindows() (ended <-chan string, err error) {
+	name, err := m.assignHostName()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (m *machine) boot() (ended <-chan string, err error) {
 			return nil, err
 		}
 	}
-	m.event(wire.BootAt, name)
+	m.sendEvent(wire.BootAt, name)
 	console, err := os.OpenFile(filepath.Join(m.config.Dir, wire.ConsoleFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the host's console: %w", err)
@@ -139,26 +139,26 @@ func (m *machine) boot() (ended <-chan string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Wine: %w", err)
 	}
-	go m.relay(output)
+	go m.relayEvents(output)
 	end := make(chan string, 1)
 	go func() {
 		code := <-status
-		end <- m.wind(code)
+		end <- m.endWindows(code)
 	}()
 	return end, nil
 }
 
-// wind ends Windows after the program that keeps it running has ended, and returns the reason. At the end of a
+// endWindows ends Windows after the program that keeps it running has ended, and returns the reason. At the end of a
 // forced shutdown, Wine kills all programs and then starts the services again for some seconds. Windows does
 // not do that, so these services are killed. Only Wine's server ends by itself, with its last client, because
 // it writes the registry then.
-func (m *machine) wind(code int) string {
+func (m *machine) endWindows(code int) string {
 	why := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
-	for limit := time.Now().Add(shutdownLimit); !m.reaper.waitForNobody(clientsInterval); {
+	for limit := time.Now().Add(shutdownTimeout); !m.reaper.waitUntilAlone(clientsInterval); {
 		if time.Now().After(limit) {
 			why += ", and Wine's server had to be killed"
 			killAll()
-			m.reaper.waitForNobody(shutdownLimit)
+			m.reaper.waitUntilAlone(shutdownTimeout)
 			break
 		}
 		if !m.config.Install {
@@ -184,8 +184,8 @@ func (m *machine) killClients() {
 	}
 }
 
-// relay forwards the events of the SSH server.
-func (m *machine) relay(output io.ReadCloser) {
+// relayEvents forwards the events of the SSH server.
+func (m *machine) relayEvents(output io.ReadCloser) {
 	defer output.Close()
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
@@ -199,13 +199,13 @@ func (m *machine) relay(output io.ReadCloser) {
 				event.Detail = err.Error()
 			}
 		}
-		m.event(event.Kind, event.Detail)
+		m.sendEvent(event.Kind, event.Detail)
 	}
 }
 
-// giveName sets the host name, because Wine reads the computer name from Linux at each boot. The registry
+// assignHostName sets the host name, because Wine reads the computer name from Linux at each boot. The registry
 // contains the name of the previous boot, or a name that was set for this boot.
-func (m *machine) giveName() (string, error) {
+func (m *machine) assignHostName() (string, error) {
 	name := m.config.Name
 	registry, err := os.ReadFile(filepath.Join(m.config.Dir, wire.PrefixDir, "system.reg"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // missing before the very first boot

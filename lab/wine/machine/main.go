@@ -32,13 +32,13 @@ func main() {
 	if err := commands.Decode(&m.config); err != nil {
 		os.Exit(1) // the creator ended before sending a configuration
 	}
-	defer m.end()
+	defer m.endHost()
 	if err := m.setUp(); err != nil {
-		m.event(wire.Failed, err.Error())
+		m.sendEvent(wire.Failed, err.Error())
 		return
 	}
-	m.event(wire.Ready, "")
-	m.obey(commands)
+	m.sendEvent(wire.Ready, "")
+	m.runCommands(commands)
 }
 
 // machine is the simulated host.
@@ -50,8 +50,8 @@ type machine struct {
 	power    chan bool // the power state requested by the creator
 }
 
-// event sends an event to the creator, which may have ended.
-func (m *machine) event(kind, detail string) {
+// sendEvent sends an event to the creator, which may have ended.
+func (m *machine) sendEvent(kind, detail string) {
 	line, err := json.Marshal(wire.Event{Kind: kind, Detail: detail})
 	if err != nil {
 		return // two strings can always be encoded
@@ -70,8 +70,8 @@ func (m *machine) setUp() error {
 	return setUpMounts(m.config)
 }
 
-// obey executes the commands of the creator until the command pipe is closed.
-func (m *machine) obey(commands *json.Decoder) {
+// runCommands executes the commands of the creator until the command pipe is closed.
+func (m *machine) runCommands(commands *json.Decoder) {
 	go m.run()
 	for {
 		var message wire.Message
@@ -82,8 +82,8 @@ func (m *machine) obey(commands *json.Decoder) {
 	}
 }
 
-// end kills all other processes and removes the directory of the host. The mounts end with this process.
-func (m *machine) end() {
+// endHost kills all other processes and removes the directory of the host. The mounts end with this process.
+func (m *machine) endHost() {
 	killAll()
 	if m.config.Install || m.config.Dir == "" {
 		return

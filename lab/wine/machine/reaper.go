@@ -16,17 +16,17 @@ import (
 type reaper struct {
 	mu       sync.Mutex
 	statuses map[int]chan<- int // of processes that the reaper started
-	nobody   chan struct{}      // closed while there is no other process
+	alone    chan struct{}      // closed while there is no other process
 }
 
 func newReaper() *reaper {
-	r := &reaper{statuses: map[int]chan<- int{}, nobody: make(chan struct{})}
-	close(r.nobody)
+	r := &reaper{statuses: map[int]chan<- int{}, alone: make(chan struct{})}
+	close(r.alone)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGCHLD)
 	go func() {
 		for range signals {
-			r.reap()
+			r.reapProcesses()
 		}
 	}()
 	return r
@@ -44,14 +44,14 @@ func (r *reaper) start(program string, args []string, attributes *os.ProcAttr) (
 	status := make(chan int, 1)
 	r.statuses[process.Pid] = status
 	select {
-	case <-r.nobody:
-		r.nobody = make(chan struct{})
+	case <-r.alone:
+		r.alone = make(chan struct{})
 	default:
 	}
 	return status, process.Release()
 }
 
-func (r *reaper) reap() {
+func (r *reaper) reapProcesses() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -62,9 +62,9 @@ func (r *reaper) reap() {
 			continue
 		case err != nil: // ECHILD: no child processes
 			select {
-			case <-r.nobody:
+			case <-r.alone:
 			default:
-				close(r.nobody)
+				close(r.alone)
 			}
 			return
 		case pid == 0:
@@ -81,10 +81,10 @@ func (r *reaper) reap() {
 	}
 }
 
-// waitForNobody waits until this process is the only one; false on timeout.
-func (r *reaper) waitForNobody(limit time.Duration) bool {
+// waitUntilAlone waits until this process is the only one; false on timeout.
+func (r *reaper) waitUntilAlone(limit time.Duration) bool {
 	r.mu.Lock()
-	nobody := r.nobody
+	nobody := r.alone
 	r.mu.Unlock()
 	select {
 	case <-nobody:

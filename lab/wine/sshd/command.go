@@ -50,7 +50,7 @@ func runCommand(line, connection string, channel ssh.Channel, closed <-chan stru
 		_, _ = io.Copy(stdin, channel) // ends with the session at the latest
 		_ = stdin.Close()
 	}()
-	if err := admit(job, command.Process.Pid); err != nil {
+	if err := admitProcess(job, command.Process.Pid); err != nil {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		return 1, err
@@ -70,8 +70,8 @@ func runCommand(line, connection string, channel ssh.Channel, closed <-chan stru
 
 var ntResumeProcess = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
 
-// admit adds the suspended process to the job and resumes it.
-func admit(job windows.Handle, pid int) error {
+// admitProcess adds the suspended process to the job and resumes it.
+func admitProcess(job windows.Handle, pid int) error {
 	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.PROCESS_SUSPEND_RESUME,
 		false, uint32(pid))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // files is one SFTP session.
 type files struct{ home string }
 
-// status returns an error as the client sees it: OpenSSH sends a number and a standard text, without details
+// statusError returns an error as the client sees it: OpenSSH sends a number and a standard text, without details
 // from Windows.
-func status(err error) error {
+func statusError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -54,7 +54,7 @@ func sftpPath(path string) string { return "/" + strings.ReplaceAll(path, `\`, "
 func (f *files) Fileread(request *sftp.Request) (io.ReaderAt, error) {
 	file, err := os.Open(windowsPath(request.Filepath))
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	return file, nil
 }
@@ -79,7 +79,7 @@ func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
 	}
 	file, err := os.OpenFile(windowsPath(request.Filepath), mode, 0o666)
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	return upload{file}, nil
 }
@@ -90,7 +90,7 @@ type upload struct{ *os.File }
 // WriteAt implements io.WriterAt.
 func (u upload) WriteAt(b []byte, offset int64) (int, error) {
 	n, err := u.File.WriteAt(b, offset)
-	return n, status(err)
+	return n, statusError(err)
 }
 
 // Filecmd implements sftp.FileCmder.
@@ -98,15 +98,15 @@ func (f *files) Filecmd(request *sftp.Request) error {
 	name := windowsPath(request.Filepath)
 	switch request.Method {
 	case "Mkdir":
-		return status(os.Mkdir(name, 0o777))
+		return statusError(os.Mkdir(name, 0o777))
 	case "Remove":
-		return status(remove(name, false))
+		return statusError(removeEntry(name, false))
 	case "Rmdir":
-		return status(remove(name, true))
+		return statusError(removeEntry(name, true))
 	case "Rename":
-		return status(rename(name, windowsPath(request.Target)))
+		return statusError(renameFile(name, windowsPath(request.Target)))
 	case "Setstat":
-		return status(setAttributes(request, name))
+		return statusError(setAttributes(request, name))
 	}
 	return sftp.ErrSSHFxOpUnsupported
 }
@@ -114,19 +114,19 @@ func (f *files) Filecmd(request *sftp.Request) error {
 // PosixRename refuses the extension, which is not advertised.
 func (f *files) PosixRename(*sftp.Request) error { return sftp.ErrSSHFxOpUnsupported }
 
-func remove(name string, directory bool) error {
+func removeEntry(name string, directory bool) error {
 	info, err := os.Lstat(name)
 	if err != nil {
 		return err
 	}
-	if shown(info).IsDir() != directory {
+	if sshFileInfo(info).IsDir() != directory {
 		return fs.ErrPermission
 	}
 	return os.Remove(name)
 }
 
-// rename never replaces a file, like the plain rename of OpenSSH: MoveFile without MOVEFILE_REPLACE_EXISTING.
-func rename(from, to string) error {
+// renameFile never replaces a file, like the plain rename of OpenSSH: MoveFile without MOVEFILE_REPLACE_EXISTING.
+func renameFile(from, to string) error {
 	source, err := windows.UTF16PtrFromString(from)
 	if err != nil {
 		return err

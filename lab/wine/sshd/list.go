@@ -19,25 +19,25 @@ func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	name := windowsPath(request.Filepath)
 	if name == `\` { // above the drives
 		if request.Method == "List" {
-			return entries{folder("C:")}, nil
+			return entries{directoryInfo("C:")}, nil
 		}
-		return entries{folder("/")}, nil
+		return entries{directoryInfo("/")}, nil
 	}
 	if request.Method != "List" {
 		info, err := os.Stat(name)
 		if err != nil {
-			return nil, status(err)
+			return nil, statusError(err)
 		}
 		return entries{info}, nil
 	}
 	list, err := os.ReadDir(name)
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	var all entries
 	for _, entry := range list {
 		if info, err := entry.Info(); err == nil { // otherwise the entry was just deleted
-			all = append(all, shown(info))
+			all = append(all, sshFileInfo(info))
 		}
 	}
 	return all, nil
@@ -48,18 +48,18 @@ func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
 	if name := windowsPath(request.Filepath); name != `\` {
 		info, err := os.Lstat(name)
 		if err != nil {
-			return nil, status(err)
+			return nil, statusError(err)
 		}
-		return entries{shown(info)}, nil
+		return entries{sshFileInfo(info)}, nil
 	}
-	return entries{folder("/")}, nil
+	return entries{directoryInfo("/")}, nil
 }
 
-// shown returns an entry as OpenSSH for Windows reports it: a junction, which Go calls irregular, is a
+// sshFileInfo returns an entry as OpenSSH for Windows reports it: a junction, which Go calls irregular, is a
 // directory.
-func shown(info fs.FileInfo) fs.FileInfo {
+func sshFileInfo(info fs.FileInfo) fs.FileInfo {
 	if info.Mode()&fs.ModeIrregular != 0 {
-		return folder(info.Name())
+		return directoryInfo(info.Name())
 	}
 	return info
 }
@@ -79,11 +79,11 @@ func (f *files) RealPath(name string) (string, error) { //nolint:unparam // the 
 func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 	name, err := windows.UTF16PtrFromString(windowsPath(request.Filepath))
 	if err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	var available, size, free uint64
 	if err := windows.GetDiskFreeSpaceEx(name, &available, &size, &free); err != nil {
-		return nil, status(err)
+		return nil, statusError(err)
 	}
 	const cluster = 4 << 10 // NTFS
 	return &sftp.StatVFS{Bsize: cluster, Frsize: cluster, Blocks: size / cluster, Bfree: free / cluster,
@@ -105,12 +105,12 @@ func (e entries) ListAt(to []os.FileInfo, offset int64) (int, error) {
 	return n, nil
 }
 
-// folder describes a directory with a name only.
-type folder string
+// directoryInfo describes a directory with a name only.
+type directoryInfo string
 
-func (f folder) Name() string     { return string(f) }
-func (folder) Size() int64        { return 0 }
-func (folder) Mode() fs.FileMode  { return fs.ModeDir | 0o777 }
-func (folder) ModTime() time.Time { return time.Time{} }
-func (folder) IsDir() bool        { return true }
-func (folder) Sys() any           { return nil }
+func (f directoryInfo) Name() string     { return string(f) }
+func (directoryInfo) Size() int64        { return 0 }
+func (directoryInfo) Mode() fs.FileMode  { return fs.ModeDir | 0o777 }
+func (directoryInfo) ModTime() time.Time { return time.Time{} }
+func (directoryInfo) IsDir() bool        { return true }
+func (directoryInfo) Sys() any           { return nil }

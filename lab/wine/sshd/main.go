@@ -51,7 +51,7 @@ func (s *server) run(address, hostKey string) error {
 	if err != nil {
 		return fmt.Errorf("read the host key %s: %w", hostKey, err)
 	}
-	config := &ssh.ServerConfig{ServerVersion: "SSH-2.0-" + s.version, PublicKeyCallback: s.authenticate}
+	config := &ssh.ServerConfig{ServerVersion: "SSH-2.0-" + s.version, PublicKeyCallback: s.authenticateKey}
 	config.AddHostKey(key)
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {
@@ -66,11 +66,11 @@ func (s *server) run(address, hostKey string) error {
 		if err != nil {
 			return err
 		}
-		go s.serve(conn, config)
+		go s.serveConnection(conn, config)
 	}
 }
 
-func (s *server) serve(conn net.Conn, config *ssh.ServerConfig) {
+func (s *server) serveConnection(conn net.Conn, config *ssh.ServerConfig) {
 	peer := conn.RemoteAddr().String()
 	connection, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *server) serve(conn net.Conn, config *ssh.ServerConfig) {
 		}
 		session := &session{server: s, channel: channel, user: connection.User(), closed: make(chan struct{}),
 			peers: formatPeer(connection.RemoteAddr()) + " " + formatPeer(connection.LocalAddr())}
-		go session.serve(requests)
+		go session.serveRequests(requests)
 	}
 	_ = connection.Close()
 	s.journal.write("disconnect", connection.User()+" from "+peer)

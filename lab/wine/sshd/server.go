@@ -23,8 +23,8 @@ type server struct {
 	journal  journal
 }
 
-// authenticate reads the key files at each login: a new key is valid at once.
-func (s *server) authenticate(connection ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+// authenticateKey reads the key files at each login: a new key is valid at once.
+func (s *server) authenticateKey(connection ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	if !slices.ContainsFunc(s.users, func(user string) bool { return strings.EqualFold(user, connection.User()) }) {
 		return nil, fmt.Errorf("there is no user %s", connection.User())
 	}

@@ -23,10 +23,10 @@ type session struct {
 	once    sync.Once
 }
 
-func (s *session) serve(requests <-chan *ssh.Request) {
+func (s *session) serveRequests(requests <-chan *ssh.Request) {
 	defer s.once.Do(func() { close(s.closed) })
 	for request := range requests {
-		run := s.request(request)
+		run := s.handleRequest(request)
 		if request.WantReply {
 			_ = request.Reply(run != nil, nil) // the client may have disconnected
 		}
@@ -37,9 +37,9 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// request returns the function to run for a request; nil refuses the request. As in OpenSSH by default,
+// handleRequest returns the function to run for a request; nil refuses the request. As in OpenSSH by default,
 // terminals and environment variables are refused.
-func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
+func (s *session) handleRequest(request *ssh.Request) (run func() (exitCode uint32)) {
 	if s.used {
 		return nil
 	}
@@ -49,13 +49,13 @@ func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
 		if ssh.Unmarshal(request.Payload, &payload) != nil {
 			return nil
 		}
-		return func() uint32 { return s.exec(payload.Command) }
+		return func() uint32 { return s.execCommand(payload.Command) }
 	case "subsystem":
 		var payload struct{ Name string }
 		if ssh.Unmarshal(request.Payload, &payload) != nil || payload.Name != "sftp" {
 			return nil
 		}
-		return s.sftp
+		return s.serveSFTP
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (s *session) run(run func() uint32) {
 	_ = s.channel.Close()
 }
 
-func (s *session) exec(line string) uint32 {
+func (s *session) execCommand(line string) uint32 {
 	s.journal.write("exec", line)
 	code, err := runCommand(line, s.peers, s.channel, s.closed)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *session) exec(line string) uint32 {
 	return code
 }
 
-func (s *session) sftp() uint32 {
+func (s *session) serveSFTP() uint32 {
 	s.journal.write("sftp", s.user)
 	files := &files{home: "/C:/Users/" + s.user}
 	server := sftp.NewRequestServer(s.channel, sftp.Handlers{FileGet: files, FilePut: files,

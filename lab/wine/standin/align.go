@@ -28,13 +28,13 @@ func alignSections(content []byte) ([]byte, error) {
 	fileHeader := binary.LittleEndian.Uint32(content[0x3c:]) + 4
 	optional := fileHeader + 20
 	sections := optional + uint32(file.SizeOfOptionalHeader)
-	aligned := pad(bytes.Clone(content[:header.SizeOfHeaders]))
+	aligned := padToPage(bytes.Clone(content[:header.SizeOfHeaders]))
 	for i, section := range file.Sections {
 		at := sections + 40*uint32(i)
 		if section.Size == 0 {
 			continue
 		}
-		raw := pad(bytes.Clone(content[section.Offset : section.Offset+section.Size]))
+		raw := padToPage(bytes.Clone(content[section.Offset : section.Offset+section.Size]))
 		binary.LittleEndian.PutUint32(aligned[at+16:], uint32(len(raw)))
 		binary.LittleEndian.PutUint32(aligned[at+20:], uint32(len(aligned)))
 		aligned = append(aligned, raw...)
@@ -45,5 +45,5 @@ func alignSections(content []byte) ([]byte, error) {
 	return aligned, nil
 }
 
-// pad pads to a full page.
-func pad(b []byte) []byte { return append(b, make([]byte, (page-len(b)%page)%page)...) }
+// padToPage pads to a full page.
+func padToPage(b []byte) []byte { return append(b, make([]byte, (page-len(b)%page)%page)...) }

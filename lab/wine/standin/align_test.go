@@ -10,7 +10,7 @@ import (
 
 func TestAlignSections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.dll")
-	compile(t, path, 512, "One", "Two")
+	compileLibrary(t, path, 512, "One", "Two")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

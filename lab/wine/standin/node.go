@@ -41,7 +41,7 @@ func BuildNode(ctx context.Context, path string) error {
 		content, err = alignSections(content)
 	}
 	if err == nil {
-		err = replace(path, content)
+		err = replaceFile(path, content)
 	}
 	if err != nil {
 		return fmt.Errorf("build the lab's node program: %w", err)

@@ -44,8 +44,8 @@ var forwards = map[string][]string{
 var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry",
 	"DeleteIpForwardEntry2": "DeleteIpNetEntry", "InitializeIpForwardEntry": "InternalCreateIpForwardEntry"}
 
-// target returns the library that a function is forwarded to.
-func target(function string) string {
+// targetLibrary returns the library that a function is forwarded to.
+func targetLibrary(function string) string {
 	switch {
 	case strings.Contains(function, "Service"):
 		return servicesLibrary
@@ -79,13 +79,13 @@ func PatchWine(root string) error {
 		if err != nil {
 			return fmt.Errorf("patch Wine's %s: %w", name, err)
 		}
-		if bytes.Contains(content, []byte(target(functions[0])+".")) {
+		if bytes.Contains(content, []byte(targetLibrary(functions[0])+".")) {
 			continue
 		}
-		if err := forward(content, functions); err != nil {
+		if err := forwardFunctions(content, functions); err != nil {
 			return fmt.Errorf("patch Wine's %s: %w", path, err)
 		}
-		if err := replace(path, content); err != nil {
+		if err := replaceFile(path, content); err != nil {
 			return fmt.Errorf("patch Wine's %s: %w", name, err)
 		}
 	}
@@ -95,16 +95,16 @@ func PatchWine(root string) error {
 // exports is the export directory of a library. offset is the position of the address rva in the file; room is
 // the free space at the end.
 type exports struct {
-	content []byte
-	rva     uint32
-	size    uint32
-	offset  uint32
-	room    uint32
+	content   []byte
+	rva       uint32
+	size      uint32
+	offset    uint32
+	freeBytes uint32
 }
 
-// forward turns exported functions into forwarders: addresses in the export directory that refer to a name
+// forwardFunctions turns exported functions into forwarders: addresses in the export directory that refer to a name
 // instead of code. The names are written to the slack after the directory, and the directory grows accordingly.
-func forward(content []byte, functions []string) error {
+func forwardFunctions(content []byte, functions []string) error {
 	e, directory, err := findExports(content)
 	if err != nil {
 		return err
@@ -114,16 +114,16 @@ func forward(content []byte, functions []string) error {
 		if lacking := renamed[function]; lacking != "" {
 			exported = lacking
 		}
-		name, slot, err := e.slot(exported)
+		name, slot, err := e.findSlot(exported)
 		if err != nil {
 			return err
 		}
 		if exported != function {
-			if err := e.put(name, function); err != nil {
+			if err := e.putText(name, function); err != nil {
 				return err
 			}
 		}
-		if err := e.put(slot, target(function)+"."+function); err != nil {
+		if err := e.putText(slot, targetLibrary(function)+"."+function); err != nil {
 			return err
 		}
 	}
@@ -149,29 +149,29 @@ func findExports(content []byte) (e exports, directory uint32, err error) {
 			continue
 		}
 		e.offset = section.Offset
-		e.room = section.Size - e.size
+		e.freeBytes = section.Size - e.size
 		if used := max(section.VirtualSize, e.size); used > e.size {
-			e.room = section.Size - used
+			e.freeBytes = section.Size - used
 		}
 		return e, directory, nil
 	}
 	return e, 0, fmt.Errorf("its export directory has no section of its own")
 }
 
-// put appends a text to the directory and writes the address of the text to this position of the file.
-func (e *exports) put(slot uint32, text string) error {
-	if uint32(len(text)+1) > e.room {
+// putText appends a text to the directory and writes the address of the text to this position of the file.
+func (e *exports) putText(slot uint32, text string) error {
+	if uint32(len(text)+1) > e.freeBytes {
 		return fmt.Errorf("there is no room for %s", text)
 	}
 	copy(e.content[e.offset+e.size:], text+"\x00")
 	binary.LittleEndian.PutUint32(e.content[slot:], e.rva+e.size)
 	e.size += uint32(len(text) + 1)
-	e.room -= uint32(len(text) + 1)
+	e.freeBytes -= uint32(len(text) + 1)
 	return nil
 }
 
-// slot returns the file positions of the addresses of an exported function's name and of the function.
-func (e exports) slot(function string) (named, slot uint32, err error) {
+// findSlot returns the file positions of the addresses of an exported function's name and of the function.
+func (e exports) findSlot(function string) (named, slot uint32, err error) {
 	at := func(rva uint32) uint32 { return rva - e.rva + e.offset }
 	word := func(offset uint32) uint32 { return binary.LittleEndian.Uint32(e.content[offset:]) }
 	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)),

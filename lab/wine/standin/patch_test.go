@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// compile builds a small library that exports functions with these names.
-func compile(t *testing.T, path string, alignment int, functions ...string) {
+// compileLibrary builds a small library that exports functions with these names.
+func compileLibrary(t *testing.T, path string, alignment int, functions ...string) {
 	t.Helper()
 	compiler, err := exec.LookPath(Compiler)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestPatchWine(t *testing.T) {
 		for _, function := range functions {
 			exported = append(exported, cmp.Or(renamed[function], function))
 		}
-		compile(t, filepath.Join(folder, name), page, exported...)
+		compileLibrary(t, filepath.Join(folder, name), page, exported...)
 	}
 	if err := PatchWine(root); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPatchWine(t *testing.T) {
 	}
 	t.Run("the functions lead to the library, and others do not", func(t *testing.T) {
 		for _, name := range append([]string{"Another"}, forwards["kernel32.dll"]...) {
-			target, forwarded := forwarder(t, once, name)
+			target, forwarded := forwarderTarget(t, once, name)
 			if name == "Another" == forwarded || forwarded && target != ntfsLibrary+"."+name {
 				t.Errorf("%s leads to %q (forwarded: %v)", name, target, forwarded)
 			}
@@ -68,14 +68,14 @@ func TestPatchWine(t *testing.T) {
 			t.Fatal(err)
 		}
 		for lacking, neighbor := range renamed {
-			if target, _ := forwarder(t, content, lacking); target != routesLibrary+"."+lacking {
+			if target, _ := forwarderTarget(t, content, lacking); target != routesLibrary+"."+lacking {
 				t.Errorf("%s leads to %q", lacking, target)
 			}
 			e, _, err := findExports(content)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := e.slot(neighbor); err == nil {
+			if _, _, err := e.findSlot(neighbor); err == nil {
 				t.Errorf("%s is there still", neighbor)
 			}
 		}
@@ -90,21 +90,21 @@ func TestPatchWine(t *testing.T) {
 		}
 	})
 	t.Run("a library without the functions is refused", func(t *testing.T) {
-		compile(t, path, page, "Another")
+		compileLibrary(t, path, page, "Another")
 		if err := PatchWine(root); err == nil || !strings.Contains(err.Error(), "exports no") {
 			t.Errorf("got error %v", err)
 		}
 	})
 }
 
-// forwarder returns the target of an exported function if another library provides it.
-func forwarder(t *testing.T, content []byte, function string) (target string, forwarded bool) {
+// forwarderTarget returns the target of an exported function if another library provides it.
+func forwarderTarget(t *testing.T, content []byte, function string) (target string, forwarded bool) {
 	t.Helper()
 	e, _, err := findExports(content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, slot, err := e.slot(function)
+	_, slot, err := e.findSlot(function)
 	if err != nil {
 		t.Fatal(err)
 	}

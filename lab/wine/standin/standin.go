@@ -87,10 +87,10 @@ func Libraries() []string {
 // Build compiles the libraries and the launcher into a directory, which must exist. The same compiler produces
 // the same bytes. Build returns ErrNoCompiler if the compiler is missing.
 func Build(ctx context.Context, directory string) error {
-	return build(ctx, directory, append(slices.Clone(libraries), launcher))
+	return buildLibraries(ctx, directory, append(slices.Clone(libraries), launcher))
 }
 
-func build(ctx context.Context, directory string, wanted []library) error {
+func buildLibraries(ctx context.Context, directory string, wanted []library) error {
 	compiler, err := exec.LookPath(Compiler)
 	if err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", ErrNoCompiler)
@@ -107,15 +107,15 @@ func build(ctx context.Context, directory string, wanted []library) error {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
 	}
 	for _, l := range wanted {
-		if err := l.build(ctx, compiler, filepath.Join(work, "c"), directory); err != nil {
+		if err := l.buildFile(ctx, compiler, filepath.Join(work, "c"), directory); err != nil {
 			return fmt.Errorf("build %s: %w", l.name, err)
 		}
 	}
 	return nil
 }
 
-// build compiles in the directory of the sources, so that the library contains no path.
-func (l library) build(ctx context.Context, compiler, work, directory string) error {
+// buildFile compiles in the directory of the sources, so that the library contains no path.
+func (l library) buildFile(ctx context.Context, compiler, work, directory string) error {
 	args := []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-Wl,--no-insert-timestamp", "-o", l.name}
 	if strings.HasSuffix(l.name, ".dll") {
 		args = append(args, "-shared")
@@ -137,7 +137,7 @@ func (l library) build(ctx context.Context, compiler, work, directory string) er
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(directory, l.name), content)
+	return replaceFile(filepath.Join(directory, l.name), content)
 }
 
 func run(ctx context.Context, directory, program string, args ...string) error {
@@ -149,8 +149,8 @@ func run(ctx context.Context, directory, program string, args ...string) error {
 	return nil
 }
 
-// replace writes a file atomically: a running host never loads an incomplete library.
-func replace(path string, content []byte) error {
+// replaceFile writes a file atomically: a running host never loads an incomplete library.
+func replaceFile(path string, content []byte) error {
 	draft := path + ".new"
 	if err := os.WriteFile(draft, content, fs.FileMode(0o755)); err != nil {
 		return err

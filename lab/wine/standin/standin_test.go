@@ -20,14 +20,14 @@ func TestBuild(t *testing.T) {
 		t.Fatalf("%d libraries are built", len(wanted))
 	}
 	first, second := t.TempDir(), t.TempDir()
-	err := build(t.Context(), first, wanted)
+	err := buildLibraries(t.Context(), first, wanted)
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skipf("SKIPPED: the stand-ins for Windows' libraries are not built: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := build(t.Context(), second, wanted); err != nil {
+	if err := buildLibraries(t.Context(), second, wanted); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range wanted {

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// dism calls an entry point of dismapi.dll.
-func dism(t *testing.T, name string, args ...uintptr) uint32 {
+// callDISM calls an entry point of dismapi.dll.
+func callDISM(t *testing.T, name string, args ...uintptr) uint32 {
 	t.Helper()
 	proc := windows.NewLazySystemDLL("dismapi.dll").NewProc(name)
 	if err := proc.Find(); err != nil {
@@ -30,7 +30,7 @@ func dism(t *testing.T, name string, args ...uintptr) uint32 {
 	return uint32(code)
 }
 
-func utf16(t *testing.T, text string) uintptr {
+func utf16Pointer(t *testing.T, text string) uintptr {
 	t.Helper()
 	p, err := windows.UTF16PtrFromString(text)
 	if err != nil {
@@ -42,19 +42,19 @@ func utf16(t *testing.T, text string) uintptr {
 // openDISM opens a session of the running system until the test ends.
 func openDISM(t *testing.T) uintptr {
 	t.Helper()
-	if code := dism(t, "DismInitialize", 2, 0, 0); code != 0 {
+	if code := callDISM(t, "DismInitialize", 2, 0, 0); code != 0 {
 		t.Fatalf("DismInitialize: %#x", code)
 	}
 	var session uint32
-	image := utf16(t, "DISM_{53BFAE52-B167-4E2F-A258-0A37B57FF845}")
-	if code := dism(t, "DismOpenSession", image, 0, 0, uintptr(unsafe.Pointer(&session))); code != 0 {
+	image := utf16Pointer(t, "DISM_{53BFAE52-B167-4E2F-A258-0A37B57FF845}")
+	if code := callDISM(t, "DismOpenSession", image, 0, 0, uintptr(unsafe.Pointer(&session))); code != 0 {
 		t.Fatalf("DismOpenSession: %#x", code)
 	}
 	t.Cleanup(func() {
-		if code := dism(t, "DismCloseSession", uintptr(session)); code != 0 {
+		if code := callDISM(t, "DismCloseSession", uintptr(session)); code != 0 {
 			t.Errorf("DismCloseSession: %#x", code)
 		}
-		if code := dism(t, "DismShutdown"); code != 0 {
+		if code := callDISM(t, "DismShutdown"); code != 0 {
 			t.Errorf("DismShutdown: %#x", code)
 		}
 	})
@@ -65,20 +65,20 @@ func openDISM(t *testing.T) uintptr {
 func featureState(t *testing.T, session uintptr, name string) (state, code uint32) {
 	t.Helper()
 	var info *byte
-	code = dism(t, "DismGetFeatureInfo", session, utf16(t, name), 0, 0, uintptr(unsafe.Pointer(&info)))
+	code = callDISM(t, "DismGetFeatureInfo", session, utf16Pointer(t, name), 0, 0, uintptr(unsafe.Pointer(&info)))
 	if code == 0 {
 		state = *(*uint32)(unsafe.Add(unsafe.Pointer(info), 8))
-		dism(t, "DismDelete", uintptr(unsafe.Pointer(info)))
+		callDISM(t, "DismDelete", uintptr(unsafe.Pointer(info)))
 	}
 	return state, code
 }
 
-func enable(t *testing.T, session uintptr, name string) uint32 {
-	return dism(t, "DismEnableFeature", session, utf16(t, name), 0, 0, 0, 0, 0, 0, 0, 0, 0)
+func enableFeature(t *testing.T, session uintptr, name string) uint32 {
+	return callDISM(t, "DismEnableFeature", session, utf16Pointer(t, name), 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-func disable(t *testing.T, session uintptr, name string) uint32 {
-	return dism(t, "DismDisableFeature", session, utf16(t, name), 0, 0, 0, 0, 0)
+func disableFeature(t *testing.T, session uintptr, name string) uint32 {
+	return callDISM(t, "DismDisableFeature", session, utf16Pointer(t, name), 0, 0, 0, 0, 0)
 }
 
 func TestFeatures(t *testing.T) {
@@ -99,18 +99,18 @@ func TestFeatures(t *testing.T) {
 	t.Run("a feature that the edition does not have", func(t *testing.T) {
 		_, code := featureState(t, session, "NoSuchFeature")
 		wantCode(t, code, 0x800F080C)
-		wantCode(t, enable(t, session, "NoSuchFeature"), 0x800F080C)
+		wantCode(t, enableFeature(t, session, "NoSuchFeature"), 0x800F080C)
 	})
 	t.Run("a feature without reboot is in force at once", func(t *testing.T) {
 		wantState(t, "TelnetClient", disabled)
-		wantCode(t, enable(t, session, "telnetclient"), 0)
+		wantCode(t, enableFeature(t, session, "telnetclient"), 0)
 		wantState(t, "TelnetClient", installed)
-		wantCode(t, disable(t, session, "TelnetClient"), 0)
+		wantCode(t, disableFeature(t, session, "TelnetClient"), 0)
 		wantState(t, "TelnetClient", disabled)
 	})
 	t.Run("a feature with reboot waits, and the servicing stack says so", func(t *testing.T) {
 		wantState(t, "HypervisorPlatform", disabled)
-		wantCode(t, enable(t, session, "HypervisorPlatform"), 3010)
+		wantCode(t, enableFeature(t, session, "HypervisorPlatform"), 3010)
 		wantState(t, "HypervisorPlatform", installPending)
 		key, err := registry.OpenKey(registry.LOCAL_MACHINE,
 			`SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`, registry.READ)
@@ -120,7 +120,7 @@ func TestFeatures(t *testing.T) {
 		key.Close()
 	})
 	t.Run("a waiting change is taken back", func(t *testing.T) {
-		wantCode(t, disable(t, session, "HypervisorPlatform"), 0)
+		wantCode(t, disableFeature(t, session, "HypervisorPlatform"), 0)
 		wantState(t, "HypervisorPlatform", disabled)
 	})
 	t.Run("a session that is not open", func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestBeforeReboot(t *testing.T) {
 			t.Errorf("got error %v", err)
 		}
 	})
-	if code := enable(t, session, "Containers"); code != 3010 {
+	if code := enableFeature(t, session, "Containers"); code != 3010 {
 		t.Errorf("enable: %#x", code)
 	}
 	if _, err := hcn.ListNetworks(); err == nil {
@@ -160,7 +160,7 @@ func TestAfterReboot(t *testing.T) {
 	}
 }
 
-func overlay(name, subnet, gateway string) *hcn.HostComputeNetwork {
+func newOverlayNetwork(name, subnet, gateway string) *hcn.HostComputeNetwork {
 	return &hcn.HostComputeNetwork{
 		Type: hcn.Overlay, Name: name, SchemaVersion: hcn.SchemaVersion{Major: 2},
 		Ipams: []hcn.Ipam{{Type: "Static", Subnets: []hcn.Subnet{{
@@ -188,7 +188,7 @@ func removeNetworks(t *testing.T, names ...string) {
 func TestNetworks(t *testing.T) {
 	const name = `ovn "test" Ü`
 	removeNetworks(t, name)
-	network, err := overlay(name, "10.132.4.0/29", "10.132.4.1").Create()
+	network, err := newOverlayNetwork(name, "10.132.4.0/29", "10.132.4.1").Create()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,20 +208,20 @@ func TestNetworks(t *testing.T) {
 		}
 	})
 	t.Run("a second one of that name is refused", func(t *testing.T) {
-		if _, err := overlay(name, "10.9.0.0/24", "10.9.0.1").Create(); err == nil ||
+		if _, err := newOverlayNetwork(name, "10.9.0.0/24", "10.9.0.1").Create(); err == nil ||
 			!strings.Contains(err.Error(), "already exists") {
 			t.Errorf("got error %v", err)
 		}
 	})
 	t.Run("an invalid subnet is refused", func(t *testing.T) {
-		if _, err := overlay("bad", "10.9.0/24", "10.9.0.1").Create(); err == nil {
+		if _, err := newOverlayNetwork("bad", "10.9.0/24", "10.9.0.1").Create(); err == nil {
 			t.Error("it was made")
 		}
 	})
 	t.Run("endpoints get the addresses of the subnet, and no more than it has", func(t *testing.T) {
-		endpoints(t, network)
+		checkEndpoints(t, network)
 	})
-	t.Run("a policy is added and removed", func(t *testing.T) { policies(t, network) })
+	t.Run("a policy is added and removed", func(t *testing.T) { checkPolicies(t, network) })
 	t.Run("a deleted network is gone with its endpoints", func(t *testing.T) {
 		if err := network.Delete(); err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestNetworks(t *testing.T) {
 	})
 }
 
-func endpoints(t *testing.T, network *hcn.HostComputeNetwork) {
+func checkEndpoints(t *testing.T, network *hcn.HostComputeNetwork) {
 	var got []string
 	for i := range 5 {
 		e, err := network.CreateEndpoint(&hcn.HostComputeEndpoint{Name: fmt.Sprint("pod", i),
@@ -278,7 +278,7 @@ func endpoints(t *testing.T, network *hcn.HostComputeNetwork) {
 	}
 }
 
-func policies(t *testing.T, network *hcn.HostComputeNetwork) {
+func checkPolicies(t *testing.T, network *hcn.HostComputeNetwork) {
 	request := hcn.PolicyNetworkRequest{Policies: []hcn.NetworkPolicy{{
 		Type: hcn.RemoteSubnetRoute, Settings: []byte(`{"DestinationPrefix":"10.132.5.0/24","IsolationId":4097}`),
 	}}}
@@ -299,7 +299,7 @@ func policies(t *testing.T, network *hcn.HostComputeNetwork) {
 
 func TestManyAtOnce(t *testing.T) {
 	removeNetworks(t, "crowd")
-	network, err := overlay("crowd", "10.140.0.0/24", "10.140.0.1").Create()
+	network, err := newOverlayNetwork("crowd", "10.140.0.0/24", "10.140.0.1").Create()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,13 +340,13 @@ func firewallRules(t *testing.T) *ole.IDispatch {
 	if err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED); err != nil {
 		t.Fatal(err)
 	}
-	policy := object(t, "HNetCfg.FwPolicy2")
+	policy := createObject(t, "HNetCfg.FwPolicy2")
 	rules := oleutil.MustGetProperty(policy, "Rules").ToIDispatch()
 	t.Cleanup(func() { rules.Release(); ole.CoUninitialize() })
 	return rules
 }
 
-func object(t *testing.T, class string) *ole.IDispatch {
+func createObject(t *testing.T, class string) *ole.IDispatch {
 	t.Helper()
 	unknown, err := oleutil.CreateObject(class)
 	if err != nil {
@@ -361,8 +361,8 @@ func object(t *testing.T, class string) *ole.IDispatch {
 	return dispatch
 }
 
-// names enumerates the rules.
-func names(t *testing.T, rules *ole.IDispatch) []string {
+// ruleNames enumerates the rules.
+func ruleNames(t *testing.T, rules *ole.IDispatch) []string {
 	t.Helper()
 	var all []string
 	err := oleutil.ForEach(rules, func(v *ole.VARIANT) error {
@@ -383,11 +383,11 @@ func TestFirewall(t *testing.T) {
 	if _, err := oleutil.CallMethod(rules, "Remove", name); err != nil {
 		t.Fatalf("remove what is not there: %v", err)
 	}
-	before := names(t, rules)
+	before := ruleNames(t, rules)
 	if !slices.Contains(before, "OpenSSH SSH Server (sshd)") {
 		t.Errorf("the system's own rules are not there: %v", before)
 	}
-	rule := object(t, "HNetCfg.FWRule")
+	rule := createObject(t, "HNetCfg.FWRule")
 	put := func(property string, value any) error {
 		_, err := oleutil.PutProperty(rule, property, value)
 		return err
@@ -442,7 +442,7 @@ func TestFirewall(t *testing.T) {
 		}
 	})
 	t.Run("of two rules of one name Remove takes the outbound one", func(t *testing.T) {
-		outbound := object(t, "HNetCfg.FWRule")
+		outbound := createObject(t, "HNetCfg.FWRule")
 		for property, value := range map[string]any{"Name": name, "Direction": 2} {
 			if _, err := oleutil.PutProperty(outbound, property, value); err != nil {
 				t.Fatal(err)
@@ -461,7 +461,7 @@ func TestFirewall(t *testing.T) {
 		}
 	})
 	t.Run("all are enumerated", func(t *testing.T) {
-		if got := names(t, rules); len(got) != len(before)+1 || !slices.Contains(got, name) {
+		if got := ruleNames(t, rules); len(got) != len(before)+1 || !slices.Contains(got, name) {
 			t.Errorf("got %v", got)
 		}
 		if got := oleutil.MustGetProperty(rules, "Count").Value(); got != int32(len(before)+1) {

@@ -22,36 +22,36 @@ const ownName = "administrator.exe"
 
 func main() {
 	if self, err := os.Executable(); err == nil && !strings.EqualFold(filepath.Base(self), ownName) {
-		fail(svc.Run("", idle{}))
+		exitOnError(svc.Run("", idle{}))
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == "processes" {
-		fail(processes())
+		exitOnError(printProcesses())
 		return
 	}
-	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set,
-		"get": get, "state": state}
+	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": deleteService, "set": setCommandLine,
+		"get": get, "state": printProcessID}
 	if len(os.Args) < 3 || verbs[os.Args[1]] == nil && os.Args[1] != "create" && os.Args[1] != "list" {
-		fail(fmt.Errorf("usage: administrator processes | list SERVICE... | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
+		exitOnError(fmt.Errorf("usage: administrator processes | list SERVICE... | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
 	}
 	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT|windows.SC_MANAGER_CREATE_SERVICE)
-	fail(err)
+	exitOnError(err)
 	if os.Args[1] == "list" {
-		fail(list(manager, os.Args[2:]))
+		exitOnError(list(manager, os.Args[2:]))
 		return
 	}
 	name, err := windows.UTF16PtrFromString(os.Args[2])
-	fail(err)
+	exitOnError(err)
 	if os.Args[1] == "create" {
-		fail(create(manager, name, os.Args[3:]))
+		exitOnError(createService(manager, name, os.Args[3:]))
 		return
 	}
 	service, err := windows.OpenService(manager, name, windows.SERVICE_ALL_ACCESS)
-	fail(err)
-	fail(verbs[os.Args[1]](service, os.Args[3:]))
+	exitOnError(err)
+	exitOnError(verbs[os.Args[1]](service, os.Args[3:]))
 }
 
-func fail(err error) {
+func exitOnError(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -64,8 +64,8 @@ func stop(service windows.Handle, _ []string) error {
 
 func start(service windows.Handle, _ []string) error { return windows.StartService(service, 0, nil) }
 
-// create creates a service that starts with Windows.
-func create(manager windows.Handle, name *uint16, args []string) error {
+// createService creates a service that starts with Windows.
+func createService(manager windows.Handle, name *uint16, args []string) error {
 	line, err := windows.UTF16PtrFromString(args[0])
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func (idle) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<
 	return false, 0
 }
 
-// processes prints the file names of all processes as a JSON list.
-func processes() error {
+// printProcesses prints the file names of all processes as a JSON list.
+func printProcesses() error {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		return err
@@ -114,10 +114,10 @@ func processes() error {
 	return json.NewEncoder(os.Stdout).Encode(names)
 }
 
-func remove(service windows.Handle, _ []string) error { return windows.DeleteService(service) }
+func deleteService(service windows.Handle, _ []string) error { return windows.DeleteService(service) }
 
-// set sets the command line of the service.
-func set(service windows.Handle, args []string) error {
+// setCommandLine sets the command line of the service.
+func setCommandLine(service windows.Handle, args []string) error {
 	line, err := windows.UTF16PtrFromString(args[0])
 	if err != nil {
 		return err
@@ -145,17 +145,17 @@ func commandLine(service windows.Handle) (string, error) {
 	return windows.UTF16PtrToString(config.BinaryPathName), nil
 }
 
-// state prints the process ID of a running service, or nothing.
-func state(service windows.Handle, _ []string) error {
-	id, err := process(service)
+// printProcessID prints the process ID of a running service, or nothing.
+func printProcessID(service windows.Handle, _ []string) error {
+	id, err := processID(service)
 	if err == nil && id != 0 {
 		fmt.Println(id)
 	}
 	return err
 }
 
-// process returns the process ID of a running service, or 0.
-func process(service windows.Handle) (uint32, error) {
+// processID returns the process ID of a running service, or 0.
+func processID(service windows.Handle) (uint32, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
 	size := uint32(unsafe.Sizeof(status))
@@ -189,7 +189,7 @@ func list(manager windows.Handle, names []string) error {
 		if err != nil {
 			return fmt.Errorf("ask for service %s: %w", name, err)
 		}
-		id, err := process(service)
+		id, err := processID(service)
 		if err != nil {
 			return fmt.Errorf("ask for service %s: %w", name, err)
 		}

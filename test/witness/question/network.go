@@ -47,7 +47,7 @@ const (
 // VIPAdapter is the name of the adapter of kube-proxy's endpoint.
 const VIPAdapter = "vEthernet (VIPEndpoint)"
 
-func (n Networking) overlays() (list []Network) {
+func (n Networking) overlayNetworks() (list []Network) {
 	for _, network := range n.Networks {
 		if strings.EqualFold(network.Type, "Overlay") {
 			list = append(list, network)
@@ -73,25 +73,25 @@ func judgeChoice(e, _ *Networking) (Verdict, string) {
 			physical++
 		}
 	}
-	for _, network := range e.overlays() {
+	for _, network := range e.overlayNetworks() {
 		switch {
 		case network.Management == "":
-			return contradicts("HNS reports no ManagementIP for an overlay network")
+			return contradictedVerdict("HNS reports no ManagementIP for an overlay network")
 		case network.Management == ManagementOther && physical < 2:
-			return contradicts("the ManagementIP of the only adapter's overlay network is not the node's address")
+			return contradictedVerdict("the ManagementIP of the only adapter's overlay network is not the node's address")
 		case network.Management == ManagementOther:
-			return holds("HNS took another adapter than the one with the default route, and reports it")
+			return holdsVerdict("HNS took another adapter than the one with the default route, and reports it")
 		}
 	}
-	if len(e.overlays()) == 0 {
-		return cannotSay(fmt.Sprintf("%s (%d adapters beside virtual ones are connected)", noOverlay, physical))
+	if len(e.overlayNetworks()) == 0 {
+		return unknownVerdict(fmt.Sprintf("%s (%d adapters beside virtual ones are connected)", noOverlay, physical))
 	}
-	return holds("the overlay networks use the adapter with the default route, and HNS reports it")
+	return holdsVerdict("the overlay networks use the adapter with the default route, and HNS reports it")
 }
 
 func judgeStaticAddress(e, before *Networking) (Verdict, string) {
 	if before == nil {
-		return cannotSay("it takes an earlier answer from before the machine was a node (-before)")
+		return unknownVerdict("it takes an earlier answer from before the machine was a node (-before)")
 	}
 	was, had := before.defaultAdapter()
 	now, has := e.defaultAdapter()
@@ -101,60 +101,60 @@ func judgeStaticAddress(e, before *Networking) (Verdict, string) {
 	}
 	switch {
 	case !had || was.DHCP:
-		return cannotSay("the machine had no static address")
-	case len(e.overlays()) == 0:
-		return cannotSay(noOverlay)
+		return unknownVerdict("the machine had no static address")
+	case len(e.overlayNetworks()) == 0:
+		return unknownVerdict(noOverlay)
 	case !has || now.DHCP:
-		return contradicts("the static address is gone, DeviceLessNicDisabled is " + value)
+		return contradictedVerdict("the static address is gone, DeviceLessNicDisabled is " + value)
 	}
-	return holds("the static address has stayed, DeviceLessNicDisabled is " + value)
+	return holdsVerdict("the static address has stayed, DeviceLessNicDisabled is " + value)
 }
 
 func judgeHostRoute(e, _ *Networking) (Verdict, string) {
-	networks := e.overlays()
+	networks := e.overlayNetworks()
 	if len(networks) == 0 {
-		return cannotSay(noOverlay)
+		return unknownVerdict(noOverlay)
 	}
 	for _, network := range networks {
 		if slices.Contains(network.Policies, "HostRoute") {
-			return holds("HostRoute is listed")
+			return holdsVerdict("HostRoute is listed")
 		}
 	}
 	for _, network := range networks {
 		if len(network.Policies) > 0 {
-			return contradicts("HNS lists " + strings.Join(network.Policies, ", ") + " and no HostRoute; or hybrid-overlay-node has not added it: ask again after a restart of the service")
+			return contradictedVerdict("HNS lists " + strings.Join(network.Policies, ", ") + " and no HostRoute; or hybrid-overlay-node has not added it: ask again after a restart of the service")
 		}
 	}
-	return cannotSay("HNS lists no policies of the overlay networks")
+	return unknownVerdict("HNS lists no policies of the overlay networks")
 }
 
 func judgeRegistration(e, _ *Networking) (Verdict, string) {
 	i := slices.IndexFunc(e.Adapters, func(a Adapter) bool { return a.VIP })
 	if i < 0 {
-		return cannotSay("there is no adapter " + VIPAdapter + ": ask on a node")
+		return unknownVerdict("there is no adapter " + VIPAdapter + ": ask on a node")
 	}
 	switch a := e.Adapters[i]; {
 	case a.Registration == nil || *a.Registration != 0:
-		return cannotSay(fmt.Sprintf("RegistrationEnabled is not 0; the adapter registers: %t", a.Registers))
+		return unknownVerdict(fmt.Sprintf("RegistrationEnabled is not 0; the adapter registers: %t", a.Registers))
 	case a.Registers:
-		return contradicts("the adapter registers its addresses in DNS although RegistrationEnabled is 0")
+		return contradictedVerdict("the adapter registers its addresses in DNS although RegistrationEnabled is 0")
 	}
-	return holds("the adapter does not register its addresses in DNS")
+	return holdsVerdict("the adapter does not register its addresses in DNS")
 }
 
 func judgePacketSize(e, before *Networking) (Verdict, string) {
 	now, _ := e.defaultAdapter()
-	if before == nil || len(before.overlays()) > 0 || len(e.overlays()) == 0 {
-		return cannotSay(fmt.Sprintf("it takes an answer from before the machine was a node, and one from a node; now it is %d", now.MTU))
+	if before == nil || len(before.overlayNetworks()) > 0 || len(e.overlayNetworks()) == 0 {
+		return unknownVerdict(fmt.Sprintf("it takes an answer from before the machine was a node, and one from a node; now it is %d", now.MTU))
 	}
 	was, _ := before.defaultAdapter()
 	switch {
 	case was.MTU != now.MTU:
-		return contradicts(fmt.Sprintf("it was %d before and is %d with the pods' network", was.MTU, now.MTU))
+		return contradictedVerdict(fmt.Sprintf("it was %d before and is %d with the pods' network", was.MTU, now.MTU))
 	case now.MTU == 1500:
-		return cannotSay("it is 1500 before and with the pods' network, as on any new adapter: ask where it is another one")
+		return unknownVerdict("it is 1500 before and with the pods' network, as on any new adapter: ask where it is another one")
 	}
-	return holds(fmt.Sprintf("it is %d before and with the pods' network", now.MTU))
+	return holdsVerdict(fmt.Sprintf("it is %d before and with the pods' network", now.MTU))
 }
 
 // Attachment is the evidence of N2.
@@ -176,25 +176,25 @@ const AlreadyAttached = "0x803b0014"
 func judgeAttachment(e, _ *Attachment) (Verdict, string) {
 	attempts := len(e.Tries)
 	if attempts == 0 {
-		return cannotSay("no endpoint could be made")
+		return unknownVerdict("no endpoint could be made")
 	}
 	again := strings.ToLower(e.Again)
 	refused := strings.Contains(again, AlreadyAttached) || strings.Contains(again, "already attached")
 	switch last := e.Tries[attempts-1]; {
 	case last != "":
-		return contradicts(fmt.Sprintf("%d attempts failed, the last one: %s", attempts, last))
+		return contradictedVerdict(fmt.Sprintf("%d attempts failed, the last one: %s", attempts, last))
 	case attempts > 10:
-		return contradicts(fmt.Sprintf("it took %d attempts in as many half seconds: %s", attempts, strings.Join(slices.Compact(slices.Clone(e.Tries)), ", ")))
+		return contradictedVerdict(fmt.Sprintf("it took %d attempts in as many half seconds: %s", attempts, strings.Join(slices.Compact(slices.Clone(e.Tries)), ", ")))
 	case e.Again != "" && !refused:
-		return contradicts("a second time fails with another error: " + e.Again)
+		return contradictedVerdict("a second time fails with another error: " + e.Again)
 	case e.State != 2 && e.State != 3 && !e.Adapter:
-		return contradicts(fmt.Sprintf("the state of an attached endpoint is %d, and the machine has no adapter for it", e.State))
+		return contradictedVerdict(fmt.Sprintf("the state of an attached endpoint is %d, and the machine has no adapter for it", e.State))
 	}
 	second := "accepted"
 	if refused {
 		second = "refused as already attached"
 	}
-	return holds(fmt.Sprintf("attached at attempt %d; a second time is %s; state %d, adapter %t", attempts, second, e.State, e.Adapter))
+	return holdsVerdict(fmt.Sprintf("attached at attempt %d; a second time is %s; state %d, adapter %t", attempts, second, e.State, e.Adapter))
 }
 
 // Listing is the evidence of N13.
@@ -207,9 +207,9 @@ func judgeListing(e, _ *Listing) (Verdict, string) {
 	answer := fmt.Sprintf("%d endpoints in %d ms", e.Endpoints, e.Milliseconds)
 	switch {
 	case e.Milliseconds > 5000:
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	case e.Endpoints < 50:
-		return cannotSay(answer + ": ask on a node with 50 pods at least")
+		return unknownVerdict(answer + ": ask on a node with 50 pods at least")
 	}
-	return holds(answer)
+	return holdsVerdict(answer)
 }

@@ -23,7 +23,7 @@ const (
 
 // Question is a question about one assumption.
 type Question struct {
-	ID, Asks, Assumes string
+	ID, Text, Assumes string
 	// Relies is a file that relies on the assumption, and a name in it.
 	Relies Reliance
 	// Changes is true if the machine is temporarily changed to find the answer.
@@ -33,10 +33,10 @@ type Question struct {
 	judge func(found, before any) (Verdict, string)
 }
 
-// ask returns a question with evidence of type T. Evidence contains no addresses, and only names that Windows or
+// newQuestion returns a question with evidence of type T. Evidence contains no addresses, and only names that Windows or
 // Kubernetes define. The evidence from before the machine was a node may be nil.
-func ask[T any](id, asks, assumes string, relies Reliance, judge func(found, before *T) (Verdict, string)) Question {
-	return Question{ID: id, Asks: asks, Assumes: assumes, Relies: relies, empty: func() any { return new(T) },
+func newQuestion[T any](id, asks, assumes string, relies Reliance, judge func(found, before *T) (Verdict, string)) Question {
+	return Question{ID: id, Text: asks, Assumes: assumes, Relies: relies, empty: func() any { return new(T) },
 		judge: func(found, before any) (Verdict, string) {
 			now, _ := found.(*T)
 			earlier, _ := before.(*T)
@@ -54,15 +54,15 @@ func (r Reliance) String() string { return r.File + " (" + r.Name + ")" }
 
 // Document is the answer to one question, as a file.
 type Document struct {
-	Schema   int             `json:"schema"`
-	Question string          `json:"question"`
-	Asks     string          `json:"asks"`
-	Assumes  string          `json:"assumes"`
-	ReliesOn string          `json:"reliedOnBy"`
-	Windows  string          `json:"windows"` // "Windows Server 2025 Datacenter, 10.0.26100.6899"
-	Verdict  Verdict         `json:"verdict"`
-	Answer   string          `json:"answer"`
-	Evidence json.RawMessage `json:"evidence,omitempty"`
+	Schema       int             `json:"schema"`
+	Question     string          `json:"question"`
+	QuestionText string          `json:"asks"`
+	Assumes      string          `json:"assumes"`
+	ReliesOn     string          `json:"reliedOnBy"`
+	Windows      string          `json:"windows"` // "Windows Server 2025 Datacenter, 10.0.26100.6899"
+	Verdict      Verdict         `json:"verdict"`
+	Answer       string          `json:"answer"`
+	Evidence     json.RawMessage `json:"evidence,omitempty"`
 }
 
 // schema is the version of the document format.
@@ -70,7 +70,7 @@ const schema = 1
 
 // Answer returns the document of a question. If no evidence was found, the verdict is Unknown.
 func (q Question) Answer(windows string, found, before any, failure error) (Document, error) {
-	d := Document{Schema: schema, Question: q.ID, Asks: q.Asks, Assumes: q.Assumes, ReliesOn: q.Relies.String(), Windows: windows}
+	d := Document{Schema: schema, Question: q.ID, QuestionText: q.Text, Assumes: q.Assumes, ReliesOn: q.Relies.String(), Windows: windows}
 	var err error
 	if failure == nil {
 		d.Verdict, d.Answer = q.judge(found, before)
@@ -92,28 +92,28 @@ func (q Question) Before(folder fs.FS) (any, error) {
 	}
 	found := q.Evidence()
 	if err := json.Unmarshal(d.Evidence, found); err != nil {
-		return nil, fmt.Errorf("%s: %w", q.file(), err)
+		return nil, fmt.Errorf("%s: %w", q.fileName(), err)
 	}
 	return found, nil
 }
 
-func (q Question) file() string { return q.ID + ".json" }
+func (q Question) fileName() string { return q.ID + ".json" }
 
 // Read reads a document, and returns an error for a document that the current witness would not write.
 func (q Question) Read(folder fs.FS) (Document, error) {
-	data, err := fs.ReadFile(folder, q.file())
+	data, err := fs.ReadFile(folder, q.fileName())
 	if err != nil {
 		return Document{}, err
 	}
 	var d Document
 	if err := json.Unmarshal(data, &d); err != nil {
-		return Document{}, fmt.Errorf("%s: %w", q.file(), err)
+		return Document{}, fmt.Errorf("%s: %w", q.fileName(), err)
 	}
 	if d.Schema != schema || d.Question != q.ID || d.Assumes != q.Assumes {
-		return Document{}, fmt.Errorf("%s is the answer to another question: run the witness again", q.file())
+		return Document{}, fmt.Errorf("%s is the answer to another question: run the witness again", q.fileName())
 	}
 	if !slices.Contains([]Verdict{Holds, Contradicted, Unknown}, d.Verdict) {
-		return Document{}, fmt.Errorf("%s: %q is no verdict", q.file(), d.Verdict)
+		return Document{}, fmt.Errorf("%s: %q is no verdict", q.fileName(), d.Verdict)
 	}
 	return d, nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func of(t *testing.T, id string) Question {
+func findQuestion(t *testing.T, id string) Question {
 	t.Helper()
 	for _, q := range All() {
 		if q.ID == id {
@@ -112,7 +112,7 @@ func TestVerdicts(t *testing.T) {
 		{"no access list", "A4", `{"sddl": "O:BAD:NO_ACCESS_CONTROL"}`, "", Contradicted},
 	} {
 		t.Run(test.id+" "+test.name, func(t *testing.T) {
-			q := of(t, test.id)
+			q := findQuestion(t, test.id)
 			earlier, err := json.Marshal(Document{Schema: schema, Question: q.ID, Assumes: q.Assumes, Verdict: Unknown, Evidence: json.RawMessage(test.before)})
 			if test.before == "" {
 				earlier, err = nil, nil
@@ -122,7 +122,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			folder := fstest.MapFS{}
 			if earlier != nil {
-				folder[q.file()] = &fstest.MapFile{Data: earlier}
+				folder[q.fileName()] = &fstest.MapFile{Data: earlier}
 			}
 			before, err := q.Before(folder)
 			if err != nil {
@@ -144,8 +144,8 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
-	q, folder := of(t, "N9"), t.TempDir()
-	d, err := q.Answer("Windows", &HostKeys{Made: []time.Time{time.Unix(1, 0)}}, nil, nil)
+	q, folder := findQuestion(t, "N9"), t.TempDir()
+	d, err := q.Answer("Windows", &HostKeys{Created: []time.Time{time.Unix(1, 0)}}, nil, nil)
 	if err := errors.Join(err, d.Write(folder)); err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,11 @@ func judgeLog(e, _ *Log) (Verdict, string) {
 	}
 	switch {
 	case e.Empty != "":
-		return contradicts("the log cannot be emptied: " + e.Empty)
+		return contradictedVerdict("the log cannot be emptied: " + e.Empty)
 	case e.Size != e.Written:
-		return contradicts(fmt.Sprintf("%d bytes after the log was emptied made it %d bytes long", e.Written, e.Size))
+		return contradictedVerdict(fmt.Sprintf("%d bytes after the log was emptied made it %d bytes long", e.Written, e.Size))
 	}
-	return holds("the log was emptied, and the writer goes on at its beginning; a rename is " + rename)
+	return holdsVerdict("the log was emptied, and the writer goes on at its beginning; a rename is " + rename)
 }
 
 // Restart is the evidence of N3.
@@ -49,11 +49,11 @@ func judgeRestart(e, _ *Restart) (Verdict, string) {
 	answer := fmt.Sprintf("%s: WINSTA_EXITWINDOWS %s, SeShutdownPrivilege %t", e.Station, exit, e.Privilege)
 	switch {
 	case !e.SSH:
-		return cannotSay("not asked over SSH; " + answer)
+		return unknownVerdict("not asked over SSH; " + answer)
 	case !e.Privilege:
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	}
-	return holds(answer)
+	return holdsVerdict(answer)
 }
 
 // Firewall is the evidence of N6.
@@ -81,13 +81,13 @@ func judgeFirewall(e, before *Firewall) (Verdict, string) {
 	}
 	switch {
 	case len(excluded) == 0 && e.ModifyState == 1:
-		return contradicts("a group policy overrides local rules, and no profile in force has AllowLocalPolicyMerge 0; " + profiles)
+		return contradictedVerdict("a group policy overrides local rules, and no profile in force has AllowLocalPolicyMerge 0; " + profiles)
 	case len(excluded) == 0:
-		return cannotSay("no group policy excludes local rules from a profile in force; " + profiles)
+		return unknownVerdict("no group policy excludes local rules from a profile in force; " + profiles)
 	case e.ModifyState == 0:
-		return contradicts("AllowLocalPolicyMerge is 0 in " + strings.Join(excluded, ", ") + ", and Windows says that local rules take effect; " + profiles)
+		return contradictedVerdict("AllowLocalPolicyMerge is 0 in " + strings.Join(excluded, ", ") + ", and Windows says that local rules take effect; " + profiles)
 	}
-	return holds("Windows says that local rules do not take effect in " + strings.Join(excluded, ", ") + "; " + profiles)
+	return holdsVerdict("Windows says that local rules do not take effect in " + strings.Join(excluded, ", ") + "; " + profiles)
 }
 
 // Links is the evidence of N8: file modes reported by SFTP, and errors.
@@ -103,28 +103,28 @@ func judgeLinks(e, _ *Links) (Verdict, string) {
 	answer := fmt.Sprintf("junction %s, in a list %s; symbolic link %s", e.Junction, e.Listed, e.Symlink)
 	switch {
 	case !strings.HasPrefix(e.Junction, "d") || !strings.HasPrefix(e.Listed, "d") || !strings.HasPrefix(e.Symlink, "L"):
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	case e.Remove != "" || !e.Target:
-		return contradicts(fmt.Sprintf("%s; deletion of the junction: %q, its target stays: %t", answer, e.Remove, e.Target))
+		return contradictedVerdict(fmt.Sprintf("%s; deletion of the junction: %q, its target stays: %t", answer, e.Remove, e.Target))
 	}
-	return holds(answer + "; a junction is deleted without its target")
+	return holdsVerdict(answer + "; a junction is deleted without its target")
 }
 
 // HostKeys is the evidence of N9.
 type HostKeys struct {
 	Installed time.Time   `json:"installed"`
-	Made      []time.Time `json:"made"`
+	Created   []time.Time `json:"made"`
 }
 
 func judgeHostKeys(e, _ *HostKeys) (Verdict, string) {
-	if len(e.Made) == 0 {
-		return cannotSay("there are no host keys")
+	if len(e.Created) == 0 {
+		return unknownVerdict("there are no host keys")
 	}
-	first := slices.MinFunc(e.Made, time.Time.Compare)
+	first := slices.MinFunc(e.Created, time.Time.Compare)
 	if first.Before(e.Installed) {
-		return contradicts("host keys are " + e.Installed.Sub(first).Round(time.Minute).String() + " older than the installation")
+		return contradictedVerdict("host keys are " + e.Installed.Sub(first).Round(time.Minute).String() + " older than the installation")
 	}
-	return holds("the oldest host key is " + first.Sub(e.Installed).Round(time.Minute).String() + " younger than the installation")
+	return holdsVerdict("the oldest host key is " + first.Sub(e.Installed).Round(time.Minute).String() + " younger than the installation")
 }
 
 // Features is the evidence of N10.
@@ -158,16 +158,16 @@ func judgeFeatures(e, _ *Features) (Verdict, string) {
 	_, sdn := e.Features["Containers-SDN"]
 	switch enabled := e.Features["Containers"] == "Enabled"; {
 	case len(e.Features) == 0:
-		return cannotSay("dism lists no such feature")
+		return unknownVerdict("dism lists no such feature")
 	case e.Build >= splitBuild && (!known || !sdn):
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	case e.Build >= splitBuild && enabled && hns != "Enabled" && e.Services["hns"],
 		e.Build < splitBuild && enabled && !e.Services["hns"], hns == "Enabled" && !e.Services["hns"]:
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	case !enabled && hns != "Enabled":
-		return cannotSay(answer + "; ask again once they are enabled")
+		return unknownVerdict(answer + "; ask again once they are enabled")
 	}
-	return holds(answer)
+	return holdsVerdict(answer)
 }
 
 // Upload is the evidence of N12.
@@ -175,15 +175,15 @@ type Upload struct {
 	Refused      []string `json:"refused"` // the first error of each file with a failed rename
 	Files        int      `json:"files"`
 	Milliseconds int64    `json:"milliseconds"` // until the slowest file could be renamed
-	Left         int      `json:"left"`         // files that could not be renamed within 10 s
+	NotRenamed   int      `json:"left"`         // files that could not be renamed within 10 s
 }
 
 func judgeUpload(e, _ *Upload) (Verdict, string) {
 	answer := fmt.Sprintf("%d of %d renames were refused at first, for %d ms at most %q", len(e.Refused), e.Files, e.Milliseconds, slices.Compact(slices.Sorted(slices.Values(e.Refused))))
-	if e.Left > 0 || e.Milliseconds > 2000 {
-		return contradicts(fmt.Sprintf("%s; %d were never possible", answer, e.Left))
+	if e.NotRenamed > 0 || e.Milliseconds > 2000 {
+		return contradictedVerdict(fmt.Sprintf("%s; %d were never possible", answer, e.NotRenamed))
 	}
-	return holds(answer)
+	return holdsVerdict(answer)
 }
 
 // Login is the evidence of A1.
@@ -199,11 +199,11 @@ func judgeLogin(e, _ *Login) (Verdict, string) {
 	answer := fmt.Sprintf("service %q, over %d processes", e.Service, e.Depth)
 	switch {
 	case !e.SSH:
-		return cannotSay("not asked over SSH; " + answer)
+		return unknownVerdict("not asked over SSH; " + answer)
 	case !strings.EqualFold(e.Service, "sshd"):
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	}
-	return holds(answer)
+	return holdsVerdict(answer)
 }
 
 // Service is the evidence of A2.
@@ -217,11 +217,11 @@ func judgeService(e, _ *Service) (Verdict, string) {
 	answer := fmt.Sprintf("start type %d, state %d", e.Start, e.State)
 	switch {
 	case !e.There:
-		return cannotSay("there is no service hns")
+		return unknownVerdict("there is no service hns")
 	case e.Start == 4:
-		return contradicts(answer)
+		return contradictedVerdict(answer)
 	}
-	return holds(answer)
+	return holdsVerdict(answer)
 }
 
 // Access is the evidence of A4: owner and access list in SDDL.
@@ -248,15 +248,15 @@ var readOnly = []string{"FR", "FX", "FRFX", "GR", "GX", "GRGX", "GXGR", "0x1200a
 
 func judgeAccess(e, _ *Access) (Verdict, string) {
 	if found := owner.FindStringSubmatch(e.SDDL); found == nil || !slices.Contains(trusted, found[1]) {
-		return contradicts("its owner is neither administrators nor Windows: " + e.SDDL)
+		return contradictedVerdict("its owner is neither administrators nor Windows: " + e.SDDL)
 	}
 	if !strings.Contains(e.SDDL, "D:") || strings.Contains(e.SDDL, "NO_ACCESS_CONTROL") {
-		return contradicts("it has no access list: " + e.SDDL)
+		return contradictedVerdict("it has no access list: " + e.SDDL)
 	}
 	for _, found := range entry.FindAllStringSubmatch(e.SDDL, -1) {
 		if kind, rights, who := found[1], found[3], found[4]; kind != "D" && !slices.Contains(trusted, who) && !slices.Contains(readOnly, rights) {
-			return contradicts(fmt.Sprintf("%s has the rights %s in %s", who, rights, e.SDDL))
+			return contradictedVerdict(fmt.Sprintf("%s has the rights %s in %s", who, rights, e.SDDL))
 		}
 	}
-	return holds("only administrators and Windows may write: " + e.SDDL)
+	return holdsVerdict("only administrators and Windows may write: " + e.SDDL)
 }

@@ -27,8 +27,8 @@ func File(name, text string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755}, text}
 }
 
-// Folder returns a directory.
-func Folder(name string) Entry {
+// Directory returns a directory.
+func Directory(name string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}, ""}
 }
 
@@ -53,14 +53,14 @@ type Entry struct {
 func Image(t testing.TB, architecture, version string, layers ...[]Entry) v1.Image {
 	t.Helper()
 	made, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: architecture})
-	must(t, err)
+	requireNoError(t, err)
 	if version != "" {
 		made, err = mutate.Config(made, v1.Config{Labels: map[string]string{Label: version}})
-		must(t, err)
+		requireNoError(t, err)
 	}
 	for _, entries := range layers {
 		made, err = mutate.AppendLayers(made, layerOf(t, entries))
-		must(t, err)
+		requireNoError(t, err)
 	}
 	return made
 }
@@ -71,20 +71,20 @@ func layerOf(t testing.TB, entries []Entry) v1.Layer {
 	w := tar.NewWriter(&archive)
 	for _, e := range entries {
 		e.Size = int64(len(e.text))
-		must(t, w.WriteHeader(&e.Header))
+		requireNoError(t, w.WriteHeader(&e.Header))
 		_, err := io.WriteString(w, e.text)
-		must(t, err)
+		requireNoError(t, err)
 	}
-	must(t, w.Close())
+	requireNoError(t, w.Close())
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
 	})
-	must(t, err)
+	requireNoError(t, err)
 	return l
 }
 
-// references returns the file of a release that names its images.
-func references(t testing.TB, images map[string]string) string {
+// referencesFile returns the file of a release that names its images.
+func referencesFile(t testing.TB, images map[string]string) string {
 	t.Helper()
 	var tags []any
 	for tag, reference := range images {
@@ -95,7 +95,7 @@ func references(t testing.TB, images map[string]string) string {
 	data, err := json.Marshal(map[string]any{"kind": "ImageStream", "apiVersion": "image.openshift.io/v1",
 		"metadata": map[string]any{"name": Version, "creationTimestamp": "2026-10-01T00:00:00Z"},
 		"spec":     map[string]any{"lookupPolicy": map[string]any{"local": false}, "tags": tags}})
-	must(t, err)
+	requireNoError(t, err)
 	return string(data)
 }
 
@@ -103,11 +103,11 @@ func references(t testing.TB, images map[string]string) string {
 func Release(t testing.TB, architecture string, images map[string]string) v1.Image {
 	t.Helper()
 	return Image(t, architecture, Version, []Entry{File("usr/bin/cluster-version-operator", "cvo")},
-		[]Entry{Folder("release-manifests"), File("release-manifests/release-metadata", "{}"),
-			File(ReferencesPath, references(t, images))})
+		[]Entry{Directory("release-manifests"), File("release-manifests/release-metadata", "{}"),
+			File(ReferencesPath, referencesFile(t, images))})
 }
 
-func must(t testing.TB, err error) {
+func requireNoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

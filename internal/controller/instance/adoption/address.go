@@ -18,7 +18,7 @@ func (a *Adoption) NodesAtAddress(ctx context.Context, s *scope.Scope) ([]corev1
 		return nil, nil
 	}
 	address := s.Host.Connection.Address()
-	cached, err := a.olderNodes(ctx, s)
+	cached, err := a.legacyNodes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (a *Adoption) NodesAtAddress(ctx context.Context, s *scope.Scope) ([]corev1
 		if !nodename.HasInternalIP(&cached[i], address) {
 			continue
 		}
-		node, err := a.Nodes.Named(ctx, cached[i].Name)
+		node, err := a.Nodes.GetByName(ctx, cached[i].Name)
 		if err != nil {
 			return nil, err
 		}

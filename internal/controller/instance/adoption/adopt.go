@@ -37,16 +37,16 @@ type Adoption struct {
 // retryDelay is the delay before the next check of a claim that waits for the withdrawal of another claim.
 const retryDelay = time.Second
 
-// MachineNode binds the Node that a legacy operator created from the host of a Machine. The Machine API
+// AdoptMachineNode binds the Node that a legacy operator created from the host of a Machine. The Machine API
 // identifies the host, so that no connection is needed: the Machine may soon be replaced. An instance with a
 // confirmed name keeps this name, even if a kubelet writes the same address to another Node.
-func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *result.Result {
-	if ref := s.Instance.Status.NodeRef; !s.OfMachine() || ref != nil && ref.Confirmed {
+func (a *Adoption) AdoptMachineNode(ctx context.Context, s *scope.Scope) *result.Result {
+	if ref := s.Instance.Status.NodeRef; !s.HasMachine() || ref != nil && ref.Confirmed {
 		return nil
 	}
-	node, proof, decision, err := a.olderNodeOfMachine(ctx, s)
+	node, proof, decision, err := a.legacyNodeOfMachine(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "find the Machine's Node", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Machine's Node", err)
 	}
 	if !decision.Allowed {
 		return a.notAdopted(s, decision)
@@ -58,76 +58,76 @@ func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *result.Resu
 	if s.Instance.Status.NodeRef = claim; write {
 		return result.WriteFirst(v1alpha1.ConditionJoined)
 	}
-	return a.adopt(ctx, s, node, nodename.OlderProof{Machine: proof})
+	return a.bindLegacyNode(ctx, s, node, nodename.LegacyProof{Machine: proof})
 }
 
-// Node binds the Node of a legacy operator when its name has been granted to the instance, before the host is
+// AdoptNode binds the Node of a legacy operator when its name has been granted to the instance, before the host is
 // changed. From then on it counts as a node in service, which needs a disruption slot and is drained before
 // changes.
-func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *result.Result {
-	node, err := a.Nodes.Recent(ctx, s.Instance)
+func (a *Adoption) AdoptNode(ctx context.Context, s *scope.Scope) *result.Result {
+	node, err := a.Nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node == nil || !nodeidentity.OlderNode(node) {
+	if node == nil || !nodeidentity.IsLegacyNode(node) {
 		return nil
 	}
-	proof, err := a.proof(ctx, s, node)
+	proof, err := a.buildLegacyProof(ctx, s, node)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "find out whose Node it is", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find out whose Node it is", err)
 	}
-	return a.adopt(ctx, s, node, proof)
+	return a.bindLegacyNode(ctx, s, node, proof)
 }
 
-// adopt binds the Node if it belongs to the instance's host. The decision is repeated for the Node that is
+// bindLegacyNode binds the Node if it belongs to the instance's host. The decision is repeated for the Node that is
 // bound, because the Node may have appeared or changed after the name was granted. A Node that has changed
 // since it was read is not bound.
-func (a *Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
-	proof nodename.OlderProof) *result.Result {
+func (a *Adoption) bindLegacyNode(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	proof nodename.LegacyProof) *result.Result {
 	claim, err := a.Nodes.Claim(ctx, s, node.Name)
 	if err != nil {
-		return result.API(v1alpha1.ConditionJoined, "check the node name", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "check the node name", err)
 	}
-	claim.Older, claim.Now = proof, a.Clock.Now()
+	claim.Legacy, claim.Now = proof, a.Clock.Now()
 	if decision := nodename.Grant(claim); !decision.Allowed {
 		return a.notAdopted(s, decision)
 	}
-	if err := a.Nodes.BindOlder(ctx, s.Instance, node); err != nil {
-		return result.API(v1alpha1.ConditionJoined, "bind the Node to this instance", err)
+	if err := a.Nodes.BindLegacy(ctx, s.Instance, node); err != nil {
+		return result.FromAPIError(v1alpha1.ConditionJoined, "bind the Node to this instance", err)
 	}
 	from := node.Annotations[v1alpha1.AnnotationVersion]
 	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 	s.Instance.Status.Version = from
 	a.Events.Emit(status.NodeAdoptedEvent(s.Instance, node))
-	s.Pass(v1alpha1.ConditionJoined, "Node "+node.Name+" of an older version of the operator was taken over.")
+	s.MarkTrue(v1alpha1.ConditionJoined, "Node "+node.Name+" of an older version of the operator was taken over.")
 	return result.WriteFirst(v1alpha1.ConditionJoined)
 }
 
 // notAdopted withdraws the claim to the name, unless the decision waits for another claim.
 func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *result.Result {
-	if decision.Passes {
+	if decision.Transient {
 		return &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: result.Wait,
-			KeepsTurn: true, After: retryDelay,
-			Message: decision.Message, Next: "The operator checks the claim again in one second.",
+			HoldsSlot: true, RequeueAfter: retryDelay,
+			Message: decision.Message, NextAction: "The operator checks the claim again in one second.",
 		}
 	}
 	s.Instance.Status.NodeRef = nil
 	s.Host.Close()
 	return &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-		Next: "The host and its Node are not changed. Correct the problem that the message names; the operator then continues by itself.",
+		NextAction: "The host and its Node are not changed. Correct the problem that the message names; the operator then continues by itself.",
 	}
 }
 
-// HoldsOlder reports whether the host may have remains of a legacy operator without a ledger: its Node was
+// MayHaveLegacyFiles reports whether the host may have remains of a legacy operator without a ledger: its Node was
 // adopted, and the host has not been upgraded since.
-func (a *Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error) {
+func (a *Adoption) MayHaveLegacyFiles(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.NodeName() == "" {
 		return false, nil
 	}
-	node, err := a.Nodes.Of(ctx, s.Instance)
-	if err != nil || node == nil || !nodes.IsOlder(node) {
+	node, err := a.Nodes.Get(ctx, s.Instance)
+	if err != nil || node == nil || !nodes.IsLegacy(node) {
 		return false, err
 	}
 	return a.Nodes.Owns(ctx, s, node)

@@ -27,26 +27,26 @@ const hostKeysConfigMap = "windows-ssh-host-keys"
 // ImportHostKey adopts the host key that a legacy operator pinned, so that the first connection is
 // authenticated: nothing is sent to a host with another key.
 func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Result {
-	older, err := a.olderNodes(ctx, s)
+	older, err := a.legacyNodes(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
 	}
-	noted, err := a.notedHostKeys(ctx)
+	noted, err := a.readRecordedHostKeys(ctx)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
 	}
 	key, address := "", ""
-	if len(noted) > 0 || slices.ContainsFunc(older, pinned) {
+	if len(noted) > 0 || slices.ContainsFunc(older, hasPinnedHostKey) {
 		var pending *result.Result
 		if address, pending = a.addressOf(s); pending != nil {
 			return pending
 		}
 	}
 	if address != "" {
-		key = pinnedOn(older, address)
+		key = nodeHostKey(older, address)
 	}
 	if key == "" {
-		key = notedFor(noted, s.Instance.Spec.Address, address)
+		key = recordedHostKey(noted, s.Instance.Spec.Address, address)
 	}
 	if key == "" {
 		return nil
@@ -57,7 +57,7 @@ func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Re
 			Condition: v1alpha1.ConditionReachable, Reason: hostjobs.ReasonHostKeyChanged,
 			Message: fmt.Sprintf("The host key that an older version of the operator recorded for %s is invalid: %v",
 				s.Instance.Spec.Address, err),
-			Next: fmt.Sprintf("Nothing is sent to the host. Remove the entry from ConfigMap %s, or remove annotation %s from the host's Node; the operator then pins the key that the host presents.",
+			NextAction: fmt.Sprintf("Nothing is sent to the host. Remove the entry from ConfigMap %s, or remove annotation %s from the host's Node; the operator then pins the key that the host presents.",
 				hostKeysConfigMap, v1alpha1.AnnotationHostKey),
 		}
 	}
@@ -66,8 +66,8 @@ func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Re
 	return nil
 }
 
-// notedHostKeys returns the entries of the legacy operator's ConfigMap; none if it does not exist.
-func (a *Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
+// readRecordedHostKeys returns the entries of the legacy operator's ConfigMap; none if it does not exist.
+func (a *Adoption) readRecordedHostKeys(ctx context.Context) (map[string]string, error) {
 	noted := &corev1.ConfigMap{}
 	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
 	if apierrors.IsNotFound(err) {
@@ -79,8 +79,8 @@ func (a *Adoption) notedHostKeys(ctx context.Context) (map[string]string, error)
 	return noted.Data, nil
 }
 
-// notedFor returns the key of the first address with a recorded key.
-func notedFor(noted map[string]string, addresses ...string) string {
+// recordedHostKey returns the key of the first address with a recorded key.
+func recordedHostKey(noted map[string]string, addresses ...string) string {
 	for _, address := range addresses {
 		if key := noted[address]; address != "" && key != "" {
 			return key
@@ -89,9 +89,9 @@ func notedFor(noted map[string]string, addresses ...string) string {
 	return ""
 }
 
-// pinnedOn returns the host key on the Node with the given address. If Nodes with this address have different
-// keys, pinnedOn returns no key.
-func pinnedOn(older []corev1.Node, address string) string {
+// nodeHostKey returns the host key on the Node with the given address. If Nodes with this address have different
+// keys, nodeHostKey returns no key.
+func nodeHostKey(older []corev1.Node, address string) string {
 	key := ""
 	for i := range older {
 		pinned := older[i].Annotations[v1alpha1.AnnotationHostKey]
@@ -106,7 +106,9 @@ func pinnedOn(older []corev1.Node, address string) string {
 	return key
 }
 
-func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationHostKey] != "" }
+func hasPinnedHostKey(node corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationHostKey] != ""
+}
 
 // addressOf returns the IPv4 address of the host; empty if it is unknown. A name is resolved by the same
 // resolver as for SSH.
@@ -114,7 +116,7 @@ func (a *Adoption) addressOf(s *scope.Scope) (string, *result.Result) {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
 		return s.Instance.Spec.Address, nil
 	}
-	if s.Host.MidWork(hostjobs.KindResolve) {
+	if s.Host.HasOutcomeExcept(hostjobs.KindResolve) {
 		return "", nil
 	}
 	// The connect phase reports why a host is unreachable.

@@ -17,42 +17,42 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// Prove adds the evidence to a claim that identifies the host of a legacy Node.
-func (a *Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
-	if claim.Node == nil || !nodeidentity.OlderNode(claim.Node) {
+// AddLegacyProof adds the evidence to a claim that identifies the host of a legacy Node.
+func (a *Adoption) AddLegacyProof(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
+	if claim.Node == nil || !nodeidentity.IsLegacyNode(claim.Node) {
 		return nil
 	}
-	claim.Older, err = a.proof(ctx, s, claim.Node)
+	claim.Legacy, err = a.buildLegacyProof(ctx, s, claim.Node)
 	return err
 }
 
-func (a *Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) (nodename.OlderProof, error) {
-	proof := nodename.OlderProof{}
+func (a *Adoption) buildLegacyProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (nodename.LegacyProof, error) {
+	proof := nodename.LegacyProof{}
 	if s.Host.Connection != nil {
 		proof.Dialed = s.Host.Connection.Address()
 	}
-	noted, err := a.notedHostKeys(ctx)
+	noted, err := a.readRecordedHostKeys(ctx)
 	if err != nil {
 		return proof, err
 	}
-	proof.NotedKey = notedFor(noted, s.Instance.Spec.Address, proof.Dialed)
-	if s.OfMachine() {
+	proof.RecordedKey = recordedHostKey(noted, s.Instance.Spec.Address, proof.Dialed)
+	if s.HasMachine() {
 		proof.Machine, err = a.machineProof(ctx, s, node)
 	}
 	return proof, err
 }
 
-// olderNodeOfMachine returns the legacy Node of the instance's Machine. The Node is found by the Machine's
+// legacyNodeOfMachine returns the legacy Node of the instance's Machine. The Node is found by the Machine's
 // node reference or, if that is unset, by the address. Most clusters have no legacy Nodes, and then no
 // request is sent. The decision refuses several Nodes with the address.
-func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
+func (a *Adoption) legacyNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
 	*nodename.MachineProof, policy.Decision, error) {
 	none := policy.Decision{Allowed: true}
-	older, err := a.olderNodes(ctx, s)
+	older, err := a.legacyNodes(ctx, s)
 	if err != nil || len(older) == 0 {
 		return nil, nil, none, err
 	}
-	machine, err := a.Machines.Of(ctx, s.Instance)
+	machine, err := a.Machines.Get(ctx, s.Instance)
 	if err != nil || machine == nil {
 		return nil, nil, none, err
 	}
@@ -63,8 +63,8 @@ func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*cor
 	if decision := nodename.OneLegacyNode(found, s.Instance.Spec.Address); !decision.Allowed {
 		return nil, nil, decision, nil
 	}
-	node, err := a.Nodes.Named(ctx, found[0].Name)
-	if err != nil || node == nil || !nodeidentity.OlderNode(node) {
+	node, err := a.Nodes.GetByName(ctx, found[0].Name)
+	if err != nil || node == nil || !nodeidentity.IsLegacyNode(node) {
 		return nil, nil, none, err
 	}
 	proof, err := a.machineProof(ctx, s, node)
@@ -93,11 +93,11 @@ func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev
 	return found
 }
 
-// olderNodes returns the Nodes that a legacy operator configured and that belong to no other instance. A
+// legacyNodes returns the Nodes that a legacy operator configured and that belong to no other instance. A
 // kubelet may write any address to its own Node and remove the binding. Such a Node must not block the
 // adoption of another host with that address.
-func (a *Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
-	older, err := lookup.OlderNodes(ctx, a.Client)
+func (a *Adoption) legacyNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
+	older, err := lookup.LegacyNodes(ctx, a.Client)
 	if err != nil || len(older) == 0 {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (a *Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Nod
 
 // machineProof returns the evidence of the Machine API for the instance's Machine and a Node.
 func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (*nodename.MachineProof, error) {
-	machine, err := a.Machines.Of(ctx, s.Instance)
+	machine, err := a.Machines.Get(ctx, s.Instance)
 	if err != nil || machine == nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev
 	if err := a.Live.List(ctx, &others, client.InNamespace(machine.Namespace)); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
 	}
-	proof.OfAnother = slices.ContainsFunc(others.Items, func(other machinev1beta1.Machine) bool {
+	proof.NodeOfOtherMachine = slices.ContainsFunc(others.Items, func(other machinev1beta1.Machine) bool {
 		return other.Name != machine.Name && other.Status.NodeRef != nil && other.Status.NodeRef.Name == node.Name
 	})
 	return proof, nil

@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Specs creates NodeSpecs.
-type Specs struct {
+// SpecBuilder creates NodeSpecs.
+type SpecBuilder struct {
 	Payload *payload.Payload
 	Nodes   nodes.Nodes
 	Version string // of the operator
@@ -32,13 +32,13 @@ type Specs struct {
 	Debug      bool
 }
 
-// Of returns the NodeSpec of the host, computed from the cluster, the status and the Node; nil for no Node.
-func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) {
+// Build returns the NodeSpec of the host, computed from the cluster, the status and the Node; nil for no Node.
+func (m SpecBuilder) Build(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) {
 	status := s.Instance.Status
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
 		return nodespec.NodeSpec{}, fmt.Errorf("host %s has not reported an IPv4 address yet", s.Instance.Spec.Address)
 	}
-	in, err := m.inputs(s.Cluster)
+	in, err := m.commonInputs(s.Cluster)
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
@@ -49,28 +49,28 @@ func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) 
 	}
 	in.Instance = nodespec.Instance{
 		Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
-		NodeIP: certrequest.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.BYOH(), Registration: status.RegistrationID,
+		NodeIP: certrequest.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.IsBYOH(), Registration: status.RegistrationID,
 	}
 	spec, err := nodespec.Make(in)
 	return spec, explainMissing(err, m.Payload)
 }
 
-// inputs returns the inputs that are the same for all hosts.
-func (m Specs) inputs(cluster nodespec.Cluster) (nodespec.Inputs, error) {
+// commonInputs returns the inputs that are the same for all hosts.
+func (m SpecBuilder) commonInputs(cluster nodespec.Cluster) (nodespec.Inputs, error) {
 	agent, err := m.Payload.Agent()
 	if err != nil {
 		return nodespec.Inputs{}, err
 	}
 	return nodespec.Inputs{
-		Cluster: cluster, Payload: components(m.Payload, cluster.Platform), Agent: payloadFile(agent),
+		Cluster: cluster, Payload: payloadComponents(m.Payload, cluster.Platform), Agent: payloadFile(agent),
 		OperatorVersion: m.Version, LogSettings: m.Log, Debug: m.Debug, PauseImage: m.PauseImage,
 	}, nil
 }
 
-// Configuration returns a digest of the desired configuration of all nodes. If the configuration is unknown, the
+// ConfigurationDigest returns a digest of the desired configuration of all nodes. If the configuration is unknown, the
 // digest is empty, and no host has a NodeSpec either.
-func (m Specs) Configuration(cluster nodespec.Cluster) string {
-	in, err := m.inputs(cluster)
+func (m SpecBuilder) ConfigurationDigest(cluster nodespec.Cluster) string {
+	in, err := m.commonInputs(cluster)
 	if err != nil {
 		return ""
 	}
@@ -81,28 +81,28 @@ func (m Specs) Configuration(cluster nodespec.Cluster) string {
 	return configuration
 }
 
-// ForNode returns the NodeSpec of the host, with the pod subnet of the Node, if any.
-func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *result.Result) {
-	node, err := m.Nodes.Recent(ctx, s.Instance)
+// BuildForCachedNode returns the NodeSpec of the host, with the pod subnet of the Node, if any.
+func (m SpecBuilder) BuildForCachedNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *result.Result) {
+	node, err := m.Nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return nodespec.NodeSpec{}, result.API(v1alpha1.ConditionInstalled, "read the Node", err)
+		return nodespec.NodeSpec{}, result.FromAPIError(v1alpha1.ConditionInstalled, "read the Node", err)
 	}
-	return m.With(s, node)
+	return m.BuildForNode(s, node)
 }
 
-// With is ForNode with a Node that was just read; nil for none.
-func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *result.Result) {
-	spec, err := m.Of(s, node)
+// BuildForNode is BuildForCachedNode with a Node that was just read; nil for none.
+func (m SpecBuilder) BuildForNode(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *result.Result) {
+	spec, err := m.Build(s, node)
 	if err != nil {
-		return nodespec.NodeSpec{}, result.Spec(err)
+		return nodespec.NodeSpec{}, result.FromSpecError(err)
 	}
 	return spec, nil
 }
 
-// Pending reports whether the host needs a spec other than the last applied one. A spec that cannot be computed
+// NeedsUpdate reports whether the host needs a spec other than the last applied one. A spec that cannot be computed
 // without the host counts as pending.
-func (m Specs) Pending(s *scope.Scope, node *corev1.Node) bool {
-	spec, err := m.Of(s, node)
+func (m SpecBuilder) NeedsUpdate(s *scope.Scope, node *corev1.Node) bool {
+	spec, err := m.Build(s, node)
 	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest
 }
 
@@ -135,9 +135,9 @@ func componentOf(program string, p *payload.Payload) string {
 	return strings.TrimSuffix(program, ".exe")
 }
 
-// components returns the parts of the payload for hosts of a platform, without the agent, which is sent
+// payloadComponents returns the parts of the payload for hosts of a platform, without the agent, which is sent
 // separately before the other files.
-func components(p *payload.Payload, platform string) []nodespec.Component {
+func payloadComponents(p *payload.Payload, platform string) []nodespec.Component {
 	var result []nodespec.Component
 	for _, component := range p.Components(platform) {
 		if component.Name == payload.ComponentAgent {

@@ -15,9 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// loaded returns a payload with the agent, containerd and its shim, and the absent components. If damaged, the
+// writeTestPayload returns a payload with the agent, containerd and its shim, and the absent components. If damaged, the
 // file of the shim is missing.
-func loaded(t *testing.T, damaged bool, absent ...payload.Absent) *payload.Payload {
+func writeTestPayload(t *testing.T, damaged bool, absent ...payload.Absent) *payload.Payload {
 	t.Helper()
 	source := func(component string, files ...string) payload.Source {
 		s := payload.Source{Component: payload.Component{Name: component, Version: "v1",
@@ -35,17 +35,17 @@ func loaded(t *testing.T, damaged bool, absent ...payload.Absent) *payload.Paylo
 		source(payload.ComponentAgent, "wicd.exe"), source("containerd", "containerd.exe", "containerd-shim-runhcs-v1.exe"),
 	}})
 	if err != nil || !damaged {
-		return must(t, p, err)
+		return requirePayload(t, p, err)
 	}
 	containerd, _ := p.Manifest().Component("containerd")
 	if err := os.Remove(filepath.Join(dir, "store", containerd.Files[1].SHA256)); err != nil {
 		t.Fatal(err)
 	}
 	p, err = payload.Load(dir)
-	return must(t, p, err)
+	return requirePayload(t, p, err)
 }
 
-func must(t *testing.T, p *payload.Payload, err error) *payload.Payload {
+func requirePayload(t *testing.T, p *payload.Payload, err error) *payload.Payload {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -62,18 +62,18 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 		want    []string
 	}{
 		"that was not put into the payload": {
-			loaded(t, false, hybridOverlay), lacks("hybrid-overlay-node.exe"),
+			writeTestPayload(t, false, hybridOverlay), lacks("hybrid-overlay-node.exe"),
 			[]string{"lacks hybrid-overlay-node.exe", "nobody brought it when the payload was built"},
 		},
 		"whose component is not whole": {
-			loaded(t, true), lacks("containerd-shim-runhcs-v1.exe", "containerd.exe"), []string{"component containerd",
+			writeTestPayload(t, true), lacks("containerd-shim-runhcs-v1.exe", "containerd.exe"), []string{"component containerd",
 				"it is not in the store"},
 		},
-		"that the payload knows nothing of": {loaded(t, false), lacks("kubelet.exe"),
+		"that the payload knows nothing of": {writeTestPayload(t, false), lacks("kubelet.exe"),
 			[]string{"lacks kubelet.exe", "build the payload again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := result.Spec(explainMissing(c.err, c.payload))
+			o := result.FromSpecError(explainMissing(c.err, c.payload))
 			for _, want := range c.want {
 				if strings.Count(o.Message, want) != 1 {
 					t.Errorf("the status says %q, want once %q", o.Message, want)
@@ -86,14 +86,14 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 	}
 	t.Run("but no other fault is", func(t *testing.T) {
 		other := errors.New("the cluster's DNS is not known")
-		if err := explainMissing(other, loaded(t, false, hybridOverlay)); !errors.Is(err, other) ||
+		if err := explainMissing(other, writeTestPayload(t, false, hybridOverlay)); !errors.Is(err, other) ||
 			err.Error() != other.Error() {
 			t.Errorf("got %v", err)
 		}
-		if explainMissing(nil, loaded(t, false, hybridOverlay)) != nil {
+		if explainMissing(nil, writeTestPayload(t, false, hybridOverlay)) != nil {
 			t.Error("a fault where none was")
 		}
-		if o := result.Spec(other); o.Reason != v1alpha1.ReasonClusterConfigurationInvalid {
+		if o := result.FromSpecError(other); o.Reason != v1alpha1.ReasonClusterConfigurationInvalid {
 			t.Errorf("reason %s", o.Reason)
 		}
 	})

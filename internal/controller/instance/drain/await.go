@@ -11,62 +11,62 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// Await acquires the disruption slot before the operator contacts the host, if a disruption is certain: a
+// AwaitSlot acquires the disruption slot before the operator contacts the host, if a disruption is certain: a
 // restart was requested, or the agent has reported that this spec is disruptive. While the instance waits for
 // the slot, there is no connection to the host. If the last connection to the host failed, Await does
 // nothing: an unreachable host must not hold a slot, and the node stays in service.
-func (t *Turn) Await(ctx context.Context, s *scope.Scope) *result.Result {
-	if ref := s.Instance.Status.NodeRef; s.Session.Unanswered || ref == nil || ref.UID == "" {
+func (t *Disruptor) AwaitSlot(ctx context.Context, s *scope.Scope) *result.Result {
+	if ref := s.Instance.Status.NodeRef; s.Session.Unresponsive || ref == nil || ref.UID == "" {
 		return nil // A host that was not a node has no slot to wait for. If it is a node now, Prepare acquires the slot.
 	}
-	node, err := t.Nodes.Recent(ctx, s.Instance)
+	node, err := t.Nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
-	if node == nil || !s.Released(node) {
+	if node == nil || !s.WasActivated(node) {
 		return nil
 	}
 	turn, cause := "", v1alpha1.DisruptionCause("")
 	switch {
-	case nodes.RebootWanted(node) && s.Instance.Status.RequestedReboot == nil:
-		turn, cause = scope.RebootTurn, v1alpha1.CauseReboot
-	case s.Session.Turn != "":
-		spec, err := t.Specs.Of(s, node)
-		if err != nil || spec.Digest() != s.Session.Turn {
-			s.Session.Turn = ""
+	case nodes.IsRebootRequested(node) && s.Instance.Status.RequestedReboot == nil:
+		turn, cause = scope.RebootPending, v1alpha1.CauseReboot
+	case s.Session.PendingDisruption != "":
+		spec, err := t.Specs.Build(s, node)
+		if err != nil || spec.Digest() != s.Session.PendingDisruption {
+			s.Session.PendingDisruption = ""
 			return nil
 		}
 		turn, cause = spec.Digest(), t.Changes.CauseOf(s, node)
 	default:
 		return nil
 	}
-	if o := t.Acquire(ctx, s, node, cause); o != nil {
+	if o := t.AcquireSlot(ctx, s, node, cause); o != nil {
 		s.Host.Close()
-		s.Session.Turn = turn
+		s.Session.PendingDisruption = turn
 		return o
 	}
 	return nil
 }
 
-// Replaced reports whether another operator version configured the node and its Machine must be replaced.
-func (t *Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
+// NeedsReplacement reports whether another operator version configured the node and its Machine must be replaced.
+func (t *Disruptor) NeedsReplacement(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
-	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
+	return s.HasMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
 		version != t.Version
 }
 
 // ReplacementPending returns the wait for the disruption slot of a Machine that must be replaced.
-func (t *Turn) ReplacementPending(s *scope.Scope) *result.Result {
-	if s.Works && s.Instance.Status.SpecDigest != "" {
-		s.PassWhatHeld()
+func (t *Disruptor) ReplacementPending(s *scope.Scope) *result.Result {
+	if s.NodeInService && s.Instance.Status.SpecDigest != "" {
+		s.RestoreTrueConditions()
 	}
 	machine := nodes.MachineName(s.Instance.Spec.Source)
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonReplacementPending,
-		Outcome: result.Wait, Replaces: true,
+		Outcome: result.Wait, NeedsReplacement: true,
 		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " +
 			machine + " is deleted when the WindowsDisruptionPolicy allows it.",
-		Next: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
+		NextAction: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
 			v1alpha1.MachineNamespace + " " + v1alpha1.AnnotationUpgradeStrategy + "=" + string(v1alpha1.UpgradeInPlace),
 	}
 }

@@ -23,74 +23,74 @@ import (
 )
 
 const (
-	// drainAttempt is the maximum time that one job waits for evicted pods before it reports and retries.
-	drainAttempt = 30 * time.Second
-	// namedPods is the maximum number of pods that a status names.
-	namedPods = 10
-	// goneAfterSeconds is the time after which the drain no longer waits for a terminating pod on an
+	// drainAttemptTimeout is the maximum time that one job waits for evicted pods before it reports and retries.
+	drainAttemptTimeout = 30 * time.Second
+	// maxNamedPods is the maximum number of pods that a status names.
+	maxNamedPods = 10
+	// skipDeleteWaitSeconds is the time after which the drain no longer waits for a terminating pod on an
 	// unreachable host.
-	goneAfterSeconds = 60
+	skipDeleteWaitSeconds = 60
 )
 
 // Drainer evicts the pods of nodes.
 type Drainer struct{ Clientset kubernetes.Interface }
 
-// evict evicts the pods of the node with their own grace periods, and reports whether there were any. The
+// evictPods evicts the pods of the node with their own grace periods, and reports whether there were any. The
 // wait for evicted pods ends after the time rest. DaemonSet pods stay, and emptyDir volumes are lost. evict
 // calls begins before the first eviction.
-func (d Drainer) evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) (bool, *result.Result) {
-	refusal := &lastLine{}
-	helper := d.helper(ctx)
+func (d Drainer) evictPods(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) (bool, *result.Result) {
+	refusal := &lastLineWriter{}
+	helper := d.newHelper(ctx)
 	helper.Timeout, helper.ErrOut = max(rest, time.Second), refusal
-	if !nodeidentity.Ready(node) {
+	if !nodeidentity.IsReady(node) {
 		// No kubelet will confirm that the pods have ended.
-		helper.SkipWaitForDeleteTimeoutSeconds = goneAfterSeconds
+		helper.SkipWaitForDeleteTimeoutSeconds = skipDeleteWaitSeconds
 	}
 	list, errs := helper.GetPodsForDeletion(node.Name)
 	if len(errs) > 0 {
-		return false, blocked(node, fmt.Sprint(errs))
+		return false, drainBlocked(node, fmt.Sprint(errs))
 	}
 	if len(list.Pods()) == 0 {
 		return false, nil
 	}
 	begins()
 	if err := helper.DeleteOrEvictPods(list.Pods()); err != nil {
-		return true, blocked(node, cmp.Or(refusal.String(), err.Error())+d.podsLeft(ctx, helper, node.Name))
+		return true, drainBlocked(node, cmp.Or(refusal.String(), err.Error())+d.describeRemainingPods(ctx, helper, node.Name))
 	}
 	return true, nil
 }
 
-// helper returns a kubectl drain helper with the options of the operator.
-func (d Drainer) helper(ctx context.Context) *drain.Helper {
+// newHelper returns a kubectl drain helper with the options of the operator.
+func (d Drainer) newHelper(ctx context.Context) *drain.Helper {
 	return &drain.Helper{
 		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
 		DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
 	}
 }
 
-// lastLine keeps the last line that the drain library printed: the reason for a refused eviction, which is
+// lastLineWriter keeps the last line that the drain library printed: the reason for a refused eviction, which is
 // missing from the error.
-type lastLine struct {
+type lastLineWriter struct {
 	mu   sync.Mutex
 	text string
 }
 
 // Write implements io.Writer.
-func (l *lastLine) Write(p []byte) (int, error) {
+func (l *lastLineWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = strings.TrimSpace(string(p))
 	return len(p), nil
 }
 
-func (l *lastLine) String() string {
+func (l *lastLineWriter) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.TrimSuffix(l.text, ".")
 }
 
-// podsLeft describes the pods that remain on the node, and the budgets that protect them.
-func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string) string {
+// describeRemainingPods describes the pods that remain on the node, and the budgets that protect them.
+func (d Drainer) describeRemainingPods(ctx context.Context, helper *drain.Helper, node string) string {
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 || len(list.Pods()) == 0 {
 		return ""
@@ -98,20 +98,20 @@ func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string
 	pods := list.Pods()
 	var names []string
 	for i, pod := range pods {
-		if i == namedPods {
-			names = append(names, fmt.Sprintf("and %d more", len(pods)-namedPods))
+		if i == maxNamedPods {
+			names = append(names, fmt.Sprintf("and %d more", len(pods)-maxNamedPods))
 			break
 		}
 		names = append(names, pod.Namespace+"/"+pod.Name)
 	}
 	text := ". Pods that are left: " + strings.Join(names, ", ") + "."
-	if budgets := d.blockingBudgets(ctx, pods[:min(len(pods), namedPods)]); len(budgets) > 0 {
-		text += " " + budgetsAllowNone(budgets)
+	if budgets := d.blockingBudgets(ctx, pods[:min(len(pods), maxNamedPods)]); len(budgets) > 0 {
+		text += " " + formatBlockingBudgets(budgets)
 	}
 	return text
 }
 
-func budgetsAllowNone(budgets []string) string {
+func formatBlockingBudgets(budgets []string) string {
 	return "These PodDisruptionBudgets allow no disruption now: " + strings.Join(budgets, ", ") + "."
 }
 
@@ -141,10 +141,10 @@ func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []strin
 	return names
 }
 
-func blocked(node *corev1.Node, message string) *result.Result {
+func drainBlocked(node *corev1.Node, message string) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, KeepsTurn: true,
-		Message: "Node " + node.Name + " is not drained yet: " + message,
-		Next:    "The operator continues when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, HoldsSlot: true,
+		Message:    "Node " + node.Name + " is not drained yet: " + message,
+		NextAction: "The operator continues when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }

@@ -22,9 +22,9 @@ import (
 // cluster stays cordoned. The end of the drain is recorded on the Node, so that a node is drained once for a
 // change or a restart of the host. A node without this record, for example from an earlier operator version,
 // is drained with the full drainTimeout.
-func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
+func (t *Disruptor) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *result.Result {
-	if nodeidentity.Drained(node) {
+	if nodeidentity.IsDrained(node) {
 		return nil // Pods that have arrived since then ignore the cordon.
 	}
 	if !node.Spec.Unschedulable {
@@ -32,11 +32,11 @@ func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	}
 	since, err := t.Cordon(ctx, s, node)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "make the Node unschedulable", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "make the Node unschedulable", err)
 	}
-	without, err := t.undrained(ctx, s)
+	without, err := t.isDrainExcluded(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Machine", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Machine", err)
 	}
 	if without {
 		return t.drainWithoutEviction(ctx, s)
@@ -54,7 +54,7 @@ func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	o := ended.stopped
 	switch {
 	case err != nil:
-		o = blocked(node, err.Error())
+		o = drainBlocked(node, err.Error())
 	case o == nil:
 		return t.recordDrained(ctx, ended.empty)
 	}
@@ -70,17 +70,17 @@ const stepDrain = "DrainNode"
 // drainInProgress returns the result that the status shows while the pods of a node are evicted.
 func drainInProgress(node *corev1.Node) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, KeepsTurn: true, Step: stepDrain,
-		Quiet: quietDrain, Message: "The pods of Node " + node.Name + " are evicted.",
-		Next: "The operator waits for the step " + stepDrain + ".",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, HoldsSlot: true, Step: stepDrain,
+		StatusDelay: drainStatusDelay, Message: "The pods of Node " + node.Name + " are evicted.",
+		NextAction: "The operator waits for the step " + stepDrain + ".",
 	}
 }
 
-// quietDrain is the delay before the status shows a drain that has not reported an eviction.
-const quietDrain = time.Second
+// drainStatusDelay is the delay before the status shows a drain that has not reported an eviction.
+const drainStatusDelay = time.Second
 
-// drainAgain is the delay before the operator repeats the drain of a node that was uncordoned meanwhile.
-const drainAgain = time.Second
+// redrainDelay is the delay before the operator repeats the drain of a node that was uncordoned meanwhile.
+const redrainDelay = time.Second
 
 // attempt is the outcome of one attempt to drain a node.
 type attempt struct {
@@ -91,25 +91,25 @@ type attempt struct {
 	stopped *result.Result
 }
 
-// evictions is the maximum number of times that an attempt lists and evicts the pods of a node. A drain can
+// maxEvictionRounds is the maximum number of times that an attempt lists and evicts the pods of a node. A drain can
 // be long, and a user or another operator may uncordon the node meanwhile, so that new pods arrive. Pods that
 // still arrive after the last eviction ignore the cordon.
-const evictions = 3
+const maxEvictionRounds = 3
 
 // evictAll evicts the pods of a node until none is left.
-func (t *Turn) evictAll(ctx context.Context, name string, rest time.Duration, begins func()) (attempt, error) {
-	began, rest := t.Clock.Now(), min(drainAttempt, rest)
+func (t *Disruptor) evictAll(ctx context.Context, name string, rest time.Duration, begins func()) (attempt, error) {
+	began, rest := t.Clock.Now(), min(drainAttemptTimeout, rest)
 	var node *corev1.Node
-	for found, n := true, 0; found && n < evictions; n++ {
+	for found, n := true, 0; found && n < maxEvictionRounds; n++ {
 		var err error
-		if node, err = t.Nodes.Named(ctx, name); err != nil || node == nil {
+		if node, err = t.Nodes.GetByName(ctx, name); err != nil || node == nil {
 			return attempt{}, err
 		}
 		if !node.Spec.Unschedulable {
-			return attempt{stopped: madeSchedulable(node)}, nil
+			return attempt{stopped: uncordonedDuringDrain(node)}, nil
 		}
 		var stopped *result.Result
-		if found, stopped = t.Drainer.evict(ctx, node, rest-t.Clock.Since(began), begins); stopped != nil {
+		if found, stopped = t.Drainer.evictPods(ctx, node, rest-t.Clock.Since(began), begins); stopped != nil {
 			return attempt{stopped: stopped}, nil
 		}
 	}
@@ -118,40 +118,40 @@ func (t *Turn) evictAll(ctx context.Context, name string, rest time.Duration, be
 
 // recordDrained records on the Node that the drain is complete. A nil Node no longer exists. If the Node has
 // changed since the pods were listed, the Node may have been schedulable, and is drained again.
-func (t *Turn) recordDrained(ctx context.Context, node *corev1.Node) *result.Result {
+func (t *Disruptor) recordDrained(ctx context.Context, node *corev1.Node) *result.Result {
 	if node == nil {
 		return nil
 	}
 	if err := t.Nodes.RecordDrained(ctx, node); err != nil {
-		return result.API(v1alpha1.ConditionReady, "record that the Node is drained", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "record that the Node is drained", err)
 	}
 	return nil
 }
 
 // drainWithoutEviction records the drain of a node with a Machine that excludes evictions.
-func (t *Turn) drainWithoutEviction(ctx context.Context, s *scope.Scope) *result.Result {
-	node, err := t.Nodes.Of(ctx, s.Instance)
+func (t *Disruptor) drainWithoutEviction(ctx context.Context, s *scope.Scope) *result.Result {
+	node, err := t.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node != nil && !node.Spec.Unschedulable {
-		return madeSchedulable(node)
+		return uncordonedDuringDrain(node)
 	}
 	return t.recordDrained(ctx, node)
 }
 
-func madeSchedulable(node *corev1.Node) *result.Result {
+func uncordonedDuringDrain(node *corev1.Node) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, Outcome: result.Wait, KeepsTurn: true,
-		After:   drainAgain,
-		Message: "Node " + node.Name + " was made schedulable while the operator drained it, so other pods may have come.",
-		Next:    "The operator makes the node unschedulable again, and drains it.",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, Outcome: result.Wait, HoldsSlot: true,
+		RequeueAfter: redrainDelay,
+		Message:      "Node " + node.Name + " was made schedulable while the operator drained it, so other pods may have come.",
+		NextAction:   "The operator makes the node unschedulable again, and drains it.",
 	}
 }
 
-// undrained reports whether the Machine of the node excludes the node from draining.
-func (t *Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
-	machine, err := t.Machines.Of(ctx, s.Instance)
+// isDrainExcluded reports whether the Machine of the node excludes the node from draining.
+func (t *Disruptor) isDrainExcluded(ctx context.Context, s *scope.Scope) (bool, error) {
+	machine, err := t.Machines.Get(ctx, s.Instance)
 	if err != nil || machine == nil {
 		return false, err
 	}
@@ -161,34 +161,34 @@ func (t *Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // drainTimedOut ends the attempt: it uncordons the node, unless the node is being removed, and then releases
 // the disruption slot.
-func (t *Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
+func (t *Disruptor) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
 	blocked *result.Result) *result.Result {
 	after := "The operator retries later. "
 	if cause != v1alpha1.CauseRemoval {
-		if err := t.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
-			return result.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+		if err := t.Nodes.Uncordon(ctx, s.Instance); err != nil {
+			return result.FromAPIError(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 		}
 		after = "The node takes pods again as before. "
 	}
 	message := fmt.Sprintf("The pods of the node did not leave within %s: %s", s.Settings.DrainTimeout, blocked.Message)
-	t.Changes.Note(s, node, v1alpha1.ReasonDrainTimedOut, message, "")
+	t.Changes.Record(s, node, v1alpha1.ReasonDrainTimedOut, message, "")
 	failed := s.Instance.Status.FailedChange
 	failed.Cause, failed.RolledBack, failed.DrainTimedOut = cause, true, true
-	s.LeaveGate()
-	t.Events.Emit(status.DrainGivenUpEvent(s.Instance, node, message))
+	s.RequestSlotRelease()
+	t.Events.Emit(status.DrainTimedOutEvent(s.Instance, node, message))
 	s.Host.Close()
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: result.Wait,
-		After:   failed.RetryAfter.Sub(t.Clock.Now()),
-		Message: message, Next: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+		RequeueAfter: failed.RetryAfter.Sub(t.Clock.Now()),
+		Message:      message, NextAction: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }
 
 // Cordon cordons the node and records on the Node the cordon and its time, unless a user has cordoned the
 // node before. Cordon returns the start time of the drain.
-func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
+func (t *Disruptor) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
 	now := t.Clock.Now()
-	first := s.Session.Drains.IsZero()
+	first := s.Session.DrainStart.IsZero()
 	seen := s.Session.DrainSince(now)
 	if noted, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours {
 		since, err := time.Parse(time.RFC3339, noted)
@@ -197,7 +197,7 @@ func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (t
 		}
 		failed := s.Instance.Status.FailedChange
 		again := failed != nil && failed.DrainTimedOut && since.Before(failed.Time.Time) ||
-			first && !nodes.Draining(node) && now.Sub(since) >= s.Settings.DrainTimeout
+			first && !nodes.IsDraining(node) && now.Sub(since) >= s.Settings.DrainTimeout
 		if node.Spec.Unschedulable && !again {
 			return since, nil
 		}

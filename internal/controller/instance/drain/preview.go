@@ -24,7 +24,7 @@ type Eviction struct {
 // Preview returns the pods that evict would evict from a node. Each eviction is sent to the API server as a
 // dry run, so that admission and the pod disruption budgets decide.
 func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, error) {
-	helper := d.helper(ctx)
+	helper := d.newHelper(ctx)
 	helper.DryRunStrategy = cmdutil.DryRunServer
 	list, errs := helper.GetPodsForDeletion(node.Name)
 	if len(errs) > 0 {
@@ -41,20 +41,20 @@ func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, er
 		}
 		eviction := Eviction{Namespace: pod.Namespace, Name: pod.Name}
 		if err != nil {
-			eviction.Refused = d.refusal(ctx, pod, err)
+			eviction.Refused = d.evictionBlocker(ctx, pod, err)
 		}
 		evictions = append(evictions, eviction)
 	}
 	return evictions, nil
 }
 
-// refusal returns the reason for a refused eviction: the name of the budget, or the message of the API server
+// evictionBlocker returns the reason for a refused eviction: the name of the budget, or the message of the API server
 // or of a webhook, which may refuse for other reasons.
-func (d Drainer) refusal(ctx context.Context, pod corev1.Pod, err error) string {
+func (d Drainer) evictionBlocker(ctx context.Context, pod corev1.Pod, err error) string {
 	if apierrors.IsTooManyRequests(err) {
 		if budgets := d.blockingBudgets(ctx, []corev1.Pod{pod}); len(budgets) > 0 {
-			return budgetsAllowNone(budgets)
+			return formatBlockingBudgets(budgets)
 		}
 	}
-	return text.Plain(err.Error(), result.LongestMessage)
+	return text.Plain(err.Error(), result.MaxMessageLength)
 }

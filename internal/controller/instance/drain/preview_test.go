@@ -16,8 +16,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// refusing returns a Drainer for the pods of one node, with some evictions refused by the API server.
-func refusing(refusals map[string]error) Drainer {
+// newRefusingDrainer returns a Drainer for the pods of one node, with some evictions refused by the API server.
+func newRefusingDrainer(refusals map[string]error) Drainer {
 	var pods []runtime.Object
 	for name := range refusals {
 		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -50,7 +50,7 @@ func TestAPodThatIsNotEvictedForAnyReasonIsToldWithIt(t *testing.T) {
 	}
 	says := map[string]string{"goes": "", "budgets": "more than one PodDisruptionBudget", "webhook": "does not support", "denied": "denied by policy",
 		"busy": "not now"}
-	evictions, err := refusing(refusals).Preview(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}})
+	evictions, err := newRefusingDrainer(refusals).Preview(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}})
 	if err != nil || len(evictions) != len(refusals) {
 		t.Fatalf("%+v, %v", evictions, err)
 	}
@@ -65,7 +65,7 @@ func TestAPodThatIsNotEvictedForAnyReasonIsToldWithIt(t *testing.T) {
 func TestAPreviewThatIsInterruptedIsNone(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
-	d := refusing(map[string]error{"web-1": errors.New("context canceled")})
+	d := newRefusingDrainer(map[string]error{"web-1": errors.New("context canceled")})
 	interrupt(gone)
 	if evictions, err := d.Preview(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}); !errors.Is(err, gone) {
 		t.Errorf("%+v, %v", evictions, err)

@@ -25,22 +25,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// gatePoll is the interval between requests of an instance that waits for other nodes. gateRest is the
+// gatePollInterval is the interval between requests of an instance that waits for other nodes. gateIdleInterval is the
 // interval for all other waits. A watched change ends both waits earlier.
 const (
-	gatePoll = time.Minute
-	gateRest = 10 * time.Minute
+	gatePollInterval = time.Minute
+	gateIdleInterval = 10 * time.Minute
 )
 
-// Turn acquires the disruption slot before a node in service is disrupted, and then drains the node.
-type Turn struct {
+// Disruptor acquires the disruption slot before a node in service is disrupted, and then drains the node.
+type Disruptor struct {
 	Gate     disruption.Gate
 	Nodes    nodes.Nodes
 	Machines nodes.Machines
 	Drainer  Drainer
 	Events   status.Recorder
-	Specs    desired.Specs
-	Changes  *rollback.Changes
+	Specs    desired.SpecBuilder
+	Changes  *rollback.FailedChanges
 	Clock    clock.PassiveClock
 	Version  string // of the operator
 }
@@ -48,54 +48,54 @@ type Turn struct {
 // Prepare prepares the node of a host for a change of the host, and reports whether the node is in service.
 // Prepare requests the agent's plan for such a node. A plan that does not affect pods is applied at once. A
 // disruptive plan waits until the node holds a disruption slot and is drained.
-func (t *Turn) Prepare(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) (inService bool, o *result.Result) {
-	read := t.Nodes.Recent
+func (t *Disruptor) Prepare(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) (inService bool, o *result.Result) {
+	read := t.Nodes.GetCached
 	if ref := s.Instance.Status.NodeRef; ref != nil && ref.UID != "" {
-		read = t.Nodes.Of // "in service" and "drained" must be current
+		read = t.Nodes.Get // "in service" and "drained" must be current
 	}
 	node, err := read(ctx, s.Instance)
 	if err != nil {
-		return false, result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return false, result.FromAPIError(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
-	if node == nil || !s.Released(node) {
+	if node == nil || !s.WasActivated(node) {
 		return false, nil
 	}
-	if s.Session.Turn != spec.Digest() {
-		planned, pending, err := s.Host.Plan(spec, s.Session.Whole)
+	if s.Session.PendingDisruption != spec.Digest() {
+		planned, pending, err := s.Host.Plan(spec, s.Session.SendFullFiles)
 		if pending != nil {
 			return false, pending
 		}
 		if err != nil {
-			return false, s.Failed(v1alpha1.ConditionUpToDate, err)
+			return false, s.HandleFailure(v1alpha1.ConditionUpToDate, err)
 		}
-		if len(planned.Steps) > 0 && t.Replaced(s, node) {
+		if len(planned.Steps) > 0 && t.NeedsReplacement(s, node) {
 			return false, t.ReplacementPending(s)
 		}
-		if !planned.Disturbs() {
+		if !planned.IsDisruptive() {
 			return true, nil
 		}
 	}
 	if facts := s.Host.Facts; facts != nil && facts.Applied != spec.Digest() {
-		t.WarnNoFallback(s, facts.NoFallback)
+		t.WarnNoRollback(s, facts.NoRollbackReason)
 	}
 	cause := t.Changes.CauseOf(s, node)
-	if o := t.Acquire(ctx, s, node, cause); o != nil {
-		s.Session.Turn = spec.Digest()
+	if o := t.AcquireSlot(ctx, s, node, cause); o != nil {
+		s.Session.PendingDisruption = spec.Digest()
 		s.Host.Close()
 		return false, o
 	}
 	return false, t.Drain(ctx, s, node, cause)
 }
 
-// Acquire requests a disruption slot from the gate. A nil result means that the node may be disrupted.
-func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
+// AcquireSlot requests a disruption slot from the gate. A nil result means that the node may be disrupted.
+func (t *Disruptor) AcquireSlot(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *result.Result {
-	s.LeavesGate = false
+	s.SlotReleasePending = false
 	held, err := t.Gate.Holds(ctx, s.Instance.Name)
 	if err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "check for a disruption slot of the node", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "check for a disruption slot of the node", err)
 	}
-	if held && cause == v1alpha1.CauseRepair && t.countsNoMore(s, node) {
+	if held && cause == v1alpha1.CauseRepair && t.isPastDeadline(s, node) {
 		s.Instance.Status.DisruptionPending = false
 		return nil
 	}
@@ -106,77 +106,77 @@ func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	}
 	decision, err := t.Gate.Acquire(ctx, disruptionpolicy.Request{
 		Instance: s.Instance.Name, UID: s.Instance.UID, Cause: cause, Version: t.Version,
-		Configuration: t.Specs.Configuration(s.Cluster), Begun: !s.HostAsItWas(),
+		Configuration: t.Specs.ConfigurationDigest(s.Cluster), Begun: !s.IsHostUnchanged(),
 	})
 	if err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "acquire a disruption slot for the node", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "acquire a disruption slot for the node", err)
 	}
 	if decision.Allowed {
 		s.Instance.Status.DisruptionPending = false
 		return nil
 	}
-	if o := t.StandAside(ctx, s, node); o != nil {
+	if o := t.UncordonAndRelease(ctx, s, node); o != nil {
 		return o
 	}
 	next := "The operator changes the node when the WindowsDisruptionPolicy allows it."
-	if why := s.Session.NoFallback; why != "" {
+	if why := s.Session.NoRollbackReason; why != "" {
 		next += " If that fails, the host cannot be rolled back: " + text.Sentence(why)
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: result.Wait, AtGate: true,
-		After:   askAgain(decision),
-		Message: decision.Message, Next: next,
+		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: result.Wait, RefusedByGate: true,
+		RequeueAfter: slotRetryDelay(decision),
+		Message:      decision.Message, NextAction: next,
 	}
 }
 
-// askAgain returns the delay before a refused instance requests the slot again. If only time ends the
+// slotRetryDelay returns the delay before a refused instance requests the slot again. If only time ends the
 // refusal, that time is known in advance. Other nodes may return to service long before their deadline, and
 // not every waiting instance is requeued then.
-func askAgain(refused disruptionpolicy.Decision) time.Duration {
-	if refused.StandsStill() {
-		return cmp.Or(refused.After, gateRest)
+func slotRetryDelay(refused disruptionpolicy.Decision) time.Duration {
+	if refused.IsIndependentOfNodes() {
+		return cmp.Or(refused.After, gateIdleInterval)
 	}
-	return min(cmp.Or(refused.After, gatePoll), gatePoll)
+	return min(cmp.Or(refused.After, gatePollInterval), gatePollInterval)
 }
 
-// countsNoMore reports whether a node has been down for so long that the change behind its slot counts as
+// isPastDeadline reports whether a node has been down for so long that the change behind its slot counts as
 // failed. The operator continues with the node, but without the slot.
-func (t *Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
+func (t *Disruptor) isPastDeadline(s *scope.Scope, node *corev1.Node) bool {
 	now := t.Clock.Now()
-	return !nodeidentity.Ready(node) && now.Sub(nodes.NotReadySince(s.Instance, now)) >= s.Settings.FailureDeadline
+	return !nodeidentity.IsReady(node) && now.Sub(nodes.NotReadySince(s.Instance, now)) >= s.Settings.FailureDeadline
 }
 
-// WarnNoFallback reports once, with the reason, that the host cannot be rolled back if the change fails. An empty
+// WarnNoRollback reports once, with the reason, that the host cannot be rolled back if the change fails. An empty
 // reason means that a rollback is possible.
-func (t *Turn) WarnNoFallback(s *scope.Scope, why string) {
-	if why != "" && why != s.Session.NoFallback {
+func (t *Disruptor) WarnNoRollback(s *scope.Scope, why string) {
+	if why != "" && why != s.Session.NoRollbackReason {
 		t.Events.Emit(status.RollbackUnavailableEvent(s.Instance, why))
 	}
-	s.Session.NoFallback = why
+	s.Session.NoRollbackReason = why
 }
 
-// Properties of a phase define the effect of its results on the disruption slot of an instance.
-type Properties struct {
-	// AsksHost is true when a result of the phase means that the host did not respond.
-	AsksHost bool
-	// LetsOthersGoFirst is true when an instance that is being removed releases its slot at a result of the
+// SlotPolicy of a phase define the effect of its results on the disruption slot of an instance.
+type SlotPolicy struct {
+	// ContactsHost is true when a result of the phase means that the host did not respond.
+	ContactsHost bool
+	// YieldsSlot is true when an instance that is being removed releases its slot at a result of the
 	// phase.
-	LetsOthersGoFirst bool
+	YieldsSlot bool
 }
 
-// GiveUp releases the slot of an instance that cannot use it: the instance was paused, the key is missing, or
+// ReleaseUnusedSlot releases the slot of an instance that cannot use it: the instance was paused, the key is missing, or
 // the host does not respond. If the host is unchanged, the node returns to service meanwhile.
-func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *result.Result) *result.Result {
-	if o.KeepsTurn || o.Outcome == result.NothingToDo || s.Silent {
+func (t *Disruptor) ReleaseUnusedSlot(ctx context.Context, s *scope.Scope, met SlotPolicy, o *result.Result) *result.Result {
+	if o.HoldsSlot || o.Outcome == result.Done || s.SkipStatusWrite {
 		return o
 	}
-	if met.AsksHost {
-		s.Session.Unanswered = true
+	if met.ContactsHost {
+		s.Session.Unresponsive = true
 	}
 	switch s.Instance.Spec.DesiredState {
 	case v1alpha1.DesiredStateNode:
 	case v1alpha1.DesiredStateRemoved:
-		if !met.LetsOthersGoFirst {
+		if !met.YieldsSlot {
 			return o // a node that leaves the cluster stays cordoned
 		}
 	default:
@@ -186,32 +186,32 @@ func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *re
 	if err != nil || !held {
 		return o
 	}
-	node, err := t.Nodes.Of(ctx, s.Instance)
-	if err != nil || !Undisturbed(s, node) {
+	node, err := t.Nodes.Get(ctx, s.Instance)
+	if err != nil || !IsUndisrupted(s, node) {
 		return o // after an error, the next reconcile retries
 	}
-	if failed := t.StandAside(ctx, s, node); failed != nil {
+	if failed := t.UncordonAndRelease(ctx, s, node); failed != nil {
 		failed.Phase = o.Phase
 		return failed
 	}
 	return o
 }
 
-// Undisturbed reports whether no change that needs a drained node was made to the host since the node was cordoned.
-func Undisturbed(s *scope.Scope, node *corev1.Node) bool {
-	return s.HostAsItWas() || node != nil && nodes.Draining(node)
+// IsUndisrupted reports whether no change that needs a drained node was made to the host since the node was cordoned.
+func IsUndisrupted(s *scope.Scope, node *corev1.Node) bool {
+	return s.IsHostUnchanged() || node != nil && nodes.IsDraining(node)
 }
 
-// StandAside uncordons a cordoned node with an unchanged host, and releases its disruption slot.
-func (t *Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
-	if !Undisturbed(s, node) {
+// UncordonAndRelease uncordons a cordoned node with an unchanged host, and releases its disruption slot.
+func (t *Disruptor) UncordonAndRelease(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
+	if !IsUndisrupted(s, node) {
 		return nil
 	}
-	if node != nil && nodes.Cordoned(node) {
-		if err := t.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
-			return result.API(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+	if node != nil && nodes.IsCordoned(node) {
+		if err := t.Nodes.Uncordon(ctx, s.Instance); err != nil {
+			return result.FromAPIError(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
 		}
 	}
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	return nil
 }

@@ -38,30 +38,30 @@ func (c Connected) Presented() v1alpha1.HostKey {
 	return v1alpha1.HostKey{Type: key.Type, Key: base64.StdEncoding.EncodeToString(key.Data), Fingerprint: key.Fingerprint()}
 }
 
-// quietConnect is the time before the status reports a first contact. Most hosts respond within this time, and
+// connectStatusDelay is the time before the status reports a first contact. Most hosts respond within this time, and
 // the status is then written with the result.
-const quietConnect = time.Second
+const connectStatusDelay = time.Second
 
 // Connect connects to the host, or reuses the connection. An accepted host key replaces the pinned one. If the
 // host refuses the current SSH key, the job logs in with the previous key and authorizes the current one. Nothing
 // else is sent to the host.
 func (h *Host) Connect(request ConnectRequest) (connected Connected, pending *result.Result, err error) {
 	c := h.Connection
-	hasOutcome := h.ended != nil && h.ended.over != nil && h.ended.over == c // of a job over the connection, which may have closed it
-	if c != nil && c.LeadsTo(request.Target) && (hasOutcome || c.Alive()) {
+	hasOutcome := h.ended != nil && h.ended.connection != nil && h.ended.connection == c // of a job over the connection, which may have closed it
+	if c != nil && c.HasTarget(request.Target) && (hasOutcome || c.IsAlive()) {
 		return Connected{Connection: c}, nil, nil
 	}
 	h.ForgetHost()
-	h.GivenBack = false
+	h.Restored = false
 	target := request.Target
-	show := working(v1alpha1.ConditionReachable, "")
-	show.Quiet = quietConnect
-	show.Next = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.", target.Address,
-		remote.DefaultDialLimit+remote.DefaultHandshakeLimit)
+	show := workingResult(v1alpha1.ConditionReachable, "")
+	show.StatusDelay = connectStatusDelay
+	show.NextAction = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.", target.Address,
+		remote.DefaultDialTimeout+remote.DefaultHandshakeTimeout)
 	key := Key{KindConnect, fmt.Sprint(target.Address, " ", target.Port, " ", target.User, " ", target.Key.Hash(), " ", target.Expected, " ", target.HostKey)}
 	hosts := h.runner.hosts
 	connected, pending, err = Do(h, key, show, func(ctx context.Context, _ *Handle) (Connected, error) {
-		connected, err := request.connect(ctx, hosts)
+		connected, err := request.openConnection(ctx, hosts)
 		if err == nil {
 			hosts.Release(connected.Connection)
 		}
@@ -73,11 +73,11 @@ func (h *Host) Connect(request ConnectRequest) (connected Connected, pending *re
 	return connected, pending, err
 }
 
-func (r ConnectRequest) connect(ctx context.Context, hosts *remote.Pool) (Connected, error) {
+func (r ConnectRequest) openConnection(ctx context.Context, hosts *remote.Pool) (Connected, error) {
 	connection, err := hosts.Get(ctx, r.Target)
 	var changed *remote.HostKeyChangedError
 	if errors.As(err, &changed) {
-		accepted, refusal := r.accepts(ctx, changed)
+		accepted, refusal := r.isHostKeyAccepted(ctx, changed)
 		if refusal != nil {
 			return Connected{}, refusal
 		}

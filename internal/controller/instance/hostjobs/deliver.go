@@ -36,9 +36,9 @@ func (h *Host) Plan(spec nodespec.NodeSpec, whole bool) (*Planned, *result.Resul
 		return h.Planned, nil, nil
 	}
 	present := h.Facts.Payload
-	planned, pending, err := over(h, KindPlan, input, working(v1alpha1.ConditionUpToDate, stepSendPayload), nil,
+	planned, pending, err := doOverConnection(h, KindPlan, input, workingResult(v1alpha1.ConditionUpToDate, stepSendPayload), nil,
 		func(ctx context.Context, s *session) (*Planned, error) {
-			sent, err := s.send(ctx, spec, present, whole)
+			sent, err := s.uploadSpec(ctx, spec, present, whole)
 			if err != nil {
 				return nil, err
 			}
@@ -85,14 +85,14 @@ func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before
 		planned = h.Planned // files sent by the plan are not sent again
 		return o
 	}
-	return over(h, KindApply, input+fallback, working(v1alpha1.ConditionInstalled, stepSendPayload), with,
+	return doOverConnection(h, KindApply, input+fallback, workingResult(v1alpha1.ConditionInstalled, stepSendPayload), with,
 		func(ctx context.Context, s *session) (Applied, error) {
 			var sent []string
 			if planned != nil && planned.Digest == input {
 				sent = planned.sent
 			} else {
 				var err error
-				if sent, err = s.send(ctx, spec, present, whole); err != nil {
+				if sent, err = s.uploadSpec(ctx, spec, present, whole); err != nil {
 					return Applied{}, err
 				}
 			}
@@ -102,7 +102,7 @@ func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before
 			if inService {
 				sent = append(slices.Clip(sent), "--in-service")
 			}
-			line, err := s.change(ctx, s.agent, verb.Apply, sent...)
+			line, err := s.runChange(ctx, s.agent, verb.Apply, sent...)
 			return Applied{Digest: spec.Digest(), Line: line}, err
 		})
 }
@@ -126,8 +126,8 @@ type payloadError struct{ error }
 
 func (e payloadError) Unwrap() error { return e.error }
 
-// send uploads the NodeSpec and the payload, and returns the arguments of the agent command.
-func (s *session) send(ctx context.Context, spec nodespec.NodeSpec, present map[string]string, whole bool) ([]string, error) {
+// uploadSpec uploads the NodeSpec and the payload, and returns the arguments of the agent command.
+func (s *session) uploadSpec(ctx context.Context, spec nodespec.NodeSpec, present map[string]string, whole bool) ([]string, error) {
 	encoded, err := spec.Encode()
 	if err != nil {
 		return nil, err
@@ -138,13 +138,13 @@ func (s *session) send(ctx context.Context, spec nodespec.NodeSpec, present map[
 		return nil, err
 	}
 	arguments := []string{"--spec", specPath}
-	missing := Missing(spec, present)
+	missing := MissingFiles(spec, present)
 	if len(missing) == 0 {
 		return arguments, nil
 	}
 	lacking := missing
 	if !whole {
-		lacking = Patched(missing, present, s.payload.Patches)
+		lacking = PreferPatches(missing, present, s.payload.Patches)
 	}
 	archive, err := s.payload.Archive(lacking)
 	if err != nil {
@@ -165,19 +165,19 @@ func (s *session) sendArchive(ctx context.Context, path string, archive *payload
 	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
 	}
-	end, err := borrow(ctx, s.runner.slots.payloads, s.runner.slots.slow, transferShare, s.runner.clock, s.waitsForOthers(stepSendPayload))
+	end, err := acquireSlot(ctx, s.runner.slots.payloads, s.runner.slots.slow, transferTimeShare, s.runner.clock, s.transferWaitReporter(stepSendPayload))
 	if err != nil {
 		return err
 	}
 	defer end()
 	s.Report(Step{Name: stepSendPayload})
-	return s.connection.Send(ctx, path, archive.Reader(), s.transfer(stepSendPayload))
+	return s.connection.Send(ctx, path, archive.Reader(), s.newTransferReporter(stepSendPayload))
 }
 
 // countSent counts the complete files and the patches that were sent.
 func countSent(whole, sent []string) {
 	for i := range whole {
-		form := metric.WholeFile
+		form := metric.FullFile
 		if sent[i] != whole[i] {
 			form = metric.Patch
 		}

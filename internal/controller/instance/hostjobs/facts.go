@@ -35,8 +35,8 @@ type FactsRequest struct {
 	Arguments []string
 }
 
-// answer is the response of a host to a request for facts.
-type answer struct {
+// factsResponse is the response of a host to a request for facts.
+type factsResponse struct {
 	agent string
 	facts *plan.Facts
 	clock support.ClockReading
@@ -50,16 +50,16 @@ func (h *Host) ReadFacts(request FactsRequest) (fresh *support.ClockReading, pen
 	}
 	agent, err := h.runner.payload.Agent()
 	if err != nil {
-		return nil, result.Payload(err), nil
+		return nil, result.FromPayloadError(err), nil
 	}
 	input := strings.Join(request.Arguments, " ")
-	got, pending, err := over(h, KindFacts, input, working(v1alpha1.ConditionReachable, StepInspect), nil,
-		func(ctx context.Context, s *session) (answer, error) {
+	got, pending, err := doOverConnection(h, KindFacts, input, workingResult(v1alpha1.ConditionReachable, StepInspect), nil,
+		func(ctx context.Context, s *session) (factsResponse, error) {
 			var err error
-			if s.agent, err = s.bringAgent(ctx, agent, request.Trusted); err != nil {
-				return answer{}, err
+			if s.agent, err = s.ensureAgent(ctx, agent, request.Trusted); err != nil {
+				return factsResponse{}, err
 			}
-			got, err := s.facts(ctx, request.Arguments...)
+			got, err := s.readFacts(ctx, request.Arguments...)
 			got.agent = nodespec.AgentPath(agent.SHA256) // the program moves from the landing directory to the agent directory
 			return got, err
 		})
@@ -68,30 +68,30 @@ func (h *Host) ReadFacts(request FactsRequest) (fresh *support.ClockReading, pen
 	}
 	h.Agent, h.Facts = got.agent, got.facts
 	// These facts contain no certificates or certificate requests, which are only reported for a NodeSpec.
-	h.Applied = ""
+	h.AppliedDigest = ""
 	return &got.clock, nil, nil
 }
 
-func (s *session) facts(ctx context.Context, arguments ...string) (answer, error) {
+func (s *session) readFacts(ctx context.Context, arguments ...string) (factsResponse, error) {
 	asked := s.runner.clock.Now()
 	line, err := s.Run(ctx, verb.Facts, arguments...)
 	if err != nil {
-		return answer{}, err
+		return factsResponse{}, err
 	}
-	return answer{s.agent, line.Result.Facts, support.ClockReading{Host: line.Result.Facts.Time, Asked: asked, Answered: s.runner.clock.Now()}}, nil
+	return factsResponse{s.agent, line.Result.Facts, support.ClockReading{Host: line.Result.Facts.Time, RequestedAt: asked, RespondedAt: s.runner.clock.Now()}}, nil
 }
 
 // ReadClock reads the clock of the host again, and records the reading.
 func (h *Host) ReadClock() (support.ClockReading, *result.Result, error) {
-	got, pending, err := over(h, KindFacts, "the clock only", working(v1alpha1.ConditionReady, StepInspect), nil,
-		func(ctx context.Context, s *session) (answer, error) { return s.facts(ctx) })
+	got, pending, err := doOverConnection(h, KindFacts, "the clock only", workingResult(v1alpha1.ConditionReady, StepInspect), nil,
+		func(ctx context.Context, s *session) (factsResponse, error) { return s.readFacts(ctx) })
 	h.ClockRead = pending == nil
 	return got.clock, pending, err
 }
 
-// bringAgent ensures that the agent is on the host, and returns its path. A program in the agent directory is run
+// ensureAgent ensures that the agent is on the host, and returns its path. A program in the agent directory is run
 // only if trusted is true. Otherwise the program is sent to a directory that only administrators can write to.
-func (s *session) bringAgent(ctx context.Context, agent payload.File, trusted bool) (string, error) {
+func (s *session) ensureAgent(ctx context.Context, agent payload.File, trusted bool) (string, error) {
 	if trusted {
 		path := nodespec.AgentPath(agent.SHA256)
 		if there, err := s.connection.Has(ctx, path, agent.Size); there || err != nil {
@@ -105,13 +105,13 @@ func (s *session) bringAgent(ctx context.Context, agent payload.File, trusted bo
 	if there, err := s.connection.Has(ctx, landing, agent.Size); there || err != nil {
 		return landing, err // no transfer, so no slot is needed
 	}
-	end, err := borrow(ctx, s.runner.slots.agents, s.runner.slots.slow, transferShare, s.runner.clock, s.waitsForOthers(stepSendAgent))
+	end, err := acquireSlot(ctx, s.runner.slots.agents, s.runner.slots.slow, transferTimeShare, s.runner.clock, s.transferWaitReporter(stepSendAgent))
 	if err != nil {
 		return "", err
 	}
 	defer end()
 	program := remote.Agent{SHA256: agent.SHA256, Size: agent.Size, Open: s.payload.OpenAgent}
-	path, _, err := s.connection.EnsureAgent(ctx, program, s.transfer(stepSendAgent))
+	path, _, err := s.connection.EnsureAgent(ctx, program, s.newTransferReporter(stepSendAgent))
 	return path, err
 }
 
@@ -130,11 +130,11 @@ func (s *session) patchAgent(ctx context.Context, agent payload.File) (there boo
 			return false, err
 		}
 		path := nodespec.InboxPatch(patch.SHA256)
-		err = s.connection.Upload(ctx, path, patch.Size, content, s.transfer(stepSendAgent))
+		err = s.connection.Upload(ctx, path, patch.Size, content, s.newTransferReporter(stepSendAgent))
 		if err = errors.Join(err, content.Close()); err != nil {
 			return false, err
 		}
-		if _, err := s.runAt(ctx, former, verb.Patch, "--patch", path); err != nil {
+		if _, err := s.runWithAgent(ctx, former, verb.Patch, "--patch", path); err != nil {
 			log.FromContext(ctx).Info("the agent is sent whole, because its former version cannot be patched", "reason", err.Error())
 			return false, nil
 		}

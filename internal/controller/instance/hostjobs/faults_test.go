@@ -16,11 +16,11 @@ import (
 
 // allKinds lists the kinds of job.go.
 var allKinds = []Kind{KindConnect, KindFacts, KindPlan, KindApply, KindVerify, KindCommit, KindRollback, KindRenew, KindReboot,
-	KindFindRemains, KindGiveBack, KindDrain, KindSign, KindResolve}
+	KindFindRemains, KindRestore, KindDrain, KindSign, KindResolve}
 
 func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
-	if len(limits) != len(allKinds) {
-		t.Errorf("there are limits of %d kinds, and %d kinds", len(limits), len(allKinds))
+	if len(timeoutByKind) != len(allKinds) {
+		t.Errorf("there are limits of %d kinds, and %d kinds", len(timeoutByKind), len(allKinds))
 	}
 	for _, kind := range allKinds {
 		for _, changes := range []bool{false, true} {
@@ -29,7 +29,7 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 					b, key := newBench(t), Key{kind, "a"}
 					run := func(ctx context.Context, h *Handle) (string, error) {
 						if changes {
-							if err := h.Changing(); err != nil {
+							if err := h.BeginChange(); err != nil {
 								return "", err
 							}
 						}
@@ -37,14 +37,14 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 						return "", ctx.Err()
 					}
 					began := time.Now()
-					b.asks(listed(), key, run)
+					b.requestJob(listedInstance(), key, run)
 					for b.Running() > 0 {
 						time.Sleep(time.Second)
 					}
-					if took := time.Since(began); limits[kind] == 0 || took < limits[kind] || took > limits[kind]+time.Second || b.Oldest() > 0 {
-						t.Errorf("it took %s; a job is beyond its limit for %s", took, b.Oldest())
+					if took := time.Since(began); timeoutByKind[kind] == 0 || took < timeoutByKind[kind] || took > timeoutByKind[kind]+time.Second || b.MaxOverdue() > 0 {
+						t.Errorf("it took %s; a job is beyond its limit for %s", took, b.MaxOverdue())
 					}
-					if _, pending, err := b.asks(listed(), key, run); pending || !errors.Is(err, ErrTimedOut) {
+					if _, pending, err := b.requestJob(listedInstance(), key, run); pending || !errors.Is(err, ErrTimedOut) {
 						t.Errorf("pending %t: %v", pending, err)
 					}
 				})
@@ -57,17 +57,17 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := newBench(t), make(chan struct{})
-		b.asks(listed(), drain, func(context.Context, *Handle) (string, error) {
+		b.requestJob(listedInstance(), drain, func(context.Context, *Handle) (string, error) {
 			<-end
 			return "", nil
 		})
-		time.Sleep(limits[KindDrain] + time.Hour)
-		if got := b.Oldest(); got != time.Hour {
+		time.Sleep(timeoutByKind[KindDrain] + time.Hour)
+		if got := b.MaxOverdue(); got != time.Hour {
 			t.Errorf("it is beyond its limit for %s", got)
 		}
 		close(end)
 		synctest.Wait()
-		if b.Oldest() > 0 || b.Running() > 0 {
+		if b.MaxOverdue() > 0 || b.Running() > 0 {
 			t.Error("it is reported when it has ended")
 		}
 	})
@@ -77,14 +77,14 @@ func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
 func TestAPanicKeepsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, key := newBench(t), Key{KindConnect, "a"}
-		for range firstContacts + 1 {
-			b.asks(listed(), key, func(context.Context, *Handle) (string, error) { panic("nil map") })
-			if _, pending, err := b.asks(listed(), key, nil); pending || err == nil {
+		for range maxFirstContacts + 1 {
+			b.requestJob(listedInstance(), key, func(context.Context, *Handle) (string, error) { panic("nil map") })
+			if _, pending, err := b.requestJob(listedInstance(), key, nil); pending || err == nil {
 				t.Fatalf("pending %t: %v", pending, err)
 			}
 		}
 		ran := false
-		b.asks(listed(), key, func(context.Context, *Handle) (string, error) {
+		b.requestJob(listedInstance(), key, func(context.Context, *Handle) (string, error) {
 			ran = true
 			return "", nil
 		})
@@ -94,7 +94,7 @@ func TestAPanicKeepsNoSlot(t *testing.T) {
 	})
 }
 
-// The connections of jobs that ignore the end of the operator are closed after endLimit. The operator waits until
+// The connections of jobs that ignore the end of the operator are closed after shutdownTimeout. The operator waits until
 // all jobs have ended.
 func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 	for _, kind := range allKinds {
@@ -114,8 +114,8 @@ func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 					<-r.Started()
 					b := &bench{t: t, Runner: r}
 					stuck := make(chan struct{})
-					b.asks(listed(), Key{kind, "a"}, func(ctx context.Context, h *Handle) (string, error) {
-						if err := h.Changing(); err != nil {
+					b.requestJob(listedInstance(), Key{kind, "a"}, func(ctx context.Context, h *Handle) (string, error) {
+						if err := h.BeginChange(); err != nil {
 							return "", err
 						}
 						if heeds {
@@ -133,13 +133,13 @@ func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 						}
 						return
 					}
-					time.Sleep(endLimit - time.Second)
-					if _, err := hosts.Get(canceled(), remote.Target{Instance: "other"}); errors.Is(err, remote.ErrClosed) {
+					time.Sleep(shutdownTimeout - time.Second)
+					if _, err := hosts.Get(canceledContext(), remote.Target{Instance: "other"}); errors.Is(err, remote.ErrClosed) {
 						t.Error("the connections are closed before the time is over")
 					}
 					time.Sleep(time.Second)
 					synctest.Wait()
-					if _, err := hosts.Get(canceled(), remote.Target{Instance: "other"}); !errors.Is(err, remote.ErrClosed) {
+					if _, err := hosts.Get(canceledContext(), remote.Target{Instance: "other"}); !errors.Is(err, remote.ErrClosed) {
 						t.Errorf("the connections are not closed: %v", err)
 					}
 					select {
@@ -155,7 +155,7 @@ func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 	}
 }
 
-func canceled() context.Context {
+func canceledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

@@ -7,15 +7,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// Lacking returns the digests of the files or patches to send for the spec. A patch replaces a file if the host
+// DigestsToSend returns the digests of the files or patches to send for the spec. A patch replaces a file if the host
 // has the base file of the patch; present are the payload files on the host.
-func Lacking(spec nodespec.NodeSpec, present map[string]string, files *payload.Payload) []string {
-	return Patched(Missing(spec, present), present, files.Patches)
+func DigestsToSend(spec nodespec.NodeSpec, present map[string]string, files *payload.Payload) []string {
+	return PreferPatches(MissingFiles(spec, present), present, files.Patches)
 }
 
-// Patched replaces files with patches if the host has their base files. The payload contains a patch only if the
+// PreferPatches replaces files with patches if the host has their base files. The payload contains a patch only if the
 // patch is smaller than the file.
-func Patched(lacking []string, present map[string]string, patches func(to string) []payload.Patch) []string {
+func PreferPatches(lacking []string, present map[string]string, patches func(to string) []payload.Patch) []string {
 	var chosen []string
 	for _, sum := range lacking {
 		list := patches(sum)
@@ -28,8 +28,8 @@ func Patched(lacking []string, present map[string]string, patches func(to string
 	return chosen
 }
 
-// Missing returns the payload files that the spec requires and the host lacks.
-func Missing(spec nodespec.NodeSpec, present map[string]string) []string {
+// MissingFiles returns the payload files that the spec requires and the host lacks.
+func MissingFiles(spec nodespec.NodeSpec, present map[string]string) []string {
 	var result []string
 	for _, release := range spec.Releases {
 		for _, file := range release.Files {

@@ -29,7 +29,7 @@ func TestPatchesAreSentWhereTheHostHasWhatTheyAreMadeOf(t *testing.T) {
 			for _, sum := range c.present {
 				present[sum] = `C:\k\releases\` + sum
 			}
-			if got := Patched([]string{"kubelet-3", "proxy-3"}, present, patches); !slices.Equal(got, c.want) {
+			if got := PreferPatches([]string{"kubelet-3", "proxy-3"}, present, patches); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

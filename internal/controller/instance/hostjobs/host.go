@@ -26,36 +26,36 @@ type Known struct {
 	Facts *plan.Facts
 	// Planned is the most recent result of Plan.
 	Planned *Planned
-	// Applied is the digest of the NodeSpec of the last apply. Left is the rest of the plan that the apply could
+	// AppliedDigest is the digest of the NodeSpec of the last apply. Left is the rest of the plan that the apply could
 	// not do. AppliedAt is the end of the apply.
-	Applied   string
-	AppliedAt time.Time
-	Left      plan.Plan
-	// Issued are the certificates signed since the last apply, by the names of their identities.
-	Issued map[string]string
+	AppliedDigest string
+	AppliedAt     time.Time
+	RemainingPlan plan.Plan
+	// IssuedCertificates are the certificates signed since the last apply, by the names of their identities.
+	IssuedCertificates map[string]string
 	// Verified is the most recent result of Verify since the last change; nil if there is none.
 	Verified *verb.Result
-	// LogsPort is the error of the connection to the kubelet's port during Verify; nil if the connection
+	// KubeletPortError is the error of the connection to the kubelet's port during Verify; nil if the connection
 	// succeeded.
-	LogsPort error
+	KubeletPortError error
 	// ClockRead is true after ReadClock.
 	ClockRead bool
 	// Remains is the result of FindRemains; nil before that.
 	Remains *Remains
-	// GivenBack is true after the host was restored.
-	GivenBack bool
+	// Restored is true after the host was restored.
+	Restored bool
 }
 
-func (k *Known) empty() bool { return k.Connection == nil && !k.GivenBack }
+func (k *Known) isEmpty() bool { return k.Connection == nil && !k.Restored }
 
 // ForgetState drops the known state of the host before a change.
 func (k *Known) ForgetState() {
-	k.Facts, k.Planned, k.Applied, k.Left, k.Issued, k.Verified, k.LogsPort, k.Remains = nil, nil, "", plan.Plan{}, nil, nil, nil, nil
+	k.Facts, k.Planned, k.AppliedDigest, k.RemainingPlan, k.IssuedCertificates, k.Verified, k.KubeletPortError, k.Remains = nil, nil, "", plan.Plan{}, nil, nil, nil, nil
 	k.ClockRead = false
 }
 
 // ForgetHost drops everything learned over a closed connection.
-func (k *Known) ForgetHost() { *k = Known{GivenBack: k.GivenBack} }
+func (k *Known) ForgetHost() { *k = Known{Restored: k.Restored} }
 
 // KubeletStarted returns the start time of the kubelet by the host's clock, reported by Verify; zero if unknown.
 func (k *Known) KubeletStarted() time.Time {
@@ -72,7 +72,7 @@ type Host struct {
 	Known
 	runner    *Runner
 	name      types.NamespacedName
-	wanted    Wanted
+	desired   DesiredHost
 	running   *Progress
 	ended     *outcome
 	used      bool // whether the outcome was used
@@ -83,26 +83,28 @@ type Host struct {
 // Running returns the job that runs for the instance; nil for none.
 func (h *Host) Running() *Progress { return h.running }
 
-// Requested reports whether the reconcile requests a job.
-func (h *Host) Requested() bool { return h.requested != nil }
+// HasRequestedJob reports whether the reconcile requests a job.
+func (h *Host) HasRequestedJob() bool { return h.requested != nil }
 
-// RequestsChange reports whether the requested job changes the host.
-func (h *Host) RequestsChange() bool { return h.requested != nil && h.requested.Kind.changesHost() }
+// HasRequestedChange reports whether the requested job changes the host.
+func (h *Host) HasRequestedChange() bool {
+	return h.requested != nil && h.requested.Kind.isHostChange()
+}
 
-// MidWork reports whether a job of another kind has just ended. The outcome is lost if the reconcile requests
+// HasOutcomeExcept reports whether a job of another kind has just ended. The outcome is lost if the reconcile requests
 // another job before using the outcome.
-func (h *Host) MidWork(but ...Kind) bool {
+func (h *Host) HasOutcomeExcept(but ...Kind) bool {
 	return h.ended != nil && !slices.Contains(but, h.ended.key.Kind)
 }
 
-// keepsOutcome reports whether to keep the outcome of the last job for a later reconcile, because this one has
+// shouldKeepOutcome reports whether to keep the outcome of the last job for a later reconcile, because this one has
 // not reached the phase of the job. The outcome of a change outlives its connection, which a restart of the host
 // closes. Other outcomes are read again.
-func (h *Host) keepsOutcome(now time.Time) bool {
-	if h.ended == nil || h.used || h.requested != nil || now.Sub(h.ended.at) >= outcomeLife {
+func (h *Host) shouldKeepOutcome(now time.Time) bool {
+	if h.ended == nil || h.used || h.requested != nil || now.Sub(h.ended.at) >= outcomeTTL {
 		return false
 	}
-	return h.ended.over == nil || h.ended.over.Alive() || h.ended.key.Kind.changesHost()
+	return h.ended.connection == nil || h.ended.connection.IsAlive() || h.ended.key.Kind.isHostChange()
 }
 
 // Close drops the connection and everything learned over it.
@@ -133,7 +135,7 @@ func DoAfter[T any](h *Host, key Key, show *result.Result, before Before, run fu
 		}
 	}
 	if h.requested == nil { // the first job that ends the reconcile
-		h.requested = &Job{Key: key, Limit: limits[key.Kind], Show: show, run: func(ctx context.Context, handle *Handle) (any, error) {
+		h.requested = &Job{Key: key, Timeout: timeoutByKind[key.Kind], Show: show, run: func(ctx context.Context, handle *Handle) (any, error) {
 			return run(ctx, handle)
 		}}
 	}
@@ -145,31 +147,31 @@ func DoAfter[T any](h *Host, key Key, show *result.Result, before Before, run fu
 // reconcile reconnects.
 var errStale = errors.New("the connection has ended in the meantime")
 
-// over is DoAfter for work over the connection of the host.
-func over[T any](h *Host, kind Kind, input string, show *result.Result, before Before,
+// doOverConnection is DoAfter for work over the connection of the host.
+func doOverConnection[T any](h *Host, kind Kind, input string, show *result.Result, before Before,
 	run func(context.Context, *session) (T, error)) (T, *result.Result, error) {
 	connection, runner, agent := h.Connection, h.runner, h.Agent
 	key := Key{kind, fmt.Sprintf("%p %s", connection, input)}
 	answer, pending, err := DoAfter(h, key, show, before, func(ctx context.Context, handle *Handle) (answer T, err error) {
-		if !runner.hosts.Hold(connection) {
+		if !runner.hosts.TryHold(connection) {
 			return answer, errStale
 		}
 		defer runner.hosts.Release(connection)
 		return run(ctx, &session{Handle: handle, connection: connection, payload: runner.payload, agent: agent})
 	})
 	if h.requested != nil && h.requested.Key == key {
-		h.requested.over = connection
+		h.requested.connection = connection
 	}
 	return answer, pending, err
 }
 
-// working returns the result for the status while a job runs.
-func working(condition, step string) *result.Result {
+// workingResult returns the result for the status while a job runs.
+func workingResult(condition, step string) *result.Result {
 	return &result.Result{
-		Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, KeepsTurn: true, Step: step, Quiet: quietWork,
-		Message: "The operator works on the host.", Next: "The operator waits for the step " + step + " on the host.",
+		Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, HoldsSlot: true, Step: step, StatusDelay: jobStatusDelay,
+		Message: "The operator works on the host.", NextAction: "The operator waits for the step " + step + " on the host.",
 	}
 }
 
-// quietWork is the time before the status reports a running job.
-const quietWork = 5 * time.Second
+// jobStatusDelay is the time before the status reports a running job.
+const jobStatusDelay = 5 * time.Second

@@ -50,9 +50,9 @@ func ExplainChangedKey(instance *v1alpha1.WindowsInstance, instances []v1alpha1.
 	return keyOfAnotherHost(instance, holder, changed)
 }
 
-// accepts reports whether an administrator has accepted a changed host key. A key that belongs to the host of
+// isHostKeyAccepted reports whether an administrator has accepted a changed host key. A key that belongs to the host of
 // another node is never accepted.
-func (r ConnectRequest) accepts(ctx context.Context, changed *remote.HostKeyChangedError) (bool, error) {
+func (r ConnectRequest) isHostKeyAccepted(ctx context.Context, changed *remote.HostKeyChangedError) (bool, error) {
 	key := base64.StdEncoding.EncodeToString(changed.Presented.Data)
 	others, err := r.WithHostKey(ctx, key)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r ConnectRequest) accepts(ctx context.Context, changed *remote.HostKeyChan
 	}
 	holder := nodeidentity.HostKeyHolder(r.Instance, key, others)
 	switch {
-	case nodeidentity.HostKeyAccepted(r.Instance, changed.Presented.Fingerprint()) && nodeidentity.CanAcceptHostKey(r.Instance, holder):
+	case nodeidentity.IsHostKeyAccepted(r.Instance, changed.Presented.Fingerprint()) && nodeidentity.CanAcceptHostKey(r.Instance, holder):
 		return true, nil
 	case holder != nil:
 		return false, keyOfAnotherHost(r.Instance, holder, changed)
@@ -74,7 +74,7 @@ func keyOfAnotherHost(instance, holder *v1alpha1.WindowsInstance, changed *remot
 	message := fmt.Sprintf("the host presents the SSH host key %s (%s) of %s, but the pinned key is %s (%s): "+
 		"the addresses of the hosts may have been swapped, or the hosts were made from one image", changed.Presented.Fingerprint(),
 		changed.Presented.Type, nodeidentity.DescribeHolder(holder), changed.Pinned.Fingerprint(), changed.Pinned.Type)
-	if nodeidentity.HostKeyAccepted(instance, changed.Presented.Fingerprint()) {
+	if nodeidentity.IsHostKeyAccepted(instance, changed.Presented.Fingerprint()) {
 		message += ". The annotation " + v1alpha1.AnnotationAcceptHostKey + " has no effect for the host key of another node"
 	}
 	return &remote.Error{Reason: remote.ReasonHostKeyChanged, Host: instance.Spec.Address, Stage: remote.StageHostKey, Err: changed,

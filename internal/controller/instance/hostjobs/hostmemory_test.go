@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// mostHeld is the maximum memory for the responses of one host, in bytes. The memory limit of the operator's
+// maxHeldBytes is the maximum memory for the responses of one host, in bytes. The memory limit of the operator's
 // Deployment has room for hundreds of hostile hosts.
-const mostHeld = 256 << 10
+const maxHeldBytes = 256 << 10
 
 // A host under the control of an attacker sends lines of the maximum length. Hardly any of the content stays in
 // memory.
@@ -56,7 +56,7 @@ func TestWhatAHostileHostSaysHoldsLittleMemory(t *testing.T) {
 			boundFacts(told)
 			kept := held() - before
 			t.Logf("%d KiB of text, %d KiB when it was read, %d KiB are kept", len(text)>>10, whole>>10, int64(kept)>>10)
-			if int64(kept) > mostHeld {
+			if int64(kept) > maxHeldBytes {
 				t.Errorf("%d KiB are kept", kept>>10)
 			}
 			runtime.KeepAlive(told)

@@ -15,44 +15,44 @@ import (
 // have megabytes, and an attacker in control of the host chooses the content. The limits are far beyond real
 // Windows values, and keep the object within the size limit of the API server.
 const (
-	longestFact   = 256
-	longestDetail = 1024
-	// mostAddresses is the maximum number of addresses per host, including the address of the default route.
-	mostAddresses = 64
-	// digestLength is the length of a SHA-256 digest in hexadecimal. longestPath exceeds any path of the
+	maxFactLength   = 256
+	maxDetailLength = 1024
+	// maxAddresses is the maximum number of addresses per host, including the address of the default route.
+	maxAddresses = 64
+	// digestLength is the length of a SHA-256 digest in hexadecimal. maxPathLength exceeds any path of the
 	// operator.
-	digestLength, longestPath = 64, 512
-	// mostFiles is the maximum number of known payload files per host, and mostIdentities the maximum number of
+	digestLength, maxPathLength = 64, 512
+	// maxFiles is the maximum number of known payload files per host, and maxIdentities the maximum number of
 	// keys. A payload has some dozens of files, and a node has three keys.
-	mostFiles, mostIdentities = 1000, 16
-	// longestRequest exceeds the size of a certificate request. mostOrganizations exceeds the number of
+	maxFiles, maxIdentities = 1000, 16
+	// maxRequestLength exceeds the size of a certificate request. maxOrganizations exceeds the number of
 	// organizations in the operator's certificates.
-	longestRequest, mostOrganizations = 16 << 10, 4
+	maxRequestLength, maxOrganizations = 16 << 10, 4
 )
 
 // boundedStep limits the texts and numbers of a step to readable sizes.
 func boundedStep(step verb.Step) verb.Step {
-	step.Name, step.Detail = text.Plain(step.Name, longestFact), text.Plain(step.Detail, longestDetail)
-	step.Of = min(max(step.Of, 0), mostSteps)
+	step.Name, step.Detail = text.Plain(step.Name, maxFactLength), text.Plain(step.Detail, maxDetailLength)
+	step.Of = min(max(step.Of, 0), maxSteps)
 	step.Index = min(max(step.Index, 0), step.Of)
 	return step
 }
 
-// mostSteps is far beyond the number of steps in a plan.
-const mostSteps = 1_000_000
+// maxSteps is far beyond the number of steps in a plan.
+const maxSteps = 1_000_000
 
-// mostNames is the maximum number of names of one kind in a message.
-const mostNames = 10
+// maxNames is the maximum number of names of one kind in a message.
+const maxNames = 10
 
 // boundResult limits the parts of a result that the operator keeps.
 func boundResult(result *verb.Result) {
 	boundFacts(result.Facts)
 	boundPlan(result.Plan)
 	boundChecks(result)
-	result.NoFallback = text.Plain(result.NoFallback, longestDetail)
-	result.NotRestored = slices.Clone(result.NotRestored[:min(len(result.NotRestored), mostNames)])
+	result.NoRollbackReason = text.Plain(result.NoRollbackReason, maxDetailLength)
+	result.NotRestored = slices.Clone(result.NotRestored[:min(len(result.NotRestored), maxNames)])
 	for i, name := range result.NotRestored {
-		result.NotRestored[i] = text.Plain(name, longestFact)
+		result.NotRestored[i] = text.Plain(name, maxFactLength)
 	}
 }
 
@@ -64,7 +64,7 @@ func boundChecks(result *verb.Result) {
 	result.Checks = slices.Clone(result.Checks[:min(len(result.Checks), maxChecks)])
 	for i := range result.Checks {
 		check := &result.Checks[i]
-		check.Name, check.Message = text.Plain(check.Name, longestFact), text.Plain(check.Message, longestDetail)
+		check.Name, check.Message = text.Plain(check.Name, maxFactLength), text.Plain(check.Message, maxDetailLength)
 	}
 }
 
@@ -76,16 +76,16 @@ func boundFacts(facts *plan.Facts) {
 		return
 	}
 	kept := plan.Facts{
-		Time: facts.Time, KubeletStarted: facts.KubeletStarted, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, longestFact),
-		Fallback: text.Plain(facts.Fallback, longestFact), PodSubnet: text.Plain(facts.PodSubnet, longestFact),
-		NodeName:      text.Plain(facts.NodeName, longestFact),
-		AppliedAgent:  text.Plain(facts.AppliedAgent, longestFact),
-		FallbackAgent: text.Plain(facts.FallbackAgent, longestFact),
-		NoFallback:    text.Plain(facts.NoFallback, longestDetail),
-		Payload:       boundedPayload(facts.Payload), Identity: boundedIdentity(facts.Identity),
+		Time: facts.Time, KubeletStarted: facts.KubeletStarted, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, maxFactLength),
+		RollbackTarget: text.Plain(facts.RollbackTarget, maxFactLength), PodSubnet: text.Plain(facts.PodSubnet, maxFactLength),
+		NodeName:         text.Plain(facts.NodeName, maxFactLength),
+		AppliedAgent:     text.Plain(facts.AppliedAgent, maxFactLength),
+		RollbackAgent:    text.Plain(facts.RollbackAgent, maxFactLength),
+		NoRollbackReason: text.Plain(facts.NoRollbackReason, maxDetailLength),
+		Payload:          boundedPayload(facts.Payload), Identity: boundedIdentity(facts.Identity),
 	}
 	for name, identity := range facts.Identities {
-		if len(name) > longestFact || len(kept.Identities) >= mostIdentities {
+		if len(name) > maxFactLength || len(kept.Identities) >= maxIdentities {
 			continue
 		}
 		if kept.Identities == nil {
@@ -94,12 +94,12 @@ func boundFacts(facts *plan.Facts) {
 		kept.Identities[name] = boundedIdentity(identity)
 	}
 	if told := facts.CloudName; told != nil {
-		kept.CloudName = &plan.CloudNameFacts{Platform: text.Plain(told.Platform, longestFact),
-			Name: text.Plain(told.Name, longestFact), Error: text.Plain(told.Error, longestDetail)}
+		kept.CloudName = &plan.CloudNameFacts{Platform: text.Plain(told.Platform, maxFactLength),
+			Name: text.Plain(told.Name, maxFactLength), Error: text.Plain(told.Error, maxDetailLength)}
 	}
 	if told := facts.APIServer; told != nil {
-		kept.APIServer = &plan.APIServerFacts{URL: text.Plain(told.URL, longestFact),
-			Resolved: boundedAddresses(told.Resolved), Error: text.Plain(told.Error, longestDetail)}
+		kept.APIServer = &plan.APIServerFacts{URL: text.Plain(told.URL, maxFactLength),
+			Resolved: boundedAddresses(told.Resolved), Error: text.Plain(told.Error, maxDetailLength)}
 	}
 	*facts = kept
 }
@@ -109,7 +109,7 @@ func boundedSystem(system host.SystemInfo) host.SystemInfo {
 		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
 		&system.PendingHostName, &system.Domain, &system.MachineID, &system.BootID,
 	} {
-		*foreign = text.Plain(*foreign, longestFact)
+		*foreign = text.Plain(*foreign, maxFactLength)
 	}
 	system.Addresses = boundedAddresses(system.Addresses)
 	return system
@@ -119,7 +119,7 @@ func boundedSystem(system host.SystemInfo) host.SystemInfo {
 func boundedAddresses(foreign []string) []string {
 	var addresses []string
 	for _, address := range foreign {
-		if isAddress(address) && len(addresses) < mostAddresses {
+		if isAddress(address) && len(addresses) < maxAddresses {
 			addresses = append(addresses, address)
 		}
 	}
@@ -133,7 +133,7 @@ func boundedPayload(foreign map[string]string) map[string]string {
 	}
 	kept := map[string]string{}
 	for digest, path := range foreign {
-		if len(digest) == digestLength && len(path) <= longestPath && len(kept) < mostFiles {
+		if len(digest) == digestLength && len(path) <= maxPathLength && len(kept) < maxFiles {
 			kept[digest] = path
 		}
 	}
@@ -143,15 +143,15 @@ func boundedPayload(foreign map[string]string) map[string]string {
 // boundedIdentity returns the certificate request and the certificate of a key. A request beyond the limit is
 // dropped and therefore not signed.
 func boundedIdentity(identity plan.IdentityFacts) plan.IdentityFacts {
-	if len(identity.Request) > longestRequest {
+	if len(identity.Request) > maxRequestLength {
 		identity.Request = ""
 	}
 	if told := identity.Current; told != nil {
 		current := *told
-		current.CommonName, current.Serial = text.Plain(told.CommonName, longestFact), text.Plain(told.Serial, longestFact)
+		current.CommonName, current.Serial = text.Plain(told.CommonName, maxFactLength), text.Plain(told.Serial, maxFactLength)
 		current.Organization = nil
-		for _, organization := range told.Organization[:min(len(told.Organization), mostOrganizations)] {
-			current.Organization = append(current.Organization, text.Plain(organization, longestFact))
+		for _, organization := range told.Organization[:min(len(told.Organization), maxOrganizations)] {
+			current.Organization = append(current.Organization, text.Plain(organization, maxFactLength))
 		}
 		identity.Current = &current
 	}
@@ -164,10 +164,10 @@ func boundPlan(p *plan.Plan) {
 		return
 	}
 	for i := range p.Steps {
-		p.Steps[i].Name = text.Plain(p.Steps[i].Name, longestFact)
-		p.Steps[i].Reason = text.Plain(p.Steps[i].Reason, longestDetail)
+		p.Steps[i].Name = text.Plain(p.Steps[i].Name, maxFactLength)
+		p.Steps[i].Reason = text.Plain(p.Steps[i].Reason, maxDetailLength)
 	}
-	p.Needs = slices.DeleteFunc(p.Needs, func(need nodespec.Need) bool { return len(need) > longestFact })
+	p.Needs = slices.DeleteFunc(p.Needs, func(need nodespec.Need) bool { return len(need) > maxFactLength })
 }
 
 func isAddress(foreign string) bool {

@@ -22,7 +22,7 @@ func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
 	operations := 0
 	ast.Inspect(file, func(node ast.Node) bool {
 		method, ok := node.(*ast.FuncDecl)
-		if !ok || method.Name.Name != "target" || method.Recv == nil {
+		if !ok || method.Name.Name != "targetName" || method.Recv == nil {
 			return true
 		}
 		operations++
@@ -68,7 +68,7 @@ func TestChecksOfAHostileHostAreCut(t *testing.T) {
 		t.Errorf("%d checks are kept", len(result.Checks))
 	}
 	for _, check := range result.Checks {
-		if len(check.Name) > longestFact || len(check.Message) > longestDetail || strings.ContainsAny(check.Message, "\x1b\n") {
+		if len(check.Name) > maxFactLength || len(check.Message) > maxDetailLength || strings.ContainsAny(check.Message, "\x1b\n") {
 			t.Fatalf("kept are %d bytes of a name and the message %q", len(check.Name), check.Message)
 		}
 	}

@@ -26,29 +26,29 @@ const (
 	KindRenew       Kind = "Renew"
 	KindReboot      Kind = "Reboot"
 	KindFindRemains Kind = "FindRemains"
-	KindGiveBack    Kind = "GiveBack"
+	KindRestore     Kind = "GiveBack"
 	KindDrain       Kind = "Drain"
 	KindSign        Kind = "Sign"
 	KindResolve     Kind = "Resolve"
 )
 
-// onHost reports whether jobs of the kind work on the host.
-func (k Kind) onHost() bool { return k != KindDrain && k != KindSign && k != KindResolve }
+// isOnHost reports whether jobs of the kind work on the host.
+func (k Kind) isOnHost() bool { return k != KindDrain && k != KindSign && k != KindResolve }
 
-// changesHost reports whether jobs of the kind change the host.
-func (k Kind) changesHost() bool {
+// isHostChange reports whether jobs of the kind change the host.
+func (k Kind) isHostChange() bool {
 	switch k {
-	case KindApply, KindRollback, KindGiveBack, KindReboot, KindRenew, KindCommit:
+	case KindApply, KindRollback, KindRestore, KindReboot, KindRenew, KindCommit:
 		return true
 	}
 	return false
 }
 
-// limits are the maximum durations of jobs, measured from the acquisition of their slots. Package remote has
+// timeoutByKind are the maximum durations of jobs, measured from the acquisition of their slots. Package remote has
 // separate limits for the individual operations.
-var limits = map[Kind]time.Duration{
+var timeoutByKind = map[Kind]time.Duration{
 	KindConnect: 4 * time.Minute, KindFacts: 20 * time.Minute, KindPlan: 30 * time.Minute, KindVerify: 30 * time.Minute,
-	KindApply: 150 * time.Minute, KindRollback: 150 * time.Minute, KindGiveBack: 150 * time.Minute,
+	KindApply: 150 * time.Minute, KindRollback: 150 * time.Minute, KindRestore: 150 * time.Minute,
 	KindCommit: 20 * time.Minute, KindRenew: 20 * time.Minute, KindReboot: 5 * time.Minute, KindFindRemains: 5 * time.Minute,
 	KindDrain: 35 * time.Second, KindSign: 15 * time.Second, KindResolve: 15 * time.Second,
 }
@@ -62,7 +62,7 @@ type Key struct {
 // Step is the current step of a job.
 type Step struct {
 	Name, Detail string
-	Index, Of    int
+	Index, Total int
 	// Waits is true for a step that may last long without another report.
 	Waits bool
 }
@@ -70,58 +70,58 @@ type Step struct {
 // Job is slow work for an instance.
 type Job struct {
 	Key
-	Limit time.Duration
+	Timeout time.Duration
 	// Show is the result for the status while the job runs.
-	Show *result.Result
-	over *remote.Connection
-	run  func(context.Context, *Handle) (any, error)
+	Show       *result.Result
+	connection *remote.Connection
+	run        func(context.Context, *Handle) (any, error)
 }
 
-// Wanted is the desired state at the start of a job. The job is stopped when the desired state differs.
-type Wanted struct {
+// DesiredHost is the desired state at the start of a job. The job is stopped when the desired state differs.
+type DesiredHost struct {
 	UID          types.UID
 	DesiredState v1alpha1.DesiredState
-	// OfMachine is true for the host of a Machine. The host is deleted with the Machine.
-	Paused, OfMachine bool
-	Address, User     string
-	wasNode           bool
+	// HasMachine is true for the host of a Machine. The host is deleted with the Machine.
+	Paused, HasMachine bool
+	Address, User      string
+	wasNode            bool
 }
 
-// WantedOf returns the desired state of the host of an instance.
-func WantedOf(instance *v1alpha1.WindowsInstance) Wanted {
-	return Wanted{
+// DesiredHostOf returns the desired state of the host of an instance.
+func DesiredHostOf(instance *v1alpha1.WindowsInstance) DesiredHost {
+	return DesiredHost{
 		UID: instance.UID, DesiredState: instance.Spec.DesiredState, Paused: instance.Spec.Paused,
-		OfMachine: instance.Spec.Source.Machine != nil, Address: instance.Spec.Address, User: instance.Spec.Username,
+		HasMachine: instance.Spec.Source.Machine != nil, Address: instance.Spec.Address, User: instance.Spec.Username,
 		wasNode: instance.Status.Version != "",
 	}
 }
 
-// Unwanted returns the cause for stopping a job that was started for w; nil if the job is still desired.
-func (w Wanted) Unwanted(now Wanted) error {
+// StopCause returns the cause for stopping a job that was started for w; nil if the job is still desired.
+func (w DesiredHost) StopCause(now DesiredHost) error {
 	now.wasNode = w.wasNode
 	leaves := w.DesiredState == v1alpha1.DesiredStateNode && now.DesiredState != v1alpha1.DesiredStateNode
 	switch {
-	case w == now, w.Paused && w.sameBut(now):
+	case w == now, w.Paused && w.isSameExceptPause(now):
 		return nil
-	case w.OfMachine && (leaves || w.UID != now.UID):
+	case w.HasMachine && (leaves || w.UID != now.UID):
 		return ErrGone
 	}
 	return ErrSuperseded
 }
 
-// sameBut reports whether nothing but the pause differs.
-func (w Wanted) sameBut(now Wanted) bool {
+// isSameExceptPause reports whether nothing but the pause differs.
+func (w DesiredHost) isSameExceptPause(now DesiredHost) bool {
 	w.Paused = now.Paused
 	return w == now
 }
 
 // Progress is a running job.
 type Progress struct {
-	Key    Key
-	Wanted Wanted
-	Show   *result.Result
-	Began  time.Time
-	Step   Step
+	Key     Key
+	Desired DesiredHost
+	Show    *result.Result
+	Began   time.Time
+	Step    Step
 	// Stopped is the cause for stopping the job; nil if the job is still desired.
 	Stopped error
 }
@@ -134,9 +134,9 @@ type Handle struct {
 	class  class
 }
 
-// Changing begins the part of a job that a new desired state does not interrupt. It fails if the desired state
+// BeginChange begins the part of a job that a new desired state does not interrupt. It fails if the desired state
 // has already changed.
-func (h *Handle) Changing() error {
+func (h *Handle) BeginChange() error {
 	h.runner.mu.Lock()
 	defer h.runner.mu.Unlock()
 	if h.run.stopped != nil {

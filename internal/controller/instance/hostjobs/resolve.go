@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// dialLimit is the timeout of a TCP connection that only resolves the address of a name.
-	dialLimit = 10 * time.Second
-	// lookUpLimit is the timeout of a name server query.
-	lookUpLimit = 5 * time.Second
+	// dialTimeout is the timeout of a TCP connection that only resolves the address of a name.
+	dialTimeout = 10 * time.Second
+	// dnsTimeout is the timeout of a name server query.
+	dnsTimeout = 5 * time.Second
 )
 
 // Resolve connects to the host's name and returns the IP address of the connection, or "" if the connection
 // fails. Nothing is sent.
 func (h *Host) Resolve(dial Dial) (string, *result.Result, error) {
-	address := net.JoinHostPort(h.wanted.Address, strconv.Itoa(remote.DefaultPort))
-	return Do(h, Key{KindResolve, address}, working(v1alpha1.ConditionReachable, ""), func(ctx context.Context, _ *Handle) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	address := net.JoinHostPort(h.desired.Address, strconv.Itoa(remote.DefaultPort))
+	return Do(h, Key{KindResolve, address}, workingResult(v1alpha1.ConditionReachable, ""), func(ctx context.Context, _ *Handle) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
 		connection, err := dial(ctx, "tcp", address)
 		if err != nil {
@@ -36,11 +36,11 @@ func (h *Host) Resolve(dial Dial) (string, *result.Result, error) {
 	})
 }
 
-// LookUp returns the addresses of the host's DNS name.
-func (h *Host) LookUp(lookUp func(context.Context, string) ([]string, error)) ([]string, *result.Result, error) {
-	name := h.wanted.Address
-	return Do(h, Key{KindResolve, strings.ToLower(name)}, working(v1alpha1.ConditionReachable, ""), func(ctx context.Context, _ *Handle) ([]string, error) {
-		ctx, cancel := context.WithTimeout(ctx, lookUpLimit)
+// ResolveName returns the addresses of the host's DNS name.
+func (h *Host) ResolveName(lookUp func(context.Context, string) ([]string, error)) ([]string, *result.Result, error) {
+	name := h.desired.Address
+	return Do(h, Key{KindResolve, strings.ToLower(name)}, workingResult(v1alpha1.ConditionReachable, ""), func(ctx context.Context, _ *Handle) ([]string, error) {
+		ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 		defer cancel()
 		return lookUp(ctx, name)
 	})

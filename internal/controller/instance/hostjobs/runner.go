@@ -31,12 +31,12 @@ var (
 	ErrTimedOut = errors.New("the operator worked on the host without finishing, and stopped")
 )
 
-// slowFailure is the minimum duration of a failed job for its host to count as slow. A refused connection takes
+// minSlowFailure is the minimum duration of a failed job for its host to count as slow. A refused connection takes
 // milliseconds.
-const slowFailure = 5 * time.Second
+const minSlowFailure = 5 * time.Second
 
-// endLimit is the time that jobs have to end when the operator stops. Then their connections are closed.
-const endLimit = 10 * time.Second
+// shutdownTimeout is the time that jobs have to end when the operator stops. Then their connections are closed.
+const shutdownTimeout = 10 * time.Second
 
 // Runner runs the jobs. It is a manager.Runnable that needs leader election.
 type Runner struct {
@@ -48,7 +48,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	base    context.Context // of all jobs; nil before the start
-	wake    func(types.NamespacedName)
+	enqueue func(types.NamespacedName)
 	records map[types.NamespacedName]*record
 	jobs    sync.WaitGroup
 	begun   int
@@ -58,7 +58,7 @@ type Runner struct {
 func NewRunner(hosts *remote.Pool, files *payload.Payload, clock clock.WithTicker) *Runner {
 	return &Runner{
 		hosts: hosts, payload: files, clock: clock, slots: newSlots(), started: make(chan struct{}),
-		wake: func(types.NamespacedName) {}, records: map[types.NamespacedName]*record{},
+		enqueue: func(types.NamespacedName) {}, records: map[types.NamespacedName]*record{},
 	}
 }
 
@@ -68,7 +68,7 @@ type record struct {
 	known   Known
 	running *run
 	ended   *outcome
-	// failed is true if the last job failed after holding its slot for more than slowFailure. A connection alone
+	// failed is true if the last job failed after holding its slot for more than minSlowFailure. A connection alone
 	// does not reset failed.
 	failed bool
 }
@@ -76,7 +76,7 @@ type record struct {
 // run is a running job.
 type run struct {
 	job      Job
-	wanted   Wanted
+	desired  DesiredHost
 	began    time.Time
 	entered  time.Time // when the job acquired its slot; zero before
 	cancel   context.CancelCauseFunc
@@ -91,13 +91,13 @@ type outcome struct {
 	key    Key
 	answer any
 	err    error
-	// over is the connection that the job used, which may have ended with the job; nil for none.
-	over *remote.Connection
-	at   time.Time
+	// connection is the connection that the job used, which may have ended with the job; nil for none.
+	connection *remote.Connection
+	at         time.Time
 }
 
-// outcomeLife is the maximum time that the outcome of a job is kept for the phase that requested the job.
-const outcomeLife = time.Minute
+// outcomeTTL is the maximum time that the outcome of a job is kept for the phase that requested the job.
+const outcomeTTL = time.Minute
 
 // Start allows jobs to start. It returns when the operator stops and all jobs have ended.
 func (r *Runner) Start(ctx context.Context) error {
@@ -111,7 +111,7 @@ func (r *Runner) Start(ctx context.Context) error {
 		r.jobs.Wait()
 		close(ended)
 	}()
-	limit := r.clock.NewTimer(endLimit)
+	limit := r.clock.NewTimer(shutdownTimeout)
 	defer limit.Stop()
 	select {
 	case <-ended:
@@ -133,31 +133,31 @@ func (r *Runner) Started() <-chan struct{} { return r.started }
 func (r *Runner) OnEnd(wake func(types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wake = wake
+	r.enqueue = wake
 }
 
-// Of returns the host of an instance, for one reconcile. It first stops a job for a former instance of the same
+// HostFor returns the host of an instance, for one reconcile. It first stops a job for a former instance of the same
 // name.
-func (r *Runner) Of(instance *v1alpha1.WindowsInstance) *Host {
+func (r *Runner) HostFor(instance *v1alpha1.WindowsInstance) *Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	host := &Host{runner: r, name: nameOf(instance), wanted: WantedOf(instance)}
+	host := &Host{runner: r, name: nameOf(instance), desired: DesiredHostOf(instance)}
 	record := r.records[host.name]
 	if record == nil {
 		return host
 	}
 	if record.uid != instance.UID {
-		r.forget(host.name, record)
+		r.forgetRecord(host.name, record)
 		if record.running == nil {
 			return host
 		}
 	}
 	if running := record.running; running != nil {
-		host.running = &Progress{Key: running.job.Key, Wanted: running.wanted, Show: running.job.Show, Began: running.began,
+		host.running = &Progress{Key: running.job.Key, Desired: running.desired, Show: running.job.Show, Began: running.began,
 			Step: running.step, Stopped: running.stopped}
 	}
 	host.Known, host.ended = record.known, record.ended
-	if c := host.Connection; c != nil && !c.Alive() && (host.ended == nil || host.ended.over != c) {
+	if c := host.Connection; c != nil && !c.IsAlive() && (host.ended == nil || host.ended.connection != c) {
 		host.ForgetHost()
 	}
 	return host
@@ -170,8 +170,8 @@ func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance,
 	if host.close {
 		r.hosts.Close(instance.Name)
 	}
-	keeps := host.keepsOutcome(r.clock.Now())
-	if c := host.Connection; c != nil && !c.Alive() && (!keeps || host.ended.over != c) {
+	keeps := host.shouldKeepOutcome(r.clock.Now())
+	if c := host.Connection; c != nil && !c.IsAlive() && (!keeps || host.ended.connection != c) {
 		host.ForgetHost()
 	} else if c != nil {
 		r.hosts.Touch(c)
@@ -180,7 +180,7 @@ func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance,
 	defer r.mu.Unlock()
 	known := r.records[host.name]
 	if known == nil {
-		if host.requested == nil && host.empty() {
+		if host.requested == nil && host.isEmpty() {
 			return true
 		}
 		known = &record{uid: instance.UID}
@@ -194,14 +194,14 @@ func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance,
 	case ended == nil || host.used:
 	case keeps:
 		known.ended = ended
-	case ended.key.Kind.changesHost():
+	case ended.key.Kind.isHostChange():
 		known.known.ForgetState()
 		if host.requested != nil && host.Facts != nil {
 			return false
 		}
 	}
 	if host.requested == nil {
-		if known.known.empty() && known.ended == nil && !known.failed {
+		if known.known.isEmpty() && known.ended == nil && !known.failed {
 			delete(r.records, host.name)
 		}
 		return true
@@ -211,21 +211,21 @@ func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance,
 	}
 	base := log.IntoContext(r.base, log.FromContext(ctx).WithValues("job", string(host.requested.Kind)))
 	running, cancel := context.WithCancelCause(base)
-	known.running = &run{job: *host.requested, wanted: WantedOf(instance), began: r.clock.Now(), cancel: cancel,
+	known.running = &run{job: *host.requested, desired: DesiredHostOf(instance), began: r.clock.Now(), cancel: cancel,
 		step: Step{Name: host.requested.Show.Step}}
 	r.begun++
-	r.jobs.Go(func() { r.do(running, host.name, known, known.running) })
+	r.jobs.Go(func() { r.runJob(running, host.name, known, known.running) })
 	return true
 }
 
-// do runs a job, and requests a reconcile of the instance.
-func (r *Runner) do(ctx context.Context, name types.NamespacedName, record *record, run *run) {
+// runJob runs a job, and requests a reconcile of the instance.
+func (r *Runner) runJob(ctx context.Context, name types.NamespacedName, record *record, run *run) {
 	h := &Handle{runner: r, name: name, run: run, class: classOf(run, record)}
 	silent := func() {}
-	if quiet := run.job.Show.Quiet; quiet > 0 { // then the status shows the job
-		silent = after(r.clock, quiet, func() { r.Trigger(name) })
+	if quiet := run.job.Show.StatusDelay; quiet > 0 { // then the status shows the job
+		silent = callAfter(r.clock, quiet, func() { r.Trigger(name) })
 	}
-	answer, err := r.work(ctx, h)
+	answer, err := r.runWithTimeout(ctx, h)
 	silent()
 	r.mu.Lock()
 	entered := run.entered
@@ -246,9 +246,9 @@ func (r *Runner) do(ctx context.Context, name types.NamespacedName, record *reco
 	if run.stopped != nil || errors.Is(err, errStale) { // the effect of the job on the host is unknown
 		record.known.ForgetState()
 	} else {
-		record.ended = &outcome{key: run.job.Key, answer: answer, err: err, over: run.job.over, at: r.clock.Now()}
+		record.ended = &outcome{key: run.job.Key, answer: answer, err: err, connection: run.job.connection, at: r.clock.Now()}
 		if err != nil || run.job.Kind != KindConnect { // a host that accepts a connection may still stall
-			record.failed = err != nil && took > slowFailure
+			record.failed = err != nil && took > minSlowFailure
 		}
 	}
 	if record.uid == "" {
@@ -261,13 +261,13 @@ func (r *Runner) do(ctx context.Context, name types.NamespacedName, record *reco
 // Trigger requests a reconcile of an instance.
 func (r *Runner) Trigger(name types.NamespacedName) {
 	r.mu.Lock()
-	wake := r.wake
+	wake := r.enqueue
 	r.mu.Unlock()
 	wake(name)
 }
 
-// work runs the function of a job within its limits. A panic is returned as an error.
-func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
+// runWithTimeout runs the function of a job within its limits. A panic is returned as an error.
+func (r *Runner) runWithTimeout(ctx context.Context, h *Handle) (answer any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
@@ -278,7 +278,7 @@ func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
 			answer, err = nil, fmt.Errorf("an error in the operator, whose log has the details: %v", p)
 		}
 	}()
-	leave, err := r.slots.enter(ctx, h, r.clock)
+	leave, err := r.slots.acquireForJob(ctx, h, r.clock)
 	if err != nil {
 		return nil, err
 	}
@@ -286,8 +286,8 @@ func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
 	r.mu.Lock()
 	h.run.entered = r.clock.Now()
 	r.mu.Unlock()
-	if limit := h.run.job.Limit; h.run.job.Kind.onHost() {
-		defer after(r.clock, limit, func() { h.run.cancel(ErrTimedOut) })()
+	if limit := h.run.job.Timeout; h.run.job.Kind.isOnHost() {
+		defer callAfter(r.clock, limit, func() { h.run.cancel(ErrTimedOut) })()
 	} else { // The API server and name servers use the real clock.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimedOut)
@@ -301,14 +301,14 @@ func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
 	return answer, err
 }
 
-// Oldest returns how far the most overdue job exceeds its limit; zero if no job does.
-func (r *Runner) Oldest() time.Duration {
+// MaxOverdue returns how far the most overdue job exceeds its limit; zero if no job does.
+func (r *Runner) MaxOverdue() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var oldest time.Duration
 	for _, record := range r.records {
 		if run := record.running; run != nil && !run.entered.IsZero() {
-			oldest = max(oldest, r.clock.Since(run.entered)-run.job.Limit)
+			oldest = max(oldest, r.clock.Since(run.entered)-run.job.Timeout)
 		}
 	}
 	return oldest

@@ -21,15 +21,15 @@ import (
 // bench is a Runner under test that counts the requested reconciles.
 type bench struct {
 	*Runner
-	t     *testing.T
-	woken int
+	t        *testing.T
+	enqueued int
 }
 
 // newBench must be called in a bubble of synctest.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, Runner: NewRunner(remote.NewPool(&remote.Dialer{}), nil, clock.RealClock{})}
-	b.OnEnd(func(types.NamespacedName) { b.woken++ })
+	b.OnEnd(func(types.NamespacedName) { b.enqueued++ })
 	ctx, end := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -46,13 +46,13 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func ofMachine() *v1alpha1.WindowsInstance {
-	instance := listed()
+func machineInstance() *v1alpha1.WindowsInstance {
+	instance := listedInstance()
 	instance.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "win-1", UID: "machine-uid"}}
 	return instance
 }
 
-func listed() *v1alpha1.WindowsInstance {
+func listedInstance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "win-1", UID: "uid-1"},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
@@ -60,17 +60,17 @@ func listed() *v1alpha1.WindowsInstance {
 	}
 }
 
-var shown = &result.Result{Outcome: result.Working}
+var shownResult = &result.Result{Outcome: result.Working}
 
-// asks simulates a reconcile that needs the result of a job.
-func (b *bench) asks(instance *v1alpha1.WindowsInstance, key Key, run func(context.Context, *Handle) (string, error)) (answer string,
+// requestJob simulates a reconcile that needs the result of a job.
+func (b *bench) requestJob(instance *v1alpha1.WindowsInstance, key Key, run func(context.Context, *Handle) (string, error)) (answer string,
 	pending bool, err error) {
 	b.t.Helper()
-	host := b.Of(instance)
+	host := b.HostFor(instance)
 	if host.Running() != nil {
 		return "", true, nil
 	}
-	answer, o, err := Do(host, key, shown, run)
+	answer, o, err := Do(host, key, shownResult, run)
 	b.Commit(context.Background(), instance, host)
 	synctest.Wait()
 	return answer, o != nil, err
@@ -85,16 +85,16 @@ func TestTheAnswerOfAJobIsForTheNextReconcile(t *testing.T) {
 			runs++
 			return "drained", errors.New("almost")
 		}
-		if _, pending, _ := b.asks(listed(), drain, run); !pending || runs != 1 || b.woken != 1 {
-			t.Fatalf("pending %t after %d runs, woken %d times", pending, runs, b.woken)
+		if _, pending, _ := b.requestJob(listedInstance(), drain, run); !pending || runs != 1 || b.enqueued != 1 {
+			t.Fatalf("pending %t after %d runs, woken %d times", pending, runs, b.enqueued)
 		}
-		if answer, pending, err := b.asks(listed(), drain, run); pending || answer != "drained" || err == nil || runs != 1 {
+		if answer, pending, err := b.requestJob(listedInstance(), drain, run); pending || answer != "drained" || err == nil || runs != 1 {
 			t.Errorf("%q, %v; pending %t after %d runs", answer, err, pending, runs)
 		}
-		if _, pending, _ := b.asks(listed(), drain, run); !pending || runs != 2 {
+		if _, pending, _ := b.requestJob(listedInstance(), drain, run); !pending || runs != 2 {
 			t.Errorf("the answer is given twice: pending %t after %d runs", pending, runs)
 		}
-		if _, pending, _ := b.asks(listed(), Key{KindDrain, "b"}, run); !pending || runs != 3 {
+		if _, pending, _ := b.requestJob(listedInstance(), Key{KindDrain, "b"}, run); !pending || runs != 3 {
 			t.Errorf("the answer to other work is taken: pending %t after %d runs", pending, runs)
 		}
 	})
@@ -108,20 +108,20 @@ func TestAJobIsNotBegunBeforeItsReconcileIsCommittedAndNoneBesideAnother(t *test
 			<-end
 			return "", nil
 		}
-		first, second := b.Of(listed()), b.Of(listed())
+		first, second := b.HostFor(listedInstance()), b.HostFor(listedInstance())
 		for _, host := range []*Host{first, second} {
-			if _, o, _ := Do(host, drain, shown, run); o != shown {
+			if _, o, _ := Do(host, drain, shownResult, run); o != shownResult {
 				t.Fatalf("%+v", o)
 			}
 		}
 		if synctest.Wait(); runs > 0 {
 			t.Fatal("it runs")
 		}
-		if !b.Commit(t.Context(), listed(), first) || b.Commit(t.Context(), listed(), second) {
+		if !b.Commit(t.Context(), listedInstance(), first) || b.Commit(t.Context(), listedInstance(), second) {
 			t.Error("of two, not the first one was begun alone")
 		}
 		synctest.Wait()
-		if running := b.Of(listed()).Running(); runs != 1 || running == nil || running.Key != drain {
+		if running := b.HostFor(listedInstance()).Running(); runs != 1 || running == nil || running.Key != drain {
 			t.Errorf("%d run: %+v", runs, running)
 		}
 		close(end)
@@ -132,8 +132,8 @@ func TestAPanicOfAJobIsAFailureOfItsHostAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		run := func(context.Context, *Handle) (string, error) { panic("nil map") }
-		b.asks(listed(), drain, run)
-		if _, pending, err := b.asks(listed(), drain, run); pending || err == nil || !strings.Contains(err.Error(), "nil map") {
+		b.requestJob(listedInstance(), drain, run)
+		if _, pending, err := b.requestJob(listedInstance(), drain, run); pending || err == nil || !strings.Contains(err.Error(), "nil map") {
 			t.Errorf("pending %t: %v", pending, err)
 		}
 	})
@@ -148,22 +148,22 @@ func TestWhatStopsAJob(t *testing.T) {
 		cutOff   bool
 		unwanted bool
 	}{
-		"a Machine that is being deleted, also while its host is changed": {ofMachine(), unmanaged, true, true, true},
-		"a Machine that is gone":                                 {ofMachine(), remade, true, true, true},
-		"a listed host that is to be given back":                 {listed(), removed, false, true, true},
-		"not a change of a listed host that is to be given back": {listed(), removed, true, false, true},
-		"a pause":                         {listed(), paused, false, true, true},
-		"another address":                 {listed(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.2" }, false, true, true},
-		"nothing else of an instance":     {listed(), func(i *v1alpha1.WindowsInstance) { i.Spec.Node = &v1alpha1.NodeMetadata{} }, false, false, false},
-		"an instance that was made again": {listed(), remade, false, true, true},
-		"not a change for an instance that is made again": {listed(), remade, true, false, true},
+		"a Machine that is being deleted, also while its host is changed": {machineInstance(), setUnmanaged, true, true, true},
+		"a Machine that is gone":                                 {machineInstance(), replaceUID, true, true, true},
+		"a listed host that is to be given back":                 {listedInstance(), setRemoved, false, true, true},
+		"not a change of a listed host that is to be given back": {listedInstance(), setRemoved, true, false, true},
+		"a pause":                         {listedInstance(), setPaused, false, true, true},
+		"another address":                 {listedInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.2" }, false, true, true},
+		"nothing else of an instance":     {listedInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Node = &v1alpha1.NodeMetadata{} }, false, false, false},
+		"an instance that was made again": {listedInstance(), replaceUID, false, true, true},
+		"not a change for an instance that is made again": {listedInstance(), replaceUID, true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, end, cut := newBench(t), make(chan struct{}), false
-				b.asks(c.instance, drain, func(ctx context.Context, h *Handle) (string, error) {
+				b.requestJob(c.instance, drain, func(ctx context.Context, h *Handle) (string, error) {
 					if c.changing {
-						if err := h.Changing(); err != nil {
+						if err := h.BeginChange(); err != nil {
 							return "", err
 						}
 					}
@@ -176,11 +176,11 @@ func TestWhatStopsAJob(t *testing.T) {
 				})
 				now := c.instance.DeepCopy()
 				c.change(now)
-				running := b.Of(now).Running()
+				running := b.HostFor(now).Running()
 				if running == nil {
 					t.Fatal("it does not run")
 				}
-				cause := running.Wanted.Unwanted(WantedOf(now))
+				cause := running.Desired.StopCause(DesiredHostOf(now))
 				if (cause != nil) != c.unwanted {
 					t.Errorf("it is unwanted: %v", cause)
 				}
@@ -192,7 +192,7 @@ func TestWhatStopsAJob(t *testing.T) {
 				}
 				close(end)
 				synctest.Wait()
-				if ended := b.Of(now).ended; b.Of(now).Running() != nil || (ended != nil) != !c.unwanted {
+				if ended := b.HostFor(now).ended; b.HostFor(now).Running() != nil || (ended != nil) != !c.unwanted {
 					t.Errorf("its outcome is %+v", ended)
 				}
 			})
@@ -200,10 +200,10 @@ func TestWhatStopsAJob(t *testing.T) {
 	}
 }
 
-func unmanaged(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged }
-func removed(i *v1alpha1.WindowsInstance)   { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
-func paused(i *v1alpha1.WindowsInstance)    { i.Spec.Paused = true }
-func remade(i *v1alpha1.WindowsInstance)    { i.UID = "uid-2" }
+func setUnmanaged(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged }
+func setRemoved(i *v1alpha1.WindowsInstance)   { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
+func setPaused(i *v1alpha1.WindowsInstance)    { i.Spec.Paused = true }
+func replaceUID(i *v1alpha1.WindowsInstance)   { i.UID = "uid-2" }
 
 // The effect of a job that changes the host is unknown if the reconcile does not use the outcome. A job requested
 // without the outcome must not start.
@@ -212,19 +212,19 @@ func TestWhatIsKnownOfAHostIsForgottenWithTheOutcomeOfAChangeThatNobodyUses(t *t
 	for kind, forgotten := range map[Kind]bool{KindApply: true, KindReboot: true, KindDrain: false, KindVerify: false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
-			host := b.Of(listed())
-			host.Facts, host.Applied, host.GivenBack = &plan.Facts{}, "abc", true // a record without a connection
-			b.Commit(t.Context(), listed(), host)
-			b.asks(listed(), Key{kind, "a"}, done)
-			if b.Of(listed()).Applied != "abc" {
+			host := b.HostFor(listedInstance())
+			host.Facts, host.AppliedDigest, host.Restored = &plan.Facts{}, "abc", true // a record without a connection
+			b.Commit(t.Context(), listedInstance(), host)
+			b.requestJob(listedInstance(), Key{kind, "a"}, done)
+			if b.HostFor(listedInstance()).AppliedDigest != "abc" {
 				t.Errorf("%s: it is forgotten before the outcome was due", kind)
 			}
-			next := b.Of(listed())
-			_, _, _ = Do(next, Key{KindApply, "b"}, shown, done)
-			if begins := b.Commit(t.Context(), listed(), next); begins == forgotten {
+			next := b.HostFor(listedInstance())
+			_, _, _ = Do(next, Key{KindApply, "b"}, shownResult, done)
+			if begins := b.Commit(t.Context(), listedInstance(), next); begins == forgotten {
 				t.Errorf("%s: the next job begins: %t", kind, begins)
 			}
-			if known := b.Of(listed()).Applied == "abc"; known == forgotten {
+			if known := b.HostFor(listedInstance()).AppliedDigest == "abc"; known == forgotten {
 				t.Errorf("%s: what was known before is known: %t", kind, known)
 			}
 		})
@@ -234,7 +234,7 @@ func TestWhatIsKnownOfAHostIsForgottenWithTheOutcomeOfAChangeThatNobodyUses(t *t
 // A reconcile may end before the phase that requested the job, because of a conflicting write or an unfinished
 // list.
 func TestAnOutcomeIsKeptForAReconcileThatGetsFurther(t *testing.T) {
-	for after, kept := range map[time.Duration]bool{time.Second: true, outcomeLife: false} {
+	for after, kept := range map[time.Duration]bool{time.Second: true, outcomeTTL: false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
 			times := 0
@@ -242,11 +242,11 @@ func TestAnOutcomeIsKeptForAReconcileThatGetsFurther(t *testing.T) {
 				times++
 				return "connected", nil
 			}
-			b.asks(listed(), Key{KindConnect, "a"}, connect)
-			b.Commit(t.Context(), listed(), b.Of(listed())) // ends early
+			b.requestJob(listedInstance(), Key{KindConnect, "a"}, connect)
+			b.Commit(t.Context(), listedInstance(), b.HostFor(listedInstance())) // ends early
 			time.Sleep(after)
-			b.Commit(t.Context(), listed(), b.Of(listed())) // again
-			if got, pending, err := b.asks(listed(), Key{KindConnect, "a"}, connect); pending == kept || err != nil || kept && got != "connected" {
+			b.Commit(t.Context(), listedInstance(), b.HostFor(listedInstance())) // again
+			if got, pending, err := b.requestJob(listedInstance(), Key{KindConnect, "a"}, connect); pending == kept || err != nil || kept && got != "connected" {
 				t.Errorf("after %s: %q, pending %t, %v", after, got, pending, err)
 			}
 			if want := map[bool]int{true: 1, false: 2}[kept]; times != want {
@@ -260,17 +260,17 @@ func TestNothingIsKeptOfAnIdleHostOrOfOneThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		done := func(context.Context, *Handle) (string, error) { return "", nil }
-		b.asks(listed(), drain, done)
-		b.asks(listed(), drain, done)
+		b.requestJob(listedInstance(), drain, done)
+		b.requestJob(listedInstance(), drain, done)
 		if len(b.records) > 0 {
 			t.Errorf("%d records are left", len(b.records))
 		}
 		end := make(chan struct{})
-		b.asks(listed(), drain, func(context.Context, *Handle) (string, error) {
+		b.requestJob(listedInstance(), drain, func(context.Context, *Handle) (string, error) {
 			<-end
 			return "", nil
 		})
-		b.Forget(nameOf(listed()))
+		b.Forget(nameOf(listedInstance()))
 		close(end)
 		if synctest.Wait(); len(b.records) > 0 {
 			t.Errorf("%d records are left", len(b.records))
@@ -281,9 +281,9 @@ func TestNothingIsKeptOfAnIdleHostOrOfOneThatIsGone(t *testing.T) {
 func TestNoJobBeginsWhenTheOperatorEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRunner(remote.NewPool(&remote.Dialer{}), nil, clock.RealClock{})
-		host := r.Of(listed())
-		_, _, _ = Do(host, drain, shown, func(context.Context, *Handle) (string, error) { return "", nil })
-		if r.Commit(t.Context(), listed(), host) {
+		host := r.HostFor(listedInstance())
+		_, _, _ = Do(host, drain, shownResult, func(context.Context, *Handle) (string, error) { return "", nil })
+		if r.Commit(t.Context(), listedInstance(), host) {
 			t.Error("one has begun before the operator leads")
 		}
 		ctx, end := context.WithCancel(t.Context())
@@ -291,24 +291,24 @@ func TestNoJobBeginsWhenTheOperatorEnds(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- r.Start(ctx) }()
 		<-r.Started()
-		if !r.Commit(t.Context(), listed(), host) {
+		if !r.Commit(t.Context(), listedInstance(), host) {
 			t.Error("none begins when it leads")
 		}
 		synctest.Wait()
-		host = r.Of(listed())
-		_, _, _ = Do(host, Key{KindDrain, "b"}, shown, func(ctx context.Context, _ *Handle) (string, error) {
+		host = r.HostFor(listedInstance())
+		_, _, _ = Do(host, Key{KindDrain, "b"}, shownResult, func(ctx context.Context, _ *Handle) (string, error) {
 			<-ctx.Done()
 			cut = true
 			return "", ctx.Err()
 		})
-		r.Commit(t.Context(), listed(), host)
+		r.Commit(t.Context(), listedInstance(), host)
 		end()
 		if err := <-ended; err != nil || !cut || r.Running() > 0 {
 			t.Errorf("cut off %t, %d run: %v", cut, r.Running(), err)
 		}
-		host = r.Of(listed())
-		_, _, _ = Do(host, drain, shown, func(context.Context, *Handle) (string, error) { return "", nil })
-		if r.Commit(t.Context(), listed(), host) {
+		host = r.HostFor(listedInstance())
+		_, _, _ = Do(host, drain, shownResult, func(context.Context, *Handle) (string, error) { return "", nil })
+		if r.Commit(t.Context(), listedInstance(), host) {
 			t.Error("one has begun after the operator has ended")
 		}
 	})

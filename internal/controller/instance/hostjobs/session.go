@@ -23,7 +23,7 @@ type session struct {
 
 // Run runs an agent command.
 func (s *session) Run(ctx context.Context, name verb.Name, arguments ...string) (verb.Line, error) {
-	return s.runAt(ctx, s.agent, name, arguments...)
+	return s.runWithAgent(ctx, s.agent, name, arguments...)
 }
 
 // digest matches a SHA-256 digest. The response of a host may contain anything else.
@@ -38,7 +38,7 @@ func agentPath(sha256, own string) string {
 	return nodespec.AgentPath(sha256)
 }
 
-func (s *session) runAt(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
+func (s *session) runWithAgent(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
 	last, err := s.connection.Run(ctx, agent, name, arguments, func(line verb.Line) {
 		if line.Type != verb.TypeStep || line.Step == nil {
 			return
@@ -48,10 +48,10 @@ func (s *session) runAt(ctx context.Context, agent string, name verb.Name, argum
 			metric.Steps.Of(stepKind(step.Name)).Inc()
 			return
 		}
-		s.Report(Step{Name: step.Name, Detail: step.Detail, Index: step.Index, Of: step.Of})
+		s.Report(Step{Name: step.Name, Detail: step.Detail, Index: step.Index, Total: step.Of})
 	})
 	if err == nil {
-		err = verb.Complete(name, last)
+		err = verb.CheckComplete(name, last)
 	}
 	if last.Result != nil {
 		boundResult(last.Result)
@@ -59,28 +59,28 @@ func (s *session) runAt(ctx context.Context, agent string, name verb.Name, argum
 	return last, err
 }
 
-// change is Run for an agent command that changes the host.
-func (s *session) change(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
-	if err := s.Changing(); err != nil {
+// runChange is Run for an agent command that changes the host.
+func (s *session) runChange(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
+	if err := s.BeginChange(); err != nil {
 		return verb.Line{}, err
 	}
-	return s.runAt(ctx, agent, name, arguments...)
+	return s.runWithAgent(ctx, agent, name, arguments...)
 }
 
-// transfer reports the transferred bytes and the transfer rate.
-func (s *session) transfer(step string) func(done, total int64) {
+// newTransferReporter reports the transferred bytes and the transfer rate.
+func (s *session) newTransferReporter(step string) func(done, total int64) {
 	clock, first := s.runner.clock, int64(-1)
 	begin := clock.Now()
 	return func(done, total int64) {
 		if first < 0 {
 			first = done // a resumed upload does not start at zero
 		}
-		s.Report(Step{Name: step, Detail: transferred(done, total, done-first, clock.Since(begin))})
+		s.Report(Step{Name: step, Detail: formatTransfer(done, total, done-first, clock.Since(begin))})
 	}
 }
 
-// transferred formats the progress and the rate of a transfer.
-func transferred(done, total, sent int64, in time.Duration) string {
+// formatTransfer formats the progress and the rate of a transfer.
+func formatTransfer(done, total, sent int64, in time.Duration) string {
 	text := fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6)
 	if in < time.Second {
 		return text
@@ -88,8 +88,8 @@ func transferred(done, total, sent int64, in time.Duration) string {
 	return fmt.Sprintf("%s, %.1f MB/s", text, float64(sent)/1e6/in.Seconds())
 }
 
-// waitsForOthers reports that the host waits for transfers to other hosts.
-func (s *session) waitsForOthers(step string) func() {
+// transferWaitReporter reports that the host waits for transfers to other hosts.
+func (s *session) transferWaitReporter(step string) func() {
 	return func() {
 		s.Report(Step{Name: step, Detail: "waits until other hosts have got their programs", Waits: true})
 	}

@@ -40,7 +40,7 @@ func TestTransferred(t *testing.T) {
 		"to a host that takes nothing": {1_000_000, 62_000_000, 0, time.Minute, "1.0 of 62.0 MB, 0.0 MB/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := transferred(c.done, c.total, c.sent, c.in); got != c.want {
+			if got := formatTransfer(c.done, c.total, c.sent, c.in); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -51,7 +51,7 @@ func TestTransferred(t *testing.T) {
 // interruption.
 func TestAFailureOnTheWayForgetsTheHost(t *testing.T) {
 	h := &Host{Known: Known{Agent: `C:\k\wicd\0123\wicd.exe`, Facts: &plan.Facts{}}}
-	h.Failed(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
+	h.HandleFailure(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
 	if h.Agent != "" || h.Facts != nil {
 		t.Errorf("%+v", h.Known)
 	}

@@ -13,20 +13,20 @@ import (
 // Limits of concurrent work on hosts, in addition to those of the connection pool. Nodes in service need none of
 // these slots, so work on other hosts does not delay them.
 const (
-	firstContacts = 256 // hosts that were never nodes
-	retries       = 128 // hosts with a last job that failed after holding a slot for long
-	// firstContactShare is the maximum time that a first contact holds its slot, if a retry slot is free.
-	firstContactShare = 15 * time.Minute
+	maxFirstContacts = 256 // hosts that were never nodes
+	maxRetries       = 128 // hosts with a last job that failed after holding a slot for long
+	// firstContactTimeShare is the maximum time that a first contact holds its slot, if a retry slot is free.
+	firstContactTimeShare = 15 * time.Minute
 
 	// Limits of concurrent transfers. Each transfer can reach 40 MB/s over a round trip of 50 ms, because 2 MiB
 	// are in flight. A few transfers saturate the network and the CPU share of a pod, and more would only delay
 	// all of them. Each needs about 4 MiB of memory. Hosts with an agent do not queue behind hosts without one.
-	agentTransfers   = 8
-	payloadTransfers = 16
-	// slowTransfers is the maximum number of additional transfers that have lasted longer than transferShare.
+	maxAgentTransfers   = 8
+	maxPayloadTransfers = 16
+	// maxSlowTransfers is the maximum number of additional transfers that have lasted longer than transferTimeShare.
 	// Hosts with a slow connection do not delay other hosts.
-	slowTransfers = 48
-	transferShare = 2 * time.Minute
+	maxSlowTransfers  = 48
+	transferTimeShare = 2 * time.Minute
 )
 
 // slots limit concurrent work. Requests are served in the order of arrival.
@@ -37,9 +37,9 @@ type slots struct {
 
 func newSlots() slots {
 	return slots{
-		first: semaphore.NewWeighted(firstContacts), retry: semaphore.NewWeighted(retries),
-		agents: semaphore.NewWeighted(agentTransfers), payloads: semaphore.NewWeighted(payloadTransfers),
-		slow: semaphore.NewWeighted(slowTransfers),
+		first: semaphore.NewWeighted(maxFirstContacts), retry: semaphore.NewWeighted(maxRetries),
+		agents: semaphore.NewWeighted(maxAgentTransfers), payloads: semaphore.NewWeighted(maxPayloadTransfers),
+		slow: semaphore.NewWeighted(maxSlowTransfers),
 	}
 }
 
@@ -54,31 +54,31 @@ const (
 
 func classOf(run *run, record *record) class {
 	switch {
-	case !run.job.Kind.onHost():
+	case !run.job.Kind.isOnHost():
 		return inService
 	case record.failed:
 		return retried
-	case !run.wanted.wasNode:
+	case !run.desired.wasNode:
 		return newHost
 	}
 	return inService
 }
 
-// enter waits for the slot of a job, and returns the function that releases the slot.
-func (s slots) enter(ctx context.Context, h *Handle, clock clock.WithTicker) (leave func(), err error) {
+// acquireForJob waits for the slot of a job, and returns the function that releases the slot.
+func (s slots) acquireForJob(ctx context.Context, h *Handle, clock clock.WithTicker) (leave func(), err error) {
 	const waits = "waits until the work on other hosts has ended"
 	switch h.class {
 	case newHost:
-		return borrow(ctx, s.first, s.retry, firstContactShare, clock, func() { h.Report(Step{Name: string(h.run.job.Kind), Detail: waits, Waits: true}) })
+		return acquireSlot(ctx, s.first, s.retry, firstContactTimeShare, clock, func() { h.Report(Step{Name: string(h.run.job.Kind), Detail: waits, Waits: true}) })
 	case retried:
-		return borrow(ctx, s.retry, nil, 0, clock, func() {})
+		return acquireSlot(ctx, s.retry, nil, 0, clock, func() {})
 	}
 	return func() {}, nil
 }
 
-// borrow acquires a slot from limit, and returns the function that releases the slot. After its share of time,
+// acquireSlot acquires a slot from limit, and returns the function that releases the slot. After its share of time,
 // the slot is exchanged for a slot of late, if late has a free slot.
-func borrow(ctx context.Context, limit, late *semaphore.Weighted, share time.Duration, clock clock.WithTicker,
+func acquireSlot(ctx context.Context, limit, late *semaphore.Weighted, share time.Duration, clock clock.WithTicker,
 	waits func()) (giveBack func(), err error) {
 	if !limit.TryAcquire(1) {
 		waits()
@@ -90,7 +90,7 @@ func borrow(ctx context.Context, limit, late *semaphore.Weighted, share time.Dur
 	held := limit
 	stop := func() {}
 	if late != nil {
-		stop = after(clock, share, func() {
+		stop = callAfter(clock, share, func() {
 			mu.Lock()
 			defer mu.Unlock()
 			if held == limit && late.TryAcquire(1) {
@@ -110,8 +110,8 @@ func borrow(ctx context.Context, limit, late *semaphore.Weighted, share time.Dur
 	}, nil
 }
 
-// after calls a function after a delay, unless stopped before.
-func after(clock clock.WithTicker, wait time.Duration, call func()) (stop func()) {
+// callAfter calls a function after a delay, unless stopped before.
+func callAfter(clock clock.WithTicker, wait time.Duration, call func()) (stop func()) {
 	timer, stopped := clock.NewTimer(wait), make(chan struct{})
 	go func() {
 		defer timer.Stop()

@@ -15,18 +15,18 @@ import (
 func TestAHostThatTakesLongMovesOutOfTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit, late := semaphore.NewWeighted(1), semaphore.NewWeighted(1)
-		slow, err := borrow(t.Context(), limit, late, time.Minute, clock.RealClock{}, func() { t.Error("the first one waits") })
+		slow, err := acquireSlot(t.Context(), limit, late, time.Minute, clock.RealClock{}, func() { t.Error("the first one waits") })
 		if err != nil {
 			t.Fatal(err)
 		}
 		waited, began := false, time.Now()
-		next, err := borrow(t.Context(), limit, late, time.Minute, clock.RealClock{}, func() { waited = true })
+		next, err := acquireSlot(t.Context(), limit, late, time.Minute, clock.RealClock{}, func() { waited = true })
 		if took := time.Since(began); err != nil || !waited || took != time.Minute {
 			t.Fatalf("the next one begins after %s, having waited: %t, %v", took, waited, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := borrow(ctx, limit, late, time.Minute, clock.RealClock{}, func() {}); err == nil {
+		if _, err := acquireSlot(ctx, limit, late, time.Minute, clock.RealClock{}, func() {}); err == nil {
 			t.Error("a third one begins, and there is no more room for those that take long")
 		}
 		slow()
@@ -53,7 +53,7 @@ func TestWhichHostsTakeASlot(t *testing.T) {
 		"work that is not on the host takes none":                    {KindSign, false, true, inService},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := classOf(&run{job: Job{Key: Key{Kind: c.kind}}, wanted: Wanted{wasNode: c.wasNode}}, &record{failed: c.failed}); got != c.want {
+			if got := classOf(&run{job: Job{Key: Key{Kind: c.kind}}, desired: DesiredHost{wasNode: c.wasNode}}, &record{failed: c.failed}); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
@@ -70,14 +70,14 @@ func TestAConnectionDoesNotMakeUpForAFailure(t *testing.T) {
 			run := func(_ context.Context, h *Handle) (string, error) {
 				classes = append(classes, h.class)
 				if err != nil {
-					time.Sleep(slowFailure + time.Second)
+					time.Sleep(minSlowFailure + time.Second)
 				}
 				return "", err
 			}
-			b.asks(listed(), Key{kind, "a"}, run)
-			time.Sleep(2 * slowFailure)
+			b.requestJob(listedInstance(), Key{kind, "a"}, run)
+			time.Sleep(2 * minSlowFailure)
 			synctest.Wait()
-			b.asks(listed(), Key{kind, "a"}, run) // uses the outcome
+			b.requestJob(listedInstance(), Key{kind, "a"}, run) // uses the outcome
 		}
 		stalled := errors.New("the host does not answer")
 		for _, job := range []struct {

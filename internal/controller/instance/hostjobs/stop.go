@@ -12,11 +12,11 @@ func (r *Runner) Stop(name types.NamespacedName, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if record := r.records[name]; record != nil {
-		r.stop(name, record, cause)
+		r.stopJob(name, record, cause)
 	}
 }
 
-func (r *Runner) stop(name types.NamespacedName, record *record, cause error) {
+func (r *Runner) stopJob(name types.NamespacedName, record *record, cause error) {
 	run := record.running
 	if run == nil {
 		return
@@ -36,20 +36,20 @@ func (r *Runner) Forget(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if record := r.records[name]; record != nil {
-		r.forget(name, record)
+		r.forgetRecord(name, record)
 		return
 	}
 	r.hosts.Close(name.Name)
 }
 
-// forget must be called with r locked. The record and the connection remain until a running job has ended,
+// forgetRecord must be called with r locked. The record and the connection remain until a running job has ended,
 // because a change of a listed host is not interrupted.
-func (r *Runner) forget(name types.NamespacedName, record *record) {
+func (r *Runner) forgetRecord(name types.NamespacedName, record *record) {
 	cause := ErrSuperseded
-	if record.running != nil && record.running.wanted.OfMachine {
+	if record.running != nil && record.running.desired.HasMachine {
 		cause = ErrGone
 	}
-	r.stop(name, record, cause)
+	r.stopJob(name, record, cause)
 	if record.running == nil {
 		r.hosts.Close(name.Name)
 		delete(r.records, name)

@@ -25,11 +25,11 @@ func TargetOf(instance *v1alpha1.WindowsInstance, key sshkey.Key, cluster nodesp
 	if host := instance.Status.Host; host != nil {
 		target.LastReachedAddress = host.LastReachedAddress
 	}
-	if nodename.NamesAPIServer(target.Address, cluster) {
+	if nodename.IsAPIServerName(target.Address, cluster) {
 		return target, &result.Result{
-			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: result.NeedsAdministrator,
-			Message: target.Address + " is the name of the cluster's API server, and no Windows host.",
-			Next:    "Correct the entry. Nothing is sent there.",
+			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: result.Blocked,
+			Message:    target.Address + " is the name of the cluster's API server, and no Windows host.",
+			NextAction: "Correct the entry. Nothing is sent there.",
 		}
 	}
 	pinned := instance.Status.HostKey
@@ -38,8 +38,8 @@ func TargetOf(instance *v1alpha1.WindowsInstance, key sshkey.Key, cluster nodesp
 		if err != nil {
 			return target, &result.Result{
 				Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyUnexpected),
-				Message: "It is not known which host key is the right one: " + err.Error() + ".",
-				Next:    "Nothing is sent to the host. Correct the annotation, or take it away.",
+				Message:    "It is not known which host key is the right one: " + err.Error() + ".",
+				NextAction: "Nothing is sent to the host. Correct the annotation, or take it away.",
 			}
 		}
 		target.Expected = expected
@@ -47,7 +47,7 @@ func TargetOf(instance *v1alpha1.WindowsInstance, key sshkey.Key, cluster nodesp
 	}
 	data, err := base64.StdEncoding.DecodeString(pinned.Key)
 	if err != nil {
-		return target, result.API(v1alpha1.ConditionReachable, "read the pinned host key",
+		return target, result.FromAPIError(v1alpha1.ConditionReachable, "read the pinned host key",
 			fmt.Errorf("decode the pinned host key for host %s: %w", instance.Spec.Address, err))
 	}
 	target.HostKey = &remote.HostKey{Type: pinned.Type, Data: data}

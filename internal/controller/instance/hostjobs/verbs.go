@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// portLimit is the timeout of a connection to the kubelet of a host.
-const portLimit = 5 * time.Second
+// kubeletPortTimeout is the timeout of a connection to the kubelet of a host.
+const kubeletPortTimeout = 5 * time.Second
 
 // Dial connects to a port of a host.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -33,22 +33,22 @@ func (h *Host) Verify(dial Dial, kubelet string) (fresh bool, pending *result.Re
 	if h.Verified != nil {
 		return false, nil, nil
 	}
-	got, pending, err := over(h, KindVerify, kubelet, working(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (verified, error) {
+	got, pending, err := doOverConnection(h, KindVerify, kubelet, workingResult(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (verified, error) {
 		line, err := s.Run(ctx, verb.Verify)
 		if err != nil {
 			return verified{}, err
 		}
-		return verified{line.Result, try(ctx, dial, kubelet)}, nil
+		return verified{line.Result, probePort(ctx, dial, kubelet)}, nil
 	})
 	if pending == nil && err == nil {
-		h.Verified, h.LogsPort = got.result, got.port
+		h.Verified, h.KubeletPortError = got.result, got.port
 	}
 	return pending == nil && err == nil, pending, err
 }
 
-// try checks the connection to a port of the host.
-func try(ctx context.Context, dial Dial, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, portLimit)
+// probePort checks the connection to a port of the host.
+func probePort(ctx context.Context, dial Dial, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, kubeletPortTimeout)
 	defer cancel()
 	connection, err := dial(ctx, "tcp", address)
 	if err == nil {
@@ -61,9 +61,9 @@ func try(ctx context.Context, dial Dial, address string) error {
 // deletion is done with the next change. The reconcile does not wait for the job.
 func (h *Host) Commit() {
 	hosts, name := h.runner.hosts, h.name.Name
-	_, _, _ = over(h, KindCommit, "", working(v1alpha1.ConditionReady, "Commit"), nil, func(ctx context.Context, s *session) (any, error) {
+	_, _, _ = doOverConnection(h, KindCommit, "", workingResult(v1alpha1.ConditionReady, "Commit"), nil, func(ctx context.Context, s *session) (any, error) {
 		defer hosts.Close(name)
-		if _, err := s.change(ctx, s.agent, verb.Commit); err != nil {
+		if _, err := s.runChange(ctx, s.agent, verb.Commit); err != nil {
 			log.FromContext(ctx).Info("the files of the previous NodeSpec stay on the host until the next change", "reason", err.Error())
 		}
 		return nil, nil
@@ -73,17 +73,17 @@ func (h *Host) Commit() {
 // Rollback rolls the host back with the agent that applied the rollback target. Only that agent reliably
 // interprets its own target.
 func (h *Host) Rollback(before Before) (verb.Line, *result.Result, error) {
-	agent := agentPath(h.Facts.FallbackAgent, h.Agent)
-	return over(h, KindRollback, h.Facts.Fallback, working(v1alpha1.ConditionReady, "Rollback"), before, func(ctx context.Context, s *session) (verb.Line, error) {
-		return s.change(ctx, agent, verb.Rollback)
+	agent := agentPath(h.Facts.RollbackAgent, h.Agent)
+	return doOverConnection(h, KindRollback, h.Facts.RollbackTarget, workingResult(v1alpha1.ConditionReady, "Rollback"), before, func(ctx context.Context, s *session) (verb.Line, error) {
+		return s.runChange(ctx, agent, verb.Rollback)
 	})
 }
 
 // VerifyRolledBack verifies the node with the agent that applied the rollback target.
 func (h *Host) VerifyRolledBack() (*verb.Result, *result.Result, error) {
 	agent := agentPath(h.Facts.AppliedAgent, h.Agent)
-	return over(h, KindVerify, h.Facts.Applied+" "+agent, working(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (*verb.Result, error) {
-		line, err := s.runAt(ctx, agent, verb.Verify)
+	return doOverConnection(h, KindVerify, h.Facts.Applied+" "+agent, workingResult(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (*verb.Result, error) {
+		line, err := s.runWithAgent(ctx, agent, verb.Verify)
 		return line.Result, err
 	})
 }
@@ -92,8 +92,8 @@ func (h *Host) VerifyRolledBack() (*verb.Result, *result.Result, error) {
 type Renewal struct {
 	// Issued are the new certificates, by the names of their identities. Left are the identities with
 	// certificates that the agent has not installed.
-	Issued map[string]string
-	Left   plan.Plan
+	Issued        map[string]string
+	RemainingPlan plan.Plan
 }
 
 // UnsignedError means that certificates were not signed.
@@ -108,33 +108,33 @@ func (e *UnsignedError) Unwrap() error { return e.Err }
 // install the certificates.
 func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (map[string]string, error),
 	encode func(map[string]string) []string) (Renewal, *result.Result, error) {
-	return over(h, KindRenew, strings.Join(names, " "), working(v1alpha1.ConditionUpToDate, "Renew"), nil, func(ctx context.Context, s *session) (Renewal, error) {
+	return doOverConnection(h, KindRenew, strings.Join(names, " "), workingResult(v1alpha1.ConditionUpToDate, "Renew"), nil, func(ctx context.Context, s *session) (Renewal, error) {
 		var arguments []string
 		for _, name := range names {
 			arguments = append(arguments, "--identity", name)
 		}
-		line, err := s.change(ctx, s.agent, verb.Renew, arguments...)
+		line, err := s.runChange(ctx, s.agent, verb.Renew, arguments...)
 		if err != nil {
 			return Renewal{}, err
 		}
-		if err := s.Changing(); err != nil { // nothing is signed for a deleted instance
+		if err := s.BeginChange(); err != nil { // nothing is signed for a deleted instance
 			return Renewal{}, err
 		}
 		issued, err := sign(ctx, line.Result.Facts)
 		if err != nil {
 			return Renewal{}, &UnsignedError{err}
 		}
-		if line, err = s.change(ctx, s.agent, verb.Renew, append(arguments, encode(issued)...)...); err != nil {
+		if line, err = s.runChange(ctx, s.agent, verb.Renew, append(arguments, encode(issued)...)...); err != nil {
 			return Renewal{}, err
 		}
-		return Renewal{Issued: issued, Left: *line.Result.Plan}, nil
+		return Renewal{Issued: issued, RemainingPlan: *line.Result.Plan}, nil
 	})
 }
 
 // Reboot has the agent restart a host if the boot ID is unchanged.
 func (h *Host) Reboot(boot string, before Before) (verb.Line, *result.Result, error) {
-	return over(h, KindReboot, boot, working(v1alpha1.ConditionPrepared, "Reboot"), before, func(ctx context.Context, s *session) (verb.Line, error) {
-		return s.change(ctx, s.agent, verb.Reboot, "--boot-id", "boot:"+boot)
+	return doOverConnection(h, KindReboot, boot, workingResult(v1alpha1.ConditionPrepared, "Reboot"), before, func(ctx context.Context, s *session) (verb.Line, error) {
+		return s.runChange(ctx, s.agent, verb.Reboot, "--boot-id", "boot:"+boot)
 	})
 }
 
@@ -149,7 +149,7 @@ func (h *Host) FindRemains() (*Remains, *result.Result, error) {
 	if h.Remains != nil {
 		return h.Remains, nil, nil
 	}
-	remains, pending, err := over(h, KindFindRemains, "", working(v1alpha1.ConditionReady, "FindRemains"), nil, func(ctx context.Context, s *session) (*Remains, error) {
+	remains, pending, err := doOverConnection(h, KindFindRemains, "", workingResult(v1alpha1.ConditionReady, "FindRemains"), nil, func(ctx context.Context, s *session) (*Remains, error) {
 		for _, path := range []string{nodespec.LedgerPath, nodespec.FoundPath} {
 			if there, err := s.connection.Exists(ctx, path); there || err != nil {
 				return &Remains{Changed: there}, err
@@ -163,16 +163,16 @@ func (h *Host) FindRemains() (*Remains, *result.Result, error) {
 	return remains, pending, err
 }
 
-// GiveBack has the agent restore the host if withAgent is true, and deletes the agent directories. It returns the
+// Restore has the agent restore the host if withAgent is true, and deletes the agent directories. It returns the
 // last output line of the agent; none without the agent.
-func (h *Host) GiveBack(withAgent bool, before Before) (verb.Line, *result.Result, error) {
+func (h *Host) Restore(withAgent bool, before Before) (verb.Line, *result.Result, error) {
 	input := "without the agent"
 	if withAgent {
 		input = "with the agent"
 	}
-	return over(h, KindGiveBack, input, working(v1alpha1.ConditionReady, "Remove"), before, func(ctx context.Context, s *session) (verb.Line, error) {
+	return doOverConnection(h, KindRestore, input, workingResult(v1alpha1.ConditionReady, "Remove"), before, func(ctx context.Context, s *session) (verb.Line, error) {
 		var line verb.Line
-		if err := s.Changing(); err != nil {
+		if err := s.BeginChange(); err != nil {
 			return line, err
 		}
 		if withAgent {

@@ -12,66 +12,66 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// byCloud returns the name of the machine in the cloud, or the current name of the node.
-func (n *Names) byCloud(ctx context.Context, s *scope.Scope) (string, *result.Result) {
+// cloudNodeName returns the name of the machine in the cloud, or the current name of the node.
+func (n *NodeNamer) cloudNodeName(ctx context.Context, s *scope.Scope) (string, *result.Result) {
 	told := nodename.CloudAnswer{Platform: s.Cluster.Platform}
 	if facts := s.Host.Facts.CloudName; facts != nil {
 		told.Name, told.Error = facts.Name, facts.Error
 	}
-	if kept, err := n.keepsName(ctx, s, told); kept || err != nil {
+	if kept, err := n.canKeepName(ctx, s, told); kept || err != nil {
 		if err != nil {
-			return "", result.API(v1alpha1.ConditionJoined, "read the Node", err)
+			return "", result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
 		}
 		return s.NodeName(), nil
 	}
 	var err error
 	if told.Addresses, err = n.machineAddresses(ctx, s); err != nil {
-		return "", result.API(v1alpha1.ConditionJoined, "read the Machine", err)
+		return "", result.FromAPIError(v1alpha1.ConditionJoined, "read the Machine", err)
 	}
 	name, decision := nodename.OfCloud(told)
 	if decision.Allowed {
 		return name, nil
 	}
 	s.Host.Facts = nil // the next attempt reads the host facts again
-	return "", cloudNameObstacle(decision)
+	return "", cloudNameResult(decision)
 }
 
-// keepsName reports whether the host keeps its granted node name.
-func (n *Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.CloudAnswer) (bool, error) {
+// canKeepName reports whether the host keeps its granted node name.
+func (n *NodeNamer) canKeepName(ctx context.Context, s *scope.Scope, told nodename.CloudAnswer) (bool, error) {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
 		return false, nil
 	}
-	if nodename.Keeps(ref.Name, ref.UID != "", told) {
+	if nodename.ShouldKeepName(ref.Name, ref.UID != "", told) {
 		return true, nil
 	}
-	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered an unbound Node
-	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
+	node, err := n.Nodes.GetByName(ctx, ref.Name) // the kubelet may have registered an unbound Node
+	return err == nil && nodename.ShouldKeepName(ref.Name, node != nil, told), err
 }
 
 // machineAddresses returns the addresses of the instance's Machine; none if there is no Machine.
-func (n *Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
-	if !s.OfMachine() {
+func (n *NodeNamer) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
+	if !s.HasMachine() {
 		return nil, nil
 	}
-	machine, err := n.Machines.Of(ctx, s.Instance)
+	machine, err := n.Machines.Get(ctx, s.Instance)
 	if err != nil || machine == nil {
 		return nil, err
 	}
 	return machine.Status.Addresses, nil
 }
 
-func cloudNameObstacle(decision policy.Decision) *result.Result {
+func cloudNameResult(decision policy.Decision) *result.Result {
 	if decision.Reason == v1alpha1.ReasonNameConflict {
 		return &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-			Next: result.Untouched +
+			NextAction: result.HostUnchanged +
 				"If the Machine is right, check who has access to the host; delete the Machine to have it replaced.",
 		}
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Message: decision.Message,
-		Next: result.Untouched +
+		NextAction: result.HostUnchanged +
 			"Allow the host to connect to http://169.254.169.254, in its routes, its firewall and the metadata options of the instance; the operator then continues by itself. " +
 			"On AWS and GCP only machines of that cloud can be nodes: remove any other host from its source.",
 	}

@@ -12,32 +12,32 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// existing returns the name of the existing Node of a listed host without a granted name; empty if there is
+// existingNodeName returns the name of the existing Node of a listed host without a granted name; empty if there is
 // none. Under another name the host would become a second node, and the first would not be drained.
-func (n *Names) existing(ctx context.Context, s *scope.Scope) (string, *result.Result) {
-	if ref := s.Instance.Status.NodeRef; !s.BYOH() || ref != nil && ref.Confirmed {
+func (n *NodeNamer) existingNodeName(ctx context.Context, s *scope.Scope) (string, *result.Result) {
+	if ref := s.Instance.Status.NodeRef; !s.IsBYOH() || ref != nil && ref.Confirmed {
 		return "", nil
 	}
-	name, err := n.ofFormerEntry(ctx, s)
+	name, err := n.formerEntryName(ctx, s)
 	if name != "" || err != nil {
 		if err != nil {
-			return "", result.API(v1alpha1.ConditionJoined, "find the other entries of the host", err)
+			return "", result.FromAPIError(v1alpha1.ConditionJoined, "find the other entries of the host", err)
 		}
 		return name, nil
 	}
-	name, decision, err := n.legacy(ctx, s)
+	name, decision, err := n.legacyNodeName(ctx, s)
 	switch {
 	case err != nil:
-		return "", result.API(v1alpha1.ConditionJoined, "find the Nodes of an operator before version 12", err)
+		return "", result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of an operator before version 12", err)
 	case !decision.Allowed:
 		return "", n.refuseLegacy(s, decision)
 	}
 	return name, nil
 }
 
-// ofFormerEntry returns the node name of an earlier instance of the same host, if this instance replaces the
+// formerEntryName returns the node name of an earlier instance of the same host, if this instance replaces the
 // entry of the earlier one. Grant decides whether the name is transferred.
-func (n *Names) ofFormerEntry(ctx context.Context, s *scope.Scope) (string, error) {
+func (n *NodeNamer) formerEntryName(ctx context.Context, s *scope.Scope) (string, error) {
 	if s.Instance.Status.HostKey == nil {
 		return "", nil
 	}
@@ -48,8 +48,8 @@ func (n *Names) ofFormerEntry(ctx context.Context, s *scope.Scope) (string, erro
 	return nodename.OfFormerEntry(s.Instance, others), nil
 }
 
-// legacy returns the name of the Node that a legacy operator created from the host.
-func (n *Names) legacy(ctx context.Context, s *scope.Scope) (string, policy.Decision, error) {
+// legacyNodeName returns the name of the Node that a legacy operator created from the host.
+func (n *NodeNamer) legacyNodeName(ctx context.Context, s *scope.Scope) (string, policy.Decision, error) {
 	found, err := n.Adoption.NodesAtAddress(ctx, s)
 	if err != nil || len(found) == 0 {
 		return "", policy.Decision{Allowed: true}, err
@@ -59,7 +59,7 @@ func (n *Names) legacy(ctx context.Context, s *scope.Scope) (string, policy.Deci
 		Expected: nameOfNewNode(s), Found: found,
 	}
 	if search.Expected != "" {
-		if search.Named, err = n.Nodes.Named(ctx, search.Expected); err != nil {
+		if search.Named, err = n.Nodes.GetByName(ctx, search.Expected); err != nil {
 			return "", policy.Decision{}, err
 		}
 	}
@@ -68,9 +68,9 @@ func (n *Names) legacy(ctx context.Context, s *scope.Scope) (string, policy.Deci
 }
 
 // refuseLegacy stops before the host or a Node is changed.
-func (n *Names) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.Result {
-	o := n.withdraw(s, decision)
-	o.Next = result.Untouched + "Delete the Node that is not this host's: that of a host which no longer exists, or which has another address now. " +
+func (n *NodeNamer) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.Result {
+	o := n.withdrawClaim(s, decision)
+	o.NextAction = result.HostUnchanged + "Delete the Node that is not this host's: that of a host which no longer exists, or which has another address now. " +
 		"If the host was renamed, rename it back."
 	return o
 }
@@ -78,7 +78,7 @@ func (n *Names) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.R
 // nameOfNewNode returns the name that the host would have as a new node; empty if unknown.
 func nameOfNewNode(s *scope.Scope) string {
 	facts := s.Host.Facts
-	if nodename.GivenByCloud(s.Cluster.Platform) {
+	if nodename.IsNamedByCloud(s.Cluster.Platform) {
 		if facts.CloudName == nil {
 			return ""
 		}
@@ -96,16 +96,16 @@ func hostName(s *scope.Scope) string {
 	return cmp.Or(s.Instance.Spec.HostName, s.Host.Facts.System.HostName)
 }
 
-// keepsHostName reports whether a host keeps its granted node name: the Node exists, and has the host's name
+// canKeepHostName reports whether a host keeps its granted node name: the Node exists, and has the host's name
 // with or without a domain.
-func (n *Names) keepsHostName(ctx context.Context, s *scope.Scope) (bool, error) {
+func (n *NodeNamer) canKeepHostName(ctx context.Context, s *scope.Scope) (bool, error) {
 	ref := s.Instance.Status.NodeRef
-	if !nodename.NamedAfter(ref.Name, hostName(s)) {
+	if !nodename.IsNamedAfter(ref.Name, hostName(s)) {
 		return false, nil
 	}
 	if ref.UID != "" {
 		return true, nil
 	}
-	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered an unbound Node
+	node, err := n.Nodes.GetByName(ctx, ref.Name) // the kubelet may have registered an unbound Node
 	return node != nil, err
 }

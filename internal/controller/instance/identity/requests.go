@@ -49,22 +49,22 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 	return nil
 }
 
-// NotTaken returns the result of an agent that still needs a certificate after receiving it. The next attempt
+// CertificateRejected returns the result of an agent that still needs a certificate after receiving it. The next attempt
 // requests a new certificate.
-func (c Signer) NotTaken(ctx context.Context, s *scope.Scope, identity string) *result.Result {
+func (c Signer) CertificateRejected(ctx context.Context, s *scope.Scope, identity string) *result.Result {
 	if err := c.DeleteRequests(ctx, s.Instance.Name); err != nil {
-		return result.API(v1alpha1.ConditionJoined, "delete the certificate request", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "delete the certificate request", err)
 	}
 	service := nodespec.Identity{Name: identity}.Service()
 	o := &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: result.ChangeFailed,
-		Message: "The agent did not take the certificate that was signed for its request for " + service + ".",
-		Next:    "At the next attempt, the operator requests a new certificate.",
+		Message:    "The agent did not take the certificate that was signed for its request for " + service + ".",
+		NextAction: "At the next attempt, the operator requests a new certificate.",
 	}
 	if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {
-		o.Reason, o.After = clock.Reason, result.HostRecheck
+		o.Reason, o.RequeueAfter = clock.Reason, result.HostRecheckInterval
 		o.Message += " " + clock.Message
-		o.Next += " " + support.ClockRemedy
+		o.NextAction += " " + support.ClockRemedy
 		s.Host.Facts = nil // the next attempt reads the host's time again
 	}
 	return o

@@ -15,26 +15,26 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// NoteIssued records certificates that were issued and installed on the host, by the names of their
+// RecordIssued records certificates that were issued and installed on the host, by the names of their
 // identities.
-func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string, now time.Time) {
+func RecordIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string, now time.Time) {
 	for name, certificate := range issued {
 		block, _ := pem.Decode([]byte(certificate))
 		if block == nil {
 			continue
 		}
 		if leaf, err := x509.ParseCertificate(block.Bytes); err == nil {
-			noteRenewed(status, certificateStatus(name, leaf.NotBefore, leaf.NotAfter), now)
+			recordRenewed(status, certificateStatus(name, leaf.NotBefore, leaf.NotAfter), now)
 		}
 	}
 }
 
-func noteRenewed(status *v1alpha1.WindowsInstanceStatus, renewed v1alpha1.CertificateStatus, now time.Time) {
+func recordRenewed(status *v1alpha1.WindowsInstanceStatus, renewed v1alpha1.CertificateStatus, now time.Time) {
 	renewed.IssuedAt = ptr.To(metav1.NewTime(now).Rfc3339Copy())
-	note(status, renewed)
+	setCertificate(status, renewed)
 }
 
-func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
+func setCertificate(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
 	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
 		return c.Name == noted.Name
 	})
@@ -42,14 +42,14 @@ func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStat
 	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// reportRest is the minimum time between a renewal and the next renewal that is due only because of the
+// reportedRenewalDelay is the minimum time between a renewal and the next renewal that is due only because of the
 // host's report. Without it, every inspection could make the cluster sign a certificate.
-const reportRest = time.Hour
+const reportedRenewalDelay = time.Hour
 
-// Note records the certificates for exactly the identities of a fully applied spec. The validity is reported by the
+// RecordReported records the certificates for exactly the identities of a fully applied spec. The validity is reported by the
 // host, and a false report affects only the certificates of that host. A missing certificate that is not essential
 // for the node is renewed at once, unless a renewal was recent. The kubelet renews its own certificates.
-func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
+func RecordReported(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
 	}
@@ -70,7 +70,7 @@ func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts 
 		}); i >= 0 {
 			reported = afterRenewal(status.Certificates[i], reported)
 		}
-		note(status, reported)
+		setCertificate(status, reported)
 	}
 	if len(status.Certificates) == 0 {
 		status.Certificates = nil
@@ -86,19 +86,19 @@ func afterRenewal(known, reported v1alpha1.CertificateStatus) v1alpha1.Certifica
 		return known
 	}
 	reported.IssuedAt = known.IssuedAt
-	if rest := known.IssuedAt.Add(reportRest); reported.RenewAt.Time.Before(rest) {
+	if rest := known.IssuedAt.Add(reportedRenewalDelay); reported.RenewAt.Time.Before(rest) {
 		reported.RenewAt = metav1.NewTime(rest)
 	}
 	return reported
 }
 
-// renewalPart is the fraction of the lifetime after which a certificate is renewed. The kubelet renews its
+// renewalFraction is the fraction of the lifetime after which a certificate is renewed. The kubelet renews its
 // own certificates at 70 to 90 percent.
-const renewalPart = 0.75
+const renewalFraction = 0.75
 
 // certificateStatus returns the status of a certificate with its renewal time.
 func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
-	renewAt := notBefore.Add(time.Duration(renewalPart * float64(notAfter.Sub(notBefore))))
+	renewAt := notBefore.Add(time.Duration(renewalFraction * float64(notAfter.Sub(notBefore))))
 	return v1alpha1.CertificateStatus{
 		// The API stores full seconds.
 		Name: name, NotAfter: metav1.NewTime(notAfter).Rfc3339Copy(), RenewAt: metav1.NewTime(renewAt).Rfc3339Copy(),
@@ -116,22 +116,22 @@ func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float6
 			continue
 		}
 		margin := certificate.NotAfter.Sub(certificate.RenewAt.Time) // a quarter of the lifetime
-		next = Sooner(next, rest+time.Duration(0.4*jitter*float64(margin)))
+		next = MinPositive(next, rest+time.Duration(0.4*jitter*float64(margin)))
 	}
 	return due, next
 }
 
-// Sooner returns the shorter of two waits. Zero means no wait.
-func Sooner(a, b time.Duration) time.Duration {
+// MinPositive returns the shorter of two waits. Zero means no wait.
+func MinPositive(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}
 	return a
 }
 
-// Needed returns the identity names of the certificates that a plan needs. The name of the kubelet's identity
+// NeededIdentities returns the identity names of the certificates that a plan needs. The name of the kubelet's identity
 // is empty.
-func Needed(p plan.Plan) []string {
+func NeededIdentities(p plan.Plan) []string {
 	var names []string
 	for _, need := range p.Needs {
 		if name, ok := nodespec.CertificateOf(need); ok {

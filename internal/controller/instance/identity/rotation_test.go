@@ -24,11 +24,11 @@ func TestAHostCannotHaveItsCertificateRenewedAsOftenAsItLikes(t *testing.T) {
 			status, renewals := &v1alpha1.WindowsInstanceStatus{}, 0
 			facts := &plan.Facts{Identities: map[string]plan.IdentityFacts{name: {Current: reported}}}
 			for now := noon; now.Before(noon.Add(24 * time.Hour)); now = now.Add(time.Minute) {
-				Note(status, spec, facts, now)
+				RecordReported(status, spec, facts, now)
 				if due, _ := Due(status.Certificates, now, 0); len(due) > 0 {
 					renewals++
 					issued := certificateStatus(name, now, now.Add(30*24*time.Hour))
-					noteRenewed(status, issued, now)
+					recordRenewed(status, issued, now)
 				}
 			}
 			if renewals < 1 || renewals > 25 {
@@ -39,8 +39,8 @@ func TestAHostCannotHaveItsCertificateRenewedAsOftenAsItLikes(t *testing.T) {
 	t.Run("a host that reports the certificate that it was given is not asked before its time", func(t *testing.T) {
 		status := &v1alpha1.WindowsInstanceStatus{}
 		from, to := noon.Add(-5*time.Minute), noon.Add(10*time.Minute)
-		noteRenewed(status, certificateStatus(name, from, to), noon)
-		Note(status, spec, &plan.Facts{Identities: map[string]plan.IdentityFacts{name: {
+		recordRenewed(status, certificateStatus(name, from, to), noon)
+		RecordReported(status, spec, &plan.Facts{Identities: map[string]plan.IdentityFacts{name: {
 			Current: &plan.CertificateFacts{NotBefore: from, NotAfter: to}}}}, noon)
 		if got, want := status.Certificates[0].RenewAt.Time, from.Add(to.Sub(from)*3/4); !got.Equal(want) {
 			t.Errorf("it is renewed at %s, and should be at %s", got, want)

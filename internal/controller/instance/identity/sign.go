@@ -31,10 +31,10 @@ const (
 	// labelInstance is the label of a CertificateSigningRequest with the name of its WindowsInstance, as
 	// encoded by labelOf.
 	labelInstance = "windowsmachineconfig.openshift.io/instance"
-	// signLimit is the time limit for the cluster's signer before the operator retries later.
-	signLimit = 10 * time.Second
-	// signPoll is the interval between checks for the signed certificate.
-	signPoll = 50 * time.Millisecond
+	// signTimeout is the time limit for the cluster's signer before the operator retries later.
+	signTimeout = 10 * time.Second
+	// signPollInterval is the interval between checks for the signed certificate.
+	signPollInterval = 50 * time.Millisecond
 )
 
 // Signer submits certificate requests of hosts to the cluster's signers.
@@ -56,20 +56,20 @@ func (c Signer) Issue(s *scope.Scope, wanted []nodespec.Identity, facts *plan.Fa
 		input = append(input, identity.Name, facts.IdentityOf(identity.Name).Request)
 	}
 	instance, node := s.Instance.Name, s.NodeName()
-	show := &result.Result{Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, KeepsTurn: true,
-		Step: "Sign", Quiet: quietSigning, Message: "The cluster signs certificates of the node.", Next: "The operator waits for the certificates."}
+	show := &result.Result{Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, HoldsSlot: true,
+		Step: "Sign", StatusDelay: signStatusDelay, Message: "The cluster signs certificates of the node.", NextAction: "The operator waits for the certificates."}
 	key := hostjobs.Key{Kind: hostjobs.KindSign, Input: strings.Join(input, " ")}
 	issued, pending, err := hostjobs.DoAfter(s.Host, key, show, before, func(ctx context.Context, _ *hostjobs.Handle) (map[string]string, error) {
 		return c.SignAll(ctx, instance, node, wanted, facts)
 	})
 	if err != nil {
-		return nil, result.API(v1alpha1.ConditionJoined, "have the certificate of Node "+node+" signed", err)
+		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "have the certificate of Node "+node+" signed", err)
 	}
 	return issued, pending
 }
 
-// quietSigning is the delay before the status shows that the signer is working.
-const quietSigning = 5 * time.Second
+// signStatusDelay is the delay before the status shows that the signer is working.
+const signStatusDelay = 5 * time.Second
 
 // SignAll obtains certificates for identities, if each request matches exactly its identity, and returns the
 // certificates by identity name.
@@ -79,7 +79,7 @@ func (c Signer) SignAll(ctx context.Context, instance, node string, wanted []nod
 		if o := refuseRequest(identity, facts); o != nil {
 			return nil, &RefusedError{o}
 		}
-		certificate, err := c.sign(ctx, instance, node, []byte(facts.IdentityOf(identity.Name).Request), identity)
+		certificate, err := c.signRequest(ctx, instance, node, []byte(facts.IdentityOf(identity.Name).Request), identity)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", identity.CommonName, err)
 		}
@@ -100,8 +100,8 @@ func refuseRequest(identity nodespec.Identity, facts *plan.Facts) *result.Result
 	if len(request) == 0 {
 		return &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: result.ChangeFailed,
-			Message: "The agent sent no certificate request for " + identity.CommonName + ".",
-			Next:    "No certificate was signed. The operator requests it again.",
+			Message:    "The agent sent no certificate request for " + identity.CommonName + ".",
+			NextAction: "No certificate was signed. The operator requests it again.",
 		}
 	}
 	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName,
@@ -110,7 +110,7 @@ func refuseRequest(identity nodespec.Identity, facts *plan.Facts) *result.Result
 		return &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused,
 			Outcome: result.ChangeFailed, Message: decision.Message,
-			Next: "No certificate was issued. The operator's agent does not send such a request: check who has access to the host.",
+			NextAction: "No certificate was issued. The operator's agent does not send such a request: check who has access to the host.",
 		}
 	}
 	return nil
@@ -124,10 +124,10 @@ func signerOf(identity nodespec.Identity) string {
 	return certificatesv1.KubeAPIServerClientSignerName
 }
 
-// sign submits and approves a request, and returns the certificate that the cluster's signer issues. The name of
+// signRequest submits and approves a request, and returns the certificate that the cluster's signer issues. The name of
 // the CertificateSigningRequest is derived from the request, so that a second attempt finds the certificate of the
 // first.
-func (c Signer) sign(ctx context.Context, instance, node string, request []byte, identity nodespec.Identity) ([]byte, error) {
+func (c Signer) signRequest(ctx context.Context, instance, node string, request []byte, identity nodespec.Identity) ([]byte, error) {
 	sum := sha256.Sum256(request)
 	name := "wmco-" + node + "-" + hex.EncodeToString(sum[:6])
 	csr := &certificatesv1.CertificateSigningRequest{
@@ -145,7 +145,7 @@ func (c Signer) sign(ctx context.Context, instance, node string, request []byte,
 	}
 	var certificate []byte
 	justMade := !existed
-	err = c.await(ctx, signPoll, signLimit, func(ctx context.Context) (bool, error) {
+	err = c.pollUntil(ctx, signPollInterval, signTimeout, func(ctx context.Context) (bool, error) {
 		present, err := made, error(nil)
 		if !justMade {
 			present, err = requests.Get(ctx, name, metav1.GetOptions{})
@@ -155,13 +155,13 @@ func (c Signer) sign(ctx context.Context, instance, node string, request []byte,
 			return false, fmt.Errorf("read CertificateSigningRequest %s: %w", name, err)
 		}
 		// The object may be from an earlier attempt, or from another client that has predicted the name.
-		if isNew := !existed && made.UID == present.UID; !ours(present, csr) || !isNew && !c.madeByOperator(present) {
+		if isNew := !existed && made.UID == present.UID; !hasSubmittedContent(present, csr) || !isNew && !c.isCreatedByOperator(present) {
 			return false, fmt.Errorf("CertificateSigningRequest %s is there already and is not the operator's (made by %s): delete it", name, present.Spec.Username)
 		}
-		if refused := closedWithout(present); refused != "" {
+		if refused := describeRejection(present); refused != "" {
 			return false, fmt.Errorf("CertificateSigningRequest %s was %s", name, refused)
 		}
-		if !approved(present) {
+		if !isApproved(present) {
 			present.Status.Conditions = append(present.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestedOverPinnedConnection",
 				Message: "The request came over the pinned SSH connection of WindowsInstance " + instance + ".",
@@ -183,9 +183,9 @@ func (c Signer) sign(ctx context.Context, instance, node string, request []byte,
 	return certificate, nil
 }
 
-// await calls the given function at once and after each interval of the operator's clock, until the result is true
+// pollUntil calls the given function at once and after each interval of the operator's clock, until the result is true
 // or an error. The limit applies to the API server and is measured in real time.
-func (c Signer) await(ctx context.Context, interval, limit time.Duration,
+func (c Signer) pollUntil(ctx context.Context, interval, limit time.Duration,
 	ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -213,29 +213,29 @@ func labelOf(instance string) string {
 	return instance[:40] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// madeByOperator reports whether a request was created by a ServiceAccount of the operator's namespace: by this
+// isCreatedByOperator reports whether a request was created by a ServiceAccount of the operator's namespace: by this
 // operator or its predecessor. A host also knows the request and therefore the name. Without this check, a request
 // that the host or another client submitted would be approved at any time.
-func (c Signer) madeByOperator(request *certificatesv1.CertificateSigningRequest) bool {
+func (c Signer) isCreatedByOperator(request *certificatesv1.CertificateSigningRequest) bool {
 	return strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+c.Namespace+":")
 }
 
-// ours reports whether a request has the content that the operator submitted. The name is predictable, and no
+// hasSubmittedContent reports whether a request has the content that the operator submitted. The name is predictable, and no
 // foreign content may be approved under it.
-func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
+func hasSubmittedContent(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
 		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Spec.ExpirationSeconds == nil &&
 		present.Labels[labelInstance] == made.Labels[labelInstance]
 }
 
-func approved(csr *certificatesv1.CertificateSigningRequest) bool {
+func isApproved(csr *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(csr.Status.Conditions,
 		func(condition certificatesv1.CertificateSigningRequestCondition) bool {
 			return condition.Type == certificatesv1.CertificateApproved
 		})
 }
 
-func closedWithout(csr *certificatesv1.CertificateSigningRequest) string {
+func describeRejection(csr *certificatesv1.CertificateSigningRequest) string {
 	for _, c := range csr.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.CertificateDenied:

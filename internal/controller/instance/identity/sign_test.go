@@ -47,7 +47,7 @@ func TestARefusedRequestIsReportedForItsFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := refuseRequest(identity, &plan.Facts{Identity: plan.IdentityFacts{Request: c.request}})
-			if o == nil || strings.Contains(o.Next, "who has access to the host") != c.suspicion || strings.Contains(o.Next, "identity that is not its own") {
+			if o == nil || strings.Contains(o.NextAction, "who has access to the host") != c.suspicion || strings.Contains(o.NextAction, "identity that is not its own") {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -61,7 +61,7 @@ func TestASignatureIsLookedForOnTheOperatorsClockAndOnlySoLong(t *testing.T) {
 		begin := func(enough int) {
 			looks = 0
 			go func() {
-				ended <- signer.await(t.Context(), signPoll, signLimit, func(context.Context) (bool, error) {
+				ended <- signer.pollUntil(t.Context(), signPollInterval, signTimeout, func(context.Context) (bool, error) {
 					looks++
 					return looks == enough, nil
 				})
@@ -72,13 +72,13 @@ func TestASignatureIsLookedForOnTheOperatorsClockAndOnlySoLong(t *testing.T) {
 		if looks != 1 {
 			t.Fatalf("at once it looks %d times", looks)
 		}
-		ticking.Step(signPoll)
+		ticking.Step(signPollInterval)
 		if err := <-ended; err != nil || looks != 2 {
 			t.Errorf("after %d looks: %v", looks, err)
 		}
 		began := time.Now()
 		begin(-1)
-		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != signLimit {
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != signTimeout {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})

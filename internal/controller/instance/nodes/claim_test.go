@@ -43,8 +43,8 @@ func TestAClaimHasTheNodeThatRegistersWhileInstancesAndMachinesAreListed(t *test
 					return err
 				},
 			}).Build()
-			n := Nodes{Client: api, Live: api, Listed: lists[v1alpha1.WindowsInstance](), Clock: clock.RealClock{},
-				Machines: Machines{Live: api, Listed: lists[machinev1beta1.Machine]()}}
+			n := Nodes{Client: api, Live: api, Listed: newLists[v1alpha1.WindowsInstance](), Clock: clock.RealClock{},
+				Machines: Machines{Live: api, Listed: newLists[machinev1beta1.Machine]()}}
 			claim, err := n.Claim(t.Context(), &scope.Scope{Instance: &v1alpha1.WindowsInstance{}, Stored: &v1alpha1.WindowsInstance{},
 				Session: &scope.Session{}}, "win-7")
 			if err != nil || claim.Node == nil {
@@ -54,6 +54,6 @@ func TestAClaimHasTheNodeThatRegistersWhileInstancesAndMachinesAreListed(t *test
 	}
 }
 
-func lists[T any]() queue.Lists[T] {
-	return queue.Lists[T]{Shared: &queue.SharedRead[[]T]{}, Clock: clock.RealClock{}, Patience: time.Minute}
+func newLists[T any]() queue.Lists[T] {
+	return queue.Lists[T]{Shared: &queue.SharedRead[[]T]{}, Clock: clock.RealClock{}, WaitTimeout: time.Minute}
 }

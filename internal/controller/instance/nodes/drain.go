@@ -15,27 +15,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Cordoned reports whether the operator has cordoned the Node for a drain that has not ended.
-func Cordoned(node *corev1.Node) bool {
+// IsCordoned reports whether the operator has cordoned the Node for a drain that has not ended.
+func IsCordoned(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours
 }
 
-// Draining reports whether the operator has cordoned the Node and recorded that the drain is incomplete. In
+// IsDraining reports whether the operator has cordoned the Node and recorded that the drain is incomplete. In
 // this state, no change that needs a drained node was made to the host.
-func Draining(node *corev1.Node) bool {
-	return Cordoned(node) && node.Annotations[v1alpha1.AnnotationDrained] == v1alpha1.DrainIncomplete
+func IsDraining(node *corev1.Node) bool {
+	return IsCordoned(node) && node.Annotations[v1alpha1.AnnotationDrained] == v1alpha1.DrainIncomplete
 }
 
-// TakeIntoService uncordons the Node if the operator had cordoned it, and changes nothing else.
-func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
+// Uncordon uncordons the Node if the operator had cordoned it, and changes nothing else.
+func (n Nodes) Uncordon(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	return queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		node, err := n.Of(ctx, instance)
+		node, err := n.Get(ctx, instance)
 		if err != nil || node == nil {
 			return err
 		}
 		after := node.DeepCopy()
-		uncordon(after)
+		uncordonNode(after)
 		return n.Patch(ctx, node, after)
 	})
 }
@@ -44,12 +44,12 @@ func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsIn
 // status.requestedReboot of the instance; the caller writes the status.
 func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	err := queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		node, err := n.Of(ctx, instance)
+		node, err := n.Get(ctx, instance)
 		if err != nil || node == nil {
 			return err
 		}
 		after := node.DeepCopy()
-		uncordon(after)
+		uncordonNode(after)
 		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
 		return n.Patch(ctx, node, after)
 	})
@@ -59,10 +59,10 @@ func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstanc
 	return err
 }
 
-// DrainOutdated reports whether another client has uncordoned the Node after its drain was complete.
-func DrainOutdated(node *corev1.Node) bool {
+// IsDrainOutdated reports whether another client has uncordoned the Node after its drain was complete.
+func IsDrainOutdated(node *corev1.Node) bool {
 	_, recorded := node.Annotations[v1alpha1.AnnotationDrained]
-	return Cordoned(node) && recorded && !Draining(node) && !node.Spec.Unschedulable
+	return IsCordoned(node) && recorded && !IsDraining(node) && !node.Spec.Unschedulable
 }
 
 // Cordon cordons the Node, and records the start time of the drain and that the drain is incomplete. If
@@ -71,7 +71,7 @@ func DrainOutdated(node *corev1.Node) bool {
 func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) error {
 	after := node.DeepCopy()
 	after.Spec.Unschedulable = true
-	if Cordoned(node) && !Draining(node) {
+	if IsCordoned(node) && !IsDraining(node) {
 		delete(after.Annotations, v1alpha1.AnnotationDrained)
 	} else {
 		setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationDrained: v1alpha1.DrainIncomplete})
@@ -83,7 +83,7 @@ func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) e
 // RecordDrained records a complete drain on the Node, if the operator has cordoned the Node. RecordDrained
 // returns a conflict error if the Node has changed since it was read.
 func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
-	if !Cordoned(node) || nodeidentity.Drained(node) {
+	if !IsCordoned(node) || nodeidentity.IsDrained(node) {
 		return nil
 	}
 	after := node.DeepCopy()
@@ -95,13 +95,13 @@ func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
 // The record is invalid from then on, even if the Node is cordoned again. DiscardDrained reads the cache
 // first.
 func (n Nodes) DiscardDrained(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
-	node, err := n.cached(ctx, instance)
-	if err != nil || node == nil || !DrainOutdated(node) {
+	node, err := n.getBoundNode(ctx, instance)
+	if err != nil || node == nil || !IsDrainOutdated(node) {
 		return err
 	}
 	return queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		node, err := n.Of(ctx, instance)
-		if err != nil || node == nil || !Cordoned(node) || Draining(node) {
+		node, err := n.Get(ctx, instance)
+		if err != nil || node == nil || !IsCordoned(node) || IsDraining(node) {
 			return err
 		}
 		after := node.DeepCopy()
@@ -115,13 +115,13 @@ func (n Nodes) patchUnchanged(ctx context.Context, before, after *corev1.Node) e
 	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Node %s: %w", before.Name, err)
 	}
-	n.Written.note(after)
+	n.Written.recordNode(after)
 	return nil
 }
 
-// uncordon uncordons the Node if the operator has cordoned it, and removes the records of the drain.
-func uncordon(node *corev1.Node) {
-	if Cordoned(node) {
+// uncordonNode uncordons the Node if the operator has cordoned it, and removes the records of the drain.
+func uncordonNode(node *corev1.Node) {
+	if IsCordoned(node) {
 		node.Spec.Unschedulable = false
 	}
 	delete(node.Annotations, v1alpha1.AnnotationCordoned)

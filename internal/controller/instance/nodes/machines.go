@@ -24,9 +24,9 @@ type Machines struct {
 	Listed queue.Lists[machinev1beta1.Machine]
 }
 
-// Of reads the instance's Machine. It returns nil if the instance has no Machine or the Machine no longer
+// Get reads the instance's Machine. It returns nil if the instance has no Machine or the Machine no longer
 // exists, even if another Machine has the same name.
-func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*machinev1beta1.Machine, error) {
+func (m Machines) Get(ctx context.Context, instance *v1alpha1.WindowsInstance) (*machinev1beta1.Machine, error) {
 	reference := instance.Spec.Source.Machine
 	if reference == nil {
 		return nil, nil
@@ -48,7 +48,7 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 // All returns the Machines of the cluster, with the guarantees of Nodes.Instances. A cluster without a Machine API
 // has no Machines; an instance that refers to a Machine then causes an error.
 func (m Machines) All(ctx context.Context, s *scope.Scope, instances []v1alpha1.WindowsInstance) ([]machinev1beta1.Machine, error) {
-	requests := queue.Requests[machinev1beta1.Machine]{Next: &s.Session.Machines, Present: &s.Machines}
+	requests := queue.Requests[machinev1beta1.Machine]{Next: &s.Session.Machines, Current: &s.Machines}
 	return m.Listed.Get(ctx, client.ObjectKeyFromObject(s.Instance), s.Stored.ResourceVersion, requests,
 		func(ctx context.Context) ([]machinev1beta1.Machine, error) {
 			var list machinev1beta1.MachineList

@@ -34,7 +34,7 @@ func TestAMachineIsGoneOnlyIfTheAPIServerServesMachines(t *testing.T) {
 		"an API server that does not serve any Machine": {apierrors.NewGenericServerResponse(404, "get", resource, "win-1", "404 page not found", 0, true), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if machine, err := (Machines{Live: answer{err: c.answer}}).Of(t.Context(), instance); machine != nil || (err != nil) != c.fails {
+			if machine, err := (Machines{Live: answer{err: c.answer}}).Get(t.Context(), instance); machine != nil || (err != nil) != c.fails {
 				t.Errorf("%v, %v", machine, err)
 			}
 		})

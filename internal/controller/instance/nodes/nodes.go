@@ -31,27 +31,27 @@ type Nodes struct {
 	// Listed lists all instances.
 	Listed queue.Lists[v1alpha1.WindowsInstance]
 	// Written contains the Nodes as last written by the operator.
-	Written  *Written
+	Written  *WrittenNodes
 	Clock    clock.WithTicker
 	Machines Machines
-	// Quiet is the delay before the status shows a wait for a Node.
-	Quiet     time.Duration
-	Namespace string // of the instances
-	Version   string // of the operator
+	// NodeWaitStatusDelay is the delay before the status shows a wait for a Node.
+	NodeWaitStatusDelay time.Duration
+	Namespace           string // of the instances
+	Version             string // of the operator
 }
 
-// Recent returns the instance's Node from the cache, or as last written by the operator if that version is
+// GetCached returns the instance's Node from the cache, or as last written by the operator if that version is
 // newer. It returns nil if the Node does not exist or has no name yet.
-func (n Nodes) Recent(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
+func (n Nodes) GetCached(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	name := scope.NodeNameOf(instance)
 	if name == "" {
 		return nil, nil
 	}
-	return n.RecentNamed(ctx, name)
+	return n.GetCachedByName(ctx, name)
 }
 
-// RecentNamed is Recent for a given node name.
-func (n Nodes) RecentNamed(ctx context.Context, name string) (*corev1.Node, error) {
+// GetCachedByName is Recent for a given node name.
+func (n Nodes) GetCachedByName(ctx context.Context, name string) (*corev1.Node, error) {
 	cached := &corev1.Node{}
 	err := n.Client.Get(ctx, types.NamespacedName{Name: name}, cached)
 	switch {
@@ -60,19 +60,19 @@ func (n Nodes) RecentNamed(ctx context.Context, name string) (*corev1.Node, erro
 	case err != nil:
 		return nil, fmt.Errorf("read Node %s: %w", name, err)
 	}
-	return n.Written.newer(name, cached), nil
+	return n.Written.newerNode(name, cached), nil
 }
 
-// Of reads the instance's Node. It returns nil if the Node does not exist or has no name yet.
-func (n Nodes) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
+// Get reads the instance's Node. It returns nil if the Node does not exist or has no name yet.
+func (n Nodes) Get(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	if scope.NodeNameOf(instance) == "" {
 		return nil, nil
 	}
-	return n.Named(ctx, scope.NodeNameOf(instance))
+	return n.GetByName(ctx, scope.NodeNameOf(instance))
 }
 
-// Named reads the Node with the given name, and returns nil if it does not exist.
-func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
+// GetByName reads the Node with the given name, and returns nil if it does not exist.
+func (n Nodes) GetByName(ctx context.Context, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := n.Live.Get(ctx, types.NamespacedName{Name: name}, node)
 	switch {
@@ -84,10 +84,10 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// OfHost returns the Node with the given host key and a matching address; nil if there is none. The operator
+// FindByHost returns the Node with the given host key and a matching address; nil if there is none. The operator
 // has recorded the host key on the Node, and admission prevents the kubelet from changing it. Machines
 // created from one image may share a host key.
-func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []string) (*corev1.Node, error) {
+func (n Nodes) FindByHost(ctx context.Context, key v1alpha1.HostKey, addresses []string) (*corev1.Node, error) {
 	ofHost := func(node *corev1.Node) bool {
 		return node.Annotations[v1alpha1.AnnotationHostKey] == key.Key && node.Annotations[v1alpha1.AnnotationHostKeyType] == key.Type &&
 			slices.ContainsFunc(nodeidentity.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
@@ -100,7 +100,7 @@ func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []str
 		if !ofHost(&cached.Items[i]) {
 			continue
 		}
-		if node, err := n.Named(ctx, cached.Items[i].Name); err != nil || node != nil && ofHost(node) {
+		if node, err := n.GetByName(ctx, cached.Items[i].Name); err != nil || node != nil && ofHost(node) {
 			return node, err
 		}
 	}
@@ -111,7 +111,7 @@ func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []str
 // written. Callers must not modify them. Instances returns queue.ErrNotRead if the caller must wait for the
 // list.
 func (n Nodes) Instances(ctx context.Context, s *scope.Scope) ([]v1alpha1.WindowsInstance, error) {
-	requests := queue.Requests[v1alpha1.WindowsInstance]{Next: &s.Session.Instances, Present: &s.Instances}
+	requests := queue.Requests[v1alpha1.WindowsInstance]{Next: &s.Session.Instances, Current: &s.Instances}
 	return n.Listed.Get(ctx, client.ObjectKeyFromObject(s.Instance), s.Stored.ResourceVersion, requests,
 		func(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 			var instances v1alpha1.WindowsInstanceList
@@ -139,7 +139,7 @@ func (n Nodes) Owns(ctx context.Context, s *scope.Scope, node *corev1.Node) (boo
 	if err != nil {
 		return false, fmt.Errorf("find out whose Node %s is: %w", node.Name, err)
 	}
-	return nodeidentity.Owns(s.Instance, node, instances), nil
+	return nodeidentity.IsNodeOwner(s.Instance, node, instances), nil
 }
 
 // Claim returns the claim of an instance to a node name. The claim contains all instances and Machines that could
@@ -154,7 +154,7 @@ func (n Nodes) Claim(ctx context.Context, s *scope.Scope, name string) (nodename
 	if claim.Machines, err = n.Machines.All(ctx, s, claim.Others); err != nil {
 		return claim, err
 	}
-	claim.Node, err = n.Named(ctx, name)
+	claim.Node, err = n.GetByName(ctx, name)
 	return claim, err
 }
 
@@ -166,8 +166,8 @@ func NotReadyMessage(node *corev1.Node) string {
 	return "it has not reported yet"
 }
 
-// RebootWanted reports whether a restart of the node's host was requested.
-func RebootWanted(node *corev1.Node) bool {
+// IsRebootRequested reports whether a restart of the node's host was requested.
+func IsRebootRequested(node *corev1.Node) bool {
 	_, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]
 	return wanted
 }

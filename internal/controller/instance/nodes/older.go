@@ -9,18 +9,18 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// IsOlder reports whether the operator adopted the Node from a legacy operator (before version 12) and has
+// IsLegacy reports whether the operator adopted the Node from a legacy operator (before version 12) and has
 // not upgraded the host since.
-func IsOlder(node *corev1.Node) bool {
+func IsLegacy(node *corev1.Node) bool {
 	_, ok := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
 	return ok
 }
 
-// BindOlder binds a Node of a legacy operator to the instance, and does not overwrite changes that another
+// BindLegacy binds a Node of a legacy operator to the instance, and does not overwrite changes that another
 // writer has made meanwhile.
-func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
+func (n Nodes) BindLegacy(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
-	own(after, instance)
+	setOwnedFields(after, instance)
 	setAll(&after.Annotations, map[string]string{
 		v1alpha1.AnnotationTakenOverFrom: node.Annotations[v1alpha1.AnnotationVersion],
 	})
@@ -37,10 +37,10 @@ func adoptCordon(node *corev1.Node, now time.Time) {
 	}
 }
 
-// dropOlderMarks removes the internal marks of a legacy operator from an up-to-date Node: the version that
+// dropLegacyMarks removes the internal marks of a legacy operator from an up-to-date Node: the version that
 // its agent had to apply, the user name of the host, and the lock. The lock does not prove that the legacy
 // operator cordoned the Node.
-func dropOlderMarks(node *corev1.Node) {
+func dropLegacyMarks(node *corev1.Node) {
 	for _, name := range []string{v1alpha1.AnnotationDesiredVersion, v1alpha1.AnnotationUsername,
 		v1alpha1.AnnotationTakenOverFrom} {
 		delete(node.Annotations, name)

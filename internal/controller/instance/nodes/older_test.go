@@ -20,13 +20,13 @@ func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) 
 	node.Annotations[v1alpha1.AnnotationUsername], node.Annotations[v1alpha1.AnnotationTakenOverFrom] = "encrypted",
 		"10.19.0-1a2b3c4"
 	node.Labels["a-users"], node.Spec.Unschedulable = "label", true
-	dropOlderMarks(node)
+	dropLegacyMarks(node)
 	if len(node.Annotations) != 2 || node.Labels["a-users"] == "" || !node.Spec.Unschedulable {
 		t.Errorf("a Node that a user has made unschedulable has %v, %v, unschedulable: %t", node.Annotations, node.Labels,
 			node.Spec.Unschedulable)
 	}
 	node.Labels[v1alpha1.LabelUpgrading] = "true"
-	dropOlderMarks(node)
+	dropLegacyMarks(node)
 	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || !node.Spec.Unschedulable {
 		t.Errorf("labels %v, unschedulable %t: the label does not say who has cordoned the node", node.Labels, node.Spec.Unschedulable)
 	}
@@ -48,10 +48,10 @@ func TestWhoseCordonANodeOfAnOlderOperatorHas(t *testing.T) {
 				node.Labels = map[string]string{v1alpha1.LabelUpgrading: "true"}
 			}
 			adoptCordon(node, time.Unix(0, 0))
-			if Cordoned(node) != c.operators || nodeidentity.Drained(node) || Draining(node) {
+			if IsCordoned(node) != c.operators || nodeidentity.IsDrained(node) || IsDraining(node) {
 				t.Errorf("the Node has %v", node.Annotations)
 			}
-			if uncordon(node); node.Spec.Unschedulable != (c.unschedulable && !c.operators) {
+			if uncordonNode(node); node.Spec.Unschedulable != (c.unschedulable && !c.operators) {
 				t.Errorf("up to date, it is unschedulable: %t", node.Spec.Unschedulable)
 			}
 		})

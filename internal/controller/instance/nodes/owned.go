@@ -15,16 +15,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// own sets the metadata that the operator owns on the Node of an instance: the labels of a Windows node and
+// setOwnedFields sets the metadata that the operator owns on the Node of an instance: the labels of a Windows node and
 // of the instance's source, the Windows taint, the binding, and the pinned host key. The rest of the Node is
 // unchanged.
-func own(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
+func setOwnedFields(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
 	listed := instance.Spec.Source.ConfigMapKey != ""
 	setAll(&node.Labels, nodespec.NodeLabels(listed))
 	if listed {
 		setAll(&node.Labels, map[string]string{v1alpha1.LabelWorker: ""})
 	}
-	keepLabels(node, instance.Spec.Node)
+	setSourceLabels(node, instance.Spec.Node)
 	setAll(&node.Annotations, map[string]string{v1alpha1.AnnotationInstance: instance.Name})
 	if key := instance.Status.HostKey; key != nil {
 		setAll(&node.Annotations, map[string]string{v1alpha1.AnnotationHostKey: key.Key,
@@ -38,10 +38,10 @@ func own(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// ownProof restores on a verified Node the annotations that the operator recorded at the verification. Nodes
+// setVerifiedAnnotations restores on a verified Node the annotations that the operator recorded at the verification. Nodes
 // of legacy operators are not changed.
-func ownProof(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
-	if nodeidentity.Unproven(node) || IsOlder(node) {
+func setVerifiedAnnotations(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
+	if nodeidentity.HasStartupTaint(node) || IsLegacy(node) {
 		return
 	}
 	for name, value := range map[string]string{
@@ -53,20 +53,20 @@ func ownProof(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
 	}
 }
 
-// kubeletsLabels are labels that the kubelet sets from its host, or the operator from the source. A Machine
+// kubeletLabels are labels that the kubelet sets from its host, or the operator from the source. A Machine
 // cannot override these labels.
-var kubeletsLabels = []string{
+var kubeletLabels = []string{
 	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild,
 	v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
 }
 
-// keepLabels sets the labels from the source on the Node. Other labels are unchanged.
-func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
+// setSourceLabels sets the labels from the source on the Node. Other labels are unchanged.
+func setSourceLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	if metadata == nil {
 		return
 	}
 	for name, value := range metadata.Labels {
-		if !slices.Contains(kubeletsLabels, name) {
+		if !slices.Contains(kubeletLabels, name) {
 			setAll(&node.Labels, map[string]string{name: value})
 		}
 	}
@@ -87,33 +87,33 @@ func taintLike(node *corev1.Node, taint *corev1.Taint) *corev1.Taint {
 	return nil
 }
 
-// ForWindows reports whether a Node has the Windows taint, which keeps away pods without a toleration for Windows.
-func ForWindows(node *corev1.Node) bool {
+// HasWindowsTaint reports whether a Node has the Windows taint, which keeps away pods without a toleration for Windows.
+func HasWindowsTaint(node *corev1.Node) bool {
 	windows := windowsTaint()
 	present := taintLike(node, &windows)
 	return present != nil && present.Value == windows.Value
 }
 
-// whole returns a copy of the Node with all metadata that the operator owns.
-func whole(node *corev1.Node, instance *v1alpha1.WindowsInstance) *corev1.Node {
+// withOwnedFields returns a copy of the Node with all metadata that the operator owns.
+func withOwnedFields(node *corev1.Node, instance *v1alpha1.WindowsInstance) *corev1.Node {
 	after := node.DeepCopy()
-	own(after, instance)
-	ownProof(after, &instance.Status)
+	setOwnedFields(after, instance)
+	setVerifiedAnnotations(after, &instance.Status)
 	return after
 }
 
-// Lacks reports whether the Node bound to the instance lacks metadata that the operator owns. Lacks reads the
+// HasDrift reports whether the Node bound to the instance lacks metadata that the operator owns. Lacks reads the
 // cache and sends no request.
-func (n Nodes) Lacks(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
-	node, err := n.cached(ctx, instance)
+func (n Nodes) HasDrift(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
+	node, err := n.getBoundNode(ctx, instance)
 	if err != nil || node == nil {
 		return false, err
 	}
-	return len(differences(node, whole(node, instance))) > 0, nil
+	return len(listDifferences(node, withOwnedFields(node, instance))) > 0, nil
 }
 
-// cached returns the Node bound to the instance from the cache; nil if there is none.
-func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
+// getBoundNode returns the Node bound to the instance from the cache; nil if there is none.
+func (n Nodes) getBoundNode(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	if scope.NodeNameOf(instance) == "" {
 		return nil, nil
 	}
@@ -121,23 +121,23 @@ func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: scope.NodeNameOf(instance)}, node); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !nodeidentity.Bound(instance, node) {
+	if !nodeidentity.IsBound(instance, node) {
 		return nil, nil
 	}
 	return node, nil
 }
 
-// PutBack corrects metadata that the operator owns on the Node bound to the instance and that another writer
-// has changed. PutBack returns the Node and the names of the corrected metadata. A Node that another instance
+// RevertDrift corrects metadata that the operator owns on the Node bound to the instance and that another writer
+// has changed. RevertDrift returns the Node and the names of the corrected metadata. A Node that another instance
 // owns is not changed.
-func (n Nodes) PutBack(ctx context.Context, s *scope.Scope) (*corev1.Node, []string, error) {
+func (n Nodes) RevertDrift(ctx context.Context, s *scope.Scope) (*corev1.Node, []string, error) {
 	instance := s.Instance
-	node, err := n.Of(ctx, instance)
-	if err != nil || node == nil || !nodeidentity.Bound(instance, node) {
+	node, err := n.Get(ctx, instance)
+	if err != nil || node == nil || !nodeidentity.IsBound(instance, node) {
 		return nil, nil, err
 	}
-	after := whole(node, instance)
-	changed := differences(node, after)
+	after := withOwnedFields(node, instance)
+	changed := listDifferences(node, after)
 	if len(changed) == 0 {
 		return node, nil, nil
 	}
@@ -147,10 +147,10 @@ func (n Nodes) PutBack(ctx context.Context, s *scope.Scope) (*corev1.Node, []str
 	return node, changed, n.Patch(ctx, node, after)
 }
 
-// differences names the metadata of the second state of a Node that is missing or different in the first.
-func differences(before, after *corev1.Node) []string {
-	names := changed("label", before.Labels, after.Labels)
-	names = append(names, changed("annotation", before.Annotations, after.Annotations)...)
+// listDifferences names the metadata of the second state of a Node that is missing or different in the first.
+func listDifferences(before, after *corev1.Node) []string {
+	names := listChangedEntries("label", before.Labels, after.Labels)
+	names = append(names, listChangedEntries("annotation", before.Annotations, after.Annotations)...)
 	for i := range after.Spec.Taints {
 		taint := &after.Spec.Taints[i]
 		if present := taintLike(before, taint); present == nil || present.Value != taint.Value {
@@ -160,7 +160,7 @@ func differences(before, after *corev1.Node) []string {
 	return names
 }
 
-func changed(kind string, before, after map[string]string) []string {
+func listChangedEntries(kind string, before, after map[string]string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if value, there := before[name]; !there || value != after[name] {

@@ -13,17 +13,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// notReadyGrace is the time that a node may be NotReady before the operator checks its host. A manual reboot
+// notReadyGracePeriod is the time that a node may be NotReady before the operator checks its host. A manual reboot
 // or a restarted kubelet recovers without help, as do most problems that the agent repairs.
-const notReadyGrace = 2 * time.Minute
+const notReadyGracePeriod = 2 * time.Minute
 
 const (
-	// readyLimit is the time for a node that passed all checks to report Ready. After this time, the change
+	// readyTimeout is the time for a node that passed all checks to report Ready. After this time, the change
 	// counts as failed.
-	readyLimit = 2 * time.Minute
-	// readyPoll is the interval between checks of a Node without a report since the start of its kubelet. A
+	readyTimeout = 2 * time.Minute
+	// readyPollInterval is the interval between checks of a Node without a report since the start of its kubelet. A
 	// report that equals the previous report causes no event of the Node.
-	readyPoll = 2 * time.Second
+	readyPollInterval = 2 * time.Second
 )
 
 // NotReadySince returns the time since which the operator knows that the node of an instance is not ready.
@@ -40,26 +40,26 @@ func NotReadySince(instance *v1alpha1.WindowsInstance, now time.Time) time.Time 
 // AwaitRepair returns a wait before the operator checks a NotReady node over SSH; nil if the wait is over.
 func AwaitRepair(instance *v1alpha1.WindowsInstance, node *corev1.Node, now time.Time) *result.Result {
 	since := NotReadySince(instance, now)
-	rest := notReadyGrace - now.Sub(since)
+	rest := notReadyGracePeriod - now.Sub(since)
 	if rest <= 0 {
 		return nil
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: result.Wait, After: rest,
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: result.Wait, RequeueAfter: rest,
 		Message: fmt.Sprintf("Node %s has not been Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339),
 			NotReadyMessage(node)),
-		Next: "The agent on the host tries to repair it; the operator connects to the host if the node is not Ready within two minutes.",
+		NextAction: "The agent on the host tries to repair it; the operator connects to the host if the node is not Ready within two minutes.",
 	}
 }
 
-// WhyNotReady explains why the Node is not known to be Ready, or returns "". A report from before the start
+// ExplainNotReady explains why the Node is not known to be Ready, or returns "". A report from before the start
 // of the running kubelet does not count.
-func WhyNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) string {
+func ExplainNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) string {
 	message := "The kubelet of Node " + s.NodeName() + " does not report Ready yet."
 	switch {
 	case node == nil:
 		return message
-	case !nodeidentity.Ready(node):
+	case !nodeidentity.IsReady(node):
 		return message + " It says: " + NotReadyMessage(node)
 	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API stores full seconds
 		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
@@ -69,31 +69,31 @@ func WhyNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) st
 
 // AwaitReady returns a wait until the Node is known to be Ready; awaited names the wait.
 func AwaitReady(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message string) *result.Result {
-	o := s.Awaited(now, awaited, readyLimit, &result.Result{
+	o := s.WithTimeout(now, awaited, readyTimeout, &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady,
 		Outcome: result.ChangeFailed, Message: message,
-		Next: "All checks on the host passed. The kubelet reports within a minute.",
+		NextAction: "All checks on the host passed. The kubelet reports within a minute.",
 	})
 	switch {
 	case o.Outcome != result.Wait:
 		s.Host.Verified = nil // the recorded kubelet start may be outdated
-	case node != nil && nodeidentity.Ready(node):
-		o.After = min(o.After, readyPoll)
+	case node != nil && nodeidentity.IsReady(node):
+		o.RequeueAfter = min(o.RequeueAfter, readyPollInterval)
 	}
 	return o
 }
 
 // MarkReady derives the Ready condition from the Node, for a host that is not checked.
 func MarkReady(s *scope.Scope, node *corev1.Node) {
-	if nodeidentity.Ready(node) {
+	if nodeidentity.IsReady(node) {
 		message := "The node is Ready."
-		if IsOlder(node) {
+		if IsLegacy(node) {
 			message += " It was configured by another version of the operator."
 		}
-		s.Pass(v1alpha1.ConditionReady, message)
+		s.MarkTrue(v1alpha1.ConditionReady, message)
 		return
 	}
-	s.Passed[v1alpha1.ConditionReady] = metav1.Condition{
+	s.ObservedConditions[v1alpha1.ConditionReady] = metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady,
 		Message: fmt.Sprintf("Node %s is not Ready: %s", node.Name, NotReadyMessage(node)),
 	}
@@ -103,8 +103,8 @@ func MarkReady(s *scope.Scope, node *corev1.Node) {
 // the wait.
 func AwaitRestarted(node *corev1.Node) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: result.Wait, KeepsTurn: true,
-		Message: fmt.Sprintf("The host has restarted, and Node %s is not Ready yet: %s", node.Name, NotReadyMessage(node)),
-		Next:    "The operator makes the node schedulable when the kubelet reports Ready.",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: result.Wait, HoldsSlot: true,
+		Message:    fmt.Sprintf("The host has restarted, and Node %s is not Ready yet: %s", node.Name, NotReadyMessage(node)),
+		NextAction: "The operator makes the node schedulable when the kubelet reports Ready.",
 	}
 }

@@ -17,7 +17,7 @@ import (
 // writes the status.
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
-	own(after, instance)
+	setOwnedFields(after, instance)
 	if node.Annotations[v1alpha1.AnnotationInstance] == "" {
 		addTaints(after, instance.Spec.Node)
 	}
@@ -38,13 +38,13 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	}
 }
 
-// Release activates a verified node. It writes the labels from the source and the annotations with the version and
+// Activate activates a verified node. It writes the labels from the source and the annotations with the version and
 // the key hash. The start-up taints and the cordon of the operator are removed. Release clears
 // status.requestedReboot of the instance; the caller writes the status.
-func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
+func (n Nodes) Activate(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
 	keyHash string) error {
 	after := node.DeepCopy()
-	keepLabels(after, instance.Spec.Node)
+	setSourceLabels(after, instance.Spec.Node)
 	setAll(&after.Annotations, map[string]string{
 		v1alpha1.AnnotationVersion:    n.Version,
 		v1alpha1.AnnotationPubKeyHash: keyHash,
@@ -56,11 +56,11 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 		}
 	}
 	after.Spec.Taints = taints
-	uncordon(after)
+	uncordonNode(after)
 	if instance.Status.RequestedReboot != nil {
 		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
 	}
-	dropOlderMarks(after)
+	dropLegacyMarks(after)
 	if err := n.Patch(ctx, node, after); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
 	if err := n.Client.Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("patch Node %s: %w", before.Name, err)
 	}
-	n.Written.note(after)
+	n.Written.recordNode(after)
 	return nil
 }
 

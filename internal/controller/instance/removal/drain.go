@@ -14,47 +14,47 @@ import (
 
 // Drain evicts the pods before the node is deleted.
 func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *result.Result {
-	if s.HandedOver || s.NodeName() == "" {
+	if s.HostTransferred || s.NodeName() == "" {
 		return nil
 	}
-	node, err := r.Nodes.Of(ctx, s.Instance)
+	node, err := r.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || (forgotten(s) && !nodeidentity.Ready(node)) {
+	if node == nil || (isForgetRequested(s) && !nodeidentity.IsReady(node)) {
 		return nil
 	}
 	if own, err := r.Nodes.Owns(ctx, s, node); err != nil || !own {
-		return notOwn(err)
+		return ownershipFailure(err)
 	}
-	if o := r.Rollback.TakeRetry(ctx, s); o != nil {
+	if o := r.Rollback.ConsumeRetryAnnotation(ctx, s); o != nil {
 		return o
 	}
 	if o := r.drainPostponed(s); o != nil {
 		return o
 	}
 	// The removal of a node that is not ready disrupts nothing.
-	if nodeidentity.Ready(node) && s.Released(node) {
-		if awaitsHost(s, node) {
+	if nodeidentity.IsReady(node) && s.WasActivated(node) {
+		if isAwaitingHost(s, node) {
 			return nil
 		}
-		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
-			o.Condition, o.Next = v1alpha1.ConditionReady,
+		if o := r.Disruptor.AcquireSlot(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
+			o.Condition, o.NextAction = v1alpha1.ConditionReady,
 				"The node stays in service, and is removed from the cluster when the WindowsDisruptionPolicy allows it."
 			return o
 		}
 	}
-	o := r.Turn.Drain(ctx, s, node, v1alpha1.CauseRemoval)
-	if o != nil && !nodeidentity.Ready(node) {
-		o.Next += " " + r.forgetHint(s)
+	o := r.Disruptor.Drain(ctx, s, node, v1alpha1.CauseRemoval)
+	if o != nil && !nodeidentity.IsReady(node) {
+		o.NextAction += " " + r.forgetHint(s)
 	}
 	return o
 }
 
-// awaitsHost reports whether the drain has begun and the host has not responded since. The connection is
+// isAwaitingHost reports whether the drain has begun and the host has not responded since. The connection is
 // retried without a slot, and resumeDrain acquires the slot.
-func awaitsHost(s *scope.Scope, node *corev1.Node) bool {
-	return s.Session.Unanswered && node.Spec.Unschedulable && NeedsHost(s)
+func isAwaitingHost(s *scope.Scope, node *corev1.Node) bool {
+	return s.Session.Unresponsive && node.Spec.Unschedulable && NeedsHost(s)
 }
 
 // drainPostponed returns the wait until the next drain, if the pods were not evicted in time.
@@ -68,9 +68,9 @@ func (r *Removal) drainPostponed(s *scope.Scope) *result.Result {
 		return nil
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: result.Wait, After: rest,
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: result.Wait, RequeueAfter: rest,
 		Message: failed.Message,
-		Next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+		NextAction: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
 			". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }

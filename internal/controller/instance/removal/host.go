@@ -23,30 +23,30 @@ import (
 
 // Removal restores hosts.
 type Removal struct {
-	Client   client.Client
-	Nodes    nodes.Nodes
-	Turn     *drain.Turn
-	Rollback *rollback.Rollback
-	Adoption *adoption.Adoption
-	Signer   identity.Signer
-	Events   status.Recorder
-	Clock    clock.PassiveClock
+	Client    client.Client
+	Nodes     nodes.Nodes
+	Disruptor *drain.Disruptor
+	Rollback  *rollback.Rollback
+	Adoption  *adoption.Adoption
+	Signer    identity.Signer
+	Events    status.Recorder
+	Clock     clock.PassiveClock
 	// Connect connects to the host, and Inspect makes the agent report the host facts.
 	Connect, Inspect func(context.Context, *scope.Scope) *result.Result
 	Namespace        string // of the instances
 }
 
 // NeedsHost reports whether the host must be reached to restore it.
-func NeedsHost(s *scope.Scope) bool { return !untouched(s) && !forgotten(s) }
+func NeedsHost(s *scope.Scope) bool { return !hasNothingToRestore(s) && !isForgetRequested(s) }
 
-// untouched reports whether there is nothing to restore: the host was never changed, was restored already, or
+// hasNothingToRestore reports whether there is nothing to restore: the host was never changed, was restored already, or
 // belongs to another instance now. A host counts as changed from the moment that its host key is pinned.
-func untouched(s *scope.Scope) bool {
-	return s.HandedOver || s.Instance.Status.HostKey == nil || s.Host.GivenBack
+func hasNothingToRestore(s *scope.Scope) bool {
+	return s.HostTransferred || s.Instance.Status.HostKey == nil || s.Host.Restored
 }
 
-// forgotten reports whether an administrator has declared that the host no longer exists.
-func forgotten(s *scope.Scope) bool {
+// isForgetRequested reports whether an administrator has declared that the host no longer exists.
+func isForgetRequested(s *scope.Scope) bool {
 	return s.Instance.Annotations[v1alpha1.AnnotationForgetHost] == "true"
 }
 
@@ -56,9 +56,9 @@ func (r *Removal) forgetHint(s *scope.Scope) string {
 		r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
-// Reach connects to the host. A host keeps the disruption slot during a restart or a restore, limited by the
+// ConnectHost connects to the host. A host keeps the disruption slot during a restart or a restore, limited by the
 // disruption policy. For a host that no longer exists, the result contains the next steps.
-func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *result.Result {
+func (r *Removal) ConnectHost(ctx context.Context, s *scope.Scope) *result.Result {
 	if !NeedsHost(s) {
 		return nil
 	}
@@ -66,19 +66,19 @@ func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *result.Result {
 	if o == nil {
 		return r.resumeDrain(ctx, s)
 	}
-	if o.KeepsTurn {
+	if o.HoldsSlot {
 		return o
 	}
-	s.Session.Unanswered = true
-	if !s.MidChange() {
+	s.Session.Unresponsive = true
+	if !s.IsChangeInProgress() {
 		// An unreachable host may never return, and other nodes must not wait for it.
-		s.LeaveGate()
+		s.RequestSlotRelease()
 	}
 	if o.Outcome.IsFailure() {
 		if o.SSHKeyRejected {
-			o.Next += " If the removed entry had a wrong user, add it again with the right one, and remove it when the host is Reachable."
+			o.NextAction += " If the removed entry had a wrong user, add it again with the right one, and remove it when the host is Reachable."
 		}
-		o.Next = fmt.Sprintf("%s The Node is kept until the host is restored. %s", o.Next, r.forgetHint(s))
+		o.NextAction = fmt.Sprintf("%s The Node is kept until the host is restored. %s", o.NextAction, r.forgetHint(s))
 	}
 	return o
 }
@@ -86,10 +86,10 @@ func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *result.Result {
 // resumeDrain acquires the disruption slot again after a host that had released the slot is reachable, and
 // drains the pods that have arrived since.
 func (r *Removal) resumeDrain(ctx context.Context, s *scope.Scope) *result.Result {
-	if !s.Session.Unanswered {
+	if !s.Session.Unresponsive {
 		return nil
 	}
-	s.Session.Unanswered = false
+	s.Session.Unresponsive = false
 	o := r.Drain(ctx, s)
 	if o != nil && o.Outcome != result.Working {
 		s.Host.Close()
@@ -97,12 +97,12 @@ func (r *Removal) resumeDrain(ctx context.Context, s *scope.Scope) *result.Resul
 	return o
 }
 
-// GiveBack makes the agent restore the host, including restarts, and deletes the agent.
-func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
-	if untouched(s) {
+// RestoreHost makes the agent restore the host, including restarts, and deletes the agent.
+func (r *Removal) RestoreHost(ctx context.Context, s *scope.Scope) *result.Result {
+	if hasNothingToRestore(s) {
 		return nil
 	}
-	if forgotten(s) {
+	if isForgetRequested(s) {
 		r.Events.Emit(status.HostNotCleanedUpEvent(s.Instance))
 		return nil
 	}
@@ -111,21 +111,21 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 		return pending
 	}
 	if err != nil {
-		return s.Failed(v1alpha1.ConditionReady, err)
+		return s.HandleFailure(v1alpha1.ConditionReady, err)
 	}
-	older, err := r.Adoption.HoldsOlder(ctx, s)
+	older, err := r.Adoption.MayHaveLegacyFiles(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	withAgent := remains.Changed || older
 	if o := r.identifyHost(ctx, s, withAgent); o != nil {
 		return o
 	}
-	if s.HandedOver {
+	if s.HostTransferred {
 		s.Host.Close()
 		return nil
 	}
-	line, pending, err := s.Host.GiveBack(withAgent, func() *result.Result {
+	line, pending, err := s.Host.Restore(withAgent, func() *result.Result {
 		// from here on the host differs from the spec, even if the entry returns
 		s.Instance.Status.SpecDigest = ""
 		return nil
@@ -134,7 +134,7 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 		return pending
 	}
 	if err != nil {
-		return s.Failed(v1alpha1.ConditionReady, err)
+		return s.HandleFailure(v1alpha1.ConditionReady, err)
 	}
 	s.Host.ForgetState() // no later apply or check may be skipped, even if the entry returns
 	switch {
@@ -144,12 +144,12 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 	case withAgent && !line.Result.Removed:
 		return &result.Result{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving,
-			Message: "Some of the host's original settings are not restored yet.", Next: "The operator retries the removal.",
+			Message: "Some of the host's original settings are not restored yet.", NextAction: "The operator retries the removal.",
 		}
 	case withAgent && len(line.Result.NotRestored) > 0:
 		r.Events.Emit(status.HostNotRestoredEvent(s.Instance, line.Result.NotRestored))
 	}
-	s.Host.GivenBack = true
+	s.Host.Restored = true
 	s.Host.Close()
 	r.Events.Emit(status.HostRestoredEvent(s.Instance))
 	r.Events.Emit(status.LegacyTeardownEvent(s.Instance))
@@ -162,17 +162,17 @@ func (r *Removal) identifyHost(ctx context.Context, s *scope.Scope, withAgent bo
 		if o := r.identifyUnconfigured(ctx, s); o != nil {
 			return o
 		}
-		return r.reclaim(ctx, s)
+		return r.findOrphanedNode(ctx, s)
 	}
 	if o := r.Inspect(ctx, s); o != nil {
 		return o
 	}
 	// An instance that was removed before the identification of the host is identified only now.
-	if o := r.HandOver(ctx, s); o != nil || s.HandedOver {
+	if o := r.TransferSharedHost(ctx, s); o != nil || s.HostTransferred {
 		return o
 	}
-	if o := r.mismatch(ctx, s); o != nil {
+	if o := r.checkHostMismatch(ctx, s); o != nil {
 		return o
 	}
-	return r.reclaim(ctx, s)
+	return r.findOrphanedNode(ctx, s)
 }

@@ -15,10 +15,10 @@ import (
 // Node. Later attempts begin with this check, and so do not acquire a disruption slot each time. The node of an
 // unreachable host is drained like any other.
 func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *result.Result {
-	if !NeedsHost(s) || !nodeidentity.OtherMachine(s.Instance) && !s.Session.OtherHost {
+	if !NeedsHost(s) || !nodeidentity.HasOtherMachine(s.Instance) && !s.Session.OtherHost {
 		return nil
 	}
-	if s.Host.MidWork(hostjobs.KindConnect, hostjobs.KindFacts) {
+	if s.Host.HasOutcomeExcept(hostjobs.KindConnect, hostjobs.KindFacts) {
 		return nil
 	}
 	if o := r.Connect(ctx, s); o != nil {
@@ -30,30 +30,30 @@ func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *result.Result {
 	if o := r.Inspect(ctx, s); o != nil {
 		return o
 	}
-	return r.mismatch(ctx, s)
+	return r.checkHostMismatch(ctx, s)
 }
 
 // identifyUnconfigured stops at a host without a ledger that is another machine, while the Node is Ready.
 func (r *Removal) identifyUnconfigured(ctx context.Context, s *scope.Scope) *result.Result {
-	if !nodeidentity.OtherMachine(s.Instance) {
+	if !nodeidentity.HasOtherMachine(s.Instance) {
 		return nil
 	}
 	if o := r.Inspect(ctx, s); o != nil {
 		return o
 	}
-	return r.mismatch(ctx, s)
+	return r.checkHostMismatch(ctx, s)
 }
 
-// mismatch returns a result if the reached host is not the host of the instance's Node. Then nothing on the
+// checkHostMismatch returns a result if the reached host is not the host of the instance's Node. Then nothing on the
 // host is restored or deleted, and the Node stays. The host facts must have been read.
-func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *result.Result {
+func (r *Removal) checkHostMismatch(ctx context.Context, s *scope.Scope) *result.Result {
 	instances, err := r.Nodes.Instances(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "list WindowsInstances", err)
 	}
-	node, err := r.Nodes.Of(ctx, s.Instance)
+	node, err := r.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	facts := s.Host.Facts
 	reached := nodeidentity.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
@@ -63,10 +63,10 @@ func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *result.Result {
 		return nil
 	}
 	s.Host.Facts = nil // the next attempt requests the facts again
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonHostMismatch, Message: message,
-		Next: "Nothing on this host is restored or deleted, and Node " + s.NodeName() + " stays. Give the hosts their addresses back, or list the host of Node " +
+		NextAction: "Nothing on this host is restored or deleted, and Node " + s.NodeName() + " stays. Give the hosts their addresses back, or list the host of Node " +
 			s.NodeName() + " at its present address. " + r.forgetHint(s),
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// lateNodeLimit is the time after the end of a Machine during which the kubelet's last request, the registration of
+// lateNodeTimeout is the time after the end of a Machine during which the kubelet's last request, the registration of
 // the Node, may still arrive.
-const lateNodeLimit = 10 * time.Second
+const lateNodeTimeout = 10 * time.Second
 
 // Disconnect ends all work on a host that was deleted with its Machine. The Machine API has drained the node.
 // Nothing must be restored, and a pause has no effect.
 func (r *Removal) Disconnect(_ context.Context, s *scope.Scope) *result.Result {
 	s.Host.Close()
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	return nil
 }
 
@@ -28,13 +28,13 @@ func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *result.Resul
 	if ref == nil || !ref.Confirmed || ref.UID != "" {
 		return nil
 	}
-	rest := lateNodeLimit - r.Clock.Since(s.Session.WaitingSince("a late Node", r.Clock.Now()))
+	rest := lateNodeTimeout - r.Clock.Since(s.Session.WaitingSince("a late Node", r.Clock.Now()))
 	if rest <= 0 {
 		return nil
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, After: rest,
-		Message: "The Machine is gone. Its kubelet was about to register Node " + ref.Name + ", which would be left behind.",
-		Next:    "The operator looks for that Node for " + lateNodeLimit.String() + ", and then deletes this instance.",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, RequeueAfter: rest,
+		Message:    "The Machine is gone. Its kubelet was about to register Node " + ref.Name + ", which would be left behind.",
+		NextAction: "The operator looks for that Node for " + lateNodeTimeout.String() + ", and then deletes this instance.",
 	}
 }

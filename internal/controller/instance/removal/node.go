@@ -14,35 +14,35 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// notOwn returns nil for a foreign Node, and an API result if the owner could not be determined.
-func notOwn(err error) *result.Result {
+// ownershipFailure returns nil for a foreign Node, and an API result if the owner could not be determined.
+func ownershipFailure(err error) *result.Result {
 	if err == nil {
 		return nil
 	}
-	return result.API(v1alpha1.ConditionReady, "find out whose Node it is", err)
+	return result.FromAPIError(v1alpha1.ConditionReady, "find out whose Node it is", err)
 }
 
 // ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has
 // adopted is not deleted.
 func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
-		return result.API(v1alpha1.ConditionReady, "delete certificate requests", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "delete certificate requests", err)
 	}
 	if s.NodeName() == "" {
 		return nil
 	}
-	node, err := r.Nodes.Of(ctx, s.Instance)
+	node, err := r.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node == nil {
 		return nil
 	}
 	if own, err := r.Nodes.Owns(ctx, s, node); err != nil || !own {
-		return notOwn(err)
+		return ownershipFailure(err)
 	}
 	if err := r.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
-		return result.API(v1alpha1.ConditionReady, "delete the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "delete the Node", err)
 	}
 	r.Events.Emit(status.NodeDeletedEvent(s.Instance, node))
 	return nil
@@ -50,14 +50,14 @@ func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *result.Result
 
 // DeleteInstance releases the disruption slot and deletes the instance.
 func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *result.Result {
-	if err := r.Turn.Gate.Release(ctx, s.Instance.Name); err != nil {
-		return result.API(v1alpha1.ConditionReady, "release the disruption slot of the node", err)
+	if err := r.Disruptor.Gate.Release(ctx, s.Instance.Name); err != nil {
+		return result.FromAPIError(v1alpha1.ConditionReady, "release the disruption slot of the node", err)
 	}
 	preconditions := client.Preconditions{UID: &s.Instance.UID}
 	if err := r.Client.Delete(ctx, s.Instance, preconditions); client.IgnoreNotFound(err) != nil {
-		return result.API(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
 	}
-	s.Silent, s.Deleted = true, true
+	s.SkipStatusWrite, s.Deleted = true, true
 	return nil
 }
 
@@ -69,59 +69,59 @@ var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSigner
 // created were deleted with the Node.
 func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
-	if s.HandedOver || ref == nil || !ref.Confirmed {
+	if s.HostTransferred || ref == nil || !ref.Confirmed {
 		return nil
 	}
-	node, err := r.Nodes.Of(ctx, s.Instance)
+	node, err := r.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node != nil {
 		return nil // the Node and its requests belong to another owner
 	}
 	for _, signer := range kubeletSigners {
 		if err := r.Signer.DeleteRequestsOf(ctx, "system:node:"+ref.Name, signer); err != nil {
-			return result.API(v1alpha1.ConditionReady, "delete certificate requests", err)
+			return result.FromAPIError(v1alpha1.ConditionReady, "delete certificate requests", err)
 		}
 	}
 	return nil
 }
 
-// handOverPoll is the maximum time between checks of an instance that shares a host. Changes of the other
+// transferPollInterval is the maximum time between checks of an instance that shares a host. Changes of the other
 // instance requeue it earlier.
-const handOverPoll = time.Minute
+const transferPollInterval = time.Minute
 
-// HandOver decides the fate of the host of an instance that is being removed. If the host is listed under a
+// TransferSharedHost decides the fate of the host of an instance that is being removed. If the host is listed under a
 // second address, or moved to a new one, the host and its node stay. In this case only the instance is
 // deleted, after the other instance has adopted the Node.
-func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *result.Result {
+func (r *Removal) TransferSharedHost(ctx context.Context, s *scope.Scope) *result.Result {
 	instances, err := r.Nodes.Instances(ctx, s)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "list WindowsInstances", err)
 	}
-	node, err := r.Nodes.Of(ctx, s.Instance)
+	node, err := r.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	switch fate, other := nodeidentity.FateOf(s.Instance, node, instances); fate {
-	case nodeidentity.Stays:
-		s.HandedOver = true
+	case nodeidentity.Unchanged:
+		s.HostTransferred = true
 		r.Events.Emit(status.HostSharedEvent(s.Instance, other))
 	case nodeidentity.Inherited:
-		return waitsFor(other, "it takes over the node; this WindowsInstance is deleted after that.")
+		return waitForInstance(other, "it takes over the node; this WindowsInstance is deleted after that.")
 	case nodeidentity.Follows:
-		return waitsFor(other, "it is also being removed, and gives the host back first.")
-	case nodeidentity.GivenBack:
+		return waitForInstance(other, "it is also being removed, and gives the host back first.")
+	case nodeidentity.Restored:
 	}
 	return nil
 }
 
-// waitsFor returns the result of an instance that waits for the removal or adoption by another instance of
+// waitForInstance returns the result of an instance that waits for the removal or adoption by another instance of
 // the same host.
-func waitsFor(other *v1alpha1.WindowsInstance, why string) *result.Result {
+func waitForInstance(other *v1alpha1.WindowsInstance, why string) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, After: handOverPoll,
-		Message: "The host also belongs to WindowsInstance " + other.Name + " (" + other.Spec.Address + "): " + why,
-		Next:    "The operator continues when that is done. If it lasts, see the status of WindowsInstance " + other.Name + ".",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, RequeueAfter: transferPollInterval,
+		Message:    "The host also belongs to WindowsInstance " + other.Name + " (" + other.Spec.Address + "): " + why,
+		NextAction: "The operator continues when that is done. If it lasts, see the status of WindowsInstance " + other.Name + ".",
 	}
 }

@@ -16,22 +16,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// LongestMessage is the maximum size of messages from hosts and libraries, in bytes. The messages must be
+// MaxMessageLength is the maximum size of messages from hosts and libraries, in bytes. The messages must be
 // readable and accepted by the API server.
-const LongestMessage = 2048
+const MaxMessageLength = 2048
 
-// Untouched begins the next action for a host that is refused before its configuration. The agent directory is in
+// HostUnchanged begins the next action for a host that is refused before its configuration. The agent directory is in
 // C:\k, so the first inspection of the host restricts C:\k.
-const Untouched = `The host is not changed, except that only administrators can use C:\k until the host is removed. `
+const HostUnchanged = `The host is not changed, except that only administrators can use C:\k until the host is removed. `
 
-// HostRecheck is the interval between checks of a refused host, which an administrator may have changed.
-const HostRecheck = 10 * time.Minute
+// HostRecheckInterval is the interval between checks of a refused host, which an administrator may have changed.
+const HostRecheckInterval = 10 * time.Minute
 
 // conflictDelay is the delay before a retry after a conflict with another writer.
 const conflictDelay = 200 * time.Millisecond
 
-// quietConflict is the time before the status reports conflicting writes.
-const quietConflict = 2 * time.Second
+// conflictStatusDelay is the time before the status reports conflicting writes.
+const conflictStatusDelay = 2 * time.Second
 
 // Result is the reason why an instance does not progress.
 type Result struct {
@@ -42,94 +42,94 @@ type Result struct {
 	Reason    string
 	// Message describes the problem for an administrator. Next describes the next action of the operator or the
 	// administrator.
-	Message string
-	Next    string
-	Outcome Outcome
-	// KeepsTurn is true if the instance keeps its disruption slot: the result belongs to the work on a node with
+	Message    string
+	NextAction string
+	Outcome    Outcome
+	// HoldsSlot is true if the instance keeps its disruption slot: the result belongs to the work on a node with
 	// a slot, or is temporary.
-	KeepsTurn bool
-	// AtGate is true if the disruption policy refused the work. A change of the policy or of the current
+	HoldsSlot bool
+	// RefusedByGate is true if the disruption policy refused the work. A change of the policy or of the current
 	// disruptions may allow the work.
-	AtGate bool
+	RefusedByGate bool
 	// SSHKeyRejected is true if the host did not accept the operator's key.
 	SSHKeyRejected bool
-	// Replaces is true if the Machine must be replaced for this version of the operator.
-	Replaces bool
-	// After is the maximum delay before the next reconcile. If zero, the operator waits for an event or the retry
+	// NeedsReplacement is true if the Machine must be replaced for this version of the operator.
+	NeedsReplacement bool
+	// RequeueAfter is the maximum delay before the next reconcile. If zero, the operator waits for an event or the retry
 	// delay.
-	After time.Duration
+	RequeueAfter time.Duration
 	// Step is the step of a job for the status; empty for none.
 	Step string
-	// Quiet is the minimum duration of the result before the status shows it.
-	Quiet time.Duration
+	// StatusDelay is the minimum duration of the result before the status shows it.
+	StatusDelay time.Duration
 }
 
 // WriteFirst returns the result of a phase if its decision must be written to the status before the phases
 // continue.
 func WriteFirst(condition string) *Result {
-	return &Result{Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Again, KeepsTurn: true, Quiet: time.Second,
-		Message: "The operator works on the host.", Next: "The operator continues immediately."}
+	return &Result{Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Continue, HoldsSlot: true, StatusDelay: time.Second,
+		Message: "The operator works on the host.", NextAction: "The operator continues immediately."}
 }
 
-// Leaves reports whether the result leaves a condition unchanged. A nil result does not.
-func (o *Result) Leaves(condition string) bool {
-	return o != nil && o.Outcome == LeftAlone && o.Condition != condition
+// KeepsCondition reports whether the result leaves a condition unchanged. A nil result does not.
+func (o *Result) KeepsCondition(condition string) bool {
+	return o != nil && o.Outcome == Unmanaged && o.Condition != condition
 }
 
 // Status returns the status of the condition that is not True because of the result.
 func (o *Result) Status() metav1.ConditionStatus {
-	if o.Outcome == LeftAlone {
+	if o.Outcome == Unmanaged {
 		return metav1.ConditionUnknown
 	}
 	return metav1.ConditionFalse
 }
 
-// quietRead is the time before the status reports the read of a list.
-const quietRead = 30 * time.Second
+// listStatusDelay is the time before the status reports the read of a list.
+const listStatusDelay = 30 * time.Second
 
-// API returns the result of a failed request to the API server.
-func API(condition, what string, err error) *Result {
+// FromAPIError returns the result of a failed request to the API server.
+func FromAPIError(condition, what string, err error) *Result {
 	if errors.Is(err, queue.ErrNotRead) {
 		return &Result{
-			Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Working, KeepsTurn: true, Quiet: quietRead,
-			Message: "The operator waits for a list from the API server that it needs to " + what + ".",
-			Next:    "The operator continues when the API server has answered.",
+			Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Working, HoldsSlot: true, StatusDelay: listStatusDelay,
+			Message:    "The operator waits for a list from the API server that it needs to " + what + ".",
+			NextAction: "The operator continues when the API server has answered.",
 		}
 	}
 	if apierrors.IsConflict(err) {
 		return &Result{
-			Condition: condition, Reason: v1alpha1.ReasonWaiting, Outcome: Wait, KeepsTurn: true, After: conflictDelay, Quiet: quietConflict,
-			Message: "Another client changed the same object at the same time.", Next: "The operator retries at once.",
+			Condition: condition, Reason: v1alpha1.ReasonWaiting, Outcome: Wait, HoldsSlot: true, RequeueAfter: conflictDelay, StatusDelay: conflictStatusDelay,
+			Message: "Another client changed the same object at the same time.", NextAction: "The operator retries at once.",
 		}
 	}
 	return &Result{
-		Condition: condition, Reason: v1alpha1.ReasonAPIRequestFailed, KeepsTurn: true,
-		Message: "Could not " + what + ": " + err.Error(),
-		Next:    "If the API server is busy, no action is needed. If the request was forbidden, grant the permission that the message names.",
+		Condition: condition, Reason: v1alpha1.ReasonAPIRequestFailed, HoldsSlot: true,
+		Message:    "Could not " + what + ": " + err.Error(),
+		NextAction: "If the API server is busy, no action is needed. If the request was forbidden, grant the permission that the message names.",
 	}
 }
 
-// Payload returns the result for a payload that the operator cannot read.
-func Payload(err error) *Result {
+// FromPayloadError returns the result for a payload that the operator cannot read.
+func FromPayloadError(err error) *Result {
 	return &Result{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonPayloadUnavailable,
-		Message: "The operator cannot read its payload: " + err.Error(),
-		Next:    "Check the operator's image, and the free disk space of its pod.",
+		Message:    "The operator cannot read its payload: " + err.Error(),
+		NextAction: "Check the operator's image, and the free disk space of its pod.",
 	}
 }
 
-// Spec returns the result for a NodeSpec that cannot be created, because a program or a required cluster setting
+// FromSpecError returns the result for a NodeSpec that cannot be created, because a program or a required cluster setting
 // is missing.
-func Spec(err error) *Result {
+func FromSpecError(err error) *Result {
 	o := &Result{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
-		Message: err.Error(),
-		Next:    "The operator cannot determine the host's configuration until this is corrected.",
+		Message:    err.Error(),
+		NextAction: "The operator cannot determine the host's configuration until this is corrected.",
 	}
 	var lacks *nodespec.MissingProgramsError
 	if errors.As(err, &lacks) {
 		o.Reason = v1alpha1.ReasonPayloadUnavailable
-		o.Next = "Install an image of the operator with a complete payload. Until then, the host is not changed."
+		o.NextAction = "Install an image of the operator with a complete payload. Until then, the host is not changed."
 	}
 	return o
 }
@@ -140,14 +140,14 @@ func APIServerUnreachable(facts *plan.APIServerFacts) *Result {
 	if facts == nil || facts.Error == "" {
 		return nil
 	}
-	next := Untouched + "Allow the host to connect to that TCP port, in firewalls and routes."
+	next := HostUnchanged + "Allow the host to connect to that TCP port, in firewalls and routes."
 	if len(facts.Resolved) == 0 {
-		next = Untouched +
+		next = HostUnchanged +
 			"Add the name to the host's DNS servers or to its hosts file. On vSphere the cluster's domain must be in DNS."
 	}
 	return &Result{
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonAPIServerUnreachable,
-		Message: "The host cannot reach the API server at " + facts.URL + ", and so no kubelet on it could: " + facts.Error,
-		Next:    next,
+		Message:    "The host cannot reach the API server at " + facts.URL + ", and so no kubelet on it could: " + facts.Error,
+		NextAction: next,
 	}
 }

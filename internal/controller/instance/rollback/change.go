@@ -17,59 +17,59 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Changes records failed changes in status.failedChange of instances.
-type Changes struct {
-	Specs     desired.Specs
+// FailedChanges records failed changes in status.failedChange of instances.
+type FailedChanges struct {
+	Specs     desired.SpecBuilder
 	Clock     clock.PassiveClock
 	Namespace string // of the instances
 	Version   string // of the operator
 }
 
 // CauseOf returns the reason for changing a node in service.
-func (c *Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
+func (c *FailedChanges) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != c.Version
 	switch {
 	// Upgrading an unchanged host of another version is not a repair: a pause of upgrades and a failure of the
 	// first node apply to this host too.
-	case outdated && (nodeidentity.Ready(node) || s.Instance.Status.SpecDigest != ""):
+	case outdated && (nodeidentity.IsReady(node) || s.Instance.Status.SpecDigest != ""):
 		return v1alpha1.CauseUpgrade
-	case !nodeidentity.Ready(node):
+	case !nodeidentity.IsReady(node):
 		return v1alpha1.CauseRepair
 	}
 	return v1alpha1.CauseConfiguration
 }
 
-// Same reports whether a failure belongs to the desired change.
-func (c *Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+// Matches reports whether a failure belongs to the desired change.
+func (c *FailedChanges) Matches(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	switch failed.Cause {
 	case v1alpha1.CauseReboot:
-		return nodes.RebootWanted(node)
+		return nodes.IsRebootRequested(node)
 	case v1alpha1.CauseRemoval:
 		return false // the desired state is a node again
 	}
-	spec, err := c.Specs.Of(s, node)
+	spec, err := c.Specs.Build(s, node)
 	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
 }
 
-// Other reports whether a failure certainly belongs to another change than the desired one, so that other
+// IsObsolete reports whether a failure certainly belongs to another change than the desired one, so that other
 // nodes need not wait for it. If the failed settings are still desired, the failure counts for other nodes
 // until the node has these settings, regardless of other changes to the host.
-func (c *Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
-	_, err := c.Specs.Of(s, node)
-	return err == nil && !c.Same(s, node, failed) && !c.sameSettings(s, failed)
+func (c *FailedChanges) IsObsolete(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+	_, err := c.Specs.Build(s, node)
+	return err == nil && !c.Matches(s, node, failed) && !c.hasSameSettings(s, failed)
 }
 
-func (c *Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bool {
+func (c *FailedChanges) hasSameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bool {
 	brings := failed.Cause == v1alpha1.CauseUpgrade || failed.Cause == v1alpha1.CauseConfiguration
 	return brings && !failed.DrainTimedOut && failed.Version == c.Version && failed.ConfigurationDigest != "" &&
-		failed.ConfigurationDigest == c.Specs.Configuration(s.Cluster)
+		failed.ConfigurationDigest == c.Specs.ConfigurationDigest(s.Cluster)
 }
 
 // AwaitRetry prevents a ready node from acquiring a slot again at once after a change that failed without a
 // rollback.
-func (c *Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *result.Result {
+func (c *FailedChanges) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *result.Result {
 	failed := s.Instance.Status.FailedChange
-	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodeidentity.Ready(node) || !c.Same(s, node, failed) {
+	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodeidentity.IsReady(node) || !c.Matches(s, node, failed) {
 		return nil
 	}
 	rest := failed.RetryAfter.Sub(c.Clock.Now())
@@ -77,22 +77,22 @@ func (c *Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.D
 		return nil
 	}
 	return &result.Result{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: result.Wait, After: rest,
-		Message: failed.Message,
-		Next:    "The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: result.Wait, RequeueAfter: rest,
+		Message:    failed.Message,
+		NextAction: "The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
 	}
 }
 
 // RetryHint returns the command for retrying a failed change.
-func (c *Changes) RetryHint(s *scope.Scope) string {
+func (c *FailedChanges) RetryHint(s *scope.Scope) string {
 	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " +
 		v1alpha1.AnnotationRetry + "=now"
 }
 
-// Note records that a change has failed. previous is the digest of the rollback target.
-func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
+// Record records that a change has failed. previous is the digest of the rollback target.
+func (c *FailedChanges) Record(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
 	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
-	configuration := c.Specs.Configuration(s.Cluster)
+	configuration := c.Specs.ConfigurationDigest(s.Cluster)
 	cause := c.CauseOf(s, node)
 	if cause == v1alpha1.CauseRepair { // the node is not ready because of the change, if there was a change
 		switch {
@@ -104,10 +104,10 @@ func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previ
 	}
 	failed := &v1alpha1.FailedChange{
 		Cause: cause, Version: c.Version, ConfigurationDigest: configuration, PreviousDigest: previous, Reason: reason,
-		Message: text.Plain(message, result.LongestMessage),
+		Message: text.Plain(message, result.MaxMessageLength),
 		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}
-	if spec, err := c.Specs.Of(s, node); err == nil {
+	if spec, err := c.Specs.Build(s, node); err == nil {
 		failed.SpecDigest = spec.Digest()
 	}
 	if before.Version == failed.Version && before.SpecDigest == failed.SpecDigest {
@@ -120,11 +120,11 @@ func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previ
 // RetryDelay returns the delay before the next attempt of a change after the given number of failures.
 func RetryDelay(first time.Duration, attempts int32) time.Duration {
 	delay := first
-	for i := int32(1); i < attempts && delay < longestRetry; i++ {
+	for i := int32(1); i < attempts && delay < maxRetryInterval; i++ {
 		delay *= 2
 	}
-	return min(delay, longestRetry)
+	return min(delay, maxRetryInterval)
 }
 
-// longestRetry is the maximum time between two attempts after a rollback.
-const longestRetry = 24 * time.Hour
+// maxRetryInterval is the maximum time between two attempts after a rollback.
+const maxRetryInterval = 24 * time.Hour

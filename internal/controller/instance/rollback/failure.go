@@ -18,40 +18,40 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// changeAttempts is the number of attempts of a change of a node in service before the node is rolled back.
-const changeAttempts = 3
+// maxChangeAttempts is the number of attempts of a change of a node in service before the node is rolled back.
+const maxChangeAttempts = 3
 
-// nextLook is the delay before the next reconcile when a rollback has started or ended.
-const nextLook = 2 * time.Second
+// requeueDelay is the delay before the next reconcile when a rollback has started or ended.
+const requeueDelay = 2 * time.Second
 
 // Rollback counts failures of a change, and rolls the host back.
 type Rollback struct {
 	Client  client.Client // for instances
 	Nodes   nodes.Nodes
 	Events  status.Recorder
-	Changes *Changes
+	Changes *FailedChanges
 	Clock   clock.PassiveClock
 }
 
-// Remind leaves a node with a failed change unchanged until another change is desired, the next attempt is
+// HoldFailedChange leaves a node with a failed change unchanged until another change is desired, the next attempt is
 // due, or an administrator requests an attempt.
-func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *result.Result {
-	failed := s.Instance.Status.FailedChange // TakeRetry may clear the failure
-	if o := f.TakeRetry(ctx, s); o != nil {
+func (f *Rollback) HoldFailedChange(ctx context.Context, s *scope.Scope) *result.Result {
+	failed := s.Instance.Status.FailedChange // ConsumeRetryAnnotation may clear the failure
+	if o := f.ConsumeRetryAnnotation(ctx, s); o != nil {
 		return o
 	}
 	if s.Instance.Status.FailedChange == nil || s.NodeName() == "" {
 		return nil
 	}
-	node, err := f.Nodes.Recent(ctx, s.Instance)
+	node, err := f.Nodes.GetCached(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
-	if node == nil || !s.Released(node) {
+	if node == nil || !s.WasActivated(node) {
 		return nil
 	}
-	if !f.Changes.Same(s, node, failed) {
-		if f.Changes.Other(s, node, failed) {
+	if !f.Changes.Matches(s, node, failed) {
+		if f.Changes.IsObsolete(s, node, failed) {
 			s.Instance.Status.FailedChange = nil // the failed change is no longer desired
 		}
 		return nil
@@ -60,31 +60,31 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *result.Result {
 	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(now) {
 		return nil // the rollback is incomplete, or the next attempt is due
 	}
-	if !nodeidentity.Ready(node) {
+	if !nodeidentity.IsReady(node) {
 		return nodes.AwaitRepair(s.Instance, node, now) // most causes resolve without the failed change
 	}
-	if nodes.Cordoned(node) {
-		if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
-			return result.API(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+	if nodes.IsCordoned(node) {
+		if err := f.Nodes.Uncordon(ctx, s.Instance); err != nil {
+			return result.FromAPIError(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
 		}
 	}
-	s.Works = true
-	s.PassWhatHeld()
+	s.NodeInService = true
+	s.RestoreTrueConditions()
 	reason := v1alpha1.ReasonChangeFailed
 	if failed.DrainTimedOut {
 		reason = failed.Reason
 	}
-	s.LeaveGate()
+	s.RequestSlotRelease()
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: result.Wait,
-		After: failed.RetryAfter.Sub(now), Message: failed.Message,
-		Next: "The node stays in service, without the change. The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+		RequeueAfter: failed.RetryAfter.Sub(now), Message: failed.Message,
+		NextAction: "The node stays in service, without the change. The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
 			", " + f.Changes.RetryHint(s),
 	}
 }
 
-// TakeRetry clears the failure when an administrator has requested another attempt.
-func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *result.Result {
+// ConsumeRetryAnnotation clears the failure when an administrator has requested another attempt.
+func (f *Rollback) ConsumeRetryAnnotation(ctx context.Context, s *scope.Scope) *result.Result {
 	if _, asked := s.Instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
 		return nil
 	}
@@ -95,48 +95,48 @@ func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *result.Result
 	after := s.Instance.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationRetry)
 	if err := f.Client.Patch(ctx, after, client.MergeFrom(s.Instance)); client.IgnoreNotFound(err) != nil {
-		return result.API(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
 	}
 	s.Instance.Annotations, s.Instance.ResourceVersion = after.Annotations, after.ResourceVersion
 	s.Stored.Annotations, s.Stored.ResourceVersion = after.Annotations, after.ResourceVersion
 	return nil
 }
 
-// Count counts a failed result of a change of a node in service. After changeAttempts failures the change has
+// RecordFailure counts a failed result of a change of a node in service. After maxChangeAttempts failures the change has
 // failed, and the host is rolled back if it still has its previous state.
-func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *result.Result) *result.Result {
+func (f *Rollback) RecordFailure(ctx context.Context, s *scope.Scope, o *result.Result) *result.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != result.ChangeFailed {
 		return o
 	}
-	node, err := f.Nodes.Of(ctx, s.Instance)
-	if err != nil || node == nil || !s.Released(node) || s.Instance.Status.SpecDigest != "" {
+	node, err := f.Nodes.Get(ctx, s.Instance)
+	if err != nil || node == nil || !s.WasActivated(node) || s.Instance.Status.SpecDigest != "" {
 		return o
 	}
 	s.Session.ChangeFailures++
-	if s.Session.ChangeFailures < changeAttempts {
+	if s.Session.ChangeFailures < maxChangeAttempts {
 		return o
 	}
 	s.Session.ChangeFailures = 0
-	if s.Session.Fallback == "" {
-		f.noteNoWayBack(s, node, o)
+	if s.Session.RollbackTarget == "" {
+		f.recordNoRollback(s, node, o)
 		return o
 	}
-	f.Changes.Note(s, node, o.Reason, o.Message, s.Session.Fallback)
-	f.Events.Emit(status.ChangeHasFailedEvent(s.Instance, node, o))
+	f.Changes.Record(s, node, o.Reason, o.Message, s.Session.RollbackTarget)
+	f.Events.Emit(status.ChangeFailedEvent(s.Instance, node, o))
 	return &result.Result{
 		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRollbackIncomplete,
-		Outcome: result.Wait, KeepsTurn: true, After: nextLook,
-		Message: "The change has failed: " + o.Message, Next: "The operator restores the host to its state before the change.",
+		Outcome: result.Wait, HoldsSlot: true, RequeueAfter: requeueDelay,
+		Message: "The change has failed: " + o.Message, NextAction: "The operator restores the host to its state before the change.",
 	}
 }
 
-// noteNoWayBack records a failed change of a host that cannot be rolled back, so that other hosts do not
+// recordNoRollback records a failed change of a host that cannot be rolled back, so that other hosts do not
 // follow. The operator continues to retry the change.
-func (f *Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *result.Result) {
-	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) &&
+func (f *Rollback) recordNoRollback(s *scope.Scope, node *corev1.Node, o *result.Result) {
+	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Matches(s, node, failed) &&
 		failed.RetryAfter.After(f.Clock.Now()) {
 		return
 	}
-	f.Changes.Note(s, node, o.Reason, o.Message, "")
-	f.Events.Emit(status.ChangeHasFailedEvent(s.Instance, node, o))
+	f.Changes.Record(s, node, o.Reason, o.Message, "")
+	f.Events.Emit(status.ChangeFailedEvent(s.Instance, node, o))
 }

@@ -22,43 +22,43 @@ func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result 
 	if failed == nil || failed.RolledBack || failed.PreviousDigest == "" {
 		return nil
 	}
-	node, err := f.Nodes.Of(ctx, s.Instance)
+	node, err := f.Nodes.Get(ctx, s.Instance)
 	if err != nil {
-		return result.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !s.Released(node) || !f.Changes.Same(s, node, failed) {
+	if node == nil || !s.WasActivated(node) || !f.Changes.Matches(s, node, failed) {
 		return nil
 	}
-	if facts.Applied != failed.PreviousDigest || facts.Fallback != "" {
-		if facts.Fallback != failed.PreviousDigest {
+	if facts.Applied != failed.PreviousDigest || facts.RollbackTarget != "" {
+		if facts.RollbackTarget != failed.PreviousDigest {
 			failed.PreviousDigest = "" // no rollback is possible any more; the change is retried
 			return nil
 		}
 		if o := f.runRollback(s); o != nil {
-			return f.notRolledBack(s, o)
+			return f.rollbackIncomplete(s, o)
 		}
 	}
 	if o := f.checkRolledBack(s, node); o != nil {
-		return f.notRolledBack(s, o)
+		return f.rollbackIncomplete(s, o)
 	}
 	// The node is updated before the record, so that the record is true for every reader.
-	if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
-		return result.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+	if err := f.Nodes.Uncordon(ctx, s.Instance); err != nil {
+		return result.FromAPIError(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
 	failed.RolledBack = true
 	failed.RetryAfter = ptr.To(metav1.NewTime(f.Clock.Now().Add(RetryDelay(s.Settings.FailureDeadline,
 		failed.Attempts))))
 	s.Instance.Status.SpecDigest = failed.PreviousDigest
 	f.Events.Emit(status.RolledBackEvent(s.Instance, node))
-	s.Session.Fallback = ""
+	s.Session.RollbackTarget = ""
 	s.Host.Close()
-	if o := f.Remind(ctx, s); o != nil {
+	if o := f.HoldFailedChange(ctx, s); o != nil {
 		return o
 	}
 	return &result.Result{ // the cached facts of the host were discarded
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonInProgress, Outcome: result.Wait,
-		KeepsTurn: true, After: nextLook,
-		Message: "The host was restored to its state before the change.", Next: "The operator verifies the node.",
+		HoldsSlot: true, RequeueAfter: requeueDelay,
+		Message: "The host was restored to its state before the change.", NextAction: "The operator verifies the node.",
 	}
 }
 
@@ -66,16 +66,16 @@ func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result 
 // spec reliably.
 func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 	line, pending, err := s.Host.Rollback(func() *result.Result {
-		s.Session.Waiting = ""
+		s.Session.WaitName = ""
 		return nil
 	})
 	if pending != nil {
 		return pending
 	}
 	if err != nil {
-		return s.Failed(v1alpha1.ConditionReady, err)
+		return s.HandleFailure(v1alpha1.ConditionReady, err)
 	}
-	s.Session.Spec = ""
+	s.Session.WaitSpecDigest = ""
 	s.Host.ForgetState()
 	if line.Type == verb.TypeResult && len(line.Result.Plan.Needs) > 0 {
 		// The previous certificate has expired meanwhile. The previous state could not be restored, so the
@@ -83,9 +83,9 @@ func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 		s.Instance.Status.FailedChange.PreviousDigest = ""
 		return &result.Result{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRollbackIncomplete, Outcome: result.Wait,
-			KeepsTurn: true, After: nextLook,
-			Message: "To restore the host to its state before the change, the agent needs " + string(line.Result.Plan.Needs[0]) + ".",
-			Next:    "The operator retries the change, which installs it.",
+			HoldsSlot: true, RequeueAfter: requeueDelay,
+			Message:    "To restore the host to its state before the change, the agent needs " + string(line.Result.Plan.Needs[0]) + ".",
+			NextAction: "The operator retries the change, which installs it.",
 		}
 	}
 	if line.Type == verb.TypeRebooting {
@@ -103,7 +103,7 @@ func (f *Rollback) checkRolledBack(s *scope.Scope, node *corev1.Node) *result.Re
 		return pending
 	}
 	if err != nil {
-		return s.Failed(v1alpha1.ConditionReady, err)
+		return s.HandleFailure(v1alpha1.ConditionReady, err)
 	}
 	for _, check := range verified.Checks {
 		if !check.Passed && !check.Advisory {
@@ -111,20 +111,20 @@ func (f *Rollback) checkRolledBack(s *scope.Scope, node *corev1.Node) *result.Re
 				Outcome: result.ChangeFailed, Message: check.Name + ": " + check.Message}
 		}
 	}
-	if message := nodes.WhyNotReady(s, node, verified.KubeletStarted); message != "" {
+	if message := nodes.ExplainNotReady(s, node, verified.KubeletStarted); message != "" {
 		return nodes.AwaitReady(s, node, f.Clock.Now(), "the Node to be Ready again", message)
 	}
 	return nil
 }
 
-// notRolledBack converts a failure into the message that the rollback is incomplete.
-func (f *Rollback) notRolledBack(s *scope.Scope, o *result.Result) *result.Result {
+// rollbackIncomplete converts a failure into the message that the rollback is incomplete.
+func (f *Rollback) rollbackIncomplete(s *scope.Scope, o *result.Result) *result.Result {
 	if !o.Outcome.IsFailure() {
 		return o
 	}
 	failed := s.Instance.Status.FailedChange
 	o.Message = "The change has failed (" + failed.Message + "), and the rollback has not succeeded yet: " + o.Message
-	o.Reason, o.Outcome, o.KeepsTurn = v1alpha1.ReasonRollbackIncomplete, result.TryAgain, true
-	o.Next = "The operator retries the rollback. Check the host for the problem that the message names."
+	o.Reason, o.Outcome, o.HoldsSlot = v1alpha1.ReasonRollbackIncomplete, result.Retry, true
+	o.NextAction = "The operator retries the rollback. Check the host for the problem that the message names."
 	return o
 }

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// awayLimit is the maximum time that a host may take to restart before the host counts as unreachable.
-	awayLimit = 15 * time.Minute
-	// firstRebootPoll and lastRebootPoll are the shortest and the longest interval between checks of a restarting
-	// host. The interval doubles until it reaches lastRebootPoll.
-	firstRebootPoll = 500 * time.Millisecond
-	lastRebootPoll  = 2 * time.Second
-	// sameBootLimit is the maximum time that a host may keep its boot ID after the agent reported a restart.
+	// rebootTimeout is the maximum time that a host may take to restart before the host counts as unreachable.
+	rebootTimeout = 15 * time.Minute
+	// minRebootPollInterval and maxRebootPollInterval are the shortest and the longest interval between checks of a restarting
+	// host. The interval doubles until it reaches maxRebootPollInterval.
+	minRebootPollInterval = 500 * time.Millisecond
+	maxRebootPollInterval = 2 * time.Second
+	// bootIDTimeout is the maximum time that a host may keep its boot ID after the agent reported a restart.
 	// After that, the operator runs the agent again, because the host has not restarted.
-	sameBootLimit = 2 * time.Minute
+	bootIDTimeout = 2 * time.Minute
 )
 
-// Failed returns the result of failed work on the host.
-func (s *Scope) Failed(condition string, err error) *result.Result {
-	s.Session.Spec = ""
-	return s.Host.Failed(condition, err)
+// HandleFailure returns the result of failed work on the host.
+func (s *Scope) HandleFailure(condition string, err error) *result.Result {
+	s.Session.WaitSpecDigest = ""
+	return s.Host.HandleFailure(condition, err)
 }
 
 // StillRestarting returns the wait for a restarting host, or nil if the host is not restarting or exceeds
-// awayLimit.
+// rebootTimeout.
 func (s *Scope) StillRestarting() *result.Result {
 	since := s.Instance.Status.RestartStartedAt
-	if since == nil || s.Clock.Since(since.Time) > awayLimit {
+	if since == nil || s.Clock.Since(since.Time) > rebootTimeout {
 		return nil
 	}
 	return s.awaitHost()
@@ -51,18 +51,18 @@ func (s *Scope) AnswersWhileRestarting(o *result.Result) *result.Result {
 }
 
 // AwaitRestart waits while a host that must restart still has the old boot ID: a command at that time would be
-// lost. The wait ends when the host has restarted, or when sameBootLimit has passed.
+// lost. The wait ends when the host has restarted, or when bootIDTimeout has passed.
 func (s *Scope) AwaitRestart() *result.Result {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil {
 		return nil
 	}
 	before := s.Instance.Status.Host != nil && s.Instance.Status.Host.BootID == s.Host.Facts.System.BootID
-	if before && s.Clock.Since(since.Time) < sameBootLimit {
+	if before && s.Clock.Since(since.Time) < bootIDTimeout {
 		s.Host.Close()
 		return s.awaitHost()
 	}
-	s.Session.RestartLooks, s.Instance.Status.RestartStartedAt = 0, nil
+	s.Session.RebootPolls, s.Instance.Status.RestartStartedAt = 0, nil
 	s.Restarted = true
 	return nil
 }
@@ -76,18 +76,18 @@ func (s *Scope) BeginRestart() *result.Result {
 
 // awaitHost counts the checks of a restarting host, and returns the wait for the next check.
 func (s *Scope) awaitHost() *result.Result {
-	s.Session.Waiting = ""
-	s.Session.RestartLooks++
-	return awaitReboot(s.Session.RestartLooks)
+	s.Session.WaitName = ""
+	s.Session.RebootPolls++
+	return awaitReboot(s.Session.RebootPolls)
 }
 
 // awaitReboot returns the wait for the next check of a restarting host.
 func awaitReboot(looks int) *result.Result {
 	return &result.Result{
-		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: result.Wait, KeepsTurn: true,
-		After:   min(firstRebootPoll<<min(looks-1, 8), lastRebootPoll),
-		Message: "The host restarts.",
-		Next: fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.",
-			int(awayLimit.Minutes())),
+		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: result.Wait, HoldsSlot: true,
+		RequeueAfter: min(minRebootPollInterval<<min(looks-1, 8), maxRebootPollInterval),
+		Message:      "The host restarts.",
+		NextAction: fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.",
+			int(rebootTimeout.Minutes())),
 	}
 }

@@ -37,9 +37,9 @@ var Conditions = [...]string{
 // Scope is the data shared by the phases of one reconcile.
 type Scope struct {
 	Instance *v1alpha1.WindowsInstance
-	// Began is the instance at the start of the reconcile. Instance may have a later spec, because each write
+	// Initial is the instance at the start of the reconcile. Instance may have a later spec, because each write
 	// returns the current one.
-	Began *v1alpha1.WindowsInstance
+	Initial *v1alpha1.WindowsInstance
 	// Stored is the last known version of the instance on the API server.
 	Stored *v1alpha1.WindowsInstance
 	// Session is the state of earlier reconciles. It is kept after the status was written.
@@ -53,49 +53,49 @@ type Scope struct {
 	Cluster  nodespec.Cluster
 	Settings disruptionpolicy.Settings
 
-	// Before is the summary at the start of the reconcile. An event is recorded when the summary changes, not at
+	// InitialSummary is the summary at the start of the reconcile. An event is recorded when the summary changes, not at
 	// each attempt.
-	Before string
-	// Passed are the conditions that this reconcile found true, with their reasons.
-	Passed map[string]metav1.Condition
+	InitialSummary string
+	// ObservedConditions are the conditions that this reconcile found true, with their reasons.
+	ObservedConditions map[string]metav1.Condition
 	// Result is the result that ended the reconcile; nil for none.
 	Result *result.Result
 	// RetryAt is the time of the retry after a failure; zero for none.
 	RetryAt time.Time
-	// Works is true if the Node was Ready and in service at the start of the reconcile.
-	Works bool
+	// NodeInService is true if the Node was Ready and in service at the start of the reconcile.
+	NodeInService bool
 	// KeyDiffers is true if the node works and its host was configured with a key other than the current one.
 	// OnlyKeyDiffers is true if nothing else must change.
 	KeyDiffers, OnlyKeyDiffers bool
-	// Moved is true if the node works and the address of its host resolves to an IP address other than the last
+	// AddressChanged is true if the node works and the address of its host resolves to an IP address other than the last
 	// one used.
-	Moved bool
+	AddressChanged bool
 	// AgentCheck is true if the host of a working node is checked because the agent does not maintain the host.
 	AgentCheck bool
-	// AgentCheckIn is the time until the next such check; zero for none.
-	AgentCheckIn time.Duration
-	// HandedOver is true if another instance has the same host. The host is then not changed.
-	HandedOver bool
-	// LeavesGate is true if the disruption of the node has ended. The slot is released after the status was
+	// AgentCheckDelay is the time until the next such check; zero for none.
+	AgentCheckDelay time.Duration
+	// HostTransferred is true if another instance has the same host. The host is then not changed.
+	HostTransferred bool
+	// SlotReleasePending is true if the disruption of the node has ended. The slot is released after the status was
 	// written.
-	LeavesGate bool
+	SlotReleasePending bool
 	// Renewal is the result that blocks the renewal of a certificate; nil for none.
 	Renewal *result.Result
-	// PutBackIn is the delay before the operator again reverts fields that another writer keeps changing on the
+	// RevertBackoff is the delay before the operator again reverts fields that another writer keeps changing on the
 	// Node; zero for none. Until then, the operator also postpones other writes to the Node that are not urgent.
-	PutBackIn time.Duration
+	RevertBackoff time.Duration
 	// Restarted is true if the host has restarted, so the preparation of the host must be verified again.
 	Restarted bool
 	// Instances and Machines are the lists read by the reconcile.
 	Instances *queue.Listing[v1alpha1.WindowsInstance]
 	Machines  *queue.Listing[machinev1beta1.Machine]
-	// Wrote is true if the status was written.
-	Wrote bool
+	// StatusWritten is true if the status was written.
+	StatusWritten bool
 	// Deleted is true if the instance was deleted.
 	Deleted bool
-	// Silent is true if no status must be written: the object no longer exists, the operator stops, or nothing
+	// SkipStatusWrite is true if no status must be written: the object no longer exists, the operator stops, or nothing
 	// was read yet.
-	Silent bool
+	SkipStatusWrite bool
 }
 
 // New returns the scope of a new reconcile.
@@ -105,20 +105,22 @@ func New(instance *v1alpha1.WindowsInstance, session *Session, host *hostjobs.Ho
 		session.Unwritten.DeepCopyInto(&instance.Status)
 	}
 	return &Scope{
-		Instance: instance,
-		Began:    instance.DeepCopy(),
-		Stored:   stored,
-		Session:  session,
-		Host:     host,
-		Clock:    clock,
-		Before:   instance.Status.Summary,
-		Passed:   map[string]metav1.Condition{},
+		Instance:           instance,
+		Initial:            instance.DeepCopy(),
+		Stored:             stored,
+		Session:            session,
+		Host:               host,
+		Clock:              clock,
+		InitialSummary:     instance.Status.Summary,
+		ObservedConditions: map[string]metav1.Condition{},
 	}
 }
 
-// LeaveGate ends the disruption of the node by this operator after the status was written. Another running
+// RequestSlotRelease ends the disruption of the node by this operator after the status was written. Another running
 // operator may be about to drain the node, and ends its own disruption.
-func (s *Scope) LeaveGate() { s.Session.Turn, s.Session.Drains, s.LeavesGate = "", time.Time{}, true }
+func (s *Scope) RequestSlotRelease() {
+	s.Session.PendingDisruption, s.Session.DrainStart, s.SlotReleasePending = "", time.Time{}, true
+}
 
 // KeepUnwritten keeps the unwritten status for the next reconcile.
 func (s *Scope) KeepUnwritten() {
@@ -128,39 +130,39 @@ func (s *Scope) KeepUnwritten() {
 	}
 }
 
-// Pass records that a condition is true.
-func (s *Scope) Pass(condition, message string) {
-	s.Passed[condition] = metav1.Condition{
+// MarkTrue records that a condition is true.
+func (s *Scope) MarkTrue(condition, message string) {
+	s.ObservedConditions[condition] = metav1.Condition{
 		Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: message,
 	}
 }
 
-// PassWhatHeld sets conditions to True that a result before the connection had set to False. That result is
+// RestoreTrueConditions sets conditions to True that a result before the connection had set to False. That result is
 // resolved, and the host was not changed since.
-func (s *Scope) PassWhatHeld() {
+func (s *Scope) RestoreTrueConditions() {
 	for _, condition := range Conditions {
 		if !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, condition) {
-			s.Pass(condition, "This was true when the operator last worked on the host.")
+			s.MarkTrue(condition, "This was true when the operator last worked on the host.")
 		}
 	}
 }
 
-// Awaited converts a result into a wait that becomes a failure after the limit.
-func (s *Scope) Awaited(now time.Time, what string, limit time.Duration, o *result.Result) *result.Result {
+// WithTimeout converts a result into a wait that becomes a failure after the limit.
+func (s *Scope) WithTimeout(now time.Time, what string, limit time.Duration, o *result.Result) *result.Result {
 	rest := limit - now.Sub(s.Session.WaitingSince(what, now))
 	if rest > 0 {
-		o.Outcome, o.After = result.Wait, rest
+		o.Outcome, o.RequeueAfter = result.Wait, rest
 		return o
 	}
 	o.Message += " This has lasted longer than " + limit.String() + "."
 	return o
 }
 
-// BYOH reports whether the host is listed in windows-instances.
-func (s *Scope) BYOH() bool { return s.Instance.Spec.Source.ConfigMapKey != "" }
+// IsBYOH reports whether the host is listed in windows-instances.
+func (s *Scope) IsBYOH() bool { return s.Instance.Spec.Source.ConfigMapKey != "" }
 
-// OfMachine reports whether the host belongs to a Machine.
-func (s *Scope) OfMachine() bool { return s.Instance.Spec.Source.Machine != nil }
+// HasMachine reports whether the host belongs to a Machine.
+func (s *Scope) HasMachine() bool { return s.Instance.Spec.Source.Machine != nil }
 
 // NodeName returns the claimed name; empty before the claim.
 func (s *Scope) NodeName() string { return NodeNameOf(s.Instance) }
@@ -173,28 +175,28 @@ func NodeNameOf(instance *v1alpha1.WindowsInstance) string {
 	return instance.Status.NodeRef.Name
 }
 
-// KeptNodeName returns the name of the existing Node of a Machine's host; empty for none. The name can differ
+// ExistingNodeName returns the name of the existing Node of a Machine's host; empty for none. The name can differ
 // from the host name: the kubelet gets the node name as a flag, and legacy operators set the flag too.
-func (s *Scope) KeptNodeName() string {
-	if ref := s.Instance.Status.NodeRef; s.OfMachine() && ref != nil && ref.Confirmed && ref.UID != "" {
+func (s *Scope) ExistingNodeName() string {
+	if ref := s.Instance.Status.NodeRef; s.HasMachine() && ref != nil && ref.Confirmed && ref.UID != "" {
 		return ref.Name
 	}
 	return ""
 }
 
-// Released reports whether the node was activated before.
-func (s *Scope) Released(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodeidentity.Unproven(node)
+// WasActivated reports whether the node was activated before.
+func (s *Scope) WasActivated(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodeidentity.HasStartupTaint(node)
 }
 
-// HostAsItWas reports whether the host is unchanged since its node was verified.
-func (s *Scope) HostAsItWas() bool {
+// IsHostUnchanged reports whether the host is unchanged since its node was verified.
+func (s *Scope) IsHostUnchanged() bool {
 	return s.Instance.Status.SpecDigest != "" && s.Instance.Status.RequestedReboot == nil
 }
 
-// MidChange reports whether the instance has a node with a host that was changed and not verified since. Other
+// IsChangeInProgress reports whether the instance has a node with a host that was changed and not verified since. Other
 // nodes wait for the disruption slot of the node, and its pods run elsewhere.
-func (s *Scope) MidChange() bool {
+func (s *Scope) IsChangeInProgress() bool {
 	ref := s.Instance.Status.NodeRef
-	return ref != nil && ref.UID != "" && !s.HostAsItWas()
+	return ref != nil && ref.UID != "" && !s.IsHostUnchanged()
 }

@@ -20,22 +20,22 @@ type Session struct {
 	uid types.UID
 	// Clock is the last reading of the host's clock.
 	Clock support.ClockReading
-	// Whole is true after a failed apply. Missing files are then sent in full, in case a patch did not fit. An
+	// SendFullFiles is true after a failed apply. Missing files are then sent in full, in case a patch did not fit. An
 	// interrupted transfer resumes with the same archive.
-	Whole bool
-	// Turn identifies the change that waits for a disruption slot: the digest of the spec, or RebootTurn; empty
+	SendFullFiles bool
+	// PendingDisruption identifies the change that waits for a disruption slot: the digest of the spec, or RebootPending; empty
 	// if unknown.
-	Turn string
-	// Unanswered is true if the host did not respond to the last connection.
-	Unanswered bool
+	PendingDisruption string
+	// Unresponsive is true if the host did not respond to the last connection.
+	Unresponsive bool
 	// OtherHost is true if a removal last reached a host other than the host of the instance's Node.
 	OtherHost bool
-	// Fallback is the digest of the last reported rollback target. ChangeFailures counts the failures of a change
+	// RollbackTarget is the digest of the last reported rollback target. ChangeFailures counts the failures of a change
 	// of a node in service.
-	Fallback       string
+	RollbackTarget string
 	ChangeFailures int
-	// NoFallback is the last reported reason why the host has no rollback target; empty for none.
-	NoFallback string
+	// NoRollbackReason is the last reported reason why the host has no rollback target; empty for none.
+	NoRollbackReason string
 	// RefusedName is the last refused node name.
 	RefusedName string
 	// LostCertificate is true while a node that had joined before needs another certificate.
@@ -44,29 +44,29 @@ type Session struct {
 	Renewal Renewal
 	// Attempts counts consecutive failures.
 	Attempts int
-	// Waiting is the name of the current wait, and Since its start, for limits. Spec is the digest of the
+	// WaitName is the name of the current wait, and Since its start, for limits. Spec is the digest of the
 	// NodeSpec applied before the wait.
-	Waiting string
-	Since   time.Time
-	Spec    string
-	// Drains is the start of a drain that is not recorded on the API server; zero for none. It is separate from
+	WaitName       string
+	WaitStart      time.Time
+	WaitSpecDigest string
+	// DrainStart is the start of a drain that is not recorded on the API server; zero for none. It is separate from
 	// the other waits, which continue during a drain.
-	Drains time.Time
-	// RegistersAgain is the time of the last kubelet restart for a missing Node; zero for none.
-	RegistersAgain time.Time
+	DrainStart time.Time
+	// RegistrationRestart is the time of the last kubelet restart for a missing Node; zero for none.
+	RegistrationRestart time.Time
 	// KeepsWait is true if the wait for the Node continues after another NodeSpec is applied that makes the
 	// kubelet register again.
 	KeepsWait bool
 	// KubeletSince is the start time of the kubelet by the operator's clock; zero if unknown. KubeletAbsent is
 	// the time of the last report after an apply that the kubelet does not run.
 	KubeletSince, KubeletAbsent time.Time
-	// RestartLooks counts the checks of a restarting host.
-	RestartLooks int
-	// Moved is true if the host is checked because its name resolves to another address. Checking is true if the
+	// RebootPolls counts the checks of a restarting host.
+	RebootPolls int
+	// AddressChanged is true if the host is checked because its name resolves to another address. Checking is true if the
 	// host is checked because the agent does not maintain the host. Both last until the resulting work has ended.
-	Moved, Checking bool
-	// PutBack is the backoff for other writers that change fields owned by the operator on the Node.
-	PutBack PutBack
+	AddressChanged, AgentCheckActive bool
+	// RevertState is the backoff for other writers that change fields owned by the operator on the Node.
+	Reverts RevertState
 	// AgentCheck is the backoff of checks of a host without maintenance by its agent.
 	AgentCheck AgentCheck
 	// Unreported is the current reason of the summary until an event was recorded about it.
@@ -77,38 +77,38 @@ type Session struct {
 	// Unwritten is the status that was computed but not written yet. Base is the version of its instance.
 	Unwritten *v1alpha1.WindowsInstanceStatus
 	Base      string
-	// Proven is the last version of the instance that was seen on the API server, at ProvenAt.
-	Proven   string
-	ProvenAt time.Time
+	// LiveVersion is the last version of the instance that was seen on the API server, at LiveVersionAt.
+	LiveVersion   string
+	LiveVersionAt time.Time
 	// Instances and Machines are requested lists that were not read yet.
 	Instances *queue.Listing[v1alpha1.WindowsInstance]
 	Machines  *queue.Listing[machinev1beta1.Machine]
 	// Conflicts counts consecutive writes of the status that failed because another client has changed the
 	// instance.
 	Conflicts int
-	// Quiet identifies the result that is not shown yet. QuietSince is the start of that result.
-	Quiet      string
-	QuietSince time.Time
+	// HiddenResult identifies the result that is not shown yet. HiddenSince is the start of that result.
+	HiddenResult string
+	HiddenSince  time.Time
 }
 
 // DrainSince returns the start time of the current drain.
 func (s *Session) DrainSince(now time.Time) time.Time {
-	if s.Drains.IsZero() {
-		s.Drains = now
+	if s.DrainStart.IsZero() {
+		s.DrainStart = now
 	}
-	return s.Drains
+	return s.DrainStart
 }
 
 // WaitingSince returns the start time of the named wait.
 func (s *Session) WaitingSince(what string, now time.Time) time.Time {
-	if s.Waiting != what {
-		s.Waiting, s.Since = what, now
+	if s.WaitName != what {
+		s.WaitName, s.WaitStart = what, now
 	}
-	return s.Since
+	return s.WaitStart
 }
 
-// RebootTurn identifies a requested restart that waits for a disruption slot.
-const RebootTurn = "reboot"
+// RebootPending identifies a requested restart that waits for a disruption slot.
+const RebootPending = "reboot"
 
 // Renewal is the state of a host's certificate renewals.
 type Renewal struct {
@@ -128,9 +128,9 @@ type AgentCheck struct {
 	Failure *result.Result
 }
 
-// PutBack counts consecutive reverts of fields owned by the operator on a Node. Last is the time of the last
+// RevertState counts consecutive reverts of fields owned by the operator on a Node. Last is the time of the last
 // revert.
-type PutBack struct {
+type RevertState struct {
 	Times int
 	Last  time.Time
 	// Refused is the error of the API server for the last attempt; nil for none.
@@ -143,9 +143,9 @@ type Sessions struct {
 	byName map[string]*Session
 }
 
-// Of returns a copy of the session of an instance, or a new session. The session of a deleted instance of the
+// Get returns a copy of the session of an instance, or a new session. The session of a deleted instance of the
 // same name is dropped.
-func (s *Sessions) Of(name string, uid types.UID) *Session {
+func (s *Sessions) Get(name string, uid types.UID) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.byName[name]
@@ -156,8 +156,8 @@ func (s *Sessions) Of(name string, uid types.UID) *Session {
 	return &session
 }
 
-// Keep stores the session of an instance after a reconcile.
-func (s *Sessions) Keep(name string, session *Session) {
+// Store stores the session of an instance after a reconcile.
+func (s *Sessions) Store(name string, session *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
@@ -166,8 +166,8 @@ func (s *Sessions) Keep(name string, session *Session) {
 	s.byName[name] = session
 }
 
-// Conflict counts a write that failed with a conflict. Other changes of the reconcile to the session are dropped.
-func (s *Sessions) Conflict(name string, dropped *Session) {
+// RecordConflict counts a write that failed with a conflict. Other changes of the reconcile to the session are dropped.
+func (s *Sessions) RecordConflict(name string, dropped *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
@@ -182,8 +182,8 @@ func (s *Sessions) Conflict(name string, dropped *Session) {
 	known.Unwritten = nil
 }
 
-// Seen records that the cache has a version of an instance, so an older written version need not be kept.
-func (s *Sessions) Seen(instance *v1alpha1.WindowsInstance, older func(version, than string) bool) {
+// ObserveCached records that the cache has a version of an instance, so an older written version need not be kept.
+func (s *Sessions) ObserveCached(instance *v1alpha1.WindowsInstance, older func(version, than string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.byName[instance.Name]; known != nil && known.Written != nil && !older(instance.ResourceVersion, known.Written.ResourceVersion) {

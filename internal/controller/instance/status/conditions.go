@@ -12,19 +12,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// summarize sets every condition in every reconcile: conditions that passed, the blocked condition, and
+// setConditions sets every condition in every reconcile: conditions that passed, the blocked condition, and
 // conditions that depend on the blocked one. An unchecked condition stays true if true before, and becomes
 // unknown if false before.
-func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *result.Result,
+func setConditions(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *result.Result,
 	generation int64, now time.Time) {
 	blocked := ""
 	for _, conditionType := range scope.Conditions {
 		condition, found := passed[conditionType]
 		previous := meta.FindStatusCondition(status.Conditions, conditionType)
 		switch {
-		case previous != nil && o.Leaves(conditionType):
+		case previous != nil && o.KeepsCondition(conditionType):
 			condition = *previous
-		case o != nil && o.Outcome != result.NothingToDo && o.Condition == conditionType:
+		case o != nil && o.Outcome != result.Done && o.Condition == conditionType:
 			blocked = conditionType
 			condition = metav1.Condition{Status: o.Status(), Reason: o.Reason, Message: o.Message}
 		case found:
@@ -41,14 +41,14 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 				Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
-		condition.Message = text.Plain(condition.Message, result.LongestMessage)
+		condition.Message = text.Plain(condition.Message, result.MaxMessageLength)
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	switch {
-	case o == nil || o.Outcome == result.NothingToDo:
+	case o == nil || o.Outcome == result.Done:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
-		status.Summary, status.NextAction = o.Reason, text.Plain(o.Next, result.LongestMessage)
+		status.Summary, status.NextAction = o.Reason, text.Plain(o.NextAction, result.MaxMessageLength)
 	}
 }

@@ -35,7 +35,7 @@ func (r Recorder) Flush() {
 
 // StoppedEvent reports the result that blocks an instance.
 func StoppedEvent(instance *v1alpha1.WindowsInstance, o *result.Result) recorder.Event {
-	return recorder.Warning(instance, nil, o.Reason, o.Phase, text.Sentence(o.Message)+" "+o.Next)
+	return recorder.Warning(instance, nil, o.Reason, o.Phase, text.Sentence(o.Message)+" "+o.NextAction)
 }
 
 // HostKeyPinnedEvent reports the pinned host key, at the first contact or after acceptance by an administrator.
@@ -77,13 +77,13 @@ func DrainStartedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, ca
 		node.Name+". Cause: "+string(cause)+".")
 }
 
-// DrainGivenUpEvent reports that the drain timed out.
-func DrainGivenUpEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
+// DrainTimedOutEvent reports that the drain timed out.
+func DrainTimedOutEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
 	return recorder.Warning(instance, node, v1alpha1.ReasonDrainTimedOut, "Drain", message)
 }
 
-// ChangeHasFailedEvent reports that a change of a node in service has failed.
-func ChangeHasFailedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *result.Result) recorder.Event {
+// ChangeFailedEvent reports that a change of a node in service has failed.
+func ChangeFailedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *result.Result) recorder.Event {
 	return recorder.Warning(instance, node, v1alpha1.ReasonChangeFailed, "Change",
 		"The change of Node "+node.Name+" has failed. If the host can be rolled back, the operator does so now; otherwise it tries the change again. "+
 			text.Sentence(o.Reason+": "+o.Message))
@@ -103,8 +103,8 @@ func RolledBackEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) reco
 		" was rolled back to its state before the change. The Node takes pods again.")
 }
 
-// RebootBeginsEvent reports that the host restarts because of the annotation on its Node.
-func RebootBeginsEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
+// RebootRequestedEvent reports that the host restarts because of the annotation on its Node.
+func RebootRequestedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	return recorder.Normal(instance, node, "HostRebooting", "Reboot",
 		"The host restarts, as the annotation "+v1alpha1.AnnotationRebootRequired+" of Node "+node.Name+" asks.")
 }
@@ -163,14 +163,14 @@ func KubeletPortUnreachableEvent(instance *v1alpha1.WindowsInstance, address str
 			"): oc logs and oc exec will not reach the node's pods until that TCP port is open.")
 }
 
-// AdviceGivenEvent reports that an advisory check has failed.
-func AdviceGivenEvent(instance *v1alpha1.WindowsInstance, failed string) recorder.Event {
+// AdvisoryCheckFailedEvent reports that an advisory check has failed.
+func AdvisoryCheckFailedEvent(instance *v1alpha1.WindowsInstance, failed string) recorder.Event {
 	return recorder.Warning(instance, nil, "AdvisoryCheckFailed", "Verify",
 		"The node takes pods, but this check failed: "+failed)
 }
 
-// ClockOffEvent reports that the clock of a node's host is wrong.
-func ClockOffEvent(instance *v1alpha1.WindowsInstance, clock string) recorder.Event {
+// ClockSkewEvent reports that the clock of a node's host is wrong.
+func ClockSkewEvent(instance *v1alpha1.WindowsInstance, clock string) recorder.Event {
 	return recorder.Warning(instance, nil, "ClockSkew", "Verify", "The node takes pods, but "+clock)
 }
 

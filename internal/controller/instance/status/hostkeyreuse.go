@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// hostKeyReuse describes other hosts with the host's key; empty for none. The description is advisory, so a
+// describeHostKeyReuse describes other hosts with the host's key; empty for none. The description is advisory, so a
 // failed lookup is not an error.
-func (w Writer) hostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInstance) string {
+func (w Writer) describeHostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInstance) string {
 	if instance.Status.HostKey == nil {
 		return ""
 	}

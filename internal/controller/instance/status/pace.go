@@ -8,26 +8,26 @@ import (
 )
 
 // The limits of progress writes for all hosts together. If a hundred hosts join at once, their progress would be
-// a quarter of all writes of the operator, for few readers. A burst of progressAtOnce is allowed. A waiting step
+// a quarter of all writes of the operator, for few readers. A burst of maxProgressBurst is allowed. A waiting step
 // and each condition are always written.
 const (
 	progressPerSecond = 1
-	progressAtOnce    = 16
+	maxProgressBurst  = 16
 )
 
-// Pace limits the rate of progress writes for all hosts together. The zero value is ready to use.
-type Pace struct {
+// ProgressLimiter limits the rate of progress writes for all hosts together. The zero value is ready to use.
+type ProgressLimiter struct {
 	once    sync.Once
 	limiter flowcontrol.PassiveRateLimiter
 }
 
-// allows reports whether progress may be written now, and counts that write. A nil Pace has no limit.
-func (p *Pace) allows(clock clock.PassiveClock) bool {
+// tryAccept reports whether progress may be written now, and counts that write. A nil Pace has no limit.
+func (p *ProgressLimiter) tryAccept(clock clock.PassiveClock) bool {
 	if p == nil {
 		return true
 	}
 	p.once.Do(func() {
-		p.limiter = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(progressPerSecond, progressAtOnce, clock)
+		p.limiter = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(progressPerSecond, maxProgressBurst, clock)
 	})
 	return p.limiter.TryAccept()
 }

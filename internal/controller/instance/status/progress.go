@@ -17,8 +17,8 @@ import (
 // watching one host.
 const progressInterval = 5 * time.Second
 
-// longestSilence is the maximum age of the written status of a host while other hosts exhaust the limit of Pace.
-const longestSilence = time.Minute
+// maxProgressAge is the maximum age of the written status of a host while other hosts exhaust the limit of Pace.
+const maxProgressAge = time.Minute
 
 // Progress writes the step of a running job: immediately for a new step of the operator that waits, otherwise at
 // most once per progressInterval.
@@ -30,21 +30,21 @@ func (w Writer) Progress(ctx context.Context, s *scope.Scope, running *hostjobs.
 	step := running.Step
 	if step.Name == "" { // connecting
 		reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable)
-		if now.Sub(running.Began) < running.Show.Quiet || reachable != nil && reachable.Status != metav1.ConditionUnknown {
+		if now.Sub(running.Began) < running.Show.StatusDelay || reachable != nil && reachable.Status != metav1.ConditionUnknown {
 			return nil
 		}
-		w.describe(s, running.Show)
-		return w.patch(ctx, s)
+		w.setProgressSummary(s, running.Show)
+		return w.patchStatus(ctx, s)
 	}
 	w.setStep(s, step)
 	waits := step.Waits && isNewStep(s.Stored.Status.Step, s.Instance.Status.Step)
-	due := progressDue(s.Session.LastWrite, now) && progressDue(running.Began, now)
-	if !waits && (!due || !w.Pace.allows(w.Clock) && now.Sub(s.Session.LastWrite) < longestSilence) {
+	due := isProgressDue(s.Session.LastWrite, now) && isProgressDue(running.Began, now)
+	if !waits && (!due || !w.ProgressLimiter.tryAccept(w.Clock) && now.Sub(s.Session.LastWrite) < maxProgressAge) {
 		return nil
 	}
-	w.describe(s, running.Show)
+	w.setProgressSummary(s, running.Show)
 	s.Instance.Status.NextAction = "The operator waits for the step " + step.Name + " on the host."
-	return w.patch(ctx, s)
+	return w.patchStatus(ctx, s)
 }
 
 // isNewStep reports whether a step differs from the written step.
@@ -56,7 +56,7 @@ func (w Writer) setStep(s *scope.Scope, present hostjobs.Step) {
 	if present.Name == "" {
 		return
 	}
-	step := &v1alpha1.StepStatus{Name: present.Name, Index: int32(present.Index), Total: int32(present.Of), Detail: present.Detail, //nolint:gosec // a plan has few steps
+	step := &v1alpha1.StepStatus{Name: present.Name, Index: int32(present.Index), Total: int32(present.Total), Detail: present.Detail, //nolint:gosec // a plan has few steps
 		StartedAt: metav1.NewTime(w.Clock.Now())}
 	if current := s.Instance.Status.Step; current != nil && current.Name == present.Name {
 		step.StartedAt = current.StartedAt
@@ -64,19 +64,19 @@ func (w Writer) setStep(s *scope.Scope, present hostjobs.Step) {
 	s.Instance.Status.Step = step
 }
 
-// describe sets the summary and the next action for work in progress.
-func (w Writer) describe(s *scope.Scope, o *result.Result) {
-	s.Instance.Status.Summary, s.Instance.Status.NextAction = v1alpha1.ReasonInProgress, o.Next
+// setProgressSummary sets the summary and the next action for work in progress.
+func (w Writer) setProgressSummary(s *scope.Scope, o *result.Result) {
+	s.Instance.Status.Summary, s.Instance.Status.NextAction = v1alpha1.ReasonInProgress, o.NextAction
 	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		s.Instance.Status.Summary = v1alpha1.ReasonRemoving
 	}
 }
 
-// progressDue reports whether progress must be written now, after the last write.
-func progressDue(last, now time.Time) bool { return now.Sub(last) >= progressInterval }
+// isProgressDue reports whether progress must be written now, after the last write.
+func isProgressDue(last, now time.Time) bool { return now.Sub(last) >= progressInterval }
 
-// restarted resets the condition Prepared of a restarted host, because the preparation must be verified again.
-func (w Writer) restarted(s *scope.Scope) {
+// resetPrepared resets the condition Prepared of a restarted host, because the preparation must be verified again.
+func (w Writer) resetPrepared(s *scope.Scope) {
 	meta.SetStatusCondition(&s.Instance.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,
 		Message: "The host was restarted.", LastTransitionTime: metav1.NewTime(w.Clock.Now()),

@@ -21,25 +21,25 @@ func TestReadinessBeginsAnewWhenTheHostComesUpToDate(t *testing.T) {
 		fresh bool // UpToDate was not True before
 	}{
 		{"a host that was never looked at is not ready", nil, nil, v1alpha1.Readiness{Since: metav1.NewTime(noon)}, true},
-		{"a node that is proven is ready from now on", since(false, -time.Hour), []string{ready, upToDate}, *since(true, 0), true},
-		{"a node that stays ready keeps its time", since(true, -time.Hour), []string{ready, upToDate}, *since(true, -time.Hour), false},
-		{"a node that is ready and waits for an upgrade keeps its time", since(true, -time.Hour), []string{ready}, *since(true, -time.Hour), false},
-		{"a ready node that was brought up to date begins anew", since(true, -time.Hour), []string{ready, upToDate}, *since(true, 0), true},
-		{"a node that is lost is not ready from now on", since(true, -time.Hour), []string{upToDate}, *since(false, 0), false},
-		{"a node that stays lost keeps its time", since(false, -time.Hour), []string{upToDate}, *since(false, -time.Hour), true},
+		{"a node that is proven is ready from now on", readinessSince(false, -time.Hour), []string{ready, upToDate}, *readinessSince(true, 0), true},
+		{"a node that stays ready keeps its time", readinessSince(true, -time.Hour), []string{ready, upToDate}, *readinessSince(true, -time.Hour), false},
+		{"a node that is ready and waits for an upgrade keeps its time", readinessSince(true, -time.Hour), []string{ready}, *readinessSince(true, -time.Hour), false},
+		{"a ready node that was brought up to date begins anew", readinessSince(true, -time.Hour), []string{ready, upToDate}, *readinessSince(true, 0), true},
+		{"a node that is lost is not ready from now on", readinessSince(true, -time.Hour), []string{upToDate}, *readinessSince(false, 0), false},
+		{"a node that stays lost keeps its time", readinessSince(false, -time.Hour), []string{upToDate}, *readinessSince(false, -time.Hour), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status := &v1alpha1.WindowsInstanceStatus{Readiness: c.was}
 			for _, condition := range c.true {
 				status.Conditions = append(status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue})
 			}
-			if got := readiness(status, !c.fresh, noon); got.Ready != c.after.Ready || !got.Since.Equal(&c.after.Since) {
+			if got := computeReadiness(status, !c.fresh, noon); got.Ready != c.after.Ready || !got.Since.Equal(&c.after.Since) {
 				t.Errorf("ready %t since %s, want %t since %s", got.Ready, got.Since, c.after.Ready, c.after.Since)
 			}
 		})
 	}
 }
 
-func since(ready bool, ago time.Duration) *v1alpha1.Readiness {
+func readinessSince(ready bool, ago time.Duration) *v1alpha1.Readiness {
 	return &v1alpha1.Readiness{Ready: ready, Since: metav1.NewTime(noon.Add(ago))}
 }

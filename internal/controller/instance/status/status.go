@@ -33,8 +33,8 @@ type Writer struct {
 	Clock     clock.PassiveClock
 	Namespace string // of the instances
 	Version   string // of the operator
-	// Pace limits the rate of progress writes for all hosts together; nil for no limit.
-	Pace *Pace
+	// ProgressLimiter limits the rate of progress writes for all hosts together; nil for no limit.
+	ProgressLimiter *ProgressLimiter
 }
 
 // Write writes the result of a reconcile. A result that is not shown yet leaves the conditions and the summary
@@ -42,30 +42,30 @@ type Writer struct {
 // the result remains hidden. If the instance has changed since it was read, the API server rejects the write with
 // a conflict.
 func (w Writer) Write(ctx context.Context, s *scope.Scope) (quiet time.Duration, err error) {
-	if s.Silent {
+	if s.SkipStatusWrite {
 		return 0, nil
 	}
 	status, o := &s.Instance.Status, s.Result
 	if s.Restarted {
-		w.restarted(s)
+		w.resetPrepared(s)
 	}
-	if quiet = w.quiet(s, o); quiet > 0 {
-		if !mustWrite(&s.Stored.Status, status) {
+	if quiet = w.remainingStatusDelay(s, o); quiet > 0 {
+		if !needsWrite(&s.Stored.Status, status) {
 			return quiet, nil
 		}
 		if o.Step != "" {
 			w.setStep(s, hostjobs.Step{Name: o.Step})
-			w.describe(s, o)
+			w.setProgressSummary(s, o)
 		}
-		return quiet, w.patch(ctx, s)
+		return quiet, w.patchStatus(ctx, s)
 	}
 	if o != nil && o.Outcome == result.Working {
 		w.setStep(s, hostjobs.Step{Name: o.Step})
-		w.describe(s, o)
-		return 0, w.patch(ctx, s)
+		w.setProgressSummary(s, o)
+		return 0, w.patchStatus(ctx, s)
 	}
 	status.ObservedGeneration = s.Instance.Generation
-	w.summarize(ctx, s, o)
+	w.updateConditions(ctx, s, o)
 	if status.RestartStartedAt == nil { // only a restart continues after its command
 		status.Step = nil
 	}
@@ -73,32 +73,32 @@ func (w Writer) Write(ctx context.Context, s *scope.Scope) (quiet time.Duration,
 		status.NextAction = fmt.Sprintf("%s The operator retries at %s.", status.NextAction,
 			s.RetryAt.UTC().Format("15:04:05 UTC"))
 	}
-	return 0, w.patch(ctx, s)
+	return 0, w.patchStatus(ctx, s)
 }
 
-// quiet returns the time until a result is shown.
-func (w Writer) quiet(s *scope.Scope, o *result.Result) time.Duration {
+// remainingStatusDelay returns the time until a result is shown.
+func (w Writer) remainingStatusDelay(s *scope.Scope, o *result.Result) time.Duration {
 	now, memory := w.Clock.Now(), s.Session
-	if o == nil || o.Quiet == 0 {
-		memory.Quiet = ""
+	if o == nil || o.StatusDelay == 0 {
+		memory.HiddenResult = ""
 		return 0
 	}
-	if name := o.Condition + " " + o.Reason + " " + o.Step; memory.Quiet != name {
-		memory.Quiet, memory.QuietSince = name, now
+	if name := o.Condition + " " + o.Reason + " " + o.Step; memory.HiddenResult != name {
+		memory.HiddenResult, memory.HiddenSince = name, now
 	}
-	return o.Quiet - now.Sub(memory.QuietSince)
+	return o.StatusDelay - now.Sub(memory.HiddenSince)
 }
 
-// mustWrite reports whether the status has a change that must be written before the operator continues.
-func mustWrite(stored, status *v1alpha1.WindowsInstanceStatus) bool {
+// needsWrite reports whether the status has a change that must be written before the operator continues.
+func needsWrite(stored, status *v1alpha1.WindowsInstanceStatus) bool {
 	started := status.RestartStartedAt != nil && !status.RestartStartedAt.Equal(stored.RestartStartedAt)
 	return started || stored.SpecDigest != status.SpecDigest || stored.RegistrationID != status.RegistrationID || stored.Version != status.Version ||
-		!reflect.DeepEqual(stored.HostKey, status.HostKey) || !sameClaim(stored.NodeRef, status.NodeRef) ||
+		!reflect.DeepEqual(stored.HostKey, status.HostKey) || !isSameClaim(stored.NodeRef, status.NodeRef) ||
 		!reflect.DeepEqual(stored.RequestedReboot, status.RequestedReboot) || !reflect.DeepEqual(stored.FailedChange, status.FailedChange)
 }
 
-// summarize computes the conditions, and emits an event if other hosts have the host's key.
-func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *result.Result) {
+// updateConditions computes the conditions, and emits an event if other hosts have the host's key.
+func (w Writer) updateConditions(ctx context.Context, s *scope.Scope, o *result.Result) {
 	status := &s.Instance.Status
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
 	told := ""
@@ -106,38 +106,38 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *result.Result)
 		told = before.Message
 	}
 	upToDate := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate)
-	summarize(status, s.Passed, o, s.Instance.Generation, w.Clock.Now())
-	status.Readiness = readiness(status, upToDate, w.Clock.Now())
-	w.remember(s, o)
+	setConditions(status, s.ObservedConditions, o, s.Instance.Generation, w.Clock.Now())
+	status.Readiness = computeReadiness(status, upToDate, w.Clock.Now())
+	w.setDecisionFields(s, o)
 	reachable := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
 	if reachable.Status != metav1.ConditionTrue {
 		return
 	}
-	reuse := w.hostKeyReuse(ctx, s.Instance)
+	reuse := w.describeHostKeyReuse(ctx, s.Instance)
 	reachable.Message = nodeidentity.WithReuse(reachable.Message, reuse)
 	if reuse != "" && !strings.HasSuffix(told, reuse) {
 		w.Events.Emit(HostKeyReusedEvent(s.Instance, reuse))
 	}
 }
 
-// remember sets the fields that the next reconcile and other controllers use for decisions. Decisions never
+// setDecisionFields sets the fields that the next reconcile and other controllers use for decisions. Decisions never
 // depend on conditions or their messages.
-func (w Writer) remember(s *scope.Scope, o *result.Result) {
+func (w Writer) setDecisionFields(s *scope.Scope, o *result.Result) {
 	status := &s.Instance.Status
 	if o == nil {
-		o = &result.Result{Outcome: result.NothingToDo}
+		o = &result.Result{Outcome: result.Done}
 	}
-	if o.Outcome == result.LeftAlone {
+	if o.Outcome == result.Unmanaged {
 		return // not checked
 	}
-	status.DisruptionPending, status.SSHKeyRejected, status.ReplacementVersion = o.AtGate, o.SSHKeyRejected, ""
-	if o.Replaces {
+	status.DisruptionPending, status.SSHKeyRejected, status.ReplacementVersion = o.RefusedByGate, o.SSHKeyRejected, ""
+	if o.NeedsReplacement {
 		status.ReplacementVersion = w.Version
 	}
 }
 
-// readiness returns the state of the conditions for decisions. upToDate is the previous status of UpToDate.
-func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.Time) *v1alpha1.Readiness {
+// computeReadiness returns the state of the conditions for decisions. upToDate is the previous status of UpToDate.
+func computeReadiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.Time) *v1alpha1.Readiness {
 	ready := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 	broughtUpToDate := !upToDate && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate)
 	if status.Readiness == nil || status.Readiness.Ready != ready || ready && broughtUpToDate {
@@ -146,11 +146,11 @@ func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.T
 	return status.Readiness
 }
 
-// patch writes the difference to the stored status, if any. The precondition is the version of the instance that
+// patchStatus writes the difference to the stored status, if any. The precondition is the version of the instance that
 // the reconcile has read. The version also prevents a write to another instance of the same name: the API server
 // ignores a UID in a patch of the status of a custom resource.
-func (w Writer) patch(ctx context.Context, s *scope.Scope) error {
-	if same, err := sameJSON(&s.Stored.Status, &s.Instance.Status); same || err != nil {
+func (w Writer) patchStatus(ctx context.Context, s *scope.Scope) error {
+	if same, err := isSameJSON(&s.Stored.Status, &s.Instance.Status); same || err != nil {
 		return err
 	}
 	// A stopped reconcile still reports its changes.
@@ -163,23 +163,23 @@ func (w Writer) patch(ctx context.Context, s *scope.Scope) error {
 			s.Instance.Spec.Address, err))
 	}
 	s.Session.LastWrite, s.Session.Written = w.Clock.Now(), written
-	s.Session.Proven, s.Session.ProvenAt = written.ResourceVersion, w.Clock.Now()
-	s.Stored, s.Wrote = written, true
+	s.Session.LiveVersion, s.Session.LiveVersionAt = written.ResourceVersion, w.Clock.Now()
+	s.Stored, s.StatusWritten = written, true
 	return nil
 }
 
-// sameClaim reports whether two statuses have the same claim to a node name. The UID of the Node can wait for the
+// isSameClaim reports whether two statuses have the same claim to a node name. The UID of the Node can wait for the
 // next write.
-func sameClaim(a, b *v1alpha1.NodeReference) bool {
+func isSameClaim(a, b *v1alpha1.NodeReference) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.Name == b.Name && a.Confirmed == b.Confirmed && a.ClaimedAt.Equal(b.ClaimedAt)
 }
 
-// sameJSON reports whether the API server would store two statuses identically. Fractions of a second are lost on
+// isSameJSON reports whether the API server would store two statuses identically. Fractions of a second are lost on
 // a write.
-func sameJSON(a, b *v1alpha1.WindowsInstanceStatus) (bool, error) {
+func isSameJSON(a, b *v1alpha1.WindowsInstanceStatus) (bool, error) {
 	if reflect.DeepEqual(a, b) {
 		return true, nil
 	}

@@ -28,13 +28,13 @@ func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string,
 	for _, condition := range passed {
 		found[condition] = metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}
 	}
-	summarize(&status, found, o, 1, noon)
+	setConditions(&status, found, o, 1, noon)
 	return status
 }
 
 func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 	unreachable := &result.Result{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable",
-		Message: "connection refused", Next: "Start sshd."}
+		Message: "connection refused", NextAction: "Start sshd."}
 
 	t.Run("a host that cannot be reached says so, and nothing else is known", func(t *testing.T) {
 		after := statusAfter(v1alpha1.WindowsInstanceStatus{}, nil, unreachable)
@@ -70,7 +70,7 @@ func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 	t.Run("a pass with nothing to do changes nothing", func(t *testing.T) {
 		ready := statusAfter(v1alpha1.WindowsInstanceStatus{}, scope.Conditions[:], nil)
 		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate},
-			&result.Result{Outcome: result.NothingToDo})
+			&result.Result{Outcome: result.Done})
 		for i, condition := range again.Conditions {
 			if condition.Status != ready.Conditions[i].Status ||
 				condition.LastTransitionTime != ready.Conditions[i].LastTransitionTime {
@@ -97,7 +97,7 @@ func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
 		"not a moment before five seconds": {noon.Add(-5*time.Second + 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := progressDue(c.last, noon); got != c.want {
+			if got := isProgressDue(c.last, noon); got != c.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -139,9 +139,9 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	progress(hostjobs.Step{Name: "StartService kubelet", Index: 1, Of: 2})
+	progress(hostjobs.Step{Name: "StartService kubelet", Index: 1, Total: 2})
 	expect("StartService kubelet", 1)
-	progress(hostjobs.Step{Name: "StartService kube-proxy", Index: 2, Of: 2})
+	progress(hostjobs.Step{Name: "StartService kube-proxy", Index: 2, Total: 2})
 	expect("StartService kubelet", 1)
 	progress(hostjobs.Step{Name: "DrainNode", Detail: "evicting pods", Waits: true})
 	expect("DrainNode", 2)
@@ -170,7 +170,7 @@ func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
 	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
 	begin := func(summary string) *scope.Scope {
 		s := scope.New(instance.DeepCopy(), &scope.Session{}, &hostjobs.Host{}, w.Clock)
-		s.Result = &result.Result{Condition: v1alpha1.ConditionReady, Reason: summary, Message: "It is.", Next: "It is left to finish."}
+		s.Result = &result.Result{Condition: v1alpha1.ConditionReady, Reason: summary, Message: "It is.", NextAction: "It is left to finish."}
 		return s
 	}
 	ours, theirs := begin("Ours"), begin("Theirs")
@@ -197,7 +197,7 @@ func TestWhatIsWrittenAlreadyIsNotWrittenAgain(t *testing.T) {
 	w := Writer{Client: counting, Clock: clocktesting.NewFakePassiveClock(noon.Add(time.Second / 3)), Namespace: "wmco"}
 	s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, w.Clock)
 	for _, condition := range scope.Conditions {
-		s.Pass(condition, "It is.")
+		s.MarkTrue(condition, "It is.")
 	}
 	s.Instance.Status.ObservedGeneration = s.Instance.Generation
 	if _, err := w.Write(t.Context(), s); err != nil || writes != 1 {
@@ -209,16 +209,16 @@ func TestWhatIsWrittenAlreadyIsNotWrittenAgain(t *testing.T) {
 }
 
 func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.T) {
-	pace, clock := &Pace{}, clocktesting.NewFakePassiveClock(noon)
+	pace, clock := &ProgressLimiter{}, clocktesting.NewFakePassiveClock(noon)
 	written := func() (count int) {
 		for range 200 {
-			if pace.allows(clock) {
+			if pace.tryAccept(clock) {
 				count++
 			}
 		}
 		return count
 	}
-	if first, next := written(), written(); first != progressAtOnce || next != 0 {
+	if first, next := written(), written(); first != maxProgressBurst || next != 0 {
 		t.Errorf("of 200 hosts, the progress of %d is written at once, and of %d at the same moment again", first, next)
 	}
 	clock.SetTime(noon.Add(time.Second))
@@ -232,19 +232,19 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	clock := clocktesting.NewFakePassiveClock(noon)
-	w := Writer{Client: api, Clock: clock, Pace: &Pace{}}
+	w := Writer{Client: api, Clock: clock, ProgressLimiter: &ProgressLimiter{}}
 	s := scope.New(instance, &scope.Session{LastWrite: noon}, &hostjobs.Host{}, w.Clock)
-	awaitsNetwork := &hostjobs.Progress{Step: hostjobs.Step{Name: "AwaitNetwork", Index: 1, Of: 3}, Show: &result.Result{}}
+	awaitsNetwork := &hostjobs.Progress{Step: hostjobs.Step{Name: "AwaitNetwork", Index: 1, Total: 3}, Show: &result.Result{}}
 	for second := range 60 {
 		clock.SetTime(noon.Add(time.Duration(second) * time.Second))
-		for w.Pace.allows(clock) { // other hosts
+		for w.ProgressLimiter.tryAccept(clock) { // other hosts
 		}
 		if err := w.Progress(t.Context(), s, awaitsNetwork); err != nil || s.Session.LastWrite != noon {
 			t.Fatalf("it was written after %d s, as if no others were there", second)
 		}
 	}
-	clock.SetTime(noon.Add(longestSilence))
-	for w.Pace.allows(clock) {
+	clock.SetTime(noon.Add(maxProgressAge))
+	for w.ProgressLimiter.tryAccept(clock) {
 	}
 	if err := w.Progress(t.Context(), s, awaitsNetwork); err != nil {
 		t.Fatal(err)

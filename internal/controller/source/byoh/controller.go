@@ -41,15 +41,15 @@ type Reconciler struct {
 	Namespace string
 	Events    events.EventRecorder
 	Clock     clock.WithTicker
-	Patience  Patience
+	Delays    RemovalDelays
 
 	// reported is the resourceVersion of the ConfigMap with the last reported faults, so that a resync emits no
 	// events.
 	reported string
 	// absentSince is when the ConfigMap was first found absent; zero while it exists.
 	absentSince time.Time
-	// held contains the delayed removals.
-	held held
+	// heldRemovals contains the delayed removals.
+	heldRemovals heldRemovals
 }
 
 // SetupWithManager registers the controller.
@@ -85,30 +85,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
-	if left := r.absentFor(ctx, absent); left > 0 {
+	if left := r.absenceDelay(ctx, absent); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	if absent && len(listed(present.Items)) > 0 {
-		if goes, err := r.namespaceGoes(ctx); goes || err != nil {
+	if absent && len(listedInstances(present.Items)) > 0 {
+		if goes, err := r.isNamespaceDeleting(ctx); goes || err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 
 	desired, faults := desiredInstances(r.Namespace, configMap.Data)
-	wanted, left := r.hold(configMap, changes(present.Items, desired), present.Items)
-	wanted, beyond := limited(wanted, len(listed(present.Items)))
+	wanted, left := r.holdRemovals(configMap, diffInstances(present.Items, desired), present.Items)
+	wanted, beyond := limitCreations(wanted, len(listedInstances(present.Items)))
 	faults = append(faults, beyond...)
 	var errs []error
 	for _, change := range wanted {
 		errs = append(errs, r.apply(ctx, configMap, change))
 	}
-	r.report(configMap, faults)
+	r.reportFaults(configMap, faults)
 	return ctrl.Result{RequeueAfter: left}, errors.Join(errs...)
 }
 
-// absentFor returns the time until the ConfigMap's absence counts; zero if it counts already, or the ConfigMap
+// absenceDelay returns the time until the ConfigMap's absence counts; zero if it counts already, or the ConfigMap
 // exists.
-func (r *Reconciler) absentFor(ctx context.Context, absent bool) time.Duration {
+func (r *Reconciler) absenceDelay(ctx context.Context, absent bool) time.Duration {
 	if !absent {
 		r.absentSince = time.Time{}
 		return 0
@@ -117,31 +117,31 @@ func (r *Reconciler) absentFor(ctx context.Context, absent bool) time.Duration {
 	if r.absentSince.IsZero() {
 		r.absentSince = now
 		log.FromContext(ctx).V(1).Info("the ConfigMap is absent; its hosts stay as they are until that has lasted",
-			"configMap", ConfigMapName, "time", r.Patience.Absence.String())
+			"configMap", ConfigMapName, "time", r.Delays.Absence.String())
 	}
-	return max(r.Patience.Absence-now.Sub(r.absentSince), 0)
+	return max(r.Delays.Absence-now.Sub(r.absentSince), 0)
 }
 
-// hold filters out the removals that must wait, and returns the time until they may proceed.
-func (r *Reconciler) hold(configMap *corev1.ConfigMap, all []source.Change,
+// holdRemovals filters out the removals that must wait, and returns the time until they may proceed.
+func (r *Reconciler) holdRemovals(configMap *corev1.ConfigMap, all []source.Change,
 	present []v1alpha1.WindowsInstance) ([]source.Change, time.Duration) {
-	now, before := r.Clock.Now(), r.held
-	r.held = before.withholds(all, present, now)
-	left := r.held.left(now, r.Patience.Removal)
+	now, before := r.Clock.Now(), r.heldRemovals
+	r.heldRemovals = before.findHeldRemovals(all, present, now)
+	left := r.heldRemovals.remainingDelay(now, r.Delays.Removal)
 	switch {
-	case left > 0 && !before.equal(r.held):
-		recorder.Emit(r.Events, removalsWait(configMap, r.held, now.Add(left)))
-	case len(r.held.names) == 0 && before.left(now, r.Patience.Removal) > 0:
-		recorder.Emit(r.Events, removalsStopped(configMap, before))
+	case left > 0 && !before.isEqual(r.heldRemovals):
+		recorder.Emit(r.Events, removalsDelayed(configMap, r.heldRemovals, now.Add(left)))
+	case len(r.heldRemovals.names) == 0 && before.remainingDelay(now, r.Delays.Removal) > 0:
+		recorder.Emit(r.Events, removalsCanceled(configMap, before))
 	}
 	if left <= 0 {
 		return all, 0
 	}
-	return r.held.passes(all), left
+	return r.heldRemovals.releasedChanges(all), left
 }
 
-// namespaceGoes reports whether the operator's namespace is being deleted.
-func (r *Reconciler) namespaceGoes(ctx context.Context) (bool, error) {
+// isNamespaceDeleting reports whether the operator's namespace is being deleted.
+func (r *Reconciler) isNamespaceDeleting(ctx context.Context) (bool, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, types.NamespacedName{Name: r.Namespace}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -159,25 +159,25 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 	switch {
 	case err != nil:
 		return fmt.Errorf("key %s of ConfigMap %s: %w", change.After.Spec.Source.ConfigMapKey, ConfigMapName, err)
-	case inForce && change.Enters(v1alpha1.DesiredStateRemoved):
-		recorder.Emit(r.Events, removalRequested(configMap, change.After))
+	case inForce && change.ChangesStateTo(v1alpha1.DesiredStateRemoved):
+		recorder.Emit(r.Events, hostUnlisted(configMap, change.After))
 	}
 	return nil
 }
 
-// mostReported is the maximum number of invalid entries with an event each. The instances report all of them.
-const mostReported = 50
+// maxReportedEntries is the maximum number of invalid entries with an event each. The instances report all of them.
+const maxReportedEntries = 50
 
-// report emits events about invalid entries once for each version of the ConfigMap.
-func (r *Reconciler) report(configMap *corev1.ConfigMap, faults []fault) {
+// reportFaults emits events about invalid entries once for each version of the ConfigMap.
+func (r *Reconciler) reportFaults(configMap *corev1.ConfigMap, faults []fault) {
 	if configMap.ResourceVersion == r.reported {
 		return
 	}
-	for _, fault := range faults[:min(len(faults), mostReported)] {
-		recorder.Emit(r.Events, entryInvalid(configMap, fault))
+	for _, fault := range faults[:min(len(faults), maxReportedEntries)] {
+		recorder.Emit(r.Events, invalidEntry(configMap, fault))
 	}
-	if more := len(faults) - mostReported; more > 0 {
-		recorder.Emit(r.Events, moreInvalid(configMap, more))
+	if more := len(faults) - maxReportedEntries; more > 0 {
+		recorder.Emit(r.Events, moreInvalidEntries(configMap, more))
 	}
 	r.reported = configMap.ResourceVersion
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) recorder.Event {
+func hostUnlisted(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) recorder.Event {
 	message := "ConfigMap " + ConfigMapName +
 		" no longer lists this host: its node will be drained and removed, and the host restored to its original state."
 	if instance.Status.HostKey == nil {
@@ -25,45 +25,45 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 	return recorder.Normal(instance, configMap, "HostUnlisted", "RequestRemoval", message)
 }
 
-// mostNamed is the maximum number of keys that an event names.
-const mostNamed = 10
+// maxNamedKeys is the maximum number of keys that an event names.
+const maxNamedKeys = 10
 
-// removalsWait reports that most hosts are missing from the list, and how to keep them.
-func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) recorder.Event {
+// removalsDelayed reports that most hosts are missing from the list, and how to keep them.
+func removalsDelayed(configMap *corev1.ConfigMap, held heldRemovals, until time.Time) recorder.Event {
 	return recorder.Warning(configMap, nil, "RemovalsDelayed", "RequestRemoval",
 		fmt.Sprintf("The list no longer contains %d of the %d hosts that the operator has worked on (%s). Their nodes will be drained and removed, starting at %s. "+
 			"To keep them, list them again before that time. Nothing has been done to them yet.",
-			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339)))
+			len(held.names), held.hostCount, formatNames(held.names), until.UTC().Format(time.RFC3339)))
 }
 
-// removalsStopped reports that delayed removals are canceled.
-func removalsStopped(configMap *corev1.ConfigMap, held held) recorder.Event {
+// removalsCanceled reports that delayed removals are canceled.
+func removalsCanceled(configMap *corev1.ConfigMap, held heldRemovals) recorder.Event {
 	return recorder.Normal(configMap, nil, "RemovalsCanceled", "RequestRemoval",
 		fmt.Sprintf("Most hosts are listed again: the pending removal of %d hosts (%s) is canceled. Only hosts that are still missing from the list are removed.",
-			len(held.names), named(held.names)))
+			len(held.names), formatNames(held.names)))
 }
 
-// named formats the first names of the instances.
-func named(instances map[string]bool) string {
+// formatNames formats the first names of the instances.
+func formatNames(instances map[string]bool) string {
 	names := slices.Sorted(maps.Keys(instances))
 	more := ""
-	if n := len(names) - mostNamed; n > 0 {
-		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
+	if n := len(names) - maxNamedKeys; n > 0 {
+		names, more = names[:maxNamedKeys], fmt.Sprintf(" and %d more", n)
 	}
 	return strings.Join(names, ", ") + more
 }
 
-// entryInvalid also refers to the instance of the entry, because two events about one object with the same reason
+// invalidEntry also refers to the instance of the entry, because two events about one object with the same reason
 // are otherwise merged.
-func entryInvalid(configMap *corev1.ConfigMap, fault fault) recorder.Event {
+func invalidEntry(configMap *corev1.ConfigMap, fault fault) recorder.Event {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace,
 		Name: hostlist.InstanceName(fault.key)}}
 	return recorder.Warning(configMap, instance, "InvalidEntry", "ParseEntry",
 		"Key "+fault.key+": "+fault.err.Error()+". Other entries are not affected.")
 }
 
-// moreInvalid summarizes invalid entries without a separate event.
-func moreInvalid(configMap *corev1.ConfigMap, more int) recorder.Event {
+// moreInvalidEntries summarizes invalid entries without a separate event.
+func moreInvalidEntries(configMap *corev1.ConfigMap, more int) recorder.Event {
 	return recorder.Warning(configMap, nil, "InvalidEntry", "ParseEntry",
 		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry))
 }

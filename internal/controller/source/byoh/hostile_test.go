@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// longestNote is the maximum length of an event's note in bytes, a limit of the API server.
-const longestNote = 1024
+// maxNoteLength is the maximum length of an event's note in bytes, a limit of the API server.
+const maxNoteLength = 1024
 
 // for any content of the list, each entry is a host or a reported fault, and delays no other entry.
 func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
@@ -36,8 +36,8 @@ func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 		faulty := map[string]bool{}
 		for _, fault := range faults {
 			faulty[fault.key] = true
-			note := entryInvalid(&corev1.ConfigMap{}, fault).Message
-			if len(note) > longestNote || !utf8.ValidString(note) || strings.ContainsFunc(note, func(r rune) bool {
+			note := invalidEntry(&corev1.ConfigMap{}, fault).Message
+			if len(note) > maxNoteLength || !utf8.ValidString(note) || strings.ContainsFunc(note, func(r rune) bool {
 				return !unicode.IsPrint(r)
 			}) {
 				t.Errorf("an event says %q", note)
@@ -59,8 +59,8 @@ func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// many returns n entries from 10.0.0.0 to 10.255.255.255.
-func many(n int) map[string]string {
+// manyEntries returns n entries from 10.0.0.0 to 10.255.255.255.
+func manyEntries(n int) map[string]string {
 	entries := make(map[string]string, n)
 	for i := range n {
 		entries[fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)] = "username=Administrator"
@@ -71,27 +71,27 @@ func many(n int) map[string]string {
 func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 	listed, _ := desiredInstances("wmco", map[string]string{"zzz.example.com": "username=core",
 		"gone.example.com": "username=core"})
-	entries := many(5000)
+	entries := manyEntries(5000)
 	entries["zzz.example.com"] = "username=other" // the last in the sort order
 	desired, _ := desiredInstances("wmco", entries)
-	taken, faults := limited(changes(listed, desired), len(listed))
+	taken, faults := limitCreations(diffInstances(listed, desired), len(listed))
 	created := 0
 	states := map[string]v1alpha1.DesiredState{}
 	for _, change := range taken {
-		if change.Creates() {
+		if change.IsCreation() {
 			created++
 			continue
 		}
 		states[change.After.Spec.Address] = change.After.Spec.DesiredState
 	}
-	if created+len(listed) != mostHosts || len(faults) != 5000-created {
+	if created+len(listed) != maxHosts || len(faults) != 5000-created {
 		t.Errorf("%d were made and %d told as left out", created, len(faults))
 	}
 	if states["zzz.example.com"] != v1alpha1.DesiredStateNode ||
 		states["gone.example.com"] != v1alpha1.DesiredStateRemoved {
 		t.Errorf("hosts that were there before are to be %v", states)
 	}
-	if note := entryInvalid(&corev1.ConfigMap{}, faults[0]).Message; !strings.Contains(note, "more than 2000 hosts") ||
+	if note := invalidEntry(&corev1.ConfigMap{}, faults[0]).Message; !strings.Contains(note, "more than 2000 hosts") ||
 		!strings.Contains(note, faults[0].key) {
 		t.Errorf("told is %q", note)
 	}
@@ -100,20 +100,20 @@ func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 func TestThousandsOfFaultsAreToldInAFewEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10_000)
 	r := &Reconciler{Namespace: "wmco", Events: recorder}
-	entries := many(5000)
+	entries := manyEntries(5000)
 	for key := range entries {
 		entries[key] = "user=core"
 	}
 	_, faults := desiredInstances("wmco", entries)
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: ConfigMapName,
 		ResourceVersion: "1"}}
-	r.report(configMap, faults)
-	r.report(configMap, faults)
-	if n := len(recorder.Events); n != mostReported+1 {
+	r.reportFaults(configMap, faults)
+	r.reportFaults(configMap, faults)
+	if n := len(recorder.Events); n != maxReportedEntries+1 {
 		t.Fatalf("%d events", n)
 	}
 	last := ""
-	for range mostReported + 1 {
+	for range maxReportedEntries + 1 {
 		last = <-recorder.Events
 	}
 	if !strings.Contains(last, "4950 more entries") {

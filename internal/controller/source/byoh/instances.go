@@ -50,11 +50,11 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 	return instances, faults
 }
 
-// changes returns the changes from the current instances to the desired instances. An undesired instance is not
+// diffInstances returns the changes from the current instances to the desired instances. An undesired instance is not
 // deleted but marked for removal: the instance controller restores the host and then deletes the object. An
 // instance is identified by its key, and keeps its name.
-func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
-	byKey, taken, surplus := byKeys(present)
+func diffInstances(present, desired []v1alpha1.WindowsInstance) []source.Change {
+	byKey, taken, surplus := indexByKey(present)
 	var result []source.Change
 	for i := range desired {
 		want := &desired[i]
@@ -76,7 +76,7 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 		if spec.Username != "" {
 			fault = ""
 		}
-		if change, ok := respecify(have, spec, fault); ok {
+		if change, ok := updateEntrySpec(have, spec, fault); ok {
 			result = append(result, change)
 		}
 	}
@@ -91,9 +91,9 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	return result
 }
 
-// byKeys returns the instances of the ConfigMap by key, the used names, and the surplus instances with a key of
+// indexByKey returns the instances of the ConfigMap by key, the used names, and the surplus instances with a key of
 // another instance. The source did not create surplus instances.
-func byKeys(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.WindowsInstance, taken map[string]bool,
+func indexByKey(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.WindowsInstance, taken map[string]bool,
 	surplus []*v1alpha1.WindowsInstance) {
 	byKey, taken = make(map[string]*v1alpha1.WindowsInstance, len(present)), make(map[string]bool, len(present))
 	for i := range present {
@@ -115,9 +115,9 @@ func byKeys(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.Wind
 	return byKey, taken, surplus
 }
 
-// respecify is source.Respecify that also restores the source label and the annotation for the entry's fault.
-func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec, fault string) (source.Change, bool) {
-	change, changed := source.Respecify(have, spec)
+// updateEntrySpec is source.Respecify that also restores the source label and the annotation for the entry's fault.
+func updateEntrySpec(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec, fault string) (source.Change, bool) {
+	change, changed := source.UpdateSpec(have, spec)
 	if have.Labels[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap && have.Annotations[v1alpha1.AnnotationEntryFault] == fault {
 		return change, changed
 	}
@@ -133,21 +133,21 @@ func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec
 	return change, true
 }
 
-// mostHosts is the maximum number of hosts accepted from the list: the tested maximum number of nodes in a cluster.
+// maxHosts is the maximum number of hosts accepted from the list: the tested maximum number of nodes in a cluster.
 // A writer of the list must not be able to fill the API server.
-const mostHosts = 2000
+const maxHosts = 2000
 
-// limited removes the creation of instances beyond the limit, and returns a fault for each. Hosts with an existing
+// limitCreations removes the creation of instances beyond the limit, and returns a fault for each. Hosts with an existing
 // instance are still changed and restored.
-func limited(changes []source.Change, present int) (taken []source.Change, faults []fault) {
+func limitCreations(changes []source.Change, present int) (taken []source.Change, faults []fault) {
 	for _, change := range changes {
-		if !change.Creates() {
+		if !change.IsCreation() {
 			taken = append(taken, change)
 			continue
 		}
-		if present >= mostHosts {
+		if present >= maxHosts {
 			faults = append(faults, fault{key: change.After.Spec.Source.ConfigMapKey,
-				err: fmt.Errorf("the list has more than %d hosts, and this host is beyond the limit", mostHosts)})
+				err: fmt.Errorf("the list has more than %d hosts, and this host is beyond the limit", maxHosts)})
 			continue
 		}
 		present++

@@ -46,28 +46,28 @@ func TestChanges(t *testing.T) {
 	one := listed(map[string]string{"10.0.0.1": "username=a"})
 
 	t.Run("equal lists need no change", func(t *testing.T) {
-		if got := changes(one, listed(map[string]string{"10.0.0.1": "username=a"})); len(got) != 0 {
+		if got := diffInstances(one, listed(map[string]string{"10.0.0.1": "username=a"})); len(got) != 0 {
 			t.Errorf("changes are %+v", got)
 		}
 	})
 	t.Run("an added entry adds just that host", func(t *testing.T) {
-		got := changes(one, listed(map[string]string{"10.0.0.1": "username=a", "10.0.0.2": "username=b"}))
+		got := diffInstances(one, listed(map[string]string{"10.0.0.1": "username=a", "10.0.0.2": "username=b"}))
 		if len(got) != 1 || got[0].Before != nil || got[0].After.Spec.Address != "10.0.0.2" {
 			t.Errorf("changes are %+v", got)
 		}
 	})
 	t.Run("a removed entry is marked for removal and not deleted", func(t *testing.T) {
-		got := changes(one, nil)
+		got := diffInstances(one, nil)
 		if len(got) != 1 || got[0].After.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
 			t.Fatalf("changes are %+v", got)
 		}
-		if again := changes([]v1alpha1.WindowsInstance{*got[0].After}, nil); len(again) != 0 {
+		if again := diffInstances([]v1alpha1.WindowsInstance{*got[0].After}, nil); len(again) != 0 {
 			t.Errorf("it is marked again: %+v", again)
 		}
 	})
 	t.Run("an entry that comes back while its host is being removed makes it a node again", func(t *testing.T) {
-		removed := changes(one, nil)[0].After
-		got := changes([]v1alpha1.WindowsInstance{*removed}, one)
+		removed := diffInstances(one, nil)[0].After
+		got := diffInstances([]v1alpha1.WindowsInstance{*removed}, one)
 		if len(got) != 1 || got[0].After.Spec.DesiredState != v1alpha1.DesiredStateNode {
 			t.Errorf("changes are %+v", got)
 		}
@@ -75,7 +75,7 @@ func TestChanges(t *testing.T) {
 	t.Run("a pause by a user outlives a change of the entry", func(t *testing.T) {
 		paused := *one[0].DeepCopy()
 		paused.Spec.Paused = true
-		got := changes([]v1alpha1.WindowsInstance{paused}, listed(map[string]string{"10.0.0.1": "username=b"}))
+		got := diffInstances([]v1alpha1.WindowsInstance{paused}, listed(map[string]string{"10.0.0.1": "username=b"}))
 		if len(got) != 1 || !got[0].After.Spec.Paused || got[0].After.Spec.Username != "b" {
 			t.Errorf("changes are %+v", got)
 		}
@@ -86,12 +86,12 @@ func TestChanges(t *testing.T) {
 		fault := func() string { return present[0].Annotations[v1alpha1.AnnotationEntryFault] }
 		write := func(value string) {
 			t.Helper()
-			got := changes(present, listed(map[string]string{key: value}))
+			got := diffInstances(present, listed(map[string]string{key: value}))
 			if len(got) != 1 {
 				t.Fatalf("%q makes the changes %+v", value, got)
 			}
 			present = []v1alpha1.WindowsInstance{*got[0].After}
-			if again := changes(present, listed(map[string]string{key: value})); len(again) > 0 {
+			if again := diffInstances(present, listed(map[string]string{key: value})); len(again) > 0 {
 				t.Errorf("%q is written again: %+v", value, again)
 			}
 		}
@@ -106,14 +106,14 @@ func TestChanges(t *testing.T) {
 		if write("username=a"); fault() != "" {
 			t.Errorf("a valid entry has the fault %q", fault())
 		}
-		if got := changes(present, listed(map[string]string{key: "user=a"})); len(got) > 0 {
+		if got := diffInstances(present, listed(map[string]string{key: "user=a"})); len(got) > 0 {
 			t.Errorf("a host whose user name is known is changed by a faulty entry: %+v", got)
 		}
 	})
 	t.Run("an instance of a Machine is not this source's, whatever its label says", func(t *testing.T) {
 		other := *one[0].DeepCopy()
 		other.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: other.Name}}
-		if got := changes([]v1alpha1.WindowsInstance{other}, nil); len(got) != 0 {
+		if got := diffInstances([]v1alpha1.WindowsInstance{other}, nil); len(got) != 0 {
 			t.Errorf("changes are %+v", got)
 		}
 	})

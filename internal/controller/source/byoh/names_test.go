@@ -8,9 +8,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-// colliding returns two keys with the same InstanceName: one host name in two cases. An author of the list can find
+// collidingKeys returns two keys with the same InstanceName: one host name in two cases. An author of the list can find
 // such keys in a second.
-func colliding(t *testing.T) (first, second string) {
+func collidingKeys(t *testing.T) (first, second string) {
 	t.Helper()
 	const name = "abcdefghijklmnopqrstuvwxyz.example.com"
 	seen := map[string]string{}
@@ -33,19 +33,19 @@ func colliding(t *testing.T) (first, second string) {
 
 //
 func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
-	first, second := colliding(t)
+	first, second := collidingKeys(t)
 	entries := map[string]string{first: "username=core", second: "username=core"}
 	names := func(l *list) map[string]string {
 		names := map[string]string{}
-		for _, instance := range l.instances() {
+		for _, instance := range l.listInstances() {
 			names[instance.Spec.Source.ConfigMapKey] = instance.Name
 		}
 		return names
 	}
 	t.Run("listed at once, each has an instance", func(t *testing.T) {
 		l := newList(t, 0)
-		l.writes(entries)
-		l.reads()
+		l.writeEntries(entries)
+		l.reconcileList()
 		got := names(l)
 		if len(got) != 2 || got[first] != hostlist.InstanceName(first) || got[second] != hostlist.LongInstanceName(second) {
 			t.Errorf("the instances are %v", got)
@@ -53,18 +53,18 @@ func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
 	})
 	t.Run("an instance keeps its name whatever comes and goes", func(t *testing.T) {
 		l := newList(t, 0)
-		l.writes(map[string]string{second: "username=core"})
-		l.reads()
-		l.writes(entries)
-		l.reads()
+		l.writeEntries(map[string]string{second: "username=core"})
+		l.reconcileList()
+		l.writeEntries(entries)
+		l.reconcileList()
 		got := names(l)
 		if len(got) != 2 || got[second] != hostlist.InstanceName(second) || got[first] != hostlist.LongInstanceName(first) {
 			t.Fatalf("the instances are %v", got)
 		}
-		l.writes(map[string]string{first: "username=core"})
-		l.reads()
-		l.removed(1)
-		for _, instance := range l.instances() {
+		l.writeEntries(map[string]string{first: "username=core"})
+		l.reconcileList()
+		l.expectRemoved(1)
+		for _, instance := range l.listInstances() {
 			removed := instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 			if removed != (instance.Name == hostlist.InstanceName(second)) {
 				t.Errorf("%s is to be %s", instance.Name, instance.Spec.DesiredState)
@@ -76,9 +76,9 @@ func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
 		machine := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9",
 			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "m"}}}}
 		machine.Namespace, machine.Name = "wmco", hostlist.InstanceName(first)
-		l.must(l.api.Create(t.Context(), machine))
-		l.writes(map[string]string{first: "username=core"})
-		l.reads()
+		l.requireNoError(l.api.Create(t.Context(), machine))
+		l.writeEntries(map[string]string{first: "username=core"})
+		l.reconcileList()
 		if got := names(l); got[first] != hostlist.LongInstanceName(first) {
 			t.Errorf("the instances are %v", got)
 		}
@@ -89,14 +89,14 @@ func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
 func TestASecondInstanceOfAKeyIsRemoved(t *testing.T) {
 	l := newList(t, 1)
 	for _, name := range []string{"aaa", "zzz"} {
-		second := l.instances()[0].DeepCopy()
+		second := l.listInstances()[0].DeepCopy()
 		second.Name, second.ResourceVersion = name, ""
 		second.Status = v1alpha1.WindowsInstanceStatus{}
-		l.must(l.api.Create(t.Context(), second))
+		l.requireNoError(l.api.Create(t.Context(), second))
 	}
-	l.reads()
-	l.removed(2)
-	for _, instance := range l.instances() {
+	l.reconcileList()
+	l.expectRemoved(2)
+	for _, instance := range l.listInstances() {
 		if strings.HasPrefix(instance.Name, "10-0-0-1-") != (instance.Spec.DesiredState == v1alpha1.DesiredStateNode) {
 			t.Errorf("%s is to be %s", instance.Name, instance.Spec.DesiredState)
 		}

@@ -10,17 +10,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 )
 
-// Patience defines how long changes of the list must last before hosts are restored because of them.
-type Patience struct {
+// RemovalDelays defines how long changes of the list must last before hosts are restored because of them.
+type RemovalDelays struct {
 	// Absence is how long the ConfigMap must be missing to count as absent.
 	Absence time.Duration
 	// Removal is how long most hosts must be missing from the list.
 	Removal time.Duration
 }
 
-// OrDefault returns the patience with defaults for zero values.
-func (p Patience) OrDefault() Patience {
-	return Patience{Absence: cmp.Or(p.Absence, DefaultAbsence), Removal: cmp.Or(p.Removal, DefaultRemoval)}
+// WithDefaults returns the patience with defaults for zero values.
+func (p RemovalDelays) WithDefaults() RemovalDelays {
+	return RemovalDelays{Absence: cmp.Or(p.Absence, DefaultAbsence), Removal: cmp.Or(p.Removal, DefaultRemoval)}
 }
 
 // Default patience of an operator.
@@ -29,35 +29,35 @@ const (
 	DefaultRemoval = time.Minute
 )
 
-// held contains removals that are delayed because they affect more than half of the hosts: an error in the list is
+// heldRemovals contains removals that are delayed because they affect more than half of the hosts: an error in the list is
 // more likely than intent. The data is kept in memory, so that a restart of the operator restarts the delay.
-type held struct {
+type heldRemovals struct {
 	// names are the names of the instances.
 	names map[string]bool
 	// since is when the last of them was first found missing from the list.
 	since time.Time
-	// of is the number of hosts before the removals.
-	of int
+	// hostCount is the number of hosts before the removals.
+	hostCount int
 }
 
-// withholds returns the removals that must wait after a read of the list.
-func (h held) withholds(changes []source.Change, present []v1alpha1.WindowsInstance, now time.Time) held {
+// findHeldRemovals returns the removals that must wait after a read of the list.
+func (h heldRemovals) findHeldRemovals(changes []source.Change, present []v1alpha1.WindowsInstance, now time.Time) heldRemovals {
 	names := map[string]bool{}
 	for _, change := range changes {
-		if removes(change) {
+		if isHostRemoval(change) {
 			names[change.After.Name] = true
 		}
 	}
 	hosts := 0
-	for _, instance := range listed(present) {
+	for _, instance := range listedInstances(present) {
 		if mayBeNode(instance) {
 			hosts++
 		}
 	}
 	if len(names) < 2 || 2*len(names) <= hosts {
-		return held{}
+		return heldRemovals{}
 	}
-	after := held{names: names, since: h.since, of: hosts}
+	after := heldRemovals{names: names, since: h.since, hostCount: hosts}
 	for name := range names {
 		if !h.names[name] {
 			after.since = now
@@ -66,30 +66,30 @@ func (h held) withholds(changes []source.Change, present []v1alpha1.WindowsInsta
 	return after
 }
 
-// left returns the remaining delay of the removals; zero or less if there is none.
-func (h held) left(now time.Time, patience time.Duration) time.Duration {
+// remainingDelay returns the remaining delay of the removals; zero or less if there is none.
+func (h heldRemovals) remainingDelay(now time.Time, patience time.Duration) time.Duration {
 	if len(h.names) == 0 {
 		return 0
 	}
 	return patience - now.Sub(h.since)
 }
 
-// equal reports whether the same removals wait since the same time.
-func (h held) equal(other held) bool {
+// isEqual reports whether the same removals wait since the same time.
+func (h heldRemovals) isEqual(other heldRemovals) bool {
 	return h.since.Equal(other.since) && maps.Equal(h.names, other.names)
 }
 
-// passes returns the changes without the delayed removals.
-func (h held) passes(changes []source.Change) []source.Change {
+// releasedChanges returns the changes without the delayed removals.
+func (h heldRemovals) releasedChanges(changes []source.Change) []source.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(change source.Change) bool {
-		return removes(change) && h.names[change.After.Name]
+		return isHostRemoval(change) && h.names[change.After.Name]
 	})
 }
 
-// removes reports whether a change removes a host that the operator may have changed. A host that was never reached
+// isHostRemoval reports whether a change removes a host that the operator may have changed. A host that was never reached
 // needs no restore.
-func removes(change source.Change) bool {
-	return change.Enters(v1alpha1.DesiredStateRemoved) && mayBeNode(change.Before)
+func isHostRemoval(change source.Change) bool {
+	return change.ChangesStateTo(v1alpha1.DesiredStateRemoved) && mayBeNode(change.Before)
 }
 
 // mayBeNode reports whether the operator has worked on the host, and the host is not being restored.
@@ -104,8 +104,8 @@ func isListed(instance *v1alpha1.WindowsInstance) bool {
 	return instance.Spec.Source.ConfigMapKey != ""
 }
 
-// listed returns the instances that come from the ConfigMap.
-func listed(instances []v1alpha1.WindowsInstance) []*v1alpha1.WindowsInstance {
+// listedInstances returns the instances that come from the ConfigMap.
+func listedInstances(instances []v1alpha1.WindowsInstance) []*v1alpha1.WindowsInstance {
 	var result []*v1alpha1.WindowsInstance
 	for i := range instances {
 		if isListed(&instances[i]) {

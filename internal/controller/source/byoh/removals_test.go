@@ -39,31 +39,31 @@ func newList(t *testing.T, n int) *list {
 	l := &list{t: t, clock: clocktesting.NewFakeClock(time.Unix(1<<30, 0)), recorder: events.NewFakeRecorder(100),
 		api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wmco"}}).Build()}
-	l.restart()
-	l.writes(hosts(1, n))
-	l.reads()
-	for _, instance := range l.instances() {
+	l.restartSource()
+	l.writeEntries(hostEntries(1, n))
+	l.reconcileList()
+	for _, instance := range l.listInstances() {
 		instance.Status.HostKey = &v1alpha1.HostKey{Key: instance.Name}
-		l.must(l.api.Update(t.Context(), &instance))
+		l.requireNoError(l.api.Update(t.Context(), &instance))
 	}
-	l.told()
+	l.drainEvents()
 	return l
 }
 
-// restart starts an operator with empty memory.
-func (l *list) restart() {
+// restartSource starts an operator with empty memory.
+func (l *list) restartSource() {
 	l.source = &Reconciler{Client: l.api, Live: l.api, Namespace: "wmco", Events: l.recorder, Clock: l.clock,
-		Patience: Patience{}.OrDefault()}
+		Delays: RemovalDelays{}.WithDefaults()}
 }
 
-func (l *list) must(err error) {
+func (l *list) requireNoError(err error) {
 	l.t.Helper()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func hosts(from, to int) map[string]string {
+func hostEntries(from, to int) map[string]string {
 	entries := map[string]string{}
 	for i := from; i <= to; i++ {
 		entries[fmt.Sprintf("10.0.0.%d", i)] = "username=Administrator"
@@ -75,50 +75,50 @@ func configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: ConfigMapName}}
 }
 
-func (l *list) writes(entries map[string]string) {
+func (l *list) writeEntries(entries map[string]string) {
 	l.t.Helper()
 	written := configMap()
 	err := l.api.Get(l.t.Context(), client.ObjectKeyFromObject(written), written)
 	written.Data = entries
 	if err != nil {
-		l.must(l.api.Create(l.t.Context(), written))
+		l.requireNoError(l.api.Create(l.t.Context(), written))
 		return
 	}
-	l.must(l.api.Update(l.t.Context(), written))
+	l.requireNoError(l.api.Update(l.t.Context(), written))
 }
 
-func (l *list) deletes() {
+func (l *list) deleteConfigMap() {
 	l.t.Helper()
-	l.must(l.api.Delete(l.t.Context(), configMap()))
+	l.requireNoError(l.api.Delete(l.t.Context(), configMap()))
 }
 
-// reads makes the source read the list, and returns the delay before the next read.
-func (l *list) reads() time.Duration {
+// reconcileList makes the source read the list, and returns the delay before the next read.
+func (l *list) reconcileList() time.Duration {
 	l.t.Helper()
 	result, err := l.source.Reconcile(l.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(configMap())})
-	l.must(err)
+	l.requireNoError(err)
 	return result.RequeueAfter
 }
 
-// after advances the clock and then makes the source read the list.
-func (l *list) after(passed time.Duration) time.Duration {
+// readAfter advances the clock and then makes the source read the list.
+func (l *list) readAfter(passed time.Duration) time.Duration {
 	l.t.Helper()
 	l.clock.Step(passed)
-	return l.reads()
+	return l.reconcileList()
 }
 
-func (l *list) instances() []v1alpha1.WindowsInstance {
+func (l *list) listInstances() []v1alpha1.WindowsInstance {
 	l.t.Helper()
 	var instances v1alpha1.WindowsInstanceList
-	l.must(l.api.List(l.t.Context(), &instances))
+	l.requireNoError(l.api.List(l.t.Context(), &instances))
 	return instances.Items
 }
 
-// removed expects the number of instances that are marked for removal.
-func (l *list) removed(want int) {
+// expectRemoved expects the number of instances that are marked for removal.
+func (l *list) expectRemoved(want int) {
 	l.t.Helper()
 	got := 0
-	for _, instance := range l.instances() {
+	for _, instance := range l.listInstances() {
 		if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 			got++
 		}
@@ -128,8 +128,8 @@ func (l *list) removed(want int) {
 	}
 }
 
-// told returns the events so far.
-func (l *list) told() string {
+// drainEvents returns the events so far.
+func (l *list) drainEvents() string {
 	var told []string
 	for len(l.recorder.Events) > 0 {
 		told = append(told, <-l.recorder.Events)
@@ -137,9 +137,9 @@ func (l *list) told() string {
 	return strings.Join(told, "\n")
 }
 
-func (l *list) tells(want string, times int) {
+func (l *list) expectEvents(want string, times int) {
 	l.t.Helper()
-	if told := l.told(); strings.Count(told, want) != times {
+	if told := l.drainEvents(); strings.Count(told, want) != times {
 		l.t.Errorf("told is %q, want %q %d times", told, want, times)
 	}
 }
@@ -148,52 +148,52 @@ func (l *list) tells(want string, times int) {
 func TestAListThatIsAbsentForAMomentGivesNoHostBack(t *testing.T) {
 	t.Run("deleted and made again, it changes nothing", func(t *testing.T) {
 		l := newList(t, 3)
-		l.deletes()
-		if next := l.reads(); next != DefaultAbsence {
+		l.deleteConfigMap()
+		if next := l.reconcileList(); next != DefaultAbsence {
 			t.Errorf("it is read again in %s", next)
 		}
-		l.after(time.Second)
-		l.writes(hosts(1, 3))
-		if next := l.reads(); next != 0 {
+		l.readAfter(time.Second)
+		l.writeEntries(hostEntries(1, 3))
+		if next := l.reconcileList(); next != 0 {
 			t.Errorf("it is read again in %s", next)
 		}
-		l.after(time.Hour)
-		l.removed(0)
-		l.tells("Removal", 0)
+		l.readAfter(time.Hour)
+		l.expectRemoved(0)
+		l.expectEvents("Removal", 0)
 	})
 	t.Run("deleted for good, it gives its only host back after the grace", func(t *testing.T) {
 		l := newList(t, 1)
-		l.deletes()
-		l.reads()
-		l.after(DefaultAbsence - 1)
-		l.removed(0)
-		l.after(1)
-		l.removed(1)
+		l.deleteConfigMap()
+		l.reconcileList()
+		l.readAfter(DefaultAbsence - 1)
+		l.expectRemoved(0)
+		l.readAfter(1)
+		l.expectRemoved(1)
 	})
 	t.Run("deleted for good, it gives many hosts back after the grace and the time for removals", func(t *testing.T) {
 		l := newList(t, 3)
-		l.deletes()
-		l.reads()
-		if next := l.after(DefaultAbsence); next != DefaultRemoval {
+		l.deleteConfigMap()
+		l.reconcileList()
+		if next := l.readAfter(DefaultAbsence); next != DefaultRemoval {
 			t.Errorf("it is read again in %s", next)
 		}
-		l.tells("RemovalsDelayed", 1)
-		l.after(DefaultRemoval - 1)
-		l.removed(0)
-		l.after(1)
-		l.removed(3)
+		l.expectEvents("RemovalsDelayed", 1)
+		l.readAfter(DefaultRemoval - 1)
+		l.expectRemoved(0)
+		l.readAfter(1)
+		l.expectRemoved(3)
 	})
 	t.Run("a restart of the operator begins the grace again", func(t *testing.T) {
 		l := newList(t, 1)
-		l.deletes()
-		l.reads()
+		l.deleteConfigMap()
+		l.reconcileList()
 		l.clock.Step(DefaultAbsence - 1)
-		l.restart()
-		if next := l.reads(); next != DefaultAbsence {
+		l.restartSource()
+		if next := l.reconcileList(); next != DefaultAbsence {
 			t.Errorf("it is read again in %s", next)
 		}
-		l.after(DefaultAbsence)
-		l.removed(1)
+		l.readAfter(DefaultAbsence)
+		l.expectRemoved(1)
 	})
 }
 
@@ -208,12 +208,12 @@ func TestAFewHostsAreRemovedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newList(t, c.hosts)
-			l.writes(hosts(1, c.left))
-			if next := l.reads(); next != 0 {
+			l.writeEntries(hostEntries(1, c.left))
+			if next := l.reconcileList(); next != 0 {
 				t.Errorf("the list is read again in %s", next)
 			}
-			l.removed(c.hosts - c.left)
-			l.tells("RemovalsDelayed", 0)
+			l.expectRemoved(c.hosts - c.left)
+			l.expectEvents("RemovalsDelayed", 0)
 		})
 	}
 }
@@ -222,76 +222,76 @@ func TestAFewHostsAreRemovedAtOnce(t *testing.T) {
 func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 	t.Run("an event says so, once", func(t *testing.T) {
 		l := newList(t, 10)
-		l.writes(hosts(1, 4))
-		l.reads()
-		l.after(time.Second)
-		told := l.told()
+		l.writeEntries(hostEntries(1, 4))
+		l.reconcileList()
+		l.readAfter(time.Second)
+		told := l.drainEvents()
 		for _, want := range []string{"RemovalsDelayed", "6 of the 10 hosts", "10-0-0-5-", "list them again",
 			l.clock.Now().Add(DefaultRemoval - time.Second).UTC().Format(time.RFC3339)} {
 			if strings.Count(told, want) != 1 {
 				t.Errorf("the events do not have %q once: %s", want, told)
 			}
 		}
-		l.after(DefaultRemoval - time.Second - 1)
-		l.removed(0)
-		l.after(1)
-		l.removed(6)
-		l.tells("RemovalsCanceled", 0)
+		l.readAfter(DefaultRemoval - time.Second - 1)
+		l.expectRemoved(0)
+		l.readAfter(1)
+		l.expectRemoved(6)
+		l.expectEvents("RemovalsCanceled", 0)
 	})
 	t.Run("a correction of the list ends it", func(t *testing.T) {
 		l := newList(t, 10)
-		l.writes(nil)
-		l.reads()
+		l.writeEntries(nil)
+		l.reconcileList()
 		l.clock.Step(DefaultRemoval - 1)
-		l.writes(hosts(1, 10))
-		if next := l.reads(); next != 0 {
+		l.writeEntries(hostEntries(1, 10))
+		if next := l.reconcileList(); next != 0 {
 			t.Errorf("the list is read again in %s", next)
 		}
-		l.tells("RemovalsCanceled", 1)
-		l.after(time.Hour)
-		l.removed(0)
+		l.expectEvents("RemovalsCanceled", 1)
+		l.readAfter(time.Hour)
+		l.expectRemoved(0)
 	})
 	t.Run("after a correction by half the rest is removed at once", func(t *testing.T) {
 		l := newList(t, 10)
-		l.writes(hosts(1, 2))
-		l.reads()
-		l.writes(hosts(1, 8))
-		l.reads()
-		l.removed(2)
+		l.writeEntries(hostEntries(1, 2))
+		l.reconcileList()
+		l.writeEntries(hostEntries(1, 8))
+		l.reconcileList()
+		l.expectRemoved(2)
 	})
 	t.Run("further hosts have their own minute, and the others wait with them", func(t *testing.T) {
 		l := newList(t, 10)
-		l.writes(hosts(1, 4))
-		l.reads()
+		l.writeEntries(hostEntries(1, 4))
+		l.reconcileList()
 		l.clock.Step(DefaultRemoval / 2)
-		l.writes(hosts(1, 3))
-		l.reads()
-		l.tells("RemovalsDelayed", 2)
-		l.after(DefaultRemoval - 1)
-		l.removed(0)
-		l.after(1)
-		l.removed(7)
+		l.writeEntries(hostEntries(1, 3))
+		l.reconcileList()
+		l.expectEvents("RemovalsDelayed", 2)
+		l.readAfter(DefaultRemoval - 1)
+		l.expectRemoved(0)
+		l.readAfter(1)
+		l.expectRemoved(7)
 	})
 	t.Run("a restart of the operator begins the minute again, and once", func(t *testing.T) {
 		l := newList(t, 10)
-		l.writes(hosts(1, 4))
-		l.reads()
+		l.writeEntries(hostEntries(1, 4))
+		l.reconcileList()
 		l.clock.Step(DefaultRemoval - 1)
-		l.restart()
-		if next := l.reads(); next != DefaultRemoval {
+		l.restartSource()
+		if next := l.reconcileList(); next != DefaultRemoval {
 			t.Errorf("the list is read again in %s", next)
 		}
-		l.after(DefaultRemoval)
-		l.removed(6)
+		l.readAfter(DefaultRemoval)
+		l.expectRemoved(6)
 	})
 	t.Run("other changes are not held up", func(t *testing.T) {
 		l := newList(t, 3)
 		entries := map[string]string{"10.0.0.1": "username=core", "10.0.0.9": "username=core"}
-		l.writes(entries)
-		l.reads()
-		l.removed(0)
+		l.writeEntries(entries)
+		l.reconcileList()
+		l.expectRemoved(0)
 		users := map[string]string{}
-		for _, instance := range l.instances() {
+		for _, instance := range l.listInstances() {
 			users[instance.Spec.Address] = instance.Spec.Username
 		}
 		if users["10.0.0.1"] != "core" || users["10.0.0.9"] != "core" || users["10.0.0.2"] != "Administrator" {
@@ -300,11 +300,11 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 	})
 	t.Run("hosts that were never reached go at once", func(t *testing.T) {
 		l := newList(t, 0)
-		l.writes(map[string]string{"10.0.0.1": "slip", "10.0.0.2": "slip"})
-		l.reads()
-		l.writes(nil)
-		l.reads()
-		l.removed(2)
+		l.writeEntries(map[string]string{"10.0.0.1": "slip", "10.0.0.2": "slip"})
+		l.reconcileList()
+		l.writeEntries(nil)
+		l.reconcileList()
+		l.expectRemoved(2)
 	})
 }
 
@@ -312,19 +312,19 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 func TestAnInstanceWithoutItsLabelIsStillTheLists(t *testing.T) {
 	l := newList(t, 2)
 	unlabel := func(key string) {
-		for _, instance := range l.instances() {
+		for _, instance := range l.listInstances() {
 			if instance.Spec.Source.ConfigMapKey == key {
 				instance.Labels = nil
-				l.must(l.api.Update(t.Context(), &instance))
+				l.requireNoError(l.api.Update(t.Context(), &instance))
 			}
 		}
 	}
 	unlabel("10.0.0.1")
 	unlabel("10.0.0.2")
-	l.writes(map[string]string{"10.0.0.1": "username=core"})
-	l.reads()
-	l.removed(1)
-	for _, instance := range l.instances() {
+	l.writeEntries(map[string]string{"10.0.0.1": "username=core"})
+	l.reconcileList()
+	l.expectRemoved(1)
+	for _, instance := range l.listInstances() {
 		if instance.Spec.Source.ConfigMapKey == "10.0.0.1" && (instance.Spec.Username != "core" ||
 			instance.Labels[v1alpha1.LabelSource] != v1alpha1.SourceConfigMap) {
 			t.Errorf("the user is %s, the labels are %v", instance.Spec.Username, instance.Labels)

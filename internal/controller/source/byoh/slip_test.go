@@ -8,7 +8,7 @@ func TestASlipInAnEntryDoesNotTakeTheWayToAHostThatIsANode(t *testing.T) {
 	if len(faults) != 1 {
 		t.Fatalf("the faults are %+v", faults)
 	}
-	if got := changes(present, slipped); len(got) != 0 {
+	if got := diffInstances(present, slipped); len(got) != 0 {
 		t.Errorf("the instance is changed: %+v", got[0].After.Spec)
 	}
 }

@@ -45,11 +45,11 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 // stage is a real API server with only this controller, which uses the operator's rights. The test plays the
 // Machine API and the instance controller.
 type stage struct {
-	t       *testing.T
-	admin   client.Client
-	mgr     ctrl.Manager
-	notices chan event.GenericEvent
-	passes  atomic.Int64
+	t          *testing.T
+	admin      client.Client
+	mgr        ctrl.Manager
+	notices    chan event.GenericEvent
+	reconciles atomic.Int64
 }
 
 func newStage(t *testing.T) *stage {
@@ -101,7 +101,7 @@ func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 		Client: s.mgr.GetClient(), Machines: machines, Live: s.mgr.GetAPIReader(), Namespace: rig.Namespace,
 		Events: s.mgr.GetEventRecorder("test"),
 		Cluster: func() (nodespec.Cluster, error) {
-			s.passes.Add(1)
+			s.reconciles.Add(1)
 			return nodespec.Cluster{Platform: "VSphere"}, nil
 		},
 	}
@@ -124,7 +124,7 @@ func (s *stage) run() {
 	})
 }
 
-func (s *stage) await(what string, condition func(ctx context.Context) (bool, error)) {
+func (s *stage) waitUntil(what string, condition func(ctx context.Context) (bool, error)) {
 	s.t.Helper()
 	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
 		condition); err != nil {
@@ -137,7 +137,7 @@ func (s *stage) awaitInstance(what, name string,
 	wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
-	s.await(what, func(ctx context.Context) (bool, error) {
+	s.waitUntil(what, func(ctx context.Context) (bool, error) {
 		err := s.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: name}, instance)
 		return err == nil && wanted(instance), client.IgnoreNotFound(err)
 	})
@@ -158,18 +158,18 @@ func isRemoved(i *v1alpha1.WindowsInstance) bool {
 	return i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 }
 
-// pass waits for two reconciles to start, so that a complete reconcile has run after the call.
-func (s *stage) pass() {
+// waitForReconcile waits for two reconciles to start, so that a complete reconcile has run after the call.
+func (s *stage) waitForReconcile() {
 	s.t.Helper()
 	for range 2 {
-		before := s.passes.Load()
+		before := s.reconciles.Load()
 		s.notices <- event.GenericEvent{Object: &corev1.ConfigMap{}}
-		s.await("a pass", func(context.Context) (bool, error) { return s.passes.Load() > before, nil })
+		s.waitUntil("a pass", func(context.Context) (bool, error) { return s.reconciles.Load() > before, nil })
 	}
 }
 
-// machine creates a Machine in a phase, with the labels.
-func (s *stage) machine(name, phase, address string, labels map[string]string) *machinev1beta1.Machine {
+// createMachine creates a Machine in a phase, with the labels.
+func (s *stage) createMachine(name, phase, address string, labels map[string]string) *machinev1beta1.Machine {
 	s.t.Helper()
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: labels,
@@ -181,12 +181,12 @@ func (s *stage) machine(name, phase, address string, labels map[string]string) *
 	if err := s.admin.Create(s.t.Context(), m); err != nil {
 		s.t.Fatal(err)
 	}
-	s.report(m, phase, address)
+	s.reportStatus(m, phase, address)
 	return m
 }
 
-// machineSet creates a MachineSet that no controller reconciles.
-func (s *stage) machineSet(name string) *machinev1beta1.MachineSet {
+// createMachineSet creates a MachineSet that no controller reconciles.
+func (s *stage) createMachineSet(name string) *machinev1beta1.MachineSet {
 	s.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
 	set.Spec.Selector.MatchLabels = map[string]string{"set": name}
@@ -197,7 +197,7 @@ func (s *stage) machineSet(name string) *machinev1beta1.MachineSet {
 	return set
 }
 
-func (s *stage) annotate(set *machinev1beta1.MachineSet, strategy string) {
+func (s *stage) annotateSet(set *machinev1beta1.MachineSet, strategy string) {
 	s.t.Helper()
 	before := set.DeepCopy()
 	set.Annotations = map[string]string{v1alpha1.AnnotationUpgradeStrategy: strategy}
@@ -210,10 +210,10 @@ func windowsLabels() map[string]string {
 	return map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
 }
 
-// report sets the status that the Machine API reports.
-func (s *stage) report(m *machinev1beta1.Machine, phase, address string) {
+// reportStatus sets the status that the Machine API reports.
+func (s *stage) reportStatus(m *machinev1beta1.Machine, phase, address string) {
 	s.t.Helper()
-	s.patch(m, s.admin.Status().Patch, func() {
+	s.patchMachine(m, s.admin.Status().Patch, func() {
 		m.Status.Phase = &phase
 		m.Status.Addresses = nil
 		if address != "" {
@@ -223,20 +223,20 @@ func (s *stage) report(m *machinev1beta1.Machine, phase, address string) {
 	})
 }
 
-func (s *stage) label(m *machinev1beta1.Machine, key, value string) {
+func (s *stage) addLabel(m *machinev1beta1.Machine, key, value string) {
 	s.t.Helper()
-	s.patch(m, s.patchObject, func() { metav1.SetMetaDataLabel(&m.ObjectMeta, key, value) })
+	s.patchMachine(m, s.patchObject, func() { metav1.SetMetaDataLabel(&m.ObjectMeta, key, value) })
 }
 
-func (s *stage) unlabel(m *machinev1beta1.Machine, key string) {
+func (s *stage) removeLabel(m *machinev1beta1.Machine, key string) {
 	s.t.Helper()
-	s.patch(m, s.patchObject, func() { delete(m.Labels, key) })
+	s.patchMachine(m, s.patchObject, func() { delete(m.Labels, key) })
 }
 
-// end completes a deletion: the virtual machine no longer exists.
-func (s *stage) end(m *machinev1beta1.Machine) {
+// completeDeletion completes a deletion: the virtual machine no longer exists.
+func (s *stage) completeDeletion(m *machinev1beta1.Machine) {
 	s.t.Helper()
-	s.patch(m, s.patchObject, func() { m.Finalizers = nil })
+	s.patchMachine(m, s.patchObject, func() { m.Finalizers = nil })
 }
 
 func (s *stage) patchObject(ctx context.Context, o client.Object, p client.Patch,
@@ -246,7 +246,7 @@ func (s *stage) patchObject(ctx context.Context, o client.Object, p client.Patch
 
 type patchFunc func(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error
 
-func (s *stage) patch(m *machinev1beta1.Machine, patch patchFunc, edit func()) {
+func (s *stage) patchMachine(m *machinev1beta1.Machine, patch patchFunc, edit func()) {
 	s.t.Helper()
 	before := m.DeepCopy()
 	edit()
@@ -255,15 +255,15 @@ func (s *stage) patch(m *machinev1beta1.Machine, patch patchFunc, edit func()) {
 	}
 }
 
-func (s *stage) delete(o client.Object) {
+func (s *stage) deleteObject(o client.Object) {
 	s.t.Helper()
 	if err := s.admin.Delete(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// instances returns all instances, by name.
-func (s *stage) instances() map[string]v1alpha1.WindowsInstance {
+// instancesByName returns all instances, by name.
+func (s *stage) instancesByName() map[string]v1alpha1.WindowsInstance {
 	s.t.Helper()
 	var list v1alpha1.WindowsInstanceList
 	if err := s.admin.List(s.t.Context(), &list, client.InNamespace(rig.Namespace)); err != nil {
@@ -278,17 +278,17 @@ func (s *stage) instances() map[string]v1alpha1.WindowsInstance {
 
 func TestMachines(t *testing.T) {
 	s := newStage(t)
-	linux := s.machine("linux", machinev1beta1.PhaseRunning, "10.0.0.90", map[string]string{})
-	master := s.machine("master-0", machinev1beta1.PhaseRunning, "10.0.0.91", map[string]string{
+	linux := s.createMachine("linux", machinev1beta1.PhaseRunning, "10.0.0.90", map[string]string{})
+	master := s.createMachine("master-0", machinev1beta1.PhaseRunning, "10.0.0.91", map[string]string{
 		v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows, "machine.openshift.io/cluster-api-machine-role": "master"})
 
 	t.Run("a Machine becomes an instance when it has an address, and not before", func(t *testing.T) {
-		m := s.machine("win-one", machinev1beta1.PhaseProvisioning, "", windowsLabels())
-		s.pass()
-		if _, ok := s.instances()["win-one"]; ok {
+		m := s.createMachine("win-one", machinev1beta1.PhaseProvisioning, "", windowsLabels())
+		s.waitForReconcile()
+		if _, ok := s.instancesByName()["win-one"]; ok {
 			t.Error("it has an instance while it is being provisioned")
 		}
-		s.report(m, machinev1beta1.PhaseProvisioned, "10.0.0.1")
+		s.reportStatus(m, machinev1beta1.PhaseProvisioned, "10.0.0.1")
 		i := s.awaitInstance("an instance", "win-one", isNode)
 		if i.Spec.Address != "10.0.0.1" || i.Spec.Username != "Administrator" || i.Spec.HostName != "win-one" || i.Spec.Source.Machine.UID != m.UID {
 			t.Errorf("its spec is %+v", i.Spec)
@@ -296,7 +296,7 @@ func TestMachines(t *testing.T) {
 		if _, ok := i.Spec.Node.Labels[v1alpha1.LabelWorker]; !ok || len(i.Spec.Node.Taints) != 1 {
 			t.Errorf("its Node is to carry %+v", i.Spec.Node)
 		}
-		s.await("an event on the Machine", func(ctx context.Context) (bool, error) {
+		s.waitUntil("an event on the Machine", func(ctx context.Context) (bool, error) {
 			var list eventsv1.EventList
 			err := s.admin.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
 			for _, e := range list.Items {
@@ -306,42 +306,42 @@ func TestMachines(t *testing.T) {
 			}
 			return false, err
 		})
-		s.report(m, machinev1beta1.PhaseRunning, "10.0.0.101")
+		s.reportStatus(m, machinev1beta1.PhaseRunning, "10.0.0.101")
 		s.awaitInstance("the new address", "win-one", func(i *v1alpha1.WindowsInstance) bool { return i.Spec.Address == "10.0.0.101" })
 	})
 	t.Run("labels decide whether it is left alone", func(t *testing.T) {
-		m := s.machine("win-label", machinev1beta1.PhaseRunning, "10.0.0.2", windowsLabels())
+		m := s.createMachine("win-label", machinev1beta1.PhaseRunning, "10.0.0.2", windowsLabels())
 		s.awaitInstance("an instance", "win-label", isNode)
-		s.unlabel(m, v1alpha1.LabelMachineOSID)
+		s.removeLabel(m, v1alpha1.LabelMachineOSID)
 		s.awaitInstance("left alone without the label", "win-label", isUnmanaged(v1alpha1.ReasonMachineIgnored))
-		s.label(m, v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)
+		s.addLabel(m, v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)
 		s.awaitInstance("a node with the label", "win-label", isNode)
-		s.label(m, v1alpha1.LabelIgnore, "true")
+		s.addLabel(m, v1alpha1.LabelIgnore, "true")
 		s.awaitInstance("left alone when ignored", "win-label", isUnmanaged(v1alpha1.ReasonMachineIgnored))
-		s.unlabel(m, v1alpha1.LabelIgnore)
+		s.removeLabel(m, v1alpha1.LabelIgnore)
 		s.awaitInstance("a node when not ignored", "win-label", isNode)
 	})
 	t.Run("a Machine that has failed is left alone", func(t *testing.T) {
-		m := s.machine("win-failed", machinev1beta1.PhaseRunning, "10.0.0.3", windowsLabels())
+		m := s.createMachine("win-failed", machinev1beta1.PhaseRunning, "10.0.0.3", windowsLabels())
 		s.awaitInstance("an instance", "win-failed", isNode)
-		s.report(m, machinev1beta1.PhaseFailed, "10.0.0.3")
+		s.reportStatus(m, machinev1beta1.PhaseFailed, "10.0.0.3")
 		s.awaitInstance("left alone", "win-failed", isUnmanaged(v1alpha1.ReasonMachineFailed))
 	})
 	t.Run("a Machine that is replaced under its name is another host", func(t *testing.T) {
-		first := s.machine("win-same", machinev1beta1.PhaseRunning, "10.0.0.4", windowsLabels())
+		first := s.createMachine("win-same", machinev1beta1.PhaseRunning, "10.0.0.4", windowsLabels())
 		s.awaitInstance("an instance", "win-same", isNode)
-		s.delete(first)
+		s.deleteObject(first)
 		s.awaitInstance("left alone while it is deleted", "win-same", isUnmanaged(v1alpha1.ReasonMachineDeleting))
-		s.end(first)
+		s.completeDeletion(first)
 		s.awaitInstance("removed when it is gone", "win-same", isRemoved)
 
-		second := s.machine("win-same", machinev1beta1.PhaseProvisioned, "10.0.0.5", windowsLabels())
-		s.pass()
+		second := s.createMachine("win-same", machinev1beta1.PhaseProvisioned, "10.0.0.5", windowsLabels())
+		s.waitForReconcile()
 		old := s.awaitInstance("still the first one's", "win-same", isRemoved)
 		if old.Spec.Source.Machine.UID != first.UID {
 			t.Fatalf("the instance belongs to %s", old.Spec.Source.Machine.UID)
 		}
-		s.delete(old)
+		s.deleteObject(old)
 		i := s.awaitInstance("the second one's", "win-same", isNode)
 		if i.Spec.Source.Machine.UID != second.UID || i.Spec.Address != "10.0.0.5" {
 			t.Errorf("its spec is %+v", i.Spec)
@@ -349,7 +349,7 @@ func TestMachines(t *testing.T) {
 	})
 	t.Run("an instance that a user deletes comes back", func(t *testing.T) {
 		i := s.awaitInstance("an instance", "win-one", isNode)
-		s.delete(i)
+		s.deleteObject(i)
 		s.awaitInstance("another instance", "win-one", func(again *v1alpha1.WindowsInstance) bool { return again.UID != i.UID })
 	})
 	t.Run("a MachineSet and the policy say how its Machines are upgraded", func(t *testing.T) { // D-1
@@ -357,12 +357,12 @@ func TestMachines(t *testing.T) {
 			return func(i *v1alpha1.WindowsInstance) bool { return i.Spec.UpgradeStrategy == strategy }
 		}
 		s.awaitInstance("a lone Machine's", "win-one", has(v1alpha1.UpgradeInPlace))
-		set := s.machineSet("win-set")
-		m := s.machine("win-set-1", machinev1beta1.PhaseProvisioning, "", windowsLabels())
-		s.patch(m, s.patchObject, func() {
+		set := s.createMachineSet("win-set")
+		m := s.createMachine("win-set-1", machinev1beta1.PhaseProvisioning, "", windowsLabels())
+		s.patchMachine(m, s.patchObject, func() {
 			m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))}
 		})
-		s.report(m, machinev1beta1.PhaseProvisioned, "10.0.0.6")
+		s.reportStatus(m, machinev1beta1.PhaseProvisioned, "10.0.0.6")
 		s.awaitInstance("the default", "win-set-1", has(v1alpha1.UpgradeReplace))
 
 		policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: v1alpha1.DisruptionPolicyName}}
@@ -372,11 +372,11 @@ func TestMachines(t *testing.T) {
 		}
 		s.awaitInstance("the policy's", "win-set-1", has(v1alpha1.UpgradeInPlace))
 
-		s.annotate(set, "Replace")
+		s.annotateSet(set, "Replace")
 		s.awaitInstance("the annotation's", "win-set-1", has(v1alpha1.UpgradeReplace))
-		s.annotate(set, "Rolling")
+		s.annotateSet(set, "Rolling")
 		s.awaitInstance("the policy's, as the annotation is none that is known", "win-set-1", has(v1alpha1.UpgradeInPlace))
-		s.await("an event on the MachineSet", func(ctx context.Context) (bool, error) {
+		s.waitUntil("an event on the MachineSet", func(ctx context.Context) (bool, error) {
 			var list eventsv1.EventList
 			err := s.admin.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
 			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -385,11 +385,11 @@ func TestMachines(t *testing.T) {
 		})
 	})
 	t.Run("a pass with nothing to do writes nothing", func(t *testing.T) {
-		s.pass()
-		before := s.instances()
+		s.waitForReconcile()
+		before := s.instancesByName()
 		writes := writesOfTheOperator(t)
-		s.pass()
-		for name, i := range s.instances() {
+		s.waitForReconcile()
+		for name, i := range s.instancesByName() {
 			if i.ResourceVersion != before[name].ResourceVersion {
 				t.Errorf("%s was written", name)
 			}
@@ -402,7 +402,7 @@ func TestMachines(t *testing.T) {
 	})
 	t.Run("Machines of Linux and of the control plane have no instance, and no Machine is written to", func(t *testing.T) {
 		for _, m := range []*machinev1beta1.Machine{linux, master} {
-			if _, ok := s.instances()[m.Name]; ok {
+			if _, ok := s.instancesByName()[m.Name]; ok {
 				t.Errorf("%s has an instance", m.Name)
 			}
 			now := &machinev1beta1.Machine{}

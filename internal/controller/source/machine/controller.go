@@ -35,9 +35,9 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch
 
-// lookAgain is the interval between reads of a Machine without the Windows label that still has an instance. Such a
+// unlabeledRereadInterval is the interval between reads of a Machine without the Windows label that still has an instance. Such a
 // Machine is not watched, so that its deletion would otherwise be missed.
-const lookAgain = time.Minute
+const unlabeledRereadInterval = time.Minute
 
 // windowsMachines selects Windows Machines.
 func windowsMachines() labels.Selector {
@@ -83,8 +83,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
 		Named("machine-source").
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.WindowsInstance{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.Machine{}, all, queue.Changed(look))).
-		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.MachineSet{}, all, queue.Changed(upgradeStrategyOf))).
+		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.Machine{}, all, queue.Changed(newMachineView))).
+		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.MachineSet{}, all, queue.Changed(strategyAnnotation))).
 		WatchesRawSource(watchsource.Channel(clusterChanged, all)).
 		WithOptions(queue.Options()).
 		Complete(r)
@@ -101,22 +101,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
-	machines, err := r.machines(ctx, instances.Items)
+	machines, err := r.listMachines(ctx, instances.Items)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 
 	for _, machine := range machines {
-		machine.Status.Addresses = outsidePodNetworks(machine.Status.Addresses, facts.Network.HybridClusterNetworks)
+		machine.Status.Addresses = excludePodNetworks(machine.Status.Addresses, facts.Network.HybridClusterNetworks)
 	}
 	r.reported.Begin()
-	chosen, err := r.strategies(ctx, machines)
+	chosen, err := r.readStrategies(ctx, machines)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted, taken := changes(settings{r.Namespace, facts.Platform, chosen}, machines, instances.Items)
+	wanted, taken := diffInstances(settings{r.Namespace, facts.Platform, chosen}, machines, instances.Items)
 	for _, machine := range taken {
-		r.reportOnce(machine.UID, nameTaken(machine, r.Namespace))
+		r.reportOnce(machine.UID, instanceNameConflict(machine, r.Namespace))
 	}
 	byName := make(map[string]*machinev1beta1.Machine, len(machines))
 	for _, machine := range machines {
@@ -128,12 +128,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		errs = append(errs, r.apply(ctx, change, byName[change.After.Name]))
 	}
 	r.reported.End()
-	return ctrl.Result{RequeueAfter: nextLook(machines)}, errors.Join(errs...)
+	return ctrl.Result{RequeueAfter: nextRereadDelay(machines)}, errors.Join(errs...)
 }
 
-// machines returns the Windows Machines in the cache, and the Machines of instances that are not in the cache:
+// listMachines returns the Windows Machines in the cache, and the Machines of instances that are not in the cache:
 // these are read from the API server. A Machine in neither was deleted.
-func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine,
+func (r *Reconciler) listMachines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine,
 	error) {
 	var list machinev1beta1.MachineList
 	if err := r.Machines.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
@@ -170,11 +170,11 @@ func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsI
 	return machines, nil
 }
 
-// nextLook returns the delay before unwatched Machines are read again; zero if there are none.
-func nextLook(machines []*machinev1beta1.Machine) time.Duration {
+// nextRereadDelay returns the delay before unwatched Machines are read again; zero if there are none.
+func nextRereadDelay(machines []*machinev1beta1.Machine) time.Duration {
 	for _, machine := range machines {
 		if !windowsMachines().Matches(labels.Set(machine.Labels)) {
-			return lookAgain
+			return unlabeledRereadInterval
 		}
 	}
 	return 0
@@ -185,18 +185,18 @@ func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *m
 	switch {
 	case apierrors.IsInvalid(err) && machine != nil:
 		// A retry would not help: a change of the Machine triggers the next reconcile.
-		r.reportOnce(machine.UID, instanceRefused(machine, err))
+		r.reportOnce(machine.UID, instanceRejected(machine, err))
 	case err != nil:
 		return fmt.Errorf("for Machine %s/%s: %w", v1alpha1.MachineNamespace, change.After.Spec.Source.Machine.Name, err)
 	case !inForce:
-	case change.Creates():
+	case change.IsCreation():
 		recorder.Emit(r.Events, instanceCreated(machine, change.After))
-	case change.Enters(v1alpha1.DesiredStateRemoved):
-		recorder.Emit(r.Events, removalRequested(change.After))
-	case change.Enters(v1alpha1.DesiredStateUnmanaged):
-		recorder.Emit(r.Events, leftAlone(machine, change.After))
-	case change.Enters(v1alpha1.DesiredStateNode):
-		recorder.Emit(r.Events, takenUp(machine, change.After))
+	case change.ChangesStateTo(v1alpha1.DesiredStateRemoved):
+		recorder.Emit(r.Events, machineNotFound(change.After))
+	case change.ChangesStateTo(v1alpha1.DesiredStateUnmanaged):
+		recorder.Emit(r.Events, hostUnmanaged(machine, change.After))
+	case change.ChangesStateTo(v1alpha1.DesiredStateNode):
+		recorder.Emit(r.Events, machineManaged(machine, change.After))
 	}
 	return nil
 }

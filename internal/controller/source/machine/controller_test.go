@@ -99,7 +99,7 @@ func (b *bench) mustReconcile() ctrl.Result {
 	return result
 }
 
-func (b *bench) state(name string) v1alpha1.DesiredState {
+func (b *bench) desiredState(name string) v1alpha1.DesiredState {
 	b.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
 	if err := b.api.Get(b.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, instance); err != nil {
@@ -108,7 +108,7 @@ func (b *bench) state(name string) v1alpha1.DesiredState {
 	return instance.Spec.DesiredState
 }
 
-func (b *bench) said() (said []string) {
+func (b *bench) drainEvents() (said []string) {
 	for {
 		select {
 		case e := <-b.events.Events:
@@ -119,107 +119,107 @@ func (b *bench) said() (said []string) {
 	}
 }
 
-func instance(machine *machinev1beta1.Machine) *v1alpha1.WindowsInstance {
+func awsInstance(machine *machinev1beta1.Machine) *v1alpha1.WindowsInstance {
 	i := instanceOf("AWS", machine)
 	return &i
 }
 
 func TestReconcile(t *testing.T) {
 	t.Run("makes an instance, says so on the Machine, and then writes nothing more", func(t *testing.T) {
-		b := newBench(t, windows("a"), windows("linux", unlabeled))
+		b := newBench(t, newWindowsMachine("a"), newWindowsMachine("linux", removeOSLabel))
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceCreated") {
+		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceCreated") {
 			t.Errorf("said %q", said)
 		}
-		if result := b.mustReconcile(); b.writes != 0 || result.RequeueAfter != 0 || len(b.said()) != 0 {
+		if result := b.mustReconcile(); b.writes != 0 || result.RequeueAfter != 0 || len(b.drainEvents()) != 0 {
 			t.Errorf("%d writes, again after %s", b.writes, result.RequeueAfter)
 		}
 	})
 	t.Run("does nothing while the cluster cannot be read", func(t *testing.T) {
-		b := newBench(t, windows("a"), instance(windows("gone")))
+		b := newBench(t, newWindowsMachine("a"), awsInstance(newWindowsMachine("gone")))
 		b.clusterErr = errors.New("no Infrastructure")
 		if b.mustReconcile(); b.writes != 0 {
 			t.Errorf("%d writes", b.writes)
 		}
 	})
 	t.Run("tells a Machine that lost its label from one that is gone", func(t *testing.T) {
-		unlabeled := windows("unlabeled", unlabeled)
-		b := newBench(t, unlabeled, instance(windows("unlabeled")), instance(windows("gone")))
+		unlabeled := newWindowsMachine("unlabeled", removeOSLabel)
+		b := newBench(t, unlabeled, awsInstance(newWindowsMachine("unlabeled")), awsInstance(newWindowsMachine("gone")))
 		result := b.mustReconcile()
-		if b.state("unlabeled") != v1alpha1.DesiredStateUnmanaged || b.state("gone") != v1alpha1.DesiredStateRemoved {
-			t.Errorf("states are %s and %s", b.state("unlabeled"), b.state("gone"))
+		if b.desiredState("unlabeled") != v1alpha1.DesiredStateUnmanaged || b.desiredState("gone") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("states are %s and %s", b.desiredState("unlabeled"), b.desiredState("gone"))
 		}
-		if result.RequeueAfter != lookAgain {
+		if result.RequeueAfter != unlabeledRereadInterval {
 			t.Errorf("the Machine without label is looked at again after %s", result.RequeueAfter)
 		}
 		if err := b.api.Delete(t.Context(), unlabeled); err != nil {
 			t.Fatal(err)
 		}
-		if result := b.mustReconcile(); b.state("unlabeled") != v1alpha1.DesiredStateRemoved || result.RequeueAfter != 0 {
-			t.Errorf("it is to be %s after its Machine has gone", b.state("unlabeled"))
+		if result := b.mustReconcile(); b.desiredState("unlabeled") != v1alpha1.DesiredStateRemoved || result.RequeueAfter != 0 {
+			t.Errorf("it is to be %s after its Machine has gone", b.desiredState("unlabeled"))
 		}
 	})
 	t.Run("removes nothing when the API server does not say that the Machine is gone", func(t *testing.T) {
 		notServed := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}, "a", "404 page not found", 0, true)
 		for _, err := range []error{errors.New("timeout"), notServed} {
-			b := newBench(t, instance(windows("a")))
+			b := newBench(t, awsInstance(newWindowsMachine("a")))
 			b.liveGet = err
-			if _, got := b.reconcile(); got == nil || b.writes != 0 || b.state("a") != v1alpha1.DesiredStateNode {
+			if _, got := b.reconcile(); got == nil || b.writes != 0 || b.desiredState("a") != v1alpha1.DesiredStateNode {
 				t.Errorf("after %q: error %v, %d writes", err, got, b.writes)
 			}
 		}
 	})
 	t.Run("believes the API server and not its memory about another Machine of the name", func(t *testing.T) {
-		b := newBench(t, windows("a", uid("second")), instance(windows("a")))
-		if b.mustReconcile(); b.state("a") != v1alpha1.DesiredStateRemoved {
-			t.Errorf("it is to be %s", b.state("a"))
+		b := newBench(t, newWindowsMachine("a", withUID("second")), awsInstance(newWindowsMachine("a")))
+		if b.mustReconcile(); b.desiredState("a") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("it is to be %s", b.desiredState("a"))
 		}
 		if b.mustReconcile(); b.writes != 0 {
 			t.Errorf("%d writes while the first is being removed", b.writes)
 		}
-		if err := b.api.Delete(t.Context(), instance(windows("a"))); err != nil {
+		if err := b.api.Delete(t.Context(), awsInstance(newWindowsMachine("a"))); err != nil {
 			t.Fatal(err)
 		}
-		if b.mustReconcile(); b.state("a") != v1alpha1.DesiredStateNode {
-			t.Errorf("the second is to be %s", b.state("a"))
+		if b.mustReconcile(); b.desiredState("a") != v1alpha1.DesiredStateNode {
+			t.Errorf("the second is to be %s", b.desiredState("a"))
 		}
 	})
 	t.Run("says once that a name is taken, and makes the instance when it is free", func(t *testing.T) {
-		host := instance(windows("a"))
+		host := awsInstance(newWindowsMachine("a"))
 		host.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.0.1"}
-		b := newBench(t, windows("a"), host)
+		b := newBench(t, newWindowsMachine("a"), host)
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "InstanceNameConflict") {
+		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "InstanceNameConflict") {
 			t.Errorf("said %q", said)
 		}
-		if b.mustReconcile(); len(b.said()) != 0 || b.writes != 0 {
+		if b.mustReconcile(); len(b.drainEvents()) != 0 || b.writes != 0 {
 			t.Error("it is said again")
 		}
 		if err := b.api.Delete(t.Context(), host); err != nil {
 			t.Fatal(err)
 		}
-		if b.mustReconcile(); b.state("a") != v1alpha1.DesiredStateNode {
-			t.Errorf("it is to be %s", b.state("a"))
+		if b.mustReconcile(); b.desiredState("a") != v1alpha1.DesiredStateNode {
+			t.Errorf("it is to be %s", b.desiredState("a"))
 		}
 	})
 	t.Run("says once that the API server refuses an instance, and does not try in vain", func(t *testing.T) {
-		b := newBench(t, windows("a"))
+		b := newBench(t, newWindowsMachine("a"))
 		b.createErr = apierrors.NewInvalid(schema.GroupKind{Kind: "WindowsInstance"}, "a", nil)
 		b.mustReconcile()
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRejected") {
+		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRejected") {
 			t.Errorf("said %q", said)
 		}
 	})
 	t.Run("leaves out labels and taints that no Node may have, and reports them once", func(t *testing.T) {
-		bad := windows("a")
+		bad := newWindowsMachine("a")
 		bad.Spec.Labels = map[string]string{"team": "green", "a b": "c", "rack": "two words"}
 		bad.Spec.Taints = []corev1.Taint{{Key: "good", Effect: corev1.TaintEffectNoSchedule}, {Key: "bad", Effect: "Sometimes"},
 			{Key: "not good", Effect: corev1.TaintEffectNoSchedule}, {Key: "value", Value: "a b", Effect: corev1.TaintEffectNoExecute}}
-		b := newBench(t, bad, instance(windows("a")))
+		b := newBench(t, bad, awsInstance(newWindowsMachine("a")))
 		b.mustReconcile()
-		said := b.said()
-		if b.mustReconcile(); len(said) != 1 || len(b.said()) != 0 || !strings.Contains(said[0], "NodeMetadataInvalid") {
+		said := b.drainEvents()
+		if b.mustReconcile(); len(said) != 1 || len(b.drainEvents()) != 0 || !strings.Contains(said[0], "NodeMetadataInvalid") {
 			t.Errorf("said %q", said)
 		}
 		for _, fault := range []string{`label "a b=c"`, `label "rack=two words"`, `taint "bad:Sometimes"`, `taint "not good:NoSchedule"`, `taint "value=a b:NoExecute"`} {
@@ -228,7 +228,7 @@ func TestReconcile(t *testing.T) {
 			}
 		}
 		made := &v1alpha1.WindowsInstance{}
-		if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(instance(windows("a"))), made); err != nil {
+		if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(awsInstance(newWindowsMachine("a"))), made); err != nil {
 			t.Fatal(err)
 		}
 		if node := made.Spec.Node; !maps.Equal(node.Labels, map[string]string{"team": "green"}) || len(node.Taints) != 1 || node.Taints[0].Key != "good" {
@@ -236,20 +236,20 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 	t.Run("goes on with the others when one cannot be made", func(t *testing.T) {
-		b := newBench(t, windows("a"), instance(windows("gone")))
+		b := newBench(t, newWindowsMachine("a"), awsInstance(newWindowsMachine("gone")))
 		b.createErr = errors.New("busy")
 		if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "openshift-machine-api/a") {
 			t.Errorf("the error is %v", err)
 		}
-		if b.state("gone") != v1alpha1.DesiredStateRemoved {
-			t.Errorf("the other is to be %s", b.state("gone"))
+		if b.desiredState("gone") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("the other is to be %s", b.desiredState("gone"))
 		}
 	})
 	t.Run("says why an instance is left alone, and that it is taken up again", func(t *testing.T) {
-		ignored := windows("a", label(v1alpha1.LabelIgnore, "true"))
-		b := newBench(t, ignored, instance(windows("a")))
+		ignored := newWindowsMachine("a", withLabel(v1alpha1.LabelIgnore, "true"))
+		b := newBench(t, ignored, awsInstance(newWindowsMachine("a")))
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], v1alpha1.ReasonMachineIgnored) {
+		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], v1alpha1.ReasonMachineIgnored) {
 			t.Errorf("said %q", said)
 		}
 		delete(ignored.Labels, v1alpha1.LabelIgnore)
@@ -257,7 +257,7 @@ func TestReconcile(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "MachineManaged") {
+		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "MachineManaged") {
 			t.Errorf("said %q", said)
 		}
 	})
@@ -266,7 +266,7 @@ func TestReconcile(t *testing.T) {
 // An instance that is created for an existing node, or with a changed host address, must not get an address of the
 // pod network.
 func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
-	b := newBench(t, windows("win", addresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
+	b := newBench(t, newWindowsMachine("win", withAddresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
 	b.podNetworks = []string{"10.132.0.0/14"}
 	b.mustReconcile()
 	made := &v1alpha1.WindowsInstance{}

@@ -21,7 +21,7 @@ func (r *Reconciler) reportOnce(about types.UID, e recorder.Event) {
 
 // reportMetadata reports once that labels or taints of a Machine are left out.
 func (r *Reconciler) reportMetadata(machine *machinev1beta1.Machine) {
-	v := look(machine)
+	v := newMachineView(machine)
 	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode {
 		return
 	}
@@ -42,7 +42,7 @@ func instanceCreated(machine *machinev1beta1.Machine, instance *v1alpha1.Windows
 			" in namespace "+instance.Namespace+".")
 }
 
-func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {
+func hostUnmanaged(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {
 	why := "The Machine is being deleted."
 	switch instance.Spec.DesiredStateReason {
 	case v1alpha1.ReasonMachineFailed:
@@ -54,13 +54,13 @@ func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstan
 		why+" The operator leaves its host and Node alone.")
 }
 
-func takenUp(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {
+func machineManaged(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, machine, "MachineManaged", "TakeUp",
 		"The operator makes the host of the Machine a node again.")
 }
 
-// removalRequested is reported on the remaining instance, because the Machine no longer exists.
-func removalRequested(instance *v1alpha1.WindowsInstance) recorder.Event {
+// machineNotFound is reported on the remaining instance, because the Machine no longer exists.
+func machineNotFound(instance *v1alpha1.WindowsInstance) recorder.Event {
 	reference := instance.Spec.Source.Machine
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name,
 		UID: reference.UID}}
@@ -69,7 +69,7 @@ func removalRequested(instance *v1alpha1.WindowsInstance) recorder.Event {
 			", is gone with its host: the operator removes the remaining objects of the host from the cluster.")
 }
 
-func nameTaken(machine *machinev1beta1.Machine, namespace string) recorder.Event {
+func instanceNameConflict(machine *machinev1beta1.Machine, namespace string) recorder.Event {
 	return recorder.Warning(machine, nil, "InstanceNameConflict", "CreateInstance",
 		"The host does not become a node: WindowsInstance "+machine.Name+" in namespace "+namespace+
 			" belongs to a host in ConfigMap windows-instances. Remove that host from the ConfigMap, or delete this Machine, so that its replacement gets another name.")
@@ -82,7 +82,7 @@ func strategyInvalid(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeS
 			v1alpha1.UpgradeInPlace, byDefault))
 }
 
-func instanceRefused(machine *machinev1beta1.Machine, err error) recorder.Event {
+func instanceRejected(machine *machinev1beta1.Machine, err error) recorder.Event {
 	return recorder.Warning(machine, nil, "WindowsInstanceRejected", "CreateInstance",
 		"The API server rejects the WindowsInstance of this Machine. Correct spec.metadata.labels and spec.taints of the Machine. "+
 			err.Error())

@@ -19,10 +19,10 @@ type settings struct {
 	strategies          strategies
 }
 
-// changes returns the changes from the current instances to the desired instances of the Machines, and the Machines
+// diffInstances returns the changes from the current instances to the desired instances of the Machines, and the Machines
 // without an instance because their name is taken. machines are all Machines that may have an instance or already
 // have one. present are the WindowsInstances of every source.
-func changes(c settings, machines []*machinev1beta1.Machine,
+func diffInstances(c settings, machines []*machinev1beta1.Machine,
 	present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
@@ -33,18 +33,18 @@ func changes(c settings, machines []*machinev1beta1.Machine,
 			result = append(result, change)
 		}
 	}
-	for _, machine := range slices.SortedFunc(slices.Values(machines), byMachineName) {
+	for _, machine := range slices.SortedFunc(slices.Values(machines), compareMachineNames) {
 		have, ok := byName[machine.Name]
 		switch {
 		case !ok:
-			add(made(c, machine))
+			add(newInstance(c, machine))
 		case have.Spec.Source.Machine == nil:
-			if _, wanted := made(c, machine); wanted {
+			if _, wanted := newInstance(c, machine); wanted {
 				taken = append(taken, machine)
 			}
-		case isFor(have, machine):
+		case isInstanceOf(have, machine):
 			delete(byName, machine.Name)
-			add(source.Respecify(have, followed(c, machine, have.Spec)))
+			add(source.UpdateSpec(have, updatedSpec(c, machine, have.Spec)))
 		}
 		// An instance of an earlier Machine with this name is removed first, below; then the new instance is
 		// created.
@@ -57,7 +57,7 @@ func changes(c settings, machines []*machinev1beta1.Machine,
 	return result, taken
 }
 
-func byMachineName(a, b *machinev1beta1.Machine) int {
+func compareMachineNames(a, b *machinev1beta1.Machine) int {
 	switch {
 	case a.Name < b.Name:
 		return -1
@@ -67,16 +67,16 @@ func byMachineName(a, b *machinev1beta1.Machine) int {
 	return 0
 }
 
-// isFor reports whether an instance belongs to this Machine, and not to another Machine with the same name.
-func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
+// isInstanceOf reports whether an instance belongs to this Machine, and not to another Machine with the same name.
+func isInstanceOf(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	reference := instance.Spec.Source.Machine
 	return reference != nil && reference.Name == machine.Name && reference.UID == machine.UID
 }
 
-// made returns the new instance of a Machine, if the Machine already needs one.
-func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
-	v := look(machine)
-	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.address("") == "" {
+// newInstance returns the new instance of a Machine, if the Machine already needs one.
+func newInstance(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
+	v := newMachineView(machine)
+	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.hostAddress("") == "" {
 		return source.Change{}, false
 	}
 	return source.Change{After: &v1alpha1.WindowsInstance{
@@ -85,21 +85,21 @@ func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 			Name:      machine.Name,
 			Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine},
 		},
-		Spec: followed(c, machine, v1alpha1.WindowsInstanceSpec{}),
+		Spec: updatedSpec(c, machine, v1alpha1.WindowsInstanceSpec{}),
 	}}, true
 }
 
-// followed returns the desired spec of a Machine's instance; present is the current spec. While the host and the
+// updatedSpec returns the desired spec of a Machine's instance; present is the current spec. While the host and the
 // Node are unmanaged, only the desired state changes. The address is kept while the Machine has none.
-func followed(c settings, machine *machinev1beta1.Machine,
+func updatedSpec(c settings, machine *machinev1beta1.Machine,
 	present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
-	v := look(machine)
+	v := newMachineView(machine)
 	state, reason := v.desiredState()
 	if state == v1alpha1.DesiredStateUnmanaged {
 		present.DesiredState, present.DesiredStateReason = state, reason
 		return present
 	}
-	address := v.address(present.Address)
+	address := v.hostAddress(present.Address)
 	if address == "" {
 		address = present.Address
 	}
@@ -112,6 +112,6 @@ func followed(c settings, machine *machinev1beta1.Machine,
 		HostName:        hostName(c.platform, machine.Name),
 		Node:            metadata,
 		DesiredState:    v1alpha1.DesiredStateNode,
-		UpgradeStrategy: c.strategies.of(v.set),
+		UpgradeStrategy: c.strategies.forMachineSet(v.set),
 	}
 }

@@ -21,55 +21,57 @@ const namespace = "wmco"
 
 type edit func(*machinev1beta1.Machine)
 
-// windows returns a Windows Machine that is provisioned at 10.0.0.1, with edits.
-func windows(name string, edits ...edit) *machinev1beta1.Machine {
+// newWindowsMachine returns a Windows Machine that is provisioned at 10.0.0.1, with edits.
+func newWindowsMachine(name string, edits ...edit) *machinev1beta1.Machine {
 	m := &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-of-" + name),
 			Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
 		},
 	}
-	phase(machinev1beta1.PhaseProvisioned)(m)
-	addresses(internalIP("10.0.0.1"))(m)
+	withPhase(machinev1beta1.PhaseProvisioned)(m)
+	withAddresses(internalIP("10.0.0.1"))(m)
 	for _, e := range edits {
 		e(m)
 	}
 	return m
 }
 
-func phase(phase string) edit { return func(m *machinev1beta1.Machine) { m.Status.Phase = &phase } }
+func withPhase(phase string) edit { return func(m *machinev1beta1.Machine) { m.Status.Phase = &phase } }
 
 func noPhase(m *machinev1beta1.Machine) { m.Status.Phase = nil }
 
-func uid(uid string) edit { return func(m *machinev1beta1.Machine) { m.UID = types.UID(uid) } }
+func withUID(uid string) edit { return func(m *machinev1beta1.Machine) { m.UID = types.UID(uid) } }
 
-func label(key, value string) edit { return func(m *machinev1beta1.Machine) { m.Labels[key] = value } }
+func withLabel(key, value string) edit {
+	return func(m *machinev1beta1.Machine) { m.Labels[key] = value }
+}
 
-func unlabeled(m *machinev1beta1.Machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }
+func removeOSLabel(m *machinev1beta1.Machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }
 
-func deleted(m *machinev1beta1.Machine) {
+func markDeleted(m *machinev1beta1.Machine) {
 	m.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-func addresses(addresses ...corev1.NodeAddress) edit {
+func withAddresses(addresses ...corev1.NodeAddress) edit {
 	return func(m *machinev1beta1.Machine) { m.Status.Addresses = addresses }
 }
 
-func address(kind corev1.NodeAddressType) func(string) corev1.NodeAddress {
+func addressOfType(kind corev1.NodeAddressType) func(string) corev1.NodeAddress {
 	return func(a string) corev1.NodeAddress { return corev1.NodeAddress{Type: kind, Address: a} }
 }
 
 var (
-	internalIP  = address(corev1.NodeInternalIP)
-	internalDNS = address(corev1.NodeInternalDNS)
-	externalIP  = address(corev1.NodeExternalIP)
-	externalDNS = address(corev1.NodeExternalDNS)
-	hostNameOf  = address(corev1.NodeHostName)
+	internalIP  = addressOfType(corev1.NodeInternalIP)
+	internalDNS = addressOfType(corev1.NodeInternalDNS)
+	externalIP  = addressOfType(corev1.NodeExternalIP)
+	externalDNS = addressOfType(corev1.NodeExternalDNS)
+	hostNameOf  = addressOfType(corev1.NodeHostName)
 )
 
 // instanceOf returns the instance that is created for a Machine.
 func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.WindowsInstance {
-	change, ok := made(settings{namespace: namespace, platform: platform}, machine)
+	change, ok := newInstance(settings{namespace: namespace, platform: platform}, machine)
 	if !ok {
 		panic("the Machine gets no instance")
 	}
@@ -78,19 +80,19 @@ func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.Windo
 
 func list(machines ...*machinev1beta1.Machine) []*machinev1beta1.Machine { return machines }
 
-// the returns the single resulting change.
-func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
+// expectOneChange returns the single resulting change.
+func expectOneChange(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
 	t.Helper()
-	result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)
+	result, taken := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present)
 	if len(result) != 1 || len(taken) != 0 {
 		t.Fatalf("changes are %+v, names taken of %v; want one change", result, taken)
 	}
 	return result[0]
 }
 
-func none(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) {
+func expectNoChange(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) {
 	t.Helper()
-	if result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 ||
+	if result, taken := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 ||
 		len(taken) != 0 {
 		t.Errorf("changes are %+v, names taken of %v; want none", result, taken)
 	}
@@ -102,39 +104,39 @@ func TestAMachineGetsAnInstance(t *testing.T) {
 		machine *machinev1beta1.Machine
 		want    bool
 	}{
-		"when it is provisioned and has an address": {windows("a"), true},
-		"when it runs and has an address": {windows("a", phase(machinev1beta1.PhaseRunning)),
+		"when it is provisioned and has an address": {newWindowsMachine("a"), true},
+		"when it runs and has an address": {newWindowsMachine("a", withPhase(machinev1beta1.PhaseRunning)),
 			true},
-		"not while it is provisioning": {windows("a", phase(machinev1beta1.PhaseProvisioning),
-			addresses()), false},
-		"not while it is provisioning, also with an address": {windows("a", phase(machinev1beta1.PhaseProvisioning)),
+		"not while it is provisioning": {newWindowsMachine("a", withPhase(machinev1beta1.PhaseProvisioning),
+			withAddresses()), false},
+		"not while it is provisioning, also with an address": {newWindowsMachine("a", withPhase(machinev1beta1.PhaseProvisioning)),
 			false},
-		"not before it has a phase":        {windows("a", noPhase), false},
-		"not in a phase that nobody knows": {windows("a", phase("Hibernating")), false},
-		"not while it has no address":      {windows("a", addresses()), false},
-		"not once it has failed": {windows("a", phase(machinev1beta1.PhaseFailed)),
+		"not before it has a phase":        {newWindowsMachine("a", noPhase), false},
+		"not in a phase that nobody knows": {newWindowsMachine("a", withPhase("Hibernating")), false},
+		"not while it has no address":      {newWindowsMachine("a", withAddresses()), false},
+		"not once it has failed": {newWindowsMachine("a", withPhase(machinev1beta1.PhaseFailed)),
 			false},
-		"not while it is being deleted": {windows("a", phase(machinev1beta1.PhaseDeleting)),
+		"not while it is being deleted": {newWindowsMachine("a", withPhase(machinev1beta1.PhaseDeleting)),
 			false},
-		"not with a deletion timestamp, whatever its phase": {windows("a", deleted), false},
-		"not when it is to be ignored": {windows("a", label(v1alpha1.LabelIgnore, "true")),
+		"not with a deletion timestamp, whatever its phase": {newWindowsMachine("a", markDeleted), false},
+		"not when it is to be ignored": {newWindowsMachine("a", withLabel(v1alpha1.LabelIgnore, "true")),
 			false},
-		"when it is not to be ignored": {windows("a", label(v1alpha1.LabelIgnore, "false")),
+		"when it is not to be ignored": {newWindowsMachine("a", withLabel(v1alpha1.LabelIgnore, "false")),
 			true},
-		"not without the label": {windows("a", unlabeled), false},
-		"not when it is a Linux Machine": {windows("a",
-			label(v1alpha1.LabelMachineOSID, "Linux")), false},
-		"not when it is of the control plane, whatever its OS label": {windows("a", label(
+		"not without the label": {newWindowsMachine("a", removeOSLabel), false},
+		"not when it is a Linux Machine": {newWindowsMachine("a",
+			withLabel(v1alpha1.LabelMachineOSID, "Linux")), false},
+		"not when it is of the control plane, whatever its OS label": {newWindowsMachine("a", withLabel(
 			"machine.openshift.io/cluster-api-machine-role", "master")),
 			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !test.want {
-				none(t, list(test.machine))
+				expectNoChange(t, list(test.machine))
 				return
 			}
-			change := the(t, list(test.machine))
-			if !change.Creates() || change.After.Spec.DesiredState != v1alpha1.DesiredStateNode {
+			change := expectOneChange(t, list(test.machine))
+			if !change.IsCreation() || change.After.Spec.DesiredState != v1alpha1.DesiredStateNode {
 				t.Errorf("the change is %+v", change)
 			}
 		})
@@ -143,12 +145,12 @@ func TestAMachineGetsAnInstance(t *testing.T) {
 
 func TestAnInstanceIsMadeLikeItsMachine(t *testing.T) {
 	worker := map[string]string{"node-role.kubernetes.io/worker": "", "disk": "fast"}
-	machine := windows("win-abcde", func(m *machinev1beta1.Machine) {
+	machine := newWindowsMachine("win-abcde", func(m *machinev1beta1.Machine) {
 		m.Spec.Labels = worker
 		m.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoExecute}}
 	})
 	t.Run("it has name, reference, labels and taints of the Machine", func(t *testing.T) {
-		instance := the(t, list(machine)).After
+		instance := expectOneChange(t, list(machine)).After
 		if instance.Name != "win-abcde" || instance.Namespace != namespace ||
 			instance.Labels[v1alpha1.LabelSource] != v1alpha1.SourceMachine {
 			t.Errorf("metadata is %+v", instance.ObjectMeta)
@@ -163,7 +165,7 @@ func TestAnInstanceIsMadeLikeItsMachine(t *testing.T) {
 		}
 	})
 	t.Run("a Machine without labels and taints asks for none", func(t *testing.T) {
-		if node := the(t, list(windows("a"))).After.Spec.Node; node != nil {
+		if node := expectOneChange(t, list(newWindowsMachine("a"))).After.Spec.Node; node != nil {
 			t.Errorf("the node is to carry %+v", node)
 		}
 	})
@@ -183,7 +185,7 @@ func TestAnInstanceIsMadeLikeItsMachine(t *testing.T) {
 		})
 	}
 	t.Run("a name that no host can have is not asked for", func(t *testing.T) {
-		if spec := instanceOf("VSphere", windows(strings.Repeat("a", 64))).Spec; spec.HostName != "" {
+		if spec := instanceOf("VSphere", newWindowsMachine(strings.Repeat("a", 64))).Spec; spec.HostName != "" {
 			t.Errorf("the host name is %q", spec.HostName)
 		}
 	})
@@ -219,7 +221,7 @@ func TestTheAddress(t *testing.T) {
 			[]corev1.NodeAddress{internalDNS("a.example.com"), internalIP("10.0.0.2")}, "10.0.0.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := look(windows("a", addresses(test.addresses...))).address(test.present); got != test.want {
+			if got := newMachineView(newWindowsMachine("a", withAddresses(test.addresses...))).hostAddress(test.present); got != test.want {
 				t.Errorf("the address is %q, want %q", got, test.want)
 			}
 		})
@@ -227,31 +229,31 @@ func TestTheAddress(t *testing.T) {
 }
 
 func TestAnInstanceFollowsItsMachine(t *testing.T) {
-	present := instanceOf("AWS", windows("a"))
+	present := instanceOf("AWS", newWindowsMachine("a"))
 
 	t.Run("an unchanged Machine changes nothing", func(t *testing.T) {
-		none(t, list(windows("a")), present)
+		expectNoChange(t, list(newWindowsMachine("a")), present)
 	})
 	t.Run("a Machine that came to run changes nothing", func(t *testing.T) {
-		none(t, list(windows("a", phase(machinev1beta1.PhaseRunning))), present)
+		expectNoChange(t, list(newWindowsMachine("a", withPhase(machinev1beta1.PhaseRunning))), present)
 	})
 	t.Run("a new address is followed", func(t *testing.T) {
-		if got := the(t, list(windows("a", addresses(internalIP("10.0.0.9")))),
+		if got := expectOneChange(t, list(newWindowsMachine("a", withAddresses(internalIP("10.0.0.9")))),
 			present).After.Spec.Address; got != "10.0.0.9" {
 			t.Errorf("the address is %q", got)
 		}
 	})
 	t.Run("the address stays while the Machine has none", func(t *testing.T) {
-		none(t, list(windows("a", addresses())), present)
+		expectNoChange(t, list(newWindowsMachine("a", withAddresses())), present)
 	})
 	t.Run("a status that was lost changes nothing", func(t *testing.T) {
-		none(t, list(windows("a", noPhase, addresses())), present)
+		expectNoChange(t, list(newWindowsMachine("a", noPhase, withAddresses())), present)
 	})
 	t.Run("labels of the Machine's spec are followed", func(t *testing.T) {
-		machine := windows("a", func(m *machinev1beta1.Machine) {
+		machine := newWindowsMachine("a", func(m *machinev1beta1.Machine) {
 			m.Spec.Labels = map[string]string{v1alpha1.LabelWorker: ""}
 		})
-		change := the(t, list(machine), present)
+		change := expectOneChange(t, list(machine), present)
 		if _, ok := change.After.Spec.Node.Labels[v1alpha1.LabelWorker]; !ok {
 			t.Errorf("the node is to carry %+v", change.After.Spec.Node)
 		}
@@ -259,20 +261,20 @@ func TestAnInstanceFollowsItsMachine(t *testing.T) {
 	t.Run("a pause is the user's", func(t *testing.T) {
 		paused := *present.DeepCopy()
 		paused.Spec.Paused = true
-		none(t, list(windows("a")), paused)
-		if change := the(t, list(windows("a", deleted)), paused); !change.After.Spec.Paused {
+		expectNoChange(t, list(newWindowsMachine("a")), paused)
+		if change := expectOneChange(t, list(newWindowsMachine("a", markDeleted)), paused); !change.After.Spec.Paused {
 			t.Error("the pause is gone")
 		}
 	})
 	t.Run("what is done to the spec by hand is undone", func(t *testing.T) {
 		edited := *present.DeepCopy()
 		edited.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-		if change := the(t, list(windows("a")), edited); change.After.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		if change := expectOneChange(t, list(newWindowsMachine("a")), edited); change.After.Spec.DesiredState != v1alpha1.DesiredStateNode {
 			t.Errorf("the instance is to be %s", change.After.Spec.DesiredState)
 		}
 	})
 	t.Run("an instance that a user deleted is made again", func(t *testing.T) {
-		if !the(t, list(windows("a"))).Creates() {
+		if !expectOneChange(t, list(newWindowsMachine("a"))).IsCreation() {
 			t.Error("it is not made")
 		}
 	})
@@ -280,83 +282,83 @@ func TestAnInstanceFollowsItsMachine(t *testing.T) {
 
 //
 func TestAnInstanceIsLeftAlone(t *testing.T) {
-	present := instanceOf("AWS", windows("a"))
+	present := instanceOf("AWS", newWindowsMachine("a"))
 	for name, test := range map[string]struct {
 		edits  []edit
 		reason string
 	}{
-		"while its Machine has a deletion timestamp": {[]edit{deleted}, v1alpha1.ReasonMachineDeleting},
-		"while its Machine is in phase Deleting": {[]edit{phase(machinev1beta1.PhaseDeleting)},
+		"while its Machine has a deletion timestamp": {[]edit{markDeleted}, v1alpha1.ReasonMachineDeleting},
+		"while its Machine is in phase Deleting": {[]edit{withPhase(machinev1beta1.PhaseDeleting)},
 			v1alpha1.ReasonMachineDeleting},
-		"when its Machine has failed": {[]edit{phase(machinev1beta1.PhaseFailed)},
+		"when its Machine has failed": {[]edit{withPhase(machinev1beta1.PhaseFailed)},
 			v1alpha1.ReasonMachineFailed},
-		"when its Machine is to be ignored": {[]edit{label(v1alpha1.LabelIgnore, "true")},
+		"when its Machine is to be ignored": {[]edit{withLabel(v1alpha1.LabelIgnore, "true")},
 			v1alpha1.ReasonMachineIgnored},
-		"when its Machine has lost the label": {[]edit{unlabeled}, v1alpha1.ReasonMachineIgnored},
-		"when its Machine is labeled for another system": {[]edit{label(v1alpha1.LabelMachineOSID, "Linux")},
+		"when its Machine has lost the label": {[]edit{removeOSLabel}, v1alpha1.ReasonMachineIgnored},
+		"when its Machine is labeled for another system": {[]edit{withLabel(v1alpha1.LabelMachineOSID, "Linux")},
 			v1alpha1.ReasonMachineIgnored},
-		"as being deleted, also when its Machine is ignored": {[]edit{deleted, label(v1alpha1.LabelIgnore, "true")},
+		"as being deleted, also when its Machine is ignored": {[]edit{markDeleted, withLabel(v1alpha1.LabelIgnore, "true")},
 			v1alpha1.ReasonMachineDeleting},
-		"as being deleted, also when its Machine has failed": {[]edit{deleted, phase(machinev1beta1.PhaseFailed)},
+		"as being deleted, also when its Machine has failed": {[]edit{markDeleted, withPhase(machinev1beta1.PhaseFailed)},
 			v1alpha1.ReasonMachineDeleting},
-		"without its Machine's addresses, as they are at the end": {[]edit{deleted, addresses()},
+		"without its Machine's addresses, as they are at the end": {[]edit{markDeleted, withAddresses()},
 			v1alpha1.ReasonMachineDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			machine := windows("a", test.edits...)
-			after := the(t, list(machine), present).After
+			machine := newWindowsMachine("a", test.edits...)
+			after := expectOneChange(t, list(machine), present).After
 			if after.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged || after.Spec.DesiredStateReason != test.reason {
 				t.Errorf("the instance is to be %s/%s", after.Spec.DesiredState, after.Spec.DesiredStateReason)
 			}
 			if after.Spec.Address != present.Spec.Address || after.Spec.Username != present.Spec.Username {
 				t.Errorf("its spec is %+v", after.Spec)
 			}
-			none(t, list(machine), *after)
+			expectNoChange(t, list(machine), *after)
 		})
 	}
 	t.Run("and is a node again when its Machine is put right", func(t *testing.T) {
-		ignored := the(t, list(windows("a", label(v1alpha1.LabelIgnore, "true"))), present).After
-		after := the(t, list(windows("a")), *ignored).After
+		ignored := expectOneChange(t, list(newWindowsMachine("a", withLabel(v1alpha1.LabelIgnore, "true"))), present).After
+		after := expectOneChange(t, list(newWindowsMachine("a")), *ignored).After
 		if after.Spec.DesiredState != v1alpha1.DesiredStateNode || after.Spec.DesiredStateReason != "" {
 			t.Errorf("the instance is to be %s/%s", after.Spec.DesiredState, after.Spec.DesiredStateReason)
 		}
 	})
 	t.Run("whatever else its Machine asks for meanwhile", func(t *testing.T) {
-		ignored := the(t, list(windows("a", unlabeled)), present).After
-		none(t, list(windows("a", unlabeled, addresses(internalIP("10.0.0.9")))), *ignored)
+		ignored := expectOneChange(t, list(newWindowsMachine("a", removeOSLabel)), present).After
+		expectNoChange(t, list(newWindowsMachine("a", removeOSLabel, withAddresses(internalIP("10.0.0.9")))), *ignored)
 	})
 }
 
 func TestAnInstanceGoesWithItsMachine(t *testing.T) {
-	present := instanceOf("AWS", windows("a"))
+	present := instanceOf("AWS", newWindowsMachine("a"))
 
 	t.Run("a Machine that is gone takes its instance along, once", func(t *testing.T) {
-		after := the(t, nil, present).After
+		after := expectOneChange(t, nil, present).After
 		if after.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
 			t.Fatalf("the instance is to be %s", after.Spec.DesiredState)
 		}
-		none(t, nil, *after)
+		expectNoChange(t, nil, *after)
 	})
 	t.Run("also one that was being deleted", func(t *testing.T) {
-		deleting := the(t, list(windows("a", deleted)), present).After
-		after := the(t, nil, *deleting).After
+		deleting := expectOneChange(t, list(newWindowsMachine("a", markDeleted)), present).After
+		after := expectOneChange(t, nil, *deleting).After
 		if after.Spec.DesiredState != v1alpha1.DesiredStateRemoved || after.Spec.DesiredStateReason != "" {
 			t.Errorf("the instance is to be %s/%s", after.Spec.DesiredState, after.Spec.DesiredStateReason)
 		}
 	})
 	t.Run("another Machine of the same name waits until the instance of the first is gone", func(t *testing.T) {
-		second := windows("a", uid("other"), addresses(internalIP("10.0.0.5")))
-		after := the(t, list(second), present).After
+		second := newWindowsMachine("a", withUID("other"), withAddresses(internalIP("10.0.0.5")))
+		after := expectOneChange(t, list(second), present).After
 		if after.Spec.DesiredState != v1alpha1.DesiredStateRemoved || after.Spec.Source.Machine.UID != "uid-of-a" {
 			t.Fatalf("the instance is to be %s for %s", after.Spec.DesiredState, after.Spec.Source.Machine.UID)
 		}
-		none(t, list(second), *after)
-		if made := the(t, list(second)).After; made.Spec.Source.Machine.UID != "other" || made.Spec.Address != "10.0.0.5" {
+		expectNoChange(t, list(second), *after)
+		if made := expectOneChange(t, list(second)).After; made.Spec.Source.Machine.UID != "other" || made.Spec.Address != "10.0.0.5" {
 			t.Errorf("the second instance is %+v", made.Spec)
 		}
 	})
 	t.Run("the others stay", func(t *testing.T) {
-		change := the(t, list(windows("b")), present, instanceOf("AWS", windows("b")))
+		change := expectOneChange(t, list(newWindowsMachine("b")), present, instanceOf("AWS", newWindowsMachine("b")))
 		if change.After.Name != "a" {
 			t.Errorf("%s changes", change.After.Name)
 		}
@@ -371,7 +373,7 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 	}
 	t.Run("a Machine of the same name gets an event that the name is taken", func(t *testing.T) {
-		result, taken := changes(settings{namespace: namespace, platform: "AWS"}, list(windows("a"), windows("b")),
+		result, taken := diffInstances(settings{namespace: namespace, platform: "AWS"}, list(newWindowsMachine("a"), newWindowsMachine("b")),
 			[]v1alpha1.WindowsInstance{host})
 		if len(result) != 1 || result[0].After.Name != "b" {
 			t.Errorf("changes are %+v: the other Machine goes on", result)
@@ -381,13 +383,13 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 		}
 	})
 	t.Run("a Machine of the same name that gets no instance gets no event", func(t *testing.T) {
-		none(t, list(windows("a", deleted)), host)
+		expectNoChange(t, list(newWindowsMachine("a", markDeleted)), host)
 	})
 	t.Run("a host stays without any Machine, also when its label is wrong", func(t *testing.T) {
 		mislabeled := *host.DeepCopy()
 		mislabeled.Labels[v1alpha1.LabelSource] = v1alpha1.SourceMachine
-		none(t, nil, host)
-		none(t, nil, mislabeled)
+		expectNoChange(t, nil, host)
+		expectNoChange(t, nil, mislabeled)
 	})
 }
 
@@ -395,24 +397,24 @@ func TestAThousandMachinesAreOnePass(t *testing.T) {
 	var machines []*machinev1beta1.Machine
 	var present []v1alpha1.WindowsInstance
 	for i := range 1000 {
-		m := windows(fmt.Sprintf("win-%04d", i), addresses(internalIP(fmt.Sprintf("10.0.%d.%d", i/250, i%250+1))))
+		m := newWindowsMachine(fmt.Sprintf("win-%04d", i), withAddresses(internalIP(fmt.Sprintf("10.0.%d.%d", i/250, i%250+1))))
 		machines = append(machines, m)
 		if i%2 == 0 {
 			present = append(present, instanceOf("AWS", m))
 		}
 	}
-	result, _ := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)
+	result, _ := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present)
 	if len(result) != 500 || result[0].After.Name != "win-0001" || result[499].After.Name != "win-0999" {
 		t.Fatalf("%d changes", len(result))
 	}
 	for _, change := range result {
 		present = append(present, *change.After)
 	}
-	none(t, machines, present...)
+	expectNoChange(t, machines, present...)
 }
 
 func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
-	updates := queue.Changed(look)
+	updates := queue.Changed(newMachineView)
 	for name, test := range map[string]struct {
 		edit edit
 		want bool
@@ -424,11 +426,11 @@ func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
 			m.Status.NodeRef = &corev1.ObjectReference{Name: "a"}
 		}, false},
 		"an annotation": {func(m *machinev1beta1.Machine) { m.Annotations = map[string]string{"a": "b"} }, false},
-		"a phase":       {phase(machinev1beta1.PhaseFailed), true},
-		"an address":    {addresses(internalIP("10.0.0.9")), true},
-		"a label":       {label(v1alpha1.LabelIgnore, "true"), true},
-		"a deletion":    {deleted, true},
-		"another UID":   {uid("other"), true},
+		"a phase":       {withPhase(machinev1beta1.PhaseFailed), true},
+		"an address":    {withAddresses(internalIP("10.0.0.9")), true},
+		"a label":       {withLabel(v1alpha1.LabelIgnore, "true"), true},
+		"a deletion":    {markDeleted, true},
+		"another UID":   {withUID("other"), true},
 		"another MachineSet": {func(m *machinev1beta1.Machine) {
 			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "set", Controller: ptr.To(true)}}
 		}, true},
@@ -440,7 +442,7 @@ func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := updates.Update(updateEvent(windows("a"), windows("a", test.edit))); got != test.want {
+			if got := updates.Update(updateEvent(newWindowsMachine("a"), newWindowsMachine("a", test.edit))); got != test.want {
 				t.Errorf("matters: %t, want %t", got, test.want)
 			}
 		})

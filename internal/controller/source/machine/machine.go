@@ -18,11 +18,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// longestHostName is the maximum length of a host name. A Machine's name may be longer.
-const longestHostName = 63
+// maxHostNameLength is the maximum length of a host name. A Machine's name may be longer.
+const maxHostNameLength = 63
 
-// view contains the fields of a Machine that this package uses. No other fields or changes matter.
-type view struct {
+// machineView contains the fields of a Machine that this package uses. No other fields or changes matter.
+type machineView struct {
 	windows, ignored, deleting bool
 	phase                      string
 	addresses                  []corev1.NodeAddress
@@ -32,8 +32,8 @@ type view struct {
 	set types.UID
 }
 
-func look(machine *machinev1beta1.Machine) view {
-	v := view{
+func newMachineView(machine *machinev1beta1.Machine) machineView {
+	v := machineView{
 		windows:   nodeidentity.IsWindowsMachine(machine),
 		ignored:   machine.Labels[v1alpha1.LabelIgnore] == "true",
 		deleting:  machine.DeletionTimestamp != nil,
@@ -52,7 +52,7 @@ func look(machine *machinev1beta1.Machine) view {
 
 // desiredState returns the desired state of the Machine's host, with the reason if the state is Unmanaged. The
 // state is empty while the Machine API is still provisioning the machine, and the operator waits.
-func (v view) desiredState() (v1alpha1.DesiredState, string) {
+func (v machineView) desiredState() (v1alpha1.DesiredState, string) {
 	switch {
 	case v.deleting, v.phase == machinev1beta1.PhaseDeleting:
 		return v1alpha1.DesiredStateUnmanaged, v1alpha1.ReasonMachineDeleting
@@ -66,14 +66,14 @@ func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	return "", ""
 }
 
-// address returns the address for reaching the host, or "" if the Machine has no usable address. An internal IPv4
+// hostAddress returns the address for reaching the host, or "" if the Machine has no usable address. An internal IPv4
 // address is preferred. An internal DNS name is next, if it has a domain. A name without a domain is the machine's
 // own name, which vSphere reports before the machine has an address, and which cannot be resolved. External
 // addresses are never used: hosts and nodes are reached inside the cluster's network.
 //
 // The current address is kept while the Machine still has it. vSphere reports the addresses of all adapters in any
 // order, including adapters that the pod network creates on the host.
-func (v view) address(present string) string {
+func (v machineView) hostAddress(present string) string {
 	for _, usable := range []func(corev1.NodeAddress) bool{isInternalIPv4, isInternalName} {
 		var found []string
 		for _, a := range v.addresses {
@@ -91,9 +91,9 @@ func (v view) address(present string) string {
 	return ""
 }
 
-// outsidePodNetworks returns the addresses of a Machine without the host's addresses in the pod networks. The host
+// excludePodNetworks returns the addresses of a Machine without the host's addresses in the pod networks. The host
 // is reachable at those addresses only while it is a node.
-func outsidePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []corev1.NodeAddress {
+func excludePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []corev1.NodeAddress {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a corev1.NodeAddress) bool {
 		ip, err := netip.ParseAddr(a.Address)
 		return err == nil && slices.ContainsFunc(podNetworks, func(network string) bool {
@@ -118,7 +118,7 @@ func isInternalName(a corev1.NodeAddress) bool {
 //
 // The Machine API does not validate labels and taints. The API server would reject each write to the Node with an
 // invalid one, so that invalid ones are omitted and returned as faults.
-func (v view) nodeMetadata() (metadata *v1alpha1.NodeMetadata, faults []string) {
+func (v machineView) nodeMetadata() (metadata *v1alpha1.NodeMetadata, faults []string) {
 	labels := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(v.labels)) {
 		if problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(v.labels[key])); len(problems) > 0 {
@@ -160,7 +160,7 @@ func taintProblems(taint corev1.Taint) []string {
 func hostName(platform, machine string) string {
 	switch configv1.PlatformType(platform) {
 	case configv1.VSpherePlatformType, configv1.NutanixPlatformType:
-		if len(machine) <= longestHostName {
+		if len(machine) <= maxHostNameLength {
 			return machine
 		}
 	}

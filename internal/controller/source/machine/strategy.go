@@ -18,19 +18,19 @@ import (
 // MachineSet would not recreate its Machines.
 type strategies map[types.UID]v1alpha1.UpgradeStrategy
 
-// of returns the strategy of the Machines that a MachineSet controls. A Machine without a controlling MachineSet
+// forMachineSet returns the strategy of the Machines that a MachineSet controls. A Machine without a controlling MachineSet
 // cannot be replaced.
 //
-func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
+func (s strategies) forMachineSet(set types.UID) v1alpha1.UpgradeStrategy {
 	if strategy, ok := s[set]; ok {
 		return strategy
 	}
 	return v1alpha1.UpgradeInPlace
 }
 
-// strategyOf returns the strategy from the annotation of a MachineSet, or else the default, and whether the
+// parseStrategy returns the strategy from the annotation of a MachineSet, or else the default, and whether the
 // annotation is valid.
-func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy,
+func parseStrategy(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy,
 	valid bool) {
 	value, chosen := set.Annotations[v1alpha1.AnnotationUpgradeStrategy]
 	switch strategy := v1alpha1.UpgradeStrategy(value); {
@@ -51,8 +51,8 @@ func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 	return owner
 }
 
-// strategies reads the upgrade strategies of the Machines, and reports invalid annotations.
-func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine) (strategies, error) {
+// readStrategies reads the upgrade strategies of the Machines, and reports invalid annotations.
+func (r *Reconciler) readStrategies(ctx context.Context, machines []*machinev1beta1.Machine) (strategies, error) {
 	byDefault, err := r.defaultStrategy(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 			continue
 		}
 		if _, read := sets[owner.UID]; !read {
-			if sets[owner.UID], err = r.liveSet(ctx, owner); err != nil {
+			if sets[owner.UID], err = r.readLiveSet(ctx, owner); err != nil {
 				return nil, err
 			}
 		}
@@ -80,7 +80,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 		if _, known := result[owner.UID]; known || set == nil {
 			continue
 		}
-		strategy, valid := strategyOf(set, byDefault)
+		strategy, valid := parseStrategy(set, byDefault)
 		if result[set.UID] = strategy; !valid {
 			r.reportOnce(set.UID, strategyInvalid(set, byDefault))
 		}
@@ -99,10 +99,10 @@ func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrat
 	return settings.UpgradeStrategy, nil
 }
 
-// liveSet reads a MachineSet that is missing from the cache from the API server. The MachineSet may be newer than
-// the cache, and its Machines would otherwise be changed in place. liveSet returns nil if the MachineSet no longer
+// readLiveSet reads a MachineSet that is missing from the cache from the API server. The MachineSet may be newer than
+// the cache, and its Machines would otherwise be changed in place. readLiveSet returns nil if the MachineSet no longer
 // exists.
-func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) (*machinev1beta1.MachineSet, error) {
+func (r *Reconciler) readLiveSet(ctx context.Context, owner *metav1.OwnerReference) (*machinev1beta1.MachineSet, error) {
 	set := &machinev1beta1.MachineSet{}
 	name := types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: owner.Name}
 	switch err := r.Live.Get(ctx, name, set); {
@@ -116,8 +116,8 @@ func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) 
 	return set, nil
 }
 
-// upgradeStrategyOf returns the annotation of a MachineSet, and whether it is set.
-func upgradeStrategyOf(set client.Object) [2]any {
+// strategyAnnotation returns the annotation of a MachineSet, and whether it is set.
+func strategyAnnotation(set client.Object) [2]any {
 	value, isSet := set.GetAnnotations()[v1alpha1.AnnotationUpgradeStrategy]
 	return [2]any{value, isSet}
 }

@@ -42,8 +42,8 @@ func disruptionPolicy(strategy v1alpha1.UpgradeStrategy) *v1alpha1.WindowsDisrup
 	}
 }
 
-// strategy returns the strategy in the instance of a Machine after a reconcile.
-func (b *bench) strategy(name string) v1alpha1.UpgradeStrategy {
+// upgradeStrategy returns the strategy in the instance of a Machine after a reconcile.
+func (b *bench) upgradeStrategy(name string) v1alpha1.UpgradeStrategy {
 	b.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
 	if err := b.api.Get(b.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, instance); err != nil {
@@ -62,21 +62,21 @@ func TestUpgradeStrategy(t *testing.T) {
 		objects []client.Object
 		want    v1alpha1.UpgradeStrategy
 	}{
-		"a Machine of a MachineSet is replaced":                     {windows("m", controlledBy(plain)), []client.Object{plain}, v1alpha1.UpgradeReplace},
-		"also where the policy says nothing":                        {windows("m", controlledBy(plain)), []client.Object{plain, disruptionPolicy("")}, v1alpha1.UpgradeReplace},
-		"it is upgraded in place where the policy says so":          {windows("m", controlledBy(plain)), []client.Object{plain, disruptionPolicy(v1alpha1.UpgradeInPlace)}, v1alpha1.UpgradeInPlace},
-		"the MachineSet's annotation goes before the policy":        {windows("m", controlledBy(replace)), []client.Object{replace, disruptionPolicy(v1alpha1.UpgradeInPlace)}, v1alpha1.UpgradeReplace},
-		"the MachineSet's annotation goes before the default":       {windows("m", controlledBy(inPlace)), []client.Object{inPlace}, v1alpha1.UpgradeInPlace},
-		"a lone Machine is upgraded in place":                       {windows("m"), []client.Object{plain, disruptionPolicy(v1alpha1.UpgradeReplace)}, v1alpha1.UpgradeInPlace},
-		"one whose MachineSet is gone as well":                      {windows("m", controlledBy(gone)), []client.Object{plain}, v1alpha1.UpgradeInPlace},
-		"one whose MachineSet was made anew under its name as well": {windows("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].UID = "earlier" }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
-		"one that a MachineSet owns and does not control as well":   {windows("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].Controller = nil }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
-		"one that something else controls as well":                  {windows("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].Kind = "Pool" }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
+		"a Machine of a MachineSet is replaced":                     {newWindowsMachine("m", controlledBy(plain)), []client.Object{plain}, v1alpha1.UpgradeReplace},
+		"also where the policy says nothing":                        {newWindowsMachine("m", controlledBy(plain)), []client.Object{plain, disruptionPolicy("")}, v1alpha1.UpgradeReplace},
+		"it is upgraded in place where the policy says so":          {newWindowsMachine("m", controlledBy(plain)), []client.Object{plain, disruptionPolicy(v1alpha1.UpgradeInPlace)}, v1alpha1.UpgradeInPlace},
+		"the MachineSet's annotation goes before the policy":        {newWindowsMachine("m", controlledBy(replace)), []client.Object{replace, disruptionPolicy(v1alpha1.UpgradeInPlace)}, v1alpha1.UpgradeReplace},
+		"the MachineSet's annotation goes before the default":       {newWindowsMachine("m", controlledBy(inPlace)), []client.Object{inPlace}, v1alpha1.UpgradeInPlace},
+		"a lone Machine is upgraded in place":                       {newWindowsMachine("m"), []client.Object{plain, disruptionPolicy(v1alpha1.UpgradeReplace)}, v1alpha1.UpgradeInPlace},
+		"one whose MachineSet is gone as well":                      {newWindowsMachine("m", controlledBy(gone)), []client.Object{plain}, v1alpha1.UpgradeInPlace},
+		"one whose MachineSet was made anew under its name as well": {newWindowsMachine("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].UID = "earlier" }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
+		"one that a MachineSet owns and does not control as well":   {newWindowsMachine("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].Controller = nil }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
+		"one that something else controls as well":                  {newWindowsMachine("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].Kind = "Pool" }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(test.objects, test.machine)...)
 			b.mustReconcile()
-			if got := b.strategy("m"); got != test.want {
+			if got := b.upgradeStrategy("m"); got != test.want {
 				t.Errorf("the strategy is %s, want %s", got, test.want)
 			}
 			if b.mustReconcile(); b.writes != 0 {
@@ -86,7 +86,7 @@ func TestUpgradeStrategy(t *testing.T) {
 	}
 	t.Run("an instance follows what is chosen later", func(t *testing.T) {
 		set, policy := machineSet("a"), disruptionPolicy(v1alpha1.UpgradeInPlace)
-		b := newBench(t, set, policy, windows("m", controlledBy(set)))
+		b := newBench(t, set, policy, newWindowsMachine("m", controlledBy(set)))
 		update := func(o client.Object) {
 			t.Helper()
 			if err := b.api.Update(t.Context(), o); err != nil {
@@ -96,24 +96,24 @@ func TestUpgradeStrategy(t *testing.T) {
 		}
 		b.mustReconcile()
 		policy.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace
-		if update(policy); b.strategy("m") != v1alpha1.UpgradeReplace {
+		if update(policy); b.upgradeStrategy("m") != v1alpha1.UpgradeReplace {
 			t.Error("the policy is not followed")
 		}
 		set.Annotations = map[string]string{annotation: "InPlace"}
-		if update(set); b.strategy("m") != v1alpha1.UpgradeInPlace {
+		if update(set); b.upgradeStrategy("m") != v1alpha1.UpgradeInPlace {
 			t.Error("the annotation is not followed")
 		}
 	})
 	t.Run("an annotation that says anything else is reported on the MachineSet, once, and the default holds", func(t *testing.T) {
 		for _, value := range []string{"", "inplace", "Replace ", "Rolling", strings.Repeat("x", 5000)} {
 			set := machineSet("a", annotation, value)
-			b := newBench(t, set, disruptionPolicy(v1alpha1.UpgradeInPlace), windows("m1", controlledBy(set)), windows("m2", controlledBy(set)), instance(windows("m1")), instance(windows("m2")))
+			b := newBench(t, set, disruptionPolicy(v1alpha1.UpgradeInPlace), newWindowsMachine("m1", controlledBy(set)), newWindowsMachine("m2", controlledBy(set)), awsInstance(newWindowsMachine("m1")), awsInstance(newWindowsMachine("m2")))
 			b.mustReconcile()
-			if b.strategy("m1") != v1alpha1.UpgradeInPlace {
-				t.Errorf("with %q the strategy is %s", value, b.strategy("m1"))
+			if b.upgradeStrategy("m1") != v1alpha1.UpgradeInPlace {
+				t.Errorf("with %q the strategy is %s", value, b.upgradeStrategy("m1"))
 			}
 			b.mustReconcile()
-			said := b.said()
+			said := b.drainEvents()
 			if len(said) != 1 {
 				t.Fatalf("with %q said %q", value, said)
 			}
@@ -126,14 +126,14 @@ func TestUpgradeStrategy(t *testing.T) {
 	})
 	t.Run("a MachineSet of no Windows Machine may be annotated with anything", func(t *testing.T) {
 		set := machineSet("a", annotation, "Rolling")
-		b := newBench(t, set, windows("m", controlledBy(set), unlabeled))
+		b := newBench(t, set, newWindowsMachine("m", controlledBy(set), removeOSLabel))
 		b.mustReconcile()
-		if said := b.said(); len(said) > 0 {
+		if said := b.drainEvents(); len(said) > 0 {
 			t.Errorf("said %q", said)
 		}
 	})
 	t.Run("a MachineSet that is not in memory yet is read, and nothing is written when that fails", func(t *testing.T) {
-		b := newBench(t, windows("m", controlledBy(gone)))
+		b := newBench(t, newWindowsMachine("m", controlledBy(gone)))
 		b.liveGet = errors.New("timeout")
 		if _, err := b.reconcile(); err == nil || b.writes != 0 || !strings.Contains(err.Error(), "openshift-machine-api/gone") {
 			t.Errorf("after %v: %d writes", err, b.writes)
@@ -141,17 +141,17 @@ func TestUpgradeStrategy(t *testing.T) {
 	})
 	t.Run("an instance that is left alone keeps what it has", func(t *testing.T) {
 		set := machineSet("a")
-		have := instance(windows("m", controlledBy(set)))
+		have := awsInstance(newWindowsMachine("m", controlledBy(set)))
 		have.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace
-		b := newBench(t, set, windows("m", controlledBy(set), label(v1alpha1.LabelIgnore, "true")), have)
-		if b.mustReconcile(); b.strategy("m") != v1alpha1.UpgradeInPlace {
-			t.Errorf("the strategy is %s", b.strategy("m"))
+		b := newBench(t, set, newWindowsMachine("m", controlledBy(set), withLabel(v1alpha1.LabelIgnore, "true")), have)
+		if b.mustReconcile(); b.upgradeStrategy("m") != v1alpha1.UpgradeInPlace {
+			t.Errorf("the strategy is %s", b.upgradeStrategy("m"))
 		}
 	})
 }
 
 func TestOnlyTheAnnotationOfAMachineSetMatters(t *testing.T) {
-	updates := queue.Changed(upgradeStrategyOf)
+	updates := queue.Changed(strategyAnnotation)
 	for name, test := range map[string]struct {
 		after *machinev1beta1.MachineSet
 		want  bool

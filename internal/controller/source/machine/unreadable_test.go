@@ -31,7 +31,7 @@ func TestMachinesThatCannotBeReadHoldUpNoController(t *testing.T) {
 		})
 	})
 	s.notices <- event.GenericEvent{Object: &corev1.ConfigMap{}}
-	s.await("their own controller to start", func(context.Context) (bool, error) { return s.passes.Load() > 0, nil })
+	s.waitUntil("their own controller to start", func(context.Context) (bool, error) { return s.reconciles.Load() > 0, nil })
 
 	var others atomic.Int64
 	err := ctrl.NewControllerManagedBy(s.mgr).Named("other").For(&corev1.ConfigMap{}).
@@ -42,9 +42,9 @@ func TestMachinesThatCannotBeReadHoldUpNoController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.await("another controller to start", func(context.Context) (bool, error) { return others.Load() > 0, nil })
+	s.waitUntil("another controller to start", func(context.Context) (bool, error) { return others.Load() > 0, nil })
 
-	s.machine("win-late", machinev1beta1.PhaseProvisioned, "10.0.0.60", windowsLabels())
+	s.createMachine("win-late", machinev1beta1.PhaseProvisioned, "10.0.0.60", windowsLabels())
 	readable.Store(true)
 	s.awaitInstance("an instance once Machines can be read", "win-late", isNode)
 }

@@ -93,6 +93,6 @@ func rotateLogs(path string) error {
 	if err != nil {
 		return err
 	}
-	logs.NewKeeper(host, clock.RealClock{}, logs.NewOwn(host, clock.RealClock{}, os.Stdout)).Look(context.Background(), list)
+	logs.NewRotator(host, clock.RealClock{}, logs.NewServiceLog(host, clock.RealClock{}, os.Stdout)).RotateIfDue(context.Background(), list)
 	return nil
 }

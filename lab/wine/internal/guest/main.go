@@ -21,9 +21,9 @@ import (
 
 func main() {
 	verbs := map[string]func(args []string) error{
-		"args": printArgs, "echo": echo, "exit": exit, "count": count, "sleep": sleep, "spawn": spawn, "restart": restart,
-		"name": setName, "install": install, "service": service, "state": state, "version": version,
-		"alive": alive, "dial": dial,
+		"args": printArgs, "echo": echoInput, "exit": exitWithCode, "count": countLines, "sleep": sleepForever, "spawn": spawnChild, "restart": restartWindows,
+		"name": setName, "install": installService, "service": runService, "state": printServiceState, "version": printVersion,
+		"alive": printAlive, "dial": printGreeting,
 	}
 	if len(os.Args) < 2 || verbs[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "guest: no such verb")
@@ -37,13 +37,13 @@ func main() {
 
 func printArgs(args []string) error { return json.NewEncoder(os.Stdout).Encode(args) }
 
-func echo([]string) error {
+func echoInput([]string) error {
 	_, err := io.Copy(os.Stdout, os.Stdin)
 	return err
 }
 
-// exit writes to both outputs and exits with a code.
-func exit(args []string) error {
+// exitWithCode writes to both outputs and exits with a code.
+func exitWithCode(args []string) error {
 	var code int
 	if _, err := fmt.Sscan(args[0], &code); err != nil {
 		return err
@@ -54,9 +54,9 @@ func exit(args []string) error {
 	return nil
 }
 
-// count prints a number at the start and after each line of input, until the input ends. The dialog verifies
+// countLines prints a number at the start and after each line of input, until the input ends. The dialog verifies
 // that output is not buffered.
-func count([]string) error {
+func countLines([]string) error {
 	var word string
 	for n := 1; ; n++ {
 		fmt.Println(n)
@@ -66,8 +66,8 @@ func count([]string) error {
 	}
 }
 
-// sleep writes its process id to a file and never ends.
-func sleep(args []string) error {
+// sleepForever writes its process id to a file and never ends.
+func sleepForever(args []string) error {
 	if err := os.WriteFile(args[0], []byte(fmt.Sprint(os.Getpid())), 0o644); err != nil {
 		return err
 	}
@@ -76,10 +76,10 @@ func sleep(args []string) error {
 	}
 }
 
-// spawn starts a sleeping child and waits for it.
-func spawn(args []string) error { return exec.Command(os.Args[0], "sleep", args[0]).Run() }
+// spawnChild starts a sleeping child and waits for it.
+func spawnChild(args []string) error { return exec.Command(os.Args[0], "sleep", args[0]).Run() }
 
-func restart([]string) error {
+func restartWindows([]string) error {
 	var token windows.Token
 	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES, &token); err != nil {
 		return err
@@ -111,9 +111,9 @@ func setName(args []string) error {
 	return nil
 }
 
-// install creates a service with automatic start and starts it. The arguments are the name and, optionally, the delay
+// installService creates a service with automatic start and starts it. The arguments are the name and, optionally, the delay
 // before the process connects.
-func install(args []string) error {
+func installService(args []string) error {
 	manager, err := mgr.Connect()
 	if err != nil {
 		return err
@@ -128,9 +128,9 @@ func install(args []string) error {
 	return created.Start()
 }
 
-// service runs the process of a service, which connects to the service control manager after an optional delay. Each
+// runService runs the process of a service, which connects to the service control manager after an optional delay. Each
 // start appends a line to a file.
-func service(args []string) error {
+func runService(args []string) error {
 	if len(args) > 0 {
 		delay, err := time.ParseDuration(args[0])
 		if err != nil {
@@ -162,8 +162,8 @@ func (handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status cha
 	return false, 0
 }
 
-// state prints whether a service runs.
-func state(args []string) error {
+// printServiceState prints whether a service runs.
+func printServiceState(args []string) error {
 	manager, err := mgr.Connect()
 	if err != nil {
 		return err
@@ -181,15 +181,15 @@ func state(args []string) error {
 	return err
 }
 
-// version prints the version that Windows reports.
-func version([]string) error {
+// printVersion prints the version that Windows reports.
+func printVersion([]string) error {
 	v := windows.RtlGetVersion()
 	fmt.Printf("%d.%d.%d type %d\n", v.MajorVersion, v.MinorVersion, v.BuildNumber, v.ProductType)
 	return nil
 }
 
-// alive prints whether a process runs.
-func alive(args []string) error {
+// printAlive prints whether a process runs.
+func printAlive(args []string) error {
 	var pid uint32
 	if _, err := fmt.Sscan(args[0], &pid); err != nil {
 		return err
@@ -205,8 +205,8 @@ func alive(args []string) error {
 	return nil
 }
 
-// dial connects to an address and prints the greeting.
-func dial(args []string) error {
+// printGreeting connects to an address and prints the greeting.
+func printGreeting(args []string) error {
 	conn, err := net.Dial("tcp", args[0])
 	if err != nil {
 		return err

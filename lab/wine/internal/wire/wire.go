@@ -38,10 +38,10 @@ type Config struct {
 	// Install is true while a Windows installation is created: all programs may end by themselves, and Dir is
 	// kept.
 	Install bool `json:"install"`
-	// Down is the delay between shutdown and boot.
-	Down time.Duration `json:"down"`
-	// Hang is the time without a response of the SSH server after which the host is reset; 0 means never.
-	Hang time.Duration `json:"hang,omitempty"`
+	// BootDelay is the delay between shutdown and boot.
+	BootDelay time.Duration `json:"down"`
+	// HangTimeout is the time without a response of the SSH server after which the host is reset; 0 means never.
+	HangTimeout time.Duration `json:"hang,omitempty"`
 }
 
 // Names within Config.Dir, and the mount path of the prefix in the chroot.

@@ -33,7 +33,7 @@ type Listener struct {
 func Listen(name string) (*Listener, error) {
 	l := &Listener{name: name}
 	var err error
-	if l.next, err = l.instance(windows.FILE_FLAG_FIRST_PIPE_INSTANCE); err != nil {
+	if l.next, err = l.newInstance(windows.FILE_FLAG_FIRST_PIPE_INSTANCE); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", name, err)
 	}
 	if l.closed, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
@@ -42,8 +42,8 @@ func Listen(name string) (*Listener, error) {
 	return l, nil
 }
 
-// instance creates another instance of the pipe for a client.
-func (l *Listener) instance(flags uint32) (windows.Handle, error) {
+// newInstance creates another instance of the pipe for a client.
+func (l *Listener) newInstance(flags uint32) (windows.Handle, error) {
 	name, err := windows.UTF16PtrFromString(l.name)
 	if err != nil {
 		return 0, err
@@ -57,11 +57,11 @@ func (l *Listener) instance(flags uint32) (windows.Handle, error) {
 func (l *Listener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.connect(); err != nil {
+	if err := l.connectClient(); err != nil {
 		return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: err}
 	}
 	file := os.NewFile(uintptr(l.next), l.name)
-	next, err := l.instance(0)
+	next, err := l.newInstance(0)
 	if err != nil {
 		return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: errors.Join(err, file.Close())}
 	}
@@ -69,8 +69,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return connection{file}, nil
 }
 
-// connect waits for a client of the next instance.
-func (l *Listener) connect() error {
+// connectClient waits for a client of the next instance.
+func (l *Listener) connectClient() error {
 	event, err := windows.CreateEvent(nil, 1, 0, nil)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *Listener) connect() error {
 		case err == nil, errors.Is(err, windows.ERROR_PIPE_CONNECTED):
 			return nil
 		case errors.Is(err, windows.ERROR_IO_PENDING):
-			return l.wait(&overlapped)
+			return l.awaitClient(&overlapped)
 		case !errors.Is(err, windows.ERROR_NO_DATA):
 			return err
 		}
@@ -94,8 +94,8 @@ func (l *Listener) connect() error {
 	}
 }
 
-// wait waits until a client has connected, or the listener is closed.
-func (l *Listener) wait(overlapped *windows.Overlapped) error {
+// awaitClient waits until a client has connected, or the listener is closed.
+func (l *Listener) awaitClient(overlapped *windows.Overlapped) error {
 	which, err := windows.WaitForMultipleObjects([]windows.Handle{overlapped.HEvent, l.closed}, false, windows.INFINITE)
 	if err == nil && which == windows.WAIT_OBJECT_0 {
 		return nil

@@ -43,7 +43,7 @@ func (m *machine) close() {
 	}
 }
 
-func (m *machine) keep(c io.Closer) {
+func (m *machine) addCloser(c io.Closer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closers = append(m.closers, c)
@@ -98,8 +98,8 @@ func (m *machine) Symlink(target, link string) error {
 // MkdirAll implements node.Drive.
 func (m *machine) MkdirAll(path string) error { return os.MkdirAll(path, 0o755) }
 
-// Exists implements node.Drive.
-func (m *machine) Exists(path string) error {
+// CheckExists implements node.Drive.
+func (m *machine) CheckExists(path string) error {
 	_, err := os.Lstat(path)
 	return err
 }
@@ -120,7 +120,7 @@ func (m *machine) OpenLog(path string) (io.Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log file: %w", err)
 	}
-	m.keep(file)
+	m.addCloser(file)
 	return file, nil
 }
 
@@ -128,7 +128,7 @@ func (m *machine) OpenLog(path string) (io.Writer, error) {
 func (m *machine) Hold(path string) error {
 	file, err := os.Open(path)
 	if err == nil {
-		m.keep(file)
+		m.addCloser(file)
 	}
 	return err
 }
@@ -136,10 +136,10 @@ func (m *machine) Hold(path string) error {
 // RealPath implements node.Drive.
 func (m *machine) RealPath(path string) (string, bool) { return filepath.Clean(path), true }
 
-// serve serves HTTP in the background.
-func (m *machine) serve(listener net.Listener, handler http.Handler) {
+// serveHTTP serves HTTP in the background.
+func (m *machine) serveHTTP(listener net.Listener, handler http.Handler) {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	m.keep(server)
+	m.addCloser(server)
 	go func() { _ = server.Serve(listener) }() // It ends when its listener is closed.
 }
 
@@ -152,7 +152,7 @@ func (m *machine) ServeLocal(port int, handler http.Handler) error {
 	m.mu.Lock()
 	m.local[port] = listener
 	m.mu.Unlock()
-	m.serve(listener, handler)
+	m.serveHTTP(listener, handler)
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (m *machine) Listen(port int) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.keep(listener)
+	m.addCloser(listener)
 	return listener, nil
 }
 

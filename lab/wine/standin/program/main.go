@@ -47,13 +47,13 @@ func run() int {
 	if !isService(e, args) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		return work(ctx, path, args, e, false)
+		return runProgram(ctx, path, args, e, false)
 	}
 	code := 0
 	err = winservice.Run(strings.TrimSuffix(e.File, ".exe"), clock.RealClock{},
 		func(ctx context.Context, ready func()) int {
 			ready()
-			code = work(ctx, path, args, e, true)
+			code = runProgram(ctx, path, args, e, true)
 			return code
 		})
 	if err != nil {
@@ -75,7 +75,7 @@ func isService(e payload.Executable, args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(serviceFlags, arg) })
 }
 
-func work(ctx context.Context, path string, args []string, e payload.Executable, service bool) int {
+func runProgram(ctx context.Context, path string, args []string, e payload.Executable, service bool) int {
 	host, err := windows.Open()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -28,7 +28,7 @@ func (m *machine) ServeRuntime(endpoint string, status func() host.RuntimeStatus
 	}
 	server := grpc.NewServer()
 	runtimev1.RegisterRuntimeServiceServer(server, runtimeService{status: status})
-	m.keep(listener)
+	m.addCloser(listener)
 	go func() { _ = server.Serve(listener) }() // It ends when its listener is closed.
 	return nil
 }
