@@ -92,7 +92,7 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 	for _, source := range []struct{ files, names string }{
 		{"api/v1alpha1/conditions.go", "^(Condition|Reason)"},
 		{"internal/remote/errors.go", "^Reason"},
-		{"internal/verb/verb.go", "^Reason"},
+		{"internal/agentapi/verb.go", "^Reason"},
 		{"internal/nodespec/reporting.go", "^Configuration"},
 	} {
 		for _, c := range findConstants(t, source.files, source.names) {

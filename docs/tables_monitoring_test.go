@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
 
@@ -15,7 +15,7 @@ import (
 // Windows nodes. The tests of lab/prometheus evaluate the expressions of these queries.
 func TestGeneratedTablesOfMonitoring(t *testing.T) {
 	syncDocument(t, "metrics.md", expressionTable(readExpressions(t, "../lab/prometheus/testdata/expressions.yaml")),
-		metricTable(metric.Catalog()))
+		metricTable(metrics.Catalog()))
 	syncDocument(t, "monitoring.md", alertTable(monitoring.Alerts()))
 }
 
@@ -54,7 +54,7 @@ func expressionTable(all []expression) string {
 // inCode returns an expression formatted as a table cell.
 func inCode(expr string) string { return "`" + strings.ReplaceAll(expr, "|", `\|`) + "`" }
 
-func metricTable(all []metric.Definition) string {
+func metricTable(all []metrics.Definition) string {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, d := range all {
@@ -68,7 +68,7 @@ func metricTable(all []metric.Definition) string {
 }
 
 // labelCell describes the values of a label and their bound.
-func labelCell(label metric.Label) string {
+func labelCell(label metrics.Label) string {
 	values := strings.ReplaceAll(label.Values, "conditions.md", "[conditions.md](conditions.md)")
 	if label.MaxValues > 4 {
 		values += fmt.Sprintf(", at most %d", label.MaxValues)
@@ -90,7 +90,7 @@ func alertTable(all []monitoring.Alert) string {
 }
 
 func TestARowSaysWhatBoundsALabel(t *testing.T) {
-	got := metricTable([]metric.Definition{{Name: "wmco_a_total", Type: metric.TypeCounter, Help: "All.", Labels: []metric.Label{
+	got := metricTable([]metrics.Definition{{Name: "wmco_a_total", Type: metrics.TypeCounter, Help: "All.", Labels: []metrics.Label{
 		{Name: "reason", Values: "reasons of conditions.md", MaxValues: 128}, {Name: "node", Values: "one for each node"}}}})
 	want := "| `wmco_a_total` | counter | `reason`: reasons of [conditions.md](conditions.md), at most 128<br>`node`: one for each node | All. |\n"
 	if !strings.HasSuffix(got, want) {

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -35,7 +35,7 @@ func init() {
 
 // D-4, L-22
 func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil ||
 		questions.Load() == 0 {
 		t.Fatalf("a reverse look-up would not be noticed: %v, %v", names, err)
@@ -51,12 +51,12 @@ func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 
 //
 func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
 	// A second host keeps the operator busy, so that a retry for the first host would be observed.
-	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
+	if _, err := r.AddHost(t.Context(), testenv.HostOptions{Name: "instance-2"}); err != nil {
 		t.Fatal(err)
 	}
 	list(t, r)
@@ -83,7 +83,7 @@ func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
 }
 
 // waitForHeartbeat waits until the lease of a node has been renewed once more.
-func waitForHeartbeat(t *testing.T, r *rig.Rig, name string) {
+func waitForHeartbeat(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	since := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -101,7 +101,7 @@ func waitForHeartbeat(t *testing.T, r *rig.Rig, name string) {
 
 //
 func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	first := run(t, r)
@@ -109,7 +109,7 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 	waitUntilReady(t, r)
 	uid := getNode(t, r, "instance-1").UID
 
-	if err := r.MoveHost(t.Context(), h, rig.Address(77)); err != nil {
+	if err := r.MoveHost(t.Context(), h, testenv.Address(77)); err != nil {
 		t.Fatal(err)
 	}
 	waitForHeartbeat(t, r, "instance-1")
@@ -124,7 +124,7 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, r)
-		waitForAddress(t, r, "instance-1", rig.Address(77))
+		waitForAddress(t, r, "instance-1", testenv.Address(77))
 		waitUntilSchedulable(t, r, "instance-1") // the kubelet has restarted, after a drain
 		waitUntilReady(t, r)
 		if got := getNode(t, r, "instance-1").UID; got != uid {
@@ -143,7 +143,7 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 }
 
 // waitUntilSchedulable waits until a node is schedulable.
-func waitUntilSchedulable(t *testing.T, r *rig.Rig, name string) {
+func waitUntilSchedulable(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func waitUntilSchedulable(t *testing.T, r *rig.Rig, name string) {
 }
 
 // waitForAddress waits until a Node has an internal address.
-func waitForAddress(t *testing.T, r *rig.Rig, name, address string) {
+func waitForAddress(t *testing.T, r *testenv.Environment, name, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -180,8 +180,8 @@ func waitForAddress(t *testing.T, r *rig.Rig, name, address string) {
 func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 	const name = "instance-1.example.com"
 	network := winhost.NewNetwork()
-	r := newInstalledRig(t, rig.Options{Network: network, Hosts: []rig.HostOptions{{DNSName: name}}})
-	inPodNetwork, silent := "10.132.0.2", rig.Address(90)
+	r := newInstalledRig(t, testenv.Options{Network: network, Hosts: []testenv.HostOptions{{DNSName: name}}})
+	inPodNetwork, silent := "10.132.0.2", testenv.Address(90)
 	for _, address := range []string{inPodNetwork, silent} {
 		listener, err := network.Listen(address, 22)
 		if err != nil {
@@ -204,7 +204,7 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 // the next change of any kind must not assign another address to a node in service, and another serving
 // certificate to its kubelet.
 func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{MoreAddresses: []string{rig.Address(91)}}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{MoreAddresses: []string{testenv.Address(91)}}}})
 	h := r.Host("instance-1")
 	first := run(t, r)
 	list(t, r)
@@ -248,7 +248,7 @@ func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
 
 //
 func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{}}})
 	h := r.Host("instance-1")
 	run(t, r)
 	list(t, r)
@@ -258,7 +258,7 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := r.MoveHost(t.Context(), h, rig.Address(77)); err != nil {
+	if err := r.MoveHost(t.Context(), h, testenv.Address(77)); err != nil {
 		t.Fatal(err)
 	}
 	list(t, r) // the new address replaces the previous one
@@ -278,7 +278,7 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 		t.Error("the node takes no pods")
 	}
 	if !slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
-		return a.Type == corev1.NodeInternalIP && a.Address == rig.Address(77)
+		return a.Type == corev1.NodeInternalIP && a.Address == testenv.Address(77)
 	}) {
 		t.Errorf("the node's addresses are %v", n.Status.Addresses)
 	}
@@ -286,13 +286,13 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 
 //
 func TestANameThatDoesNotResolveIsNamed(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	network := r.Network()
 	network.SetName("instance-1.example.com")
 	run(t, r)
 	list(t, r)
 	instance := waitForReason(t, r, "instance-1", "NameNotResolved")
-	if said := rig.Explain(instance); !strings.Contains(said, "instance-1.example.com") {
+	if said := testenv.Explain(instance); !strings.Contains(said, "instance-1.example.com") {
 		t.Errorf("the status does not name it:\n%s", said)
 	}
 	network.SetName("instance-1.example.com", r.Host("instance-1").Options.Address)

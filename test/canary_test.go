@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/canary"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -43,7 +43,7 @@ const everything = 10
 func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	pumpClock(t, clock, tenfoldStep)
-	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(3), Clock: clock})
+	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(3), Clock: clock})
 	r.Host("instance-2").Inject(winhost.RejectKey, winhost.Parameters{})
 	mend := r.Host("instance-3").Inject(winhost.ServiceFailsToStart, winhost.ServiceFailsToStart.Example())
 	damaged := damagedKey(r.PrivateKey())
@@ -63,7 +63,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	mend()
 	waitUntilReady(t, r, "instance-3")
 
-	kept := canary.Secrets{}
+	kept := secretscan.Secrets{}
 	kept.AddKey("the SSH private key", r.PrivateKey())
 	kept.AddKey("a damaged SSH private key", damaged)
 	for _, name := range []string{"instance-1", "instance-3"} {
@@ -100,7 +100,7 @@ func damagedKey(key []byte) []byte {
 }
 
 // expectNone checks that a text holds no secret.
-func expectNone(t *testing.T, kept canary.Secrets, where string, text []byte) {
+func expectNone(t *testing.T, kept secretscan.Secrets, where string, text []byte) {
 	t.Helper()
 	for _, what := range kept.In(text) {
 		t.Errorf("%s holds %s", where, what)
@@ -108,7 +108,7 @@ func expectNone(t *testing.T, kept canary.Secrets, where string, text []byte) {
 }
 
 // addKubeletKeys adds the keys that were generated on a host.
-func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
+func addKubeletKeys(t *testing.T, kept secretscan.Secrets, h *testenv.Host) {
 	t.Helper()
 	entries, err := h.Machine().Drive().ReadDir(pki)
 	requireNoError(t, err)
@@ -125,7 +125,7 @@ func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
 }
 
 // expectNoneInCluster checks every object of the API and the audit log.
-func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
+func expectNoneInCluster(t *testing.T, kept secretscan.Secrets, r *testenv.Environment) {
 	t.Helper()
 	objects, err := kept.InCluster(t.Context(), r.Config)
 	requireNoError(t, err)
@@ -150,7 +150,7 @@ func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 }
 
 // expectNoneOnHost checks the agent's files, all command lines, and every file that non-administrators may read.
-func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
+func expectNoneOnHost(t *testing.T, kept secretscan.Secrets, h *testenv.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files
 	for path, file := range files {

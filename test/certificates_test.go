@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const (
@@ -42,7 +42,7 @@ func isNodeReady(n *corev1.Node) bool {
 }
 
 // markNodeLost sets the Ready condition of a node to Unknown, as the node lifecycle controller does for a silent kubelet.
-func markNodeLost(t *testing.T, r *rig.Rig, name string) {
+func markNodeLost(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	n := getNode(t, r, name)
 	before := n.DeepCopy()
@@ -77,13 +77,13 @@ func expiredPair(t *testing.T, name string) []byte {
 
 func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 	for name, c := range map[string]struct {
-		lose  func(t *testing.T, h *rig.Host)
+		lose  func(t *testing.T, h *testenv.Host)
 		words string
 	}{
-		"it was deleted": {func(t *testing.T, h *rig.Host) {
+		"it was deleted": {func(t *testing.T, h *testenv.Host) {
 			requireNoError(t, h.Machine().Drive().Remove(currentCertificate))
 		}, "no longer on the host"},
-		"it has expired while the host was off": {func(t *testing.T, h *rig.Host) {
+		"it has expired while the host was off": {func(t *testing.T, h *testenv.Host) {
 			drive := h.Machine().Drive()
 			requireNoError(t, drive.WriteFile(pki+`\kubelet-client-expired.pem`, expiredPair(t, h.Options.Name)))
 			requireNoError(t, drive.Symlink(pki+`\kubelet-client-expired.pem`, currentCertificate))
@@ -92,7 +92,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The operator inspects a host if its node has not been Ready for two minutes.
-			r := newInstalledRig(t, rig.Options{Cluster: parallelCluster(t), Hosts: rig.Hosts(1), Clock: rigtest.FastClock(t)})
+			r := newInstalledRig(t, testenv.Options{Cluster: parallelCluster(t), Hosts: testenv.Hosts(1), Clock: rigtest.FastClock(t)})
 			run(t, r)
 			list(t, r)
 			waitUntilReady(t, r)
@@ -124,7 +124,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 }
 
 // waitUntilRestored waits until a lost node and its instance are Ready again.
-func waitUntilRestored(t *testing.T, r *rig.Rig, name string) {
+func waitUntilRestored(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -142,7 +142,7 @@ func waitUntilRestored(t *testing.T, r *rig.Rig, name string) {
 
 // collectConditions collects the status conditions of all instances from now on. The returned function ends the collection and
 // reports whether a condition was false with the reason and a message containing the words.
-func collectConditions(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
+func collectConditions(t *testing.T, r *testenv.Environment) (said func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})
 	requireNoError(t, err)
@@ -170,7 +170,7 @@ func collectConditions(t *testing.T, r *rig.Rig) (said func(condition, reason, w
 }
 
 // servingRequest creates a request for a serving certificate, impersonating the user.
-func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, groups, names, addresses []string) {
+func servingRequest(t *testing.T, r *testenv.Environment, name, user, commonName string, groups, names, addresses []string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	requireNoError(t, err)
@@ -199,7 +199,7 @@ func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, gro
 
 // R-130, R-132
 func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)

@@ -13,11 +13,11 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // kubeletStarts counts the starts of a host's kubelet.
-func kubeletStarts(h *rig.Host) int {
+func kubeletStarts(h *testenv.Host) int {
 	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == fake.KindService && e.Detail == "kubelet runs"
 	}))
@@ -26,7 +26,7 @@ func kubeletStarts(h *rig.Host) int {
 // The kubelet registered the deleted Node and registers no other Node before it restarts. The next instance of the
 // host must restart it.
 func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	operator := run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -64,7 +64,7 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 			if instance.Status.Summary == v1alpha1.ReasonNodeNotRegistered && kubeletStarts(h) == starts {
 				misleading = instance.Status.NextAction
 			}
-			return rig.IsReady(instance) && instance.Status.NodeRef.UID != string(deleted.UID)
+			return testenv.IsReady(instance) && instance.Status.NodeRef.UID != string(deleted.UID)
 		}))
 		if misleading != "" {
 			t.Errorf("before the kubelet was started again, the next action was: %s", misleading)

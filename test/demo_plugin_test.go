@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/plugin"
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 )
 
 // The kubectl windows commands of the README work in the demo. Some run in the operator's Pod, through the API
@@ -42,7 +42,7 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	for named.FindStringSubmatch(printed()) == nil {
 		select {
 		case err := <-ended:
-			if strings.Contains(printed(), namespace.ErrUnavailable.Error()) && os.Getuid() != 0 {
+			if strings.Contains(printed(), linuxns.ErrUnavailable.Error()) && os.Getuid() != 0 {
 				t.Skipf("SKIPPED: the demo: %s", printed())
 			}
 			t.Fatalf("the demo has ended (is it built? run make build): %v\n%s", err, printed())

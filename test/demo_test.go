@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 )
 
 // This is the main scenario as a user runs it: the demo's own program, a separate operator process, and port 22 in
@@ -24,7 +24,7 @@ func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
 		"--operator-log", log)
 	command.Env = append(os.Environ(), "TMPDIR="+temp)
 	output, err := command.CombinedOutput()
-	if bytes.Contains(output, []byte(namespace.ErrUnavailable.Error())) && os.Getuid() != 0 {
+	if bytes.Contains(output, []byte(linuxns.ErrUnavailable.Error())) && os.Getuid() != 0 {
 		t.Skipf("SKIPPED: the demo: %s", output)
 	}
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 //
 func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	pumpClock(t, clock, 4*tenfoldStep)
-	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
+	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(1), Clock: clock})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -173,7 +173,7 @@ func findService(t *testing.T, windows host.Host, name string) host.Service {
 func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	pumpClock(t, clock, 4*tenfoldStep)
-	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
+	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(1), Clock: clock})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)

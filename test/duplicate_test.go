@@ -13,13 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // An entry may be deleted after the operator has pinned the host key and before it has read the identity of the
 // host.
 func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	operator := run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -72,7 +72,7 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 
 // Each entry is marked for removal separately, and the removal starts immediately.
 func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"},
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"},
 		{DNSName: "instance-2.example.com"}}})
 	run(t, r)
 	list(t, r)
@@ -109,7 +109,7 @@ func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing
 // cluster.
 //
 func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if _, err := r.RunOperator(func(c *operator.Config) { c.RemovalDelays = byoh.RemovalDelays{} }); err != nil {
 		t.Fatal(err)
 	}

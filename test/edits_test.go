@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Seed and number of the random orders of edits in TestNoOrderOfEdits….
@@ -36,8 +36,8 @@ const (
 // instances are deleted, and the operator is killed. In the end, each listed host is exactly one node, and nothing
 // remains of the unlisted hosts. R-064, R-066, R-067, R-082
 func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{
-		{DNSName: rig.DNSName(1)}, {DNSName: rig.DNSName(2)}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{
+		{DNSName: testenv.DNSName(1)}, {DNSName: testenv.DNSName(2)}}})
 	a := &administrator{t: t, r: r, operator: run(t, r)}
 	for order := range *orders {
 		number := *firstOrder + order
@@ -55,8 +55,8 @@ func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
 // administrator changes the list at random.
 type administrator struct {
 	t        *testing.T
-	r        *rig.Rig
-	operator *rig.Operator
+	r        *testenv.Environment
+	operator *testenv.Operator
 	random   *rand.Rand
 	entries  map[string]string
 	done     []string
@@ -126,7 +126,7 @@ func (a *administrator) drawEntries() map[string]string {
 }
 
 // keysOf returns the keys under which a host may be listed.
-func keysOf(h *rig.Host) []string {
+func keysOf(h *testenv.Host) []string {
 	return []string{h.Options.DNSName, h.Options.Address, strings.ToUpper(h.Options.DNSName)}
 }
 
@@ -216,7 +216,7 @@ func (a *administrator) findFaults(ctx context.Context) ([]string, error) {
 }
 
 // filesOfNode counts the files of the operator on a host.
-func filesOfNode(h *rig.Host) (files int) {
+func filesOfNode(h *testenv.Host) (files int) {
 	for path := range h.Machine().Snapshot().Files {
 		if strings.HasPrefix(path, `C:\k\`) {
 			files++

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -26,9 +26,9 @@ import (
 // spite of the fault.
 type faultCase struct {
 	fault      winhost.Fault
-	host       string                          // name of the host; the fault's when empty
-	parameters *winhost.Parameters             // the fault's example when nil
-	inject     func(h *rig.Host) (mend func()) // for a fault that does not exist from the start
+	host       string                              // name of the host; the fault's when empty
+	parameters *winhost.Parameters                 // the fault's example when nil
+	inject     func(h *testenv.Host) (mend func()) // for a fault that does not exist from the start
 
 	meanwhile string // next action in the status before the limit has passed
 
@@ -48,7 +48,7 @@ func (c faultCase) hostName() string {
 }
 
 // injectFault injects the fault into the host.
-func (c faultCase) injectFault(h *rig.Host) (mend func()) {
+func (c faultCase) injectFault(h *testenv.Host) (mend func()) {
 	if c.inject != nil {
 		return c.inject(h)
 	}
@@ -60,8 +60,8 @@ func (c faultCase) injectFault(h *rig.Host) (mend func()) {
 }
 
 // withTheRestart returns a function that injects a fault when a host restarts for the first time.
-func withTheRestart(fault winhost.Fault) func(*rig.Host) func() {
-	return func(h *rig.Host) func() {
+func withTheRestart(fault winhost.Fault) func(*testenv.Host) func() {
+	return func(h *testenv.Host) func() {
 		mend := func() {}
 		h.Machine().OnShutdown(sync.OnceFunc(func() { mend = h.Inject(fault, fault.Example()) }))
 		return func() { mend() }
@@ -132,11 +132,11 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 		}
 	}
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
-	hosts := []rig.HostOptions{{Name: "healthy"}}
+	hosts := []testenv.HostOptions{{Name: "healthy"}}
 	for _, c := range cases {
-		hosts = append(hosts, rig.HostOptions{Name: c.hostName()})
+		hosts = append(hosts, testenv.HostOptions{Name: c.hostName()})
 	}
-	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: hosts, Clock: clock})
+	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: hosts, Clock: clock})
 	mend := map[string]func(){}
 	for _, c := range cases {
 		mend[c.hostName()] = c.injectFault(r.Host(c.hostName()))
@@ -182,7 +182,7 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 }
 
 // waitForConnection waits until the operator connects to a host.
-func waitForConnection(t *testing.T, r *rig.Rig, name string) {
+func waitForConnection(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	journal := r.Host(name).Machine().Journal()
 	requireNoError(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
@@ -191,7 +191,7 @@ func waitForConnection(t *testing.T, r *rig.Rig, name string) {
 }
 
 // waitForNextAction waits until the next action in the status of a host contains the text.
-func waitForNextAction(t *testing.T, r *rig.Rig, name, text string) {
+func waitForNextAction(t *testing.T, r *testenv.Environment, name, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -204,7 +204,7 @@ func waitForNextAction(t *testing.T, r *rig.Rig, name, text string) {
 }
 
 // checkReported waits for the reason and checks when and with which message the reason was reported.
-func (c faultCase) checkReported(t *testing.T, r *rig.Rig, began time.Time) {
+func (c faultCase) checkReported(t *testing.T, r *testenv.Environment, began time.Time) {
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	var instance *v1alpha1.WindowsInstance
@@ -215,7 +215,7 @@ func (c faultCase) checkReported(t *testing.T, r *rig.Rig, began time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := rig.Explain(instance)
+	said := testenv.Explain(instance)
 	t.Logf("an administrator reads:\n%s", said)
 	condition := meta.FindStatusCondition(instance.Status.Conditions, c.condition)
 	if condition == nil || condition.Reason != c.reason {

@@ -10,16 +10,16 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Windows would disconnect this host at the first restart, and again when the pod network is created. The SSH
 // server was started manually, the SSH rule applies to private networks, and the address is static. R-065
 func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	system := fake.WindowsServer2025()
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{
 		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSSleeps: true},
-		{Address: rig.Address(2)},
+		{Address: testenv.Address(2)},
 	}})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()
@@ -39,7 +39,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 	policy := fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
 	}}
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{GroupPolicy: policy}, {Address: rig.Address(2)}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{GroupPolicy: policy}, {Address: testenv.Address(2)}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	run(t, r)
@@ -65,7 +65,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 	system := fake.WindowsServer2022()
 	system.Revision = 2600
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{System: &system}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{System: &system}}})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -88,7 +88,7 @@ func TestAHostWithAProxyOfItsOwnBecomesANode(t *testing.T) {
 	const nobody = "http://127.0.0.1:1"
 	named := asOpenShift
 	named.APIIntURL = "" // No client uses a proxy for a local address: the cluster has the API server's real name.
-	r := newInstalledRig(t, rig.Options{Cluster: parallelClusterWith(t, named), Hosts: []rig.HostOptions{{
+	r := newInstalledRig(t, testenv.Options{Cluster: parallelClusterWith(t, named), Hosts: []testenv.HostOptions{{
 		Environment: map[string]string{"http_proxy": nobody, "Https_Proxy": nobody},
 	}}})
 	run(t, r)

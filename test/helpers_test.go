@@ -11,7 +11,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -34,7 +34,7 @@ func formatJournal(journal *fake.Journal) string {
 }
 
 // setAnnotation sets one annotation, as kubectl annotate does.
-func setAnnotation(t *testing.T, r *rig.Rig, object client.Object, name, value string) {
+func setAnnotation(t *testing.T, r *testenv.Environment, object client.Object, name, value string) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
@@ -44,7 +44,7 @@ func setAnnotation(t *testing.T, r *rig.Rig, object client.Object, name, value s
 }
 
 // waitForSummary waits until the instance of an address has the summary.
-func waitForSummary(t *testing.T, r *rig.Rig, address, summary string) bool {
+func waitForSummary(t *testing.T, r *testenv.Environment, address, summary string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()

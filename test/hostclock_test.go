@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 func TestHostsWithAWrongClock(t *testing.T) {
-	hosts := rig.Hosts(2)
+	hosts := testenv.Hosts(2)
 	hosts[0].ClockOffset, hosts[1].ClockOffset = 365*24*time.Hour, 3*time.Minute
-	r := newInstalledRig(t, rig.Options{Hosts: hosts})
+	r := newInstalledRig(t, testenv.Options{Hosts: hosts})
 	run(t, r)
 	list(t, r)
 	yearAhead, littleAhead := r.Hosts()[0], r.Hosts()[1]

@@ -12,12 +12,12 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // waitForReason waits until a condition of the host's instance has the reason.
-func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1alpha1.WindowsInstance {
+func waitForReason(t *testing.T, r *testenv.Environment, name string, reasons ...string) *v1alpha1.WindowsInstance {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -36,7 +36,7 @@ func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1
 }
 
 // waitForEvent reports whether an event with the reason has a note that contains the text.
-func waitForEvent(t *testing.T, r *rig.Rig, reason, text string) bool {
+func waitForEvent(t *testing.T, r *testenv.Environment, reason, text string) bool {
 	t.Helper()
 	seen := false
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -58,7 +58,7 @@ func waitForEvent(t *testing.T, r *rig.Rig, reason, text string) bool {
 }
 
 func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	operator := run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -71,7 +71,7 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	instance := waitForReason(t, r, "instance-1", "HostKeyChanged")
-	said := rig.Explain(instance)
+	said := testenv.Explain(instance)
 	if !strings.Contains(said, instance.Status.HostKey.Fingerprint) ||
 		!strings.Contains(said, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
 		t.Fatalf("the status names neither the old key nor the command that accepts the new one:\n%s", said)
@@ -84,7 +84,7 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 
 //
 func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
-	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := start(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +97,8 @@ func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
 	}
 	instance := waitForReason(t, r, "instance-1", v1alpha1.ReasonPrivateKeyInvalid)
 	for _, name := range []string{"cloud-private-key", "private-key.pem"} {
-		if !strings.Contains(rig.Explain(instance), name) {
-			t.Errorf("the status does not name %s:\n%s", name, rig.Explain(instance))
+		if !strings.Contains(testenv.Explain(instance), name) {
+			t.Errorf("the status does not name %s:\n%s", name, testenv.Explain(instance))
 		}
 	}
 	if !waitForEvent(t, r, "PrivateKeyInvalid", "private-key.pem") {
@@ -112,7 +112,7 @@ func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
 
 //
 func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	entries := r.Entries()
 	entries["10.9.0.200"] = "user=core"
@@ -131,7 +131,7 @@ func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 				err := reader.List(ctx, &list)
 				return err == nil && slices.ContainsFunc(list.Items, func(i v1alpha1.WindowsInstance) bool {
 					return i.Spec.Address == "10.9.0.200" && i.Status.Summary == v1alpha1.ReasonInvalidEntry &&
-						strings.Contains(rig.Explain(&i), fault)
+						strings.Contains(testenv.Explain(&i), fault)
 				}), err
 			}); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 
 //
 func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -171,12 +171,12 @@ func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
 
 //
 func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{Name: "WIN_Host"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "WIN_Host"}}})
 	run(t, r)
 	list(t, r)
 	instance := waitForReason(t, r, "WIN_Host", v1alpha1.ReasonHostNameInvalid)
-	if !strings.Contains(rig.Explain(instance), "RFC 1123") {
-		t.Errorf("the status does not say what a name must be:\n%s", rig.Explain(instance))
+	if !strings.Contains(testenv.Explain(instance), "RFC 1123") {
+		t.Errorf("the status does not say what a name must be:\n%s", testenv.Explain(instance))
 	}
 	journal := r.Host("WIN_Host").Machine().Journal()
 	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) +

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 func keyOf(namespace, name string) types.NamespacedName {
@@ -27,7 +27,7 @@ func keyOf(namespace, name string) types.NamespacedName {
 
 //
 func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -119,7 +119,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 
 //
 func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	run(t, r)
 	list(t, r, "instance-1")
 	waitUntilReady(t, r, "instance-1")
@@ -134,7 +134,7 @@ func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
 
 //
 func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	first := run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -146,7 +146,7 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	uid, status := getNode(t, r, "instance-1").UID, resourceVersion(t, r, "instance-1")
 
 	// The second host shows that the restarted operator has reconciled all instances.
-	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
+	if _, err := r.AddHost(t.Context(), testenv.HostOptions{Name: "instance-2"}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, r)
@@ -163,7 +163,7 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	}
 }
 
-func resourceVersion(t *testing.T, r *rig.Rig, name string) string {
+func resourceVersion(t *testing.T, r *testenv.Environment, name string) string {
 	t.Helper()
 	instance, err := r.Instance(t.Context(), name)
 	if err != nil || instance == nil {
@@ -174,7 +174,7 @@ func resourceVersion(t *testing.T, r *rig.Rig, name string) string {
 
 //
 func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
-	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := start(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if _, err := r.InstallOperator(t.Context(), "windows-elsewhere"); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
 
 //
 func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	_, err := r.RunOperator(func(c *operator.Config) {
 		dial := c.Dial
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -225,7 +225,7 @@ func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
 }
 
 func TestADeletedNodeComesBack(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -255,7 +255,7 @@ func TestAHostThatLosesThingsOverItsRestartIsSentThemAgain(t *testing.T) {
 		"the agent's files": nodespec.AgentRoot,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+			r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 			machine := r.Host("instance-1").Machine()
 			machine.OnBoot(func() { _ = machine.Drive().RemoveAll(lost) })
 			run(t, r)

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -66,7 +66,7 @@ func agentBoundary(machine *fake.Machine, o fake.Operation) string {
 
 // hostWatch follows the actions of the host's SSH server.
 type hostWatch struct {
-	host *rig.Host
+	host *testenv.Host
 
 	mu    sync.Mutex
 	seen  int

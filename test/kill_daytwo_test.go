@@ -19,13 +19,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // dayTwo is a fleet that is upgraded and restarted under kills.
 type dayTwo struct {
 	*reaper
-	next  rig.Release       // desired release of the nodes in the end
+	next  testenv.Release   // desired release of the nodes in the end
 	names []string          // the hosts under kills
 	spare []string          // hosts that are upgraded under kills if boundaries are left
 	ended map[string]string // last boot ID of a host with a requested restart
@@ -43,8 +43,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	k := newReaper(t)
 	k.gate = true
 	first, next, bad := threeReleases(t)
-	r := newInstalledRig(t, rig.Options{
-		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.hasWaiting),
+	r := newInstalledRig(t, testenv.Options{
+		Cluster: controlPlane, Hosts: testenv.Hosts(1 + 8 + 2), Clock: fastClock(t, k.hasWaiting),
 		PayloadDir: first.PayloadDirectory, Version: first.Version,
 	})
 	t.Cleanup(k.releaseHosts)
@@ -101,10 +101,10 @@ func isCertificateBoundary(label string) bool {
 
 // threeReleases returns a release of the operator, the next release with different programs, and a bad release with
 // a kubelet that exits right after its start.
-func threeReleases(t *testing.T) (first, next, bad rig.Release) {
+func threeReleases(t *testing.T) (first, next, bad testenv.Release) {
 	t.Helper()
 	var earlier []*payload.Payload
-	releases := map[string]*rig.Release{"v1.36.3": &first, "v1.36.4": &next, "v1.37.0": &bad}
+	releases := map[string]*testenv.Release{"v1.36.3": &first, "v1.36.4": &next, "v1.37.0": &bad}
 	for i, kubelet := range slices.Sorted(maps.Keys(releases)) {
 		options := labpayload.Options{SizePercent: 10, Versions: map[string]string{"kubelet": kubelet}, Earlier: earlier}
 		if i == 0 {
@@ -113,7 +113,7 @@ func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 		if i == 2 {
 			options.Defects = map[string]labpayload.Defect{"kubelet": labpayload.DefectExits}
 		}
-		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: t.TempDir()}
+		release := testenv.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: t.TempDir()}
 		p, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, options)
 		if err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func (d *dayTwo) requestRetry(names ...string) {
 func (d *dayTwo) awaitRolledBack(ctx context.Context, names ...string) error {
 	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
 		failed := i.Status.FailedChange
-		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) &&
+		return testenv.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) &&
 			i.Status.SpecDigest == failed.PreviousDigest
 	})
 	if err != nil {
@@ -254,7 +254,7 @@ func (d *dayTwo) awaitInService(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
 		err := d.rig.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
-			return rig.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil &&
+			return testenv.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil &&
 				i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
 		})
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // sightings records the identities that were ever seen in the API, keyed by owner. Each owner must have exactly one
@@ -25,7 +25,7 @@ type sightings struct {
 }
 
 // observeIdentities records the identities in the API until the test ends.
-func observeIdentities(t *testing.T, r *rig.Rig) *sightings {
+func observeIdentities(t *testing.T, r *testenv.Environment) *sightings {
 	s := &sightings{seen: map[string]map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -90,7 +90,7 @@ const testEndpoint = "wmco-check"
 
 // countOnceSteps counts the journal entries of a host that must be as many as on an undisturbed host: restarts, keys,
 // services configured and started.
-func countOnceSteps(h *rig.Host) map[string]int {
+func countOnceSteps(h *testenv.Host) map[string]int {
 	counts := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
 		switch {
@@ -113,7 +113,7 @@ func countOnceSteps(h *rig.Host) map[string]int {
 }
 
 // sentTwice returns the files that arrived on the host more than once.
-func sentTwice(h *rig.Host) []string {
+func sentTwice(h *testenv.Host) []string {
 	arrived := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
 		name, _, partial := strings.Cut(e.Detail, ".partial-")
@@ -127,7 +127,7 @@ func sentTwice(h *rig.Host) []string {
 }
 
 // checkConfiguredOnce checks that a host configured under kills did not repeat a step that must run once.
-func checkConfiguredOnce(t *testing.T, undisturbed map[string]int, h *rig.Host) {
+func checkConfiguredOnce(t *testing.T, undisturbed map[string]int, h *testenv.Host) {
 	t.Helper()
 	counts := countOnceSteps(h)
 	for what := range maps.Keys(counts) {

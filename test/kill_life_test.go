@@ -8,13 +8,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // life is the lifetime of one operator process.
 type life struct {
 	killed   chan struct{} // closed at the kill; later actions of the operator have no effect
-	operator *rig.Operator
+	operator *testenv.Operator
 }
 
 func (l *life) hasEnded() bool {
@@ -31,7 +31,7 @@ func (k *reaper) start() {
 	l := &life{killed: make(chan struct{})}
 	o, err := k.rig.RunOperator(func(c *operator.Config) {
 		if k.release != nil {
-			rig.WithRelease(*k.release)(c)
+			testenv.WithRelease(*k.release)(c)
 		}
 		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
 		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortalAPI{k, l, next} })

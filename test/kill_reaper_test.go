@@ -10,7 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -20,10 +20,10 @@ var errStruck = errors.New("killed by the test")
 // operator is killed at all these boundaries at once and replaced by another operator.
 type reaper struct {
 	*testing.T
-	rig        *rig.Rig
+	rig        *testenv.Environment
 	agentsOnly bool                  // agent commands are killed, not the operator
 	gate       bool                  // the status write of the disruption policy is a boundary, too
-	release    *rig.Release          // release of the next operators; nil: the rig's own
+	release    *testenv.Release      // release of the next operators; nil: the rig's own
 	watches    map[string]*hostWatch // by the IP address of the host
 
 	mu       sync.Mutex
@@ -56,7 +56,7 @@ func newReaper(t *testing.T) *reaper {
 
 // attachHost makes the agent of a host wait at boundaries. If agent commands end with their session, the kill hits
 // exactly at the boundary. Otherwise the agent continues alone.
-func (k *reaper) attachHost(r *rig.Rig, h *rig.Host) {
+func (k *reaper) attachHost(r *testenv.Environment, h *testenv.Host) {
 	k.rig = r
 	k.mu.Lock()
 	k.watches[h.Options.Address] = &hostWatch{host: h}
@@ -104,7 +104,7 @@ func (k *reaper) killAgent(o fake.Operation, who, label string) error {
 }
 
 // hasSurvivingAgent reports whether agent commands of the host survive the end of their session, as on some hosts.
-func hasSurvivingAgent(h *rig.Host) bool {
+func hasSurvivingAgent(h *testenv.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
 }
 
@@ -175,7 +175,7 @@ func (k *reaper) isEveryHostWaiting() bool {
 	}
 	working := 0
 	for i := range instances.Items {
-		if !rig.IsReady(&instances.Items[i]) || instances.Items[i].Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		if !testenv.IsReady(&instances.Items[i]) || instances.Items[i].Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 			working++
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // killTimeout is the maximum time until all hosts are through their kills.
@@ -36,7 +36,7 @@ func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
 // testKillAtAnyStep configures and restores hosts under kills. Each host becomes Ready, no step that must run once is
 // repeated, and in the end each host is restored to its original state.
 func testKillAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hosts int, atLeast minBoundaries) {
-	r := newInstalledRig(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.hasWaiting)})
+	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(1 + hosts), Clock: fastClock(t, k.hasWaiting)})
 	t.Cleanup(k.releaseHosts)
 	for _, h := range r.Hosts() {
 		k.attachHost(r, h)
@@ -64,12 +64,12 @@ func testKillAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, h
 			break
 		}
 		// Every host was past a boundary when an operator was killed elsewhere: add another host.
-		h, err := r.AddHost(t.Context(), rig.HostOptions{})
+		h, err := r.AddHost(t.Context(), testenv.HostOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		k.attachHost(r, h)
-		c.run([]*rig.Host{h})
+		c.run([]*testenv.Host{h})
 	}
 	k.checkVisited("configuration", c.configuration, atLeast.configuration)
 	k.checkVisited("removal", c.removal, atLeast.removal)
@@ -87,7 +87,7 @@ type killCycle struct {
 }
 
 // run configures hosts and restores them.
-func (c *killCycle) run(hosts []*rig.Host) {
+func (c *killCycle) run(hosts []*testenv.Host) {
 	c.Helper()
 	before := map[string]fake.Snapshot{}
 	var names []string
@@ -128,7 +128,7 @@ func (c *killCycle) run(hosts []*rig.Host) {
 }
 
 // ownFiles writes a file of the host's owner into the node's directory.
-func ownFiles(t *testing.T, h *rig.Host) {
+func ownFiles(t *testing.T, h *testenv.Host) {
 	t.Helper()
 	drive := h.Machine().Drive()
 	if err := drive.MkdirAll(`C:\k`); err != nil {

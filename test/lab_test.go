@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // asOpenShift contains the options of most tests' control planes.
@@ -78,7 +78,7 @@ func parallelClusterWith(t *testing.T, options cluster.Options) *cluster.Cluster
 }
 
 // start boots a lab with these hosts, in parallel with other tests if no control plane is given.
-func start(t *testing.T, options rig.Options) *rig.Rig {
+func start(t *testing.T, options testenv.Options) *testenv.Environment {
 	t.Helper()
 	if options.Cluster == nil {
 		options.Cluster = parallelCluster(t)
@@ -90,7 +90,7 @@ func start(t *testing.T, options rig.Options) *rig.Rig {
 }
 
 // newInstalledRig boots a lab and installs the operator with its key, without running the operator.
-func newInstalledRig(t *testing.T, options rig.Options) *rig.Rig {
+func newInstalledRig(t *testing.T, options testenv.Options) *testenv.Environment {
 	t.Helper()
 	r := start(t, options)
 	rigtest.Install(t, r)
@@ -98,7 +98,7 @@ func newInstalledRig(t *testing.T, options rig.Options) *rig.Rig {
 }
 
 // run starts the operator.
-func run(t *testing.T, r *rig.Rig) *rig.Operator {
+func run(t *testing.T, r *testenv.Environment) *testenv.Operator {
 	t.Helper()
 	o, err := r.RunOperator()
 	if err != nil {
@@ -108,7 +108,7 @@ func run(t *testing.T, r *rig.Rig) *rig.Operator {
 }
 
 // list writes hosts into windows-instances, or all hosts when none is named.
-func list(t *testing.T, r *rig.Rig, names ...string) {
+func list(t *testing.T, r *testenv.Environment, names ...string) {
 	t.Helper()
 	if err := r.ListHosts(t.Context(), names...); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func list(t *testing.T, r *rig.Rig, names ...string) {
 }
 
 // waitUntilReady waits until hosts are Ready, or all hosts when none is named.
-func waitUntilReady(t *testing.T, r *rig.Rig, names ...string) {
+func waitUntilReady(t *testing.T, r *testenv.Environment, names ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func waitUntilReady(t *testing.T, r *rig.Rig, names ...string) {
 	}
 }
 
-func getNode(t *testing.T, r *rig.Rig, name string) *corev1.Node {
+func getNode(t *testing.T, r *testenv.Environment, name string) *corev1.Node {
 	t.Helper()
 	n := &corev1.Node{}
 	if err := r.Client.Get(t.Context(), keyOf("", name), n); err != nil {

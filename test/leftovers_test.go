@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // objectsOf returns all objects of the cluster by name, with the writers and the times of the writes. Events are
 // excluded, because they expire. It checks that no object has a finalizer of the operator.
-func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
+func objectsOf(t *testing.T, r *testenv.Environment) map[string]string {
 	t.Helper()
 	config := rest.CopyConfig(r.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // of deprecated kinds
@@ -67,7 +67,7 @@ func formatHistory(object *unstructured.Unstructured) string {
 
 // expectLeft waits until the additional objects match a table of docs/uninstall.md, because garbage collection
 // takes time.
-func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading string) {
+func expectLeft(t *testing.T, r *testenv.Environment, before map[string]string, heading string) {
 	t.Helper()
 	rows := tableOf(t, "../docs/uninstall.md", heading)
 	var differences []string

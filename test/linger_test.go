@@ -10,7 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -34,7 +34,7 @@ func commandsDuringRestart(journal *fake.Journal) (told [][]string) {
 // after accepting a restart, Windows and its SSH server continue for a while.
 func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) {
 	// This is long enough for an inspection, even on a machine that is busy with other tests.
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
 	journal := r.Host("instance-1").Machine().Journal()
 	run(t, r)
 	list(t, r)

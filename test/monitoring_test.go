@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // scraped records the nodes in the EndpointSlices of the exporters, as reported by a watch.
@@ -29,7 +29,7 @@ type scraped struct {
 }
 
 // followSlices watches the EndpointSlices until the test ends.
-func followSlices(t *testing.T, r *rig.Rig) *scraped {
+func followSlices(t *testing.T, r *testenv.Environment) *scraped {
 	t.Helper()
 	watched, err := r.Client.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(r.Namespace()),
 		client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name})
@@ -77,7 +77,7 @@ func (s *scraped) statesSince(moment int) ([]string, int) {
 }
 
 // waitForNodes waits until the listed nodes are the given nodes.
-func (s *scraped) waitForNodes(t *testing.T, r *rig.Rig, nodes string) {
+func (s *scraped) waitForNodes(t *testing.T, r *testenv.Environment, nodes string) {
 	t.Helper()
 	awaitCondition(t, r, "the nodes that are scraped to be ["+nodes+"]", &corev1.Node{},
 		func(context.Context, client.Reader) (bool, error) {
@@ -89,7 +89,7 @@ func (s *scraped) waitForNodes(t *testing.T, r *rig.Rig, nodes string) {
 
 //
 func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2), ServiceCA: true})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2), ServiceCA: true})
 	o := run(t, r)
 	seen := followSlices(t, r)
 	list(t, r)

@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/olm"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/fakeolm"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// lifecycleManager is an administrator of a cluster where lab/olm simulates OLM.
+// lifecycleManager is an administrator of a cluster where lab/fakeolm simulates OLM.
 type lifecycleManager struct {
 	*testing.T
-	rig    *rig.Rig
-	bundle *olm.Bundle
-	player *olm.Player
+	rig    *testenv.Environment
+	bundle *fakeolm.Bundle
+	player *fakeolm.Player
 	client client.Client // has OLM's kinds in its scheme
 }
 
@@ -37,16 +37,16 @@ const (
 
 // newLifecycleManager reads bundle and catalog, and adds OLM's kinds and the catalog of the guide's Subscription to
 // the cluster.
-func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
+func newLifecycleManager(t *testing.T, r *testenv.Environment) *lifecycleManager {
 	t.Helper()
-	bundle, err := olm.Read(bundleManifests)
+	bundle, err := fakeolm.Read(bundleManifests)
 	requireNoError(t, err)
-	catalog, err := olm.ReadCatalog(catalogFile)
+	catalog, err := fakeolm.ReadCatalog(catalogFile)
 	requireNoError(t, err)
-	definitions, err := olm.Definitions()
+	definitions, err := fakeolm.Definitions()
 	requireNoError(t, err)
 	requireNoError(t, r.ApplyObjects(t.Context(), definitions))
-	player, err := olm.NewPlayer(r.Cluster().Config)
+	player, err := fakeolm.NewPlayer(r.Cluster().Config)
 	requireNoError(t, err)
 	player.Images[catalogImage], player.Bundles[bundle.Version.Name] = catalog, bundle
 	player.Install = func(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
@@ -80,7 +80,7 @@ func (m *lifecycleManager) createCatalogSource(name, image string) {
 func (m *lifecycleManager) createSubscription(namespace string, change func(*unstructured.Unstructured)) {
 	m.Helper()
 	for _, name := range []string{"wmco-namespace.yaml", "wmco-og.yaml", "wmco-sub.yaml"} {
-		object, err := rig.Example(name)
+		object, err := testenv.Example(name)
 		requireNoError(m.T, err)
 		if object.GetKind() == "Namespace" {
 			object.SetName(namespace)
@@ -162,7 +162,7 @@ func (m *lifecycleManager) operatorDeployment(namespace string) *unstructured.Un
 }
 
 // run starts the operator instead of the pod, which no node of the lab runs.
-func (m *lifecycleManager) run() *rig.Operator {
+func (m *lifecycleManager) run() *testenv.Operator {
 	m.Helper()
 	o, err := m.rig.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.bundle.Version.Name })
 	requireNoError(m.T, err)
@@ -171,10 +171,10 @@ func (m *lifecycleManager) run() *rig.Operator {
 
 // uninstallOperator deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage
 // collector and OLM delete the other objects, and the operator ends.
-func (m *lifecycleManager) uninstallOperator(namespace string, running *rig.Operator) {
+func (m *lifecycleManager) uninstallOperator(namespace string, running *testenv.Operator) {
 	m.Helper()
 	ctx := m.Context()
-	subscription, err := rig.Example("wmco-sub.yaml")
+	subscription, err := testenv.Example("wmco-sub.yaml")
 	requireNoError(m.T, err)
 	subscription.SetNamespace(namespace)
 	requireNoError(m.T, m.rig.Client.Delete(ctx, subscription))

@@ -16,12 +16,12 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // waitUntilDeleted waits until the instance of a host no longer exists.
-func waitUntilDeleted(t *testing.T, r *rig.Rig, name string) {
+func waitUntilDeleted(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func waitUntilDeleted(t *testing.T, r *rig.Rig, name string) {
 }
 
 // checkNothingLeft checks that no object of a node is left in the cluster.
-func checkNothingLeft(t *testing.T, r *rig.Rig, name string) {
+func checkNothingLeft(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	if err := r.Client.Get(t.Context(), keyOf("", name), &corev1.Node{}); !apierrors.IsNotFound(err) {
 		t.Errorf("Node %s is still there (%v)", name, err)
@@ -50,7 +50,7 @@ func checkNothingLeft(t *testing.T, r *rig.Rig, name string) {
 
 // R-064, R-065, R-067, R-167
 func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()
 	run(t, r)
@@ -69,7 +69,7 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
 	checkNothingLeft(t, r, "instance-1")
-	if instance, err := r.Instance(t.Context(), "instance-2"); err != nil || !rig.IsReady(instance) {
+	if instance, err := r.Instance(t.Context(), "instance-2"); err != nil || !testenv.IsReady(instance) {
 		t.Errorf("the other host is no longer Ready (%v)", err)
 	}
 
@@ -95,7 +95,7 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 
 // R-066
 func TestADeletedConfigMapRemovesEveryHost(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	before := map[string]fake.Snapshot{}
 	for _, h := range r.Hosts() {
 		before[h.Options.Name] = h.Machine().Snapshot()
@@ -117,7 +117,7 @@ func TestADeletedConfigMapRemovesEveryHost(t *testing.T) {
 
 // R-169
 func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -154,7 +154,7 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 
 // R-032
 func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
 	run(t, r)
 	list(t, r)
@@ -175,7 +175,7 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 // An administrator has changed the user of an entry by mistake and then removed the entry. The host is reachable
 // again once it is listed with the correct user, as the instance reports.
 func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
 	run(t, r)
 	list(t, r)
@@ -203,7 +203,7 @@ func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 // The key was changed while the host was a node, and no administrator has added the new key to the host. The
 // operator adds the key and leaves it there, because the list of keys belongs to the administrator. L-23
 func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()
 	first := run(t, r)
@@ -229,7 +229,7 @@ func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
 
 // R-082, R-064
 func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -257,7 +257,7 @@ func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
 
 // The operator must not remove a directory that existed before, or its contents. R-064
 func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
 	if err := machine.Drive().MkdirAll(`C:\k`); err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 // A client deletes the instance of a host during its removal. No list contains the host any more, so the instance
 // is not recreated and the node stays unschedulable. Then the host is listed again. R-067
 func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -310,7 +310,7 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 // An instance was deleted while its host was being restored. The next instance of the host, under another key of
 // the list, was removed before it had found the Node. R-067
 func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: rig.DNSName(1)}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: testenv.DNSName(1)}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	_, value := h.Entry()
@@ -333,7 +333,7 @@ func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T)
 	blocked := func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == "AgentBlocked" }
 	run(t, r)
 	requireNoError(t, r.SetInstances(t.Context(), map[string]string{h.Options.Address: value}))
-	await(h.Options.Address, "to be Ready", func(i *v1alpha1.WindowsInstance) bool { return i != nil && rig.IsReady(i) })
+	await(h.Options.Address, "to be Ready", func(i *v1alpha1.WindowsInstance) bool { return i != nil && testenv.IsReady(i) })
 
 	mend := h.Inject(winhost.AgentBlocked, winhost.Parameters{})
 	requireNoError(t, r.DeleteInstances(t.Context()))

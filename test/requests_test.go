@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // Maximum cost of a join for the API server, as in lab/bench. The writes record state that must not be lost. They
@@ -40,7 +40,7 @@ const (
 )
 
 func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Cluster: exclusiveCluster(t), Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(1)})
 	run(t, r)
 	const quiet = 3 * time.Second
 	rigtest.RequireSilence(t, r, quiet, nil)
@@ -73,7 +73,7 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 // reconciles each instance, contacts no host and writes nothing. R-056
 func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	const hosts, quiet = 2, 3 * time.Second
-	r := newInstalledRig(t, rig.Options{Cluster: exclusiveCluster(t), Hosts: rig.Hosts(hosts)})
+	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(hosts)})
 	connections := &openConnections{all: map[net.Conn]bool{}}
 	if _, err := r.RunOperator(func(c *operator.Config) { c.RESTConfig.Dial = connections.wrapDialer(c.RESTConfig.Dial) }); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := map[*rig.Host]int{}
+	before := map[*testenv.Host]int{}
 	for _, h := range r.Hosts() {
 		before[h] = len(h.Machine().Journal().Entries(nil))
 	}

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 //
 func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	mend := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
 	pod := windowsPod("default")
 	if err := r.Client.Create(t.Context(), pod); err != nil {
@@ -63,7 +63,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 }
 
 // waitForTaint waits until a Node has the taint that excludes Linux pods.
-func waitForTaint(t *testing.T, r *rig.Rig, name string) {
+func waitForTaint(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func windowsPod(namespace string) *corev1.Pod {
 }
 
 // waitForPod waits until a pod meets the condition.
-func waitForPod(t *testing.T, r *rig.Rig, pod *corev1.Pod, what string, condition func(*corev1.Pod) bool) {
+func waitForPod(t *testing.T, r *testenv.Environment, pod *corev1.Pod, what string, condition func(*corev1.Pod) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()

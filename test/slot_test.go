@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // numericVersion returns the resource version of an object. Versions of all kinds are comparable on the API server.
@@ -65,12 +65,12 @@ func recordChanges(t *testing.T, c client.WithWatch, list client.ObjectList, opt
 // span is the time from the write that cordoned a node to the write that deleted it.
 type span struct{ from, to uint64 }
 
-func restartCount(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindReboot) }
+func restartCount(h *testenv.Host) int { return h.Machine().Journal().Count(fake.KindReboot) }
 
 // A host restarts to remove the Containers feature, and its Node stays Ready meanwhile: the API server detects a
 // missing kubelet only after 40 s.
 func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Cluster: exclusiveCluster(t), Hosts: rig.Hosts(2)}) // operators of a process share metrics
+	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(2)}) // operators of a process share metrics
 	scheme := runtime.NewScheme()
 	requireNoError(t, operatorcondition.AddToScheme(scheme))
 	olm, err := client.NewWithWatch(r.Cluster().Config, client.Options{Scheme: scheme})
@@ -83,7 +83,7 @@ func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
 	list(t, r)
 	waitUntilReady(t, r)
 
-	started := testutil.ToFloat64(metric.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval)))
+	started := testutil.ToFloat64(metrics.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval)))
 	before, uids := map[string]int{}, map[string]types.UID{}
 	for _, h := range r.Hosts() {
 		instance, err := r.Instance(t.Context(), h.Options.Name)
@@ -104,7 +104,7 @@ func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
 	if len(spans) != 2 || spans[0].to > spans[1].from {
 		t.Errorf("the nodes were cordoned and deleted at %v: the second one is to wait until the first one is gone", spans)
 	}
-	if got := testutil.ToFloat64(metric.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval))) - started; got != 2 {
+	if got := testutil.ToFloat64(metrics.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval))) - started; got != 2 {
 		t.Errorf("wmco_disruptions_total counts %v disruptions", got)
 	}
 	for _, h := range r.Hosts() {
@@ -138,7 +138,7 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 }
 
 // startedFor counts the events that announce the removal of an instance's host.
-func startedFor(t *testing.T, r *rig.Rig, instance types.UID) (count int) {
+func startedFor(t *testing.T, r *testenv.Environment, instance types.UID) (count int) {
 	t.Helper()
 	var events eventsv1.EventList
 	requireNoError(t, r.Client.List(t.Context(), &events, client.InNamespace(r.Namespace())))

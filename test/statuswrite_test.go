@@ -12,13 +12,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // The API server replaces the UID in a status patch of a custom resource before it checks the UID. Only the
 // resource version prevents a write to another instance of the same name.
 func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{})
+	r := newInstalledRig(t, testenv.Options{})
 	made := func() *v1alpha1.WindowsInstance {
 		t.Helper()
 		instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "made-twice"},

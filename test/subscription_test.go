@@ -21,9 +21,9 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/olm"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/fakeolm"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // withApprovalMode sets the approval mode for InstallPlans of a Subscription.
@@ -72,14 +72,14 @@ func (m *lifecycleManager) approvePlan(plan *v1alpha1.InstallPlan) {
 }
 
 // offerRelease replaces the catalog by a catalog that contains only a later release.
-func (m *lifecycleManager) offerRelease(version string) *olm.Bundle {
+func (m *lifecycleManager) offerRelease(version string) *fakeolm.Bundle {
 	m.Helper()
 	next, err := m.bundle.As(version)
 	requireNoError(m.T, err)
 	m.player.Bundles[next.Version.Name] = next
 	text, err := os.ReadFile(catalogFile)
 	requireNoError(m.T, err)
-	m.player.Images[catalogImage], err = olm.ParseCatalog(bytes.ReplaceAll(text, []byte(m.bundle.Version.Spec.Version.String()), []byte(version)))
+	m.player.Images[catalogImage], err = fakeolm.ParseCatalog(bytes.ReplaceAll(text, []byte(m.bundle.Version.Spec.Version.String()), []byte(version)))
 	requireNoError(m.T, err)
 	return next
 }
@@ -109,11 +109,11 @@ func (m *lifecycleManager) setUpgradeable(namespace string, status metav1.Condit
 		Reason: "Disrupting", Message: "a node is being changed"}))
 }
 
-// The bundle of the repository is tested with an administrator's operations on a Subscription. lab/olm simulates
+// The bundle of the repository is tested with an administrator's operations on a Subscription. lab/fakeolm simulates
 // OLM.
 func TestSubscriptionsToTheOperator(t *testing.T) {
 	t.Parallel()
-	r := rigtest.Boot(t, rig.Options{Hosts: rig.Hosts(1), PayloadDir: files.Directory(t),
+	r := rigtest.Boot(t, testenv.Options{Hosts: testenv.Hosts(1), PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift}})
 	m := newLifecycleManager(t, r)
 	const namespace = "windows-manual"
@@ -239,9 +239,9 @@ func (m *lifecycleManager) addCommunity() string {
 	if output, err := write.CombinedOutput(); err != nil {
 		m.Fatalf("%v: %s", err, output)
 	}
-	bundle, err := olm.Read(filepath.Join(out, "bundle", "manifests"))
+	bundle, err := fakeolm.Read(filepath.Join(out, "bundle", "manifests"))
 	requireNoError(m.T, err)
-	catalog, err := olm.ReadCatalog(filepath.Join(out, "catalog", "catalog.yaml"))
+	catalog, err := fakeolm.ReadCatalog(filepath.Join(out, "catalog", "catalog.yaml"))
 	requireNoError(m.T, err)
 	const image = "registry.example.com/community:v1"
 	m.player.Images[image], m.player.Bundles[bundle.Version.Name] = catalog, bundle

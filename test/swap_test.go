@@ -13,14 +13,14 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // Two hosts that are listed by address swap their addresses, as reassigned DHCP leases do. R-077
 func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
-	hosts := []*rig.Host{r.Host("instance-1"), r.Host("instance-3")} // the other host is listed by its name
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
+	hosts := []*testenv.Host{r.Host("instance-1"), r.Host("instance-3")} // the other host is listed by its name
 	first, second := hosts[0].Options.Address, hosts[1].Options.Address
 	run(t, r)
 	list(t, r, "instance-1", "instance-3")
@@ -52,17 +52,17 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 }
 
 // swapAddresses assigns the addresses of two hosts to each other.
-func swapAddresses(t *testing.T, r *rig.Rig, a, b *rig.Host) {
+func swapAddresses(t *testing.T, r *testenv.Environment, a, b *testenv.Host) {
 	t.Helper()
 	first, second := a.Options.Address, b.Options.Address
-	requireNoError(t, r.MoveHost(t.Context(), a, rig.Address(77)))
+	requireNoError(t, r.MoveHost(t.Context(), a, testenv.Address(77)))
 	requireNoError(t, r.MoveHost(t.Context(), b, first))
 	requireNoError(t, r.MoveHost(t.Context(), a, second))
 }
 
 //
 func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	own, other := r.Host("instance-1"), r.Host("instance-3")
 	before := own.Machine().Snapshot()
 	run(t, r)
@@ -112,7 +112,7 @@ func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
 }
 
 // waitForConfiguration waits until the agent has written its condition with the status and the text.
-func waitForConfiguration(t *testing.T, r *rig.Rig, name string, status corev1.ConditionStatus, text string) {
+func waitForConfiguration(t *testing.T, r *testenv.Environment, name string, status corev1.ConditionStatus, text string) {
 	t.Helper()
 	var found corev1.NodeCondition
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)

@@ -11,16 +11,16 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // newLegacyMachines creates a MachineSet with one Machine per given kind. Each Machine is a node of a legacy operator
 // of that kind, with the name that the cloud assigns. No operator may run.
-func newLegacyMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.LegacyKind) (machines []string,
+func newLegacyMachines(t *testing.T, r *testenv.Environment, set string, kinds ...testenv.LegacyKind) (machines []string,
 	nodes map[string]*corev1.Node) {
 	t.Helper()
-	requireNoError(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), rig.MachineSetOptions{}))
+	requireNoError(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), testenv.MachineSetOptions{}))
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	requireNoError(t, r.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
@@ -35,8 +35,8 @@ func newLegacyMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.Legacy
 		h, err := r.WaitMachineHost(ctx, machine)
 		requireNoError(t, err)
 		requireNoError(t, h.Machine().WaitFor(ctx, (*fake.Machine).IsRunning))
-		nodes[machine], err = r.SeedLegacyHost(t.Context(), h, rig.LegacyOptions{
-			Kind: kinds[i], NodeName: rig.MachineDNSName("AWS", h.Machine().Addresses()[0]),
+		nodes[machine], err = r.SeedLegacyHost(t.Context(), h, testenv.LegacyOptions{
+			Kind: kinds[i], NodeName: testenv.MachineDNSName("AWS", h.Machine().Addresses()[0]),
 		})
 		requireNoError(t, err)
 	}
@@ -52,7 +52,7 @@ func newLegacyMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.Legacy
 }
 
 // newLegacyCluster returns a cluster with user data and an installed operator that does not run.
-func newLegacyCluster(t *testing.T) *rig.Rig {
+func newLegacyCluster(t *testing.T) *testenv.Environment {
 	t.Helper()
 	r := ownCluster(t, 0)
 	_, err := r.InstallOperator(t.Context(), "")
@@ -68,7 +68,7 @@ func newLegacyCluster(t *testing.T) *rig.Rig {
 }
 
 // pauseDisruptions pauses or resumes all disruptions of nodes in service.
-func pauseDisruptions(t *testing.T, r *rig.Rig, paused bool) {
+func pauseDisruptions(t *testing.T, r *testenv.Environment, paused bool) {
 	t.Helper()
 	policy := &v1alpha1.WindowsDisruptionPolicy{}
 	policy.Namespace, policy.Name = r.Namespace(), "cluster" // the operator creates a missing policy
@@ -82,12 +82,12 @@ func pauseDisruptions(t *testing.T, r *rig.Rig, paused bool) {
 // a Machine of version 6 is included.
 func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 	r := newLegacyCluster(t)
-	machines, nodes := newLegacyMachines(t, r, machineSet, rig.LegacyContainerd, rig.LegacyBootstrapper)
-	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
+	machines, nodes := newLegacyMachines(t, r, machineSet, testenv.LegacyContainerd, testenv.LegacyBootstrapper)
+	availability, err := r.WatchAvailability(t.Context(), testenv.AvailabilityOptions{})
 	requireNoError(t, err)
 	t.Cleanup(availability.Stop)
 	pauseDisruptions(t, r, true)
-	hosts := map[string]*rig.Host{}
+	hosts := map[string]*testenv.Host{}
 	connections := map[string]int{}
 	for _, machine := range machines {
 		hosts[machine] = r.MachineHost(machine)
@@ -152,14 +152,14 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version()) })
+	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { waitForLegacyCleanup(t, r, testenv.LegacyContainerd.Version()) })
 }
 
 // The node keeps the name assigned by the Machine API, which is not the host name.
 // D-1
 func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
 	r := newLegacyCluster(t)
-	machines, nodes := newLegacyMachines(t, r, machineSet, rig.LegacyContainerd)
+	machines, nodes := newLegacyMachines(t, r, machineSet, testenv.LegacyContainerd)
 	set := &machinev1.MachineSet{}
 	requireNoError(t, r.Client.Get(t.Context(), keyOf(v1alpha1.MachineNamespace, machineSet), set))
 	setAnnotation(t, r, set, v1alpha1.AnnotationUpgradeStrategy, string(v1alpha1.UpgradeInPlace))
@@ -178,5 +178,5 @@ func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing
 	if machine := r.MachineHost(machines[0]); machine == nil {
 		t.Error("its virtual machine is gone")
 	}
-	waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version())
+	waitForLegacyCleanup(t, r, testenv.LegacyContainerd.Version())
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // seedHost configures a host as a legacy operator does.
-func seedHost(t *testing.T, r *rig.Rig, name string, options rig.LegacyOptions) *corev1.Node {
+func seedHost(t *testing.T, r *testenv.Environment, name string, options testenv.LegacyOptions) *corev1.Node {
 	t.Helper()
 	n, err := r.SeedLegacyHost(t.Context(), r.Host(name), options)
 	requireNoError(t, err)
@@ -28,7 +28,7 @@ func seedHost(t *testing.T, r *rig.Rig, name string, options rig.LegacyOptions) 
 }
 
 // awaitCondition waits until the condition holds, checked after each change of the watched kind.
-func awaitCondition(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context,
+func awaitCondition(t *testing.T, r *testenv.Environment, what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -37,9 +37,9 @@ func awaitCondition(t *testing.T, r *rig.Rig, what string, watched client.Object
 }
 
 // waitForLegacyCleanup waits until nothing of the legacy operator is left in the cluster.
-func waitForLegacyCleanup(t *testing.T, r *rig.Rig, version string) {
+func waitForLegacyCleanup(t *testing.T, r *testenv.Environment, version string) {
 	t.Helper()
-	for _, object := range rig.LegacyClusterObjects(r.Namespace(), version) {
+	for _, object := range testenv.LegacyClusterObjects(r.Namespace(), version) {
 		awaitCondition(t, r, "the end of "+object.GetName(), object, func(ctx context.Context, reader client.Reader) (bool, error) {
 			found, ok := object.DeepCopyObject().(client.Object)
 			if !ok {
@@ -62,7 +62,7 @@ var legacyTraces = []string{
 
 // checkLikeNewHost compares an adopted host with a new host: same services, programs and variables, and no traces of the
 // legacy operator.
-func checkLikeNewHost(t *testing.T, r *rig.Rig, name, fresh string) {
+func checkLikeNewHost(t *testing.T, r *testenv.Environment, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
 	alike := strings.NewReplacer(name, fresh, r.Host(name).Options.Address, r.Host(fresh).Options.Address)
@@ -103,19 +103,19 @@ func checkLikeNewHost(t *testing.T, r *rig.Rig, name, fresh string) {
 // the legacy operator's remains. One of the hosts is of version 6.
 func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	const fresh = "instance-5"
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(5)})
-	version := rig.LegacyContainerd.Version()
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(5)})
+	version := testenv.LegacyContainerd.Version()
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), version))
 	before := map[string]*corev1.Node{
-		"instance-1": seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyContainerd, Pinned: true}),
-		"instance-2": seedHost(t, r, "instance-2", rig.LegacyOptions{Kind: rig.LegacyContainerd}),
-		"instance-3": seedHost(t, r, "instance-3", rig.LegacyOptions{Kind: rig.LegacyDocker}),
-		"instance-4": seedHost(t, r, "instance-4", rig.LegacyOptions{Kind: rig.LegacyBootstrapper}),
+		"instance-1": seedHost(t, r, "instance-1", testenv.LegacyOptions{Kind: testenv.LegacyContainerd, Pinned: true}),
+		"instance-2": seedHost(t, r, "instance-2", testenv.LegacyOptions{Kind: testenv.LegacyContainerd}),
+		"instance-3": seedHost(t, r, "instance-3", testenv.LegacyOptions{Kind: testenv.LegacyDocker}),
+		"instance-4": seedHost(t, r, "instance-4", testenv.LegacyOptions{Kind: testenv.LegacyBootstrapper}),
 	}
 	web := runLegacyPod(t, r, "instance-1")
 	exporter := legacyExporterService(r)
 	requireNoError(t, r.Client.Create(t.Context(), exporter))
-	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
+	availability, err := r.WatchAvailability(t.Context(), testenv.AvailabilityOptions{})
 	requireNoError(t, err)
 	t.Cleanup(availability.Stop)
 	run(t, r)
@@ -174,7 +174,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 }
 
 // legacyExporterService returns the Service by which the legacy operator had the exporters monitored.
-func legacyExporterService(r *rig.Rig) *corev1.Service {
+func legacyExporterService(r *testenv.Environment) *corev1.Service {
 	service := &corev1.Service{}
 	service.Namespace, service.Name = r.Namespace(), "windows-exporter"
 	service.Labels = map[string]string{"name": "windows-exporter"}
@@ -184,7 +184,7 @@ func legacyExporterService(r *rig.Rig) *corev1.Service {
 }
 
 // checkMonitoring checks that the objects needed for monitoring are complete.
-func checkMonitoring(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []string) {
+func checkMonitoring(t *testing.T, r *testenv.Environment, exporter *corev1.Service, hosts []string) {
 	t.Helper()
 	namespace, service := &corev1.Namespace{}, &corev1.Service{}
 	requireNoError(t, r.Client.Get(t.Context(), client.ObjectKey{Name: r.Namespace()}, namespace))
@@ -204,7 +204,7 @@ func checkMonitoring(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts [
 }
 
 // checkAdopted checks an adopted Node.
-func checkAdopted(t *testing.T, r *rig.Rig, was *corev1.Node) {
+func checkAdopted(t *testing.T, r *testenv.Environment, was *corev1.Node) {
 	t.Helper()
 	now := getNode(t, r, was.Name)
 	if now.UID != was.UID {
@@ -232,7 +232,7 @@ func checkAdopted(t *testing.T, r *rig.Rig, was *corev1.Node) {
 }
 
 // waitUntilUpToDate waits until a host's instance is up to date with this version.
-func waitUntilUpToDate(t *testing.T, r *rig.Rig, name string) {
+func waitUntilUpToDate(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -245,7 +245,7 @@ func waitUntilUpToDate(t *testing.T, r *rig.Rig, name string) {
 }
 
 // runLegacyPod runs a pod on a node, and waits until it runs.
-func runLegacyPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
+func runLegacyPod(t *testing.T, r *testenv.Environment, on string) *corev1.Pod {
 	t.Helper()
 	grace := int64(1)
 	pod := &corev1.Pod{}
@@ -277,33 +277,33 @@ func runLegacyPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 	for name, namespace := range map[string]string{"in the usual namespace": "", "in another namespace": "winc-2026"} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, rig.Options{Hosts: rig.Hosts(2)})
+			r := start(t, testenv.Options{Hosts: testenv.Hosts(2)})
 			_, err := r.InstallOperator(t.Context(), namespace)
 			requireNoError(t, err)
 			requireNoError(t, r.CreateKey(t.Context()))
 			if namespace != "" {
 				requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 			}
-			was := seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyContainerd})
+			was := seedHost(t, r, "instance-1", testenv.LegacyOptions{Kind: testenv.LegacyContainerd})
 			run(t, r)
 			list(t, r)
 			waitUntilReady(t, r)
 			waitUntilUpToDate(t, r, "instance-1")
 			checkAdopted(t, r, was)
 			checkLikeNewHost(t, r, "instance-1", "instance-2")
-			waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version())
+			waitForLegacyCleanup(t, r, testenv.LegacyContainerd.Version())
 		})
 	}
 }
 
 // an entry is removed before the host has acquired a disruption slot.
 func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(3)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
-	kinds := map[string]rig.LegacyKind{"instance-1": rig.LegacyContainerd, "instance-2": rig.LegacyDocker,
-		"instance-3": rig.LegacyBootstrapper}
+	kinds := map[string]testenv.LegacyKind{"instance-1": testenv.LegacyContainerd, "instance-2": testenv.LegacyDocker,
+		"instance-3": testenv.LegacyBootstrapper}
 	for name, kind := range kinds {
-		seedHost(t, r, name, rig.LegacyOptions{Kind: kind})
+		seedHost(t, r, name, testenv.LegacyOptions{Kind: kind})
 	}
 	pauseDisruptions(t, r, true)
 	run(t, r)
@@ -331,7 +331,7 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 			}
 		}
 	}
-	waitForLegacyCleanup(t, r, rig.LegacyContainerd.Version())
+	waitForLegacyCleanup(t, r, testenv.LegacyContainerd.Version())
 	t.Run("and can become nodes again", func(t *testing.T) {
 		list(t, r)
 		waitUntilReady(t, r)
@@ -340,11 +340,11 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 
 func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T) {
 	other := "AAAAC3NzaC1lZDI1NTE5AAAAIGVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWFi"
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(4)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(4)})
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 	seeded := map[string]*corev1.Node{}
 	for _, name := range []string{"instance-1", "instance-2", "instance-3"} {
-		seeded[name] = seedHost(t, r, name, rig.LegacyOptions{Kind: rig.LegacyContainerd})
+		seeded[name] = seedHost(t, r, name, testenv.LegacyOptions{Kind: testenv.LegacyContainerd})
 	}
 	for _, name := range []string{"instance-1", "instance-2"} { // by address, and by name
 		setAnnotation(t, r, seeded[name], v1alpha1.AnnotationHostKey, other)
@@ -391,10 +391,10 @@ func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T)
 }
 
 func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{Name: "instance-1"}}})
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "instance-1"}}})
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
-	was := seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyContainerd, NodeName: "winhost-9"})
-	impostor, err := r.AddHost(t.Context(), rig.HostOptions{Name: "WINHOST-9", Address: rig.Address(9),
+	was := seedHost(t, r, "instance-1", testenv.LegacyOptions{Kind: testenv.LegacyContainerd, NodeName: "winhost-9"})
+	impostor, err := r.AddHost(t.Context(), testenv.HostOptions{Name: "WINHOST-9", Address: testenv.Address(9),
 		Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled}})
 	requireNoError(t, err)
 	services := impostor.Machine().Snapshot().Services

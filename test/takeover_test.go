@@ -10,16 +10,16 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 //
 func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: []rig.HostOptions{{
+	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{
 		Name: "instance-1", Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled},
 	}, {Name: "instance-2"}}})
 	m := r.Host("instance-1").Machine()
-	seedHost(t, r, "instance-1", rig.LegacyOptions{Kind: rig.LegacyDocker, WithoutNode: true})
+	seedHost(t, r, "instance-1", testenv.LegacyOptions{Kind: testenv.LegacyDocker, WithoutNode: true})
 	docker, _ := m.Service("docker")
 	run(t, r)
 	list(t, r)
@@ -53,7 +53,7 @@ func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		want := r.Host("instance-2").Machine()
 		for _, name := range []string{"kubelet", "hybrid-overlay-node", "kube-proxy", "containerd", "windows-instance-config-daemon"} {
 			got, expected := serviceOf(t, m, name), serviceOf(t, want, name)
-			got.CommandLine = strings.ReplaceAll(strings.ReplaceAll(got.CommandLine, "instance-1", "instance-2"), rig.Address(1), rig.Address(2))
+			got.CommandLine = strings.ReplaceAll(strings.ReplaceAll(got.CommandLine, "instance-1", "instance-2"), testenv.Address(1), testenv.Address(2))
 			if got.CommandLine != expected.CommandLine || !slices.Equal(got.Dependencies, expected.Dependencies) || got.Description != expected.Description {
 				t.Errorf("%s is\n%+v, want\n%+v", name, got, expected)
 			}

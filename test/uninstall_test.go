@@ -27,8 +27,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const (
@@ -37,11 +37,11 @@ const (
 )
 
 // ownCluster boots a lab with a separate control plane, on a platform with Machines, in parallel with other tests.
-func ownCluster(t *testing.T, hosts int) *rig.Rig {
+func ownCluster(t *testing.T, hosts int) *testenv.Environment {
 	t.Helper()
 	t.Parallel()
-	r := rigtest.Boot(t, rig.Options{
-		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
+	r := rigtest.Boot(t, testenv.Options{
+		Hosts: testenv.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
 	waitUntil(t, "the Linux workers that the cluster came with are Nodes", func(ctx context.Context) (bool, error) {
@@ -75,21 +75,21 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)
 	before := objectsOf(t, r)
-	m.installOperator(rig.Namespace)
+	m.installOperator(testenv.Namespace)
 	running := m.run()
-	requireNoError(t, r.CreateMachineSet(t.Context(), machineSet, 1, rig.MachineSetOptions{}))
+	requireNoError(t, r.CreateMachineSet(t.Context(), machineSet, 1, testenv.MachineSetOptions{}))
 	list(t, r)
 	waitUntilAllReady(t, r)
 	pod := runPod(t, r, r.Hosts()[0].NodeName())
 
 	nodes := rememberFleet(t, r)
-	m.uninstallOperator(rig.Namespace, running)
+	m.uninstallOperator(testenv.Namespace, running)
 	since := map[string]time.Time{}
 	for name := range nodes {
 		since[name] = leaseRenewTime(t, r, name)
 	}
 	t.Run("the operator goes, with all its rights", func(t *testing.T) { // R-170, R-172
-		for _, object := range m.bundleObjects(rig.Namespace) {
+		for _, object := range m.bundleObjects(testenv.Namespace) {
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 			}
@@ -98,13 +98,13 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	t.Run("its pods are not made again", func(t *testing.T) { deleteAllPods(t, r) }) // R-173
 	t.Run("its namespace goes, whatever is in it", func(t *testing.T) {              // R-174
 		var instances v1alpha1.WindowsInstanceList
-		requireNoError(t, r.Client.List(t.Context(), &instances, client.InNamespace(rig.Namespace)))
+		requireNoError(t, r.Client.List(t.Context(), &instances, client.InNamespace(testenv.Namespace)))
 		if len(instances.Items) != 3 {
 			t.Errorf("there are %d instances, want one for each node", len(instances.Items))
 		}
-		requireNoError(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, v1alpha1.DisruptionPolicyName), &v1alpha1.WindowsDisruptionPolicy{}))
-		requireNoError(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, "cloud-private-key"), &corev1.Secret{}))
-		deleteNamespace(t, r, rig.Namespace)
+		requireNoError(t, r.Client.Get(t.Context(), keyOf(testenv.Namespace, v1alpha1.DisruptionPolicyName), &v1alpha1.WindowsDisruptionPolicy{}))
+		requireNoError(t, r.Client.Get(t.Context(), keyOf(testenv.Namespace, "cloud-private-key"), &corev1.Secret{}))
+		deleteNamespace(t, r, testenv.Namespace)
 	})
 	t.Run("nodes, services and pods go on", func(t *testing.T) { // R-177
 		nodes.checkContinuity(t, r, since)
@@ -118,7 +118,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		expectLeft(t, r, before, "With nodes left")
 	})
 
-	for _, namespace := range []string{otherNamespace, rig.Namespace} {
+	for _, namespace := range []string{otherNamespace, testenv.Namespace} {
 		// R-012, R-175
 		t.Run("installed again in namespace "+namespace+", it takes the nodes over as they are", func(t *testing.T) {
 			m := *m
@@ -128,7 +128,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 			list(t, r)
 			waitUntilAllReady(t, r)
 			nodes.checkUnchanged(t, r)
-			if namespace != rig.Namespace {
+			if namespace != testenv.Namespace {
 				m.uninstallOperator(namespace, running)
 				deleteNamespace(t, r, namespace)
 			}
@@ -149,15 +149,15 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 			err = errors.Join(err, r.Client.List(ctx, &instances))
 			return len(machines)+len(instances.Items) == 0, err
 		})
-		m.uninstallOperator(rig.Namespace, running)
-		deleteNamespace(t, r, rig.Namespace)
+		m.uninstallOperator(testenv.Namespace, running)
+		deleteNamespace(t, r, testenv.Namespace)
 		expectLeft(t, r, before, "After the nodes")
 	})
 	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { checkOnlyAgentCommands(t, r) }) // R-158, L-18
 }
 
 // checkOnlyAgentCommands checks that hosts received only agent commands, and therefore no command to update Windows.
-func checkOnlyAgentCommands(t *testing.T, r *rig.Rig) {
+func checkOnlyAgentCommands(t *testing.T, r *testenv.Environment) {
 	t.Helper()
 	verb := regexp.MustCompile(`^C:\\(k|ProgramData\\ssh)\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|commit|reboot)( |$)`)
 	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
@@ -170,7 +170,7 @@ func checkOnlyAgentCommands(t *testing.T, r *rig.Rig) {
 }
 
 // waitUntilAllReady waits for the listed hosts and the Machines.
-func waitUntilAllReady(t *testing.T, r *rig.Rig) {
+func waitUntilAllReady(t *testing.T, r *testenv.Environment) {
 	t.Helper()
 	waitUntilReady(t, r)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -180,9 +180,9 @@ func waitUntilAllReady(t *testing.T, r *rig.Rig) {
 }
 
 // windowsHosts returns all hosts, by node name.
-func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
+func windowsHosts(t *testing.T, r *testenv.Environment) map[string]*testenv.Host {
 	t.Helper()
-	hosts := map[string]*rig.Host{}
+	hosts := map[string]*testenv.Host{}
 	for _, h := range r.Hosts() {
 		hosts[h.NodeName()] = h
 	}
@@ -207,7 +207,7 @@ type nodeState struct {
 	entries  int            // of the host's journal
 }
 
-func rememberFleet(t *testing.T, r *rig.Rig) fleetState {
+func rememberFleet(t *testing.T, r *testenv.Environment) fleetState {
 	t.Helper()
 	m := fleetState{}
 	for name, h := range windowsHosts(t, r) {
@@ -220,7 +220,7 @@ func rememberFleet(t *testing.T, r *rig.Rig) fleetState {
 }
 
 // servicesOf returns the process IDs of a node's running services.
-func servicesOf(t *testing.T, h *rig.Host) map[string]int {
+func servicesOf(t *testing.T, h *testenv.Host) map[string]int {
 	t.Helper()
 	services, err := h.Machine().Host().Services.Query(t.Context())
 	requireNoError(t, err)
@@ -236,7 +236,7 @@ func servicesOf(t *testing.T, h *rig.Host) map[string]int {
 	return running
 }
 
-func leaseRenewTime(t *testing.T, r *rig.Rig, node string) time.Time {
+func leaseRenewTime(t *testing.T, r *testenv.Environment, node string) time.Time {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
 	requireNoError(t, r.Client.Get(t.Context(), keyOf(corev1.NamespaceNodeLease, node), lease))
@@ -245,7 +245,7 @@ func leaseRenewTime(t *testing.T, r *rig.Rig, node string) time.Time {
 
 // checkContinuity waits until each node has renewed its lease several times since, and checks that the node is unchanged and
 // Ready.
-func (m fleetState) checkContinuity(t *testing.T, r *rig.Rig, since map[string]time.Time) {
+func (m fleetState) checkContinuity(t *testing.T, r *testenv.Environment, since map[string]time.Time) {
 	t.Helper()
 	const some = 20 * time.Second // a kubelet renews its lease every 10 s
 	for name := range m {
@@ -268,7 +268,7 @@ func (m fleetState) checkContinuity(t *testing.T, r *rig.Rig, since map[string]t
 }
 
 // checkUnchanged checks that no node was recreated and no service or host restarted.
-func (m fleetState) checkUnchanged(t *testing.T, r *rig.Rig) {
+func (m fleetState) checkUnchanged(t *testing.T, r *testenv.Environment) {
 	t.Helper()
 	hosts := windowsHosts(t, r)
 	if got, want := slices.Sorted(maps.Keys(hosts)), slices.Sorted(maps.Keys(m)); !slices.Equal(got, want) {
@@ -295,7 +295,7 @@ func isReady(n *corev1.Node) bool {
 }
 
 // runPod creates a pod on a node and waits until the pod runs.
-func runPod(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
+func runPod(t *testing.T, r *testenv.Environment, node string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "workload"},
@@ -315,18 +315,18 @@ func runPod(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
 
 // deleteAllPods deletes all pods of the operator's namespace as described in the guide, and waits until none is
 // left.
-func deleteAllPods(t *testing.T, r *rig.Rig) {
+func deleteAllPods(t *testing.T, r *testenv.Environment) {
 	t.Helper()
-	requireNoError(t, r.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(rig.Namespace)))
+	requireNoError(t, r.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(testenv.Namespace)))
 	waitUntil(t, "there are no pods", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
-		err := r.Client.List(ctx, &pods, client.InNamespace(rig.Namespace))
+		err := r.Client.List(ctx, &pods, client.InNamespace(testenv.Namespace))
 		return len(pods.Items) == 0, err
 	})
 	for _, kind := range []string{"Deployment", "ReplicaSet", "DaemonSet", "StatefulSet"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind + "List"})
-		requireNoError(t, r.Client.List(t.Context(), list, client.InNamespace(rig.Namespace)))
+		requireNoError(t, r.Client.List(t.Context(), list, client.InNamespace(testenv.Namespace)))
 		if len(list.Items) > 0 {
 			t.Errorf("%s %s would make pods again", kind, list.Items[0].GetName())
 		}
@@ -334,7 +334,7 @@ func deleteAllPods(t *testing.T, r *rig.Rig) {
 }
 
 // deleteNamespace deletes a namespace and waits until it no longer exists.
-func deleteNamespace(t *testing.T, r *rig.Rig, name string) {
+func deleteNamespace(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	requireNoError(t, r.Client.Delete(t.Context(), namespace))

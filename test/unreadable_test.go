@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // A list of Windows that fails midway must not be treated as complete. An object of the Host Networking Service
 // that vanishes during a call must not stop the operator.
 func TestHostsWhoseListsFailOrShrink(t *testing.T) {
-	r := newInstalledRig(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	unreadable, shrinking := r.Host("instance-1").Machine(), r.Host("instance-2").Machine()
 	before := shrinking.Snapshot()
 	mend := unreadable.FailList(fake.AntivirusList, 1, fake.CodeAccessDenied)

@@ -6,10 +6,10 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/fakeolm"
 )
 
-// offeredRelease returns the release that OLM offers to an installed release from the catalog, by the rules of lab/olm, or
+// offeredRelease returns the release that OLM offers to an installed release from the catalog, by the rules of lab/fakeolm, or
 // "".
 func offeredRelease(t *testing.T, s sources, all releases, installed string) string {
 	t.Helper()
@@ -18,11 +18,11 @@ func offeredRelease(t *testing.T, s sources, all releases, installed string) str
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalog, err := olm.ParseCatalog(text)
+	catalog, err := fakeolm.ParseCatalog(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := olm.NextRelease(catalog.Channel(packageName, ""), s.flavor.releaseName(installed), semver.MustParse(installed))
+	next, err := fakeolm.NextRelease(catalog.Channel(packageName, ""), s.flavor.releaseName(installed), semver.MustParse(installed))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/windows-machine-config/wmco/hack/command"
+	"github.com/windows-machine-config/wmco/hack/cliutil"
 )
 
 // options contains the flags.
@@ -50,14 +50,14 @@ func parseFlags(arguments []string) (options, error) {
 		o.budgets = releaseBudgets()
 		return nil
 	})
-	err := command.ParseFlags(flags, arguments)
+	err := cliutil.ParseFlags(flags, arguments)
 	return o, err
 }
 
 func createFile(path string) (io.WriteCloser, error) { return os.Create(path) }
 
 func main() {
-	command.Program[options]{Name: "image", Parse: parseFlags, Run: run}.Main()
+	cliutil.Program[options]{Name: "image", Parse: parseFlags, Run: run}.Main()
 }
 
 // run reads and checks all inputs before writing anything, and writes all files before pushing anything.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 
-	"github.com/windows-machine-config/wmco/hack/command"
+	"github.com/windows-machine-config/wmco/hack/cliutil"
 )
 
 // unusedAddress returns an address without a listener.
@@ -152,7 +152,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			said := command.OneLine(err)
+			said := cliutil.OneLine(err)
 			for _, want := range test.want {
 				if !strings.Contains(said, want) {
 					t.Errorf("it says %q, without %q", said, want)

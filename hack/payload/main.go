@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/hack/command"
+	"github.com/windows-machine-config/wmco/hack/cliutil"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
@@ -66,11 +66,11 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.scratch, "scratch", "build/payload-reproducible", "`folder` for -reproducible; it is emptied")
 	flags.StringVar(&o.secondCache, "second-cache", "",
 		"build `cache` of the second build of -reproducible; none: an empty one")
-	return o, command.ParseFlags(flags, arguments)
+	return o, cliutil.ParseFlags(flags, arguments)
 }
 
 func main() {
-	command.Program[options]{Name: "payload", Parse: parseFlags, Run: run}.Main()
+	cliutil.Program[options]{Name: "payload", Parse: parseFlags, Run: run}.Main()
 }
 
 func run(ctx context.Context, o options, log io.Writer) error {

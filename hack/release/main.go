@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
-	"github.com/windows-machine-config/wmco/hack/command"
+	"github.com/windows-machine-config/wmco/hack/cliutil"
 )
 
 // options contains the flags.
@@ -42,11 +42,11 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.name, "name", "", "`name` with tag that the image was pushed to")
 	flags.BoolVar(&o.check, "check", false, "only look whether a release of this version can be made")
 	flags.BoolVar(&o.reference, "reference", false, "only print the image's name with its digest")
-	return o, command.ParseFlags(flags, arguments)
+	return o, cliutil.ParseFlags(flags, arguments)
 }
 
 func main() {
-	command.Program[options]{Name: "release", Parse: parseFlags, Run: run}.Main()
+	cliutil.Program[options]{Name: "release", Parse: parseFlags, Run: run}.Main()
 }
 
 func run(_ context.Context, o options, log io.Writer) error {

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // newConfiguredRig returns a configured host.
@@ -25,7 +25,7 @@ func newConfiguredRig(t *testing.T) *rig {
 func (r *rig) mustApply(spec nodespec.NodeSpec) []string {
 	r.Helper()
 	line, steps := r.apply(spec)
-	if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) != 0 {
+	if line.Type != agentapi.TypeResult || len(line.Result.Plan.Needs) != 0 {
 		r.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	return steps
@@ -195,7 +195,7 @@ func TestCertificate(t *testing.T) {
 		spec := newSpec(nil)
 		spec.HostName = ""
 		line, _ := r.apply(spec)
-		if line.Type == verb.TypeRebooting {
+		if line.Type == agentapi.TypeRebooting {
 			r.awaitBoot("")
 			line, _ = r.apply(spec)
 		}
@@ -236,7 +236,7 @@ func TestCertificate(t *testing.T) {
 		r.must(r.Drive().Remove(pki + `\kubelet-client-pending.pem`))
 		spec.Identity.Certificate = earlier
 		line, _ = r.apply(spec)
-		if line.Type != verb.TypeResult || !slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
+		if line.Type != agentapi.TypeResult || !slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
 	})

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestFirstConfiguration(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFirstConfiguration(t *testing.T) {
 func TestAnswerTellsNoSecret(t *testing.T) {
 	r := newRig(t, withForeignObjects).start()
 	line, _ := r.apply(newSpec(nil))
-	if line.Type != verb.TypeRebooting {
+	if line.Type != agentapi.TypeRebooting {
 		t.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	if before := line.Result.Facts.Ledger.Paths[`C:\k\kubelet.conf`]; !before.Existed || before.Content != nil {

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-func (r *rig) checkFailure(line verb.Line, reason verb.Reason, words ...string) {
+func (r *rig) checkFailure(line agentapi.Line, reason agentapi.Reason, words ...string) {
 	r.Helper()
-	if line.Type != verb.TypeFailure || line.Failure.Reason != reason {
+	if line.Type != agentapi.TypeFailure || line.Failure.Reason != reason {
 		r.Fatalf("got %s %v, want the failure %s", line.Type, line.Failure, reason)
 	}
 	for _, word := range words {
@@ -30,7 +30,7 @@ func TestFullDisk(t *testing.T) {
 	args := r.sendSpec(newSpec(nil))
 	mend := r.DiskFull(8 << 10)
 	line, _ := r.run(append([]string{"apply"}, args...)...)
-	r.checkFailure(line, verb.ReasonDiskFull, "not enough space")
+	r.checkFailure(line, agentapi.ReasonDiskFull, "not enough space")
 	mend()
 	r.configureHost()
 	if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
@@ -44,7 +44,7 @@ func TestServiceThatDoesNotStart(t *testing.T) {
 	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
 	mend := r.ServiceFailsToStart("kubelet", 255)
 	line, _ := r.apply(r.fullSpec())
-	r.checkFailure(line, verb.ReasonServiceFailed, "StartService kubelet", "255", `C:\var\log\kubelet`)
+	r.checkFailure(line, agentapi.ReasonServiceFailed, "StartService kubelet", "255", `C:\var\log\kubelet`)
 	mend()
 	r.mustApply(r.fullSpec())
 }
@@ -66,7 +66,7 @@ func TestServiceThatEndsAtOnce(t *testing.T) {
 		})
 	})
 	line, _ := r.apply(spec)
-	r.checkFailure(line, verb.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
+	r.checkFailure(line, agentapi.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
 }
 
 func TestNetworkThatNobodyMakes(t *testing.T) {
@@ -75,7 +75,7 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 	args := r.sendSpec(r.fullSpec())
 	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node creates the network only when it starts
 	line, took := r.runStepping(append([]string{"apply"}, args...)...)
-	r.checkFailure(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
+	r.checkFailure(line, agentapi.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
 	if took < timeouts.NetworkTimeout || took > timeouts.NetworkTimeout+stepOfVerbs {
 		t.Errorf("after %s", took)
 	}
@@ -91,7 +91,7 @@ func TestDamagedPayload(t *testing.T) {
 	data[len(data)/2] ^= 1
 	r.must(r.Drive().WriteFile(archive, data))
 	line, _ := r.run(append([]string{"apply"}, args...)...)
-	r.checkFailure(line, verb.ReasonPayloadCorrupted)
+	r.checkFailure(line, agentapi.ReasonPayloadCorrupted)
 	if _, err := r.Drive().Stat(archive); err == nil {
 		t.Error("the damaged archive lies there still, so the operator would not send it again")
 	}
@@ -122,7 +122,7 @@ func TestFileInTheWay(t *testing.T) {
 	r.uploadAgent()
 	r.must(r.Drive().WriteFile(`C:\k\kubelet.exe`, make([]byte, 2<<20)))
 	line, _ := r.apply(newSpec(nil))
-	r.checkFailure(line, verb.ReasonStepFailed, `C:\k\kubelet.exe`, "move it away")
+	r.checkFailure(line, agentapi.ReasonStepFailed, `C:\k\kubelet.exe`, "move it away")
 	if _, there := r.Service("containerd"); there || r.Journal().Count(fake.KindFeature) > 0 {
 		t.Error("the host was changed before the agent knew that it could give it back")
 	}
@@ -147,7 +147,7 @@ func TestInput(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			line, _ := r.run(args...)
-			if line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonInvalidInput {
+			if line.Type != agentapi.TypeFailure || line.Failure.Reason != agentapi.ReasonInvalidInput {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
 		})
@@ -162,9 +162,9 @@ func TestLock(t *testing.T) {
 		r.writeLock("sshd.exe")
 		for _, name := range []string{"verify", "remove"} {
 			line, _ := r.run(name)
-			r.checkFailure(line, verb.ReasonAgentBusy, "command apply", "process ")
+			r.checkFailure(line, agentapi.ReasonAgentBusy, "command apply", "process ")
 		}
-		if line, _ := r.run("facts"); line.Type != verb.TypeResult {
+		if line, _ := r.run("facts"); line.Type != agentapi.TypeResult {
 			t.Error("facts change nothing and need not wait")
 		}
 	})
@@ -241,7 +241,7 @@ func (r *rig) killWithLock() (pid int) {
 func (r *rig) mustVerify() {
 	r.Helper()
 	line, _ := r.run("verify")
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		r.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	if _, err := r.Drive().Stat(nodespec.LockPath); err == nil {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // retryKilled repeats a killed command until it returns a result.
-func (r *rig) retryKilled(run func() (verb.Line, []string)) verb.Line {
+func (r *rig) retryKilled(run func() (agentapi.Line, []string)) agentapi.Line {
 	r.Helper()
 	for range 10 {
 		if line, _ := run(); line.Type != "" {
@@ -19,7 +19,7 @@ func (r *rig) retryKilled(run func() (verb.Line, []string)) verb.Line {
 		r.awaitRunning()
 	}
 	r.Fatal("it has no end")
-	return verb.Line{}
+	return agentapi.Line{}
 }
 
 // Each command, killed before any of its changes, continues when repeated.
@@ -34,14 +34,18 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 
 	type story struct {
 		prepare func(r *rig)
-		killed  func(r *rig) (verb.Line, []string)
+		killed  func(r *rig) (agentapi.Line, []string)
 		then    func(r *rig)
 		want    fake.Snapshot
 	}
-	upgrade := func(r *rig) (verb.Line, []string) { return r.applyUpgrade(r.nextSpec(), former) }
-	rollback := func(r *rig) (verb.Line, []string) { return r.run("rollback", "--digest", "sha256:"+former.Digest()) }
-	settle := func(r *rig) (verb.Line, []string) { return r.run("commit") }
-	answered := func(verb func(*rig) (verb.Line, []string)) func(*rig) { return func(r *rig) { r.mustResult(verb(r)) } }
+	upgrade := func(r *rig) (agentapi.Line, []string) { return r.applyUpgrade(r.nextSpec(), former) }
+	rollback := func(r *rig) (agentapi.Line, []string) {
+		return r.run("rollback", "--digest", "sha256:"+former.Digest())
+	}
+	settle := func(r *rig) (agentapi.Line, []string) { return r.run("commit") }
+	answered := func(verb func(*rig) (agentapi.Line, []string)) func(*rig) {
+		return func(r *rig) { r.mustResult(verb(r)) }
+	}
 	for name, s := range map[string]story{
 		"an upgrade, which then goes on": {func(*rig) {}, upgrade, answered(settle), after},
 		"a rollback":                     {answered(upgrade), rollback, func(*rig) {}, before},
@@ -61,7 +65,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 					s.prepare(r)
 					k := &killer{n: n}
 					k.registerHook(r)
-					if line := r.retryKilled(func() (verb.Line, []string) { return s.killed(r) }); line.Type != verb.TypeResult {
+					if line := r.retryKilled(func() (agentapi.Line, []string) { return s.killed(r) }); line.Type != agentapi.TypeResult {
 						t.Fatalf("killed before %s: %s %v", k.at, line.Type, line.Failure)
 					}
 					s.then(r)

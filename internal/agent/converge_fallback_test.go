@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // nextSpec returns the spec of a later operator release: another agent, other programs, files, rules and variables.
@@ -29,19 +29,19 @@ func (r *rig) nextSpec() nodespec.NodeSpec {
 }
 
 // applyUpgrade applies a spec and keeps the former spec as rollback target.
-func (r *rig) applyUpgrade(spec, former nodespec.NodeSpec) (verb.Line, []string) {
+func (r *rig) applyUpgrade(spec, former nodespec.NodeSpec) (agentapi.Line, []string) {
 	r.Helper()
 	args := r.sendSpec(spec)
 	if args == nil {
-		return verb.Line{}, nil
+		return agentapi.Line{}, nil
 	}
 	return r.run(append([]string{"apply", "--rollback-to", "sha256:" + former.Digest()}, args...)...)
 }
 
 // mustResult fails the test unless the last line is a result.
-func (r *rig) mustResult(line verb.Line, steps []string) (*verb.Result, []string) {
+func (r *rig) mustResult(line agentapi.Line, steps []string) (*agentapi.Result, []string) {
 	r.Helper()
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		r.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	return line.Result, steps
@@ -120,9 +120,9 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 	t.Run("asked for again, there is nothing to go back to", func(t *testing.T) {
 		line, _ := r.run("rollback")
-		r.checkFailure(line, verb.ReasonSpecNotFound, "no NodeSpec is kept")
+		r.checkFailure(line, agentapi.ReasonSpecNotFound, "no NodeSpec is kept")
 		line, _ = r.run("rollback", "--digest", "sha256:"+next.Digest())
-		r.checkFailure(line, verb.ReasonSpecNotFound)
+		r.checkFailure(line, agentapi.ReasonSpecNotFound)
 		compareSnapshots(t, joined, withoutChance(r.Snapshot()))
 	})
 	t.Run("asked for again by its digest, it is done", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestSettledUpgrade(t *testing.T) {
 	})
 	t.Run("there is nothing to go back to any more", func(t *testing.T) {
 		line, _ := r.run("rollback")
-		r.checkFailure(line, verb.ReasonSpecNotFound)
+		r.checkFailure(line, agentapi.ReasonSpecNotFound)
 	})
 	t.Run("it repairs nothing: a drift that pods feel is the service's", func(t *testing.T) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
@@ -194,7 +194,7 @@ func TestWhatIsKeptAsAFallback(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
 		line, _ := r.applyUpgrade(newSpec(nil), newSpec(nil))
-		if line.Type != verb.TypeRebooting || r.hasPaths(nodespec.RollbackTargetPath) {
+		if line.Type != agentapi.TypeRebooting || r.hasPaths(nodespec.RollbackTargetPath) {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
 	})
@@ -231,7 +231,7 @@ func TestWhatIsKeptAsAFallback(t *testing.T) {
 		former := r.fullSpec()
 		r.mustResult(r.applyUpgrade(r.nextSpec(), former))
 		boot := r.BootID()
-		if line, _ := r.run("remove"); line.Type == verb.TypeRebooting {
+		if line, _ := r.run("remove"); line.Type == agentapi.TypeRebooting {
 			r.awaitBoot(boot)
 		}
 		if r.hasPaths(nodespec.RollbackTargetPath) {
@@ -259,7 +259,7 @@ func TestRollbackOfAFailedUpgrade(t *testing.T) {
 	next := r.fullSpec()
 	mend := r.ServiceFailsToStart("kubelet", 255)
 	line, _ := r.applyUpgrade(next, former)
-	r.checkFailure(line, verb.ReasonServiceFailed)
+	r.checkFailure(line, agentapi.ReasonServiceFailed)
 	mend()
 	if facts, _ := r.run("facts"); facts.Result.Facts.RollbackTarget != former.Digest() {
 		t.Fatalf("fallback %q", facts.Result.Facts.RollbackTarget)

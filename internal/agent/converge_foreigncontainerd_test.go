@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 const foreignDirectory = `C:\Program Files\containerd`
@@ -119,13 +119,13 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 			spec := newSpec(nil)
 			spec.HostName = "" // no restart is needed
 			line, _ := r.apply(spec)
-			for line.Type == verb.TypeResult && r.satisfyNeeds(&spec, *line.Result) {
+			for line.Type == agentapi.TypeResult && r.satisfyNeeds(&spec, *line.Result) {
 				line, _ = r.apply(spec)
 			}
 			const foreign = "Another container runtime on the host serves npipe://./pipe/containerd-containerd"
 			switch {
-			case line.Type == verb.TypeFailure:
-				if line.Failure.Reason != verb.ReasonServiceFailed || !strings.Contains(line.Failure.Message, foreign) {
+			case line.Type == agentapi.TypeFailure:
+				if line.Failure.Reason != agentapi.ReasonServiceFailed || !strings.Contains(line.Failure.Message, foreign) {
 					t.Fatalf("%+v", line.Failure)
 				}
 			case !sameStore: // containerd stopped after the agent's query; verify must not accept the foreign one
@@ -134,7 +134,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 					return service.State == host.ServiceStopped
 				}))
 				line, _ = r.run("verify")
-				if !slices.ContainsFunc(line.Result.Checks, func(c verb.CheckResult) bool { return !c.Passed && strings.Contains(c.Message, foreign) }) {
+				if !slices.ContainsFunc(line.Result.Checks, func(c agentapi.CheckResult) bool { return !c.Passed && strings.Contains(c.Message, foreign) }) {
 					t.Fatalf("%+v", line.Result.Checks)
 				}
 			default:

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // applyInService applies a spec on a node with pods.
-func (r *rig) applyInService(spec nodespec.NodeSpec) (verb.Line, []string) {
+func (r *rig) applyInService(spec nodespec.NodeSpec) (agentapi.Line, []string) {
 	r.Helper()
 	line, steps := r.run(append([]string{"apply", "--in-service"}, r.sendSpec(spec)...)...)
 	if line.Result == nil || line.Result.Plan == nil {

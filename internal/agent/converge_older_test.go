@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Leftovers of WICD and its operator: programs directly in C:\k, services that run from there, and files with
@@ -277,7 +277,7 @@ func TestWhatIsNobodysLeftover(t *testing.T) {
 	}
 	r.removeNode()
 	compareSnapshots(t, before, r.Snapshot())
-	if line, _ := r.run("facts"); line.Type != verb.TypeResult {
+	if line, _ := r.run("facts"); line.Type != agentapi.TypeResult {
 		t.Errorf("%s %v", line.Type, line.Failure)
 	}
 }

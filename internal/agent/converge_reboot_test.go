@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestReboot(t *testing.T) {
@@ -14,7 +14,7 @@ func TestReboot(t *testing.T) {
 	boot := r.BootID()
 	reboots := r.Journal().Count(fake.KindReboot)
 	line, steps := r.run("reboot", "--boot-id", "boot:"+boot)
-	if line.Type != verb.TypeRebooting || len(steps) != 1 || steps[0] != "Reboot" || line.Result.Facts.System.BootID != boot {
+	if line.Type != agentapi.TypeRebooting || len(steps) != 1 || steps[0] != "Reboot" || line.Result.Facts.System.BootID != boot {
 		t.Fatalf("%s %v, steps %v", line.Type, line.Failure, steps)
 	}
 	r.awaitBoot(boot)
@@ -34,7 +34,7 @@ func TestReboot(t *testing.T) {
 			k.registerHook(r)
 			line, _ := r.run("reboot", "--boot-id", "boot:"+boot)
 			if k.at == "" {
-				if line.Type != verb.TypeRebooting && r.BootID() == boot {
+				if line.Type != agentapi.TypeRebooting && r.BootID() == boot {
 					t.Errorf("%s %v", line.Type, line.Failure)
 				}
 				break
@@ -53,7 +53,7 @@ func TestReboot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line, _ := r.run(strings.Fields(args)...)
-			r.checkFailure(line, verb.ReasonInvalidInput, "usage: wicd")
+			r.checkFailure(line, agentapi.ReasonInvalidInput, "usage: wicd")
 		})
 	}
 }

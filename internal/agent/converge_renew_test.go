@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // cloud is the identity of a service besides the kubelet.
@@ -43,11 +43,11 @@ func newIdentifiedHost(t *testing.T) (*rig, nodespec.NodeSpec) {
 	spec := withCloud(newSpec(nil))
 	boot := r.BootID()
 	line, _ := r.apply(spec)
-	if line.Type == verb.TypeRebooting {
+	if line.Type == agentapi.TypeRebooting {
 		r.awaitBoot(boot)
 		line, _ = r.apply(spec)
 	}
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		t.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	wanted := []nodespec.Need{nodespec.NeedCertificate, nodespec.NeedCertificateOf(cloud.Name)}
@@ -56,7 +56,7 @@ func newIdentifiedHost(t *testing.T) (*rig, nodespec.NodeSpec) {
 	}
 	spec = spec.WithCertificate("", r.signRequest(line.Result.Facts.Identity.Request))
 	spec = spec.WithCertificate(cloud.Name, r.signRequest(line.Result.Facts.Identities[cloud.Name].Request))
-	if line, _ = r.apply(spec); line.Type != verb.TypeResult {
+	if line, _ = r.apply(spec); line.Type != agentapi.TypeResult {
 		t.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	return r, spec
@@ -122,7 +122,7 @@ func TestRenewal(t *testing.T) {
 		before := r.Snapshot()
 
 		line, steps := r.run("renew", "--identity", cloud.Name)
-		if line.Type != verb.TypeResult || !slices.Equal(steps, []string{"RequestCertificate " + cloud.CommonName}) ||
+		if line.Type != agentapi.TypeResult || !slices.Equal(steps, []string{"RequestCertificate " + cloud.CommonName}) ||
 			!slices.Equal(line.Result.Plan.Needs, []nodespec.Need{nodespec.NeedCertificateOf(cloud.Name)}) {
 			t.Fatalf("%s %v, steps %q", line.Type, line.Failure, steps)
 		}
@@ -136,7 +136,7 @@ func TestRenewal(t *testing.T) {
 		certificate := r.signRequest(request)
 		args := []string{"renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name + ":" + certificateWord(certificate)}
 		line, steps = r.run(args...)
-		if line.Type != verb.TypeResult || !slices.Equal(steps, []string{"InstallCertificate " + cloud.CommonName}) || len(line.Result.Plan.Needs) > 0 {
+		if line.Type != agentapi.TypeResult || !slices.Equal(steps, []string{"InstallCertificate " + cloud.CommonName}) || len(line.Result.Plan.Needs) > 0 {
 			t.Fatalf("%s %v, steps %q", line.Type, line.Failure, steps)
 		}
 		data, err := r.Drive().ReadFile(cloud.Path(nodespec.CurrentCertificate))
@@ -157,14 +157,14 @@ func TestRenewal(t *testing.T) {
 		r, spec := newIdentifiedHost(t)
 		former := certificateTarget(r)
 		line, steps := r.run("renew", "--identity", cloud.Name, "--identity-certificate", cloud.Name+":"+certificateWord(spec.Identities[0].Certificate))
-		if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) != 1 || slices.Contains(steps, "InstallCertificate "+cloud.CommonName) || certificateTarget(r) != former {
+		if line.Type != agentapi.TypeResult || len(line.Result.Plan.Needs) != 1 || slices.Contains(steps, "InstallCertificate "+cloud.CommonName) || certificateTarget(r) != former {
 			t.Errorf("%s %v, steps %q", line.Type, line.Failure, steps)
 		}
 	})
 	t.Run("of a host that is no node is refused", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		if line, _ := r.run("renew", "--identity", cloud.Name); line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonSpecNotFound {
+		if line, _ := r.run("renew", "--identity", cloud.Name); line.Type != agentapi.TypeFailure || line.Failure.Reason != agentapi.ReasonSpecNotFound {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
 	})
@@ -172,7 +172,7 @@ func TestRenewal(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
 		line, steps := r.run("renew", "--identity", "another")
-		if line.Type != verb.TypeResult || len(steps) > 0 || len(line.Result.Plan.Needs) > 0 {
+		if line.Type != agentapi.TypeResult || len(steps) > 0 || len(line.Result.Plan.Needs) > 0 {
 			t.Errorf("%s %v, steps %q", line.Type, line.Failure, steps)
 		}
 	})
@@ -193,7 +193,7 @@ func TestFlagsOfIdentities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line, _ := r.run(strings.Fields(args)...)
-			if line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonInvalidInput {
+			if line.Type != agentapi.TypeFailure || line.Failure.Reason != agentapi.ReasonInvalidInput {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
 		})

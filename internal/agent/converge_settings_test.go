@@ -11,10 +11,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 const registries = `C:\k\containerd\registries`
@@ -121,7 +121,7 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 	story := func(r *rig, k *killer) {
 		k.registerHook(r)
 		for _, spec := range []nodespec.NodeSpec{next(r), r.fullSpec()} {
-			r.retryKilled(func() (verb.Line, []string) { return r.apply(spec) })
+			r.retryKilled(func() (agentapi.Line, []string) { return r.apply(spec) })
 		}
 	}
 	reference, whole := newConfiguredRig(t), &killer{}
@@ -188,7 +188,7 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 	spec := r.fullSpec()
 	spec.TrustedCertificates = []nodespec.TrustedCertificate{{Fingerprint: newAuthority("Other CA").Fingerprint, Subject: "CN=Other CA", DER: newAuthority("Third CA").DER}}
 	line, _ := r.apply(spec)
-	r.checkFailure(line, verb.ReasonStepFailed, "has the fingerprint")
+	r.checkFailure(line, agentapi.ReasonStepFailed, "has the fingerprint")
 	if slices.Contains(r.TrustedRoots(), newAuthority("Third CA").Fingerprint) {
 		t.Error("it is trusted")
 	}
@@ -272,6 +272,6 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 			return nil
 		})
 		line, _ := r.apply(without(r))
-		r.checkFailure(line, verb.ReasonStepFailed, "the registry is damaged")
+		r.checkFailure(line, agentapi.ReasonStepFailed, "the registry is damaged")
 	})
 }

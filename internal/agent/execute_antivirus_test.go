@@ -8,10 +8,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func exclusionSteps(steps []string) []string {
@@ -29,7 +29,7 @@ func (r *rig) hasExclusions(spec nodespec.NodeSpec) bool {
 }
 
 // exclusionsResult returns the result of the check of the exclusions.
-func (r *rig) exclusionsResult() verb.CheckResult {
+func (r *rig) exclusionsResult() agentapi.CheckResult {
 	r.Helper()
 	line, _ := r.run("verify")
 	for _, check := range line.Result.Checks {
@@ -38,7 +38,7 @@ func (r *rig) exclusionsResult() verb.CheckResult {
 		}
 	}
 	r.Fatal("there is no such check")
-	return verb.CheckResult{}
+	return agentapi.CheckResult{}
 }
 
 // withoutDefender removes Microsoft Defender Antivirus from the host.

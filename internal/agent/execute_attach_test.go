@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // HNS may refuse to attach an endpoint for some seconds after creating it, and show the attachment even later.
@@ -30,7 +30,7 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 			r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
 			r.SlowsAttachment(c.refused, c.hidden)
 			line, _ := r.apply(r.fullSpec())
-			if line.Type != verb.TypeResult || !attached(r) {
+			if line.Type != agentapi.TypeResult || !attached(r) {
 				t.Errorf("got %+v, attached: %t", line.Failure, attached(r))
 			}
 		})
@@ -42,7 +42,7 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 		r.SlowsAttachment(1<<30, 0)
 		began := time.Now()
 		line, _ := r.apply(r.fullSpec())
-		if line.Type != verb.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {
+		if line.Type != agentapi.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {
 			t.Errorf("got %+v", line)
 		}
 		if took := time.Since(began); took < timeouts.AttachTimeout {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // countFeatureQueries counts the DISM queries of one process: the agent's service, or a command.
@@ -75,10 +75,10 @@ func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	})
 	spec := r.fullSpec()
 	line, _ := r.runStepping(append([]string{"apply"}, r.sendSpec(spec)...)...)
-	if line.Type != verb.TypeFailure {
+	if line.Type != agentapi.TypeFailure {
 		t.Fatalf("the answer is %s", line.Type)
 	}
-	if f := line.Failure; f.Reason != verb.ReasonStepFailed || !strings.HasPrefix(f.Step, "EnableFeature") ||
+	if f := line.Failure; f.Reason != agentapi.ReasonStepFailed || !strings.HasPrefix(f.Step, "EnableFeature") ||
 		!strings.Contains(f.Message, "took longer than 30m0s, and has not stopped within 10m0s. ") ||
 		!strings.Contains(f.Message, "dism.log") || !strings.Contains(f.Message, "restart the host") {
 		t.Errorf("the operator learns %+v", f)

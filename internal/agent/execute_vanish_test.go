@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Other programs, such as containerd ending a pod, delete objects of the Host Networking Service at any time,
@@ -38,7 +38,7 @@ func TestHNSObjectsThatVanishUnderTheAgent(t *testing.T) {
 		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
 		vanished := r.VanishHNS(host.SourceVIPEndpoint, true)
 		line, _ := r.apply(r.fullSpec())
-		if line.Type != verb.TypeFailure || !vanished() {
+		if line.Type != agentapi.TypeFailure || !vanished() {
 			t.Errorf("got %+v, vanished: %t", line, vanished())
 		}
 		r.mustApply(r.fullSpec())

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // hnsCheck returns the result of the check of the pod network on a node with two adapters.
-func hnsCheck(t *testing.T, change func(*fake.Options)) verb.CheckResult {
+func hnsCheck(t *testing.T, change func(*fake.Options)) agentapi.CheckResult {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) { o.Addresses = []string{"10.0.0.4", "10.9.0.4"} }, change).start()
 	spec := newSpec(r.versions)
@@ -27,7 +27,7 @@ func hnsCheck(t *testing.T, change func(*fake.Options)) verb.CheckResult {
 		}
 	}
 	t.Fatalf("there is no such check: %+v, steps %v", line, steps)
-	return verb.CheckResult{}
+	return agentapi.CheckResult{}
 }
 
 // HNS itself chooses the adapter for the pod network. L-05

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 const apiServerURL = "https://api-int.lab.example.com:6443"
@@ -121,11 +121,11 @@ func TestTheAPIServersURLIsPlain(t *testing.T) {
 		"https://api-int.example.com:6443?x", "https://-a:6443", "https://a&b:6443", "api-int.example.com:6443", "https://api_int:%31",
 	} {
 		line, _ := r.run("facts", "--api-server", word)
-		if line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonInvalidInput {
+		if line.Type != agentapi.TypeFailure || line.Failure.Reason != agentapi.ReasonInvalidInput {
 			t.Errorf("%s: %s", word, line.Type)
 		}
 	}
-	if line, _ := r.run("verify", "--api-server", apiServerURL); line.Type != verb.TypeFailure {
+	if line, _ := r.run("verify", "--api-server", apiServerURL); line.Type != agentapi.TypeFailure {
 		t.Error("another verb takes the flag")
 	}
 }

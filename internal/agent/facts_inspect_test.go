@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestALookChangesNothing(t *testing.T) {
@@ -20,7 +20,7 @@ func TestALookChangesNothing(t *testing.T) {
 	path := r.uploadAgent()
 	before := r.Snapshot()
 	line, _ := r.runFrom(path, "inspect", "--api-server", apiServerURL)
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		t.Fatalf("%+v", line)
 	}
 	facts := line.Result.Facts
@@ -65,7 +65,7 @@ func TestALookNeedsNoLock(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.writeLock("sshd.exe")
-	if line, _ := r.run("inspect"); line.Type != verb.TypeResult {
+	if line, _ := r.run("inspect"); line.Type != agentapi.TypeResult {
 		t.Errorf("%+v", line)
 	}
 }
@@ -78,7 +78,7 @@ func TestCollectReportsAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "Some Database", Level: host.EventError, ID: 3, Message: "of no concern"}))
 	before := r.Snapshot()
 	line, _ := r.runFrom(path, "collect")
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		t.Fatalf("%+v", line)
 	}
 	facts, found := line.Result.Facts, line.Result.Collected
@@ -103,7 +103,7 @@ func TestCollectContinuesWhereWindowsReportsNothing(t *testing.T) {
 		return nil
 	})()
 	line, _ := r.run("collect")
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		t.Fatalf("%+v", line)
 	}
 	found := line.Result.Collected

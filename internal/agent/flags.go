@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // versionVerb prints only the version.
-const versionVerb verb.Name = "version"
+const versionVerb agentapi.Name = "version"
 
 // input is a parsed command line.
 type input struct {
-	verb    verb.Name
+	verb    agentapi.Name
 	spec    string // path
 	payload string // path; empty if no payload was sent
 	// digest identifies the rollback target.
@@ -47,9 +47,9 @@ const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AW
 	"where SPEC is --spec FILE [--payload FILE]"
 
 // commandNames returns the commands of a command line.
-func commandNames() []verb.Name {
-	return []verb.Name{
-		verb.Facts, verb.Inspect, verb.Collect, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Commit, verb.Patch, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
+func commandNames() []agentapi.Name {
+	return []agentapi.Name{
+		agentapi.Facts, agentapi.Inspect, agentapi.Collect, agentapi.Plan, agentapi.Apply, agentapi.Verify, agentapi.Rollback, agentapi.Commit, agentapi.Patch, agentapi.Reboot, agentapi.Renew, agentapi.Remove, agentapi.Service,
 		versionVerb,
 	}
 }
@@ -58,7 +58,7 @@ func parseArgs(args []string) (input, error) {
 	if len(args) == 0 {
 		return input{}, fmt.Errorf("no verb given; %s", usage)
 	}
-	in := input{verb: verb.Name(args[0])}
+	in := input{verb: agentapi.Name(args[0])}
 	if !slices.Contains(commandNames(), in.verb) {
 		return input{}, fmt.Errorf("there is no verb %q; %s", args[0], usage)
 	}
@@ -79,13 +79,13 @@ func parseArgs(args []string) (input, error) {
 // describeMissingFlag names a missing required flag of a command; empty if none is missing.
 func (in *input) describeMissingFlag() string {
 	switch {
-	case (in.verb == verb.Plan || in.verb == verb.Apply) && in.spec == "":
+	case (in.verb == agentapi.Plan || in.verb == agentapi.Apply) && in.spec == "":
 		return "--spec is needed"
-	case in.verb == verb.Patch && in.patch == "":
+	case in.verb == agentapi.Patch && in.patch == "":
 		return "--patch is needed"
-	case in.verb == verb.Reboot && in.bootID == "":
+	case in.verb == agentapi.Reboot && in.bootID == "":
 		return "--boot-id is needed"
-	case in.verb == verb.Renew && len(in.renewals) == 0:
+	case in.verb == agentapi.Renew && len(in.renewals) == 0:
 		return "--identity is needed"
 	}
 	return ""
@@ -96,28 +96,28 @@ func (in *input) newFlagSet() *flag.FlagSet {
 	flags := flag.NewFlagSet(string(in.verb), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	switch in.verb {
-	case verb.Facts:
+	case agentapi.Facts:
 		flags.Func("api-server", "URL of the API server that the host must reach", in.setAPIServer)
 		flags.Func("platform", "platform whose metadata service returns the machine name", in.setPlatform)
-	case verb.Inspect:
+	case agentapi.Inspect:
 		flags.Func("api-server", "URL of the API server that the host must reach", in.setAPIServer)
-	case verb.Collect:
+	case agentapi.Collect:
 		flags.Func("events", "maximum age of the events to report, with the prefix last:; only events are reported", in.setEvents)
-	case verb.Plan, verb.Apply:
+	case agentapi.Plan, agentapi.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "archive with the files that the host lacks")
-		if in.verb == verb.Apply {
+		if in.verb == agentapi.Apply {
 			flags.Func("rollback-to", "digest of the NodeSpec on the host to keep as the rollback target", in.setRollbackTarget)
 			flags.BoolVar(&in.inService, "in-service", false, "the node has pods: return a plan that disrupts them instead of doing it")
 		}
-	case verb.Patch:
+	case agentapi.Patch:
 		flags.StringVar(&in.patch, "patch", "", "patch from this agent to another version")
-	case verb.Renew:
+	case agentapi.Renew:
 		flags.Func("identity", "name of an identity to renew the certificate for", in.addRenewal)
 		flags.Func("identity-certificate", "identity name and certificate chain (DER in base64url), separated by a colon", in.setIdentityCertificate)
-	case verb.Rollback:
+	case agentapi.Rollback:
 		flags.StringVar(&in.digest, "digest", "", "digest of the rollback target; also valid if the host is already rolled back to it")
-	case verb.Reboot:
+	case agentapi.Reboot:
 		flags.Func("boot-id", "boot ID before the restart, with the prefix boot:", in.setBootID)
 	}
 	return flags

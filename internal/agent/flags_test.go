@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 func TestFlagsThatAreRefused(t *testing.T) {
@@ -19,7 +19,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line, _ := r.run(strings.Fields(args)...)
-			if line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonInvalidInput {
+			if line.Type != agentapi.TypeFailure || line.Failure.Reason != agentapi.ReasonInvalidInput {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
 		})

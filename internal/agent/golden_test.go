@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -26,11 +26,11 @@ func (r *rig) recordOutput(args ...string) string {
 	}
 	told := "$ wicd " + strings.ReplaceAll(strings.Join(args, " "), boot, "BOOT") + "\n"
 	for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-		line, ok := verb.Decode([]byte(text))
+		line, ok := agentapi.Decode([]byte(text))
 		if !ok {
 			r.Fatalf("noise: %s", text)
 		}
-		if line.Step != nil && (line.Step.State != verb.StepStarted || line.Step.Index > 1) {
+		if line.Step != nil && (line.Step.State != agentapi.StepStarted || line.Step.Index > 1) {
 			continue // equal for all commands
 		}
 		var fields map[string]any

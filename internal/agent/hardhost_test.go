@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Windows settings of these hosts would prevent the configuration, or disconnect the host during the
@@ -48,7 +48,7 @@ func TestHostsThatWindowsMakesHard(t *testing.T) {
 				t.Errorf("needs %v, steps\n%s", p.Needs, formatSteps(p))
 			}
 			boot := r.BootID()
-			if line, _ := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != verb.TypeRebooting {
+			if line, _ := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != agentapi.TypeRebooting {
 				t.Fatalf("%s %v", line.Type, line.Failure)
 			}
 			r.awaitBoot(boot)
@@ -77,7 +77,7 @@ func TestARestartFirstHasTheSSHServerStartAtBoot(t *testing.T) {
 	r := newNodeRig(t)
 	r.must(r.Host().Services.SetStartType(r.ctx, "sshd", host.StartManual))
 	boot := r.BootID()
-	if line, steps := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != verb.TypeRebooting || steps[0] != "SetStartType sshd" {
+	if line, steps := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != agentapi.TypeRebooting || steps[0] != "SetStartType sshd" {
 		t.Fatalf("%s %v, steps %v", line.Type, line.Failure, steps)
 	}
 	r.awaitBoot(boot)

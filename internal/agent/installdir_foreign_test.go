@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // guardedSpec returns the small node with the directories that every node has outside of C:\k.
@@ -35,7 +35,7 @@ func (r *rig) createForeign(path string) {
 
 // expectRefused fails unless the command was refused because of the path, with advice, and the given paths
 // contain no secrets.
-func (r *rig) expectRefused(line verb.Line, path string, places ...string) {
+func (r *rig) expectRefused(line agentapi.Line, path string, places ...string) {
 	r.Helper()
 	if line.Failure == nil || !strings.Contains(line.Failure.Message, path) ||
 		!strings.Contains(line.Failure.Message, "move it away") {

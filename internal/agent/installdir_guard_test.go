@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // runLanded uploads the agent as the operator does on an unknown host, and runs a command there.
-func (r *rig) runLanded(args ...string) verb.Line {
+func (r *rig) runLanded(args ...string) agentapi.Line {
 	r.Helper()
 	path := nodespec.LandingPath(hexDigest(r.program))
 	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 	t.Parallel()
 	successor := []byte("another version of the agent")
-	patch := func(r *rig, content []byte) verb.Line {
+	patch := func(r *rig, content []byte) agentapi.Line {
 		r.Helper()
 		path := nodespec.InboxPatch(hexDigest(content))
 		r.must(r.Drive().WriteFile(path, content))
@@ -32,7 +32,7 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 	t.Run("in a folder that only administrators can use, beside itself", func(t *testing.T) {
 		t.Parallel()
 		r := landed(t)
-		if line := patch(r, patchOf(t, r.program, successor)); line.Type != verb.TypeResult {
+		if line := patch(r, patchOf(t, r.program, successor)); line.Type != agentapi.TypeResult {
 			t.Fatalf("%s %+v", line.Type, line.Failure)
 		}
 		if made, err := r.Drive().ReadFile(nodespec.AgentPath(hexDigest(successor))); err != nil || !bytes.Equal(made, successor) {
@@ -55,7 +55,7 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := landed(t)
-			if line := patch(r, content(r)); line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonPayloadCorrupted {
+			if line := patch(r, content(r)); line.Type != agentapi.TypeFailure || line.Failure.Reason != agentapi.ReasonPayloadCorrupted {
 				t.Fatalf("%s %+v", line.Type, line.Failure)
 			}
 			entries, err := r.Drive().ReadDir(nodespec.AgentRoot)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Process contains the dependencies of the agent's process. Only API and Ready may be nil.
@@ -38,7 +38,9 @@ type Process struct {
 
 // IsService reports whether a command line requests the service, which can run only under the service control
 // manager.
-func IsService(args []string) bool { return len(args) > 0 && verb.Name(args[0]) == verb.Service }
+func IsService(args []string) bool {
+	return len(args) > 0 && agentapi.Name(args[0]) == agentapi.Service
+}
 
 // Main runs one command, or the service until ctx is done. A nonzero exit code means only failure: the output
 // contains the details.
@@ -46,14 +48,14 @@ func Main(ctx context.Context, p Process) (exitCode int) {
 	in, err := parseArgs(p.Args)
 	if err != nil {
 		_, _ = fmt.Fprintln(p.Stderr, err)
-		state.NewWriter(p.Stdout, p.Clock).Failure(&verb.Failure{Reason: verb.ReasonInvalidInput, Message: err.Error()})
+		state.NewWriter(p.Stdout, p.Clock).Failure(&agentapi.Failure{Reason: agentapi.ReasonInvalidInput, Message: err.Error()})
 		return 1
 	}
 	switch in.verb {
 	case versionVerb:
 		_, _ = fmt.Fprintln(p.Stdout, p.Version)
 		return 0
-	case verb.Service:
+	case agentapi.Service:
 		runService(ctx, p)
 		return 0
 	}

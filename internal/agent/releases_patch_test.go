@@ -5,9 +5,9 @@ import (
 	"io"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func archiveOf(t *testing.T, content []byte) []byte {
@@ -45,7 +45,7 @@ func patchOf(t *testing.T, from, to []byte) []byte {
 func TestPatchOfAFileThatTheHostHas(t *testing.T) {
 	t.Parallel()
 	before, after := programContent("kubelet.exe", "v1"), programContent("kubelet.exe", "v2")
-	apply := func(r *rig, archive []byte) verb.Line {
+	apply := func(r *rig, archive []byte) agentapi.Line {
 		r.Helper()
 		r.versions = versions{"kubelet": "v2"}
 		data, err := r.fullSpec().Encode()
@@ -59,7 +59,7 @@ func TestPatchOfAFileThatTheHostHas(t *testing.T) {
 	}
 	t.Run("makes the new one", func(t *testing.T) {
 		r := newConfiguredRig(t)
-		if line := apply(r, archiveOf(t, patchOf(t, before, after))); line.Type != verb.TypeResult {
+		if line := apply(r, archiveOf(t, patchOf(t, before, after))); line.Type != agentapi.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
 		path := versions{"kubelet": "v2"}.releaseOf("kubelet").Directory + `\kubelet.exe`
@@ -71,7 +71,7 @@ func TestPatchOfAFileThatTheHostHas(t *testing.T) {
 		r := newConfiguredRig(t)
 		r.must(r.Drive().MkdirAll(nodespec.IncomingRoot))
 		r.must(r.Drive().WriteFile(nodespec.IncomingRoot+`\`+hexDigest([]byte("another")), []byte("cut")))
-		if line := apply(r, archiveOf(t, patchOf(t, []byte("another"), after))); line.Type != verb.TypeFailure {
+		if line := apply(r, archiveOf(t, patchOf(t, []byte("another"), after))); line.Type != agentapi.TypeFailure {
 			t.Fatalf("%s", line.Type)
 		}
 		r.mustApply(r.fullSpec())
@@ -82,7 +82,7 @@ func TestPatchOfAFileThatTheHostHas(t *testing.T) {
 	} {
 		t.Run(name+" is left, and the host can be sent the file", func(t *testing.T) {
 			r := newConfiguredRig(t)
-			if line := apply(r, archiveOf(t, patch)); line.Type != verb.TypeFailure {
+			if line := apply(r, archiveOf(t, patch)); line.Type != agentapi.TypeFailure {
 				t.Fatalf("%s", line.Type)
 			}
 			r.mustApply(r.fullSpec())

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // testdata/releases contains the unmodified files that an agent of each release leaves on a host. The agents of
@@ -51,11 +51,11 @@ func (r *rig) configureWith(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	for range 10 {
 		boot := r.BootID()
 		line, _ := r.apply(spec)
-		if line.Type == verb.TypeRebooting {
+		if line.Type == agentapi.TypeRebooting {
 			r.awaitBoot(boot)
 			continue
 		}
-		if line.Type != verb.TypeResult {
+		if line.Type != agentapi.TypeResult {
 			r.Fatalf("%s %v", line.Type, line.Failure)
 		}
 		if len(line.Result.Plan.Needs) == 0 {

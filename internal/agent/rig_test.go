@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // rig is a machine with the actions of an operator.
@@ -107,13 +107,13 @@ func (r *rig) uploadAgent() string {
 
 // run runs a command. It returns the last line, which is empty if the command was killed earlier, and the names
 // of all started steps.
-func (r *rig) run(args ...string) (last verb.Line, steps []string) {
+func (r *rig) run(args ...string) (last agentapi.Line, steps []string) {
 	r.Helper()
 	return r.runFrom(r.uploadAgent(), args...)
 }
 
 // runFrom runs a command of the agent at the path.
-func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []string) {
+func (r *rig) runFrom(path string, args ...string) (last agentapi.Line, steps []string) {
 	r.Helper()
 	var out, errs bytes.Buffer
 	_, err := r.Exec(r.ctx, fake.ExecRequest{Path: path, Args: args, Stdout: &out, Stderr: &errs})
@@ -121,23 +121,23 @@ func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []stri
 		r.Fatal(err)
 	}
 	for _, text := range strings.Split(out.String(), "\n") {
-		line, ok := verb.Decode([]byte(text))
+		line, ok := agentapi.Decode([]byte(text))
 		if !ok {
 			continue
 		}
-		if last.Type == verb.TypeResult || last.Type == verb.TypeFailure {
+		if last.Type == agentapi.TypeResult || last.Type == agentapi.TypeFailure {
 			r.Fatalf("%s line after the last one", line.Type)
 		}
 		last = line
-		if line.Type == verb.TypeStep && line.Step.State == verb.StepStarted {
+		if line.Type == agentapi.TypeStep && line.Step.State == agentapi.StepStarted {
 			steps = append(steps, line.Step.Name)
 		}
-		if line.Type == verb.TypeStep && line.Step.State == verb.StepProgress {
+		if line.Type == agentapi.TypeStep && line.Step.State == agentapi.StepProgress {
 			r.details = append(r.details, line.Step.Name+": "+line.Step.Detail)
 		}
 	}
-	if last.Type == verb.TypeHello || last.Type == verb.TypePlan || last.Type == verb.TypeStep {
-		last = verb.Line{} // killed
+	if last.Type == agentapi.TypeHello || last.Type == agentapi.TypePlan || last.Type == agentapi.TypeStep {
+		last = agentapi.Line{} // killed
 	}
 	if last.Result != nil && last.Result.Facts != nil && last.Result.Facts.Identity.Request != "" {
 		r.requests[last.Result.Facts.Identity.Request] = true
@@ -146,11 +146,11 @@ func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []stri
 }
 
 // apply sends the spec and the payload missing on the host, and runs the command.
-func (r *rig) apply(spec nodespec.NodeSpec) (verb.Line, []string) {
+func (r *rig) apply(spec nodespec.NodeSpec) (agentapi.Line, []string) {
 	r.Helper()
 	args := r.sendSpec(spec)
 	if args == nil {
-		return verb.Line{}, nil
+		return agentapi.Line{}, nil
 	}
 	return r.run(append([]string{"apply"}, args...)...)
 }
@@ -214,11 +214,11 @@ func (r *rig) configureTo(spec nodespec.NodeSpec, ended func() bool) (steps []st
 		line, done := r.apply(spec)
 		steps = append(steps, done...)
 		switch line.Type {
-		case verb.TypeRebooting:
+		case agentapi.TypeRebooting:
 			r.awaitBoot(boot)
-		case verb.TypeFailure:
+		case agentapi.TypeFailure:
 			r.Fatalf("apply: %s: %v", line.Failure.Reason, line.Failure)
-		case verb.TypeResult:
+		case agentapi.TypeResult:
 			if !r.satisfyNeeds(&spec, *line.Result) {
 				return steps
 			}
@@ -231,7 +231,7 @@ func (r *rig) configureTo(spec nodespec.NodeSpec, ended func() bool) (steps []st
 }
 
 // satisfyNeeds provides the input needed by the agent; false if none is needed.
-func (r *rig) satisfyNeeds(spec *nodespec.NodeSpec, result verb.Result) bool {
+func (r *rig) satisfyNeeds(spec *nodespec.NodeSpec, result agentapi.Result) bool {
 	r.Helper()
 	needs := result.Plan.Needs
 	if slices.Contains(needs, nodespec.NeedCertificate) {
@@ -284,11 +284,11 @@ func (r *rig) removeNode() (steps []string) {
 		line, done := r.run("remove")
 		steps = append(steps, done...)
 		switch line.Type {
-		case verb.TypeRebooting:
+		case agentapi.TypeRebooting:
 			r.awaitBoot(boot)
-		case verb.TypeFailure:
+		case agentapi.TypeFailure:
 			r.Fatalf("remove: %s: %v", line.Failure.Reason, line.Failure)
-		case verb.TypeResult:
+		case agentapi.TypeResult:
 			if !line.Result.Removed {
 				r.Fatal("remove ended without having removed everything")
 			}

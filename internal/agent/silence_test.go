@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // silentProbes probes a host with a server that accepts a connection and never responds.
@@ -28,10 +28,10 @@ const stepOfVerbs = 10 * time.Second
 
 // runStepping runs a command on a separate clock, which is stepped while the command waits. It returns the
 // duration of the command.
-func (r *rig) runStepping(args ...string) (verb.Line, time.Duration) {
+func (r *rig) runStepping(args ...string) (agentapi.Line, time.Duration) {
 	r.Helper()
 	r.clock = r.stepping
-	began, answer := r.stepping.Now(), make(chan verb.Line)
+	began, answer := r.stepping.Now(), make(chan agentapi.Line)
 	go func() {
 		line, _ := r.run(args...)
 		answer <- line
@@ -56,7 +56,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 		r := newConfiguredRig(t)
 		r.bendHost(func(h *host.Host) { h.Probes = silentProbes{h.Probes, r.stepping} })
 		line, _ := r.runStepping("verify")
-		if line.Type != verb.TypeResult {
+		if line.Type != agentapi.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
 		for _, check := range line.Result.Checks {
@@ -70,7 +70,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 		r := newConfiguredRig(t)
 		args := append([]string{"plan"}, r.sendSpec(r.fullSpec())...)
 		r.bendHost(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
-		if line, _ := r.run(args...); line.Type != verb.TypeResult {
+		if line, _ := r.run(args...); line.Type != agentapi.TypeResult {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
 	})

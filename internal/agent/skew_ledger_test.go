@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // An agent that is older than the ledger preserves unknown fields.
@@ -61,7 +61,7 @@ func TestLedgerOfALaterRelease(t *testing.T) {
 	t.Run("a removal says what it cannot restore", func(t *testing.T) {
 		boot := r.BootID()
 		line, _ := r.run("remove")
-		if line.Type == verb.TypeRebooting {
+		if line.Type == agentapi.TypeRebooting {
 			r.awaitBoot(boot)
 			line, _ = r.run("remove")
 		}

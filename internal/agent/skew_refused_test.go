@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // With a NodeSpec that is not completely known, an agent runs only safe commands, and reports why other
@@ -32,8 +32,8 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 			h := leftBy(t, "12.0", "azure", func(spec, _ map[string]any) { c.change(spec) })
 			line, _ := h.run(c.verb...)
 			if c.says != "" {
-				h.checkFailure(line, verb.ReasonSpecNotFound, c.says)
-			} else if line.Type != verb.TypeResult {
+				h.checkFailure(line, agentapi.ReasonSpecNotFound, c.says)
+			} else if line.Type != agentapi.TypeResult {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
 		})
@@ -78,6 +78,6 @@ func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
 	h.upgradeTo(h.nextSpec())
 	before := withoutChance(h.Snapshot())
 	line, _ := h.run("rollback")
-	h.checkFailure(line, verb.ReasonSpecNotFound, nodespec.AgentPath(hexDigest(agentProgram)))
+	h.checkFailure(line, agentapi.ReasonSpecNotFound, nodespec.AgentPath(hexDigest(agentProgram)))
 	compareSnapshots(t, before, withoutChance(h.Snapshot()))
 }

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 const changedSchemaForm = "with another schema version and other forms"
@@ -147,14 +147,14 @@ func (f translated) Write(ctx context.Context, path string, from io.Reader, opti
 }
 
 // upgradeTo upgrades the host to the spec of a later release, and keeps the former spec as rollback target.
-func (h *formerHost) upgradeTo(spec nodespec.NodeSpec) *verb.Result {
+func (h *formerHost) upgradeTo(spec nodespec.NodeSpec) *agentapi.Result {
 	h.Helper()
 	args := append([]string{"apply", "--rollback-to", "sha256:" + h.digest}, h.sendSpec(spec)...)
 	result, _ := h.mustResult(h.run(args...))
 	return result
 }
 
-func (h *formerHost) checkVerified(line verb.Line, steps []string) {
+func (h *formerHost) checkVerified(line agentapi.Line, steps []string) {
 	h.Helper()
 	result, _ := h.mustResult(line, steps)
 	if len(result.Checks) == 0 {
@@ -179,7 +179,7 @@ func TestFilesOfAFormerRelease(t *testing.T) {
 					t.Run("facts name what was applied, by which agent", h.isKnown)
 					t.Run("the node is proven to work, if all is understood", func(*testing.T) {
 						if line, steps := h.run("verify"); form == changedSchemaForm {
-							h.checkFailure(line, verb.ReasonSpecNotFound, "features")
+							h.checkFailure(line, agentapi.ReasonSpecNotFound, "features")
 						} else {
 							h.checkVerified(line, steps)
 						}

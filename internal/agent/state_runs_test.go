@@ -5,20 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // lastRuns returns the last runs of commands reported by collect.
-func (r *rig) lastRuns() map[verb.Name][]verb.Line {
+func (r *rig) lastRuns() map[agentapi.Name][]agentapi.Line {
 	r.Helper()
 	line, _ := r.run("collect")
-	if line.Type != verb.TypeResult {
+	if line.Type != agentapi.TypeResult {
 		r.Fatalf("%+v", line)
 	}
-	runs := map[verb.Name][]verb.Line{}
+	runs := map[agentapi.Name][]agentapi.Line{}
 	for _, run := range line.Result.Collected.Runs {
 		runs[run.Verb] = run.Lines
 	}
@@ -28,7 +28,7 @@ func (r *rig) lastRuns() map[verb.Name][]verb.Line {
 func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
-	if line, _ := r.run("verify"); line.Type != verb.TypeResult {
+	if line, _ := r.run("verify"); line.Type != agentapi.TypeResult {
 		t.Fatalf("%+v", line)
 	}
 	defer r.OnOperation(func(o fake.Operation) error {
@@ -44,12 +44,12 @@ func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 	if len(runs) != 2 {
 		t.Errorf("it tells of %d verbs", len(runs))
 	}
-	applied := runs[verb.Apply]
+	applied := runs[agentapi.Apply]
 	last := applied[len(applied)-1]
-	if applied[0].Hello == nil || applied[0].Hello.Verb != verb.Apply || last.Failure == nil || !strings.Contains(last.Failure.Message, "the test does not let it") {
+	if applied[0].Hello == nil || applied[0].Hello.Verb != agentapi.Apply || last.Failure == nil || !strings.Contains(last.Failure.Message, "the test does not let it") {
 		t.Errorf("apply has said %+v", applied)
 	}
-	verified := runs[verb.Verify]
+	verified := runs[agentapi.Verify]
 	if last := verified[len(verified)-1]; last.Result == nil || len(last.Result.Checks) == 0 || last.Result.Facts != nil {
 		t.Errorf("verify has said %+v", last)
 	}
@@ -59,7 +59,7 @@ func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.must(r.Drive().WriteFile(nodespec.LastRunPath("remove"), []byte(`{"wicd":"v1","type":"hello","hello":{"verb":"remove"}}`+"\n"+`{"wicd":"v1","ty`)))
-	if lines := r.lastRuns()[verb.Remove]; len(lines) != 1 || lines[0].Hello == nil {
+	if lines := r.lastRuns()[agentapi.Remove]; len(lines) != 1 || lines[0].Hello == nil {
 		t.Errorf("it tells %+v", lines)
 	}
 }
@@ -69,7 +69,7 @@ func TestCollectReportsEventsAlone(t *testing.T) {
 	r := newConfiguredRig(t)
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "kubelet", Level: host.EventError, ID: 3, Message: "it does not start"}))
 	line, _ := r.run("collect", "--events", "last:1h")
-	if line.Type != verb.TypeResult || line.Result.Facts.System.HostName == "" {
+	if line.Type != agentapi.TypeResult || line.Result.Facts.System.HostName == "" {
 		t.Fatalf("%+v", line)
 	}
 	found := line.Result.Collected
@@ -77,7 +77,7 @@ func TestCollectReportsEventsAlone(t *testing.T) {
 		t.Errorf("it has found %+v", found)
 	}
 	for _, word := range []string{"1h", "last:", "last:-1h", "last:soon"} {
-		if line, _ := r.run("collect", "--events", word); line.Failure == nil || line.Failure.Reason != verb.ReasonInvalidInput {
+		if line, _ := r.run("collect", "--events", word); line.Failure == nil || line.Failure.Reason != agentapi.ReasonInvalidInput {
 			t.Errorf("%s: %+v", word, line)
 		}
 	}

@@ -9,32 +9,32 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/converge"
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // run runs a command and writes its output, except for the failure.
 func (r *commandRunner) run(ctx context.Context, in input) error {
 	info, err := r.Host.System.Info(ctx)
-	r.Answer.Hello(verb.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
+	r.Answer.Hello(agentapi.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
 	if err != nil {
 		return fmt.Errorf("query Windows system information: %w", err)
 	}
 	switch in.verb {
-	case verb.Facts:
+	case agentapi.Facts:
 		return r.reportFacts(ctx, in)
-	case verb.Inspect:
+	case agentapi.Inspect:
 		return r.inspectHost(ctx, in)
-	case verb.Collect:
+	case agentapi.Collect:
 		return r.collectState(ctx, in, info)
-	case verb.Plan:
+	case agentapi.Plan:
 		return r.newHost().Plan(ctx, in.spec)
-	case verb.Patch:
+	case agentapi.Patch:
 		if err := r.directory.Patch(ctx, in.patch); err != nil {
 			return err
 		}
-		r.Answer.Result(verb.Result{})
+		r.Answer.Result(agentapi.Result{})
 		return nil
 	}
 	release, err := r.lock.Acquire(ctx, in.verb, info.BootID)
@@ -44,18 +44,18 @@ func (r *commandRunner) run(ctx context.Context, in input) error {
 	defer release()
 	r.Answer.StartRecord(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.verb, lines, more) })
 	switch in.verb {
-	case verb.Apply:
+	case agentapi.Apply:
 		return r.newHost().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, RollbackTarget: in.rollbackTarget, InService: in.inService})
-	case verb.Verify:
+	case agentapi.Verify:
 		verifier := checks.Verifier{Source: r.source, Clock: r.Clock, Answer: r.Answer}
 		return verifier.Verify(ctx)
-	case verb.Renew:
+	case agentapi.Renew:
 		return r.newHost().Renew(ctx, in.renewals, in.certificates)
-	case verb.Rollback:
+	case agentapi.Rollback:
 		return r.newHost().Rollback(ctx, in.digest)
-	case verb.Commit:
+	case agentapi.Commit:
 		return r.newHost().Commit(ctx)
-	case verb.Reboot:
+	case agentapi.Reboot:
 		return r.newHost().Reboot(ctx, in.bootID, info.BootID)
 	default:
 		return r.newHost().Remove(ctx)
@@ -81,7 +81,7 @@ func (r *commandRunner) reportFacts(ctx context.Context, in input) error {
 		return err
 	}
 	found.APIServer, found.CloudName = <-attempt, <-name
-	r.Answer.Result(verb.Result{Facts: &found})
+	r.Answer.Result(agentapi.Result{Facts: &found})
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (r *commandRunner) inspectHost(ctx context.Context, in input) error {
 		return err
 	}
 	found.APIServer, found.Closed = <-attempt, r.directory.IsClosed(ctx)
-	r.Answer.Result(verb.Result{Facts: &found})
+	r.Answer.Result(agentapi.Result{Facts: &found})
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (r *commandRunner) collectState(ctx context.Context, in input, info host.Sy
 	collector := collect.Collector{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
 	if in.events > 0 {
 		result := collector.CollectEvents(ctx, in.events)
-		answer := verb.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Collected: &result}
+		answer := agentapi.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Collected: &result}
 		collect.Fit(&answer)
 		r.Answer.Result(answer)
 		return nil
@@ -120,7 +120,7 @@ func (r *commandRunner) collectState(ctx context.Context, in input, info host.Sy
 		found = plan.Facts{Time: r.Clock.Now().UTC(), System: info}
 	}
 	found.Ledger = plan.Ledger{}
-	answer := verb.Result{Facts: &found, Collected: &result}
+	answer := agentapi.Result{Facts: &found, Collected: &result}
 	collect.Fit(&answer)
 	r.Answer.Result(answer)
 	return nil

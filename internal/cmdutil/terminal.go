@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // descriptor is a file of the operating system.
@@ -13,7 +13,7 @@ type descriptor interface{ Fd() uintptr }
 
 // terminal is an output of the plugin to a terminal. Much of the output comes from hosts.
 type terminal struct {
-	text.Terminal
+	sanitize.Terminal
 	descriptor
 }
 
@@ -23,7 +23,7 @@ func Printable(out io.Writer) io.Writer {
 	if _, is := out.(*terminal); is || !ok || !term.IsTerminal(int(file.Fd())) {
 		return out
 	}
-	return &terminal{text.Terminal{Out: out}, file}
+	return &terminal{sanitize.Terminal{Out: out}, file}
 }
 
 // clearScreen moves the cursor of a terminal to the first line, and deletes all lines.

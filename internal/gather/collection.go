@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // collection collects readable data, and records the gaps. It is safe for concurrent use.
@@ -47,7 +47,7 @@ const maxGap = 4096
 func (c *collection) recordGap(what string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.missing = append(c.missing, text.Plain(fmt.Sprintf("%s: %v", what, err), maxGap))
+	c.missing = append(c.missing, sanitize.Plain(fmt.Sprintf("%s: %v", what, err), maxGap))
 }
 
 // listGaps returns the gaps, sorted by name.
@@ -109,7 +109,7 @@ const maxFileName = 200
 
 // fileName converts a foreign name to a file name without directories.
 func fileName(name string) string {
-	name = strings.NewReplacer("/", "_", `\`, "_", ":", "_").Replace(text.Plain(name, maxFileName))
+	name = strings.NewReplacer("/", "_", `\`, "_", ":", "_").Replace(sanitize.Plain(name, maxFileName))
 	if strings.Trim(name, ".") == "" {
 		return "_"
 	}

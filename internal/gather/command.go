@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/gather/page"
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/podexec"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // maxConcurrentHosts is the maximum number of hosts collected concurrently, so that unreachable hosts delay only a part of
@@ -195,7 +195,7 @@ func (c *command) collectData(ctx context.Context, g *gatherer, clientset kubern
 			wishes[n] = podexec.CollectedHost{Name: instance.Name, Logs: !served[n]}
 			shown[instance.Name] = &hosts[n]
 		}
-		fmt.Fprintf(c.ErrOut, "the operator collects data from %s over SSH\n", text.Pluralize(len(chosen), "host"))
+		fmt.Fprintf(c.ErrOut, "the operator collects data from %s over SSH\n", sanitize.Pluralize(len(chosen), "host"))
 		g.collectOverSSH(ctx, c.operator, wishes, shown)
 	}
 	gaps := g.listGaps()
@@ -219,19 +219,19 @@ func isOrAre(names []string) string {
 
 // printSummary prints a summary of the collected data and the next action of the administrator.
 func (c *command) printSummary(g *gatherer, place string, f fleet.Fleet, chosen int) error {
-	lines := []string{fmt.Sprintf("%s: %d files of %s. Start with index.html", place, g.files, text.Pluralize(chosen, "host"))}
+	lines := []string{fmt.Sprintf("%s: %d files of %s. Start with index.html", place, g.files, sanitize.Pluralize(chosen, "host"))}
 	dead, troubled := g.unhealthyInstances(f.Instances)
 	for _, group := range []struct {
 		are   string
 		names []string
 	}{{isOrAre(dead) + " unreachable", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
 		if len(group.names) > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), text.Pluralize(len(f.Instances), "host"), group.are,
+			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), sanitize.Pluralize(len(f.Instances), "host"), group.are,
 				strings.Join(group.names, ", ")))
 		}
 	}
 	if gaps := g.listGaps(); len(gaps) > 0 {
-		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", text.Pluralize(len(gaps), "thing"), gaps[0]))
+		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", sanitize.Pluralize(len(gaps), "thing"), gaps[0]))
 	}
 	_, err := fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
 	return err

@@ -12,18 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/fleet"
-	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
+	"github.com/windows-machine-config/wmco/internal/inspection/dryrun"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
-	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostsession"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/podexec"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // maxInputSize is the maximum size of the input of a command, in bytes.
@@ -106,7 +106,7 @@ type hostCollector struct {
 	timeout    time.Duration // for one host
 	cluster    nodespec.Cluster
 	planErr    error // reason for a missing plan of all hosts
-	forecaster forecast.Forecaster
+	forecaster dryrun.Forecaster
 }
 
 // collectHost collects the state of one host.
@@ -115,7 +115,7 @@ func (l hostCollector) collectHost(ctx context.Context, instance *v1alpha1.Windo
 	ctx, cancel := context.WithTimeoutCause(ctx, l.timeout, errHostTimeout)
 	defer cancel()
 	target, err := l.newTarget(ctx, instance, l.key, &l.cluster)
-	var stay *visit.Session
+	var stay *hostsession.Session
 	if err == nil {
 		login, cancel := context.WithTimeoutCause(ctx, loginTimeout(l.timeout), errHostTimeout)
 		stay, err = l.connector.Connect(login, target)
@@ -147,7 +147,7 @@ func (l hostCollector) collectHost(ctx context.Context, instance *v1alpha1.Windo
 }
 
 // planHost returns the operator's next changes of the host.
-func (l hostCollector) planHost(ctx context.Context, stay *visit.Session, instance *v1alpha1.WindowsInstance) forecast.Forecast {
+func (l hostCollector) planHost(ctx context.Context, stay *hostsession.Session, instance *v1alpha1.WindowsInstance) dryrun.Forecast {
 	if l.planErr != nil {
 		return l.forecaster.Unknown(instance, l.planErr.Error())
 	}
@@ -178,19 +178,19 @@ func (s stages) formatFailure(stage string, err error) string {
 		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
 			podexec.CollectTimeout, 2*s.all)
 	}
-	return text.Printable(err.Error())
+	return sanitize.Printable(err.Error())
 }
 
 // collectFindings runs the agent command collect. Output of a hostile host is bounded, and is only written to a file.
-func collectFindings(ctx context.Context, stay *visit.Session) (data json.RawMessage, runs string, err error) {
+func collectFindings(ctx context.Context, stay *hostsession.Session) (data json.RawMessage, runs string, err error) {
 	result, err := stay.Collect(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	result.Facts.Ledger = plan.Ledger{} // contains original files and variables of the host
 	data, err = json.Marshal(struct {
-		Facts     *plan.Facts     `json:"facts"`
-		Collected *verb.Collected `json:"collected"`
+		Facts     *plan.Facts         `json:"facts"`
+		Collected *agentapi.Collected `json:"collected"`
 	}{result.Facts, result.Collected})
 	return data, formatRuns(result.Collected.Runs), err
 }

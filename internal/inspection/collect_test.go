@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostsession"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
@@ -35,7 +35,7 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &inspector{connector: visit.Connector{Rand: strings.NewReader("1234"), Dialer: &remote.Dialer{
+	i := &inspector{connector: hostsession.Connector{Rand: strings.NewReader("1234"), Dialer: &remote.Dialer{
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -19,11 +19,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/fleet"
-	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
-	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
-	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/inspection/diagnosis"
+	"github.com/windows-machine-config/wmco/internal/inspection/dryrun"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostsession"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -35,10 +35,10 @@ import (
 )
 
 // Forecast is the output of the command plan for a host.
-type Forecast = forecast.Forecast
+type Forecast = dryrun.Forecast
 
 // Diagnosis is the output of the command diagnose for a host.
-type Diagnosis = ladder.Diagnosis
+type Diagnosis = diagnosis.Diagnosis
 
 // maxConcurrentHosts is the maximum number of hosts inspected concurrently.
 const maxConcurrentHosts = 8
@@ -52,7 +52,7 @@ type inspector struct {
 	reader    client.Client
 	clientset kubernetes.Interface
 	payload   *payload.Payload
-	connector visit.Connector
+	connector hostsession.Connector
 }
 
 func newInspector(configure func() (operator.Config, error)) (*inspector, error) {
@@ -84,7 +84,7 @@ func newInspector(configure func() (operator.Config, error)) (*inspector, error)
 	if i.payload, err = payload.Load(c.PayloadDirectory); err != nil {
 		return nil, err
 	}
-	i.connector = visit.Connector{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader, Instances: i.listInstances,
+	i.connector = hostsession.Connector{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader, Instances: i.listInstances,
 		Dialer: &remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms}}
 	return i, nil
 }
@@ -129,7 +129,7 @@ func (i *inspector) planHosts(ctx context.Context, names []string, write func([]
 	if err != nil {
 		return clusterUnusableError(err)
 	}
-	key, err := keys.Read(ctx, i.reader, i.Namespace)
+	key, err := sshkeysecret.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func clusterUnusableError(err error) error {
 	return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
 }
 
-func (i *inspector) newForecaster() forecast.Forecaster {
-	return forecast.Forecaster{
+func (i *inspector) newForecaster() dryrun.Forecaster {
+	return dryrun.Forecaster{
 		Reader: i.reader, Clientset: i.clientset, Connector: i.connector, Line: i.Line, Namespace: i.Namespace,
 		Specs: desired.SpecBuilder{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
 	}
@@ -181,9 +181,9 @@ func planStatus(forecasts []Forecast) error {
 }
 
 func (i *inspector) readKey(ctx context.Context) (sshkey.Key, error) {
-	key, err := keys.Read(ctx, i.reader, i.Namespace)
+	key, err := sshkeysecret.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
-		err = fmt.Errorf("%w. %s", err, keys.FixHint(i.Namespace))
+		err = fmt.Errorf("%w. %s", err, sshkeysecret.FixHint(i.Namespace))
 	}
 	return key, err
 }
@@ -194,7 +194,7 @@ func (i *inspector) diagnoseHost(ctx context.Context, name, user string, write f
 	if err != nil {
 		return err
 	}
-	subject := ladder.Subject{}
+	subject := diagnosis.Subject{}
 	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err != nil {
 		subject.Unknown = "The cluster's configuration cannot be used: " + err.Error()
 	} else {
@@ -204,7 +204,7 @@ func (i *inspector) diagnoseHost(ctx context.Context, name, user string, write f
 		return err
 	}
 	subject.Target.User = cmp.Or(user, subject.Target.User, defaultUser)
-	climber := ladder.Checker{Connector: i.connector, Dial: i.Dial, Clock: i.Clock, Line: i.Line, Payload: i.payload}
+	climber := diagnosis.Checker{Connector: i.connector, Dial: i.Dial, Clock: i.Clock, Line: i.Line, Payload: i.payload}
 	found, err := climber.Diagnose(ctx, subject)
 	if err != nil && found.Checks == nil {
 		return err
@@ -219,7 +219,7 @@ func (i *inspector) diagnoseHost(ctx context.Context, name, user string, write f
 }
 
 // findSubject sets the host of the subject: the host of an instance, or any other host by its address.
-func (i *inspector) findSubject(ctx context.Context, name string, key sshkey.Key, subject *ladder.Subject) error {
+func (i *inspector) findSubject(ctx context.Context, name string, key sshkey.Key, subject *diagnosis.Subject) error {
 	chosen, err := i.selectInstances(ctx, []string{name})
 	switch {
 	case errors.Is(err, fleet.ErrUnknown):

@@ -9,7 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
-	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostsession"
 	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
@@ -24,7 +24,7 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 			service := strings.Join(arguments[1:], "")
 			return o.runInspector(command, configure, func(ctx context.Context, i *inspector) error {
 				viewer.Out, viewer.ErrOut, viewer.Clock = command.OutOrStdout(), command.ErrOrStderr(), i.Clock
-				return i.showLogs(ctx, arguments[0], func(ours bool, at *visit.Session) error {
+				return i.showLogs(ctx, arguments[0], func(ours bool, at *hostsession.Session) error {
 					switch {
 					case events:
 						if err := at.EnsureAgent(ctx, ours); err != nil {
@@ -48,7 +48,7 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 }
 
 // showLogs shows logs of an instance's host. ours is true if an agent has restricted its directory to administrators.
-func (i *inspector) showLogs(ctx context.Context, name string, show func(ours bool, at *visit.Session) error) error {
+func (i *inspector) showLogs(ctx context.Context, name string, show func(ours bool, at *hostsession.Session) error) error {
 	chosen, err := i.selectInstances(ctx, []string{name})
 	if err != nil {
 		return err

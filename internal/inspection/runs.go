@@ -5,27 +5,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // formatRuns formats the output of the agent's latest commands on a host: a line for each line of the output.
-func formatRuns(runs []verb.Run) string {
+func formatRuns(runs []agentapi.Run) string {
 	var texts []string
 	for _, run := range runs {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\n", text.Plain(string(run.Verb), result.MaxMessageLength))
+		fmt.Fprintf(&b, "%s\n", sanitize.Plain(string(run.Verb), result.MaxMessageLength))
 		for _, line := range run.Lines {
 			said := formatLine(line)
-			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), text.Plain(said, result.MaxMessageLength))
+			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), sanitize.Plain(said, result.MaxMessageLength))
 		}
 		texts = append(texts, b.String())
 	}
 	return strings.Join(texts, "\n")
 }
 
-func formatLine(line verb.Line) string {
+func formatLine(line agentapi.Line) string {
 	switch {
 	case line.Hello != nil:
 		return fmt.Sprintf("begins: agent %s, process %d, boot %s", line.Hello.Version, line.Hello.PID, line.Hello.BootID)
@@ -33,7 +33,7 @@ func formatLine(line verb.Line) string {
 		return formatStep(*line.Step)
 	case line.Failure != nil:
 		return fmt.Sprintf("has failed, %s: %s", line.Failure.Reason, line.Failure)
-	case line.Type == verb.TypeRebooting:
+	case line.Type == agentapi.TypeRebooting:
 		return "the host restarts"
 	case line.Result != nil:
 		return formatResult(*line.Result)
@@ -41,10 +41,10 @@ func formatLine(line verb.Line) string {
 	return string(line.Type)
 }
 
-func formatStep(step verb.Step) string {
+func formatStep(step agentapi.Step) string {
 	said := fmt.Sprintf("step %d of %d, %s: %s", step.Index, step.Of, step.Name, step.State)
 	switch {
-	case step.State == verb.StepStarted && step.Reason != "":
+	case step.State == agentapi.StepStarted && step.Reason != "":
 		said += ", because " + step.Reason
 	case step.Detail != "":
 		said += ", " + step.Detail
@@ -52,7 +52,7 @@ func formatStep(step verb.Step) string {
 	return said
 }
 
-func formatResult(result verb.Result) string {
+func formatResult(result agentapi.Result) string {
 	said := "has ended"
 	if result.Plan != nil && len(result.Plan.Needs) > 0 {
 		said += fmt.Sprintf(". Further steps wait for: %v", result.Plan.Needs)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
-	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/inspection/diagnosis"
+	"github.com/windows-machine-config/wmco/internal/inspection/dryrun"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // formatForecasts formats forecasts as text.
@@ -41,7 +41,7 @@ func formatForecast(f Forecast) string {
 		fmt.Fprintf(&b, "  %d. %s%s\n     because %s\n", i+1, step.Name, formatImpact(step), step.Reason)
 	}
 	if f.BytesToSend > 0 {
-		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", text.Pluralize(f.FilesToSend, "file"), text.FormatMebibytes(f.BytesToSend))
+		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", sanitize.Pluralize(f.FilesToSend, "file"), sanitize.FormatMebibytes(f.BytesToSend))
 	}
 	if len(f.Needs) > 0 {
 		needs := make([]string, len(f.Needs))
@@ -63,13 +63,13 @@ func writeDrain(b *strings.Builder, f Forecast) {
 		b.WriteString("  The node is drained first; no pod has to leave it.\n")
 		return
 	}
-	fmt.Fprintf(b, "  The node is drained first; %s:\n", text.Pluralize(len(f.Pods), "pod is evicted", "pods are evicted"))
+	fmt.Fprintf(b, "  The node is drained first; %s:\n", sanitize.Pluralize(len(f.Pods), "pod is evicted", "pods are evicted"))
 	for _, pod := range f.Pods {
 		fmt.Fprintf(b, "  - %s/%s%s\n", pod.Namespace, pod.Name, formatEvictionBlocker(pod))
 	}
 }
 
-func formatEvictionBlocker(pod forecast.Pod) string {
+func formatEvictionBlocker(pod dryrun.Pod) string {
 	if pod.Held == "" {
 		return ""
 	}
@@ -87,11 +87,11 @@ func formatSummary(f Forecast) string {
 	case !f.HasChanges():
 		return "no change"
 	}
-	return text.Pluralize(len(f.Steps), "step")
+	return sanitize.Pluralize(len(f.Steps), "step")
 }
 
 // formatImpact describes the impact of a step on pods and on the host.
-func formatImpact(step forecast.Step) string {
+func formatImpact(step dryrun.Step) string {
 	switch {
 	case step.Restarts:
 		return " (restarts the host)"
@@ -102,11 +102,11 @@ func formatImpact(step forecast.Step) string {
 }
 
 // formatOutcome returns the word for an outcome.
-func formatOutcome(outcome ladder.Outcome) string {
+func formatOutcome(outcome diagnosis.Outcome) string {
 	switch outcome {
-	case ladder.Passed:
+	case diagnosis.Passed:
 		return "passed"
-	case ladder.Failed:
+	case diagnosis.Failed:
 		return "FAILED"
 	}
 	return "not reached"

@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
-	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
+	"github.com/windows-machine-config/wmco/internal/inspection/diagnosis"
+	"github.com/windows-machine-config/wmco/internal/inspection/dryrun"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -49,13 +49,13 @@ func TestAPlanInWords(t *testing.T) {
 		{
 			Instance: "win-1", Address: "10.0.0.1", Node: "win-1", Drains: true, FilesToSend: 2, BytesToSend: 13 << 20,
 			Notes: []string{"The operator is paused for this host, and does nothing of this until it is resumed."},
-			Steps: []forecast.Step{
+			Steps: []dryrun.Step{
 				{Name: `InstallRelease kubelet`, Reason: "the release is not on the host"},
 				{Name: "StopService kubelet", Reason: "its command line differs", DisruptsPods: true},
 				{Name: "Reboot", Reason: "the Windows feature Containers takes effect only after a restart", DisruptsPods: true, Restarts: true},
 			},
 			Needs: []nodespec.Need{nodespec.NeedPodSubnet},
-			Pods: []forecast.Pod{{Namespace: "shop", Name: "web-1"},
+			Pods: []dryrun.Pod{{Namespace: "shop", Name: "web-1"},
 				{Namespace: "shop", Name: "web-2", Held: "These PodDisruptionBudgets allow no disruption now: shop/web."}},
 		},
 		{Instance: "win-2", Address: "win-2.example.com", Node: "win-2"},
@@ -63,21 +63,21 @@ func TestAPlanInWords(t *testing.T) {
 		{Instance: "win-5", Address: "10.0.0.5", Node: "win-5", Removed: true, Notes: []string{"The host is being removed. The operator drains the node."}},
 		{Instance: "win-6", Address: "10.0.0.6", Node: "win-6", Replaced: true, Notes: []string{"Machine win-6 is deleted and replaced when the WindowsDisruptionPolicy allows it."}},
 		{Instance: "win-4", Address: "10.0.0.4", Node: "win-4", Drains: true,
-			Steps: []forecast.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisruptsPods: true}}},
+			Steps: []dryrun.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisruptsPods: true}}},
 	})+formatForecasts(nil))
 }
 
 func TestADiagnosisInWords(t *testing.T) {
-	compareGolden(t, "diagnosis.txt", formatDiagnosis(Diagnosis{Host: "10.0.0.1", User: "Administrator", Checks: []ladder.Check{
-		{Name: "name", Outcome: ladder.Passed, Message: "10.0.0.1 is an IP address."},
-		{Name: "TCP", Outcome: ladder.Failed, Message: "host 10.0.0.1: no TCP connection to port 22 (connection refused)",
+	compareGolden(t, "diagnosis.txt", formatDiagnosis(Diagnosis{Host: "10.0.0.1", User: "Administrator", Checks: []diagnosis.Check{
+		{Name: "name", Outcome: diagnosis.Passed, Message: "10.0.0.1 is an IP address."},
+		{Name: "TCP", Outcome: diagnosis.Failed, Message: "host 10.0.0.1: no TCP connection to port 22 (connection refused)",
 			Remedy: "Check the address."},
-		{Name: "administrator", Outcome: ladder.NotReached},
+		{Name: "administrator", Outcome: diagnosis.NotReached},
 	}})+formatDiagnosis(Diagnosis{Host: "10.0.0.2", Instance: "win-2", User: "capi"}))
 }
 
 func TestHowAPlanEnds(t *testing.T) {
-	changes, same := Forecast{Steps: []forecast.Step{{}}}, Forecast{}
+	changes, same := Forecast{Steps: []dryrun.Step{{}}}, Forecast{}
 	for name, c := range map[string]struct {
 		forecasts []Forecast
 		want      error
@@ -142,29 +142,29 @@ func TestACommandEndsWithItsCaller(t *testing.T) {
 }
 
 func TestLastRunsInWords(t *testing.T) {
-	at := func(second int, line verb.Line) verb.Line {
+	at := func(second int, line agentapi.Line) agentapi.Line {
 		line.Time = time.Date(2026, 11, 25, 19, 13, second, 0, time.UTC)
 		return line
 	}
-	step := verb.Step{Name: "StartService containerd", Reason: "it does not run", Index: 2, Of: 2}
-	state := func(state verb.StepState, detail string) verb.Line {
+	step := agentapi.Step{Name: "StartService containerd", Reason: "it does not run", Index: 2, Of: 2}
+	state := func(state agentapi.StepState, detail string) agentapi.Line {
 		each := step
 		each.State, each.Detail = state, detail
-		return verb.Line{Type: verb.TypeStep, Step: &each}
+		return agentapi.Line{Type: agentapi.TypeStep, Step: &each}
 	}
-	hello := func(name verb.Name) verb.Line {
-		return verb.Line{Type: verb.TypeHello, Hello: &verb.Hello{Version: "12.0.0", Verb: name, BootID: "b1", PID: 4711}}
+	hello := func(name agentapi.Name) agentapi.Line {
+		return agentapi.Line{Type: agentapi.TypeHello, Hello: &agentapi.Hello{Version: "12.0.0", Verb: name, BootID: "b1", PID: 4711}}
 	}
-	compareGolden(t, "runs.txt", formatRuns([]verb.Run{
-		{Verb: verb.Apply, Lines: []verb.Line{
-			at(0, hello(verb.Apply)), at(1, state(verb.StepStarted, "")), at(16, state(verb.StepProgress, "15s: it starts")),
-			at(20, verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: "it ends at once\x1b[2J"}}),
+	compareGolden(t, "runs.txt", formatRuns([]agentapi.Run{
+		{Verb: agentapi.Apply, Lines: []agentapi.Line{
+			at(0, hello(agentapi.Apply)), at(1, state(agentapi.StepStarted, "")), at(16, state(agentapi.StepProgress, "15s: it starts")),
+			at(20, agentapi.Line{Type: agentapi.TypeFailure, Failure: &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Step: step.Name, Message: "it ends at once\x1b[2J"}}),
 		}},
-		{Verb: verb.Verify, Lines: []verb.Line{at(30, hello(verb.Verify)), at(31, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
-			Checks: []verb.CheckResult{{Name: "KubeletHealthy", Passed: true}, {Name: "NetworkReady", Message: "there is no network"}}}})}},
-		{Verb: verb.Rollback, Lines: []verb.Line{at(40, state(verb.StepDone, "")), at(41, verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}})}},
-		{Verb: verb.Commit, Lines: []verb.Line{at(42, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
+		{Verb: agentapi.Verify, Lines: []agentapi.Line{at(30, hello(agentapi.Verify)), at(31, agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{
+			Checks: []agentapi.CheckResult{{Name: "KubeletHealthy", Passed: true}, {Name: "NetworkReady", Message: "there is no network"}}}})}},
+		{Verb: agentapi.Rollback, Lines: []agentapi.Line{at(40, state(agentapi.StepDone, "")), at(41, agentapi.Line{Type: agentapi.TypeRebooting, Result: &agentapi.Result{}})}},
+		{Verb: agentapi.Commit, Lines: []agentapi.Line{at(42, agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{
 			Plan: &plan.Plan{Needs: []nodespec.Need{nodespec.NeedPodSubnet}}, NoRollbackReason: "it was not applied", NotRestored: []string{"a", "b"}}})}},
-		{Verb: verb.Remove},
+		{Verb: agentapi.Remove},
 	}))
 }

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Viewer prints the requested part of a log.
@@ -44,7 +44,7 @@ func (v Viewer) Services(ctx context.Context, s Source) error {
 		return err
 	}
 	for _, service := range services {
-		if _, err := fmt.Fprintln(v.Out, text.Plain(service, maxServiceName)); err != nil {
+		if _, err := fmt.Fprintln(v.Out, sanitize.Plain(service, maxServiceName)); err != nil {
 			return err
 		}
 	}

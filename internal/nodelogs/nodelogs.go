@@ -18,7 +18,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/redirect"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Files provides the files below C:\var\log on a node, as served by its kubelet: a file server of Go's net/http
@@ -112,7 +112,7 @@ var ranges = regexp.MustCompile(`^bytes (?:(\d+)-(?:\d+|-1)|\*)/(\d+)$`)
 func contentRange(header string) (from, size int64, err error) {
 	match := ranges.FindStringSubmatch(header)
 	if match == nil {
-		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", text.Plain(header, maxName))
+		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", sanitize.Plain(header, maxName))
 	}
 	if match[1] != "" {
 		if from, err = strconv.ParseInt(match[1], 10, 64); err != nil {
@@ -144,7 +144,7 @@ func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 	for _, link := range links.FindAllStringSubmatch(string(page), -1) {
 		name, err := url.PathUnescape(link[1])
 		if err != nil {
-			return nil, fmt.Errorf("the kubelet lists %q, which is not the name of a file", text.Plain(link[1], maxName))
+			return nil, fmt.Errorf("the kubelet lists %q, which is not the name of a file", sanitize.Plain(link[1], maxName))
 		}
 		names = append(names, name)
 	}
@@ -188,11 +188,11 @@ func errorFromResponse(response *http.Response) error {
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
 		message = status.Message
 	}
-	message = text.Plain(message, maxError)
+	message = sanitize.Plain(message, maxError)
 	if response.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%w: %s", logprinter.ErrNotFound, message)
 	}
-	return &StatusError{Code: response.StatusCode, text: text.Plain(response.Status, maxName) + ": " + message}
+	return &StatusError{Code: response.StatusCode, text: sanitize.Plain(response.Status, maxName) + ": " + message}
 }
 
 // Current returns the current log of a service; the names of rotated logs also contain a time. If the service
@@ -205,7 +205,7 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	}
 	name := logprinter.CurrentLog(service, names)
 	if name == "" {
-		return "", fmt.Errorf("%w: its folder has only %s", logprinter.ErrNotFound, text.Plain(strings.Join(names, ", "), maxError))
+		return "", fmt.Errorf("%w: its folder has only %s", logprinter.ErrNotFound, sanitize.Plain(strings.Join(names, ", "), maxError))
 	}
 	return folder + url.PathEscape(name), nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/legacycleanup"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
@@ -28,7 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/replacement"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
-	"github.com/windows-machine-config/wmco/internal/controller/takeover"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -45,7 +45,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		return nil, err
 	}
 	live := served.newMachineReader(mgr.GetAPIReader())
-	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
+	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metrics.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder(v1alpha1.OperatorName))
 	facts := clusterconfig.NewSource(live, c.Namespace)
 	gate := disruption.NewGate(disruption.Options{
@@ -60,7 +60,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock,
 		Delays: c.RemovalDelays,
 	}
-	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
+	key := &sshkeysecret.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: live, Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: live, Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
@@ -96,7 +96,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		},
 		func() error { return disruptions.SetupWithManager(mgr) },
 		func() error { return c.addNodeControllers(mgr, eventRecorder, conditions) },
-		func() error { return mgr.Add(&metric.Instances{Client: mgr.GetClient(), Namespace: c.Namespace}) },
+		func() error { return mgr.Add(&metrics.Instances{Client: mgr.GetClient(), Namespace: c.Namespace}) },
 		func() error { return guards.SetupWithManager(mgr) },
 		machineControllers,
 		func() error { return mgr.Add(served) },
@@ -134,7 +134,7 @@ func (c Config) addNodeControllers(mgr ctrl.Manager, eventRecorder events.EventR
 	exporters := &monitoring.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Conditions: conditionsForOLM, Clock: c.Clock,
 	}
-	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
+	leftovers := &legacycleanup.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
 	return setUpInOrder(
 		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
 		func() error { return orphans.SetupWithManager(mgr) },

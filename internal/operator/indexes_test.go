@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 )
 
 // delayedIndexer is a cache for an API server that serves the operator's own kinds only after a time.
@@ -31,17 +31,17 @@ func (n delayedIndexer) IndexField(_ context.Context, kind client.Object, field 
 }
 
 func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
-	index := func(ctx context.Context, after time.Duration) (cache delayedIndexer, took time.Duration, err error) {
+	addIndexes := func(ctx context.Context, after time.Duration) (cache delayedIndexer, took time.Duration, err error) {
 		begin := time.Now()
 		cache = delayedIndexer{begin.Add(after), map[string]int{}}
 		u := Config{Clock: clock.RealClock{}, Logger: logr.Discard()}.newUnreadableKinds()
-		err = lookup.Add(ctx, u.newRetryingIndexer(cache))
+		err = index.Add(ctx, u.newRetryingIndexer(cache))
 		return cache, time.Since(begin), err
 	}
 	t.Run("and makes each index once when they are", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			cache, took, err := index(t.Context(), 30*time.Second)
-			if err != nil || took > 31*time.Second || len(cache.indexed) != len(lookup.Indexes()) {
+			cache, took, err := addIndexes(t.Context(), 30*time.Second)
+			if err != nil || took > 31*time.Second || len(cache.indexed) != len(index.Indexes()) {
 				t.Errorf("%v after %s: %v", err, took, cache.indexed)
 			}
 			for field, times := range cache.indexed {
@@ -53,7 +53,7 @@ func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
 	})
 	t.Run("but ends when it has waited for all that it reads", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, took, err := index(t.Context(), time.Hour)
+			_, took, err := addIndexes(t.Context(), time.Hour)
 			if !meta.IsNoMatchError(err) || took != DefaultReadTimeout {
 				t.Errorf("%v after %s", err, took)
 			}
@@ -63,7 +63,7 @@ func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			time.AfterFunc(1500*time.Millisecond, end)
-			if _, took, err := index(ctx, time.Hour); err == nil || took != 1500*time.Millisecond {
+			if _, took, err := addIndexes(ctx, time.Hour); err == nil || took != 1500*time.Millisecond {
 				t.Errorf("%v after %s", err, took)
 			}
 		})

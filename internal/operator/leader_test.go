@@ -18,17 +18,17 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // probes starts operators of one lab, each with probes.
 type probes struct {
 	*testing.T
-	rig *rig.Rig
+	rig *testenv.Environment
 }
 
 // start starts an operator that competes for leadership, and returns the address of its probes.
-func (p probes) start() (*rig.Operator, string) {
+func (p probes) start() (*testenv.Operator, string) {
 	p.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.77.1:0") // used by no other program
 	if err != nil {
@@ -74,7 +74,7 @@ func (p probes) waitForLeader(other string) (holder string) {
 	p.Helper()
 	waitUntil(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
-		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: "windows-machine-config-operator"},
+		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: "windows-machine-config-operator"},
 			lease)
 		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 		return holder != "" && holder != other, client.IgnoreNotFound(err)
@@ -85,7 +85,7 @@ func (p probes) waitForLeader(other string) (holder string) {
 // Only one of two operators works. The second is alive and ready, and becomes the leader within seconds after
 // the end of the first. There is no private key during this test. R-013
 func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 
 // An operator without a readable payload for hosts is not ready.
 func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

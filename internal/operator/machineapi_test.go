@@ -26,7 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
@@ -43,13 +43,13 @@ func (fastTickerClock) NewTicker(d time.Duration) clock.Ticker {
 // installation is a cluster with an installed operator.
 type installation struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 	admin client.Client
 }
 
 func newInstallation(t *testing.T) installation {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (i installation) servesListedHosts() {
 	}
 	instance := &v1alpha1.WindowsInstance{}
 	waitUntil(i.T, "an attempt to reach the listed host", func(ctx context.Context) (bool, error) {
-		err := i.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: hostlist.InstanceName(host)}, instance)
+		err := i.admin.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: hostlist.InstanceName(host)}, instance)
 		return instance.Status.Summary == string(remote.ReasonUnreachable), client.IgnoreNotFound(err)
 	})
 }
@@ -190,7 +190,7 @@ func deleteDefinition(t *testing.T, admin client.Client, name string) *unstructu
 func awaitInstance(t *testing.T, admin client.Client, name string) {
 	t.Helper()
 	waitUntil(t, "WindowsInstance "+name, func(ctx context.Context) (bool, error) {
-		err := admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: name}, &v1alpha1.WindowsInstance{})
+		err := admin.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: name}, &v1alpha1.WindowsInstance{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
 }

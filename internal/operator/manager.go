@@ -20,9 +20,9 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=create
@@ -108,7 +108,7 @@ func (c Config) cacheOptions(missing *unreadableKinds) cache.Options {
 				Label:     labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"}),
 				Transform: withoutImages,
 			},
-			&corev1.Secret{}: keys.SecretCache(c.Namespace),
+			&corev1.Secret{}: sshkeysecret.SecretCache(c.Namespace),
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				c.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", byoh.ConfigMapName)},
 			}},

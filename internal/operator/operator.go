@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -107,7 +107,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.addProbes(mgr); err != nil {
 		return fmt.Errorf("set up the operator's probes: %w", err)
 	}
-	err = lookup.Add(ctx, missing.newRetryingIndexer(mgr.GetFieldIndexer()))
+	err = index.Add(ctx, missing.newRetryingIndexer(mgr.GetFieldIndexer()))
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -26,7 +26,7 @@ const (
 
 // An outage of the API server for a minute ends neither the operator nor its work on a host.
 func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t), Hosts: rig.Hosts(1)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t), Hosts: testenv.Hosts(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
 		default:
 		}
 		lease := &coordinationv1.Lease{}
-		err := r.Client.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: "windows-machine-config-operator"}, lease)
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: "windows-machine-config-operator"}, lease)
 		return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(back), err
 	})
 	journal := host.Machine().Journal()

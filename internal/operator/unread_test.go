@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // forbidden is the API server's response to a ServiceAccount without the right.
@@ -17,7 +17,7 @@ const forbidden = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Fa
 	`"message":"windowsdisruptionpolicies is forbidden: the user cannot list them"}`
 
 func TestAnOperatorThatMayNotReadAKindNamesItWhenItEnds(t *testing.T) {
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

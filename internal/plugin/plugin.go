@@ -14,10 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cmdutil"
 	"github.com/windows-machine-config/wmco/internal/fleet/status"
 	"github.com/windows-machine-config/wmco/internal/gather"
-	"github.com/windows-machine-config/wmco/internal/plugin/change"
-	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
+	"github.com/windows-machine-config/wmco/internal/plugin/actions"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
 	"github.com/windows-machine-config/wmco/internal/plugin/machinesets"
+	"github.com/windows-machine-config/wmco/internal/plugin/plan"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
@@ -41,8 +41,8 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	a.AddFlags(root)
 	operator := podexec.New(a)
 	root.AddCommand(status.New(a), logs.New(a, operator), gather.New(a, operator), newUserDataCommand(a), machinesets.New(a))
-	root.AddCommand(change.New(a)...)
-	root.AddCommand(inspect.New(a, operator)...)
+	root.AddCommand(actions.New(a)...)
+	root.AddCommand(plan.New(a, operator)...)
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

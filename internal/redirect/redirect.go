@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // maxLocation is the maximum length of a redirect's target in an error, in bytes.
@@ -30,7 +30,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("it answered with %s, a redirect to %q, which is not followed", text.Plain(e.Status, maxLocation), text.Plain(e.location, maxLocation))
+	return fmt.Sprintf("it answered with %s, a redirect to %q, which is not followed", sanitize.Plain(e.Status, maxLocation), sanitize.Plain(e.location, maxLocation))
 }
 
 // refusingTransport returns an error for a redirect.

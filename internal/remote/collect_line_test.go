@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/collect"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestTheLongestLineOfAnAgentIsRead(t *testing.T) {
-	found := &verb.Collected{Unknown: map[string]string{}}
+	found := &agentapi.Collected{Unknown: map[string]string{}}
 	for i := range 2000 {
-		found.Services = append(found.Services, verb.ServiceState{Name: fmt.Sprint("service-", i), CommandLine: "kubelet.exe --v=1,2,3:4"})
-		found.Events = append(found.Events, verb.Event{Log: "System", LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(i), 0),
+		found.Services = append(found.Services, agentapi.ServiceState{Name: fmt.Sprint("service-", i), CommandLine: "kubelet.exe --v=1,2,3:4"})
+		found.Events = append(found.Events, agentapi.Event{Log: "System", LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(i), 0),
 			Event: host.Event{Message: "a,b,c,d,e: f"}}})
 	}
-	result := &verb.Result{Collected: found}
-	refused, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
+	result := &agentapi.Result{Collected: found}
+	refused, err := agentapi.Line{Type: agentapi.TypeResult, Result: result}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestTheLongestLineOfAnAgentIsRead(t *testing.T) {
 		t.Fatal("it is read also when nothing is left out")
 	}
 	collect.Fit(result)
-	encoded, err := verb.Line{Type: verb.TypeResult, Time: time.Unix(1<<30, 1), Result: result}.Encode()
+	encoded, err := agentapi.Line{Type: agentapi.TypeResult, Time: time.Unix(1<<30, 1), Result: result}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

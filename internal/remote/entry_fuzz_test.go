@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // R-058: an entry of the host list is an address to dial and a login name. It cannot become an option, a port or a
@@ -49,7 +49,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 		fitForStatus(t, err)
 		user := entry.Username
 		if strings.HasPrefix(user, "-") || strings.ContainsAny(user, `/\:`) || strings.HasSuffix(user, ".") ||
-			user != text.Printable(user) {
+			user != sanitize.Printable(user) {
 			t.Errorf("user %q", user)
 		}
 	})
@@ -86,7 +86,7 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 			if seen.Load() != user {
 				t.Errorf("the host was told user %q", seen.Load())
 			}
-			if _, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil); err != nil {
+			if _, err := c.Run(t.Context(), agentPath, agentapi.Facts, nil, nil); err != nil {
 				t.Error(err)
 			}
 			if want := fmt.Sprint([]string{agentPath + " facts"}); fmt.Sprint(s.ranCommands()) != want {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // fitForStatus checks that a host error is short and printable, so that it neither fills a status nor controls a
@@ -47,8 +47,8 @@ func jsonMembers(n int) string {
 
 // A compromised host may send any output. Each kind of output is limited, is reported, and affects only this host.
 func TestWhatAHostileHostAnswers(t *testing.T) {
-	longStep := verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: strings.Repeat("s", 1<<20),
-		State: verb.StepProgress}}
+	longStep := agentapi.Line{Type: agentapi.TypeStep, Step: &agentapi.Step{Name: strings.Repeat("s", 1<<20),
+		State: agentapi.StepProgress}}
 	for name, c := range map[string]struct {
 		agent  func(p *process) int
 		reason remote.Reason
@@ -99,7 +99,7 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 			_, _ = io.WriteString(p.out,
 				`{"wicd":"v1","type":"failure","failure":{"reason":"StepFailed","message":"a\u001b[2J\u0000\u202e`+"\xff\xfe"+`b`+strings.Repeat("c", 1<<20)+`"}}`+"\n")
 			return 1
-		}, remote.Reason(verb.ReasonStepFailed), []string{"a[2J"}},
+		}, remote.Reason(agentapi.ReasonStepFailed), []string{"a[2J"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
@@ -137,7 +137,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 	t.Run("byte by byte", func(t *testing.T) {
 		c, clock, drops := prepare(t, func(p *process) { _, _ = io.WriteString(p.out, "x") })
 		wait := inBackground(func() error {
-			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
+			_, err := c.Run(t.Context(), agentPath, agentapi.Facts, nil, nil)
 			return err
 		})
 		clock.awaitTimer(helloTimeout)
@@ -151,7 +151,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		c, clock, drops := prepare(t, func(p *process) { p.writeLines(stepLine("a")) })
 		lines := make(chan struct{})
 		wait := inBackground(func() error {
-			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
+			_, err := c.Run(t.Context(), agentPath, agentapi.Facts, nil, func(agentapi.Line) { lines <- struct{}{} })
 			return err
 		})
 		clock.awaitTimer(helloTimeout)
@@ -179,7 +179,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		})
 		lines := make(chan struct{}, 1)
 		wait := inBackground(func() error {
-			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
+			_, err := c.Run(t.Context(), agentPath, agentapi.Facts, nil, func(agentapi.Line) { lines <- struct{}{} })
 			return err
 		})
 		clock.awaitTimer(helloTimeout)
@@ -220,7 +220,7 @@ func TestAHostileHostDoesNotHoldUpOthers(t *testing.T) {
 			return err
 		}
 		defer pool.Release(c)
-		_, err = c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
+		_, err = c.Run(t.Context(), agentPath, agentapi.Facts, nil, nil)
 		return err
 	}
 	var waits []func() error

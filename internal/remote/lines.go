@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // answerLimit is the maximum total size of the answer to an agent command in bytes. Package verb limits a single
@@ -20,8 +20,8 @@ type boundError struct{ text string }
 func (e *boundError) Error() string { return e.text }
 
 var (
-	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", verb.MaxLineBytes>>20)}
-	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", verb.MaxLineValues)}
+	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", agentapi.MaxLineBytes>>20)}
+	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", agentapi.MaxLineValues)}
 	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's answer is longer than %d MiB", answerLimit>>20)}
 )
 
@@ -36,7 +36,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > verb.MaxLineBytes {
+		if len(line)+len(part) > agentapi.MaxLineBytes {
 			return nil, errLineTooLong
 		}
 		line = append(line, part...)
@@ -55,14 +55,14 @@ var lineStart = []byte(`{"wicd":`)
 
 // decodeLine finds the agent's line in a line of output; ok is false for noise. Terminal sequences of a shell or a
 // byte order mark may precede the agent's line.
-func decodeLine(data []byte) (line verb.Line, ok bool, err error) {
+func decodeLine(data []byte) (line agentapi.Line, ok bool, err error) {
 	at := bytes.Index(data, lineStart)
 	if at < 0 {
-		return verb.Line{}, false, nil
+		return agentapi.Line{}, false, nil
 	}
-	if verb.Values(data[at:]) > verb.MaxLineValues {
-		return verb.Line{}, false, errTooManyValues
+	if agentapi.Values(data[at:]) > agentapi.MaxLineValues {
+		return agentapi.Line{}, false, errTooManyValues
 	}
-	line, ok = verb.Decode(data[at:])
+	line, ok = agentapi.Decode(data[at:])
 	return line, ok, nil
 }

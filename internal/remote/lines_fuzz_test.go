@@ -5,15 +5,15 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Each line of a host is noise, exceeds a limit, or is unchanged after decoding and encoding.
 func FuzzLinesOfAHost(f *testing.F) {
-	for _, line := range []verb.Line{
-		{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{}}},
-		{Type: verb.TypeFailure, Failure: &verb.Failure{Step: "Reboot", Message: "refused"}},
+	for _, line := range []agentapi.Line{
+		{Type: agentapi.TypeResult, Result: &agentapi.Result{Facts: &plan.Facts{}}},
+		{Type: agentapi.TypeFailure, Failure: &agentapi.Failure{Step: "Reboot", Message: "refused"}},
 	} {
 		text, err := line.Encode()
 		if err != nil {
@@ -37,7 +37,7 @@ func FuzzLinesOfAHost(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q is a line that cannot be written: %v", text, err)
 			}
-			if _, ok := verb.Decode(again); !ok {
+			if _, ok := agentapi.Decode(again); !ok {
 				t.Fatalf("%q reads as noise when it is written again: %q", text, again)
 			}
 		}

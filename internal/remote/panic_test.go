@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Answers of a host are processed in a goroutine of the connection. A panic there would end the operator and its work
@@ -21,8 +21,8 @@ func TestAPanicOverTheAnswerOfAHostIsOneOfTheCaller(t *testing.T) {
 			t.Errorf("recovered is %+v", p)
 		}
 	}()
-	_, _ = c.Run(t.Context(), agentPath, verb.Apply, nil, func(line verb.Line) {
-		if line.Type == verb.TypeStep {
+	_, _ = c.Run(t.Context(), agentPath, agentapi.Apply, nil, func(line agentapi.Line) {
+		if line.Type == agentapi.TypeStep {
 			panic("an unknown step")
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // Run runs one agent command and waits for its end. The arguments must be plain words: letters, digits and . : \ _ -,
@@ -16,13 +16,13 @@ import (
 // may be nil). Run returns the last line: a result, or a notice of a host restart. After such a notice, Run closes
 // the connection when the host has ended the session.
 //
-// A failure reported by the agent is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the
+// A failure reported by the agent is an *Error with the agent's reason that wraps *agentapi.Failure. When ctx ends, the
 // session is closed; the agent may continue to run.
-func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string,
-	onLine func(verb.Line)) (verb.Line, error) {
+func (c *Connection) Run(ctx context.Context, agentPath string, name agentapi.Name, args []string,
+	onLine func(agentapi.Line)) (agentapi.Line, error) {
 	command, err := commandLine(agentPath, name, args)
 	if err != nil {
-		return verb.Line{}, err
+		return agentapi.Line{}, err
 	}
 	x := &execution{connection: c, agent: agentPath, verb: name, onLine: onLine}
 	return x.run(ctx, command)
@@ -32,22 +32,22 @@ func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, 
 type execution struct {
 	connection *Connection
 	agent      string
-	verb       verb.Name
-	onLine     func(verb.Line)
+	verb       agentapi.Name
+	onLine     func(agentapi.Line)
 
 	answered bool // the agent sent at least one line
-	last     verb.Line
+	last     agentapi.Line
 	noise    tail // standard output other than the answer
 }
 
-func (x *execution) run(ctx context.Context, command string) (verb.Line, error) {
+func (x *execution) run(ctx context.Context, command string) (agentapi.Line, error) {
 	c := x.connection
 	s, err := c.openSession(ctx)
 	if err != nil {
-		return verb.Line{}, err
+		return agentapi.Line{}, err
 	}
 	if err := c.start(ctx, s, func() error { return s.Start(command) }); err != nil {
-		return verb.Line{}, err
+		return agentapi.Line{}, err
 	}
 	w := newWatch(c.clock, fmt.Sprintf("the first line of agent command %s", x.verb), c.limits.HelloTimeout)
 	err = c.runWork(ctx, w, func() { _ = s.Close() }, func() error { return x.read(s, w) })
@@ -60,7 +60,7 @@ func (x *execution) run(ctx context.Context, command string) (verb.Line, error) 
 		end = nil // the remaining output is discarded
 	}
 	c.endSession(ctx, s, end)
-	return verb.Line{}, c.callerError(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
+	return agentapi.Line{}, c.callerError(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
 		return x.missingAnswerError(ctx, s, err)
 	})
 }
@@ -107,24 +107,24 @@ func (x *execution) read(s *session, w *watch) error {
 	}
 }
 
-func isFinal(line verb.Line) bool {
-	return line.Type == verb.TypeResult || line.Type == verb.TypeFailure || line.Type == verb.TypeRebooting
+func isFinal(line agentapi.Line) bool {
+	return line.Type == agentapi.TypeResult || line.Type == agentapi.TypeFailure || line.Type == agentapi.TypeRebooting
 }
 
 // awaitAgentEnd waits briefly for the end of the agent and returns its last line.
-func (x *execution) awaitAgentEnd(ctx context.Context, s *session) (verb.Line, error) {
+func (x *execution) awaitAgentEnd(ctx context.Context, s *session) (agentapi.Line, error) {
 	c := x.connection
-	if x.last.Type == verb.TypeRebooting {
+	if x.last.Type == agentapi.TypeRebooting {
 		// Closing the session early might end the agent before it has requested the restart from Windows.
 		c.endSession(ctx, s, newWatch(c.clock, "the host to restart", c.limits.RebootTimeout))
 		c.closeWithCause(ErrClosed)
 		return x.last, nil
 	}
 	c.endSession(ctx, s, newWatch(c.clock, "the agent to end", c.limits.EndTimeout))
-	if x.last.Type == verb.TypeFailure {
+	if x.last.Type == agentapi.TypeFailure {
 		failure := x.last.Failure
 		if failure == nil {
-			failure = &verb.Failure{Reason: verb.ReasonAgentError, Message: "the agent failed without saying why"}
+			failure = &agentapi.Failure{Reason: agentapi.ReasonAgentError, Message: "the agent failed without saying why"}
 		}
 		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitizeText(failure.Error()),
 			Err: failure}

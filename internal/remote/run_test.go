@@ -10,16 +10,16 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 const agentPath = `C:\k\wicd\0123456789ab\wicd.exe`
 
 // writeLines writes lines of the agent.
-func (p *process) writeLines(lines ...verb.Line) {
+func (p *process) writeLines(lines ...agentapi.Line) {
 	for _, line := range lines {
 		data, err := line.Encode()
 		if err != nil {
@@ -29,24 +29,24 @@ func (p *process) writeLines(lines ...verb.Line) {
 	}
 }
 
-func helloLine() verb.Line {
-	return verb.Line{Type: verb.TypeHello, Hello: &verb.Hello{Version: "1.0", Verb: verb.Apply, BootID: "boot-1", PID: 7}}
+func helloLine() agentapi.Line {
+	return agentapi.Line{Type: agentapi.TypeHello, Hello: &agentapi.Hello{Version: "1.0", Verb: agentapi.Apply, BootID: "boot-1", PID: 7}}
 }
 
-func stepLine(name string) verb.Line {
-	return verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: name, Index: 1, Of: 1, State: verb.StepDone}}
+func stepLine(name string) agentapi.Line {
+	return agentapi.Line{Type: agentapi.TypeStep, Step: &agentapi.Step{Name: name, Index: 1, Of: 1, State: agentapi.StepDone}}
 }
 
-func resultLine() verb.Line {
-	return verb.Line{Type: verb.TypeResult,
-		Result: &verb.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
+func resultLine() agentapi.Line {
+	return agentapi.Line{Type: agentapi.TypeResult,
+		Result: &agentapi.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
 }
 
 // run runs an agent command and returns its last line and the types of all lines.
-func run(t *testing.T, c *remote.Connection) (verb.Line, []verb.Type, error) {
+func run(t *testing.T, c *remote.Connection) (agentapi.Line, []agentapi.Type, error) {
 	t.Helper()
-	var types []verb.Type
-	line, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", `C:\k\spec.json`}, func(l verb.Line) {
+	var types []agentapi.Type
+	line, err := c.Run(t.Context(), agentPath, agentapi.Apply, []string{"--spec", `C:\k\spec.json`}, func(l agentapi.Line) {
 		types = append(types, l.Type)
 	})
 	return line, types, err
@@ -71,7 +71,7 @@ func TestVerbsThatAnswer(t *testing.T) {
 	for i := range 2000 {
 		big.Result.Facts.Files[fmt.Sprintf(`C:\k\file-%d`, i)] = plan.FileFact{SHA256: strings.Repeat("ab", 32)}
 	}
-	encoded := func(line verb.Line) string {
+	encoded := func(line agentapi.Line) string {
 		data, err := line.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestVerbsThatAnswer(t *testing.T) {
 		var waits []func() error
 		for range 5 {
 			waits = append(waits, inBackground(func() error {
-				_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
+				_, err := c.Run(t.Context(), agentPath, agentapi.Facts, nil, nil)
 				return err
 			}))
 		}
@@ -159,20 +159,20 @@ func TestVerbsThatAnswer(t *testing.T) {
 func TestVerbsThatFail(t *testing.T) {
 	t.Run("a failure of the agent keeps its reason", func(t *testing.T) {
 		_, c := hostWith(t, func(p *process) int {
-			p.writeLines(helloLine(), verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed,
+			p.writeLines(helloLine(), agentapi.Line{Type: agentapi.TypeFailure, Failure: &agentapi.Failure{Reason: agentapi.ReasonServiceFailed,
 				Step: "start kubelet", Message: "it stopped\x07"}})
 			return 1
 		})
 		line, _, err := run(t, c)
-		expectError(t, err, remote.Reason(verb.ReasonServiceFailed), "start kubelet: it stopped")
-		var failure *verb.Failure
-		if !errors.As(err, &failure) || line.Type != verb.TypeFailure {
+		expectError(t, err, remote.Reason(agentapi.ReasonServiceFailed), "start kubelet: it stopped")
+		var failure *agentapi.Failure
+		if !errors.As(err, &failure) || line.Type != agentapi.TypeFailure {
 			t.Errorf("%T, %v", err, line.Type)
 		}
 	})
 	t.Run("a command line with a shell's characters is not sent", func(t *testing.T) {
 		s, c := hostWith(t, nil)
-		if _, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", "x & calc"}, nil); err == nil {
+		if _, err := c.Run(t.Context(), agentPath, agentapi.Apply, []string{"--spec", "x & calc"}, nil); err == nil {
 			t.Error("it was accepted")
 		}
 		if len(s.ranCommands()) != 0 {
@@ -223,7 +223,7 @@ func TestVerbsThatFail(t *testing.T) {
 
 func TestAHostThatRestarts(t *testing.T) {
 	reboot := func(p *process) {
-		p.writeLines(helloLine(), verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}})
+		p.writeLines(helloLine(), agentapi.Line{Type: agentapi.TypeRebooting, Result: &agentapi.Result{}})
 	}
 	t.Run("and drops the connection", func(t *testing.T) {
 		noLeaks(t)
@@ -233,7 +233,7 @@ func TestAHostThatRestarts(t *testing.T) {
 			return 0
 		})
 		line, _, err := run(t, c)
-		if err != nil || line.Type != verb.TypeRebooting {
+		if err != nil || line.Type != agentapi.TypeRebooting {
 			t.Errorf("%v, %v", line.Type, err)
 		}
 		<-c.Done()
@@ -245,7 +245,7 @@ func TestAHostThatRestarts(t *testing.T) {
 			return 0
 		})
 		line, _, err := run(t, c)
-		if err != nil || line.Type != verb.TypeRebooting {
+		if err != nil || line.Type != agentapi.TypeRebooting {
 			t.Errorf("%v, %v", line.Type, err)
 		}
 		// A connection to a host that shuts down is useless.
@@ -263,7 +263,7 @@ func TestAHostThatRestarts(t *testing.T) {
 		d, clock := fakeDialer()
 		c := s.mustConnect(d, key)
 		wait := inBackground(func() error {
-			_, err := c.Run(t.Context(), agentPath, verb.Apply, nil, nil)
+			_, err := c.Run(t.Context(), agentPath, agentapi.Apply, nil, nil)
 			return err
 		})
 		clock.passTimer(rebootTimeout)
@@ -304,7 +304,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 	}
 	start := func(ctx context.Context, c *remote.Connection) func() error {
 		return inBackground(func() error {
-			_, err := c.Run(ctx, agentPath, verb.Apply, nil, nil)
+			_, err := c.Run(ctx, agentPath, agentapi.Apply, nil, nil)
 			return err
 		})
 	}
@@ -340,9 +340,9 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 			p.server.hangRequest("agent", p.closed)
 			return 0
 		})
-		read := make(chan verb.Line, 10)
+		read := make(chan agentapi.Line, 10)
 		wait := inBackground(func() error {
-			_, err := c.Run(t.Context(), agentPath, verb.Apply, nil, func(line verb.Line) { read <- line })
+			_, err := c.Run(t.Context(), agentPath, agentapi.Apply, nil, func(line agentapi.Line) { read <- line })
 			return err
 		})
 		<-s.hung

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // tailLimit is the maximum number of bytes of other program output kept for an error message.
@@ -47,5 +47,5 @@ const messageLimit = 500
 
 // sanitizeText makes untrusted text safe for a log or a status: printable and of limited length.
 func sanitizeText(foreign string) string {
-	return text.Shorten(text.Printable(foreign), messageLimit)
+	return sanitize.Shorten(sanitize.Printable(foreign), messageLimit)
 }

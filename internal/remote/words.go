@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // Words allowed in a command line. cmd.exe and PowerShell pass such words on unchanged: nothing is quoted, expanded,
@@ -24,12 +24,12 @@ const commandLimit = 4000
 
 // commandLine joins the agent's path, a command name and plain words. It rejects any word that a shell could
 // interpret.
-func commandLine(program string, name verb.Name, args []string) (string, error) {
+func commandLine(program string, name agentapi.Name, args []string) (string, error) {
 	if !programWord.MatchString(program) {
 		return "", fmt.Errorf("%q is not a plain path of a Windows program", program)
 	}
 	switch name {
-	case verb.Facts, verb.Inspect, verb.Collect, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Commit, verb.Patch, verb.Reboot, verb.Renew:
+	case agentapi.Facts, agentapi.Inspect, agentapi.Collect, agentapi.Plan, agentapi.Apply, agentapi.Verify, agentapi.Remove, agentapi.Rollback, agentapi.Commit, agentapi.Patch, agentapi.Reboot, agentapi.Renew:
 	default:
 		return "", fmt.Errorf("%q is not an agent command that is run over SSH", string(name))
 	}

@@ -4,28 +4,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 const agentPath = `C:\k\wicd\0123456789ab\wicd.exe`
 
 func TestCommandLinesThatAreSent(t *testing.T) {
 	for want, c := range map[string]struct {
-		name verb.Name
+		name agentapi.Name
 		args []string
 	}{
-		agentPath + ` facts`: {verb.Facts, nil},
+		agentPath + ` facts`: {agentapi.Facts, nil},
 		agentPath + ` apply --spec C:\k\wicd\inbox\spec-0123456789ab.json --payload C:\k\wicd\inbox\payload-ba9876543210.zst`: {
-			verb.Apply, []string{"--spec", `C:\k\wicd\inbox\spec-0123456789ab.json`, "--payload",
+			agentapi.Apply, []string{"--spec", `C:\k\wicd\inbox\spec-0123456789ab.json`, "--payload",
 				`C:\k\wicd\inbox\payload-ba9876543210.zst`}},
 		agentPath + ` renew --identity cloud-node-manager --identity-certificate cloud-node-manager:MIIB_-x`: {
-			verb.Renew, []string{"--identity", "cloud-node-manager", "--identity-certificate", "cloud-node-manager:MIIB_-x"}},
+			agentapi.Renew, []string{"--identity", "cloud-node-manager", "--identity-certificate", "cloud-node-manager:MIIB_-x"}},
 		agentPath + ` facts --api-server https://api-int.lab.example.com:6443`: {
-			verb.Facts, []string{"--api-server", "https://api-int.lab.example.com:6443"}},
-		agentPath + ` rollback --digest sha256:0123456789ab`:  {verb.Rollback, []string{"--digest", "sha256:0123456789ab"}},
-		agentPath + ` commit`:                                 {verb.Commit, nil},
-		agentPath + ` reboot --boot-id boot:01dc5a0b9c8d7e6f`: {verb.Reboot, []string{"--boot-id", "boot:01dc5a0b9c8d7e6f"}},
-		agentPath + ` remove -v word_1`:                       {verb.Remove, []string{"-v", "word_1"}},
+			agentapi.Facts, []string{"--api-server", "https://api-int.lab.example.com:6443"}},
+		agentPath + ` rollback --digest sha256:0123456789ab`:  {agentapi.Rollback, []string{"--digest", "sha256:0123456789ab"}},
+		agentPath + ` commit`:                                 {agentapi.Commit, nil},
+		agentPath + ` reboot --boot-id boot:01dc5a0b9c8d7e6f`: {agentapi.Reboot, []string{"--boot-id", "boot:01dc5a0b9c8d7e6f"}},
+		agentPath + ` remove -v word_1`:                       {agentapi.Remove, []string{"-v", "word_1"}},
 	} {
 		got, err := commandLine(agentPath, c.name, c.args)
 		if err != nil || got != want {
@@ -48,26 +48,26 @@ func TestWordsThatAreNotSent(t *testing.T) {
 			`C:\a`+string(special))
 	}
 	for _, word := range words {
-		if line, err := commandLine(agentPath, verb.Facts, []string{word}); err == nil {
+		if line, err := commandLine(agentPath, agentapi.Facts, []string{word}); err == nil {
 			t.Errorf("argument %q was let through: %s", word, line)
 		}
-		if line, err := commandLine(`C:\k\`+word+`\wicd.exe`, verb.Facts, nil); err == nil &&
+		if line, err := commandLine(`C:\k\`+word+`\wicd.exe`, agentapi.Facts, nil); err == nil &&
 			!argumentWord.MatchString(word) && !strings.HasPrefix(word, "1") {
 			t.Errorf("path with %q was let through: %s", word, line)
 		}
 	}
 	for _, path := range []string{"", "wicd.exe", `\\server\share\wicd.exe`, `C:wicd.exe`, `C:\k\wicd`, `C:\..\wicd.exe`,
 		`C:\k\\wicd.exe`, `C:\Program Files\wicd.exe`} {
-		if line, err := commandLine(path, verb.Facts, nil); err == nil {
+		if line, err := commandLine(path, agentapi.Facts, nil); err == nil {
 			t.Errorf("path %q was let through: %s", path, line)
 		}
 	}
-	for _, name := range []verb.Name{"", "facts & calc", verb.Service, "unknown"} {
+	for _, name := range []agentapi.Name{"", "facts & calc", agentapi.Service, "unknown"} {
 		if line, err := commandLine(agentPath, name, nil); err == nil {
 			t.Errorf("verb %q was let through: %s", name, line)
 		}
 	}
-	if _, err := commandLine(agentPath, verb.Facts, []string{strings.Repeat("a", 5000)}); err == nil {
+	if _, err := commandLine(agentPath, agentapi.Facts, []string{strings.Repeat("a", 5000)}); err == nil {
 		t.Error("a command line longer than a shell takes was let through")
 	}
 }
@@ -76,7 +76,7 @@ func FuzzCommandLine(f *testing.F) {
 	f.Add("--spec", `C:\k\spec.json`)
 	f.Add("a&b", "$(calc)")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		line, err := commandLine(agentPath, verb.Apply, []string{a, b})
+		line, err := commandLine(agentPath, agentapi.Apply, []string{a, b})
 		if err != nil {
 			return
 		}

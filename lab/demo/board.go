@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // board is the last known state of all instances and Windows Machines.
@@ -63,7 +63,7 @@ func (b *board) hasAllReady(expected int) bool {
 }
 
 func isReady(instance *v1alpha1.WindowsInstance) bool {
-	return rig.IsReady(instance) && instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved
+	return testenv.IsReady(instance) && instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved
 }
 
 // instanceLine returns the state of an instance.

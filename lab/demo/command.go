@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/monitoring"
-	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -27,7 +27,7 @@ const (
 	domain     = "lab.example.com"
 	maxHosts   = 1000
 	// maxMachines leaves addresses for Machines that users add.
-	maxMachines = rig.MachineAddresses / 2
+	maxMachines = testenv.MachineAddresses / 2
 )
 
 // Default time limits for hosts: all hosts and the control plane share two processor cores.
@@ -140,7 +140,7 @@ func (o *demoOptions) defaultTimeout() time.Duration {
 // enterNamespaces runs the demo in separate namespaces. Ports for users are opened before, so that they belong to the
 // outer network. Downloads and builds also run before, because the namespace has no Internet access.
 func (o *demoOptions) enterNamespaces() error {
-	config, outside := o.namespaceConfig(), !namespace.IsInside()
+	config, outside := o.namespaceConfig(), !linuxns.IsInside()
 	if outside {
 		if o.host == hostWine {
 			kit, err := o.prepareWine()
@@ -158,12 +158,12 @@ func (o *demoOptions) enterNamespaces() error {
 			config.Files = append(config.Files, file)
 		}
 	}
-	code, err := namespace.Main(config, o.runInside)
+	code, err := linuxns.Main(config, o.runInside)
 	if outside && code != 0 && o.host == hostWine {
 		err = errors.Join(err, o.sweepWine())
 	}
 	if err == nil && code != 0 {
-		err = namespace.ExitError(code)
+		err = linuxns.ExitError(code)
 	}
 	return err
 }
@@ -183,9 +183,9 @@ func openPort() (*os.File, error) {
 
 // namespaceConfig assigns addresses and names to the lab's network. Wine hosts create the links to their addresses
 // themselves.
-func (o *demoOptions) namespaceConfig() namespace.Config {
+func (o *demoOptions) namespaceConfig() linuxns.Config {
 	api := netip.MustParseAddr(apiAddress)
-	config := namespace.Config{
+	config := linuxns.Config{
 		Addresses: append([]netip.Addr{api}, podAddresses...),
 		Names:     map[string]netip.Addr{"api." + domain: api, "api-int." + domain: api},
 		HostName:  "lab",
@@ -208,7 +208,7 @@ func (o *demoOptions) namespaceConfig() namespace.Config {
 }
 
 // runInside runs the demo inside its namespaces.
-func (o *demoOptions) runInside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
+func (o *demoOptions) runInside(ctx context.Context, environment *linuxns.Environment) (exitCode int) {
 	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}, closePod: func() error { return nil }}
 	err := d.restoreListeners(environment)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 func TestComplete(t *testing.T) {
@@ -57,7 +57,7 @@ func TestDefaultLimit(t *testing.T) {
 }
 
 func TestNamespace(t *testing.T) {
-	second := netip.MustParseAddr(rig.Address(2))
+	second := netip.MustParseAddr(testenv.Address(2))
 	for _, c := range []struct {
 		name       string
 		options    demoOptions
@@ -77,14 +77,14 @@ func TestNamespace(t *testing.T) {
 			if got := slices.Contains(config.Addresses, second); got != c.onLoopback {
 				t.Errorf("the second host's address is on the loopback interface: %t", got)
 			}
-			if got := config.Names[rig.DNSName(2)]; got != second {
+			if got := config.Names[testenv.DNSName(2)]; got != second {
 				t.Errorf("the second host's name leads to %v", got)
 			}
-			machine := netip.MustParseAddr(rig.MachineAddress(rig.MachineAddresses))
+			machine := netip.MustParseAddr(testenv.MachineAddress(testenv.MachineAddresses))
 			if got := slices.Contains(config.Addresses, machine); got != c.onLoopback {
 				t.Errorf("the last address for Machines is on the loopback interface: %t", got)
 			}
-			if got, ok := config.Names[rig.DNSName(1)]; ok {
+			if got, ok := config.Names[testenv.DNSName(1)]; ok {
 				t.Errorf("the first host, which is listed by address, has a name that leads to %v", got)
 			}
 		})
@@ -95,7 +95,7 @@ func TestListed(t *testing.T) {
 	for _, kind := range []string{hostFake, hostWine} {
 		d := &demo{demoOptions: &demoOptions{host: kind, hosts: 2}}
 		got := d.listedEntries()
-		if len(got) != 2 || got[rig.Address(1)] != "username=Administrator" || got[rig.DNSName(2)] != "username=core" {
+		if len(got) != 2 || got[testenv.Address(1)] != "username=Administrator" || got[testenv.DNSName(2)] != "username=core" {
 			t.Errorf("%s: the entries are %v: want one by address and one by name, and not the one to add later", kind, got)
 		}
 	}

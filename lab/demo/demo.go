@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
-	"github.com/windows-machine-config/wmco/lab/winerig"
+	"github.com/windows-machine-config/wmco/lab/winetestenv"
 )
 
 // errNotReady means that not all hosts were Ready in time.
@@ -31,12 +31,12 @@ type demo struct {
 	output   *output
 	listener *net.TCPListener // for users of the API server
 	ssh      *net.TCPListener // for logins to the first host; nil unless it is a Wine host
-	rig      *rig.Rig
-	kit      *winerig.Kit
+	rig      *testenv.Environment
+	kit      *winetestenv.Kit
 	wine     []*wine.Host
-	operator *rig.OperatorProcess
+	operator *testenv.OperatorProcess
 	// operatorOptions are the start options of the operator.
-	operatorOptions rig.ProcessOptions
+	operatorOptions testenv.ProcessOptions
 	// closePod ends the Pod of the operator.
 	closePod func() error
 	// controlPlane is closed when the control plane has ended.
@@ -61,7 +61,7 @@ func (d *demo) outerListeners() []**net.TCPListener {
 }
 
 // restoreListeners restores the listeners that were opened outside.
-func (d *demo) restoreListeners(environment *namespace.Environment) error {
+func (d *demo) restoreListeners(environment *linuxns.Environment) error {
 	for i, listener := range d.outerListeners() {
 		file := environment.Files[i]
 		defer file.Close()
@@ -112,12 +112,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 }
 
 func (d *demo) bootLab(ctx context.Context) error {
-	version, err := rig.OperatorVersion(ctx, d.programs.operator)
+	version, err := testenv.OperatorVersion(ctx, d.programs.operator)
 	if err != nil {
 		return err
 	}
-	options := rig.Options{
-		Network: rig.RealNetwork{}, Dir: d.dir, Agent: d.programs.agent, Version: version, LinuxNodes: 3, ServiceCA: d.monitoring,
+	options := testenv.Options{
+		Network: testenv.RealNetwork{}, Dir: d.dir, Agent: d.programs.agent, Version: version, LinuxNodes: 3, ServiceCA: d.monitoring,
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Listener: d.listener, Domain: domain},
 	}
 	if d.host == hostWine {
@@ -132,7 +132,7 @@ func (d *demo) bootLab(ctx context.Context) error {
 			options.MachineAPI, options.ControlPlane.Platform = true, string(platform)
 		}
 	}
-	if d.rig, err = rig.New(ctx, options); err != nil {
+	if d.rig, err = testenv.New(ctx, options); err != nil {
 		return err
 	}
 	d.controlPlane = d.rig.Cluster().Done()
@@ -143,7 +143,7 @@ func (d *demo) bootLab(ctx context.Context) error {
 // of its ServiceAccount.
 func (d *demo) installOperator(ctx context.Context) error {
 	d.output.printStep("oc apply -f examples/wmco-namespace.yaml")
-	object, err := rig.Example("wmco-namespace.yaml")
+	object, err := testenv.Example("wmco-namespace.yaml")
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func (d *demo) installOperator(ctx context.Context) error {
 		return err
 	}
 	d.output.printStep("oc apply -k deploy/")
-	if _, err := d.rig.InstallOperator(ctx, rig.Namespace); err != nil {
+	if _, err := d.rig.InstallOperator(ctx, testenv.Namespace); err != nil {
 		return err
 	}
 	d.output.printStep("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s",
-		rig.Namespace)
+		testenv.Namespace)
 	if err := d.rig.CreateKey(ctx); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (d *demo) installOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.operatorOptions = rig.ProcessOptions{Program: d.programs.operator, Log: d.log, Flags: metrics}
+	d.operatorOptions = testenv.ProcessOptions{Program: d.programs.operator, Log: d.log, Flags: metrics}
 	if d.operator, err = d.rig.StartOperator(d.operatorOptions); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Kinds of hosts, as values of --host.
@@ -18,22 +18,22 @@ const (
 // entry is the entry of a host in windows-instances.
 type entry struct{ address, value string }
 
-func entryOf(h rig.HostOptions) entry {
-	address, value := (&rig.Host{Options: h}).Entry()
+func entryOf(h testenv.HostOptions) entry {
+	address, value := (&testenv.Host{Options: h}).Entry()
 	return entry{address, value}
 }
 
 // hostOptions returns the options of all hosts, including an additional host that the user can add. With --once
 // and Wine hosts there is no additional host, because no user can add it and it needs time and memory.
-func (o *demoOptions) hostOptions() []rig.HostOptions {
+func (o *demoOptions) hostOptions() []testenv.HostOptions {
 	n := o.hosts + 1
 	if o.once && o.host == hostWine {
 		n = o.hosts
 	}
-	hosts := rig.Hosts(n)
+	hosts := testenv.Hosts(n)
 	for i := range hosts {
 		h := &hosts[i]
-		h.Name, h.Address, h.Username = fmt.Sprintf("instance-%d", i+1), rig.Address(i+1), cmp.Or(h.Username, "Administrator")
+		h.Name, h.Address, h.Username = fmt.Sprintf("instance-%d", i+1), testenv.Address(i+1), cmp.Or(h.Username, "Administrator")
 		h.RebootDuration, h.BootDelay = rebootDuration, bootDelay
 	}
 	return hosts

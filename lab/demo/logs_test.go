@@ -15,26 +15,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // TestMain runs the tests in the network of the demo, where the API server reaches kubelets.
 func TestMain(m *testing.M) {
 	api := netip.MustParseAddr(apiAddress)
-	config := namespace.Config{
-		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1))},
+	config := linuxns.Config{
+		Addresses: []netip.Addr{api, netip.MustParseAddr(testenv.Address(1))},
 		Names:     map[string]netip.Addr{"api-int." + domain: api},
 	}
-	os.Exit(namespace.RunTests(config, m.Run))
+	os.Exit(linuxns.RunTests(config, m.Run))
 }
 
 //
 func TestPodLogs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	r, err := rig.New(ctx, rig.Options{
-		Hosts: rig.Hosts(1), Network: rig.RealNetwork{},
+	r, err := testenv.New(ctx, testenv.Options{
+		Hosts: testenv.Hosts(1), Network: testenv.RealNetwork{},
 		ControlPlane: cluster.Options{Listen: apiAddress + ":" + apiPort, Domain: domain},
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestPodLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("the logs of a pod on the node come through the API server", func(t *testing.T) {
-		pod, err := rig.Example("windows-pod.yaml")
+		pod, err := testenv.Example("windows-pod.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestPodLogs(t *testing.T) {
 	})
 }
 
-func setUpReadyHost(ctx context.Context, r *rig.Rig) error {
+func setUpReadyHost(ctx context.Context, r *testenv.Environment) error {
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func setUpReadyHost(ctx context.Context, r *rig.Rig) error {
 	return r.WaitReady(ctx)
 }
 
-func podLogs(ctx context.Context, r *rig.Rig, pod client.Object) (string, error) {
+func podLogs(ctx context.Context, r *testenv.Environment, pod client.Object) (string, error) {
 	clientset, err := kubernetes.NewForConfig(r.Config)
 	if err != nil {
 		return "", err

@@ -12,8 +12,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/machineset"
-	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // Durations of the cloud's virtual machines: long enough to be visible.
-var virtualMachines = rig.VMOptions{
+var virtualMachines = testenv.VMOptions{
 	BootDuration: 3 * time.Second, UserDataDelay: 4 * time.Second, RebootDuration: rebootDuration, SSHDelay: bootDelay,
 }
 
@@ -40,14 +40,14 @@ func (o *demoOptions) desiredMachines() int {
 }
 
 // reserveMachines adds the addresses and names for the cloud to the lab's network.
-func (o *demoOptions) reserveMachines(config *namespace.Config) {
+func (o *demoOptions) reserveMachines(config *linuxns.Config) {
 	if o.host == hostWine {
 		return
 	}
-	for n := range rig.MachineAddresses {
-		address := netip.MustParseAddr(rig.MachineAddress(n + 1))
+	for n := range testenv.MachineAddresses {
+		address := netip.MustParseAddr(testenv.MachineAddress(n + 1))
 		config.Addresses = append(config.Addresses, address)
-		config.Names[rig.MachineDNSName(string(platform), address.String())] = address
+		config.Names[testenv.MachineDNSName(string(platform), address.String())] = address
 	}
 }
 

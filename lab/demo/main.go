@@ -13,7 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/lab/bench"
 	"github.com/windows-machine-config/wmco/lab/bench/fleet"
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 )
 
 func main() {
@@ -31,7 +31,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	var exit namespace.ExitError
+	var exit linuxns.ExitError
 	if errors.As(err, &exit) {
 		os.Exit(int(exit))
 	}

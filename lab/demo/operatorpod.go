@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windows-machine-config/wmco/lab/operatorpod"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/fakepod"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // podAddresses are the addresses of the first Linux node, with Machines and without. The operator's Pod runs on
@@ -28,8 +28,8 @@ func (d *demo) serveOperatorPod(ctx context.Context) error {
 	if err := d.rig.Client.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("list the Linux nodes: %w", err)
 	}
-	kubelet := operatorpod.Kubelet{
-		Client: d.rig.Client, Namespace: rig.Namespace, Signer: signer, Log: d.log,
+	kubelet := fakepod.Kubelet{
+		Client: d.rig.Client, Namespace: testenv.Namespace, Signer: signer, Log: d.log,
 		Command: func(ctx context.Context, arguments ...string) *exec.Cmd {
 			return d.rig.OperatorCommand(ctx, d.operatorOptions, arguments...)
 		},

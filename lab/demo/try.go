@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // formatSuggestions returns instructions for the user for another terminal.
@@ -42,7 +42,7 @@ func (d *demo) suggestedCommands() []suggestedCommand {
 		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
 		{"kubectl describe winst -A", "conditions, facts, events"},
 		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},
-		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances",
+		{"kubectl -n " + testenv.Namespace + " edit configmap windows-instances",
 			fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
 	}
 	tries = append(tries, suggestedCommand{

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // pollInterval is the interval between reads of the hosts. The operator writes the progress of a host less
@@ -103,7 +103,7 @@ func isClosed(done <-chan struct{}) bool {
 
 func (d *demo) readHosts(ctx context.Context) error {
 	var instances v1alpha1.WindowsInstanceList
-	if err := d.rig.Client.List(ctx, &instances, client.InNamespace(rig.Namespace)); err != nil {
+	if err := d.rig.Client.List(ctx, &instances, client.InNamespace(testenv.Namespace)); err != nil {
 		return fmt.Errorf("list the instances: %w", err)
 	}
 	var machines machinev1.MachineList
@@ -125,7 +125,7 @@ func (d *demo) explainNotReady() {
 	for _, instance := range d.board.instances {
 		listed[instance.Spec.Address] = true
 		if !isReady(instance) {
-			d.output.printLine(rig.Explain(instance))
+			d.output.printLine(testenv.Explain(instance))
 		}
 	}
 	for name, machine := range d.board.machines {

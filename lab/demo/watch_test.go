@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/process"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // scriptedClient is a fake API server that responds to the n-th List with answer(n).
@@ -39,7 +39,7 @@ func newWatchDemo(answer func(n int) error) (d *demo, printed *bytes.Buffer, end
 	printed = &bytes.Buffer{}
 	controlPlane := make(chan struct{})
 	return &demo{demoOptions: &demoOptions{}, output: newOutput(printed), board: &board{}, controlPlane: controlPlane,
-		rig: &rig.Rig{Client: &scriptedClient{errorFor: answer}}, operator: &rig.OperatorProcess{Process: &process.Process{}}}, printed, func() { close(controlPlane) }
+		rig: &testenv.Environment{Client: &scriptedClient{errorFor: answer}}, operator: &testenv.OperatorProcess{Process: &process.Process{}}}, printed, func() { close(controlPlane) }
 }
 
 func TestAFailedLookAtTheHostsEndsNoDemo(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
-	"github.com/windows-machine-config/wmco/lab/winerig"
+	"github.com/windows-machine-config/wmco/lab/winetestenv"
 )
 
 const (
@@ -26,18 +26,18 @@ const (
 )
 
 // prepareWine prepares Wine hosts outside of the namespaces and prints the progress.
-func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
+func (o *demoOptions) prepareWine() (*winetestenv.Kit, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	out := newOutput(os.Stdout)
 	out.printStep("preparing Wine hosts (the first time takes some minutes)")
 	type result struct {
-		kit *winerig.Kit
+		kit *winetestenv.Kit
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		kit, err := winerig.Prepare(ctx, o.wineDir(), o.programs.wineNode)
+		kit, err := winetestenv.Prepare(ctx, o.wineDir(), o.programs.wineNode)
 		done <- result{kit, err}
 	}()
 	ticker := time.NewTicker(stageInterval)
@@ -89,7 +89,7 @@ func preparationStage(dir string) string {
 // generateWinePayload generates the payload for Wine hosts. The base already exists; this process acquires only its
 // own locks.
 func (d *demo) generateWinePayload(ctx context.Context, version string) (dir string, err error) {
-	if d.kit, err = winerig.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
+	if d.kit, err = winetestenv.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
 		return "", err
 	}
 	dir = filepath.Join(d.dir, "payload")
@@ -102,7 +102,7 @@ func (d *demo) bootWine(ctx context.Context) error {
 	d.output.printStep("booting %d Wine hosts%s", len(all),
 		map[bool]string{true: ", one of them to add later"}[len(all) > d.hosts])
 	d.wine = make([]*wine.Host, len(all))
-	err := inParallel(all, func(i int, h rig.HostOptions) (err error) {
+	err := inParallel(all, func(i int, h testenv.HostOptions) (err error) {
 		d.wine[i], err = d.kit.AddHost(ctx, d.rig, wine.Options{
 			Name: h.Name, Address: netip.MustParseAddr(h.Address), Users: []string{h.Username},
 		})
@@ -114,7 +114,7 @@ func (d *demo) bootWine(ctx context.Context) error {
 	if err := os.WriteFile(d.keyFile(), d.rig.PrivateKey(), 0o600); err != nil {
 		return fmt.Errorf("write the hosts' key for users: %w", err)
 	}
-	go winerig.Forward(d.ssh, d.wine[0].Address())
+	go winetestenv.Forward(d.ssh, d.wine[0].Address())
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (d *demo) bootWine(ctx context.Context) error {
 func (d *demo) keyFile() string { return filepath.Join(d.dir, "private-key.pem") }
 
 // wineCommands returns commands for hosts with logins.
-func (d *demo) wineCommands(first rig.HostOptions) []suggestedCommand {
+func (d *demo) wineCommands(first testenv.HostOptions) []suggestedCommand {
 	login := fmt.Sprintf("ssh -i %s -p %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null %s@127.0.0.1",
 		d.keyFile(), portOf(d.ssh), first.Username)
 	return []suggestedCommand{

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/process"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Programs are the names of the programs, as in hack/build.
@@ -58,7 +58,7 @@ type Monitoring struct {
 
 // Start starts the monitoring of a rig, which must have the service CA. Start returns when the API is
 // available. Targets are scraped as soon as the operator has created its objects.
-func Start(ctx context.Context, r *rig.Rig, o Options) (*Monitoring, error) {
+func Start(ctx context.Context, r *testenv.Environment, o Options) (*Monitoring, error) {
 	m := &Monitoring{done: make(chan struct{})}
 	if err := m.start(ctx, r, o); err != nil {
 		m.Stop()
@@ -67,7 +67,7 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Monitoring, error) {
 	return m, nil
 }
 
-func (m *Monitoring) start(ctx context.Context, r *rig.Rig, o Options) (err error) {
+func (m *Monitoring) start(ctx context.Context, r *testenv.Environment, o Options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}

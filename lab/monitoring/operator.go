@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Names in the Service in deploy/metrics.yaml, and of its certificate.
@@ -26,7 +26,7 @@ const (
 
 // OperatorTarget makes an operator without a pod a target of Prometheus. It writes the files that the pod would
 // mount as /metrics-tls to dir, and adds the address of the operator's metrics to the Service.
-func OperatorTarget(ctx context.Context, r *rig.Rig, address, dir string) error {
+func OperatorTarget(ctx context.Context, r *testenv.Environment, address, dir string) error {
 	secret := &corev1.Secret{}
 	err := r.WaitFor(ctx, "the certificate of the operator's metrics", &corev1.Secret{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/util/certificate/csr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 //go:embed objects.yaml
@@ -45,7 +45,7 @@ const (
 )
 
 // prepareMonitoring creates the objects, and writes the files of Prometheus' pod below root.
-func prepareMonitoring(ctx context.Context, r *rig.Rig, root string) error {
+func prepareMonitoring(ctx context.Context, r *testenv.Environment, root string) error {
 	objects, err := decodeObjects(manifests)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func decodeObjects(data []byte) (objects []*unstructured.Unstructured, err error
 }
 
 // serviceCA waits for the certificate of the service CA.
-func serviceCA(ctx context.Context, r *rig.Rig) (bundle []byte, err error) {
+func serviceCA(ctx context.Context, r *testenv.Environment) (bundle []byte, err error) {
 	err = r.WaitFor(ctx, "the certificate of the service CA in ConfigMap "+bundleName, &corev1.ConfigMap{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			m := &corev1.ConfigMap{}
@@ -117,7 +117,7 @@ func serviceCA(ctx context.Context, r *rig.Rig) (bundle []byte, err error) {
 }
 
 // readCABundle returns a CA bundle related to kubelets.
-func readCABundle(ctx context.Context, r *rig.Rig, name string) (string, error) {
+func readCABundle(ctx context.Context, r *testenv.Environment, name string) (string, error) {
 	m := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managed, Name: name}, m); err != nil {
 		return "", fmt.Errorf("read the authorities in ConfigMap %s/%s: %w", managed, name, err)
@@ -127,7 +127,7 @@ func readCABundle(ctx context.Context, r *rig.Rig, name string) (string, error) 
 
 // admitToKubelets adds the authority of Prometheus' certificate to the client CAs of kubelets, as in OpenShift.
 // The kubelets still authorize requests with the API server.
-func admitToKubelets(ctx context.Context, r *rig.Rig) error {
+func admitToKubelets(ctx context.Context, r *testenv.Environment) error {
 	signer, err := r.Cluster().CSRSigner()
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func admitToKubelets(ctx context.Context, r *rig.Rig) error {
 
 // clientCertificate requests the client certificate of Prometheus for scraping, as the
 // cluster-monitoring-operator does.
-func clientCertificate(ctx context.Context, r *rig.Rig) (certificate, key []byte, err error) {
+func clientCertificate(ctx context.Context, r *testenv.Environment) (certificate, key []byte, err error) {
 	clients, err := kubernetes.NewForConfig(r.Config)
 	if err != nil {
 		return nil, nil, err
@@ -174,7 +174,7 @@ func clientCertificate(ctx context.Context, r *rig.Rig) (certificate, key []byte
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), err
 }
 
-func approveRequest(ctx context.Context, r *rig.Rig, name string) error {
+func approveRequest(ctx context.Context, r *testenv.Environment, name string) error {
 	request := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, request); err != nil {
 		return fmt.Errorf("approve the request for a client certificate: %w", err)

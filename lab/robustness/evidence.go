@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Kinds of objects with a judged history.
@@ -24,9 +24,9 @@ const (
 	kindPod      = "Pod"
 )
 
-func followedKinds(namespace string) []*rig.FollowedKind {
+func followedKinds(namespace string) []*testenv.FollowedKind {
 	in := []client.ListOption{client.InNamespace(namespace)}
-	return []*rig.FollowedKind{
+	return []*testenv.FollowedKind{
 		{Name: kindNode, List: func() client.ObjectList { return &corev1.NodeList{} }},
 		{Name: kindInstance, List: func() client.ObjectList { return &v1alpha1.WindowsInstanceList{} }, Options: in},
 		{Name: kindPolicy, List: func() client.ObjectList { return &v1alpha1.WindowsDisruptionPolicyList{} }, Options: in},
@@ -39,7 +39,7 @@ func followedKinds(namespace string) []*rig.FollowedKind {
 // Evidence is the input for judging the rules that always hold.
 type Evidence struct {
 	// Changes are the changes of objects of the followed kinds, in the order of the API server's store.
-	Changes []rig.Change
+	Changes []testenv.Change
 	// Requests are the answered requests to the API server.
 	Requests []audit.Event
 	// Restarts are the requested restarts of Windows.
@@ -98,7 +98,7 @@ var rules = []struct {
 
 // Judge returns the violations, at most three for each rule.
 func Judge(e Evidence) (violations []Violation) {
-	slices.SortStableFunc(e.Changes, func(x, y rig.Change) int { return cmp.Compare(x.Revision, y.Revision) })
+	slices.SortStableFunc(e.Changes, func(x, y testenv.Change) int { return cmp.Compare(x.Revision, y.Revision) })
 	for _, rule := range rules {
 		for i, what := range rule.broken(e) {
 			if i == 3 {
@@ -123,7 +123,7 @@ func newState() *state {
 }
 
 // replayChanges calls visit with each change and the state before the change.
-func (e Evidence) replayChanges(visit func(before *state, c rig.Change)) {
+func (e Evidence) replayChanges(visit func(before *state, c testenv.Change)) {
 	s := newState()
 	for _, c := range e.Changes {
 		visit(s, c)
@@ -145,7 +145,7 @@ func (e Evidence) visitStates(from, to time.Time, look func(*state)) {
 	}
 }
 
-func (s *state) apply(c rig.Change) {
+func (s *state) apply(c testenv.Change) {
 	switch object := c.Object.(type) {
 	case *corev1.Node:
 		s.nodes[c.Name] = object
@@ -184,6 +184,6 @@ func (s *state) hasEntry(node string) bool {
 	return s.policy != nil && slices.ContainsFunc(s.policy.Status.Disruptions, func(d v1alpha1.Disruption) bool { return d.Node == node })
 }
 
-func formatPosition(c rig.Change) string {
+func formatPosition(c testenv.Change) string {
 	return fmt.Sprintf("revision %d, %s", c.Revision, c.At.UTC().Format("15:04:05.000"))
 }

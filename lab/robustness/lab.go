@@ -23,16 +23,16 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/apiproxy"
-	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/faultproxy"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Options are the common options of runs.
 type Options struct {
 	// Releases are the operator's releases in order; at least as many as a shape has.
-	Releases []rig.Release
+	Releases []testenv.Release
 	// Timeout is the timeout for reaching the desired state at the end; Quiet is the required silence afterwards.
 	Timeout, QuietPeriod time.Duration
 	// Progress receives the actions, one line each.
@@ -41,21 +41,21 @@ type Options struct {
 
 // lab is a separate control plane with hosts and an operator, for one run.
 type lab struct {
-	*rig.Rig
+	*testenv.Environment
 	options Options
 	shape   Shape
-	proxy   *apiproxy.Proxy
+	proxy   *faultproxy.Proxy
 	through func(*operator.Config)
-	history *rig.History
+	history *testenv.History
 	log     *logbook
 	// connections records the connections of operators to hosts, and started counts the operators.
 	connections *connections
 	started     int
-	secrets     canary.Secrets
+	secrets     secretscan.Secrets
 
 	model     *Model
 	entries   map[string]string // additional or replaced entries of windows-instances
-	operators []*rig.Operator
+	operators []*testenv.Operator
 	endings   []ending
 	revisions []string               // of the API server's store, before each action
 	hosts     map[string]*hostRecord // by computer name
@@ -103,15 +103,15 @@ const failureDeadline = 5 * time.Minute
 
 // newLab boots everything, until the operator runs and the first hosts are listed.
 func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop func() error, err error) {
-	fast, stopClock := rig.FastClock()
-	l = &lab{options: options, shape: shape, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(shape),
+	fast, stopClock := testenv.FastClock()
+	l = &lab{options: options, shape: shape, log: &logbook{}, secrets: secretscan.Secrets{}, model: NewModel(shape),
 		connections: &connections{clock: fast, byClientAddress: map[string][]*connected{}},
 		entries:     map[string]string{}, hosts: map[string]*hostRecord{}}
 	platform := ""
 	if shape.Machines > 0 {
 		platform = "AWS"
 	}
-	l.Rig, err = rig.New(ctx, rig.Options{
+	l.Environment, err = testenv.New(ctx, testenv.Options{
 		Hosts: hostOptions(shape), LinuxNodes: 1, Clock: fast,
 		ControlPlane: cluster.Options{APIIntURL: "https://127.0.0.1", Audit: true, NodeGracePeriod: 20 * time.Second, Platform: platform},
 		MachineAPI:   platform != "",
@@ -135,13 +135,13 @@ func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop fun
 	return l, stop, nil
 }
 
-func hostOptions(shape Shape) (hosts []rig.HostOptions) {
+func hostOptions(shape Shape) (hosts []testenv.HostOptions) {
 	for i, name := range shape.Hosts {
 		// By the fast clock: long operations of Windows can be observed in progress.
-		o := rig.HostOptions{Name: name, ShutdownDelay: 2 * time.Second, RebootDuration: 6 * time.Second,
+		o := testenv.HostOptions{Name: name, ShutdownDelay: 2 * time.Second, RebootDuration: 6 * time.Second,
 			BootDelay: 3 * time.Second, FeatureDuration: 4 * time.Second}
 		if slices.Contains(shape.Named, name) {
-			o.DNSName = rig.DNSName(i + 1)
+			o.DNSName = testenv.DNSName(i + 1)
 		}
 		hosts = append(hosts, o)
 	}
@@ -189,14 +189,14 @@ func (l *lab) setUpCluster(ctx context.Context) error {
 	if err := l.WaitUserData(ctx); err != nil {
 		return err
 	}
-	return l.CreateMachineSet(ctx, machineSet, int32(l.shape.Machines), rig.MachineSetOptions{})
+	return l.CreateMachineSet(ctx, machineSet, int32(l.shape.Machines), testenv.MachineSetOptions{})
 }
 
 // allHosts returns all current and former hosts.
-func (l *lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
+func (l *lab) allHosts() []*testenv.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
 // recordHost records the current state of a host as the state to restore after a removal.
-func (l *lab) recordHost(h *rig.Host) error {
+func (l *lab) recordHost(h *testenv.Host) error {
 	key, err := h.HostKey()
 	if err != nil {
 		return fmt.Errorf("read the host key of %s: %w", h.Options.Name, err)
@@ -247,7 +247,7 @@ func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
 }
 
 // desiredRelease returns the desired release of the operator.
-func (l *lab) desiredRelease() rig.Release { return l.options.Releases[l.model.Release] }
+func (l *lab) desiredRelease() testenv.Release { return l.options.Releases[l.model.Release] }
 
 // lastLines returns the end of the operator's log.
 func (l *lab) lastLines(n int) string {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // excessDisruptions checks each new entry in the policy's status: together with this entry, all counting entries must be within
@@ -20,7 +20,7 @@ import (
 // before.
 func (e Evidence) excessDisruptions() (broken []string) {
 	early := map[types.UID]v1alpha1.Disruption{}
-	e.replayChanges(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c testenv.Change) {
 		policy, ok := c.Object.(*v1alpha1.WindowsDisruptionPolicy)
 		if !ok {
 			return

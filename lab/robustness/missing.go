@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // DesiredState is the desired state at the end.
@@ -69,7 +69,7 @@ func Missing(w DesiredState, t CurrentState) (missing []string) {
 		}
 		if host.Impostor {
 			if t.Instances[i].Status.Summary != v1alpha1.ReasonNameConflict {
-				missing = append(missing, host.Address+" has the name of another's Node, and does not say so: "+rig.Explain(&t.Instances[i]))
+				missing = append(missing, host.Address+" has the name of another's Node, and does not say so: "+testenv.Explain(&t.Instances[i]))
 			}
 			continue
 		}
@@ -79,7 +79,7 @@ func Missing(w DesiredState, t CurrentState) (missing []string) {
 	for _, host := range w.Unlisted {
 		for i := range t.Instances {
 			if t.Instances[i].Spec.Address == host.Address {
-				missing = append(missing, host.Address+" is not listed, and has an instance: "+rig.Explain(&t.Instances[i]))
+				missing = append(missing, host.Address+" is not listed, and has an instance: "+testenv.Explain(&t.Instances[i]))
 			}
 		}
 		for i := range t.Nodes {
@@ -128,12 +128,12 @@ func (w DesiredState) machineDifferences(t CurrentState) (missing []string) {
 
 func instanceDifferences(instance *v1alpha1.WindowsInstance) (missing []string) {
 	switch {
-	case !rig.IsReady(instance):
-		missing = append(missing, instance.Spec.Address+" is not Ready: "+rig.Explain(instance))
+	case !testenv.IsReady(instance):
+		missing = append(missing, instance.Spec.Address+" is not Ready: "+testenv.Explain(instance))
 	case !meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionUpToDate):
-		missing = append(missing, instance.Spec.Address+" is not up to date: "+rig.Explain(instance))
+		missing = append(missing, instance.Spec.Address+" is not up to date: "+testenv.Explain(instance))
 	case instance.Status.Step != nil:
-		missing = append(missing, instance.Spec.Address+" is Ready, and has a step in progress: "+rig.Explain(instance))
+		missing = append(missing, instance.Spec.Address+" is Ready, and has a step in progress: "+testenv.Explain(instance))
 	}
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		missing = append(missing, fmt.Sprintf("%s is listed, and is to be %s", instance.Spec.Address, instance.Spec.DesiredState))

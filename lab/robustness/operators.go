@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/apiproxy"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/faultproxy"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // election is short enough to be lost when the API server is cut off.
@@ -19,7 +19,7 @@ var election = operator.Election{Lease: 8 * time.Second, RenewDeadline: 6 * time
 // startOperator starts one more operator.
 func (l *lab) startOperator() error {
 	l.started++
-	o, err := l.RunOperator(l.through, rig.WithRelease(l.desiredRelease()), func(c *operator.Config) {
+	o, err := l.RunOperator(l.through, testenv.WithRelease(l.desiredRelease()), func(c *operator.Config) {
 		c.Debug, c.LeaderElection, c.Election = true, l.shape.Elects, election
 		c.Dial = l.connections.wrapDial(l.started, c.Dial)
 	})
@@ -56,7 +56,7 @@ func (l *lab) stopOperators() {
 // reapOperators restarts an operator that has exited by itself, as a kubelet does with a container.
 func (l *lab) reapOperators() error {
 	running := len(l.operators)
-	l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool {
+	l.operators = slices.DeleteFunc(l.operators, func(o *testenv.Operator) bool {
 		select {
 		case <-o.Done():
 			return true
@@ -127,6 +127,6 @@ func (l *lab) recordRevision(ctx context.Context) error {
 func (l *lab) staleStart(_ context.Context, a Action) (func(context.Context) error, error) {
 	at := l.revisions[max(0, len(l.revisions)-1-a.Number)]
 	l.killOperators()
-	remove := l.proxy.Add(a.Resource, apiproxy.Fault{ListsAt: at, Hold: true})
+	remove := l.proxy.Add(a.Resource, faultproxy.Fault{ListsAt: at, Hold: true})
 	return func(context.Context) error { remove(); return nil }, l.startOperator()
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/apiproxy"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/faultproxy"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -101,14 +101,14 @@ var executors = map[Kind]executor{
 	Release: (*lab).installRelease, Scale: (*lab).scaleMachines, KeepPods: (*lab).keepPods, Await: (*lab).awaitDesiredState,
 
 	KillOperator: (*lab).killOperator, StopOperator: (*lab).stopOperator, StaleStart: (*lab).staleStart, SecondOperator: (*lab).startSecondOperator, RestartAPI: (*lab).restartAPI,
-	CutAPI: injectAPIFault(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),
-	DelayWatches: injectAPIFault(func(a Action) apiproxy.Fault {
-		return apiproxy.Fault{Delay: time.Duration(a.Number) * time.Millisecond}
+	CutAPI: injectAPIFault(func(Action) faultproxy.Fault { return faultproxy.Fault{Refuse: true} }),
+	DelayWatches: injectAPIFault(func(a Action) faultproxy.Fault {
+		return faultproxy.Fault{Delay: time.Duration(a.Number) * time.Millisecond}
 	}),
-	HoldWatches:  injectAPIFault(func(Action) apiproxy.Fault { return apiproxy.Fault{Hold: true} }),
-	FailRequests: injectAPIFault(func(a Action) apiproxy.Fault { return apiproxy.Fault{Fail: true, Every: a.Number} }),
-	Conflicts:    injectAPIFault(func(a Action) apiproxy.Fault { return apiproxy.Fault{Conflict: true, Every: a.Number} }),
-	LoseAnswers:  injectAPIFault(func(a Action) apiproxy.Fault { return apiproxy.Fault{LoseAnswers: true, Every: a.Number} }),
+	HoldWatches:  injectAPIFault(func(Action) faultproxy.Fault { return faultproxy.Fault{Hold: true} }),
+	FailRequests: injectAPIFault(func(a Action) faultproxy.Fault { return faultproxy.Fault{Fail: true, Every: a.Number} }),
+	Conflicts:    injectAPIFault(func(a Action) faultproxy.Fault { return faultproxy.Fault{Conflict: true, Every: a.Number} }),
+	LoseAnswers:  injectAPIFault(func(a Action) faultproxy.Fault { return faultproxy.Fault{LoseAnswers: true, Every: a.Number} }),
 	BreakWatches: func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
 		l.proxy.BreakWatches(a.Resource)
 		return nil, nil
@@ -118,7 +118,7 @@ var executors = map[Kind]executor{
 }
 
 // injectAPIFault injects a fault between operator and API server.
-func injectAPIFault(fault func(Action) apiproxy.Fault) executor {
+func injectAPIFault(fault func(Action) faultproxy.Fault) executor {
 	return func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
 		remove := l.proxy.Add(a.Resource, fault(a))
 		return func(context.Context) error { remove(); return nil }, nil
@@ -130,7 +130,7 @@ func (l *lab) restartAPI(ctx context.Context, _ Action) (func(context.Context) e
 }
 
 // actionHost returns the host of an action; nil if it does not exist now.
-func (l *lab) actionHost(name string) *rig.Host {
+func (l *lab) actionHost(name string) *testenv.Host {
 	if name != youngestMachine {
 		return l.Host(name)
 	}

@@ -16,13 +16,13 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // ungatedCordons checks nodes that worked. A node that does not work, or was never verified, is drained for a removal
 // without a disruption slot.
 func (e Evidence) ungatedCordons() (broken []string) {
-	e.replayChanges(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c testenv.Change) {
 		node, ok := c.Object.(*corev1.Node)
 		if !ok || !isCordonedByOperator(node) {
 			return
@@ -70,7 +70,7 @@ func isNodeReady(node *corev1.Node) bool {
 }
 
 func (e Evidence) namedTwice() (broken []string) {
-	e.replayChanges(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c testenv.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
 			return
@@ -106,7 +106,7 @@ func (e Evidence) foreignHostKeys() (broken []string) {
 // unacceptedHostKeys checks each instance with a pinned key that changes to a different key.
 func (e Evidence) unacceptedHostKeys() (broken []string) {
 	pinned := map[types.UID]string{}
-	e.replayChanges(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c testenv.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || instance.Status.HostKey == nil {
 			return
@@ -218,7 +218,7 @@ const maxReadyLosses = 3
 
 func (e Evidence) readyLosses() (broken []string) {
 	lost := map[types.UID]int{}
-	e.replayChanges(func(before *state, c rig.Change) {
+	e.replayChanges(func(before *state, c testenv.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		was := before.instances[c.Name]
 		if !ok || was == nil || c.Revision <= e.FaultsEnd || !isReady(was) || isReady(instance) {

@@ -22,8 +22,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/canary"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -52,7 +52,7 @@ func newHistory(objects ...client.Object) past {
 		case *corev1.Pod:
 			kind = kindPod
 		}
-		p.Changes = append(p.Changes, rig.Change{Revision: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Minute),
+		p.Changes = append(p.Changes, testenv.Change{Revision: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Minute),
 			Kind: kind, Name: client.ObjectKeyFromObject(object).String(), Object: object})
 	}
 	return p
@@ -265,7 +265,7 @@ func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {
 }
 
 func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
-	secrets := canary.Secrets{"the key": {"c2VjcmV0"}}
+	secrets := secretscan.Secrets{"the key": {"c2VjcmV0"}}
 	says := func(text string) client.Object {
 		return newInstance("a", func(i *v1alpha1.WindowsInstance) { i.Status.NextAction = text })
 	}
@@ -273,7 +273,7 @@ func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
 		t.Error(exposed)
 	}
 	p := newHistory(says("fine"), says("look: c2VjcmV0"), says("still: c2VjcmV0"), says("fine"))
-	p.Changes = append(p.Changes, rig.Change{Kind: kindInstance, Name: "wmco/a"}) // its deletion
+	p.Changes = append(p.Changes, testenv.Change{Kind: kindInstance, Name: "wmco/a"}) // its deletion
 	if exposed := exposedIn(p.Changes, secrets); len(exposed) != 1 || !strings.Contains(exposed[0], "the key") {
 		t.Error(exposed)
 	}

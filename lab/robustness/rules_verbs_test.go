@@ -15,7 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -25,7 +25,7 @@ func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 	disturbed := func(objects ...client.Object) past {
 		p := newHistory(objects...)
 		for range 4 { // time passes
-			p.Changes = append(p.Changes, rig.Change{Revision: uint64(len(p.Changes) + 1),
+			p.Changes = append(p.Changes, testenv.Change{Revision: uint64(len(p.Changes) + 1),
 				At: noon.Add(time.Duration(len(p.Changes)) * time.Minute), Kind: kindNode, Name: "/b", Object: newNode("b")})
 		}
 		p.PodDisruptions = []PodDisruption{{Node: "a", Verb: "apply", What: "service Stop containerd", At: noon.Add(4*time.Minute + minPodAge/2)}}

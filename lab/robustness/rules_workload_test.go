@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 func newPod(name, uid, node string, change ...func(*corev1.Pod)) *corev1.Pod {
@@ -29,7 +29,7 @@ func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
 	restarted := func(objects ...client.Object) past {
 		p := newHistory(objects...)
 		for range 4 { // time passes
-			p.Changes = append(p.Changes, rig.Change{Revision: uint64(len(p.Changes) + 1),
+			p.Changes = append(p.Changes, testenv.Change{Revision: uint64(len(p.Changes) + 1),
 				At: noon.Add(time.Duration(len(p.Changes)) * time.Minute), Kind: kindNode, Name: "/b", Object: newNode("b")})
 		}
 		p.Restarts = []Restart{{"a", noon.Add(4*time.Minute + minPodAge/2)}}

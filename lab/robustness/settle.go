@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/canary"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // endFaults ends all lasting actions, boots all hosts, and keeps one operator.
@@ -151,7 +151,7 @@ func (l *lab) findMissing(ctx context.Context) (missing []string, given bool, er
 const authorizedKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
 // hostDifference compares a host with its state before it was first listed.
-func (l *lab) hostDifference(h *rig.Host) string {
+func (l *lab) hostDifference(h *testenv.Host) string {
 	before, after := l.hosts[h.Options.Name].before, h.Machine().Snapshot()
 	if l.model.Rotated {
 		before.Files, after.Files = filesWithout(before, authorizedKeys), filesWithout(after, authorizedKeys)
@@ -216,7 +216,7 @@ func noiseOf(requests []audit.Event, connections int) (noise []string) {
 const kubeletPKI = `C:\var\lib\kubelet\pki`
 
 // recordKubeletKeys adds the kubelet's keys of a host to the secrets.
-func (l *lab) recordKubeletKeys(h *rig.Host) error {
+func (l *lab) recordKubeletKeys(h *testenv.Host) error {
 	drive := h.Machine().Drive()
 	entries, err := drive.ReadDir(kubeletPKI)
 	if err != nil {
@@ -257,7 +257,7 @@ func (l *lab) exposedSecrets(ctx context.Context) (exposed []string, err error) 
 }
 
 // exposedIn checks each state of each object. Each object is reported once.
-func exposedIn(changes []rig.Change, secrets canary.Secrets) (exposed []string) {
+func exposedIn(changes []testenv.Change, secrets secretscan.Secrets) (exposed []string) {
 	for _, c := range changes {
 		text, err := json.Marshal(c.Object)
 		if err != nil {
@@ -274,7 +274,7 @@ func exposedIn(changes []rig.Change, secrets canary.Secrets) (exposed []string) 
 	return exposed
 }
 
-func (l *lab) inCommandLines(secrets canary.Secrets) (exposed []string) {
+func (l *lab) inCommandLines(secrets secretscan.Secrets) (exposed []string) {
 	for _, h := range l.allHosts() {
 		machines := []*fake.Machine{h.Machine()}
 		if record := l.hosts[h.Options.Name]; record != nil {

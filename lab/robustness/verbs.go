@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -41,7 +41,7 @@ func podDisruptions(node string, journal []fake.Entry) (found []PodDisruption) {
 	for _, e := range journal {
 		if line, starts := strings.CutPrefix(e.Detail, "start "); e.Kind == fake.KindProcess && starts {
 			delete(running, e.PID)
-			if name := verbOf(line); name != "" && name != string(verb.Service) {
+			if name := verbOf(line); name != "" && name != string(agentapi.Service) {
 				running[e.PID] = name
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const (
@@ -52,7 +52,7 @@ func (l *lab) measureDay(ctx context.Context) (Day, error) {
 }
 
 // allHosts returns all existing hosts.
-func (l *lab) allHosts() []*rig.Host {
+func (l *lab) allHosts() []*testenv.Host {
 	l.DropDeletedHosts()
 	return append(l.Hosts(), l.MachineHosts()...)
 }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/openshift"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 )
 
@@ -32,20 +32,20 @@ const (
 )
 
 // Delays of Windows.
-var vm = rig.VMOptions{
+var vm = testenv.VMOptions{
 	UserDataDelay: 20 * time.Second, FeatureDuration: 10 * time.Second, RebootDuration: 20 * time.Second, SSHDelay: 5 * time.Second,
 }
 
 // lab is a control plane with a fleet and an operator.
 type lab struct {
-	*rig.Rig
+	*testenv.Environment
 	options  Options
 	clock    *virtualtime.Clock
 	epoch    time.Time // start of the first day
-	operator *rig.Operator
+	operator *testenv.Operator
 	log      *log
 
-	signer      *openshift.Signer
+	signer      *fakeopenshift.Signer
 	signing     <-chan error // the result of the signer
 	stopSigning context.CancelFunc
 
@@ -70,7 +70,7 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 	l.epoch = time.Now().UTC().Add(-time.Duration(options.Days+1) * day).Truncate(day)
 	l.clock = virtualtime.New(l.epoch)
 	l.clock.Stride(workStride)
-	l.Rig, err = rig.New(ctx, rig.Options{
+	l.Environment, err = testenv.New(ctx, testenv.Options{
 		Hosts: hostOptions(), LinuxNodes: 1, MachineAPI: true, VM: vm, VirtualTime: l.clock,
 		PayloadDir: options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
 		ControlPlane: cluster.Options{Platform: platform, APIIntURL: "https://127.0.0.1", ExternalSigner: true,
@@ -98,8 +98,8 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 // nodeGracePeriod is long: kubelets follow virtual time, which stands still while a busy machine works.
 const nodeGracePeriod = 15 * time.Minute
 
-func hostOptions() []rig.HostOptions {
-	hosts := rig.Hosts(listedHosts)
+func hostOptions() []testenv.HostOptions {
+	hosts := testenv.Hosts(listedHosts)
 	for i := range hosts {
 		hosts[i].ShutdownDelay, hosts[i].RebootDuration, hosts[i].BootDelay = 2*time.Second, 20*time.Second, 5*time.Second
 		hosts[i].FeatureDuration = vm.FeatureDuration
@@ -118,7 +118,7 @@ func (l *lab) startSigner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.signer = openshift.NewSigner(authority, clock.RealClock{}, l.certificateValidity)
+	l.signer = fakeopenshift.NewSigner(authority, clock.RealClock{}, l.certificateValidity)
 	signing := make(chan error, 1)
 	ctx, l.stopSigning = context.WithCancel(context.WithoutCancel(ctx))
 	go func() { signing <- l.signer.Run(ctx, l.Config, slog.New(logr.ToSlogHandler(logr.Discard()))) }()
@@ -156,13 +156,13 @@ func (l *lab) createFleet(ctx context.Context) error {
 	if err := l.WaitUserData(ctx); err != nil {
 		return err
 	}
-	if err := l.CreateMachineSet(ctx, machineSet, machines, rig.MachineSetOptions{}); err != nil {
+	if err := l.CreateMachineSet(ctx, machineSet, machines, testenv.MachineSetOptions{}); err != nil {
 		return err
 	}
 	return l.awaitConvergence(ctx, "the fleet is new")
 }
 
 func (l *lab) startOperator() (err error) {
-	l.operator, err = l.RunOperator(rig.WithRelease(l.options.Releases[l.release]))
+	l.operator, err = l.RunOperator(testenv.WithRelease(l.options.Releases[l.release]))
 	return err
 }

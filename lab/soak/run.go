@@ -20,7 +20,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Options configure a run.
@@ -28,7 +28,7 @@ type Options struct {
 	// Days is the number of days, at least three.
 	Days int
 	// Releases are the releases of the operator in order: one more than the number of upgrades.
-	Releases []rig.Release
+	Releases []testenv.Release
 	// Stride is the part of a day that passes at once while the fleet is idle.
 	Stride time.Duration
 	// Timeout is the timeout for the fleet to reach the desired state, by the real clock.

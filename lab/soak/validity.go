@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
 )
 
 // Validity of certificates. The operator renews the certificates of cloud-node-manager by the virtual clock, at
@@ -18,12 +18,12 @@ const (
 )
 
 // certificateValidity returns the validity of a certificate.
-func (l *lab) certificateValidity(user string, now time.Time) openshift.Validity {
+func (l *lab) certificateValidity(user string, now time.Time) fakeopenshift.Validity {
 	if strings.HasPrefix(user, managerPrefix) {
 		left := time.Duration(l.options.Days+3) * day
 		virtual := l.clock.Now()
 		whole := time.Duration(float64(left) / (1 - managersPast))
-		return openshift.Validity{NotBefore: virtual.Add(left - whole), NotAfter: virtual.Add(left)}
+		return fakeopenshift.Validity{NotBefore: virtual.Add(left - whole), NotAfter: virtual.Add(left)}
 	}
-	return openshift.Validity{NotBefore: now, NotAfter: now.Add(clientValidity)}
+	return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(clientValidity)}
 }

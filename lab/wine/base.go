@@ -39,7 +39,7 @@ type Base struct {
 // later runs about a second: the result is cached by a digest of the inputs. Several processes may call Prepare
 // at once. Directories of hosts that outlived a killed creator are removed.
 //
-// The first run needs access to the Debian archive and to the Go modules. A program that enters lab/namespace
+// The first run needs access to the Debian archive and to the Go modules. A program that enters lab/linuxns
 // therefore calls Prepare before entering, and again inside.
 func Prepare(ctx context.Context, dir string) (*Base, error) {
 	base, err := prepareBase(ctx, dir)

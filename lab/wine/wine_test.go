@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	labprocess "github.com/windows-machine-config/wmco/lab/process"
 )
 
@@ -36,7 +36,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	// A separate network: tests of other packages may use the same addresses.
-	return namespace.RunTests(namespace.Config{GracePeriod: 30 * time.Second}, m.Run)
+	return linuxns.RunTests(linuxns.Config{GracePeriod: 30 * time.Second}, m.Run)
 }
 
 func prepareTests() (err error) {

@@ -20,10 +20,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // shared is a control plane that neither approves nor signs any request.
@@ -41,20 +41,20 @@ const waitTimeout = rigtest.WaitTimeout
 // lab is a rig with a signer and a test.
 type lab struct {
 	*testing.T
-	*rig.Rig
-	signer *openshift.Signer
+	*testenv.Environment
+	signer *fakeopenshift.Signer
 }
 
 // newLab boots a lab with listed hosts and an installed operator that does not run. The function determines the
 // validity of each certificate.
-func newLab(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
+func newLab(t *testing.T, hosts int, validity func(user string, now time.Time) fakeopenshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)
-	r := rigtest.Boot(t, rig.Options{Cluster: c, Hosts: rig.Hosts(hosts), PayloadDir: files.Directory(t)})
-	l := lab{T: t, Rig: r}
+	r := rigtest.Boot(t, testenv.Options{Cluster: c, Hosts: testenv.Hosts(hosts), PayloadDir: files.Directory(t)})
+	l := lab{T: t, Environment: r}
 	authority, err := c.CSRSigner()
 	l.requireNoError(err)
-	l.signer = openshift.NewSigner(authority, clock.RealClock{}, validity)
+	l.signer = fakeopenshift.NewSigner(authority, clock.RealClock{}, validity)
 	signing, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- l.signer.Run(signing, c.Config, slog.New(logr.ToSlogHandler(ctrl.Log))) }()
@@ -69,7 +69,7 @@ func newLab(t *testing.T, hosts int, validity func(user string, now time.Time) o
 	return l
 }
 
-func (l lab) startOperator() *rig.Operator {
+func (l lab) startOperator() *testenv.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
 	l.requireNoError(err)

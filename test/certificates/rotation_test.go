@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/openshift"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -34,7 +34,7 @@ const kubeletPKI = `C:\var\lib\kubelet\pki`
 type holding struct{ name, user, signer, link string }
 
 // holdingsOf returns the certificates on a host.
-func holdingsOf(h *rig.Host) []holding {
+func holdingsOf(h *testenv.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
 		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName,
@@ -65,21 +65,21 @@ const managerCertificateTTL = 5 * time.Minute
 // expiringValidity issues certificates that are due for renewal within two minutes. Since client-go renews at 70 to 90
 // percent of the validity, some are renewed at once, and again until their nodes are Ready. Certificates of
 // cloud-node-manager are due later, and certificates of the host that will be away are valid for a short time.
-func expiringValidity(user string, now time.Time) openshift.Validity {
+func expiringValidity(user string, now time.Time) fakeopenshift.Validity {
 	switch {
 	case strings.HasPrefix(user, "system:ovn-node:"):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // not tested here
+		return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // not tested here
 	case strings.HasSuffix(user, ":"+stoppedHost):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(shortCertificateTTL)}
+		return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(shortCertificateTTL)}
 	case strings.HasPrefix(user, managerPrefix):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(managerCertificateTTL)}
+		return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(managerCertificateTTL)}
 	}
 	began := now.Add(-25 * time.Minute)
-	return openshift.Validity{NotBefore: began, NotAfter: began.Add(halfAnHour)}
+	return fakeopenshift.Validity{NotBefore: began, NotAfter: began.Add(halfAnHour)}
 }
 
-func fullValidity(_ string, now time.Time) openshift.Validity {
-	return openshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
+func fullValidity(_ string, now time.Time) fakeopenshift.Validity {
+	return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
 }
 
 // Two nodes serve while all their certificates are due and no operator runs. Another operator finds the requests
@@ -89,12 +89,12 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l := newLab(t, 3, expiringValidity)
 	first := l.startOperator()
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.WaitReady(ctx) })
-	staying := []*rig.Host{l.Host("instance-1"), l.Host("instance-2")}
+	staying := []*testenv.Host{l.Host("instance-1"), l.Host("instance-2")}
 	var witnesses []*witness
 	for _, h := range staying {
 		witnesses = append(witnesses, l.watchNode(h))
 	}
-	availability, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{Except: []string{stoppedHost}})
+	availability, err := l.WatchAvailability(l.Context(), testenv.AvailabilityOptions{Except: []string{stoppedHost}})
 	l.requireNoError(err)
 	l.Cleanup(availability.Stop)
 	lost := l.Host(stoppedHost)
@@ -107,7 +107,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	mark := time.Now()
 	l.checkNoneBegan(staying)
 	l.signer.SetValidity(fullValidity)
-	journals := map[*rig.Host]int{}
+	journals := map[*testenv.Host]int{}
 	for _, h := range staying {
 		journals[h] = len(h.Machine().Journal().Entries(nil))
 	}
@@ -146,7 +146,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 }
 
 // awaitManagers waits until cloud-node-manager has certificates on all hosts.
-func (l lab) awaitManagers(hosts []*rig.Host) {
+func (l lab) awaitManagers(hosts []*testenv.Host) {
 	l.Helper()
 	for _, h := range hosts {
 		held := holdingsOf(h)[2]
@@ -156,7 +156,7 @@ func (l lab) awaitManagers(hosts []*rig.Host) {
 
 // checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed. Otherwise
 // the test would be invalid.
-func (l lab) checkNoneBegan(hosts []*rig.Host) {
+func (l lab) checkNoneBegan(hosts []*testenv.Host) {
 	l.Helper()
 	for _, h := range hosts {
 		leaf := inUse(h, holdingsOf(h)[2].link)
@@ -186,7 +186,7 @@ func (l lab) awaitSigned() {
 }
 
 // awaitRequests waits until a kubelet requests a renewal, while no operator approves it.
-func (l lab) awaitRequests(hosts []*rig.Host) {
+func (l lab) awaitRequests(hosts []*testenv.Host) {
 	l.Helper()
 	l.runWithTimeout(150*time.Second, func(ctx context.Context) error {
 		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{},
@@ -196,7 +196,7 @@ func (l lab) awaitRequests(hosts []*rig.Host) {
 					return false, err
 				}
 				return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
-					return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
+					return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *testenv.Host) bool {
 						kubelets := holdingsOf(h)[:2]
 						return slices.ContainsFunc(kubelets, func(held holding) bool {
 							return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
@@ -208,7 +208,7 @@ func (l lab) awaitRequests(hosts []*rig.Host) {
 }
 
 // awaitExpiry waits until all certificates of a host have expired.
-func (l lab) awaitExpiry(h *rig.Host) {
+func (l lab) awaitExpiry(h *testenv.Host) {
 	l.Helper()
 	l.waitUntil(shortCertificateTTL+waitTimeout, "the certificates of "+h.Options.Name+" to expire", func() bool {
 		return !slices.ContainsFunc(holdingsOf(h), func(held holding) bool { return isGood(h, held) })
@@ -216,21 +216,21 @@ func (l lab) awaitExpiry(h *rig.Host) {
 }
 
 // isGood reports whether a certificate on a host has not expired.
-func isGood(h *rig.Host, held holding) bool {
+func isGood(h *testenv.Host, held holding) bool {
 	got := inUse(h, held.link)
 	return got != nil && time.Now().Before(got.NotAfter)
 }
 
 // renewalsSince returns the certificates for a holding that were signed since.
-func (l lab) renewalsSince(since time.Time, held holding) []openshift.Signed {
-	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
+func (l lab) renewalsSince(since time.Time, held holding) []fakeopenshift.Signed {
+	return slices.DeleteFunc(l.signer.Signed(), func(c fakeopenshift.Signed) bool {
 		return c.User != held.user || c.SignerName != held.signer || c.At.Before(since)
 	})
 }
 
 // checkRenewedOnce checks that each certificate was renewed once by the right client, and that the status lists
 // cloud-node-manager's certificate.
-func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
+func (l lab) checkRenewedOnce(h *testenv.Host, since time.Time) {
 	l.Helper()
 	for _, held := range holdingsOf(h) {
 		renewed := l.renewalsSince(since, held)
@@ -259,7 +259,7 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 
 // checkUndisrupted checks that the only connection to the host was for cloud-node-manager's certificate, and that
 // no service was changed.
-func (l lab) checkUndisrupted(h *rig.Host, since int) {
+func (l lab) checkUndisrupted(h *testenv.Host, since int) {
 	l.Helper()
 	logins := 0
 	var verbs []string
@@ -282,7 +282,7 @@ func (l lab) checkUndisrupted(h *rig.Host, since int) {
 
 // checkServed checks that the kubelet always served with a valid certificate, and with a renewed certificate at the
 // end.
-func (l lab) checkServed(h *rig.Host, w *witness) {
+func (l lab) checkServed(h *testenv.Host, w *witness) {
 	l.Helper()
 	failures, certificates := w.stopWatch()
 	if len(failures) > 0 || certificates < 2 {
@@ -292,7 +292,7 @@ func (l lab) checkServed(h *rig.Host, w *witness) {
 }
 
 // checkAlwaysReady checks that the nodes of the running hosts were Ready all the time.
-func (l lab) checkAlwaysReady(availability *rig.Availability) {
+func (l lab) checkAlwaysReady(availability *testenv.Availability) {
 	l.Helper()
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		report, err := availability.Report(ctx)
@@ -304,7 +304,7 @@ func (l lab) checkAlwaysReady(availability *rig.Availability) {
 }
 
 // checkReturned checks that the host's node was not recreated, and that the reason for the absence was reported.
-func (l lab) checkReturned(h *rig.Host, uid types.UID) {
+func (l lab) checkReturned(h *testenv.Host, uid types.UID) {
 	l.Helper()
 	if node := l.nodeOf(h); node.UID != uid {
 		l.Errorf("the node of %s was made anew", h.Options.Name)
@@ -315,7 +315,7 @@ func (l lab) checkReturned(h *rig.Host, uid types.UID) {
 	}
 }
 
-func (l lab) nodeOf(h *rig.Host) *corev1.Node {
+func (l lab) nodeOf(h *testenv.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
 	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // kubeletPort is the kubelet's port for connections from the API server.
@@ -28,7 +28,7 @@ const checkInterval = 500 * time.Millisecond
 // certificate.
 type witness struct {
 	lab  lab
-	host *rig.Host
+	host *testenv.Host
 	stop func()
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ type witness struct {
 }
 
 // watchNode starts to check a node after its kubelet serves.
-func (l lab) watchNode(h *rig.Host) *witness {
+func (l lab) watchNode(h *testenv.Host) *witness {
 	l.Helper()
 	w := &witness{lab: l, host: h, serials: map[string]bool{}}
 	l.waitUntil(waitTimeout, "the kubelet of "+h.Options.Name+" to serve", func() bool { return w.checkNode(l.Context()) == nil })
@@ -116,7 +116,7 @@ func (w *witness) stopWatch() (failures []string, certificates int) {
 }
 
 // inUse returns the certificate behind a link on the host, or nil if there is none.
-func inUse(h *rig.Host, link string) *x509.Certificate {
+func inUse(h *testenv.Host, link string) *x509.Certificate {
 	data, err := h.Machine().Drive().ReadFile(link)
 	if err != nil {
 		return nil

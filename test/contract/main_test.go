@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -32,5 +32,5 @@ func testMain(m *testing.M) int {
 		fmt.Printf("find what the tests for Windows are made of: %v\n%s\n", err, output)
 		return 1
 	}
-	return namespace.RunTests(namespace.Config{GracePeriod: 30 * time.Second}, m.Run)
+	return linuxns.RunTests(linuxns.Config{GracePeriod: 30 * time.Second}, m.Run)
 }

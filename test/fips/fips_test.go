@@ -23,8 +23,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const (
@@ -65,11 +65,11 @@ func buildProgram(t *testing.T, target string) string {
 
 func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	program := buildProgram(t, "build/wmco")
-	version, err := rig.OperatorVersion(t.Context(), program)
+	version, err := testenv.OperatorVersion(t.Context(), program)
 	if err != nil || !strings.HasPrefix(version, "12.") {
 		t.Fatalf("wmco version says %q, error %v", version, err)
 	}
-	r := rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t)})
+	r := rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t)})
 	config, err := r.InstallOperator(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if !fips140.Enabled() {
 		t.Fatal("FIPS mode is off")
 	}
-	r := rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), Hosts: rig.Hosts(1)})
+	r := rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), Hosts: testenv.Hosts(1)})
 	rigtest.Install(t, r)
 	o, err := r.RunOperator()
 	if err != nil {

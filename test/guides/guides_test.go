@@ -18,10 +18,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/fakeolm"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const root = "../.."
@@ -108,8 +108,8 @@ func reasonNotToRun(line string) string {
 
 //
 func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
-	r := rigtest.Boot(t, rig.Options{
-		Hosts: rig.Hosts(1), MachineAPI: true, PayloadDir: files.Directory(t),
+	r := rigtest.Boot(t, testenv.Options{
+		Hosts: testenv.Hosts(1), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
 	rigtest.Install(t, r)
@@ -150,7 +150,7 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 }
 
 // newWorkDirectory returns an administrator's directory: a checkout with the files that previous guides have created.
-func newWorkDirectory(t *testing.T, r *rig.Rig) string {
+func newWorkDirectory(t *testing.T, r *testenv.Environment) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range []string{"deploy", "examples", "overlays"} {
@@ -187,7 +187,7 @@ const machineSetName = "windows"
 
 // createObjects creates the objects that the guides mention, and returns a function that replaces the placeholders of a
 // line.
-func createObjects(t *testing.T, r *rig.Rig) func(line string) string {
+func createObjects(t *testing.T, r *testenv.Environment) func(line string) string {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -200,11 +200,11 @@ func createObjects(t *testing.T, r *rig.Rig) func(line string) string {
 		t.Fatal(err)
 	}
 	const set = machineSetName
-	must(r.CreateMachineSet(t.Context(), set, 1, rig.MachineSetOptions{}))
+	must(r.CreateMachineSet(t.Context(), set, 1, testenv.MachineSetOptions{}))
 	version := createOLMObjects(t, r)
 	must(r.Apply(t.Context(), ovnkubeNode()))
 	for _, name := range []string{"runtime-class.yaml", "win-webserver.yaml", "win-webserver-service.yaml"} {
-		object, err := rig.Example(name)
+		object, err := testenv.Example(name)
 		must(err)
 		if object.GetKind() != "RuntimeClass" {
 			object.SetNamespace(r.Namespace())
@@ -254,9 +254,9 @@ func ovnkubeNode() *unstructured.Unstructured {
 const plan = "install-lab"
 
 // createOLMObjects creates the objects that OLM creates for an operator, and returns the version of the CSV.
-func createOLMObjects(t *testing.T, r *rig.Rig) string {
+func createOLMObjects(t *testing.T, r *testenv.Environment) string {
 	t.Helper()
-	definitions, err := olm.Definitions()
+	definitions, err := fakeolm.Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func createOLMObjects(t *testing.T, r *rig.Rig) string {
 	if err := r.ApplyObjects(t.Context(), definitions); err != nil {
 		t.Fatal(err)
 	}
-	subscription, err := rig.Example("wmco-sub.yaml")
+	subscription, err := testenv.Example("wmco-sub.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/cmd/wait"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // kubectlVariable is set in processes that act as kubectl, to the program to start.
@@ -68,7 +68,7 @@ func withDryRun(arguments []string) []string {
 
 // commandEnvironment returns an administrator's variables in a lab. The operator's namespace is the current one, as `oc
 // project` writes it into the kubeconfig.
-func commandEnvironment(t *testing.T, r *rig.Rig, folder string) []string {
+func commandEnvironment(t *testing.T, r *testenv.Environment, folder string) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // gathered is the directory that oc adm must-gather copies.
@@ -37,7 +37,7 @@ const gatherNamespace = "openshift-must-gather-test"
 // gatherPod returns a container like a container of oc adm must-gather, with the permissions of a cluster
 // administrator and a volume for collected files. All other settings come from the image. It returns the volume,
 // too.
-func gatherPod(t *testing.T, r *rig.Rig, like container, command ...string) (container, string) {
+func gatherPod(t *testing.T, r *testenv.Environment, like container, command ...string) (container, string) {
 	t.Helper()
 	account := metav1.ObjectMeta{Namespace: gatherNamespace, Name: "default"}
 	for _, object := range []client.Object{
@@ -59,7 +59,7 @@ func gatherPod(t *testing.T, r *rig.Rig, like container, command ...string) (con
 }
 
 // checkGather runs the program that oc adm must-gather runs, and checks the collected files.
-func checkGather(t *testing.T, r *rig.Rig, containers engine, like container) {
+func checkGather(t *testing.T, r *testenv.Environment, containers engine, like container) {
 	var log bytes.Buffer
 	pod, volume := gatherPod(t, r, like, "/usr/bin/gather")
 	if err := containers.start(t, pod, &log).Wait(); err != nil {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // The image starts with exactly the arguments, variables, volumes and permissions of the Deployment on the cluster,
@@ -57,7 +57,7 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 }
 
 // runUntilNode runs the operator of the Deployment's pod until the only host is a node.
-func runUntilNode(t *testing.T, r *rig.Rig, w written, containers engine, pod corev1.PodSpec) {
+func runUntilNode(t *testing.T, r *testenv.Environment, w written, containers engine, pod corev1.PodSpec) {
 	t.Helper()
 	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
 		wrong := pod.DeepCopy()
@@ -102,12 +102,12 @@ func runUntilNode(t *testing.T, r *rig.Rig, w written, containers engine, pod co
 }
 
 // undeployOperator removes the operator, and checks that nothing of it is left.
-func undeployOperator(t *testing.T, r *rig.Rig) {
+func undeployOperator(t *testing.T, r *testenv.Environment) {
 	printed, err := runMakeTarget(t.Context(), r, "undeploy", "FORCE=1")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
-	objects, err := rig.Manifests(r.Namespace())
+	objects, err := testenv.Manifests(r.Namespace())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // kubectlVariable is set in processes that act as kubectl.
@@ -34,14 +34,14 @@ func runKubectl() int {
 }
 
 // asKubectl returns the path of this program, and the variables that make it act as kubectl for the lab's cluster.
-func asKubectl(r *rig.Rig) (self string, environment []string, err error) {
+func asKubectl(r *testenv.Environment) (self string, environment []string, err error) {
 	self, err = os.Executable()
 	return self, []string{kubectlVariable + "=1", "KUBECTL=" + self, "KUBECONFIG=" + r.Cluster().Kubeconfig,
 		"NAMESPACE=" + r.Namespace()}, err
 }
 
 // runMakeTarget runs a target of the Makefile for the lab's cluster.
-func runMakeTarget(ctx context.Context, r *rig.Rig, arguments ...string) (string, error) {
+func runMakeTarget(ctx context.Context, r *testenv.Environment, arguments ...string) (string, error) {
 	self, environment, err := asKubectl(r)
 	if err != nil {
 		return "", err

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const (
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
-	if !namespace.IsInside() {
+	if !linuxns.IsInside() {
 		remove, err := buildPrograms()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -53,8 +53,8 @@ func testMain(m *testing.M) int {
 		defer remove()
 	}
 	api := netip.MustParseAddr(apiAddress)
-	return namespace.RunTests(namespace.Config{
-		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1))},
+	return linuxns.RunTests(linuxns.Config{
+		Addresses: []netip.Addr{api, netip.MustParseAddr(testenv.Address(1))},
 		Names:     map[string]netip.Addr{apiName: api},
 	}, func() int { return rigtest.Main(m) })
 }
@@ -78,10 +78,10 @@ func buildPrograms() (remove func(), err error) {
 }
 
 // bootLab boots a control plane with one unlisted host.
-func bootLab(t *testing.T, payloadDir, version string) *rig.Rig {
+func bootLab(t *testing.T, payloadDir, version string) *testenv.Environment {
 	t.Helper()
-	return rigtest.Boot(t, rig.Options{
-		Network: rig.RealNetwork{}, Hosts: rig.Hosts(1), PayloadDir: payloadDir, Version: version,
+	return rigtest.Boot(t, testenv.Options{
+		Network: testenv.RealNetwork{}, Hosts: testenv.Hosts(1), PayloadDir: payloadDir, Version: version,
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort)},
 	})
 }
@@ -89,7 +89,7 @@ func bootLab(t *testing.T, payloadDir, version string) *rig.Rig {
 // operatorVersion returns the version that the operator built by `make build` reports.
 func operatorVersion(t *testing.T) string {
 	t.Helper()
-	version, err := rig.OperatorVersion(t.Context(), filepath.Join(root, "build/wmco"))
+	version, err := testenv.OperatorVersion(t.Context(), filepath.Join(root, "build/wmco"))
 	if err != nil {
 		t.Fatalf("%v: is it built?", err)
 	}

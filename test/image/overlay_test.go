@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const ownNamespace = "windows-machine-config"
@@ -100,7 +100,7 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 
 // awaitKinds waits until the API server serves the operator's kinds. If a definition is deleted before its storage
 // was read once, it stays for five minutes, until the API server retries.
-func awaitKinds(t *testing.T, r *rig.Rig) {
+func awaitKinds(t *testing.T, r *testenv.Environment) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.WaitTimeout, true,

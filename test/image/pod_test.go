@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // operatorName is the name of the Deployment and of the ServiceAccount.
@@ -23,12 +23,12 @@ const operatorName = "windows-machine-config-operator"
 const tokens = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // operatorDeployment returns the operator's Deployment from the API server.
-func operatorDeployment(t *testing.T, r *rig.Rig) appsv1.Deployment {
+func operatorDeployment(t *testing.T, r *testenv.Environment) appsv1.Deployment {
 	t.Helper()
 	return deploymentIn(t, r, r.Namespace())
 }
 
-func deploymentIn(t *testing.T, r *rig.Rig, namespace string) appsv1.Deployment {
+func deploymentIn(t *testing.T, r *testenv.Environment, namespace string) appsv1.Deployment {
 	t.Helper()
 	var d appsv1.Deployment
 	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: operatorName}, &d); err != nil {
@@ -39,7 +39,7 @@ func deploymentIn(t *testing.T, r *rig.Rig, namespace string) appsv1.Deployment 
 
 // containerOf returns the container of a pod as a kubelet creates it, with the image's entry point and the pod's
 // arguments, variables, volumes and permissions.
-func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) container {
+func containerOf(t *testing.T, r *testenv.Environment, image v1.Image, pod corev1.PodSpec) container {
 	t.Helper()
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -67,7 +67,7 @@ func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) c
 }
 
 // apiServer returns the variables with the address of the API server in a pod.
-func apiServer(t *testing.T, r *rig.Rig) []string {
+func apiServer(t *testing.T, r *testenv.Environment) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(r.Config.Host, "https://"))
 	if err != nil {
@@ -77,7 +77,7 @@ func apiServer(t *testing.T, r *rig.Rig) []string {
 }
 
 // containerVariables returns the container's variables and the variables with the API server's address.
-func containerVariables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
+func containerVariables(t *testing.T, r *testenv.Environment, spec corev1.Container) []string {
 	t.Helper()
 	all := apiServer(t, r)
 	for _, v := range spec.Env {
@@ -120,7 +120,7 @@ func newWritableDirectory(t *testing.T) string {
 }
 
 // writeCredentials writes the credentials that a pod gets for its ServiceAccount.
-func writeCredentials(t *testing.T, r *rig.Rig, namespace, account string) string {
+func writeCredentials(t *testing.T, r *testenv.Environment, namespace, account string) string {
 	t.Helper()
 	config, err := r.Cluster().ServiceAccountConfig(t.Context(), namespace, account)
 	if err != nil {

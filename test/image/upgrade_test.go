@@ -14,8 +14,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // release is a release of the operator with the versions that its nodes report.
@@ -61,7 +61,7 @@ func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
 }
 
 // runRelease runs the image of a release until the only host is a node of that release.
-func runRelease(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
+func runRelease(t *testing.T, r *testenv.Environment, of release) (node corev1.Node) {
 	t.Helper()
 	pod := operatorDeployment(t, r).Spec.Template.Spec
 	var log bytes.Buffer
@@ -70,7 +70,7 @@ func runRelease(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
 	defer cancel()
 	h := r.Hosts()[0]
 	failure := r.WaitForInstance(ctx, h, "to be Ready with "+of.version, func(i *v1alpha1.WindowsInstance) bool {
-		return rig.IsReady(i) && i.Status.Version == of.version
+		return testenv.IsReady(i) && i.Status.Version == of.version
 	})
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -102,7 +102,7 @@ func checkSameNode(t *testing.T, before, after corev1.Node) {
 }
 
 // runningVersion returns the version of the program that a host runs.
-func runningVersion(t *testing.T, h *rig.Host, file string) string {
+func runningVersion(t *testing.T, h *testenv.Host, file string) string {
 	t.Helper()
 	for _, p := range h.Machine().RunningProcesses() {
 		if !strings.EqualFold(p.Name, file) {

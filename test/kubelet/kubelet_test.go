@@ -29,7 +29,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 )
 
 // address is the node's address. API servers reject loopback addresses, so the tests run in a separate network.
@@ -38,8 +38,8 @@ const address = "10.9.0.1"
 var shared = clustertest.New(cluster.Options{})
 
 func TestMain(m *testing.M) {
-	config := namespace.Config{Addresses: []netip.Addr{netip.MustParseAddr(address)}}
-	os.Exit(namespace.RunTests(config, func() int { return shared.Main(m) }))
+	config := linuxns.Config{Addresses: []netip.Addr{netip.MustParseAddr(address)}}
+	os.Exit(linuxns.RunTests(config, func() int { return shared.Main(m) }))
 }
 
 // hostile is a kubelet that redirects each request, and the attacker's server.

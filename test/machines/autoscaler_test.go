@@ -18,7 +18,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/machineset"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // autoscaler scales up MachineSets for pending pods, by the rules of the cluster autoscaler's FAQ and of its
@@ -139,11 +139,11 @@ func canSchedule(pod *corev1.Pod, node *corev1.Node) bool {
 // For a Windows pod, an empty MachineSet is scaled up by one Machine, and not further while the operator checks the
 // new node. R-048
 func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
-	l := start(t, "AWS", rig.Options{LinuxNodes: 1, BareNodes: true})
-	boots := l.InjectVM(rig.VMFault{Machine: "*", UserDataHangs: true})
+	l := start(t, "AWS", testenv.Options{LinuxNodes: 1, BareNodes: true})
+	boots := l.InjectVM(testenv.VMFault{Machine: "*", UserDataHangs: true})
 	defer boots()
 	l.startOperator()
-	l.createMachineSet("windows", 0, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 0, testenv.MachineSetOptions{})
 	l.annotateMachineSet("windows", "3")
 	scaler := autoscaler{l}
 

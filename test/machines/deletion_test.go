@@ -15,14 +15,14 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // A Machine that is deleted at any moment of its configuration leaves no objects.
 //
 func TestADeletedMachineLeavesNothing(t *testing.T) {
-	l := start(t, "AWS", rig.Options{VM: rig.VMOptions{RebootDuration: time.Second}})
+	l := start(t, "AWS", testenv.Options{VM: testenv.VMOptions{RebootDuration: time.Second}})
 	l.startOperator()
 	reached := func(condition string) func(*v1alpha1.WindowsInstance) bool {
 		return func(i *v1alpha1.WindowsInstance) bool {
@@ -43,8 +43,8 @@ func TestADeletedMachineLeavesNothing(t *testing.T) {
 		{"ready", "when its node is Ready", reached(v1alpha1.ConditionReady)},
 	} {
 		t.Run(stage.name, func(t *testing.T) {
-			l := lab{t, l.Rig}
-			l.createMachineSet(stage.set, 1, rig.MachineSetOptions{})
+			l := lab{t, l.Environment}
+			l.createMachineSet(stage.set, 1, testenv.MachineSetOptions{})
 			name := l.waitForOnlyMachine(stage.set)
 			instance := l.waitForInstance(name, "to be there "+stage.name, stage.at)
 			l.scaleMachineSet(stage.set, 0)
@@ -69,7 +69,7 @@ func (l lab) checkNoWindows() {
 	var instances v1alpha1.WindowsInstanceList
 	l.requireNoError(l.Client.List(l.Context(), &instances))
 	for i := range instances.Items {
-		l.Errorf("instance is left: %s", rig.Explain(&instances.Items[i]))
+		l.Errorf("instance is left: %s", testenv.Explain(&instances.Items[i]))
 	}
 	var requests certificatesv1.CertificateSigningRequestList
 	l.requireNoError(l.Client.List(l.Context(), &requests))
@@ -82,9 +82,9 @@ func (l lab) checkNoWindows() {
 
 //
 func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name).Name
 	l.MachineHost(name).Machine().PowerOff()
@@ -96,13 +96,13 @@ func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 // The host of a Machine fails while a pod runs on the node, and a MachineHealthCheck has the Machine replaced.
 //
 func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
 	trail := l.openTrail()
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name)
-	w := rigtest.Deploy(t, l.Rig, 1, nil, "0")
+	w := rigtest.Deploy(t, l.Environment, 1, nil, "0")
 	l.requireNoError(l.Client.Delete(t.Context(), w.Budget(t))) // The budget never allows the eviction of the only pod once that pod is not Ready.
 	l.requireNoError(l.Client.Create(t.Context(), &machinev1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "windows"},
@@ -153,9 +153,9 @@ func (l lab) waitUntilUnmanaged(name, reason string) (execs func() int) {
 
 //
 func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name).Name
 	l.changeMachine(name, func(m *machine) {
@@ -176,9 +176,9 @@ func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
 
 //
 func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitUntilReady("windows", 1)[0]
 	uid := l.nodeOf(name).UID
 	for what, change := range map[string]struct{ ignore, restore func(*machine) }{
@@ -192,23 +192,23 @@ func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 			}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			l := lab{t, l.Rig}
+			l := lab{t, l.Environment}
 			l.changeMachine(name, change.ignore)
 			l.waitUntilUnmanaged(name, v1alpha1.ReasonMachineIgnored)
 			if n := l.nodeOf(name); n.UID != uid {
 				t.Error("its node was made anew")
 			}
 			l.changeMachine(name, change.restore)
-			l.waitForInstance(name, "to be Ready again", rig.IsReady)
+			l.waitForInstance(name, "to be Ready again", testenv.IsReady)
 		})
 	}
 }
 
 //
 func TestANewImageComesWithNewMachines(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{Image: "ami-windows-2019"})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{Image: "ami-windows-2019"})
 	first := l.waitUntilReady("windows", 1)[0]
 	if build := l.nodeOf(first).Labels[corev1.LabelWindowsBuild]; build != "10.0.17763" {
 		t.Fatalf("the first node has build %s", build)

@@ -9,23 +9,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // D-7: the cloud controller of vSphere finds a virtual machine only by the full DNS name of
 // the guest. The legacy operator has named its nodes by that name, too.
 func TestHostsInADomainOnVSphere(t *testing.T) {
 	const domain = "corp.example.com"
-	l := start(t, "VSphere", rig.Options{VM: rig.VMOptions{Domain: domain}, Hosts: []rig.HostOptions{
+	l := start(t, "VSphere", testenv.Options{VM: testenv.VMOptions{Domain: domain}, Hosts: []testenv.HostOptions{
 		{Name: "winhost-1", Domain: domain}, {Name: "winhost-2"}, {Name: "winhost-3", Domain: "CORP.Example.com"},
 		{Name: "winhost-4", Domain: strings.Repeat("a", 50) + ".example.com"},
 	}})
 	legacy, err := l.SeedLegacyHost(t.Context(), l.Host("winhost-3"),
-		rig.LegacyOptions{Kind: rig.LegacyContainerd, NodeName: "winhost-3." + domain})
+		testenv.LegacyOptions{Kind: testenv.LegacyContainerd, NodeName: "winhost-3." + domain})
 	l.requireNoError(err)
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
-	l.createMachineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
+	l.createMachineSet("winworker", 1, testenv.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx, "winhost-1", "winhost-2", "winhost-3") })
 
 	for host, name := range map[string]string{"winhost-1": "winhost-1." + domain, "winhost-2": "winhost-2",
@@ -54,7 +54,7 @@ func TestHostsInADomainOnVSphere(t *testing.T) {
 		})
 		instance, err := l.Instance(t.Context(), "winhost-4")
 		l.requireNoError(err)
-		if explained := rig.Explain(instance); !strings.Contains(explained, "63 characters") || instance.Status.NodeRef != nil {
+		if explained := testenv.Explain(instance); !strings.Contains(explained, "63 characters") || instance.Status.NodeRef != nil {
 			t.Errorf("it says %s", explained)
 		}
 	})

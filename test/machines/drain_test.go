@@ -10,8 +10,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // newDrainHelper returns the drain helper of `kubectl drain --ignore-daemonsets --delete-emptydir-data`.
@@ -75,4 +75,4 @@ func (l lab) machineOf(node string) string {
 }
 
 // connectionCount returns the number of connections to a host.
-func connectionCount(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }
+func connectionCount(h *testenv.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }

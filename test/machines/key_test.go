@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // waitForKeyHash waits until all Windows nodes have the hash of the current key.
@@ -97,11 +97,11 @@ func countMachines(machines map[string]machine, before []string) (away, going, o
 
 //
 func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
-	l := start(t, "AWS", rig.Options{LinuxNodes: 2})
-	unchanged := rigtest.ForeignMachines(t, l.Rig)
+	l := start(t, "AWS", testenv.Options{LinuxNodes: 2})
+	unchanged := rigtest.ForeignMachines(t, l.Environment)
 	l.startOperator()
-	l.createMachineSet("windows-a", 2, rig.MachineSetOptions{})
-	l.createMachineSet("windows-b", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows-a", 2, testenv.MachineSetOptions{})
+	l.createMachineSet("windows-b", 1, testenv.MachineSetOptions{})
 	before := append(l.waitUntilReady("windows-a", 2), l.waitUntilReady("windows-b", 1)...)
 
 	away := l.followMachines()
@@ -125,10 +125,10 @@ func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 
 //
 func TestANewKeyGoesInPlaceWhereTheOldOneIsKept(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(1)})
+	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(1)})
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
-	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 2, testenv.MachineSetOptions{})
 	before := l.waitUntilReady("windows", 2)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 
@@ -141,7 +141,7 @@ func TestANewKeyGoesInPlaceWhereTheOldOneIsKept(t *testing.T) {
 
 //
 func TestABringYourOwnHostTakesTheNewKeyWhenItKnowsIt(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(1)})
+	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(1)})
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // controlPlanes holds the unused control planes by platform, two for the platform of most tests. Each starts at its
@@ -55,7 +55,7 @@ var (
 // lab is a rig with a test.
 type lab struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 }
 
 // parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its end.
@@ -76,7 +76,7 @@ func exclusiveCluster(t *testing.T, platform string) *cluster.Cluster {
 
 // start boots a lab on a control plane of a platform, in parallel with other tests if no control plane is given. It
 // installs the operator with its key, without running the operator.
-func start(t *testing.T, platform string, options rig.Options) lab {
+func start(t *testing.T, platform string, options testenv.Options) lab {
 	t.Helper()
 	if options.Cluster == nil {
 		options.Cluster = parallelCluster(t, platform)
@@ -106,14 +106,14 @@ func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.requireNoError(wait(ctx))
 }
 
-func (l lab) startOperator() *rig.Operator {
+func (l lab) startOperator() *testenv.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
 	l.requireNoError(err)
 	return o
 }
 
-func (l lab) createMachineSet(name string, replicas int32, options rig.MachineSetOptions) {
+func (l lab) createMachineSet(name string, replicas int32, options testenv.MachineSetOptions) {
 	l.Helper()
 	l.requireNoError(l.CreateMachineSet(l.Context(), name, replicas, options))
 }

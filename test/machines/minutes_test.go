@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // typicalCloud has typical times of a new virtual machine with Windows Server in a distant cloud. Port 22 is open for the
 // last of three minutes of user data. The SSH server takes ten seconds of two minutes of restart.
-var typicalCloud = rig.VMOptions{
+var typicalCloud = testenv.VMOptions{
 	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
 	SSHDelay: 10 * time.Second,
 }
@@ -43,14 +43,14 @@ const (
 // Time is virtual: it passes for host, network and operator, independent of the speed of this machine. R-038
 func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(t *testing.T) {
 	clock := virtualtime.New(time.Now())
-	l := start(t, "AWS", rig.Options{
+	l := start(t, "AWS", testenv.Options{
 		Cluster: exclusiveCluster(t, "AWS"), VirtualTime: clock, VM: typicalCloud, PayloadDir: allFiles.Directory(t),
 		Link: winhost.NewLink(clock, winhost.LinkProperties{RoundTrip: roundTrip, BytesPerSecond: bytesPerSecond}),
 	})
-	l.InjectVM(rig.VMFault{Machine: "*", KeyRefusalDuration: keyRefusalDuration, RefusesOnceMore: true})
+	l.InjectVM(testenv.VMFault{Machine: "*", KeyRefusalDuration: keyRefusalDuration, RefusesOnceMore: true})
 	_, err := l.RunOperator(func(c *operator.Config) { c.Dial = winhost.Dropping(clock, c.Dial) })
 	l.requireNoError(err)
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	// On a busy machine, virtual time passes slowly.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*rigtest.WaitTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // waitForScraped waits until Prometheus discovers the exporter of a node, or no longer discovers it.
@@ -36,9 +36,9 @@ func (l lab) waitForScraped(node string, want bool) {
 
 //
 func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
-	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 2, testenv.MachineSetOptions{})
 	names := l.waitUntilReady("windows", 2)
 	var nodes []string
 	for _, name := range names {
@@ -63,10 +63,10 @@ func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 
 //
 func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	recorded := l.recordScrapes()
 	o := l.startOperator()
-	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 2, testenv.MachineSetOptions{})
 	first := l.waitUntilReady("windows", 2)
 	for _, name := range first {
 		l.waitForScraped(l.nodeOf(name).Name, true)

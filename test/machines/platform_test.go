@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // build is a Windows version that a host runs.
@@ -37,10 +37,10 @@ var (
 
 func (b build) String() string { return b.version + "." + strconv.Itoa(b.revision) }
 
-func (b build) hostOptions() rig.HostOptions {
+func (b build) hostOptions() testenv.HostOptions {
 	system := fake.WindowsServer2022()
 	system.Product, system.Version, system.Revision = b.product, b.version, b.revision
-	return rig.HostOptions{Name: b.name, System: &system}
+	return testenv.HostOptions{Name: b.name, System: &system}
 }
 
 // The tables of the guides, as literals. Each build listed for a platform becomes a node there, and each other
@@ -81,7 +81,7 @@ func allBuilds() []build {
 }
 
 // optionsForAllBuilds returns a lab with a host of each build.
-func optionsForAllBuilds() (options rig.Options) {
+func optionsForAllBuilds() (options testenv.Options) {
 	for _, b := range allBuilds() {
 		options.Hosts = append(options.Hosts, b.hostOptions())
 	}

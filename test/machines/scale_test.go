@@ -4,26 +4,26 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
-	mend := l.InjectVM(rig.VMFault{Machine: "broken-*", UserDataHangs: true})
+	l := start(t, "AWS", testenv.Options{})
+	mend := l.InjectVM(testenv.VMFault{Machine: "broken-*", UserDataHangs: true})
 	defer mend()
 	l.startOperator()
-	l.createMachineSet("broken", 1, rig.MachineSetOptions{})
+	l.createMachineSet("broken", 1, testenv.MachineSetOptions{})
 	broken := l.waitForOnlyMachine("broken")
 	for _, zone := range []string{"a", "b", "c"} {
-		l.createMachineSet("windows-"+zone, 3, rig.MachineSetOptions{})
+		l.createMachineSet("windows-"+zone, 3, testenv.MachineSetOptions{})
 	}
 	for _, zone := range []string{"a", "b", "c"} {
 		l.waitUntilReady("windows-"+zone, 3)
 	}
 	instance, err := l.MachineInstance(t.Context(), broken)
 	l.requireNoError(err)
-	if rig.IsReady(instance) {
+	if testenv.IsReady(instance) {
 		t.Fatal("the broken one is Ready: this test shows nothing")
 	}
 	mend()
@@ -32,9 +32,9 @@ func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 
 //
 func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	first := l.startOperator()
-	l.createMachineSet("windows", 2, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 2, testenv.MachineSetOptions{})
 	names := l.waitUntilReady("windows", 2)
 	l.requireNoError(first.Stop())
 	before := map[string]int{}
@@ -43,7 +43,7 @@ func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
 	}
 	l.startOperator()
 	// Another Machine shows that the restarted operator has reconciled all Machines.
-	l.createMachineSet("another", 1, rig.MachineSetOptions{})
+	l.createMachineSet("another", 1, testenv.MachineSetOptions{})
 	l.waitUntilReady("another", 1)
 	for _, name := range names {
 		entries := l.MachineHost(name).Machine().Journal().Entries(nil)[before[name]:]

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 type machine = machinev1.Machine
@@ -29,19 +29,19 @@ var (
 // Machines are created, run pods and are deleted, next to listed hosts and Linux nodes. They are scaled up from
 // zero, drained and scaled down, deleted against a budget, and deleted without a drain.
 func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
+	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1, BareNodes: true})
 	trail := l.openTrail()
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
-	l.createMachineSet("windows", 0, rig.MachineSetOptions{Labels: poolLabels})
+	l.createMachineSet("windows", 0, testenv.MachineSetOptions{Labels: poolLabels})
 	l.scaleMachineSet("windows", 3)
 	names := l.waitUntilReady("windows", 3)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
-	w := rigtest.Deploy(t, l.Rig, int32(poolPods), poolLabels, "4")
+	w := rigtest.Deploy(t, l.Environment, int32(poolPods), poolLabels, "4")
 
 	//
 	t.Run("each Machine has a node with the labels of the Machine, which the operator has given it", func(t *testing.T) {
-		lab{t, l.Rig}.checkWorkers(names)
+		lab{t, l.Environment}.checkWorkers(names)
 	})
 	//
 	t.Run("columns are those that the guides show", func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	})
 	//
 	t.Run("a node that is drained by hand goes when the set is scaled down, and the others stay", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		drained, cordoned, last := names[0], names[1], names[2]
 		l.cordonByHand(cordoned)
 		l.operatorWritesTo(cordoned)
@@ -72,14 +72,14 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	names = l.waitUntilReady("windows", 3)
 	//
 	t.Run("a Machine that is deleted waits for its pods' budget, is left alone, and goes when that allows it", func(t *testing.T) {
-		lab{t, l.Rig}.deletedAgainstABudget(w, held)
+		lab{t, l.Environment}.deletedAgainstABudget(w, held)
 		if left := l.waitUntilReady("windows", 3); slices.Contains(left, held) {
 			t.Errorf("Machine %s is there again", held)
 		}
 	})
 	//
 	t.Run("a Machine that is not to be drained goes though the budget forbids it", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		w.SetBudget(t, "100%")
 		name := l.machineOf(w.AwaitPods(t, poolPods)[0].Spec.NodeName)
 		l.changeMachine(name, func(m *machine) {
@@ -98,7 +98,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	})
 	//
 	t.Run("no Machine and no MachineSet, and no Linux node, was ever written to", func(t *testing.T) {
-		trail.lab = lab{t, l.Rig}
+		trail.lab = lab{t, l.Environment}
 		trail.checkNoWrites(l.linuxNodes()...)
 	})
 }

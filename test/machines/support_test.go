@@ -19,7 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // waitForUnsupported waits until the instance of a Machine is unsupported for a reason, and checks that the condition and the
@@ -75,28 +75,28 @@ func (l lab) checkUnchanged(name string, connections int) {
 }
 
 func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
-	l := start(t, "VSphere", rig.Options{})
+	l := start(t, "VSphere", testenv.Options{})
 	l.startOperator()
 	// R-051, L-19
 	t.Run("a Machine whose name does not fit a computer name", func(t *testing.T) {
-		l := lab{t, l.Rig}
-		l.createMachineSet("much-too-long", 1, rig.MachineSetOptions{})
+		l := lab{t, l.Environment}
+		l.createMachineSet("much-too-long", 1, testenv.MachineSetOptions{})
 		name := l.waitForOnlyMachine("much-too-long")
 		l.waitForUnsupported(name, v1alpha1.ReasonMachineNameTooLong, name, "15")
 		l.checkUnchanged(name, 0)
 	})
 	// R-180, R-183
 	t.Run("Windows Server 2019", func(t *testing.T) {
-		l := lab{t, l.Rig}
-		l.createMachineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
+		l := lab{t, l.Environment}
+		l.createMachineSet("win2019", 1, testenv.MachineSetOptions{Image: "windows-server-2019-template"})
 		name := l.waitForOnlyMachine("win2019")
 		l.waitForUnsupported(name, v1alpha1.ReasonWindowsVersionUnsupported, "17763", "VSphere")
 		l.checkUnchanged(name, 2)
 	})
 	// R-180
 	t.Run("and what it supports becomes a node beside them", func(t *testing.T) {
-		l := lab{t, l.Rig}
-		l.createMachineSet("win2022", 1, rig.MachineSetOptions{})
+		l := lab{t, l.Environment}
+		l.createMachineSet("win2022", 1, testenv.MachineSetOptions{})
 		l.waitUntilReady("win2022", 1)
 	})
 }
@@ -113,14 +113,14 @@ func (l lab) hybridOverlay(value string) {
 }
 
 func TestANodeForWhichNoPodSubnetIsLeftSaysHowManyThereAre(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.hybridOverlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/23","hostPrefix":23}]}`)
 	defer l.hybridOverlay(usualOverlay) // the control plane is shared
 	l.startOperator()
-	l.createMachineSet("first", 1, rig.MachineSetOptions{})
+	l.createMachineSet("first", 1, testenv.MachineSetOptions{})
 	l.waitUntilReady("first", 1)
 
-	l.createMachineSet("second", 1, rig.MachineSetOptions{})
+	l.createMachineSet("second", 1, testenv.MachineSetOptions{})
 	waits := l.waitForInstance(l.waitForOnlyMachine("second"), "to wait for a pod subnet", hasSummary(v1alpha1.ReasonPodSubnetNotAssigned))
 	if next := waits.Status.NextAction; !strings.Contains(next, "limit the number of Windows nodes to 1.") {
 		t.Errorf("what to do next is %q", next)
@@ -132,12 +132,12 @@ func TestANodeForWhichNoPodSubnetIsLeftSaysHowManyThereAre(t *testing.T) {
 
 // R-109, L-06
 func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.hybridOverlay("null")
 	restore := func() { l.hybridOverlay(usualOverlay) }
 	defer restore() // the control plane is shared
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitForOnlyMachine("windows")
 	l.waitForUnsupported(name, v1alpha1.ReasonNetworkUnsupported, "hybrid", "oc patch")
 	l.checkUnchanged(name, 0)
@@ -148,12 +148,12 @@ func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.
 
 // R-111
 func TestAVXLANPortIsSetAfterTheInstallation(t *testing.T) {
-	l := start(t, "VSphere", rig.Options{})
+	l := start(t, "VSphere", testenv.Options{})
 	usual := l.overlayConfig()
 	l.hybridOverlay(`{"hybridOverlayVXLANPort":null}`)
 	defer func() { l.hybridOverlay(usual) }() // the control plane is shared
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitForOnlyMachine("windows")
 	l.waitForUnsupported(name, v1alpha1.ReasonNetworkUnsupported, "VXLAN port", "oc patch")
 	l.checkUnchanged(name, 0)
@@ -204,7 +204,7 @@ func networkOperator() *unstructured.Unstructured {
 
 // R-052, R-079, R-182
 func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
-	l := start(t, "None", rig.Options{Hosts: rig.Hosts(1)})
+	l := start(t, "None", testenv.Options{Hosts: testenv.Hosts(1)})
 	for _, name := range []string{"machines", "machinesets", "machinehealthchecks"} {
 		crd := &unstructured.Unstructured{}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
@@ -219,7 +219,7 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 
 // R-076, R-079
 func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
-	l := start(t, "VSphere", rig.Options{Hosts: rig.Hosts(1)})
+	l := start(t, "VSphere", testenv.Options{Hosts: testenv.Hosts(1)})
 	host := l.Hosts()[0]
 	mend := host.Machine().Silence("127.0.0.1") // address of the API server's internal name here
 	defer mend()
@@ -233,7 +233,7 @@ func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	})
 	instance, err := l.Instance(t.Context(), host.Options.Name)
 	l.requireNoError(err)
-	if explained := rig.Explain(instance); !strings.Contains(explained, "127.0.0.1") || instance.Status.NextAction == "" {
+	if explained := testenv.Explain(instance); !strings.Contains(explained, "127.0.0.1") || instance.Status.NextAction == "" {
 		t.Errorf("the status does not say what is wrong: %s", explained)
 	}
 	journal := host.Machine().Journal()

@@ -10,17 +10,17 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/userdata"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // The operator waits for a host that does not accept logins yet. This is neither a failure nor a reason to delete
 // the Machine. R-036
 func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
-	mend := l.InjectVM(rig.VMFault{Machine: "*", KeyRefusalDuration: 3e9})
+	l := start(t, "AWS", testenv.Options{})
+	mend := l.InjectVM(testenv.VMFault{Machine: "*", KeyRefusalDuration: 3e9})
 	defer mend()
 	l.startOperator()
-	l.createMachineSet("windows", 1, rig.MachineSetOptions{})
+	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitForOnlyMachine("windows")
 	instance := l.waitForInstance(name, "to wait for its user data", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Status.Summary == v1alpha1.ReasonUserDataInProgress
@@ -48,7 +48,7 @@ func (l lab) authorizedKey() string {
 
 //
 func TestUserDataIsKeptRight(t *testing.T) {
-	l := start(t, "AWS", rig.Options{})
+	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}
 	secret := &corev1.Secret{}
@@ -82,9 +82,9 @@ func TestUserDataIsKeptRight(t *testing.T) {
 
 // On vSphere the template contains the key, independent of the user data. R-033
 func TestAMachineOnVSphereNeedsNoUserDataOfOurs(t *testing.T) {
-	l := start(t, "VSphere", rig.Options{})
+	l := start(t, "VSphere", testenv.Options{})
 	l.startOperator()
-	l.createMachineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
+	l.createMachineSet("winworker", 1, testenv.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
 	name := l.waitUntilReady("winworker", 1)[0]
 	if node := l.nodeOf(name); node.Name != name {
 		t.Errorf("the node is called %s: the host did not get the Machine's name %s", node.Name, name)

@@ -14,26 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // Three MachineSets run in a zone each, next to listed hosts.
 func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	const replicas = 2
-	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1})
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
 	zones := map[string]string{"windows-a": "us-east-1a", "windows-b": "us-east-1b", "windows-c": "us-east-1c"}
 	var uid types.UID
 	//
 	ready := t.Run("each set comes with the same user data", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		l.inTime(l.WaitUserData)
 		uid = l.userDataUID()
 		for _, sets := range [][]string{{"windows-a"}, {"windows-b", "windows-c"}} {
 			for _, set := range sets {
-				l.createMachineSet(set, replicas, rig.MachineSetOptions{Zone: zones[set]})
+				l.createMachineSet(set, replicas, testenv.MachineSetOptions{Zone: zones[set]})
 			}
 			for _, set := range sets {
 				l.waitUntilReady(set, replicas)
@@ -49,18 +49,18 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	}
 	//
 	t.Run("the nodes of each set are in its zone", func(t *testing.T) {
-		lab{t, l.Rig}.checkZones(zones, replicas)
+		lab{t, l.Environment}.checkZones(zones, replicas)
 	})
 	//
 	t.Run("hosts that are given back take no Machine with them", func(t *testing.T) {
-		lab{t, l.Rig}.restoreListedHosts()
+		lab{t, l.Environment}.restoreListedHosts()
 	})
 	//
 	t.Run("another key leaves each set a Machine that works, however much may be disturbed at once", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		before := l.machineIdentities()
 		l.setMaxUnavailable(len(zones) * replicas)
-		availability, err := l.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
+		availability, err := l.WatchAvailability(t.Context(), testenv.AvailabilityOptions{})
 		l.requireNoError(err)
 		defer availability.Stop()
 		l.requireNoError(l.RotateKey(t.Context(), false))
@@ -95,14 +95,14 @@ func TestANodeWaitsForTheControllerOfItsCloud(t *testing.T) {
 	} {
 		t.Run(platform, func(t *testing.T) {
 			works := make(chan struct{})
-			l := start(t, platform, rig.Options{CloudWorks: works, LinuxNodes: 1})
+			l := start(t, platform, testenv.Options{CloudWorks: works, LinuxNodes: 1})
 			l.startOperator()
-			l.createMachineSet("win", 1, rig.MachineSetOptions{Zone: c.zone})
+			l.createMachineSet("win", 1, testenv.MachineSetOptions{Zone: c.zone})
 			name := l.waitForOnlyMachine("win")
 			instance := l.waitForInstance(name, "to wait for the cloud", func(i *v1alpha1.WindowsInstance) bool {
 				return i != nil && i.Status.Summary == v1alpha1.ReasonNodeNotInitialized
 			})
-			if rig.IsReady(instance) || len(instance.Status.NextAction) == 0 {
+			if testenv.IsReady(instance) || len(instance.Status.NextAction) == 0 {
 				t.Errorf("its status is %+v", instance.Status)
 			}
 			close(works)
@@ -146,7 +146,7 @@ func (l lab) checkZones(zones map[string]string, replicas int) {
 // identity contains the UIDs and the host that identify a Machine.
 type identity struct {
 	machine, instance, node types.UID
-	host                    *rig.Host
+	host                    *testenv.Host
 }
 
 // machineIdentities returns the identities of all Windows Machines, by name.
@@ -176,8 +176,8 @@ func (l lab) restoreListedHosts() {
 		nodes = append(nodes, l.nodeOf(name).Name)
 	}
 	trail := l.openTrail()
-	unchanged := func(t *testing.T, given ...*rig.Host) {
-		l := lab{t, l.Rig}
+	unchanged := func(t *testing.T, given ...*testenv.Host) {
+		l := lab{t, l.Environment}
 		for _, h := range given {
 			l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, h.Options.Name) })
 		}
@@ -195,7 +195,7 @@ func (l lab) restoreListedHosts() {
 	}
 	first, second := l.Hosts()[0], l.Hosts()[1]
 	l.Run("one entry is taken out", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		address, value := second.Entry()
 		l.requireNoError(l.SetInstances(t.Context(), map[string]string{address: value}))
 		unchanged(t, first)
@@ -205,7 +205,7 @@ func (l lab) restoreListedHosts() {
 		unchanged(t, first, second)
 	})
 	l.Run("the hosts are listed again", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		l.requireNoError(l.ListHosts(t.Context()))
 		l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 	})

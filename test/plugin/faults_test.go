@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -26,12 +26,12 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 		{winhost.AgentBlocked, "AgentBlocked", "AppLocker", true},
 		{winhost.ServiceFailsToStart, "ServiceFailed", "containerd", false},
 	}
-	options := []rig.HostOptions{{Name: "well"}}
+	options := []testenv.HostOptions{{Name: "well"}}
 	for _, f := range failures {
-		options = append(options, rig.HostOptions{Name: string(f.fault)})
+		options = append(options, testenv.HostOptions{Name: string(f.fault)})
 	}
-	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: options})}
-	rigtest.Install(t, l.Rig)
+	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: options})}
+	rigtest.Install(t, l.Environment)
 	for _, f := range failures {
 		l.Host(string(f.fault)).Inject(f.fault, f.fault.Example())
 	}
@@ -45,7 +45,7 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 	var dead []string
 	for _, f := range failures {
 		t.Run(f.state, func(t *testing.T) {
-			l := lab{t, l.Rig}
+			l := lab{t, l.Environment}
 			l.runUntilOutput(f.state, "status", l.getInstance(string(f.fault)).Spec.Address)
 			name := l.getInstance(string(f.fault)).Name
 			l.runUntilOutput(f.state+": "+name, "status")

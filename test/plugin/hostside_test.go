@@ -12,13 +12,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/podexec"
-	"github.com/windows-machine-config/wmco/lab/canary"
-	"github.com/windows-machine-config/wmco/lab/operatorpod"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/fakepod"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // eventsOverSSH requests the events of a node, once and with --follow.
-func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
+func (l lab) eventsOverSSH(pod fakepod.Pod, name string) {
 	l.Helper()
 	log := l.Host("instance-1").Machine().Host().EventLog
 	report := func(source, message string) {
@@ -69,9 +69,9 @@ func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 }
 
 // planGathered gathers the data of a node with an empty plan.
-func (l lab) planGathered(pod operatorpod.Pod, name string) {
+func (l lab) planGathered(pod fakepod.Pod, name string) {
 	l.Helper()
-	kept := canary.Secrets{}
+	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
 	folder := l.TempDir()
 	out, status := l.runInPod(pod, "gather", name, "--dest-dir", folder)

@@ -11,14 +11,14 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/operatorpod"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/fakepod"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // runInPod runs a command of kubectl windows against an operator in a pod, and returns the output and the exit status.
-func (l lab) runInPod(pod operatorpod.Pod, arguments ...string) (string, int) {
+func (l lab) runInPod(pod fakepod.Pod, arguments ...string) (string, int) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
 	defer cancel()
@@ -30,7 +30,7 @@ func (l lab) runInPod(pod operatorpod.Pod, arguments ...string) (string, int) {
 }
 
 // checkOutput runs a command of kubectl windows against an operator in a pod, and checks the exit status and the output.
-func (l lab) checkOutput(pod operatorpod.Pod, status int, words []string, arguments ...string) {
+func (l lab) checkOutput(pod fakepod.Pod, status int, words []string, arguments ...string) {
 	l.Helper()
 	out, got := l.runInPod(pod, arguments...)
 	for _, word := range words {
@@ -57,9 +57,9 @@ func (l lab) checkNothingLeft(host string) {
 }
 
 func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
-	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2)})}
-	rigtest.Install(t, l.Rig)
-	var pod operatorpod.Pod
+	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(2)})}
+	rigtest.Install(t, l.Environment)
+	var pod fakepod.Pod
 	if _, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c }); err != nil {
 		t.Fatal(err)
 	}
@@ -70,29 +70,29 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	first := l.getInstance("instance-1")
 
 	t.Run("of a host that is as it should be, nothing would be changed", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		for _, name := range []string{first.Name, first.Spec.Address, "--all"} {
 			l.checkOutput(pod, 0, []string{first.Name + " (" + first.Spec.Address, "no change"}, "plan", name)
 		}
 		l.checkNothingLeft("instance-1")
 	})
 	t.Run("the operator reads the logs that no kubelet serves", func(t *testing.T) {
-		lab{t, l.Rig}.logsOverSSH(pod, first.Name)
+		lab{t, l.Environment}.logsOverSSH(pod, first.Name)
 	})
 	t.Run("the operator has the agent read the event log", func(t *testing.T) {
-		lab{t, l.Rig}.eventsOverSSH(pod, first.Name)
+		lab{t, l.Environment}.eventsOverSSH(pod, first.Name)
 	})
 	t.Run("a support case has the plan, and what the agent has said", func(t *testing.T) {
-		lab{t, l.Rig}.planGathered(pod, first.Name)
+		lab{t, l.Environment}.planGathered(pod, first.Name)
 	})
 	t.Run("a plan that is interrupted leaves nothing on the host", func(t *testing.T) {
-		lab{t, l.Rig}.planInterrupted(pod, first.Name)
+		lab{t, l.Environment}.planInterrupted(pod, first.Name)
 	})
 	t.Run("the plan says what a new setting changes and which pods it moves, and nothing happens", func(t *testing.T) {
-		lab{t, l.Rig}.testPlan(pod, first)
+		lab{t, l.Environment}.testPlan(pod, first)
 	})
 	t.Run("a node passes every rung", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		out, status := l.runInPod(pod, "diagnose", first.Name)
 		if status != 0 || strings.Count(out, " passed ") != 13 || !strings.Contains(out, first.Status.HostKey.Fingerprint) {
 			t.Errorf("status %d:\n%s", status, out)
@@ -100,7 +100,7 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		l.checkNothingLeft("instance-1")
 	})
 	t.Run("a host that is in no list is looked at, and stays as it was", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		host := l.Host("instance-2")
 		l.checkOutput(pod, 0, []string{"which is in no list", "none is pinned yet", "that was brought for this is deleted again", "The operator enables it"},
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
@@ -116,26 +116,26 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
 	})
 	t.Run("what a host does not tell is not known", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		mend := l.Host("instance-1").Inject(winhost.RefuseConnection, winhost.Parameters{})
 		defer mend()
 		l.checkOutput(pod, 1, []string{"not known", "no TCP connection to port 22"}, "plan", first.Name)
 		l.checkOutput(pod, 2, []string{"no TCP connection to port 22"}, "diagnose", first.Name)
 	})
 	t.Run("a host key that is pinned for another instance is not suggested for acceptance", func(t *testing.T) {
-		lab{t, l.Rig}.checkForeignKey(pod, first)
+		lab{t, l.Environment}.checkForeignKey(pod, first)
 	})
 }
 
 // checkForeignKey makes the host of another instance respond at the address of an instance.
-func (l lab) checkForeignKey(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+func (l lab) checkForeignKey(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	if err := l.ListHosts(l.Context(), "instance-1", "instance-2"); err != nil {
 		l.Fatal(err)
 	}
 	l.waitForSummary("instance-2", v1alpha1.ReasonReady)
 	second := l.getInstance("instance-2")
-	for _, move := range []struct{ host, address string }{{"instance-1", rig.Address(77)}, {"instance-2", first.Spec.Address}} {
+	for _, move := range []struct{ host, address string }{{"instance-1", testenv.Address(77)}, {"instance-2", first.Spec.Address}} {
 		if err := l.MoveHost(l.Context(), l.Host(move.host), move.address); err != nil {
 			l.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func (l lab) checkForeignKey(pod operatorpod.Pod, first *v1alpha1.WindowsInstanc
 }
 
 // checkPlanHeld requests the plan while the operator does not support the cluster version.
-func (l lab) checkPlanHeld(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+func (l lab) checkPlanHeld(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	const served, unserved = "5.0.3", "5.1.0"
 	if err := l.UpgradeCluster(l.Context(), unserved, true); err != nil {
@@ -165,11 +165,11 @@ func (l lab) checkPlanHeld(pod operatorpod.Pod, first *v1alpha1.WindowsInstance)
 }
 
 // testPlan changes a setting while the operator is paused for the host, and requests the resulting plan.
-func (l lab) testPlan(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+func (l lab) testPlan(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.checkSuccess(first.Name+": paused", "pause", first.Name)
 	l.waitForSummary("instance-1", v1alpha1.ReasonPaused)
-	w := rigtest.Deploy(l.T, l.Rig, 2, nil, "100%")
+	w := rigtest.Deploy(l.T, l.Environment, 2, nil, "100%")
 	if err := l.SetKubeletSettings(l.Context(), map[string]any{"maxPods": 99}); err != nil {
 		l.Fatal(err)
 	}

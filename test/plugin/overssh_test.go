@@ -24,10 +24,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/podexec"
-	"github.com/windows-machine-config/wmco/lab/canary"
-	"github.com/windows-machine-config/wmco/lab/operatorpod"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/fakepod"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -67,7 +67,7 @@ func (l lab) writeHostFile(name, path, content string) {
 }
 
 // The API server cannot reach the kubelets in this lab, as if they did not respond.
-func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
+func (l lab) logsOverSSH(pod fakepod.Pod, name string) {
 	l.Helper()
 	log := nodespec.LogDirectory(nodespec.ServiceKubelet) + `\kubelet.log`
 	const before = "time=2026-01-01T00:00:00Z one\ntime=2026-01-01T00:00:01Z two\n"
@@ -101,7 +101,7 @@ func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
 }
 
 // planInterrupted interrupts a plan while the agent reads the NodeSpec.
-func (l lab) planInterrupted(pod operatorpod.Pod, name string) {
+func (l lab) planInterrupted(pod fakepod.Pod, name string) {
 	l.Helper()
 	ctx, interrupt := context.WithCancelCause(l.Context())
 	defer interrupt(nil)
@@ -144,7 +144,7 @@ const fleetSize = 50
 func (l lab) fleetOfMany() (names []string) {
 	l.Helper()
 	for n, h := range l.Hosts() {
-		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: h.Options.Name},
+		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: h.Options.Name},
 			Spec: v1alpha1.WindowsInstanceSpec{Address: h.Options.Address, Username: h.Options.Username,
 				Source: v1alpha1.Source{ConfigMapKey: h.Options.Address}}}
 		l.requireNoError(l.Client.Create(l.Context(), i))
@@ -163,9 +163,9 @@ func (l lab) fleetOfMany() (names []string) {
 }
 
 func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
-	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(fleetSize)})}
-	rigtest.Install(t, l.Rig)
-	var pod operatorpod.Pod
+	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(fleetSize)})}
+	rigtest.Install(t, l.Environment)
+	var pod fakepod.Pod
 	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	l.requireNoError(err)
 	l.requireNoError(running.Stop()) // the operator would remove unlisted instances
@@ -211,9 +211,9 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 }
 
 // secretsOf prepares a host with secrets that must not get into a support case.
-func (l lab) secretsOf(name string) canary.Secrets {
+func (l lab) secretsOf(name string) secretscan.Secrets {
 	l.Helper()
-	kept := canary.Secrets{}
+	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
 	for _, what := range []string{"command line", "environment", "log", "event", "file"} {
 		kept["what is in the "+what+" of a program of others"] = []string{"canary-" + what}
@@ -243,7 +243,7 @@ func (l lab) checkFileContains(path string, words ...string) {
 }
 
 // checkNoSecrets checks that the files of a directory contain no secret.
-func (l lab) checkNoSecrets(kept canary.Secrets, folder string) {
+func (l lab) checkNoSecrets(kept secretscan.Secrets, folder string) {
 	l.Helper()
 	l.requireNoError(filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -23,12 +23,12 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin"
-	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)
 // lab is a rig with the plugin.
 type lab struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 }
 
 // runWindows runs kubectl windows, and returns the output.
@@ -111,10 +111,10 @@ func (l lab) waitForSummary(host, state string) {
 }
 
 func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
-	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t),
-		Hosts: rig.Hosts(2)})}
-	rigtest.Install(t, l.Rig)
-	l.checkSuccess("There are no Windows hosts in namespace "+rig.Namespace, "status")
+	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t),
+		Hosts: testenv.Hosts(2)})}
+	rigtest.Install(t, l.Environment)
+	l.checkSuccess("There are no Windows hosts in namespace "+testenv.Namespace, "status")
 	if _, err := l.RunOperator(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,36 +129,36 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 	first := l.getInstance("instance-1").Name
 
 	t.Run("a host goes by its name, its Node's and its address", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		for _, name := range []string{first, l.Host("instance-1").NodeName(), l.getInstance("instance-1").Spec.Address} {
 			l.checkSuccess("Name:        "+first, "status", name)
 		}
 		l.checkError(`no WindowsInstance, Node or address of a Windows host is "nosuch"; there are: `+first, "status", "nosuch")
 	})
 	t.Run("objects are printed as the API server has them", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		l.checkSuccess("windowsinstance.windowsmachineconfig.openshift.io/"+first+"\n", "status", first, "-o", "name")
 		l.checkSuccess(l.getInstance("instance-1").Status.SpecDigest, "status", "-o", "jsonpath={.items[*].status.specDigest}")
 	})
 	t.Run("the user data of new Machines is shown, for another platform too", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		l.checkSuccess("# user: Administrator\n", "userdata")
 		l.checkSuccess("# user: capi\n", "userdata", "--platform=Azure")
 		l.checkError(`the platform "Sun" is not known: one of AWS,`, "userdata", "--platform=Sun")
 		l.checkError(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
 	})
 	t.Run("a namespace without an operator is said to have none", func(t *testing.T) {
-		lab{t, l.Rig}.checkSuccess("No operator is running in namespace default", "status", "-n", "default")
+		lab{t, l.Environment}.checkSuccess("No operator is running in namespace default", "status", "-n", "default")
 	})
 	t.Run("a missing right is named", func(t *testing.T) {
-		lab{t, l.Rig}.checkError(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
+		lab{t, l.Environment}.checkError(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
 	})
 	t.Run("a condition that does not come is waited for no longer than said", func(t *testing.T) {
-		lab{t, l.Rig}.checkError("after 1s the condition Painted is not True for 2 of 2 hosts", "status", "--wait=Painted",
+		lab{t, l.Environment}.checkError("after 1s the condition Painted is not True for 2 of 2 hosts", "status", "--wait=Painted",
 			"--timeout=1s")
 	})
 	t.Run("a paused host is left alone until it is resumed", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		l.checkSuccess(first+": paused", "pause", first)
 		l.waitForSummary("instance-1", v1alpha1.ReasonPaused)
 		l.checkSuccess("kubectl windows resume "+first, "status", first)
@@ -166,10 +166,10 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		l.waitForSummary("instance-1", v1alpha1.ReasonReady)
 	})
 	t.Run("what did not fail is not tried again", func(t *testing.T) {
-		lab{t, l.Rig}.checkError("no change of "+first+" has failed", "retry", first)
+		lab{t, l.Environment}.checkError("no change of "+first+" has failed", "retry", first)
 	})
 	t.Run("a restart needs a yes, and is waited for", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		boot := l.getInstance("instance-1").Status.Host.BootID
 		l.checkError("use --yes to confirm", "reboot", first)
 		if now := l.getInstance("instance-1").Status.Host.BootID; now != boot {
@@ -188,7 +188,7 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 
 func (l lab) testGather(t *testing.T) {
 	l.T = t
-	kept := canary.Secrets{}
+	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
 	folder := t.TempDir()
 	l.checkSuccess(" files of 2 hosts", "gather", "--dest-dir", folder)

@@ -8,13 +8,13 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 //
 func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
-	l := start(t, rig.Options{Hosts: rig.Hosts(3), ControlPlane: cluster.Options{Platform: "Azure", ExternalSigner: true}},
+	l := start(t, testenv.Options{Hosts: testenv.Hosts(3), ControlPlane: cluster.Options{Platform: "Azure", ExternalSigner: true}},
 		monitored...)
 	t.Run("Prometheus scrapes each node, its kubelet, and the operator", func(t *testing.T) {
 		l := l.forSubtest(t)
@@ -48,7 +48,7 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 // agent reports repeated repairs at increasing intervals.
 func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
 	fast := rigtest.FastClock(t)
-	l := start(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)
+	l := start(t, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)
 	l.fast = fast
 	for _, s := range statesOfChanges {
 		t.Run(s.name, func(t *testing.T) { s.checkAlerts(l.forSubtest(t)) })

@@ -7,20 +7,20 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
 )
 
 // expiringValidity issues certificates for one host's kubelet and cloud-node-manager that were due for renewal hours ago
 // and are valid for another hour.
-func expiringValidity(user string, now time.Time) openshift.Validity {
+func expiringValidity(user string, now time.Time) fakeopenshift.Validity {
 	if user == "system:node:instance-1" || user == "system:cloud-node-manager:instance-1" {
-		return openshift.Validity{NotBefore: now.Add(-15 * time.Hour), NotAfter: now.Add(time.Hour)}
+		return fakeopenshift.Validity{NotBefore: now.Add(-15 * time.Hour), NotAfter: now.Add(time.Hour)}
 	}
 	return longValidity(user, now)
 }
 
-func longValidity(_ string, now time.Time) openshift.Validity {
-	return openshift.Validity{NotBefore: now, NotAfter: now.AddDate(0, 1, 0)}
+func longValidity(_ string, now time.Time) fakeopenshift.Validity {
+	return fakeopenshift.Validity{NotBefore: now, NotAfter: now.AddDate(0, 1, 0)}
 }
 
 // startSigner runs the cluster's signer, which renews no certificate until mend is called.
@@ -28,7 +28,7 @@ func (l lab) startSigner() (mend func()) {
 	l.Helper()
 	authority, err := l.Cluster().CSRSigner()
 	l.requireNoError(err)
-	signer := openshift.NewSigner(authority, clock.RealClock{}, expiringValidity)
+	signer := fakeopenshift.NewSigner(authority, clock.RealClock{}, expiringValidity)
 	release := signer.HoldRenewals()
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.Context()))
 	ended := make(chan error, 1)

@@ -22,10 +22,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/monitoring"
-	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 const (
@@ -40,11 +40,11 @@ const (
 // TestMain runs the tests in a separate network, where Prometheus reaches nodes by address.
 func TestMain(m *testing.M) {
 	api := netip.MustParseAddr(apiAddress)
-	os.Exit(namespace.RunTests(namespace.Config{
-		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1)), netip.MustParseAddr(rig.Address(2)),
-			netip.MustParseAddr(rig.Address(3))},
+	os.Exit(linuxns.RunTests(linuxns.Config{
+		Addresses: []netip.Addr{api, netip.MustParseAddr(testenv.Address(1)), netip.MustParseAddr(testenv.Address(2)),
+			netip.MustParseAddr(testenv.Address(3))},
 		// The second host of a rig is listed by its name.
-		Names: map[string]netip.Addr{"api-int." + domain: api, rig.DNSName(2): netip.MustParseAddr(rig.Address(2))},
+		Names: map[string]netip.Addr{"api-int." + domain: api, testenv.DNSName(2): netip.MustParseAddr(testenv.Address(2))},
 	}, func() int { return rigtest.Main(m) }))
 }
 
@@ -54,29 +54,29 @@ var monitored = []string{"instance-1", "instance-2"}
 // lab is a cluster with a Prometheus, hosts and an operator.
 type lab struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 	prometheus     *monitoring.Monitoring
-	operator       *rig.Operator
-	startOperator  func() *rig.Operator
+	operator       *testenv.Operator
+	startOperator  func() *testenv.Operator
 	resumeRenewals func()                  // nil: the control plane signs
 	fast           *clocktesting.FakeClock // clock of hosts and operator; nil: the real clock
 }
 
 // start boots a lab, and returns when the named hosts are Ready.
-func start(t *testing.T, options rig.Options, listed ...string) lab {
+func start(t *testing.T, options testenv.Options, listed ...string) lab {
 	t.Helper()
-	options.Network, options.ServiceCA = rig.RealNetwork{}, true
+	options.Network, options.ServiceCA = testenv.RealNetwork{}, true
 	options.ControlPlane.Listen, options.ControlPlane.Domain = net.JoinHostPort(apiAddress, "6443"), domain
-	l := lab{T: t, Rig: rigtest.Boot(t, options)}
+	l := lab{T: t, Environment: rigtest.Boot(t, options)}
 	if options.ControlPlane.ExternalSigner {
 		l.resumeRenewals = l.startSigner()
 	}
-	rigtest.Install(t, l.Rig)
+	rigtest.Install(t, l.Environment)
 	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
 	defer cancel()
 	metrics, certificates := net.JoinHostPort(apiAddress, "8443"), filepath.Join(t.TempDir(), "metrics-tls")
-	l.requireNoError(monitoring.OperatorTarget(ctx, l.Rig, metrics, certificates))
-	p, err := monitoring.Start(ctx, l.Rig, monitoring.Options{Programs: programs, Dir: t.TempDir(), Interval: scrapeInterval})
+	l.requireNoError(monitoring.OperatorTarget(ctx, l.Environment, metrics, certificates))
+	p, err := monitoring.Start(ctx, l.Environment, monitoring.Options{Programs: programs, Dir: t.TempDir(), Interval: scrapeInterval})
 	l.requireNoError(err)
 	t.Cleanup(func() {
 		p.Stop()
@@ -87,7 +87,7 @@ func start(t *testing.T, options rig.Options, listed ...string) lab {
 		}
 	})
 	l.prometheus = p
-	l.startOperator = func() *rig.Operator {
+	l.startOperator = func() *testenv.Operator {
 		o, err := l.RunOperator(func(c *operator.Config) { c.MetricsAddress, c.MetricsCertificateDirectory = metrics, certificates })
 		l.requireNoError(err)
 		return o

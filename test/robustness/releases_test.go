@@ -9,19 +9,19 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // releaseFiles contains the operator's releases, which are generated at their first use.
 type releaseFiles struct {
 	once     sync.Once
 	dir      string
-	releases []rig.Release
+	releases []testenv.Release
 	err      error
 }
 
 // ensureReleases returns as many releases as the largest shape needs.
-func (f *releaseFiles) ensureReleases(t *testing.T) []rig.Release {
+func (f *releaseFiles) ensureReleases(t *testing.T) []testenv.Release {
 	t.Helper()
 	f.once.Do(func() { f.err = f.generateReleases() })
 	if f.err != nil {
@@ -36,7 +36,7 @@ func (f *releaseFiles) generateReleases() (err error) {
 	}
 	var earlier []*payload.Payload
 	for i := range max(small.Releases, large.Releases, machines.Releases) {
-		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(f.dir, fmt.Sprint(i))}
+		release := testenv.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(f.dir, fmt.Sprint(i))}
 		p, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, labpayload.Options{
 			SizePercent: 10, AgentBytes: 128 << 10, Earlier: earlier,
 			Versions: map[string]string{"kubelet": fmt.Sprintf("v1.36.%d", 3+i), payload.ComponentAgent: release.Version},

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/robustness"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 var releases = &releaseFiles{}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -70,7 +70,7 @@ var hostile = map[string]string{
 
 //
 func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
-	l := newInstalledLab(t, rig.Options{Hosts: []rig.HostOptions{{Name: "good"}, {Name: "listed-strangely"}}})
+	l := newInstalledLab(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "good"}, {Name: "listed-strangely"}}})
 	author := l.newAuthorClient()
 	good, strange := l.Host("good"), l.Host("listed-strangely")
 	seen := &dialed{hosts: map[string]int{}}
@@ -106,7 +106,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 		}
 	})
 	l.runSubtest("no host has run anything but the agent", func(l lab) {
-		for _, h := range []*rig.Host{good, strange} {
+		for _, h := range []*testenv.Host{good, strange} {
 			if forbidden := h.Machine().Journal().Count(winhost.KindForbidden); forbidden > 0 {
 				l.Errorf("%s has seen %d commands other than the agent's", h.Options.Name, forbidden)
 			}

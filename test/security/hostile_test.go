@@ -9,9 +9,9 @@ import (
 	"unicode"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // maxStatusBytes is the maximum size of an instance on the API server, in bytes, independent of the host's output.
@@ -45,22 +45,22 @@ func replaceWith(words string) func([]byte) []byte {
 }
 
 // manyFacts returns more facts than any host has.
-func manyFacts() verb.Line {
+func manyFacts() agentapi.Line {
 	files := map[string]plan.FileFact{}
 	for i := range 100_000 {
 		files[fmt.Sprintf(`C:\%d\..\..\evil`, i)] = plan.FileFact{}
 	}
-	return verb.Line{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{Files: files}}}
+	return agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{Facts: &plan.Facts{Files: files}}}
 }
 
 // loudFailure returns a message that would manipulate a terminal and fill the API server.
 func loudFailure() []byte {
 	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 30_000)
-	return encodeLine(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text),
+	return encodeLine(agentapi.Line{Type: agentapi.TypeFailure, Failure: &agentapi.Failure{Reason: agentapi.Reason(text),
 		Step: text, Message: text}})
 }
 
-func encodeLine(line verb.Line) []byte {
+func encodeLine(line agentapi.Line) []byte {
 	encoded, err := line.Encode()
 	if err != nil {
 		panic(err) // the tests' own value
@@ -71,7 +71,7 @@ func encodeLine(line verb.Line) []byte {
 // modifyFacts returns a function that modifies the facts in the agent's output and keeps its format.
 func modifyFacts(lie func(*plan.Facts)) func(line []byte) []byte {
 	return func(text []byte) []byte {
-		line, ok := verb.Decode(text)
+		line, ok := agentapi.Decode(text)
 		if !ok || line.Result == nil || line.Result.Facts == nil {
 			return append(text, '\n')
 		}
@@ -82,11 +82,11 @@ func modifyFacts(lie func(*plan.Facts)) func(line []byte) []byte {
 
 // R-068
 func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
-	hosts := []rig.HostOptions{{Name: "honest"}}
+	hosts := []testenv.HostOptions{{Name: "honest"}}
 	for name := range babble {
-		hosts = append(hosts, rig.HostOptions{Name: name})
+		hosts = append(hosts, testenv.HostOptions{Name: name})
 	}
-	l := newInstalledLab(t, rig.Options{Hosts: hosts})
+	l := newInstalledLab(t, testenv.Options{Hosts: hosts})
 	for name, host := range babble {
 		l.TamperOutput(l.Host(name), host.words)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
@@ -38,17 +38,17 @@ type reader = client.Reader
 // lab is a rig with a test.
 type lab struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 }
 
 // runSubtest runs a subtest in the same lab.
 func (l lab) runSubtest(name string, run func(lab)) {
 	l.Helper()
-	l.Run(name, func(t *testing.T) { run(lab{t, l.Rig}) })
+	l.Run(name, func(t *testing.T) { run(lab{t, l.Environment}) })
 }
 
 // newInstalledLab boots a lab with an installed operator that does not run yet.
-func newInstalledLab(t *testing.T, options rig.Options) lab {
+func newInstalledLab(t *testing.T, options testenv.Options) lab {
 	t.Helper()
 	options.Cluster, options.PayloadDir = shared.Cluster(t), files.Directory(t)
 	r := rigtest.Boot(t, options)
@@ -56,7 +56,7 @@ func newInstalledLab(t *testing.T, options rig.Options) lab {
 	return lab{t, r}
 }
 
-func (l lab) startOperator(adjust ...func(*operator.Config)) *rig.Operator {
+func (l lab) startOperator(adjust ...func(*operator.Config)) *testenv.Operator {
 	l.Helper()
 	o, err := l.RunOperator(adjust...)
 	l.requireNoError(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
 )
 
 // logbook collects log output from concurrent writers.
@@ -37,11 +37,11 @@ func (b *logbook) readAll() []byte {
 }
 
 // secrets contains the keys of the operator and the nodes.
-type secrets struct{ canary.Secrets }
+type secrets struct{ secretscan.Secrets }
 
 func (l lab) collectKeys(hosts ...string) secrets {
 	l.Helper()
-	kept := canary.Secrets{}
+	kept := secretscan.Secrets{}
 	kept.AddKey("the SSH private key", l.PrivateKey())
 	for _, host := range hosts {
 		l.requireNoError(kept.AddPair("the key of the kubelet on "+host, l.stealIdentity(host, nodespec.ServiceKubelet).config.KeyData))

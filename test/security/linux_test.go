@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 //
 func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
-	l := newInstalledLab(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: linuxNodes})
+	l := newInstalledLab(t, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: linuxNodes})
 	l.withLinuxNodes(linuxNodes)
 	pending := l.linuxRequests()
 	l.startOperator()

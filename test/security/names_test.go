@@ -16,12 +16,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 //
 func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
-	l := newInstalledLab(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{
+	l := newInstalledLab(t, testenv.Options{LinuxNodes: 1, Hosts: []testenv.HostOptions{
 		{Name: "honest"}, {Name: "master-0"}, {Name: "linux-worker"}, {Name: "winworker-x2k4f"},
 		{Name: "winworker-b8d7n"}, {Name: "impostor"},
 	}})
@@ -66,7 +66,7 @@ func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 
 // The name was unused when it was granted.
 func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
-	l := newInstalledLab(t, rig.Options{Hosts: []rig.HostOptions{{Name: "linux-worker"}}})
+	l := newInstalledLab(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "linux-worker"}}})
 	// The host first requests a foreign identity, and so gets only as far as the name.
 	honest := l.TamperFacts(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.newRequestPEM(t)))
 	l.startOperator()
@@ -90,7 +90,7 @@ func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
 
 //
 func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
-	l := newInstalledLab(t, rig.Options{LinuxNodes: 1, Hosts: rig.Hosts(1)})
+	l := newInstalledLab(t, testenv.Options{LinuxNodes: 1, Hosts: testenv.Hosts(1)})
 	l.withLinuxNodes(1)
 	l.startOperator()
 	l.list()
@@ -127,11 +127,11 @@ func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.
 		"for-a-server":       ofNode("for-a-server").withServingNames([]string{"api-int.lab.example.com"}),
 		"for-its-upper-case": ofNode("FOR-ITS-UPPER-CASE"),
 	}
-	var hosts []rig.HostOptions
+	var hosts []testenv.HostOptions
 	for name := range cases {
-		hosts = append(hosts, rig.HostOptions{Name: name})
+		hosts = append(hosts, testenv.HostOptions{Name: name})
 	}
-	l := newInstalledLab(t, rig.Options{Hosts: append(hosts, rig.HostOptions{Name: "honest"})})
+	l := newInstalledLab(t, testenv.Options{Hosts: append(hosts, testenv.HostOptions{Name: "honest"})})
 	honest := map[string]func(){}
 	for name, s := range cases {
 		honest[name] = l.TamperFacts(l.Host(name), replaceRequest(s.newRequestPEM(t)))

@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // thief is an attacker with the stolen key and certificate of a service of a node.
@@ -137,7 +137,7 @@ func newConditionPatch(status corev1.ConditionStatus) client.Patch {
 //
 func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
 	log := &logbook{}
-	l := newInstalledLab(t, rig.Options{Hosts: rig.Hosts(2)})
+	l := newInstalledLab(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	l.startOperator(log.logEverything)
 	l.list()
 	l.waitUntilReady()
@@ -219,7 +219,7 @@ func isApproved(request certificatesv1.CertificateSigningRequest) bool {
 
 // A host reports its addresses itself. R-132
 func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testing.T) {
-	l := newInstalledLab(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{{Name: "liar"}, {Name: "victim"}}})
+	l := newInstalledLab(t, testenv.Options{LinuxNodes: 1, Hosts: []testenv.HostOptions{{Name: "liar"}, {Name: "victim"}}})
 	l.withLinuxNodes(1)
 	l.createMachine("not-yet-a-node", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.9.7.7"})
 	own, others := l.Host("liar").Options.Address, l.Host("victim").Options.Address

@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const (
@@ -21,14 +21,14 @@ const (
 )
 
 // hasNetwork reports whether the pod network exists.
-func hasNetwork(h *rig.Host) bool {
+func hasNetwork(h *testenv.Host) bool {
 	return slices.ContainsFunc(h.Machine().Snapshot().Networks, func(n host.HNSNetwork) bool {
 		return n.Name == overlayNetwork
 	})
 }
 
 // rebootHost restarts a host as after a power failure, and waits until the Node reports the restart.
-func (l lab) rebootHost(h *rig.Host) {
+func (l lab) rebootHost(h *testenv.Host) {
 	l.Helper()
 	boot := h.Machine().BootID()
 	h.Machine().PowerOff()
@@ -76,7 +76,7 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 }
 
 // hasEntriesInOrder checks that the journal has entries with the expected prefixes in this order.
-func (l lab) hasEntriesInOrder(h *rig.Host, mark int, wanted ...string) bool {
+func (l lab) hasEntriesInOrder(h *testenv.Host, mark int, wanted ...string) bool {
 	l.Helper()
 	entries := journalLines(h, mark)
 	for _, want := range wanted {
@@ -91,7 +91,7 @@ func (l lab) hasEntriesInOrder(h *rig.Host, mark int, wanted ...string) bool {
 }
 
 // journalLines returns the entries of a host's journal since the mark, one per line.
-func journalLines(h *rig.Host, mark int) (lines []string) {
+func journalLines(h *testenv.Host, mark int) (lines []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		lines = append(lines, string(e.Kind)+" "+e.Detail)
 	}

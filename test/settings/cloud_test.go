@@ -12,14 +12,14 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const metadataRoute = "169.254.169.254/32"
 
 // newCloudLab boots a lab with a Machine and listed hosts on a cloud.
-func newCloudLab(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context,
-	*rig.Rig) error) (l lab, machine *rig.Host) {
+func newCloudLab(t *testing.T, platform string, options testenv.Options, prepare ...func(context.Context,
+	*testenv.Environment) error) (l lab, machine *testenv.Host) {
 	t.Helper()
 	options.Cluster, options.PayloadDir, options.MachineAPI, options.LinuxNodes = controlPlanes[platform].Cluster(t),
 		files.Directory(t), true, 1
@@ -34,7 +34,7 @@ func newCloudLab(t *testing.T, platform string, options rig.Options, prepare ...
 	})
 	l = lab{t, r}
 	t.Cleanup(l.explainFailure)
-	l.requireNoError(l.CreateMachineSet(t.Context(), "win", 1, rig.MachineSetOptions{}))
+	l.requireNoError(l.CreateMachineSet(t.Context(), "win", 1, testenv.MachineSetOptions{}))
 	var names []string
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		names, err = l.WaitMachinesReady(ctx, "win", 1)
@@ -44,7 +44,7 @@ func newCloudLab(t *testing.T, platform string, options rig.Options, prepare ...
 }
 
 // waitForRoute waits until a host reaches the metadata service in spite of the adapter of the pod network.
-func (l lab) waitForRoute(h *rig.Host) {
+func (l lab) waitForRoute(h *testenv.Host) {
 	l.Helper()
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool {
@@ -58,8 +58,8 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 	for _, platform := range []string{"AWS", "GCP"} {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
-			l, machine := newCloudLab(t, platform, rig.Options{Hosts: rig.Hosts(1)})
-			for _, h := range []*rig.Host{l.Host("instance-1"), machine} {
+			l, machine := newCloudLab(t, platform, testenv.Options{Hosts: testenv.Hosts(1)})
+			for _, h := range []*testenv.Host{l.Host("instance-1"), machine} {
 				mark := len(h.Machine().Journal().Entries(nil))
 				node := l.nodeOf(h)
 				if node.Name != strings.ToLower(h.Options.CloudName) || node.Spec.ProviderID == "" {
@@ -82,7 +82,7 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 // checkUnmanaged checks that a host without a response from the metadata service is reported and not changed.
 func (l lab) checkUnmanaged() {
 	l.Helper()
-	h, err := l.AddHost(l.Context(), rig.HostOptions{NoMetadata: true})
+	h, err := l.AddHost(l.Context(), testenv.HostOptions{NoMetadata: true})
 	l.requireNoError(err)
 	before := takeSnapshot(h)
 	l.requireNoError(l.ListHosts(l.Context()))
@@ -101,7 +101,7 @@ func (l lab) checkUnmanaged() {
 //
 func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 	t.Parallel()
-	l, h := newCloudLab(t, "Azure", rig.Options{})
+	l, h := newCloudLab(t, "Azure", testenv.Options{})
 	node := l.nodeOf(h)
 	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return strings.HasSuffix(t.Key, "/uninitialized")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // setting is a cluster setting that is set and unset.
@@ -26,7 +26,7 @@ type setting struct {
 	// change at once, without effect on pods.
 	disrupts bool
 	// inspect inspects a host while the setting is set. It may be nil.
-	inspect func(t *testing.T, h *rig.Host)
+	inspect func(t *testing.T, h *testenv.Host)
 }
 
 // checkSetting sets and unsets a setting, and checks that every host makes exactly the planned changes.
@@ -47,18 +47,18 @@ func (l lab) checkSetting(s setting) {
 func (l lab) applySetting(way string, s setting, do func(context.Context) error,
 	before map[string]fake.Snapshot, wanted []string) {
 	l.Helper()
-	digests, pods, marks := l.specDigests(), l.waitForPods(), map[*rig.Host]int{}
+	digests, pods, marks := l.specDigests(), l.waitForPods(), map[*testenv.Host]int{}
 	for _, h := range l.Hosts() {
 		marks[h] = len(h.Machine().Journal().Entries(nil))
 	}
-	watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace,
+	watch, err := l.WatchAvailability(l.Context(), testenv.AvailabilityOptions{PodNamespace: workloadNamespace,
 		PodLabels: workloadLabels})
 	l.requireNoError(err)
 	defer watch.Stop()
 	l.requireNoError(do(l.Context()))
 	l.waitForChanges(way, before, wanted, digests)
 	after := l.waitForPods()
-	var report rig.AvailabilityReport
+	var report testenv.AvailabilityReport
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		report, err = watch.Report(ctx)
 		return err
@@ -72,7 +72,7 @@ func (l lab) applySetting(way string, s setting, do func(context.Context) error,
 }
 
 // checkDisruptions compares the observed disruptions of nodes and pods with the permitted ones.
-func (l lab) checkDisruptions(way string, s setting, report rig.AvailabilityReport, moved int) {
+func (l lab) checkDisruptions(way string, s setting, report testenv.AvailabilityReport, moved int) {
 	l.Helper()
 	disturbed, atOnce := 0, 0
 	if s.disrupts {
@@ -135,7 +135,7 @@ func (l lab) isFleetDone(ctx context.Context, reader client.Reader, arrived func
 		if slices.Contains(except, instance.Spec.Address) {
 			continue
 		}
-		if digest := instance.Status.SpecDigest; digest == "" || !arrived(digest) || !rig.IsReady(instance) ||
+		if digest := instance.Status.SpecDigest; digest == "" || !arrived(digest) || !testenv.IsReady(instance) ||
 			!meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionUpToDate) {
 			return false, nil
 		}
@@ -169,7 +169,7 @@ func (l lab) specDigests() (all []string) {
 
 // startedServices returns the services that were started on a host since the mark in its journal, in order and
 // without duplicates.
-func startedServices(h *rig.Host, mark int) (names []string) {
+func startedServices(h *testenv.Host, mark int) (names []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		name, runs := strings.CutSuffix(e.Detail, " runs")
 		if e.Kind == fake.KindService && runs && !slices.Contains(names, name) {

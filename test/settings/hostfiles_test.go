@@ -19,8 +19,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/canary"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/secretscan"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // credential is a secret of the cluster, identified by texts.
@@ -38,7 +38,7 @@ type hostFile struct {
 }
 
 // filesOf returns all files of a host.
-func filesOf(t *testing.T, h *rig.Host) map[string]hostFile {
+func filesOf(t *testing.T, h *testenv.Host) map[string]hostFile {
 	t.Helper()
 	seen, files := h.Machine().Snapshot().Files, map[string]hostFile{}
 	for path, file := range seen {
@@ -139,7 +139,7 @@ func parseKubeconfig(text string) (*clientcmdapi.Config, bool) {
 
 // keyTexts returns the texts that identify a private key.
 func keyTexts(key []byte) []string {
-	kept := canary.Secrets{}
+	kept := secretscan.Secrets{}
 	kept.AddKey("key", key)
 	return kept["key"]
 }
@@ -152,7 +152,7 @@ const (
 
 // withSecretSettings returns a function that configures every cluster setting with a secret. The secrets are added to
 // credentials.
-func withSecretSettings(t *testing.T, credentials map[string]credential) func(context.Context, *rig.Rig) error {
+func withSecretSettings(t *testing.T, credentials map[string]credential) func(context.Context, *testenv.Environment) error {
 	auth := func(password string) string { return base64.StdEncoding.EncodeToString([]byte("user:" + password)) }
 	registry, mirror, telemetry := auth("registry-canary"), auth("mirror-canary"), auth("telemetry-canary")
 	exporter := newAuthority(t, "exporter")
@@ -167,7 +167,7 @@ func withSecretSettings(t *testing.T, credentials map[string]credential) func(co
 		"the token that Linux nodes start with": {[]string{"linux-token-canary",
 			base64.StdEncoding.EncodeToString([]byte("linux-token-canary"))}, nil},
 	})
-	return func(ctx context.Context, r *rig.Rig) error {
+	return func(ctx context.Context, r *testenv.Environment) error {
 		credentials["the operator's SSH key"] = credential{texts: keyTexts(r.PrivateKey())}
 		if key := r.Config.KeyData; len(key) > 0 {
 			credentials["the key of the cluster's administrator"] = credential{texts: keyTexts(key)}
@@ -197,8 +197,8 @@ func withSecretSettings(t *testing.T, credentials map[string]credential) func(co
 // This covers rule 8, and checks in every file that no host has a credential of the cluster.
 func TestFilesOnHosts(t *testing.T) {
 	credentials := map[string]credential{}
-	l, machine := newCloudLab(t, "Azure", rig.Options{Hosts: rig.Hosts(1)}, withSecretSettings(t, credentials))
-	for _, h := range []*rig.Host{l.Host("instance-1"), machine} {
+	l, machine := newCloudLab(t, "Azure", testenv.Options{Hosts: testenv.Hosts(1)}, withSecretSettings(t, credentials))
+	for _, h := range []*testenv.Host{l.Host("instance-1"), machine} {
 		files := filesOf(t, h)
 		t.Run("hold no secret that does not belong there, on "+h.Options.Name, func(t *testing.T) {
 			for _, fault := range fileFaults(files, credentials) {

@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // controlPlanes holds the control planes, each started at its first use: one without a cloud for most tests, and
@@ -67,21 +67,21 @@ const hosts = 3
 // lab is a rig with a test.
 type lab struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 }
 
 // common is the lab that most tests share, one after the other.
 var common struct {
 	once sync.Once
-	rig  *rig.Rig
+	rig  *testenv.Environment
 	err  error
 }
 
 // sharedLab returns the shared lab, where all hosts are Ready nodes.
 func sharedLab(t *testing.T) lab {
 	t.Helper()
-	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
-		Hosts: rig.Hosts(hosts), LinuxNodes: 1}
+	options := testenv.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
+		Hosts: testenv.Hosts(hosts), LinuxNodes: 1}
 	common.once.Do(func() {
 		common.rig, common.err = bootLab(context.Background(), options)
 		if common.err == nil {
@@ -97,10 +97,10 @@ func sharedLab(t *testing.T) lab {
 }
 
 // bootLab boots a lab with an operator that has made all hosts Ready. The prepare functions run before the operator.
-func bootLab(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig,
+func bootLab(ctx context.Context, options testenv.Options, prepare ...func(context.Context, *testenv.Environment) error) (*testenv.Environment,
 	error) {
 	options.Log = ctrl.Log
-	r, err := rig.New(ctx, options)
+	r, err := testenv.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +131,9 @@ func bootLab(ctx context.Context, options rig.Options, prepare ...func(context.C
 
 // awaitServing waits until the kubelet of each host has its serving certificate, possibly after the node is Ready.
 // Later comparisons must not report the certificate as a change.
-func awaitServing(ctx context.Context, r *rig.Rig) error {
+func awaitServing(ctx context.Context, r *testenv.Environment) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(r.Hosts(), func(h *rig.Host) bool {
+		return !slices.ContainsFunc(r.Hosts(), func(h *testenv.Host) bool {
 			_, err := h.Machine().Drive().ReadFile(servingCertificate)
 			return err != nil
 		}), nil
@@ -166,7 +166,7 @@ func (l lab) awaitCondition(what string, watched client.Object, condition func(c
 }
 
 // nodeOf returns the current Node of a host.
-func (l lab) nodeOf(h *rig.Host) *corev1.Node {
+func (l lab) nodeOf(h *testenv.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
 	l.requireNoError(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))
@@ -176,6 +176,6 @@ func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 // explainFailure logs the state of the lab if the test has failed.
 func (l lab) explainFailure() {
 	if l.Failed() {
-		rigtest.Explain(l.T, l.Rig)
+		rigtest.Explain(l.T, l.Environment)
 	}
 }

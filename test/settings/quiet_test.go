@@ -3,7 +3,7 @@ package settings
 import (
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // quietPeriod is the minimum time without activity for a cluster to count as silent.
@@ -13,5 +13,5 @@ const quietPeriod = 1200 * time.Millisecond
 // host.
 func (l lab) waitForSilence() {
 	l.Helper()
-	rigtest.RequireSilence(l.T, l.Rig, quietPeriod, nil)
+	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, nil)
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Services that run pods or their network. A restart of a service restarts its dependent services, too.
@@ -28,7 +28,7 @@ var (
 const registries = `C:\k\containerd\registries`
 
 // readHostFile returns a file of a host, or "" if the file does not exist.
-func readHostFile(h *rig.Host, path string) string {
+func readHostFile(h *testenv.Host, path string) string {
 	data, err := h.Machine().Drive().ReadFile(path)
 	if err != nil {
 		return ""
@@ -37,7 +37,7 @@ func readHostFile(h *rig.Host, path string) string {
 }
 
 // checkFileContains checks that a file of a host contains the expected texts.
-func checkFileContains(t *testing.T, h *rig.Host, path string, wanted ...string) {
+func checkFileContains(t *testing.T, h *testenv.Host, path string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
 		if text := readHostFile(h, path); !strings.Contains(text, want) {
@@ -47,7 +47,7 @@ func checkFileContains(t *testing.T, h *rig.Host, path string, wanted ...string)
 }
 
 // checkAdministratorsOnly checks that only administrators may read a file of a host.
-func checkAdministratorsOnly(t *testing.T, h *rig.Host, path string) {
+func checkAdministratorsOnly(t *testing.T, h *testenv.Host, path string) {
 	t.Helper()
 	if access := takeSnapshot(h).Files[path].Access; access != host.AccessAdministrators {
 		t.Errorf("host %s: %s may be read by %q", h.Options.Name, path, access)
@@ -67,7 +67,7 @@ func TestStoryTheProxy(t *testing.T) {
 		unset:    func(ctx context.Context) error { return l.SetProxy(ctx, configv1.ProxySpec{}) },
 		changes:  []string{"service containerd: environment", "service kubelet: environment"},
 		restarts: allOfPods, disrupts: true,
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			environment := strings.Join(takeSnapshot(h).Services["containerd"].Config.Environment, "\n")
 			for _, want := range []string{"HTTP_PROXY=http://user:canary@proxy.example.com:3128",
 				"HTTPS_PROXY=http://proxy.example.com:3128",
@@ -124,7 +124,7 @@ func TestMirrors(t *testing.T) {
 			"file " + registries + `\registry.example.com_8443_\hosts.toml: added`,
 			"folder " + registries + `\quay.io: added`, "folder " + registries + `\registry.example.com_8443_: added`,
 		},
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			checkFileContains(t, h, registries+`\quay.io\hosts.toml`, "mirror.example.com:5000")
 			checkFileContains(t, h, registries+`\registry.example.com_8443_\hosts.toml`, "mirror.example.com:5000", "resolve")
 		},
@@ -145,7 +145,7 @@ func TestRegistryAuthorities(t *testing.T) {
 		unset: func(ctx context.Context) error { return l.SetRegistryCAs(ctx, nil) },
 		changes: []string{"file " + file + ": added", "file " + folder + `\hosts.toml: added`,
 			"folder " + folder + ": added"},
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			checkFileContains(t, h, folder+`\hosts.toml`, fmt.Sprintf("ca-%x.pem", sum[:6]))
 			checkFileContains(t, h, file, ca.pem)
 		},
@@ -168,7 +168,7 @@ func TestInsecureAndBlockedRegistries(t *testing.T) {
 			"folder " + registries + `\blocked.example.com: added`,
 			"folder " + registries + `\insecure.example.com_5000_: added`,
 		},
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			checkFileContains(t, h, registries+`\insecure.example.com_5000_\hosts.toml`, "skip_verify = true")
 			checkFileContains(t, h, registries+`\blocked.example.com\hosts.toml`, ".invalid")
 		},
@@ -191,7 +191,7 @@ func TestThePullSecret(t *testing.T) {
 			return err
 		},
 		changes: []string{"file " + file + ": changed"},
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			checkAdministratorsOnly(t, h, file)
 			checkFileContains(t, h, file, "quay.io/team", "dXNlcjpjYW5hcnk=")
 			if strings.Contains(readHostFile(h, file), "cloud.openshift.com") {
@@ -216,7 +216,7 @@ func TestTheExportersCertificate(t *testing.T) {
 			"service windows_exporter: command line",
 		},
 		restarts: []string{"windows_exporter"},
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			checkAdministratorsOnly(t, h, key)
 			kubelets := []byte(readHostFile(h, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`))
 			for client, want := range map[string][]byte{"without a certificate": nil, "with one of the cluster": kubelets} {
@@ -228,7 +228,7 @@ func TestTheExportersCertificate(t *testing.T) {
 		},
 	})
 	t.Run("a new one is served without a restart", func(t *testing.T) {
-		l := lab{t, l.Rig}
+		l := lab{t, l.Environment}
 		l.changeSetting("the exporter's certificate", set)
 		l.checkSetting(setting{
 			set: func(ctx context.Context) error {
@@ -249,7 +249,7 @@ func TestTheExportersCertificate(t *testing.T) {
 				return err
 			},
 			changes: []string{`file C:\k\tls\certs\client-ca.crt: changed`},
-			inspect: func(t *testing.T, h *rig.Host) {
+			inspect: func(t *testing.T, h *testenv.Host) {
 				both := append(strings.SplitAfter(before, "-----END CERTIFICATE-----\n"), first.pem) // in any order
 				checkFileContains(t, h, `C:\k\tls\certs\client-ca.crt`, both...)
 			},
@@ -280,9 +280,9 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 		unset:    func(ctx context.Context) error { return l.SetKubeletSettings(ctx, nil) },
 		changes:  []string{`file C:\k\kubelet.conf: changed`},
 		restarts: fromKubeletOn, disrupts: true,
-		inspect: func(t *testing.T, h *rig.Host) {
+		inspect: func(t *testing.T, h *testenv.Host) {
 			checkFileContains(t, h, `C:\k\kubelet.conf`, `"maxPods": 77`)
-			node := lab{t, l.Rig}.nodeOf(h)
+			node := lab{t, l.Environment}.nodeOf(h)
 			if pods := node.Status.Capacity.Pods().Value(); pods != 77 {
 				t.Errorf("node %s takes %d pods", node.Name, pods)
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // ignored lists the directories with independent changes: logs, directories of the container runtime and the
@@ -18,7 +18,7 @@ var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, n
 	`C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
 // takeSnapshot returns the state of a host without independent changes, such as pods with their processes and endpoints.
-func takeSnapshot(h *rig.Host) fake.Snapshot {
+func takeSnapshot(h *testenv.Host) fake.Snapshot {
 	s := h.Machine().Snapshot()
 	for path := range s.Files {
 		if slices.ContainsFunc(ignored, func(folder string) bool { return strings.HasPrefix(path, folder+`\`) }) {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const kubeProxyConfig = `C:\k\kube-proxy.conf`
 
 // hasSubnet reports whether the pod network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy
 // an address in it.
-func hasSubnet(h *rig.Host, subnet string) bool {
+func hasSubnet(h *testenv.Host, subnet string) bool {
 	s := h.Machine().Snapshot()
 	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool {
 		return n.Name == overlayNetwork && n.Subnet == subnet
@@ -40,10 +40,10 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 		{"to another one", "10.133.2.0/23"}, {"and back", node.Annotations[v1alpha1.AnnotationPodSubnet]},
 	} {
 		t.Run(c.way, func(t *testing.T) {
-			l := lab{t, l.Rig}
+			l := lab{t, l.Environment}
 			pods, digests := l.waitForPods(), l.specDigests()
 			on := podsOn(pods, node.Name)
-			watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace,
+			watch, err := l.WatchAvailability(l.Context(), testenv.AvailabilityOptions{PodNamespace: workloadNamespace,
 				PodLabels: workloadLabels})
 			l.requireNoError(err)
 			defer watch.Stop()
@@ -58,7 +58,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 				})
 			l.waitForNoDisruption()
 			after := l.waitForPods()
-			var report rig.AvailabilityReport
+			var report testenv.AvailabilityReport
 			l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 				report, err = watch.Report(ctx)
 				return err
@@ -84,7 +84,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 }
 
 // withPods returns a host with a node that runs pods, and the other hosts.
-func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
+func (l lab) withPods() (h *testenv.Host, others []*testenv.Host) {
 	l.Helper()
 	pods := l.waitForPods()
 	for _, each := range l.Hosts() {
@@ -98,7 +98,7 @@ func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 }
 
 // hostAddresses returns the listed addresses of hosts.
-func hostAddresses(hosts []*rig.Host) (addresses []string) {
+func hostAddresses(hosts []*testenv.Host) (addresses []string) {
 	for _, h := range hosts {
 		address, _ := h.Entry()
 		addresses = append(addresses, address)

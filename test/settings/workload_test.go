@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // replicas is the number of pods in the workload. One pod may be unavailable.
@@ -26,7 +26,7 @@ const workloadNamespace = "default"
 var workloadLabels = map[string]string{"app": "settings-web"}
 
 // deployWorkload creates the workload, with pods that show which nodes were drained.
-func deployWorkload(ctx context.Context, r *rig.Rig) error {
+func deployWorkload(ctx context.Context, r *testenv.Environment) error {
 	meta := metav1.ObjectMeta{Namespace: workloadNamespace, Name: "web"}
 	selector := &metav1.LabelSelector{MatchLabels: workloadLabels}
 	pods := corev1.PodTemplateSpec{

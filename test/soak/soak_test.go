@@ -11,9 +11,9 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/soak"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
@@ -66,11 +66,11 @@ func TestNothingGrowsFromDayToDay(t *testing.T) {
 }
 
 // generateReleases generates the operator's releases.
-func generateReleases(t *testing.T) (made []rig.Release) {
+func generateReleases(t *testing.T) (made []testenv.Release) {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range soak.Releases {
-		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(dir, strconv.Itoa(i))}
+		release := testenv.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(dir, strconv.Itoa(i))}
 		_, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, labpayload.Options{
 			SizePercent: 5, AgentBytes: 128 << 10,
 			Versions: map[string]string{"kubelet": fmt.Sprintf("v1.36.%d", 3+i), payload.ComponentAgent: release.Version},

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // For a patch release, the operator sends only the changed files to a host, including the agent. R-086
 func TestAPatchReleaseSendsWhatDiffers(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(1), LinuxNodes: 1})
+	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(1), LinuxNodes: 1})
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))
 	l.waitUntilUpgraded(initial, 1, waitTimeout)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // stopping is held by a test in which an upgrade stops: the metric for a stopped upgrade is shared by all operators
@@ -26,7 +26,7 @@ func (l lab) stopExclusively() {
 
 // A broken release affects only one node, temporarily.
 func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopExclusively()
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))
@@ -147,7 +147,7 @@ func gaugeValue(t *testing.T, name string) (sum float64) {
 
 // With replacement, the first Machine is the canary. The other Machines are unchanged.
 func TestABadReleaseReplacesOneMachine(t *testing.T) {
-	l := start(t, withMachines, rig.Options{LinuxNodes: 1, Clock: fastClock(t)})
+	l := start(t, withMachines, testenv.Options{LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopExclusively()
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.FailureDeadline = &metav1.Duration{Duration: 5 * time.Minute}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // kills is the number of kills of the operator in one upgrade.
@@ -17,7 +17,7 @@ const kills = 20
 // afterward.
 type round struct {
 	name, release string
-	disrupt       func(l lab, o *rig.Operator, release string) []*rig.Operator
+	disrupt       func(l lab, o *testenv.Operator, release string) []*testenv.Operator
 }
 
 // In spite of all disturbances of the operator during an upgrade, the budget is kept, and the upgrade completes.
@@ -39,8 +39,8 @@ func TestTheBudgetIsKeptWhateverTheAPIServerDoes(t *testing.T) {
 }
 
 func checkBudgetRounds(t *testing.T, rounds []round) {
-	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
-	running := []*rig.Operator{l.startOperator(initial)}
+	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1})
+	running := []*testenv.Operator{l.startOperator(initial)}
 	f := l.newReadyFleet(2, 2, 5)
 	for _, round := range rounds {
 		ok := t.Run(round.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func checkBudgetRounds(t *testing.T, rounds []round) {
 }
 
 // killRepeatedly kills the operator at random moments of the upgrade, and restarts it at once.
-func (l lab) killRepeatedly(o *rig.Operator, name string) []*rig.Operator {
+func (l lab) killRepeatedly(o *testenv.Operator, name string) []*testenv.Operator {
 	l.Helper()
 	seed := uint64(time.Now().UnixNano())
 	l.Logf("seed %d", seed)
@@ -75,30 +75,30 @@ func (l lab) killRepeatedly(o *rig.Operator, name string) []*rig.Operator {
 		o.Kill()
 		o = l.startOperator(name)
 	}
-	return []*rig.Operator{o}
+	return []*testenv.Operator{o}
 }
 
 // runWithElection runs two operators with leader election, and kills the leader during the upgrade.
-func (l lab) runWithElection(o *rig.Operator, name string) []*rig.Operator {
+func (l lab) runWithElection(o *testenv.Operator, name string) []*testenv.Operator {
 	l.Helper()
 	l.requireNoError(o.Stop())
 	first := l.startOperator(name, enableElection)
 	second := l.startOperator(name, enableElection)
 	time.Sleep(5 * time.Second) // during the upgrade
 	first.Kill()
-	return []*rig.Operator{second, l.startOperator(name, enableElection)}
+	return []*testenv.Operator{second, l.startOperator(name, enableElection)}
 }
 
 // runTwoOperators runs two operators without leader election at the same time.
-func (l lab) runTwoOperators(o *rig.Operator, name string) []*rig.Operator {
+func (l lab) runTwoOperators(o *testenv.Operator, name string) []*testenv.Operator {
 	l.Helper()
 	l.requireNoError(o.Stop())
-	return []*rig.Operator{l.startOperator(name), l.startOperator(name)}
+	return []*testenv.Operator{l.startOperator(name), l.startOperator(name)}
 }
 
 // restartAPIServer restarts the API server and its dependencies during the upgrade. An operator with leader election
 // survives this, too.
-func (l lab) restartAPIServer(o *rig.Operator, name string) []*rig.Operator {
+func (l lab) restartAPIServer(o *testenv.Operator, name string) []*testenv.Operator {
 	l.Helper()
 	l.requireNoError(o.Stop())
 	o = l.startOperator(name, func(c *operator.Config) { c.LeaderElection = true })
@@ -111,16 +111,16 @@ func (l lab) restartAPIServer(o *rig.Operator, name string) []*rig.Operator {
 		default:
 		}
 	}
-	return []*rig.Operator{o}
+	return []*testenv.Operator{o}
 }
 
 // runWithStaleCaches runs an operator with caches that are three seconds behind.
-func (l lab) runWithStaleCaches(o *rig.Operator, name string) []*rig.Operator {
+func (l lab) runWithStaleCaches(o *testenv.Operator, name string) []*testenv.Operator {
 	l.Helper()
 	adjust, err := l.StaleWatches(3 * time.Second)
 	l.requireNoError(err)
 	l.requireNoError(o.Stop())
-	return []*rig.Operator{l.startOperator(name, adjust)}
+	return []*testenv.Operator{l.startOperator(name, adjust)}
 }
 
 // enableElection enables leader election with a Lease that another operator can acquire soon.

@@ -5,7 +5,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // fastClock returns a clock for hosts and operator that is about ten times as fast as the real clock.

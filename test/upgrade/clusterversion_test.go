@@ -9,12 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // checkClusterVersionWait upgrades the operator to a release that needs a later patch version of OpenShift than the
 // lab's, and then upgrades the cluster.
-func (l lab) checkClusterVersionWait(o *rig.Operator, h *rig.Host) {
+func (l lab) checkClusterVersionWait(o *testenv.Operator, h *testenv.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"
 	line := support.CurrentLine()

@@ -8,12 +8,12 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // checkPrograms compares the programs on a host with the payload of a release. Each file must differ from the
 // previous release, except the files of kubelet and agent.
-func (l lab) checkPrograms(name, before string, h *rig.Host) {
+func (l lab) checkPrograms(name, before string, h *testenv.Host) {
 	l.Helper()
 	for _, component := range releaseByName(l.T, name).payload.Components(withoutMachines) {
 		former, ok := releaseByName(l.T, before).payload.Manifest().Component(component.Name)
@@ -36,7 +36,7 @@ var notServices = map[string]string{
 
 // digestOnHost returns the sha256 of a program's file at the path in notServices, or otherwise at the path of its
 // running process.
-func (l lab) digestOnHost(h *rig.Host, component, file string) string {
+func (l lab) digestOnHost(h *testenv.Host, component, file string) string {
 	l.Helper()
 	path := cmp.Or(notServices[component], notServices[file])
 	if path != "" {

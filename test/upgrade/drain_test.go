@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/standin/kubelet"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 func TestABudgetThatAllowsNothing(t *testing.T) {
 	const again = 8 * time.Minute
 	clock := fastClock(t)
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: clock})
+	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1, Clock: clock})
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute}, &metav1.Duration{Duration: again}
 	})
@@ -54,7 +54,7 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 // Pods of every kind are evicted as by kubectl drain, and run again.
 //
 func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1})
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))
 	l.waitUntilUpgraded(initial, 2, waitTimeout)
@@ -112,7 +112,7 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 // A client makes a node schedulable during the drain. New pods must be evicted like all other pods before the
 // node's programs are replaced.
 func TestANodeThatIsMadeSchedulableWhileItIsDrained(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(1), LinuxNodes: 1})
+	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(1), LinuxNodes: 1})
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))
 	l.waitUntilUpgraded(initial, 1, waitTimeout)
@@ -208,10 +208,10 @@ func (l lab) podsOf(namespace, app string) []corev1.Pod {
 
 //
 func TestAMachineThatIsNotToBeDrained(t *testing.T) {
-	l := start(t, withMachines, rig.Options{LinuxNodes: 1})
+	l := start(t, withMachines, testenv.Options{LinuxNodes: 1})
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
 	o := l.startOperator(initial)
-	l.requireNoError(l.CreateMachineSet(t.Context(), "windows-a", 1, rig.MachineSetOptions{}))
+	l.requireNoError(l.CreateMachineSet(t.Context(), "windows-a", 1, testenv.MachineSetOptions{}))
 	l.runWithTimeout(2*time.Minute, func(ctx context.Context) error {
 		_, err := l.WaitMachinesReady(ctx, "windows-a", 1)
 		return err

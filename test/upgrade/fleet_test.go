@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // fleet contains MachineSets and listed hosts with a workload.
@@ -47,7 +47,7 @@ func (l lab) newReadyFleet(sets, replicas, pods int) fleet {
 	for i := range sets {
 		name := fmt.Sprintf("windows-%c", 'a'+i)
 		f.sets = append(f.sets, name)
-		l.requireNoError(l.CreateMachineSet(l.Context(), name, int32(replicas), rig.MachineSetOptions{}))
+		l.requireNoError(l.CreateMachineSet(l.Context(), name, int32(replicas), testenv.MachineSetOptions{}))
 	}
 	for _, set := range f.sets {
 		l.runWithTimeout(2*time.Minute, func(ctx context.Context) error {
@@ -62,8 +62,8 @@ func (l lab) newReadyFleet(sets, replicas, pods int) fleet {
 
 // A fleet of Machines and listed hosts is upgraded through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
-	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 2})
-	othersUnchanged := rigtest.ForeignMachines(t, l.Rig)
+	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 2})
+	othersUnchanged := rigtest.ForeignMachines(t, l.Environment)
 	o := l.startOperator(initial)
 	f := l.newReadyFleet(2, 2, 8)
 	l.waitForSilence()
@@ -102,7 +102,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 	t.Run("a release that changes nothing on hosts moves the annotations only", func(t *testing.T) {
 		l := l.forSubtest(t)
 		before, w := l.machineNames(), l.watchAvailability(f.workload)
-		done := map[*rig.Host]int{}
+		done := map[*testenv.Host]int{}
 		for _, h := range l.allHosts() {
 			done[h] = serviceOperations(h)
 		}
@@ -177,7 +177,7 @@ func (l lab) listWarnings() (told []string) {
 // A deleted virtual machine and a host that is off neither delay an upgrade nor make it fail.
 //
 func TestDeadHostsBlockNothing(t *testing.T) {
-	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.UpgradeStrategy, p.FailureDeadline = v1alpha1.UpgradeInPlace, &metav1.Duration{Duration: 2 * time.Minute}
 	})

@@ -22,8 +22,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // Platforms of the shared control planes: one with Machines, one without.
@@ -68,12 +68,12 @@ const (
 // lab is a rig with a test.
 type lab struct {
 	*testing.T
-	*rig.Rig
+	*testenv.Environment
 }
 
 // start boots a lab on a control plane of a platform that no other test uses meanwhile, and installs the operator
 // with its key.
-func start(t *testing.T, name string, options rig.Options) lab {
+func start(t *testing.T, name string, options testenv.Options) lab {
 	t.Helper()
 	t.Parallel()
 	plane := <-controlPlanes[name]
@@ -87,7 +87,7 @@ func start(t *testing.T, name string, options rig.Options) lab {
 }
 
 // forSubtest returns the lab for a subtest.
-func (l lab) forSubtest(t *testing.T) lab { return lab{t, l.Rig} }
+func (l lab) forSubtest(t *testing.T) lab { return lab{t, l.Environment} }
 
 // requireNoError ends the test when a step outside the subject of the test fails.
 func (l lab) requireNoError(err error) {
@@ -113,15 +113,15 @@ func (l lab) awaitCondition(what string, watched client.Object, condition func(c
 }
 
 // startOperator starts an operator of a release.
-func (l lab) startOperator(name string, adjust ...func(*operator.Config)) *rig.Operator {
+func (l lab) startOperator(name string, adjust ...func(*operator.Config)) *testenv.Operator {
 	l.Helper()
-	o, err := l.RunOperator(append([]func(*operator.Config){rig.WithRelease(releaseByName(l.T, name).Release)}, adjust...)...)
+	o, err := l.RunOperator(append([]func(*operator.Config){testenv.WithRelease(releaseByName(l.T, name).Release)}, adjust...)...)
 	l.requireNoError(err)
 	return o
 }
 
 // upgradeOperator ends an operator and starts an operator of another release, as OLM does.
-func (l lab) upgradeOperator(o *rig.Operator, name string) *rig.Operator {
+func (l lab) upgradeOperator(o *testenv.Operator, name string) *testenv.Operator {
 	l.Helper()
 	l.requireNoError(o.Stop())
 	return l.startOperator(name)

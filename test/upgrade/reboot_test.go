@@ -15,13 +15,13 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 //
 func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{
-		Hosts: []rig.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1,
+	l := start(t, withoutMachines, testenv.Options{
+		Hosts: []testenv.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1,
 	})
 	log := &errorLog{}
 	o := l.startOperator(initial, log.collectErrors)

@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // The builds of the images, and their revisions.
@@ -36,7 +36,7 @@ const (
 type serving struct {
 	machine, node string
 	strategy      v1alpha1.UpgradeStrategy
-	host          *rig.Host
+	host          *testenv.Host
 	connections   int
 }
 
@@ -44,7 +44,7 @@ type serving struct {
 // changed. This applies to all upgrade strategies, and to nodes of the legacy operator, too.
 func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 	const present, needed = "5.0.3", "5.0.4"
-	l := start(t, withMachines, rig.Options{LinuxNodes: 1})
+	l := start(t, withMachines, testenv.Options{LinuxNodes: 1})
 	l.Cleanup(func() { // the control plane is shared
 		ctx := context.WithoutCancel(l.Context())
 		if err := l.hybridOverlay(ctx, `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`); err != nil {
@@ -123,7 +123,7 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 
 // withRefusedImages ends an operator, and returns Machines with nodes of that operator and of a legacy operator.
 // They run a Windows build that is refused for new hosts.
-func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
+func (l lab) withRefusedImages(o *testenv.Operator) (nodes []serving) {
 	l.Helper()
 	strategies := []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace}
 	name := func(whose string, strategy v1alpha1.UpgradeStrategy) string {
@@ -154,7 +154,7 @@ func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
 // machineSet creates a MachineSet with one Machine and an upgrade strategy.
 func (l lab) machineSet(name string, strategy v1alpha1.UpgradeStrategy, build string) {
 	l.Helper()
-	l.requireNoError(l.CreateMachineSet(l.Context(), name, 1, rig.MachineSetOptions{Image: "ami-" + build}))
+	l.requireNoError(l.CreateMachineSet(l.Context(), name, 1, testenv.MachineSetOptions{Image: "ami-" + build}))
 	set := &machinev1.MachineSet{}
 	set.Namespace, set.Name = v1alpha1.MachineNamespace, name
 	l.setAnnotation(set, v1alpha1.AnnotationUpgradeStrategy, string(strategy))
@@ -178,7 +178,7 @@ func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving
 		}
 		return n.host.Machine().WaitFor(ctx, (*fake.Machine).IsRunning)
 	})
-	n.node = rig.MachineDNSName(withMachines, n.host.Machine().Addresses()[0])
+	n.node = testenv.MachineDNSName(withMachines, n.host.Machine().Addresses()[0])
 	return n
 }
 
@@ -186,7 +186,7 @@ func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving
 func (l lab) legacyNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	l.Helper()
 	n := l.machineOf(set, strategy)
-	_, err := l.SeedLegacyHost(l.Context(), n.host, rig.LegacyOptions{Kind: rig.LegacyContainerd, NodeName: n.node})
+	_, err := l.SeedLegacyHost(l.Context(), n.host, testenv.LegacyOptions{Kind: testenv.LegacyContainerd, NodeName: n.node})
 	l.requireNoError(err)
 	return n
 }
@@ -206,7 +206,7 @@ func (l lab) newOutdatedNode(set string, strategy v1alpha1.UpgradeStrategy) serv
 }
 
 // installUpdate changes the Windows revision of a host, and restarts the host without the operator.
-func (l lab) installUpdate(h *rig.Host, revision int) {
+func (l lab) installUpdate(h *testenv.Host, revision int) {
 	l.Helper()
 	h.Machine().InstallUpdate(revision)
 	h.Machine().PowerOff()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Consecutive releases of the operator.
@@ -41,7 +41,7 @@ type generatedReleases struct {
 }
 
 type generatedRelease struct {
-	rig.Release
+	testenv.Release
 	kubelet string
 	payload *payload.Payload
 }
@@ -86,7 +86,7 @@ func generateReleases() (*generatedReleases, error) {
 	} {
 		versions := map[string]string{"kubelet": r.kubelet, payload.ComponentAgent: r.agent}
 		maps.Copy(versions, r.versions)
-		release := rig.Release{Version: r.version, PayloadDirectory: filepath.Join(dir, r.name)}
+		release := testenv.Release{Version: r.version, PayloadDirectory: filepath.Join(dir, r.name)}
 		p, err := labpayload.Generate(release.PayloadDirectory, "", r.version, labpayload.Options{
 			SizePercent: sizePercent, AgentBytes: agentBytes, Earlier: earlier,
 			Versions: versions,

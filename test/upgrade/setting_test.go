@@ -10,13 +10,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // A broken cluster setting affects only one node, temporarily, independent of the number of nodes that may be
 // unavailable. The next operator process does not apply the setting to another node.
 func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopExclusively()
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))

@@ -7,20 +7,20 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
 // watched records the availability of a fleet and checks its limits.
 type watched struct {
 	lab
-	availability *rig.Availability
+	availability *testenv.Availability
 }
 
 // watchAvailability starts to record the availability of all Windows nodes, and of the workload's pods if there are any.
 func (l lab) watchAvailability(w *workload, except ...string) watched {
 	l.Helper()
-	options := rig.AvailabilityOptions{Except: except}
+	options := testenv.AvailabilityOptions{Except: except}
 	if w != nil {
 		options.PodNamespace, options.PodLabels = w.namespace, w.podLabels()
 	}
@@ -31,7 +31,7 @@ func (l lab) watchAvailability(w *workload, except ...string) watched {
 }
 
 // readReport returns the record until now.
-func (w watched) readReport() (report rig.AvailabilityReport) {
+func (w watched) readReport() (report testenv.AvailabilityReport) {
 	w.Helper()
 	w.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
 		report, err = w.availability.Report(ctx)
@@ -42,7 +42,7 @@ func (w watched) readReport() (report rig.AvailabilityReport) {
 
 // checkBudget checks that the number of unavailable nodes never exceeded the budget and that the disruption policy listed
 // each of them. At least minHealthy pods must always have been healthy.
-func (w watched) checkBudget(budget, minHealthy int) rig.AvailabilityReport {
+func (w watched) checkBudget(budget, minHealthy int) testenv.AvailabilityReport {
 	w.Helper()
 	report := w.readReport()
 	if report.MaxUnavailable > budget {
@@ -70,24 +70,26 @@ const quietPeriod = 4 * time.Second
 // host.
 func (l lab) waitForSilence() {
 	l.Helper()
-	rigtest.RequireSilence(l.T, l.Rig, quietPeriod, nil)
+	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, nil)
 }
 
 // waitForReadsOnly waits for a period in which the operator sends only read requests, such as checks whether it may continue,
 // and connects to no host.
 func (l lab) waitForReadsOnly() {
 	l.Helper()
-	rigtest.RequireSilence(l.T, l.Rig, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
+	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
 // allHosts returns all listed hosts and all hosts of Machines, including former ones.
-func (l lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
+func (l lab) allHosts() []*testenv.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
 // receivedBytes returns the number of bytes that a host has received over SSH.
-func receivedBytes(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
+func receivedBytes(h *testenv.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
 
 // serviceOperations returns the number of operations on services of a host.
-func serviceOperations(h *rig.Host) int { return len(h.Machine().Journal().Entries(isServiceEntry)) }
+func serviceOperations(h *testenv.Host) int {
+	return len(h.Machine().Journal().Entries(isServiceEntry))
+}
 
 // isServiceEntry reports whether an entry is about a service. It excludes the entries for missing restarts after a
 // crash, because a rolled back change has crashed the service before.
@@ -96,7 +98,7 @@ func isServiceEntry(e fake.Entry) bool {
 }
 
 // lastServices returns the last journal entries of a host about services.
-func lastServices(h *rig.Host, n int) (told []string) {
+func lastServices(h *testenv.Host, n int) (told []string) {
 	entries := h.Machine().Journal().Entries(isServiceEntry)
 	for _, e := range entries[max(0, len(entries)-n):] {
 		told = append(told, e.Time.Format("15:04:05.000 ")+e.Detail)
@@ -105,7 +107,7 @@ func lastServices(h *rig.Host, n int) (told []string) {
 }
 
 // bootCount returns the number of boots of a host.
-func bootCount(h *rig.Host) int {
+func bootCount(h *testenv.Host) int {
 	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == fake.KindPower && e.Detail == "boot"
 	}))

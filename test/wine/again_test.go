@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
 // runAgentCommand runs an agent command with the agent installed on a host, as the operator does.
-func runAgentCommand(t *testing.T, h *wine.Host, words string) verb.Result {
+func runAgentCommand(t *testing.T, h *wine.Host, words string) agentapi.Result {
 	t.Helper()
 	root, err := h.Path(nodespec.AgentRoot)
 	requireNoError(t, err)
@@ -29,12 +29,12 @@ func runAgentCommand(t *testing.T, h *wine.Host, words string) verb.Result {
 	result, err := h.Exec(t.Context(), program+" "+words)
 	requireNoError(t, err)
 	for text := range strings.Lines(result.Stdout) {
-		if line, ok := verb.Decode([]byte(text)); ok && line.Result != nil {
+		if line, ok := agentapi.Decode([]byte(text)); ok && line.Result != nil {
 			return *line.Result
 		}
 	}
 	t.Fatalf("%s on %s: %+v", words, h.Name(), result)
-	return verb.Result{}
+	return agentapi.Result{}
 }
 
 // checkAPIServerFacts checks the host's report about the connectivity to the API server, with real name resolution
@@ -67,7 +67,7 @@ func checkEmptyPlan(t *testing.T, h *wine.Host) {
 }
 
 // checkOperatorRestart ends the operator, and checks that the next one does nothing on a host that is already a node.
-func (l *lab) checkOperatorRestart(t *testing.T, operator *rig.Operator, h *wine.Host) {
+func (l *lab) checkOperatorRestart(t *testing.T, operator *testenv.Operator, h *wine.Host) {
 	services := []string{"containerd", "kubelet", "hybrid-overlay-node", "kube-proxy", nodespec.ServiceAgent}
 	running := func() (ids []string) {
 		for _, name := range services {

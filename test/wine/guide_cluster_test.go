@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -35,7 +35,7 @@ func (l *lab) waitForReport(address string, reasons ...string) (said string) {
 		if instance == nil || !slices.Contains(reasons, instance.Status.Summary) {
 			return false
 		}
-		said = rig.Explain(instance)
+		said = testenv.Explain(instance)
 		return true
 	})
 	return said

@@ -21,7 +21,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -29,7 +29,7 @@ import (
 // previous chapter.
 type guide struct {
 	*lab
-	operator *rig.Operator
+	operator *testenv.Operator
 	key      []byte // the private key that the hosts accept
 	entries  map[string]string
 	before   map[string]snapshot // keyed by host name
@@ -43,7 +43,7 @@ const guideNamespace = "windows-guide"
 func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	requireWine(t)
 	g := &guide{
-		lab: newBareLab(t, rig.Options{Cluster: shared.Cluster(t)}), entries: map[string]string{}, before: map[string]snapshot{},
+		lab: newBareLab(t, testenv.Options{Cluster: shared.Cluster(t)}), entries: map[string]string{}, before: map[string]snapshot{},
 		silent: hostAddress(maxHosts + 1).String(),
 	}
 	var public ssh.PublicKey
@@ -152,7 +152,7 @@ func (g *guide) checkBecomesNode() {
 	g.writeEntries()
 	seen := len(g.named.Journal())
 	requireNoError(g.T, g.SetKey(g.Context(), g.key))
-	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", rig.IsReady)
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", testenv.IsReady)
 	proven()
 	select {
 	case <-g.operator.Done():
@@ -238,7 +238,7 @@ func (g *guide) listHostTwice() {
 	delete(g.entries, second)
 	g.writeEntries()
 	g.waitForInstanceAt(second, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
-	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", rig.IsReady)
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", testenv.IsReady)
 }
 
 func (g *guide) removeNamelessHost() {
@@ -263,7 +263,7 @@ func (g *guide) removeNamelessHost() {
 		&corev1.Pod{}); !apierrors.IsNotFound(err) {
 		g.Errorf("the pod on its node is still there (%v)", err)
 	}
-	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", rig.IsReady)
+	g.waitForInstanceAt(g.namedHostDNSName(), "to be Ready", testenv.IsReady)
 }
 
 func (g *guide) addHostAgain() {

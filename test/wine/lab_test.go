@@ -24,12 +24,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv"
+	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 	"github.com/windows-machine-config/wmco/lab/wine"
-	"github.com/windows-machine-config/wmco/lab/winerig"
+	"github.com/windows-machine-config/wmco/lab/winetestenv"
 )
 
 const (
@@ -55,7 +55,7 @@ func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test reports this
 	}
-	if !namespace.IsInside() {
+	if !linuxns.IsInside() {
 		if err := prefetchModules(); err != nil {
 			fmt.Println(err)
 			return 1
@@ -65,8 +65,8 @@ func testMain(m *testing.M) int {
 	for number := range maxHosts {
 		names[dnsName(hostAddress(number))] = hostAddress(number)
 	}
-	config := namespace.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, GracePeriod: time.Minute}
-	return namespace.RunTests(config, func() int {
+	config := linuxns.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, GracePeriod: time.Minute}
+	return linuxns.RunTests(config, func() int {
 		if err := rigtest.LogOperators(); err != nil {
 			fmt.Println(err)
 			return 1
@@ -102,12 +102,12 @@ func prefetchModules() error {
 var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "wmco-wine-test-") })
 
 // kit contains the common parts of all hosts.
-var kit = sync.OnceValues(func() (*winerig.Kit, error) {
+var kit = sync.OnceValues(func() (*winetestenv.Kit, error) {
 	dir, err := scratch()
 	if err != nil {
 		return nil, err
 	}
-	return winerig.Prepare(context.Background(), "", filepath.Join(dir, "node.exe"))
+	return winetestenv.Prepare(context.Background(), "", filepath.Join(dir, "node.exe"))
 })
 
 // administrator is the program in directory administrator, and administratorPath is its path on hosts.
@@ -170,7 +170,7 @@ var payloadOptions payload.Options
 
 // lab is a cluster with Wine hosts and an installed operator that does not run yet.
 type lab struct {
-	*rig.Rig
+	*testenv.Environment
 	*testing.T
 	hosts []*wine.Host
 	// byName lists hosts by DNS name instead of address.
@@ -213,7 +213,7 @@ func newLab(t *testing.T, names ...string) *lab {
 func newLabOf(t *testing.T, hosts ...wine.Options) *lab {
 	t.Helper()
 	requireWine(t)
-	l := newInstalledLab(t, rig.Options{Cluster: shared.Cluster(t)})
+	l := newInstalledLab(t, testenv.Options{Cluster: shared.Cluster(t)})
 	for _, options := range hosts {
 		l.addHost(options)
 	}
@@ -229,7 +229,7 @@ func requireWine(t *testing.T) {
 }
 
 // newInstalledLab creates a lab without hosts, with the operator in the usual namespace and its key.
-func newInstalledLab(t *testing.T, options rig.Options) *lab {
+func newInstalledLab(t *testing.T, options testenv.Options) *lab {
 	t.Helper()
 	l := newBareLab(t, options)
 	_, err := l.InstallOperator(t.Context(), "")
@@ -239,13 +239,13 @@ func newInstalledLab(t *testing.T, options rig.Options) *lab {
 }
 
 // newBareLab creates a lab without hosts and operator, with the default network, payload and log.
-func newBareLab(t *testing.T, options rig.Options) *lab {
+func newBareLab(t *testing.T, options testenv.Options) *lab {
 	t.Helper()
-	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions),
+	options.Network, options.PayloadDir, options.Log = testenv.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions),
 		ctrl.Log
-	r, err := rig.New(t.Context(), options)
+	r, err := testenv.New(t.Context(), options)
 	requireNoError(t, err)
-	l := &lab{Rig: r, T: t}
+	l := &lab{Environment: r, T: t}
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Errorf("close the lab: %v", err)
@@ -292,7 +292,7 @@ func (l *lab) addHost(options wine.Options) {
 		files[windows] = cmp.Or(local, tool)
 	}
 	options.Files = files
-	h, err := k.AddHost(l.Context(), l.Rig, options)
+	h, err := k.AddHost(l.Context(), l.Environment, options)
 	requireNoError(l.T, err)
 	l.Cleanup(func() {
 		if l.Failed() {
@@ -306,7 +306,7 @@ func (l *lab) addHost(options wine.Options) {
 }
 
 // run starts the operator.
-func (l *lab) run() *rig.Operator {
+func (l *lab) run() *testenv.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
 	requireNoError(l.T, err)
@@ -351,7 +351,7 @@ func (l *lab) waitForInstanceAt(address, what string, condition func(*v1alpha1.W
 
 func (l *lab) awaitReady(h *wine.Host) {
 	l.Helper()
-	l.waitForInstance(h, "to be Ready", rig.IsReady)
+	l.waitForInstance(h, "to be Ready", testenv.IsReady)
 }
 
 func (l *lab) awaitGone(h *wine.Host) {

@@ -21,10 +21,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/machineapi"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/fakemachineapi"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
-	"github.com/windows-machine-config/wmco/lab/winerig"
+	"github.com/windows-machine-config/wmco/lab/winetestenv"
 )
 
 const machineSet = "windows"
@@ -41,8 +41,8 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	requireWine(t)
 	t.Run("on AWS", func(t *testing.T) {
 		l := newMachineLab(t, "AWS")
-		machine, node, h := l.scaleUp(rig.MachineSetOptions{})
-		if want := rig.MachineDNSName("AWS", addressOf(h)); node.Name != want {
+		machine, node, h := l.scaleUp(testenv.MachineSetOptions{})
+		if want := testenv.MachineDNSName("AWS", addressOf(h)); node.Name != want {
 			t.Errorf("the node is called %s, want %s", node.Name, want)
 		}
 		t.Run("the host admits the user that the user data names, and nobody else", func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	})
 	t.Run("on vSphere", func(t *testing.T) {
 		l := newMachineLab(t, "VSphere")
-		machine, node, h := l.scaleUp(rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
+		machine, node, h := l.scaleUp(testenv.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
 		if node.Name != machine || nodeName(h) == machine {
 			t.Errorf("the host %s of Machine %s has become the node %s", h.Name(), machine, node.Name)
 		}
@@ -71,16 +71,16 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 // machineLab is a cluster on a platform with Wine hosts as Machines. The operator runs.
 type machineLab struct {
 	*lab
-	cloud *winerig.Cloud
+	cloud *winetestenv.Cloud
 }
 
 func newMachineLab(t *testing.T, platform string) *machineLab {
 	t.Helper()
-	l := &machineLab{lab: newInstalledLab(t, rig.Options{ControlPlane: cluster.Options{Platform: platform, APIIntURL: apiURL}})}
+	l := &machineLab{lab: newInstalledLab(t, testenv.Options{ControlPlane: cluster.Options{Platform: platform, APIIntURL: apiURL}})}
 	k, err := kit()
 	requireNoError(t, err)
 	log := slog.New(logr.ToSlogHandler(ctrl.Log.WithName("cloud")))
-	l.cloud = k.NewCloud(t.Context(), l.Rig, winerig.CloudOptions{
+	l.cloud = k.NewCloud(t.Context(), l.Environment, winetestenv.CloudOptions{
 		Addresses: []netip.Addr{hostAddress(int(addresses.Add(1) - 1))}, Logger: log,
 		Host: wine.Options{Gateway: gateway, Names: map[string]netip.Addr{apiName: gateway}},
 	})
@@ -94,7 +94,7 @@ func newMachineLab(t *testing.T, platform string) *machineLab {
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := machineapi.Run(ctx, l.Config, machineapi.Options{Cloud: l.cloud, Platform: l.Platform(),
+		if err := fakemachineapi.Run(ctx, l.Config, fakemachineapi.Options{Cloud: l.cloud, Platform: l.Platform(),
 			Logger: log}); err != nil {
 			t.Error(err)
 		}
@@ -105,7 +105,7 @@ func newMachineLab(t *testing.T, platform string) *machineLab {
 }
 
 // scaleUp creates a MachineSet without Machines according to the guide, and scales it to 1.
-func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, node *corev1.Node, h *wine.Host) {
+func (l *machineLab) scaleUp(options testenv.MachineSetOptions) (machine string, node *corev1.Node, h *wine.Host) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()

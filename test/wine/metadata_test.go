@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // metadataAddress is the address of AWS' metadata service. All hosts reach it through this machine as their
@@ -37,7 +37,7 @@ func serveMetadata() (stop func(), err error) {
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
 		}
-		_, _ = io.WriteString(w, rig.MachineDNSName("AWS", sourceOf(r)))
+		_, _ = io.WriteString(w, testenv.MachineDNSName("AWS", sourceOf(r)))
 	})
 	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }() // ends with Close

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/lab/wine"
-	"github.com/windows-machine-config/wmco/lab/winerig"
+	"github.com/windows-machine-config/wmco/lab/winetestenv"
 )
 
 // nodeName returns the name of a host's Node.
@@ -18,7 +18,7 @@ func forwardAPIServer(t *testing.T, address, server string) {
 	listener, err := net.Listen("tcp", address)
 	requireNoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
-	go winerig.Forward(listener, strings.TrimPrefix(server, "https://"))
+	go winetestenv.Forward(listener, strings.TrimPrefix(server, "https://"))
 }
 
 // addressOf returns the address of a host.

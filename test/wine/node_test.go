@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/operatorpod"
+	"github.com/windows-machine-config/wmco/lab/fakepod"
 )
 
 //
@@ -19,7 +19,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	l := newLab(t, "WIN-ONE")
 	h := l.hosts[0]
 	before := snapshotOf(t, h)
-	var pod operatorpod.Pod
+	var pod fakepod.Pod
 	first, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	requireNoError(t, err)
 	l.list(h)

@@ -9,13 +9,13 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/lab/operatorpod"
+	"github.com/windows-machine-config/wmco/lab/fakepod"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
 // checkPluginCommands runs the commands of kubectl windows that query the agent on a host, over the operator's SSH
 // connection.
-func (l *lab) checkPluginCommands(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
+func (l *lab) checkPluginCommands(t *testing.T, pod fakepod.Pod, h *wine.Host) {
 	t.Helper()
 	name := ""
 	l.waitForInstance(h, "to have a name", func(instance *v1alpha1.WindowsInstance) bool {

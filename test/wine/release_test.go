@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	nodepayload "github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -21,7 +21,7 @@ const initialVersion = "1.0.0-lab"
 
 // release is a version of the operator with its payload.
 type release struct {
-	rig.Release
+	testenv.Release
 	payload *nodepayload.Payload
 }
 
@@ -30,7 +30,7 @@ func releaseIn(t *testing.T, version, dir string) release {
 	t.Helper()
 	p, err := nodepayload.Load(dir)
 	requireNoError(t, err)
-	return release{rig.Release{Version: version, PayloadDirectory: dir}, p}
+	return release{testenv.Release{Version: version, PayloadDirectory: dir}, p}
 }
 
 // newRelease creates a release with another agent and another kubelet, and with patches for earlier releases.
@@ -52,10 +52,10 @@ func (r release) kubeletVersion() string {
 }
 
 // replaceOperator ends an operator and starts an operator of another release, as OLM does.
-func (l *lab) replaceOperator(o *rig.Operator, to release) *rig.Operator {
+func (l *lab) replaceOperator(o *testenv.Operator, to release) *testenv.Operator {
 	l.Helper()
 	requireNoError(l.T, o.Stop())
-	next, err := l.RunOperator(rig.WithRelease(to.Release))
+	next, err := l.RunOperator(testenv.WithRelease(to.Release))
 	requireNoError(l.T, err)
 	return next
 }
@@ -182,5 +182,5 @@ func agentCommands(h *wine.Host, since int) (lines []string) {
 
 // isReadyWithVersion returns a function that reports whether an instance is Ready and of a version.
 func isReadyWithVersion(version string) func(*v1alpha1.WindowsInstance) bool {
-	return func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version }
+	return func(i *v1alpha1.WindowsInstance) bool { return testenv.IsReady(i) && i.Status.Version == version }
 }

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -54,7 +54,7 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 
 // checkUpgrade installs a working release: each host is kept, and the programs, including the agent, are replaced in
 // place.
-func (l *lab) checkUpgrade(o *rig.Operator, next release, namespace string) *rig.Operator {
+func (l *lab) checkUpgrade(o *testenv.Operator, next release, namespace string) *testenv.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watchAvailability(namespace)
 	boots, uids := map[string]int{}, map[string]types.UID{}
@@ -90,7 +90,7 @@ func (l *lab) checkUpgrade(o *rig.Operator, next release, namespace string) *rig
 
 // checkFailedUpgrade installs a broken release: the first host is rolled back to the previous release, and the other host is
 // unchanged.
-func (l *lab) checkFailedUpgrade(o *rig.Operator, former, bad release, namespace string) *rig.Operator {
+func (l *lab) checkFailedUpgrade(o *testenv.Operator, former, bad release, namespace string) *testenv.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watchAvailability(namespace)
 	before, seen := map[string]map[string]service{}, map[string]int{}
@@ -102,7 +102,7 @@ func (l *lab) checkFailedUpgrade(o *rig.Operator, former, bad release, namespace
 	other := l.hosts[1-slices.Index(l.hosts, canary)]
 	l.waitForInstance(other, "to wait for another release", func(i *v1alpha1.WindowsInstance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
-		return rig.IsReady(i) && c != nil && c.Reason == v1alpha1.ReasonCanaryFailed
+		return testenv.IsReady(i) && c != nil && c.Reason == v1alpha1.ReasonCanaryFailed
 	})
 	l.waitForNoDisruption()
 	l.podsRun(namespace, 2)
@@ -122,7 +122,7 @@ func (l *lab) checkFailedUpgrade(o *rig.Operator, former, bad release, namespace
 		l.Errorf("the services of %s are %v, were %v", other.Name(), now, before[other.Name()])
 	}
 	for _, line := range agentCommands(other, seen[other.Name()]) {
-		for _, changes := range []verb.Name{verb.Apply, verb.Rollback, verb.Commit, verb.Reboot, verb.Remove} {
+		for _, changes := range []agentapi.Name{agentapi.Apply, agentapi.Rollback, agentapi.Commit, agentapi.Reboot, agentapi.Remove} {
 			if strings.Contains(line, nodespec.AgentProgram+" "+string(changes)) {
 				l.Errorf("%s was changed by %s", other.Name(), line)
 			}
@@ -136,7 +136,7 @@ func (l *lab) checkRequestedRestart(present release, h *wine.Host, namespace str
 	l.Helper()
 	for _, h := range l.hosts { // The operator of the current release agrees.
 		l.waitForInstance(h, "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
-			return rig.IsReady(i) && i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions,
+			return testenv.IsReady(i) && i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions,
 				v1alpha1.ConditionUpToDate)
 		})
 	}
@@ -167,7 +167,7 @@ func (l *lab) checkRequestedRestart(present release, h *wine.Host, namespace str
 		l.Errorf("%d restarts, want 1", got)
 	}
 	asked := slices.DeleteFunc(agentCommands(h, seen), func(line string) bool {
-		return !strings.Contains(line, nodespec.AgentProgram+" "+string(verb.Reboot)+" ")
+		return !strings.Contains(line, nodespec.AgentProgram+" "+string(agentapi.Reboot)+" ")
 	})
 	if len(asked) != 1 {
 		l.Errorf("the agent was asked to restart the host by %q", asked)
@@ -204,7 +204,7 @@ func isInService(n *corev1.Node) bool {
 
 // checkBudget checks that at most one node was unavailable at a time and that enough pods were healthy. It returns the
 // nodes that were unavailable, in order.
-func (l *lab) checkBudget(a *rig.Availability, healthy int) []string {
+func (l *lab) checkBudget(a *testenv.Availability, healthy int) []string {
 	l.Helper()
 	report, err := a.Report(l.Context())
 	requireNoError(l.T, err)
@@ -243,7 +243,7 @@ func (l *lab) awaitRolledBack(version string) (canary *wine.Host) {
 				instance := &list.Items[i]
 				c := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionUpToDate)
 				f := instance.Status.FailedChange
-				if rig.IsReady(instance) && f != nil && f.Version == version && f.RolledBack && c != nil &&
+				if testenv.IsReady(instance) && f != nil && f.Version == version && f.RolledBack && c != nil &&
 					c.Reason == v1alpha1.ReasonChangeFailed {
 					canary = l.hostOfNode(instance.Status.NodeRef.Name)
 				}

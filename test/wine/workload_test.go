@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // workloadLabels are the labels of the workload's pods.
@@ -85,11 +85,11 @@ func (l *lab) podsRun(namespace string, want int) {
 }
 
 // watchAvailability starts to record the availability of the lab's nodes and of the workload's pods.
-func (l *lab) watchAvailability(namespace string) *rig.Availability {
+func (l *lab) watchAvailability(namespace string) *testenv.Availability {
 	l.Helper()
 	var nodes corev1.NodeList
 	requireNoError(l.T, l.Client.List(l.Context(), &nodes))
-	options := rig.AvailabilityOptions{PodNamespace: namespace, PodLabels: workloadLabels}
+	options := testenv.AvailabilityOptions{PodNamespace: namespace, PodLabels: workloadLabels}
 	for i := range nodes.Items {
 		if l.hostOfNode(nodes.Items[i].Name) == nil {
 			options.Except = append(options.Except, nodes.Items[i].Name)

@@ -74,7 +74,7 @@ func TestTheCatalogIsValid(t *testing.T) {
 	})
 }
 
-// lab/olm refuses the same catalogs: its test reads the same file.
+// lab/fakeolm refuses the same catalogs: its test reads the same file.
 func TestCatalogsThatTheLabRefusesAreRefusedByOLM(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "lab", "olm", "testdata", "catalogs.yaml"))
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // testEndpoint is the HNS endpoint that a check creates and deletes.
@@ -29,8 +29,8 @@ type checker struct {
 }
 
 // runCheck runs a check. The message describes the finding, or the reason for the failure.
-func (c *checker) runCheck(ctx context.Context, check nodespec.Check) verb.CheckResult {
-	result := verb.CheckResult{Name: check.Name, Advisory: check.Advisory}
+func (c *checker) runCheck(ctx context.Context, check nodespec.Check) agentapi.CheckResult {
+	result := agentapi.CheckResult{Name: check.Name, Advisory: check.Advisory}
 	var message string
 	tell := func(format string, arguments ...any) {
 		c.Answer.Detail(checkStep(check), fmt.Sprintf(format, arguments...))

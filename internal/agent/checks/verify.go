@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Verifier runs the checks of a host.
@@ -34,7 +34,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 		return state.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
 	}
 	if err := held.ValidateChecks(); err != nil {
-		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
+		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
 	}
 	spec := &held.NodeSpec
 	found, err := v.Source.Gather(ctx, spec)
@@ -43,7 +43,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 	}
 	resolved := plan.Resolve(found, *spec)
 	checks := &checker{Verifier: v, spec: resolved, facts: found}
-	results := make([]verb.CheckResult, len(spec.Checks))
+	results := make([]agentapi.CheckResult, len(spec.Checks))
 	began := v.Clock.Now()
 	for {
 		waiting := 0
@@ -68,7 +68,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Answer.Result(verb.Result{Checks: results, KubeletStarted: started})
+	v.Answer.Result(agentapi.Result{Checks: results, KubeletStarted: started})
 	return nil
 }
 
@@ -89,13 +89,13 @@ func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
 	return kubelet.Started, nil
 }
 
-func (v *Verifier) reportWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {
+func (v *Verifier) reportWaiting(check nodespec.Check, result agentapi.CheckResult, index, of int, began time.Time) {
 	step := checkStep(check)
 	step.Index, step.Of = index, of
 	v.Answer.Detail(step, "waits "+(check.Timeout-v.Clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)
 }
 
 // checkStep returns the step that names a check in progress lines.
-func checkStep(check nodespec.Check) verb.Step {
-	return verb.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work"}
+func checkStep(check nodespec.Check) agentapi.Step {
+	return agentapi.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work"}
 }

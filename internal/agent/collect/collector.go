@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Maximum sizes of the collected parts: the output of the agent is limited.
@@ -33,12 +33,12 @@ type Collector struct {
 	Host  host.Host
 	Clock clock.PassiveClock
 	// Runs returns the recorded output of the last run of each command.
-	Runs func(context.Context) ([]verb.Run, error)
+	Runs func(context.Context) ([]agentapi.Run, error)
 }
 
 // Collect returns the state and the history of the host.
-func (s Collector) Collect(ctx context.Context) verb.Collected {
-	result := verb.Collected{Unknown: map[string]string{}}
+func (s Collector) Collect(ctx context.Context) agentapi.Collected {
+	result := agentapi.Collected{Unknown: map[string]string{}}
 	for _, part := range []struct {
 		name string
 		find part
@@ -52,8 +52,8 @@ func (s Collector) Collect(ctx context.Context) verb.Collected {
 }
 
 // CollectEvents returns only the events of the given period.
-func (s Collector) CollectEvents(ctx context.Context, since time.Duration) verb.Collected {
-	result := verb.Collected{Unknown: map[string]string{}}
+func (s Collector) CollectEvents(ctx context.Context, since time.Duration) agentapi.Collected {
+	result := agentapi.Collected{Unknown: map[string]string{}}
 	collectPart(ctx, "events", s.eventsSince(since, maxEventsOnly), &result)
 	count := map[string]int{}
 	for _, event := range result.Events {
@@ -64,21 +64,21 @@ func (s Collector) CollectEvents(ctx context.Context, since time.Duration) verb.
 	return result
 }
 
-type part func(context.Context, *verb.Collected) error
+type part func(context.Context, *agentapi.Collected) error
 
 // collectPart collects a part, or reports why the part is unknown.
-func collectPart(ctx context.Context, name string, find part, result *verb.Collected) {
+func collectPart(ctx context.Context, name string, find part, result *agentapi.Collected) {
 	ctx, cancel := context.WithTimeout(ctx, timeouts.CollectTimeout)
 	defer cancel()
 	if err := find(ctx, result); err != nil {
-		result.Unknown[name] = text.Plain(err.Error(), maxMessageBytes)
+		result.Unknown[name] = sanitize.Plain(err.Error(), maxMessageBytes)
 	}
 }
 
-func (s Collector) collectServices(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectServices(ctx context.Context, result *agentapi.Collected) error {
 	services, err := s.Host.Services.Query(ctx)
 	for _, each := range limitEntries(services, maxServices) {
-		state := verb.ServiceState{Name: each.Name, State: each.State, StartType: each.StartType, PID: each.PID, ExitCode: each.ExitCode}
+		state := agentapi.ServiceState{Name: each.Name, State: each.State, StartType: each.StartType, PID: each.PID, ExitCode: each.ExitCode}
 		if strings.HasPrefix(each.Description, nodespec.DescriptionPrefix) {
 			state.CommandLine = each.CommandLine
 		}
@@ -87,7 +87,7 @@ func (s Collector) collectServices(ctx context.Context, result *verb.Collected) 
 	return err
 }
 
-func (s Collector) collectProcesses(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectProcesses(ctx context.Context, result *agentapi.Collected) error {
 	processes, err := s.Host.Processes.List(ctx)
 	for _, each := range processes {
 		if nodespec.IsWithin(each.Path, nodespec.Root) && len(result.Processes) < maxProcesses {
@@ -97,7 +97,7 @@ func (s Collector) collectProcesses(ctx context.Context, result *verb.Collected)
 	return err
 }
 
-func (s Collector) collectFirewall(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectFirewall(ctx context.Context, result *agentapi.Collected) error {
 	rules, err := s.Host.Firewall.Rules(ctx)
 	for _, rule := range rules {
 		if rule.LocalPort != 0 && len(result.Firewall) < maxRules {
@@ -108,7 +108,7 @@ func (s Collector) collectFirewall(ctx context.Context, result *verb.Collected) 
 }
 
 // collectNetworks queries the Host Networking Service, which is part of the Containers feature.
-func (s Collector) collectNetworks(ctx context.Context, result *verb.Collected) error {
+func (s Collector) collectNetworks(ctx context.Context, result *agentapi.Collected) error {
 	networks, err := s.Host.Networks.Networks(ctx)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s Collector) collectNetworks(ctx context.Context, result *verb.Collected) 
 	return err
 }
 
-func (s Collector) collectRuns(ctx context.Context, result *verb.Collected) (err error) {
+func (s Collector) collectRuns(ctx context.Context, result *agentapi.Collected) (err error) {
 	result.Runs, err = s.Runs(ctx)
 	return err
 }
@@ -129,7 +129,7 @@ const maxEventAge = 7 * 24 * time.Hour
 // eventsSince reads the events of the given period, up to the given number per log. An unreadable or slow log
 // does not affect the other log.
 func (s Collector) eventsSince(since time.Duration, most int) part {
-	return func(ctx context.Context, result *verb.Collected) error {
+	return func(ctx context.Context, result *agentapi.Collected) error {
 		logs := []string{"Application", "System"}
 		errs := make([]error, len(logs))
 		for i, log := range logs {
@@ -145,14 +145,14 @@ func (s Collector) eventsSince(since time.Duration, most int) part {
 	}
 }
 
-func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, most int) (events []verb.Event, err error) {
+func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, most int) (events []agentapi.Event, err error) {
 	err = s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
 		if event.Time.Before(from) {
 			return false
 		}
 		if isNodeEvent(event.Event) {
-			event.Message = text.Shorten(event.Message, maxMessageBytes)
-			events = append(events, verb.Event{Log: log, LoggedEvent: event})
+			event.Message = sanitize.Shorten(event.Message, maxMessageBytes)
+			events = append(events, agentapi.Event{Log: log, LoggedEvent: event})
 		}
 		return len(events) < most
 	})

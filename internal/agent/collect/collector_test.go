@@ -10,9 +10,9 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestEventsThatMayHoldSecretsOfOthersAreLeftOut(t *testing.T) {
@@ -58,7 +58,7 @@ func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
 	for broken, other := range map[string]string{"Application": "System", "System": "Application"} {
 		t.Run(broken, func(t *testing.T) {
 			s := Collector{Host: host.Host{EventLog: logs{broken: broken, at: now}}, Clock: clocktesting.NewFakePassiveClock(now)}
-			var found verb.Collected
+			var found agentapi.Collected
 			if err := s.eventsSince(maxEventAge, maxEvents)(t.Context(), &found); err == nil || err.Error() != "log "+broken+": the log is damaged" {
 				t.Errorf("it says %v", err)
 			}
@@ -71,10 +71,10 @@ func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
 
 // fullResult returns a result with the maximum number of entries in each part, and the given event message and
 // service command line.
-func fullResult(message, commandLine string) *verb.Result {
-	s := &verb.Collected{Unknown: map[string]string{}}
+func fullResult(message, commandLine string) *agentapi.Result {
+	s := &agentapi.Collected{Unknown: map[string]string{}}
 	for i := range maxServices {
-		s.Services = append(s.Services, verb.ServiceState{Name: fmt.Sprint("service-", i), State: "Stopped", StartType: "Manual", PID: i + 1, ExitCode: i + 1,
+		s.Services = append(s.Services, agentapi.ServiceState{Name: fmt.Sprint("service-", i), State: "Stopped", StartType: "Manual", PID: i + 1, ExitCode: i + 1,
 			CommandLine: commandLine})
 	}
 	for i := range maxProcesses {
@@ -91,11 +91,11 @@ func fullResult(message, commandLine string) *verb.Result {
 	}
 	for _, log := range []string{"Application", "System"} {
 		for i := range maxEvents {
-			s.Events = append(s.Events, verb.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(1<<30-i), 0).UTC(),
+			s.Events = append(s.Events, agentapi.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(1<<30-i), 0).UTC(),
 				Event: host.Event{Source: "Tcpip", Message: message}}})
 		}
 	}
-	return &verb.Result{Collected: s}
+	return &agentapi.Result{Collected: s}
 }
 
 func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
@@ -113,9 +113,9 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 			result := fullResult(c.message, c.commandLine)
 			Fit(result)
 			s := result.Collected
-			line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
-			if err != nil || len(line) > verb.MaxLineBytes || verb.Values(line) > verb.MaxLineValues {
-				t.Errorf("the line has %d bytes and %d values, %v", len(line), verb.Values(line), err)
+			line, err := agentapi.Line{Type: agentapi.TypeResult, Result: result}.Encode()
+			if err != nil || len(line) > agentapi.MaxLineBytes || agentapi.Values(line) > agentapi.MaxLineValues {
+				t.Errorf("the line has %d bytes and %d values, %v", len(line), agentapi.Values(line), err)
 			}
 			if len(s.Unknown) != len(c.gone) {
 				t.Errorf("it says %v", s.Unknown)
@@ -138,7 +138,7 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 }
 
 func TestAShortCollectionIsNotChanged(t *testing.T) {
-	result := &verb.Result{Collected: &verb.Collected{Events: []verb.Event{{Log: "Application"}, {Log: "System"}}}}
+	result := &agentapi.Result{Collected: &agentapi.Collected{Events: []agentapi.Event{{Log: "Application"}, {Log: "System"}}}}
 	Fit(result)
 	if len(result.Collected.Events) != 2 || len(result.Collected.Unknown) > 0 {
 		t.Errorf("it is %+v", result.Collected)

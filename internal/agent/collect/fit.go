@@ -5,24 +5,24 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // Reserve for the rest of the line: its time, and the notes about omitted entries.
 const spareBytes, spareValues = 4 << 10, 200
 
 // Fit removes the least needed entries of a result that is too long for one line, and reports their number.
-func Fit(result *verb.Result) {
+func Fit(result *agentapi.Result) {
 	fits := func() bool {
-		line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
-		return err == nil && len(line) <= verb.MaxLineBytes-spareBytes && verb.Values(line) <= verb.MaxLineValues-spareValues
+		line, err := agentapi.Line{Type: agentapi.TypeResult, Result: result}.Encode()
+		return err == nil && len(line) <= agentapi.MaxLineBytes-spareBytes && agentapi.Values(line) <= agentapi.MaxLineValues-spareValues
 	}
 	if fits() {
 		return
 	}
 	s, notes := result.Collected, map[string]string{}
 	// Newest first, with a stable order within each log.
-	slices.SortStableFunc(s.Events, func(a, b verb.Event) int { return b.Time.Compare(a.Time) })
+	slices.SortStableFunc(s.Events, func(a, b agentapi.Event) int { return b.Time.Compare(a.Time) })
 	for _, part := range []struct {
 		name, which string
 		cut         func() (dropped, of int)

@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/installdir"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Host is a host to change. Each method is an agent command and reports its result; an error is the failure of
@@ -57,7 +57,7 @@ func (h *Host) Plan(ctx context.Context, specPath string) error {
 		return err
 	}
 	p := plan.Make(found, spec.NodeSpec)
-	h.Answer.Result(verb.Result{Facts: &found, Plan: &p})
+	h.Answer.Result(agentapi.Result{Facts: &found, Plan: &p})
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 	if err != nil || c == nil {
 		return err
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, NoRollbackReason: noFallback})
+	h.Answer.Result(agentapi.Result{Facts: &c.Facts, Plan: &left, NoRollbackReason: noFallback})
 	return nil
 }
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // The rollback target is the previous NodeSpec, kept until the applied NodeSpec is verified. Everything except
@@ -62,7 +62,7 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 		}
 		c.Facts.RollbackTarget, c.Facts.RollbackAgent, c.Facts.RollbackReleases = "", "", nil
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})
+	h.Answer.Result(agentapi.Result{Facts: &c.Facts, Plan: &left})
 	return nil
 }
 
@@ -77,13 +77,13 @@ func (h *Host) rollbackSpec(ctx context.Context, digest string) (desiredSpec, er
 	case err != nil:
 		return desiredSpec{}, err
 	case kept == nil:
-		return desiredSpec{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "no NodeSpec is kept on the host to go back to"}
+		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "no NodeSpec is kept on the host to go back to"}
 	case digest != "" && "sha256:"+kept.Digest != digest:
-		return desiredSpec{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the NodeSpec that is kept on the host is another"}
+		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the NodeSpec that is kept on the host is another"}
 	}
 	spec, err := nodespec.Decode(kept.Document)
 	if err != nil {
-		return desiredSpec{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: fmt.Sprintf(
+		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: fmt.Sprintf(
 			"the NodeSpec that is kept on the host must be applied by the agent %s, which applied it before: %v",
 			nodespec.AgentPath(kept.Agent), err)}
 	}
@@ -97,7 +97,7 @@ func (h *Host) Commit(ctx context.Context) error {
 	}
 	spec, err := h.Records.Spec(ctx)
 	if errors.Is(err, state.ErrForeignSpec) {
-		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: err.Error()}
+		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: err.Error()}
 	}
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (h *Host) Commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h.Answer.Result(verb.Result{Facts: &found, Plan: &plan.Plan{}})
+		h.Answer.Result(agentapi.Result{Facts: &found, Plan: &plan.Plan{}})
 		return nil
 	}
 	c := h.newConvergence(spec, "", func(found plan.Facts) plan.Plan { return plan.Commit(found, *spec) })
@@ -122,6 +122,6 @@ func (h *Host) Commit(ctx context.Context) error {
 	if err := h.removeObsolete(ctx, *spec, c.Facts); err != nil {
 		return err
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})
+	h.Answer.Result(agentapi.Result{Facts: &c.Facts, Plan: &left})
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Reboot restarts the host unless it has already restarted since the boot named by the operator. A restart that
@@ -16,7 +16,7 @@ func (h *Host) Reboot(ctx context.Context, wanted, present string) error {
 		return err
 	}
 	if wanted != present {
-		h.Answer.Result(verb.Result{Facts: &found})
+		h.Answer.Result(agentapi.Result{Facts: &found})
 		return nil
 	}
 	if found.Login, err = h.Source.FindLogin(ctx); err != nil {

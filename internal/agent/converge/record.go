@@ -7,9 +7,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // recordStart records the original state of the host, and the desired spec.
@@ -39,7 +39,7 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 			return fmt.Errorf("look at %s: %w", path, err)
 		}
 		if info.Size > facts.MaxConfigFile {
-			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
 				"file %s exists and is too large to back up (%d bytes); move it away", path, info.Size)}
 		}
 		if before.Content, err = hostutil.ReadFile(ctx, h.Host.Files, path); err != nil {

@@ -3,9 +3,9 @@ package converge
 import (
 	"context"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Remove restores the original state of the host, except for the agent's own directory.
@@ -24,7 +24,7 @@ func (h *Host) Remove(ctx context.Context) error {
 		if err := h.Directory.Reopen(ctx); err != nil {
 			return err
 		}
-		h.Answer.Result(verb.Result{Plan: &plan.Plan{}, Removed: true})
+		h.Answer.Result(agentapi.Result{Plan: &plan.Plan{}, Removed: true})
 		return nil
 	}
 	ledger.Removing, ledger.Refusal, ledger.RegistrationRefusal = true, nil, nil
@@ -46,7 +46,7 @@ func (h *Host) Remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, Removed: true, NotRestored: unknown})
+	h.Answer.Result(agentapi.Result{Facts: &c.Facts, Plan: &left, Removed: true, NotRestored: unknown})
 	return nil
 }
 

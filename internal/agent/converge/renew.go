@@ -5,9 +5,9 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/releases"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Renew replaces the certificates of the named identities of the host's spec, and changes nothing else. Without
@@ -18,10 +18,10 @@ func (h *Host) Renew(ctx context.Context, names []string, certificates map[strin
 		return err
 	}
 	if known == nil {
-		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the host has no NodeSpec from before"}
+		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the host has no NodeSpec from before"}
 	}
 	if err := known.ValidateRenewal(names); err != nil {
-		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
+		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
 	}
 	spec := known.NodeSpec
 	for _, each := range known.Identities {
@@ -42,6 +42,6 @@ func (h *Host) Renew(ctx context.Context, names []string, certificates map[strin
 			return err
 		}
 	}
-	h.Answer.Result(verb.Result{Facts: &found, Plan: &plan.Plan{Needs: p.Needs}})
+	h.Answer.Result(agentapi.Result{Facts: &found, Plan: &plan.Plan{Needs: p.Needs}})
 	return nil
 }

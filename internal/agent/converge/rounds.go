@@ -9,10 +9,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/releases"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // convergence creates plans from facts and runs them until nothing is left to do.
@@ -67,8 +67,8 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 func (c *convergence) restartHost(ctx context.Context, next plan.Plan) error {
 	step := next.Steps[0]
 	c.Answer.Plan(next)
-	c.Answer.Step(verb.Step{Name: step.Name, Reason: step.Reason, Index: 1, Of: 1, State: verb.StepStarted})
-	c.Answer.Rebooting(verb.Result{Facts: &c.Facts, Plan: &plan.Plan{Needs: next.Needs}})
+	c.Answer.Step(agentapi.Step{Name: step.Name, Reason: step.Reason, Index: 1, Of: 1, State: agentapi.StepStarted})
+	c.Answer.Rebooting(agentapi.Result{Facts: &c.Facts, Plan: &plan.Plan{Needs: next.Needs}})
 	if err := c.Host.Power.Reboot(ctx, "Windows Machine Config Operator: "+step.Reason); err != nil {
 		return state.FailureOf(step.Name, fmt.Errorf("restart the host: %w", err))
 	}
@@ -84,11 +84,11 @@ func (c *convergence) notConvergingError(ctx context.Context, step plan.Step) er
 	if start, ok := step.Operation.(plan.StartService); ok {
 		service := c.Facts.Services[start.Service]
 		if service.State == host.ServiceStopped {
-			return &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
+			return &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
 				"service %s starts and ends at once, with exit code %d; look at %s on the host%s",
 				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), hostutil.DescribeForeignRuntime(ctx, c.Host.Probes, start.Service))}
 		}
 	}
-	return &verb.Failure{Reason: verb.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +
+	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +
 		"; something on the host undoes it"}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // compareHost compares the host with the spec and repairs drift, unless an agent command runs or the host is being
@@ -68,7 +68,7 @@ func (k *driftRepairer) repairDrift(ctx context.Context, o *report.Outcome) erro
 	if err != nil {
 		return fmt.Errorf("query Windows system information: %w", err)
 	}
-	release, err := k.Lock.Try(ctx, verb.Service, info.BootID)
+	release, err := k.Lock.Try(ctx, agentapi.Service, info.BootID)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (k *driftRepairer) repairDrift(ctx context.Context, o *report.Outcome) erro
 		case r.err != nil && (names == before || round == execute.MaxRounds):
 			return r.err
 		case names == before || round == execute.MaxRounds:
-			return &verb.Failure{Reason: verb.ReasonStepFailed, Step: w.steps[0].Name, Message: "it was done and does not last: " + w.steps[0].Reason}
+			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: w.steps[0].Name, Message: "it was done and does not last: " + w.steps[0].Reason}
 		}
 		before = names
 		if r.runSteps(ctx, w); ctx.Err() != nil {

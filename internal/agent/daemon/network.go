@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // awaitedNetwork handles the absence of the HNS network. hybrid-overlay-node creates the network without a
@@ -72,7 +72,7 @@ func (n *awaitedNetwork) HasArrived(ctx context.Context) bool {
 		networks, err = n.host.Networks(ctx)
 		return err
 	})
-	var late *verb.Failure
+	var late *agentapi.Failure
 	n.silent = errors.As(err, &late)
 	return err == nil && slices.ContainsFunc(networks, func(network host.HNSNetwork) bool {
 		return strings.EqualFold(network.Name, n.awaited.Network) && network.Subnet == n.awaited.Subnet

@@ -14,9 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/releases"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // MaxRounds is the maximum number of plans that one command runs. A first configuration takes three rounds for
@@ -42,7 +42,7 @@ type Executor struct {
 	// Incoming is the payload sent for the spec. It may be nil if no release is installed.
 	Incoming *releases.Incoming
 
-	current verb.Step // for lines of progress
+	current agentapi.Step // for lines of progress
 }
 
 // RunStep runs one step. Steps that move files are not limited and report progress; all other steps may hang in
@@ -53,8 +53,8 @@ func (e *Executor) RunStep(ctx context.Context, step plan.Step) error {
 		plan.EndPods:
 		return e.runOperation(ctx, step)
 	}
-	late := &verb.Failure{
-		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timeouts.StepTimeout),
+	late := &agentapi.Failure{
+		Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timeouts.StepTimeout),
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeouts.StepTimeout, late)
 	defer cancel()
@@ -153,12 +153,12 @@ func (e *Executor) RunSteps(ctx context.Context, steps []plan.Step) error {
 		if step.Reboots {
 			return nil
 		}
-		e.current = verb.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: verb.StepStarted}
+		e.current = agentapi.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: agentapi.StepStarted}
 		e.Answer.Step(e.current)
 		if err := e.RunStep(ctx, step); err != nil {
 			return state.FailureOf(step.Name, err)
 		}
-		e.current.State = verb.StepDone
+		e.current.State = agentapi.StepDone
 		e.Answer.Step(e.current)
 	}
 	return nil

@@ -9,16 +9,16 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directory) error {
 	if fact, there := e.Facts.Files[directory.Path]; there {
 		if obstacle := plan.DescribeDirectoryConflict(directory.Path, fact); obstacle != "" {
-			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
+			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: obstacle}
 		}
 	}
 	access := cmp.Or(directory.Access, host.AccessInherited)
@@ -42,7 +42,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 		return err
 	}
 	if obstacle := plan.DescribeEntryConflict(directory.Path, entries); obstacle != "" {
-		return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
+		return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: obstacle}
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // awaitNetwork waits until hybrid-overlay-node has created the HNS network with the node's subnet.
@@ -37,7 +37,7 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 			found = "it has the subnet " + network.Subnet
 		}
 		if !e.Clock.Now().Before(deadline) {
-			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
 				`hybrid-overlay-node has not made the HNS network %s with the subnet %s within %s (%s); look at C:\var\log\hybrid-overlay-node on the host`,
 				o.Network, o.Subnet, timeouts.NetworkTimeout, found)}
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // reportProgress reports the progress of the current step.
@@ -16,7 +16,7 @@ func (e *Executor) reportProgress(format string, arguments ...any) {
 
 // recordWarning reports that the step was tried but not completed, without failing the step.
 func (e *Executor) recordWarning(text string) {
-	e.current.State, e.current.Detail = verb.StepProgress, text
+	e.current.State, e.current.Detail = agentapi.StepProgress, text
 	e.Answer.Step(e.current)
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func (e *Executor) startService(ctx context.Context, name string) error {
@@ -43,7 +43,7 @@ func (e *Executor) serviceFailure(ctx context.Context, name, what string, err er
 		message += fmt.Sprintf("; its last exit code is %d", found[0].ExitCode)
 		foreign = hostutil.DescribeForeignRuntime(ctx, e.Host.Probes, name)
 	}
-	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host" + foreign}
+	return &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host" + foreign}
 }
 
 // logOf returns the location of the log of a service.

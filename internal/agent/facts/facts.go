@@ -14,10 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/releases"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Source gathers facts of one host. A Source caches expensive Windows queries and therefore lives as long as
@@ -62,8 +62,8 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 			g.gatherTrustedCertificates, g.gatherRoutes, g.gatherStaticAddress)
 	}
 	// A command that waits forever would hold the lock forever.
-	late := &verb.Failure{
-		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.FactsTimeout),
+	late := &agentapi.Failure{
+		Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.FactsTimeout),
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeouts.FactsTimeout, late)
 	defer cancel()

@@ -8,9 +8,9 @@ import (
 	"io"
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Request creates the key and the certificate request of an identity, in one file so that neither exists
@@ -58,7 +58,7 @@ func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error
 	data := append(append(certificate, '\n'), key...)
 	installed := parsePair(data)
 	if installed == nil || len(installed.Chain) == 0 {
-		return &verb.Failure{Reason: verb.ReasonInvalidInput, Message: "the certificate was not signed for the key that waits on the host"}
+		return &agentapi.Failure{Reason: agentapi.ReasonInvalidInput, Message: "the certificate was not signed for the key that waits on the host"}
 	}
 	path := identity.Path(installed.Chain[0].NotBefore.UTC().Format("2006-01-02-15-04-05"))
 	if err := writeSecret(ctx, h.Files, path, data); err != nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // checkForeignContent refuses a host if a user has created a directory of the node outside of C:\k, or an entry there
@@ -56,5 +56,5 @@ func stepFailure(obstacle string) error {
 	if obstacle == "" {
 		return nil
 	}
-	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
+	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: obstacle}
 }

@@ -10,10 +10,10 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Directory is the agent's directory on a host, and the surrounding C:\k.
@@ -77,7 +77,7 @@ func (f *Directory) secureRoot(ctx context.Context) error {
 	}
 	there := err == nil
 	if there && (root.LinkTarget != "" || !root.Directory) {
-		return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+		return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
 			"%s is a link or a file; the node's programs must be in a folder that only administrators can change: move it away",
 			nodespec.Root)}
 	}
@@ -132,7 +132,7 @@ func (f *Directory) checkRootContent(ctx context.Context) error {
 	if known, err := f.isRecorded(ctx, nodespec.ReleasesRoot); known || err != nil {
 		return err
 	}
-	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
 		"%s is there, and no agent of the operator is known to have made it: programs in it would run as the node's; move it away", nodespec.ReleasesRoot)}
 }
 
@@ -145,7 +145,7 @@ func (f *Directory) checkActiveAgent(ctx context.Context) error {
 	if len(services) == 0 || !plan.HasProgramIn(services[0].CommandLine, nodespec.AgentRoot) {
 		return nil
 	}
-	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
 		"service %s runs from %s, which users other than SYSTEM and Administrators can access: check the files for changes, "+
 			"then remove these permissions (icacls)", nodespec.ServiceAgent, nodespec.AgentRoot)}
 }

@@ -13,18 +13,18 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // lockOwner identifies the holder of the lock that lets one command at a time change the host.
 type lockOwner struct {
-	Verb    verb.Name `json:"verb"`
-	PID     int       `json:"pid"`
-	Program string    `json:"program"` // path of the process, to detect another process with the same ID
-	BootID  string    `json:"bootID"`
-	Since   time.Time `json:"since"`
+	Verb    agentapi.Name `json:"verb"`
+	PID     int           `json:"pid"`
+	Program string        `json:"program"` // path of the process, to detect another process with the same ID
+	BootID  string        `json:"bootID"`
+	Since   time.Time     `json:"since"`
 	// Started is the start time of the process: Windows soon reuses process IDs, and all commands of a release
 	// have the same path. Zero if unknown, as in locks of earlier agents.
 	Started time.Time `json:"started,omitzero"`
@@ -42,7 +42,7 @@ type Lock struct {
 // Acquire acquires the lock for a command. It waits for a repair of the agent's service, up to
 // timeouts.LimitLock; any other running command makes Acquire fail with AgentBusy. The boot ID identifies the
 // current boot. The caller must call release.
-func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
+func (f Lock) Acquire(ctx context.Context, name agentapi.Name, bootID string) (release func(), err error) {
 	deadline := f.Clock.Now().Add(timeouts.LockTimeout)
 	for {
 		other, err := f.tryAcquire(ctx, name, bootID)
@@ -51,7 +51,7 @@ func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (relea
 			return nil, err
 		case other == nil:
 			return func() { f.releaseLock(ctx) }, nil
-		case other.Verb != verb.Service || !f.Clock.Now().Before(deadline):
+		case other.Verb != agentapi.Service || !f.Clock.Now().Before(deadline):
 			return nil, busyError(*other)
 		}
 		if err := timeouts.Sleep(ctx, f.Clock, timeouts.PollInterval); err != nil {
@@ -61,7 +61,7 @@ func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (relea
 }
 
 // Try acquires the lock for a command if it is free. Otherwise release is nil.
-func (f Lock) Try(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
+func (f Lock) Try(ctx context.Context, name agentapi.Name, bootID string) (release func(), err error) {
 	other, err := f.tryAcquire(ctx, name, bootID)
 	if err != nil || other != nil {
 		return nil, err
@@ -70,13 +70,13 @@ func (f Lock) Try(ctx context.Context, name verb.Name, bootID string) (release f
 }
 
 func busyError(other lockOwner) error {
-	return &verb.Failure{Reason: verb.ReasonAgentBusy, Message: fmt.Sprintf(
+	return &agentapi.Failure{Reason: agentapi.ReasonAgentBusy, Message: fmt.Sprintf(
 		"agent command %s (process %d) has been running since %s and is not interrupted",
 		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
 }
 
 // tryAcquire acquires the lock, or returns the current holder.
-func (f Lock) tryAcquire(ctx context.Context, name verb.Name, bootID string) (*lockOwner, error) {
+func (f Lock) tryAcquire(ctx context.Context, name agentapi.Name, bootID string) (*lockOwner, error) {
 	other, err := f.write(ctx, nodespec.LockPath, f.newOwner(ctx, name, bootID))
 	if err != nil {
 		return nil, fmt.Errorf("acquire the lock %s: %w", nodespec.LockPath, err)
@@ -115,7 +115,7 @@ func (f Lock) write(ctx context.Context, path string, self lockOwner) (*lockOwne
 	return nil, errors.New("other processes acquire it at the same time")
 }
 
-func (f Lock) newOwner(ctx context.Context, name verb.Name, bootID string) lockOwner {
+func (f Lock) newOwner(ctx context.Context, name agentapi.Name, bootID string) lockOwner {
 	h := lockOwner{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
 	found, _, _ := hostutil.FindProcess(ctx, f.Host.Processes, h.PID) // without a path, the ID must suffice
 	h.Program, h.Started = found.Path, found.Started

@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/installdir"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // agents is a machine with agent processes that compete for the lock.
@@ -61,7 +61,7 @@ func (a *agents) startProcess() *fake.Process {
 // tryLock lets a process try the lock, and reports whether the lock was acquired.
 func (a *agents) tryLock(p *fake.Process) (held bool) {
 	a.Helper()
-	release, err := installdir.Lock{Host: p.Host, Clock: clock.RealClock{}}.Try(a.ctx, verb.Apply, a.BootID())
+	release, err := installdir.Lock{Host: p.Host, Clock: clock.RealClock{}}.Try(a.ctx, agentapi.Apply, a.BootID())
 	if err != nil && !errors.Is(err, fake.ErrProcessEnded) {
 		a.Error(err)
 	}

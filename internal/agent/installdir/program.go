@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Program is the running program of the agent.
@@ -94,7 +94,7 @@ func (f *Directory) Patch(ctx context.Context, path string) error {
 	err = f.applyPatch(ctx, patch)
 	err = errors.Join(err, patch.Close(), f.Host.Files.Remove(ctx, path))
 	if errors.Is(err, payload.ErrDamaged) || errors.Is(err, payload.ErrNotPatchable) {
-		return &verb.Failure{Reason: verb.ReasonPayloadCorrupted, Message: err.Error()}
+		return &agentapi.Failure{Reason: agentapi.ReasonPayloadCorrupted, Message: err.Error()}
 	}
 	return err
 }

@@ -14,11 +14,11 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Installer installs releases on a host.
@@ -80,7 +80,7 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	source := incomingPath(file.SHA256)
 	switch _, err := i.Host.Files.Stat(ctx, source); {
 	case errors.Is(err, host.ErrNotExist):
-		return &verb.Failure{Reason: verb.ReasonPayloadCorrupted, Message: fmt.Sprintf(
+		return &agentapi.Failure{Reason: agentapi.ReasonPayloadCorrupted, Message: fmt.Sprintf(
 			"file %s of %s %s is neither on the host nor in the payload that was sent; the next attempt sends it", file.Name, release.Component, release.Version)}
 	case err != nil:
 		return fmt.Errorf("look at %s: %w", source, err)

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 var compared = time.Date(2026, 3, 1, 12, 0, 0, 123, time.UTC)
@@ -31,7 +31,7 @@ func repairedSteps(names ...string) (o Outcome) {
 }
 
 func failedStep(name, message string) Outcome {
-	return withSpec(Outcome{Failure: &verb.Failure{Reason: verb.ReasonStepFailed, Step: name, Message: message}})
+	return withSpec(Outcome{Failure: &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: name, Message: message}})
 }
 
 func TestTheConditionOfAHost(t *testing.T) {
@@ -58,9 +58,9 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"the same trouble in other words":           {drifted, failedStep("StartService a", "process 8 ended"), []string{"False", "Drifted", "process 7 ended"}},
 		"the end of trouble":                        {drifted, repairedSteps("StartService a"), []string{"False", "Repaired", "StartService a"}},
 		"an end of trouble that is nobody's repair": {drifted, withSpec(Outcome{}), []string{"True", "InSync"}},
-		"a comparison that could not be made":       {inSync, withSpec(Outcome{Failure: &verb.Failure{Message: "no answer"}}), []string{"False", "Drifted", "not repaired: no answer"}},
+		"a comparison that could not be made":       {inSync, withSpec(Outcome{Failure: &agentapi.Failure{Message: "no answer"}}), []string{"False", "Drifted", "not repaired: no answer"}},
 		"what failed, beside what is left to the operator and what was put back": {inSync.withOutcome(repairedSteps("C"), compared),
-			withSpec(Outcome{Left: "a file", Failure: &verb.Failure{Step: "A", Message: "b"}}),
+			withSpec(Outcome{Left: "a file", Failure: &agentapi.Failure{Step: "A", Message: "b"}}),
 			[]string{"False", "NeedsOperator", "not repaired: A: b; left to the operator: a file. Drift was repaired, most recently at 2026-03-01T12:00:00Z: C (C differed)."}},
 	} {
 		t.Run(name, func(t *testing.T) {

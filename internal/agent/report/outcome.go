@@ -3,16 +3,16 @@ package report
 import (
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Outcome is the result of a comparison of the host with the spec.
 type Outcome struct {
 	Repairs []Repair // completed repairs
 	Left    string   // work that only the operator can do; empty if there is none
-	Failure *verb.Failure
+	Failure *agentapi.Failure
 	Skipped bool // an agent command runs, or the host is being restored
 	Waits   bool // the node waits for its network or for input from the operator
 	Spec    *nodespec.NodeSpec
@@ -53,7 +53,7 @@ func (o Outcome) Problem() (trouble string, event host.Event) {
 		}
 		messages = append(messages, "not repaired: "+o.Failure.Error())
 		event.Level, event.ID = host.EventError, EventNotRepaired
-		if o.Failure.Reason == verb.ReasonServiceFailed {
+		if o.Failure.Reason == agentapi.ReasonServiceFailed {
 			event.ID = EventServiceFailed
 		}
 	}

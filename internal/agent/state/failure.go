@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // FailureOf converts an error to a failure for the operator. Step is empty for errors outside of steps. A step
 // already named by a failure is preserved.
-func FailureOf(step string, err error) *verb.Failure {
-	var failure *verb.Failure
+func FailureOf(step string, err error) *agentapi.Failure {
+	var failure *agentapi.Failure
 	if errors.As(err, &failure) {
 		known := *failure
 		if known.Step == "" {
@@ -20,25 +20,25 @@ func FailureOf(step string, err error) *verb.Failure {
 		}
 		return &known
 	}
-	f := &verb.Failure{Reason: verb.ReasonStepFailed, Step: step, Message: err.Error()}
+	f := &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: step, Message: err.Error()}
 	switch {
 	case errors.Is(err, host.ErrDiskFull):
-		f.Reason = verb.ReasonDiskFull
+		f.Reason = agentapi.ReasonDiskFull
 		f.Message += "; free disk space on the system volume; the agent then resumes"
 	case errors.Is(err, payload.ErrDamaged):
-		f.Reason = verb.ReasonPayloadCorrupted
+		f.Reason = agentapi.ReasonPayloadCorrupted
 		f.Message += "; it is sent again"
 	case errors.Is(err, host.ErrInUse):
 		f.Message += "; stop the program that uses it; the agent then resumes"
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		f.Message = "the agent command was interrupted; the next run resumes: " + err.Error()
 	case step == "":
-		f.Reason = verb.ReasonAgentError
+		f.Reason = agentapi.ReasonAgentError
 	}
 	return f
 }
 
 // InvalidInput returns the failure of an agent command that was called with unusable input.
 func InvalidInput(message string) error {
-	return &verb.Failure{Reason: verb.ReasonInvalidInput, Message: message}
+	return &agentapi.Failure{Reason: agentapi.ReasonInvalidInput, Message: message}
 }

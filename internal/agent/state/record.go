@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // maxRecordBytes is the maximum size of the record of a command before the last line, in bytes. A first
@@ -33,16 +33,16 @@ func (w *Writer) StartRecord(write Write) {
 
 // addLine records a line. The last line is written at once, other lines once per second: a first configuration has
 // about 100.
-func (r *record) addLine(line verb.Line) {
+func (r *record) addLine(line agentapi.Line) {
 	last := false
 	switch line.Type {
-	case verb.TypePlan:
+	case agentapi.TypePlan:
 		return // each step has its own line
-	case verb.TypeResult, verb.TypeRebooting:
+	case agentapi.TypeResult, agentapi.TypeRebooting:
 		result := *line.Result
 		result.Facts = nil // larger than the rest, and unrelated to the actions
 		line.Result, last = &result, true
-	case verb.TypeFailure:
+	case agentapi.TypeFailure:
 		last = true
 	}
 	encoded, err := line.Encode()

@@ -9,8 +9,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // kept stores written lines and counts the writes.
@@ -37,7 +37,7 @@ func newRecordingWriter() (*Writer, *kept, *clocktesting.FakeClock) {
 	on := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 19, 0, 0, 0, time.UTC))
 	k := &kept{text: "an earlier run\n"}
 	w := NewWriter(io.Discard, on)
-	w.Hello(verb.Hello{Version: "12.0.0", Verb: verb.Apply})
+	w.Hello(agentapi.Hello{Version: "12.0.0", Verb: agentapi.Apply})
 	w.StartRecord(k.write)
 	return w, k, on
 }
@@ -45,14 +45,14 @@ func newRecordingWriter() (*Writer, *kept, *clocktesting.FakeClock) {
 func TestWhatAVerbSaysIsKept(t *testing.T) {
 	w, k, _ := newRecordingWriter()
 	w.Plan(plan.Plan{Steps: []plan.Step{{Name: "StartService kubelet"}}})
-	w.Step(verb.Step{Name: "StartService kubelet", Index: 1, Of: 1, State: verb.StepDone})
+	w.Step(agentapi.Step{Name: "StartService kubelet", Index: 1, Of: 1, State: agentapi.StepDone})
 	if k.writes > 0 {
 		t.Error("each line is written by itself")
 	}
-	w.Result(verb.Result{Facts: &plan.Facts{}, Plan: &plan.Plan{}})
+	w.Result(agentapi.Result{Facts: &plan.Facts{}, Plan: &plan.Plan{}})
 	var types []string
 	for line := range strings.Lines(k.text) {
-		decoded, ok := verb.Decode([]byte(line))
+		decoded, ok := agentapi.Decode([]byte(line))
 		if !ok || decoded.Result != nil && decoded.Result.Facts != nil {
 			t.Errorf("it keeps %q", line)
 		}
@@ -67,7 +67,7 @@ func TestALongVerbIsKeptWhileItRuns(t *testing.T) {
 	w, k, on := newRecordingWriter()
 	for _, name := range []string{"one", "two", "three"} {
 		on.Step(700 * time.Millisecond)
-		w.Step(verb.Step{Name: name, State: verb.StepStarted})
+		w.Step(agentapi.Step{Name: name, State: agentapi.StepStarted})
 	}
 	if k.writes != 1 || !strings.Contains(k.text, `"two"`) || strings.Contains(k.text, "an earlier run") {
 		t.Errorf("after %d writes it has %q", k.writes, k.text)
@@ -78,10 +78,10 @@ func TestALastLineThatCannotBeKeptEndsNothing(t *testing.T) {
 	w, k, on := newRecordingWriter()
 	k.broken = true
 	on.Step(time.Minute)
-	w.Step(verb.Step{Name: "one"})
+	w.Step(agentapi.Step{Name: "one"})
 	k.broken = false
-	w.Failure(&verb.Failure{Reason: verb.ReasonDiskFull, Message: "full"})
-	if !strings.Contains(k.text, `"one"`) || !strings.Contains(k.text, string(verb.ReasonDiskFull)) || strings.Contains(k.text, "an earlier run") {
+	w.Failure(&agentapi.Failure{Reason: agentapi.ReasonDiskFull, Message: "full"})
+	if !strings.Contains(k.text, `"one"`) || !strings.Contains(k.text, string(agentapi.ReasonDiskFull)) || strings.Contains(k.text, "an earlier run") {
 		t.Errorf("it keeps %q", k.text)
 	}
 }
@@ -90,9 +90,9 @@ func TestWhatIsKeptIsBoundedAndHasTheEnd(t *testing.T) {
 	w, k, on := newRecordingWriter()
 	for range 2000 {
 		on.Step(time.Minute)
-		w.Step(verb.Step{Name: "StartService kubelet", State: verb.StepProgress, Detail: strings.Repeat("x", 100)})
+		w.Step(agentapi.Step{Name: "StartService kubelet", State: agentapi.StepProgress, Detail: strings.Repeat("x", 100)})
 	}
-	w.Failure(&verb.Failure{Reason: verb.ReasonServiceFailed, Message: strings.Repeat("y", 1024) + "it has ended"})
+	w.Failure(&agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Message: strings.Repeat("y", 1024) + "it has ended"})
 	if len(k.text) > maxRecordBytes+2048 || !strings.HasSuffix(k.text, `it has ended"}}`+"\n") {
 		t.Errorf("it keeps %d bytes, which end with %.200s", len(k.text), k.text[len(k.text)-200:])
 	}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // maxRunBytes is the maximum number of bytes read from the record of a command. The agent writes less.
@@ -17,7 +17,7 @@ const maxRunBytes = 128 << 10
 
 // AddLines appends lines to the record of the last run of a command if more is true, and otherwise replaces the
 // record.
-func (r Records) AddLines(ctx context.Context, name verb.Name, lines []byte, more bool) error {
+func (r Records) AddLines(ctx context.Context, name agentapi.Name, lines []byte, more bool) error {
 	path := nodespec.LastRunPath(string(name))
 	options := host.WriteOptions{Access: host.AccessAdministrators, Append: more}
 	// The last line of a canceled command reports the cancellation.
@@ -28,10 +28,10 @@ func (r Records) AddLines(ctx context.Context, name verb.Name, lines []byte, mor
 }
 
 // Runs returns the recorded output of the last run of each command. Truncated lines are skipped.
-func (r Records) Runs(ctx context.Context) ([]verb.Run, error) {
-	var runs []verb.Run
+func (r Records) Runs(ctx context.Context) ([]agentapi.Run, error) {
+	var runs []agentapi.Run
 	var failures []error
-	for _, name := range verb.Locking() {
+	for _, name := range agentapi.Locking() {
 		data, err := hostutil.ReadPrefix(ctx, r.files, nodespec.LastRunPath(string(name)), maxRunBytes)
 		if err != nil {
 			if !errors.Is(err, host.ErrNotExist) {
@@ -39,9 +39,9 @@ func (r Records) Runs(ctx context.Context) ([]verb.Run, error) {
 			}
 			continue
 		}
-		run := verb.Run{Verb: name}
+		run := agentapi.Run{Verb: name}
 		for each := range bytes.Lines(data) {
-			if line, ok := verb.Decode(each); ok {
+			if line, ok := agentapi.Decode(each); ok {
 				run.Lines = append(run.Lines, line)
 			}
 		}

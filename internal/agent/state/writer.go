@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Writer writes the lines for the operator. Write errors are ignored because a command may outlive its session.
@@ -20,7 +20,7 @@ type Writer struct {
 	mu       sync.Mutex
 	out      io.Writer
 	progress time.Time // time of the last progress line
-	hello    verb.Line
+	hello    agentapi.Line
 	record   *record // nil if lines are not recorded
 }
 
@@ -29,7 +29,7 @@ func NewWriter(out io.Writer, clock clock.PassiveClock) *Writer {
 	return &Writer{clock: clock, out: out}
 }
 
-func (w *Writer) write(line verb.Line) {
+func (w *Writer) write(line agentapi.Line) {
 	line.Time = w.clock.Now().UTC()
 	encoded, err := line.Encode()
 	if err != nil {
@@ -38,7 +38,7 @@ func (w *Writer) write(line verb.Line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, _ = w.out.Write(append(encoded, '\n'))
-	if line.Type == verb.TypeHello {
+	if line.Type == agentapi.TypeHello {
 		w.hello = line
 	}
 	if w.record != nil {
@@ -47,16 +47,20 @@ func (w *Writer) write(line verb.Line) {
 }
 
 // Hello reports the agent and the command.
-func (w *Writer) Hello(hello verb.Hello) { w.write(verb.Line{Type: verb.TypeHello, Hello: &hello}) }
+func (w *Writer) Hello(hello agentapi.Hello) {
+	w.write(agentapi.Line{Type: agentapi.TypeHello, Hello: &hello})
+}
 
 // Plan reports the planned steps.
-func (w *Writer) Plan(p plan.Plan) { w.write(verb.Line{Type: verb.TypePlan, Plan: &p}) }
+func (w *Writer) Plan(p plan.Plan) { w.write(agentapi.Line{Type: agentapi.TypePlan, Plan: &p}) }
 
 // Step reports the state of a step.
-func (w *Writer) Step(step verb.Step) { w.write(verb.Line{Type: verb.TypeStep, Step: &step}) }
+func (w *Writer) Step(step agentapi.Step) {
+	w.write(agentapi.Line{Type: agentapi.TypeStep, Step: &step})
+}
 
 // Detail reports the progress of a step, at most once per progress interval.
-func (w *Writer) Detail(step verb.Step, detail string) {
+func (w *Writer) Detail(step agentapi.Step, detail string) {
 	now := w.clock.Now()
 	w.mu.Lock()
 	early := now.Sub(w.progress) < timeouts.ProgressInterval
@@ -65,29 +69,29 @@ func (w *Writer) Detail(step verb.Step, detail string) {
 	}
 	w.mu.Unlock()
 	if !early {
-		step.State, step.Detail = verb.StepProgress, detail
+		step.State, step.Detail = agentapi.StepProgress, detail
 		w.Step(step)
 	}
 }
 
 // Result writes the last line of a completed command.
-func (w *Writer) Result(result verb.Result) {
-	w.write(verb.Line{Type: verb.TypeResult, Result: withoutContents(result)})
+func (w *Writer) Result(result agentapi.Result) {
+	w.write(agentapi.Line{Type: agentapi.TypeResult, Result: withoutContents(result)})
 }
 
 // Rebooting writes the last line of a command that restarts the host.
-func (w *Writer) Rebooting(result verb.Result) {
-	w.write(verb.Line{Type: verb.TypeRebooting, Result: withoutContents(result)})
+func (w *Writer) Rebooting(result agentapi.Result) {
+	w.write(agentapi.Line{Type: agentapi.TypeRebooting, Result: withoutContents(result)})
 }
 
 // Failure writes the last line of a failed command.
-func (w *Writer) Failure(failure *verb.Failure) {
-	w.write(verb.Line{Type: verb.TypeFailure, Failure: failure})
+func (w *Writer) Failure(failure *agentapi.Failure) {
+	w.write(agentapi.Line{Type: agentapi.TypeFailure, Failure: failure})
 }
 
 // withoutContents removes the original file contents and the environment variables, also of services, which may
 // contain the password of a proxy. The operator needs neither.
-func withoutContents(result verb.Result) *verb.Result {
+func withoutContents(result agentapi.Result) *agentapi.Result {
 	if result.Facts == nil {
 		return &result
 	}

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 // ProgressFunc receives progress reports of a long action, with the arguments of fmt.Sprintf.
@@ -44,7 +44,7 @@ type Operation struct {
 }
 
 // Run runs the action with the limit, and reports progress meanwhile. After the limit, the context of the
-// action is canceled, and the error is a verb.Failure that names the limit. With a grace, Run returns after
+// action is canceled, and the error is a agentapi.Failure that names the limit. With a grace, Run returns after
 // limit and grace even if the action continues.
 func (w Operation) Run(ctx context.Context, on clock.WithTicker, action func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -100,13 +100,13 @@ func (w Operation) awaitAction(ctx context.Context, on clock.Clock, action func(
 
 // stuckError returns the error of an action that has not stopped.
 func (w Operation) stuckError(cause error) error {
-	var late *verb.Failure
+	var late *agentapi.Failure
 	message := w.What + " was canceled"
 	if errors.As(cause, &late) {
 		message = late.Message
 	}
 	message += fmt.Sprintf(", and has not stopped within %s. %s", w.GracePeriod, w.Remedy)
-	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: strings.TrimSpace(message)}
+	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: strings.TrimSpace(message)}
 }
 
 func (w Operation) watchProgress(
@@ -130,8 +130,8 @@ func (w Operation) watchProgress(
 				w.Progress("%s, for %s; canceled after %s", w.What, took, w.Timeout)
 			}
 		case <-late:
-			cancel(&verb.Failure{
-				Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", w.What, w.Timeout),
+			cancel(&agentapi.Failure{
+				Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", w.What, w.Timeout),
 			})
 			late = nil
 		}

@@ -11,7 +11,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
 func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
@@ -86,7 +86,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	t.Run("and says what to do", func(t *testing.T) {
 		told, err := run(t.Context(), 2, stuck)
 		const want = "Windows does it took longer than 10m0s, and has not stopped within 5m0s. Restart the host"
-		if failure := (*verb.Failure)(nil); !errors.As(err, &failure) || failure.Message != want {
+		if failure := (*agentapi.Failure)(nil); !errors.As(err, &failure) || failure.Message != want {
 			t.Errorf("%v", err)
 		}
 		n := 0

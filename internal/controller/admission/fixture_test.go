@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
@@ -34,11 +34,11 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 // fixture is a real API server, and an operator that runs with only the rights of deploy/.
 type fixture struct {
 	*testing.T
-	rig       *rig.Rig
+	rig       *testenv.Environment
 	namespace string
 	// admin has all rights, operator only the rights of the ServiceAccount.
 	admin, operator client.Client
-	running         *rig.Operator
+	running         *testenv.Operator
 	scheme          *runtime.Scheme
 }
 
@@ -52,7 +52,7 @@ const (
 // in force.
 func newFixture(t *testing.T, namespace string) *fixture {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	requireNoError(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {

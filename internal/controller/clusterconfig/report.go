@@ -10,7 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -65,7 +65,7 @@ func NewReporter(
 }
 
 func (r *Reporter) reportSupport(ctx context.Context, s supportState) error {
-	metric.ClusterSupported.Set(s.supported, s.reason)
+	metrics.ClusterSupported.Set(s.supported, s.reason)
 	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.supported, func(operator *appsv1.Deployment) recorder.Event {
 		if s.supported {
 			return recorder.Normal(operator, nil, operatorcondition.ClusterSupported, "CheckCluster", s.message)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
@@ -24,7 +24,7 @@ const (
 // reportSettings reports each setting that Windows nodes do not follow once: by an event on the operator's
 // Deployment and a line in the log. Settings that are followed again or no longer exist are forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
-	metric.SettingsNotFollowed.Set(float64(len(notices)))
+	metrics.SettingsNotFollowed.Set(float64(len(notices)))
 	r.settings.Begin()
 	var fresh []cluster.Notice
 	for _, notice := range notices {

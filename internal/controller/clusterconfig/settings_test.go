@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 )
 
 // newNotice returns a notice about a mirror of a set.
@@ -33,7 +33,7 @@ func (r *trial) reportNotices(t *testing.T, notices ...cluster.Notice) []string 
 		recorded = append(recorded, <-r.recorder.Events)
 	}
 	var written dto.Metric
-	if err := metric.SettingsNotFollowed.Write(&written); err != nil {
+	if err := metrics.SettingsNotFollowed.Write(&written); err != nil {
 		t.Fatal(err)
 	}
 	if got := written.GetGauge().GetValue(); got != float64(len(notices)) {

@@ -36,10 +36,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // lab does not approve renewals itself, so that every approval comes from this controller.
@@ -62,7 +62,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func (s *stage) run() (stop func()) {
 		Scheme: s.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
+			DefaultNamespaces: map[string]cache.Config{testenv.Namespace: {}},
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}: {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
 				&certificatesv1.CertificateSigningRequest{}: csr.Cached(),
@@ -107,10 +107,10 @@ func (s *stage) run() (stop func()) {
 		s.t.Fatal(err)
 	}
 	reconciler := &csr.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: rig.Namespace,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: testenv.Namespace,
 		Events: mgr.GetEventRecorder("test"), Clock: clock.RealClock{},
 	}
-	if err := errors.Join(lookup.Add(s.t.Context(), mgr.GetFieldIndexer()), reconciler.SetupWithManager(mgr)); err != nil {
+	if err := errors.Join(index.Add(s.t.Context(), mgr.GetFieldIndexer()), reconciler.SetupWithManager(mgr)); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -151,7 +151,7 @@ func (s *stage) createNode(name, system string) *corev1.Node {
 func (s *stage) createInstance(name string) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: addresses[name],
 			Source: v1alpha1.Source{ConfigMapKey: addresses[name]}},
 	}

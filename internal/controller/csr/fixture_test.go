@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -145,7 +145,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		}
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	for _, index := range lookup.Indexes() {
+	for _, index := range index.Indexes() {
 		builder = builder.WithIndex(index.Object, index.Field, index.Values)
 	}
 	api := builder.Build()

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
@@ -154,7 +154,7 @@ func (r *Reconciler) reportPending(ctx context.Context, csr *certificatesv1.Cert
 // isSuperseded reports whether the node has created so many newer requests that no kubelet waits for this one any more.
 func (r *Reconciler) isSuperseded(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) (bool, error) {
-	requests, err := lookup.RequestsBy(ctx, r.Client, csr.Spec.Username)
+	requests, err := index.RequestsBy(ctx, r.Client, csr.Spec.Username)
 	if err != nil {
 		return false, err
 	}

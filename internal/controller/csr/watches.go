@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
@@ -72,7 +72,7 @@ func confirmedNode(object client.Object) v1alpha1.NodeReference {
 
 // pendingRequests returns the undecided requests of a node.
 func (r *Reconciler) pendingRequests(ctx context.Context, node string) []reconcile.Request {
-	requests, err := lookup.RequestsBy(ctx, r.Client, certrequest.NodeUser(node))
+	requests, err := index.RequestsBy(ctx, r.Client, certrequest.NodeUser(node))
 	if err != nil {
 		log.FromContext(ctx).Error(err, "list the certificate requests of a node", "node", node)
 		return nil

@@ -15,11 +15,11 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // disruptionID identifies a disruption.
@@ -211,7 +211,7 @@ func (b *policyUpdate) updateStatus() {
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation
-	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shorten(summary.Text, maxMessageLength),
+	status.Summary, status.Nodes, status.Updated, status.Failed = sanitize.Shorten(summary.Text, maxMessageLength),
 		summary.Nodes, summary.Updated, summary.Failed
 
 	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue,
@@ -234,7 +234,7 @@ func (b *policyUpdate) updateStatus() {
 		stopped.Status, stopped.Reason, stopped.Message = metav1.ConditionTrue, summary.Reason, summary.Message
 	}
 	for _, condition := range []metav1.Condition{valid, progressing, stopped} {
-		condition.Message = text.Shorten(condition.Message, maxMessageLength)
+		condition.Message = sanitize.Shorten(condition.Message, maxMessageLength)
 		condition.ObservedGeneration, condition.LastTransitionTime = b.policy.Generation, metav1.NewTime(b.now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -248,7 +248,7 @@ func (b *policyUpdate) emitEvents() {
 		if !g.failed.IsNew(idOf(failed.Disruption), "") {
 			continue
 		}
-		metric.DisruptionsFailed.Of(string(failed.Cause)).Inc()
+		metrics.DisruptionsFailed.Of(string(failed.Cause)).Inc()
 		for _, e := range disruptionFailed(b.policy, b.state.Instance(failed.Instance), failed) {
 			recorder.Emit(g.Events, e)
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
@@ -111,10 +111,10 @@ func (g *PolicyGate) reviewPolicy(ctx context.Context) (reviewed *policyUpdate, 
 // setMetrics sets the metrics of the current state.
 func setMetrics(b *policyUpdate) {
 	status := b.policy.Status
-	metric.NodesDisrupted.Set(float64(len(status.Disruptions) - countFailed(b)))
-	metric.NodesOutdated.Set(float64(status.Nodes - status.Updated))
+	metrics.NodesDisrupted.Set(float64(len(status.Disruptions) - countFailed(b)))
+	metrics.NodesOutdated.Set(float64(status.Nodes - status.Updated))
 	if stopped := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStopped); stopped != nil {
-		metric.UpgradeStopped.Set(stopped.Status == metav1.ConditionTrue, stopped.Reason)
+		metrics.UpgradeStopped.Set(stopped.Status == metav1.ConditionTrue, stopped.Reason)
 	}
 }
 

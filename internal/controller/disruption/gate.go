@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -208,7 +208,7 @@ func (g *PolicyGate) decideOnce(ctx context.Context, request disruptionpolicy.Re
 	if err := book.write(ctx); err != nil {
 		return disruptionpolicy.Decision{}, err
 	}
-	metric.DisruptionsStarted.Of(string(entry.Cause)).Inc()
+	metrics.DisruptionsStarted.Of(string(entry.Cause)).Inc()
 	recorder.Emit(g.Events, disruptionStarted(book.policy, book.state.Instance(entry.Instance), entry))
 	return decision, nil
 }

@@ -39,7 +39,7 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // Nodes are reported once, and have no running kubelets.
@@ -48,7 +48,7 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NodeGraceP
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
 const (
-	namespace = rig.Namespace
+	namespace = testenv.Namespace
 	version   = "12.1.0"
 	before    = "12.0.0"
 	condition = "windows-machine-config-operator.v12.1.0"
@@ -70,7 +70,7 @@ func (w *world) advanceClock(d time.Duration) { w.clock.SetTime(w.clock.Now().Ad
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

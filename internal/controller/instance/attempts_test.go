@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 )
 
 // jobDurations returns the number of measurements of a phase and their sum in seconds.
 func jobDurations(t *testing.T, phase string) (count uint64, seconds float64) {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
+	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,17 +39,17 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 		x.clock.Step(3 * time.Second)
 		return nil, errors.New("no route")
 	}
-	attempts := testutil.ToFloat64(metric.Attempts.Of(metric.Failed))
-	failed := testutil.ToFloat64(metric.AttemptsFailed.Of("Unreachable"))
+	attempts := testutil.ToFloat64(metrics.Attempts.Of(metrics.Failed))
+	failed := testutil.ToFloat64(metrics.AttemptsFailed.Of("Unreachable"))
 	count, seconds := jobDurations(t, "Connect")
 	looked, _ := jobDurations(t, "Facts")
 	x.reconcile()
 	x.reconcile()
 	t.Run("one that fails, with its reason", func(t *testing.T) {
-		if n := testutil.ToFloat64(metric.Attempts.Of(metric.Failed)) - attempts; n != 2 {
+		if n := testutil.ToFloat64(metrics.Attempts.Of(metrics.Failed)) - attempts; n != 2 {
 			t.Errorf("%v have failed", n)
 		}
-		if n := testutil.ToFloat64(metric.AttemptsFailed.Of("Unreachable")) - failed; n != 2 {
+		if n := testutil.ToFloat64(metrics.AttemptsFailed.Of("Unreachable")) - failed; n != 2 {
 			t.Errorf("%v have failed because the host is unreachable", n)
 		}
 	})
@@ -62,17 +62,17 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 		}
 	})
 	t.Run("one that waits is no failure", func(t *testing.T) {
-		waiting := testutil.ToFloat64(metric.Attempts.Of(metric.Waiting))
+		waiting := testutil.ToFloat64(metrics.Attempts.Of(metrics.Waiting))
 		instance := x.getInstance()
 		instance.Spec.Paused = true
 		if err := x.Client.Update(t.Context(), instance); err != nil {
 			t.Fatal(err)
 		}
 		x.reconcile()
-		if n := testutil.ToFloat64(metric.Attempts.Of(metric.Waiting)) - waiting; n != 1 {
+		if n := testutil.ToFloat64(metrics.Attempts.Of(metrics.Waiting)) - waiting; n != 1 {
 			t.Errorf("%v wait", n)
 		}
-		if n := testutil.ToFloat64(metric.Attempts.Of(metric.Failed)) - attempts; n != 2 {
+		if n := testutil.ToFloat64(metrics.Attempts.Of(metrics.Failed)) - attempts; n != 2 {
 			t.Errorf("%v have failed", n)
 		}
 	})

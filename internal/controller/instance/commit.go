@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/identity"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // finishReconcile ends a reconcile after the write of the status: it releases the disruption slot, stores the session and
@@ -97,7 +97,7 @@ func (r *Reconciler) reconcileDuringJob(ctx context.Context, rooms *dependencies
 	}
 	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateNode && !s.Instance.Spec.Paused {
 		if o := rooms.drift.reconcile(ctx, s); o != nil && o.Outcome != result.Working {
-			log.FromContext(ctx).Info(text.Plain(o.Message, maxLogMessage))
+			log.FromContext(ctx).Info(sanitize.Plain(o.Message, maxLogMessage))
 		}
 	}
 	if running.Desired.UID != s.Instance.UID {

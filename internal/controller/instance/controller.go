@@ -26,12 +26,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;patch;delete
@@ -179,7 +179,7 @@ func (r *Reconciler) runPhases(ctx context.Context, rooms *dependencies, s *scop
 	}
 	s.Session.Attempts, s.Session.WaitName, s.Session.AddressChanged, s.Session.AgentCheckActive = 0, "", false, false
 	recordAgentCheck(s)
-	metric.Attempts.Of(metric.Done).Inc()
+	metrics.Attempts.Of(metrics.Done).Inc()
 	return rooms.renew.requeueEarlier(s, ctrl.Result{})
 }
 
@@ -218,15 +218,15 @@ func (r *Reconciler) requeueResult(ctx context.Context, events status.Recorder, 
 	logger := log.FromContext(ctx).WithValues("phase", o.Phase, "reason", o.Reason)
 	if !o.Outcome.IsFailure() {
 		s.Session.Attempts = 0
-		metric.Attempts.Of(metric.Waiting).Inc()
-		logger.V(1).Info(text.Plain(o.Message, maxLogMessage))
+		metrics.Attempts.Of(metrics.Waiting).Inc()
+		logger.V(1).Info(sanitize.Plain(o.Message, maxLogMessage))
 		return ctrl.Result{RequeueAfter: requeueDelay(o)}
 	}
 	s.Session.Attempts++
-	metric.Attempts.Of(metric.Failed).Inc()
-	metric.AttemptsFailed.Of(o.Reason).Inc()
+	metrics.Attempts.Of(metrics.Failed).Inc()
+	metrics.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())
-	logger.Info(text.Plain(o.Message, maxLogMessage), "retryAfter", delay.String())
+	logger.Info(sanitize.Plain(o.Message, maxLogMessage), "retryAfter", delay.String())
 	if o.RequeueAfter > 0 {
 		delay = o.RequeueAfter
 	}

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // delivery applies NodeSpecs to hosts.
@@ -75,7 +75,7 @@ func (d delivery) recordApplied(s *scope.Scope, applied hostjobs.Applied) *resul
 			s.Session.KubeletAbsent = s.Clock.Now()
 		}
 	}
-	if line.Type == verb.TypeRebooting {
+	if line.Type == agentapi.TypeRebooting {
 		d.events.Emit(status.HostRebootingEvent(s.Instance))
 		return s.BeginRestart()
 	}

@@ -10,9 +10,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // trialGate is a gate that the test opens and closes.
@@ -87,7 +87,7 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 		}
 	}
 	x.Gate = gate
-	s.Host.Verified = &verb.Result{}
+	s.Host.Verified = &agentapi.Result{}
 	rooms := x.newDependencies()
 	if o := rooms.activate.reconcile(t.Context(), s); o != nil || released {
 		t.Fatalf("released: %t; %+v", released, o)

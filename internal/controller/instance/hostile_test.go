@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // countRequests returns the number of certificate requests.
@@ -139,8 +139,8 @@ func checkPrintable(t *testing.T, what string, object any) {
 }
 
 func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
-	for name, rewrite := range map[string]func(verb.Line) []verb.Line{
-		"as facts": func(line verb.Line) []verb.Line {
+	for name, rewrite := range map[string]func(agentapi.Line) []agentapi.Line{
+		"as facts": func(line agentapi.Line) []agentapi.Line {
 			if line.Result != nil && line.Result.Facts != nil {
 				facts := line.Result.Facts
 				system := &facts.System
@@ -153,29 +153,29 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 				facts.Payload = map[string]string{strings.Repeat("a", 64): `C:\..\..\x`, "../../x": rude}
 				facts.APIServer = &plan.APIServerFacts{URL: rude, Error: rude, Resolved: []string{rude}}
 			}
-			return []verb.Line{line}
+			return []agentapi.Line{line}
 		},
-		"as steps": func(line verb.Line) []verb.Line {
-			return []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: "Step" + rude, Detail: rude,
-				State: verb.StepProgress}}, line}
+		"as steps": func(line agentapi.Line) []agentapi.Line {
+			return []agentapi.Line{{Type: agentapi.TypeStep, Step: &agentapi.Step{Name: "Step" + rude, Detail: rude,
+				State: agentapi.StepProgress}}, line}
 		},
-		"as a failure": func(line verb.Line) []verb.Line {
+		"as a failure": func(line agentapi.Line) []agentapi.Line {
 			if line.Result == nil {
-				return []verb.Line{line}
+				return []agentapi.Line{line}
 			}
-			return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(rude),
+			return []agentapi.Line{{Type: agentapi.TypeFailure, Time: line.Time, Failure: &agentapi.Failure{Reason: agentapi.Reason(rude),
 				Step: rude, Message: rude}}}
 		},
-		"as a cloud's answer": func(line verb.Line) []verb.Line {
+		"as a cloud's answer": func(line agentapi.Line) []agentapi.Line {
 			if line.Result != nil && line.Result.Facts != nil {
 				line.Result.Facts.CloudName = &plan.CloudNameFacts{Platform: rude, Name: rude, Error: rude}
 			}
-			return []verb.Line{line}
+			return []agentapi.Line{line}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, listedInstance())
-			x.withHostileAgent(func(line verb.Line) []verb.Line {
+			x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {
 				x.clock.Step(2 * progressInterval) // so that each step is shown
 				return rewrite(line)
 			})
@@ -194,11 +194,11 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
-	x.withHostileAgent(func(line verb.Line) []verb.Line {
+	x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {
 		if line.Result != nil && line.Result.Facts != nil {
 			line.Result.Facts.System.Addresses = []string{"fe80::1%eth0", "not an address", "../../x"}
 		}
-		return []verb.Line{line}
+		return []agentapi.Line{line}
 	})
 	for range 3 {
 		x.reconcile()

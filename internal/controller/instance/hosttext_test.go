@@ -19,8 +19,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // endless is a text of about 125 KB with multi-byte characters.
@@ -29,7 +29,7 @@ var endless = strings.Repeat("ü€", 25_000)
 // rewriter forwards the output of an agent, and lets the test change each line.
 type rewriter struct {
 	to      io.Writer
-	rewrite func(verb.Line) []verb.Line
+	rewrite func(agentapi.Line) []agentapi.Line
 	rest    []byte
 }
 
@@ -41,7 +41,7 @@ func (w *rewriter) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		w.rest = rest
-		line, ok := verb.Decode(text)
+		line, ok := agentapi.Decode(text)
 		if !ok {
 			continue
 		}
@@ -58,7 +58,7 @@ func (w *rewriter) Write(data []byte) (int, error) {
 }
 
 // withHostileAgent replaces the host of the trial with a host that rewrites the output of its agent.
-func (x *trial) withHostileAgent(rewrite func(verb.Line) []verb.Line) {
+func (x *trial) withHostileAgent(rewrite func(agentapi.Line) []agentapi.Line) {
 	x.t.Helper()
 	x.withAgent(func(o *fake.Options) {
 		honest := o.Programs
@@ -88,9 +88,9 @@ func checkBounded(t *testing.T, what, text string, most int) {
 func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
-	x.withHostileAgent(func(line verb.Line) []verb.Line {
+	x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {
 		if line.Result == nil || line.Result.Facts == nil {
-			return []verb.Line{line}
+			return []agentapi.Line{line}
 		}
 		x.clock.Step(2 * progressInterval)
 		system := &line.Result.Facts.System
@@ -100,11 +100,11 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 			system.Addresses = append(system.Addresses, fmt.Sprintf("10.1.%d.%d", i/256, i%256))
 		}
 		system.Addresses = append([]string{endless}, system.Addresses...)
-		lines := []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: endless, Detail: endless, Index: -1 << 40,
-			Of: 1 << 40, State: verb.StepProgress}}}
+		lines := []agentapi.Line{{Type: agentapi.TypeStep, Step: &agentapi.Step{Name: endless, Detail: endless, Index: -1 << 40,
+			Of: 1 << 40, State: agentapi.StepProgress}}}
 		for i := range 20 {
-			lines = append(lines, verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: fmt.Sprintf("%d%s", i, endless),
-				State: verb.StepDone}})
+			lines = append(lines, agentapi.Line{Type: agentapi.TypeStep, Step: &agentapi.Step{Name: fmt.Sprintf("%d%s", i, endless),
+				State: agentapi.StepDone}})
 		}
 		return append(lines, line)
 	})
@@ -181,17 +181,17 @@ func onlyKnownKinds(t *testing.T) {
 
 func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
 	x := newTrial(t, listedInstance())
-	x.withHostileAgent(func(line verb.Line) []verb.Line {
+	x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {
 		if line.Result == nil {
-			return []verb.Line{line}
+			return []agentapi.Line{line}
 		}
-		return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(endless),
+		return []agentapi.Line{{Type: agentapi.TypeFailure, Time: line.Time, Failure: &agentapi.Failure{Reason: agentapi.Reason(endless),
 			Step: endless, Message: endless}}}
 	})
 	instance, _ := x.reconcile()
-	condition := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonAgentError))
+	condition := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(agentapi.ReasonAgentError))
 	checkBounded(t, "the message", condition.Message, maxMessageLength)
-	if instance.Status.Summary != string(verb.ReasonAgentError) {
+	if instance.Status.Summary != string(agentapi.ReasonAgentError) {
 		t.Errorf("summary %.50q", instance.Status.Summary)
 	}
 }

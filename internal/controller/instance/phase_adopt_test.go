@@ -18,7 +18,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 )
 
 const legacyVersion = "10.19.0-1a2b3c4"
@@ -56,8 +56,8 @@ func legacyMachineTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *
 	if change != nil {
 		change(made)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: keys.SecretName},
-		Data: map[string][]byte{keys.SecretKey: x.private}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: sshkeysecret.SecretName},
+		Data: map[string][]byte{sshkeysecret.SecretKey: x.private}}
 	api := withIndexes(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
 	x.Client, x.Live = api, api
 	return x

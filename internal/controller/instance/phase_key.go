@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 )
 
 // sshKeyPhase is the phase that reads the operator's SSH key.
@@ -21,7 +21,7 @@ type sshKeyPhase struct {
 // reconcile reads the SSH private key. If the key is missing or invalid, the phase waits, because the Secret is
 // watched.
 func (p sshKeyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
-	key, err := keys.Read(ctx, p.client, p.namespace)
+	key, err := sshkeysecret.Read(ctx, p.client, p.namespace)
 	if err == nil {
 		s.Key = key
 		return nil
@@ -29,12 +29,12 @@ func (p sshKeyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Resu
 	o := &result.Result{
 		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonPrivateKeyInvalid,
 		Outcome: result.Blocked,
-		Message: err.Error(), NextAction: keys.FixHint(p.namespace),
+		Message: err.Error(), NextAction: sshkeysecret.FixHint(p.namespace),
 	}
 	switch {
-	case errors.Is(err, keys.ErrMissing):
+	case errors.Is(err, sshkeysecret.ErrMissing):
 		o.Reason = v1alpha1.ReasonPrivateKeyMissing
-	case !errors.Is(err, keys.ErrInvalid):
+	case !errors.Is(err, sshkeysecret.ErrInvalid):
 		o.Outcome = result.Retry
 	}
 	return o

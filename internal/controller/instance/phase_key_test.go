@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -19,7 +19,7 @@ import (
 func (x *trial) storeKeys(data map[string][]byte) {
 	x.t.Helper()
 	secret := &corev1.Secret{}
-	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: keys.SecretName},
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: sshkeysecret.SecretName},
 		secret); err != nil {
 		x.t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestAChangedKey(t *testing.T) {
 			instance.Spec.Source = source
 			x.asNode(instance, x.key.Hash())
 			private, present := newPrivateKey(t)
-			x.storeKeys(map[string][]byte{keys.SecretKey: private})
+			x.storeKeys(map[string][]byte{sshkeysecret.SecretKey: private})
 			var last time.Duration
 			for range 8 {
 				instance, last = x.reconcile()
@@ -53,7 +53,7 @@ func TestAChangedKey(t *testing.T) {
 			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			behind := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
-			if !strings.Contains(behind.Message, "was changed") || !strings.Contains(instance.Status.NextAction, keys.SecretPreviousKey) {
+			if !strings.Contains(behind.Message, "was changed") || !strings.Contains(instance.Status.NextAction, sshkeysecret.SecretPreviousKey) {
 				t.Errorf("the message is %q, next is %q", behind.Message, instance.Status.NextAction)
 			}
 			if instance.Status.PublicKeyHash != x.key.Hash() || x.getNode().Annotations[v1alpha1.AnnotationPubKeyHash] != x.key.Hash() {
@@ -110,7 +110,7 @@ func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
 		x.asNode(machineInstance(), x.key.Hash())
 		previous := x.previousKey()
 		private, present := newPrivateKey(t)
-		x.storeKeys(map[string][]byte{keys.SecretKey: private, keys.SecretPreviousKey: previous})
+		x.storeKeys(map[string][]byte{sshkeysecret.SecretKey: private, sshkeysecret.SecretPreviousKey: previous})
 		instance, _ := x.reconcile()
 		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		logins, execs := x.host.loginsAndExecs()
@@ -131,7 +131,7 @@ func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
 		x.asNode(machineInstance(), x.key.Hash())
 		previous, _ := newPrivateKey(t)
 		private, present := newPrivateKey(t)
-		x.storeKeys(map[string][]byte{keys.SecretKey: private, keys.SecretPreviousKey: previous})
+		x.storeKeys(map[string][]byte{sshkeysecret.SecretKey: private, sshkeysecret.SecretPreviousKey: previous})
 		instance, _ := x.reconcile()
 		behind := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
 			string(remote.ReasonAuthenticationFailed))
@@ -143,7 +143,7 @@ func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
 		x := newTrial(t)
 		x.asNode(machineInstance(), x.key.Hash())
 		private, _ := newPrivateKey(t)
-		x.storeKeys(map[string][]byte{keys.SecretKey: private, keys.SecretPreviousKey: []byte("no key")})
+		x.storeKeys(map[string][]byte{sshkeysecret.SecretKey: private, sshkeysecret.SecretPreviousKey: []byte("no key")})
 		instance, _ := x.reconcile()
 		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
 	})
@@ -152,7 +152,7 @@ func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
 		x.asNode(machineInstance(), x.key.Hash())
 		previous := x.previousKey()
 		private, present := newPrivateKey(t)
-		x.storeKeys(map[string][]byte{keys.SecretKey: private, keys.SecretPreviousKey: previous})
+		x.storeKeys(map[string][]byte{sshkeysecret.SecretKey: private, sshkeysecret.SecretPreviousKey: previous})
 		x.host.exchangeHostKey()
 		instance, _ := x.reconcile()
 		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonHostKeyChanged))

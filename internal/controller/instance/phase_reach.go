@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
-	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // connectPhase is the phase that connects to the host.
@@ -40,8 +40,10 @@ func (p connectPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 	}
 	connected, pending, err := s.Host.Connect(hostjobs.ConnectRequest{
 		Target: target, Instance: s.Initial,
-		WithHostKey: lookup.Instances{Cache: p.client, Namespace: p.namespace}.WithHostKey,
-		Previous:    func(ctx context.Context) (sshkey.Key, bool, error) { return keys.Previous(ctx, p.client, p.namespace) },
+		WithHostKey: index.Instances{Cache: p.client, Namespace: p.namespace}.WithHostKey,
+		Previous: func(ctx context.Context) (sshkey.Key, bool, error) {
+			return sshkeysecret.Previous(ctx, p.client, p.namespace)
+		},
 	})
 	switch {
 	case pending != nil:
@@ -107,16 +109,16 @@ func explainKeyNotAccepted(s *scope.Scope, o *result.Result) *result.Result {
 	if !s.KeyDiffers {
 		return o
 	}
-	o.Message = "The key of Secret " + keys.SecretName +
+	o.Message = "The key of Secret " + sshkeysecret.SecretName +
 		" was changed, and the operator has not connected to the host with the new key yet. Its node stays in service: " + o.Message
 	if !o.SSHKeyRejected {
 		return o
 	}
-	hint := "With the key before as " + keys.SecretPreviousKey +
+	hint := "With the key before as " + sshkeysecret.SecretPreviousKey +
 		" in that Secret, the operator installs the new one on the host."
 	if s.HasMachine() {
 		hint += " Otherwise the operator replaces Machines that get their key from its user data, one at a time."
 	}
-	o.NextAction = text.Sentence(o.NextAction) + " " + hint
+	o.NextAction = sanitize.Sentence(o.NextAction) + " " + hint
 	return o
 }

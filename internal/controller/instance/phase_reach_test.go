@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // keyFingerprint returns the fingerprint of the host's key, as printed by ssh-keygen -l.
@@ -297,7 +297,7 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 // A restart of the host delays the report of a fault, but does not hide the fault.
 func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	x := newTrial(t)
-	x.withHostileAgent(func(verb.Line) []verb.Line { return nil })
+	x.withHostileAgent(func(agentapi.Line) []agentapi.Line { return nil })
 	x.createInstance(listedInstance())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.RestartStartedAt = ptr.To(metav1.NewTime(noon))

@@ -8,12 +8,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // rebootRecheckDelay is the delay before the check of a host that has restarted on its own.
@@ -75,7 +75,7 @@ func (p rebootPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Resu
 	if err != nil {
 		return s.HandleFailure(v1alpha1.ConditionPrepared, err)
 	}
-	if line.Type != verb.TypeRebooting {
+	if line.Type != agentapi.TypeRebooting {
 		s.Host.Close()
 		return &result.Result{
 			Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonInProgress, Outcome: result.Wait, HoldsSlot: true,

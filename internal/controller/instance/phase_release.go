@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // activatePhase is the phase that activates a verified node.
@@ -139,7 +139,7 @@ func (p activatePhase) reportAdvisoryFailures(s *scope.Scope, spec nodespec.Node
 	}
 	for _, failed := range failedChecks(spec.Checks, s.Host.Verified.Checks, true) {
 		p.events.Emit(status.AdvisoryCheckFailedEvent(s.Instance, failed))
-		advice += " But " + text.Sentence(text.Shorten(failed, maxAdviceLength))
+		advice += " But " + sanitize.Sentence(sanitize.Shorten(failed, maxAdviceLength))
 	}
 	if told := s.Instance.Status.Host; told != nil {
 		if fault := support.Advise(told.Build); fault != "" {

@@ -16,23 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestAdvice(t *testing.T) {
 	advise := func(failed ...string) (text string, told []string) {
 		recorder := events.NewFakeRecorder(len(failed))
-		p, spec, verified := activatePhase{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &verb.Result{}
+		p, spec, verified := activatePhase{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &agentapi.Result{}
 		for _, each := range failed {
 			name, message, _ := strings.Cut(each, ": ")
 			spec.Checks = append(spec.Checks, nodespec.Check{Name: name, Advisory: true})
-			verified.Checks = append(verified.Checks, verb.CheckResult{Name: name, Message: message})
+			verified.Checks = append(verified.Checks, agentapi.CheckResult{Name: name, Message: message})
 		}
 		s := scope.New(&v1alpha1.WindowsInstance{}, &scope.Session{}, &hostjobs.Host{Known: hostjobs.Known{Verified: verified}}, nil)
 		text = p.reportAdvisoryFailures(s, spec)
@@ -70,7 +70,7 @@ func TestAdvice(t *testing.T) {
 	t.Run("a known fault of the host's build is in the condition's message", func(t *testing.T) {
 		instance := &v1alpha1.WindowsInstance{}
 		instance.Status.Host = &v1alpha1.HostStatus{Build: "10.0.20348.2600"}
-		host := &hostjobs.Host{Known: hostjobs.Known{Verified: &verb.Result{}}}
+		host := &hostjobs.Host{Known: hostjobs.Known{Verified: &agentapi.Result{}}}
 		text := activatePhase{}.reportAdvisoryFailures(scope.New(instance, &scope.Session{}, host, nil), nodespec.NodeSpec{})
 		if !strings.HasPrefix(text, " But with build 10.0.20348.2600") || !strings.HasSuffix(text, "(KB5044281) or later fixes this.") {
 			t.Errorf("the message goes on with %q", text)

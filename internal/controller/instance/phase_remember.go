@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
 // rebindPhase is the phase that restores the status of a recreated instance.
@@ -64,7 +64,7 @@ func isSameNodeRef(a, b *v1alpha1.NodeReference) bool { return a != nil && b != 
 
 // listCandidateNodes returns the Nodes that may belong to the instance. The Nodes are shared with the cache.
 func (p rebindPhase) listCandidateNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
-	found, err := lookup.NodesBoundTo(ctx, p.client, s.Instance.Name)
+	found, err := index.NodesBoundTo(ctx, p.client, s.Instance.Name)
 	if name := s.NodeName(); err == nil && name != "" {
 		named := &corev1.Node{}
 		if err = p.client.Get(ctx, client.ObjectKey{Name: name}, named); err == nil {

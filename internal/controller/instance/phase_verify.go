@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // verifyPhase is the phase that has the agent verify the node.
@@ -54,18 +54,18 @@ const maxFindingLength = 1024
 
 // failedChecks returns the checks of the spec that did not pass, either gating or advisory ones. A check without
 // a result has not passed.
-func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory bool) []string {
+func failedChecks(wanted []nodespec.Check, results []agentapi.CheckResult, advisory bool) []string {
 	var failed []string
 	for _, check := range wanted {
 		if check.Advisory != advisory {
 			continue
 		}
-		i := slices.IndexFunc(results, func(r verb.CheckResult) bool { return r.Name == check.Name })
+		i := slices.IndexFunc(results, func(r agentapi.CheckResult) bool { return r.Name == check.Name })
 		switch {
 		case i < 0:
 			failed = append(failed, check.Name+": the agent did not answer")
 		case !results[i].Passed:
-			failed = append(failed, check.Name+": "+text.Plain(results[i].Message, maxFindingLength))
+			failed = append(failed, check.Name+": "+sanitize.Plain(results[i].Message, maxFindingLength))
 		}
 	}
 	return failed

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestFailedChecks(t *testing.T) {
@@ -13,7 +13,7 @@ func TestFailedChecks(t *testing.T) {
 		{Name: "KubeletHealthy"}, {Name: "KubeProxyHealthy"}, {Name: "AntivirusExclusions", Advisory: true},
 		{Name: "ExporterServes", Advisory: true},
 	}
-	results := []verb.CheckResult{
+	results := []agentapi.CheckResult{
 		{Name: "KubeletHealthy", Passed: true, Message: "200"}, {Name: "KubeProxyHealthy", Message: "connection refused"},
 		{Name: "AntivirusExclusions", Message: "scans containerd.exe"},
 	}

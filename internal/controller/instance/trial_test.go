@@ -33,12 +33,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -103,8 +103,8 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		host: newSSHHost(t, key.AuthorizedKey()), facts: supportedCluster(), limits: onABusyMachine(),
 	}
 	objects = append(objects, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: keys.SecretName},
-		Data:       map[string][]byte{keys.SecretKey: private},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: sshkeysecret.SecretName},
+		Data:       map[string][]byte{sshkeysecret.SecretKey: private},
 	})
 	api := withIndexes(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{
@@ -119,7 +119,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 
 // withIndexes adds the indexes of the operator's cache to a fake API server.
 func withIndexes(api *fake.ClientBuilder) *fake.ClientBuilder {
-	for _, index := range lookup.Indexes() {
+	for _, index := range index.Indexes() {
 		api = api.WithIndex(index.Object, index.Field, index.Values)
 	}
 	return api

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // changeNode changes the Node, as another client does.
@@ -85,7 +85,7 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 			x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
 		},
 		"the key is gone": func(x *trial) {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: keys.SecretName}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: sshkeysecret.SecretName}}
 			if err := x.Client.Delete(x.t.Context(), secret); err != nil {
 				x.t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	s := x.newScope(x.getInstance())
-	busy := s.HandleFailure(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy,
+	busy := s.HandleFailure(v1alpha1.ConditionUpToDate, &agentapi.Failure{Reason: agentapi.ReasonAgentBusy,
 		Message: "the agent's verb apply has been at work"})
 	busy.Phase = "install"
 	if o := x.newDependencies().disruptor.ReleaseUnusedSlot(t.Context(), s, drain.SlotPolicy{}, busy); o != busy {
@@ -376,7 +376,7 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 		x.changeSpec(x.getInstance(), setRemoved)
 		s := x.newRespondingScope(&plan.Facts{})
 		s.Session.RollbackTarget = "abc"
-		o := hostjobs.ResultFromError(v1alpha1.ConditionInstalled, &verb.Failure{Reason: verb.ReasonStepFailed})
+		o := hostjobs.ResultFromError(v1alpha1.ConditionInstalled, &agentapi.Failure{Reason: agentapi.ReasonStepFailed})
 		for range maxChangeAttempts {
 			if got := x.newDependencies().rollback.RecordFailure(t.Context(), s, o); got != o || s.Instance.Status.FailedChange != nil {
 				t.Fatalf("%+v", got)

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
@@ -51,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 			builder.WithPredicates(sharedHostChanged())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToInstances), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
+			return o.GetNamespace() == r.Namespace && o.GetName() == sshkeysecret.SecretName
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.enqueueSlotWaiters()).
 		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
@@ -150,8 +150,8 @@ func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 }
 
 // cachedInstances returns a reader of instances in the cache.
-func (r *Reconciler) cachedInstances() lookup.Instances {
-	return lookup.Instances{Cache: r.Client, Namespace: r.Namespace}
+func (r *Reconciler) cachedInstances() index.Instances {
+	return index.Instances{Cache: r.Client, Namespace: r.Namespace}
 }
 
 // requestsFor returns requests for the instances that match concerns; nil for all instances.

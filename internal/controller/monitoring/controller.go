@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
@@ -236,7 +236,7 @@ func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) er
 			return fmt.Errorf("delete EndpointSlice %s/%s, which has no address left: %w", r.Namespace, slice.Name, err)
 		}
 	}
-	metric.NodesMonitored.Set(float64(len(addresses)))
+	metrics.NodesMonitored.Set(float64(len(addresses)))
 	r.written, r.owned = &addresses, true
 	return nil
 }

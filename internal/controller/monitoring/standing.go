@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
@@ -60,7 +60,7 @@ func conflictState(on bool, object fmt.Stringer) monitoringState {
 // reportState sets the metric and the condition for OLM, and emits an event after a change. A healthy initial state
 // needs no event.
 func (r *Reconciler) reportState(ctx context.Context, s monitoringState) error {
-	metric.MonitoringEnabled.Set(s.enabled, s.reason)
+	metrics.MonitoringEnabled.Set(s.enabled, s.reason)
 	err := r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, s.reason+s.message, s == enabledState(), func(operator *appsv1.Deployment) recorder.Event {
 		switch {
 		case s == enabledState():

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.Client.Get(ctx, request.NamespacedName, node)
 	if apierrors.IsNotFound(err) || err == nil && !hasAgent(node) {
 		r.forgetNode(request.Name)
-		metric.RepairsReported.Forget(request.Name)
+		metrics.RepairsReported.Forget(request.Name)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -110,15 +110,15 @@ func (r *Reconciler) recordHeartbeat(node *corev1.Node, condition *corev1.NodeCo
 		r.heartbeatsByNode = map[string]agentHeartbeat{}
 	}
 	r.heartbeatsByNode[node.Name] = sign
-	metric.NodesConfiguration.Of(string(sign.status)).Inc()
-	metric.RepairsReported.Of(node.Name).Add(0) // the first repair is an increase, too
+	metrics.NodesConfiguration.Of(string(sign.status)).Inc()
+	metrics.RepairsReported.Of(node.Name).Add(0) // the first repair is an increase, too
 	return sign
 }
 
 // forgetNode deletes the record of a Node that no longer exists or is not owned by the operator.
 func (r *Reconciler) forgetNode(node string) {
 	if last, known := r.heartbeatsByNode[node]; known {
-		metric.NodesConfiguration.Of(string(last.status)).Dec()
+		metrics.NodesConfiguration.Of(string(last.status)).Dec()
 		delete(r.heartbeatsByNode, node)
 	}
 }

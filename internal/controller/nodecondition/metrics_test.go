@@ -5,9 +5,9 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -15,7 +15,7 @@ func TestTheMetricCountsNodesByStatus(t *testing.T) {
 	x := newTrial(t)
 	count := func(status corev1.ConditionStatus) float64 {
 		var written dto.Metric
-		if err := metric.NodesConfiguration.Of(string(status)).Write(&written); err != nil {
+		if err := metrics.NodesConfiguration.Of(string(status)).Write(&written); err != nil {
 			t.Fatal(err)
 		}
 		return written.GetGauge().GetValue()
@@ -47,7 +47,7 @@ func TestTheMetricCountsNodesByStatus(t *testing.T) {
 func TestRepairsAreCountedForEachNode(t *testing.T) {
 	x := newTrial(t)
 	series := func() map[string]float64 {
-		families, err := metrics.Registry.Gather()
+		families, err := ctrlmetrics.Registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestRepairsAreCountedForEachNode(t *testing.T) {
 		}
 		return found
 	}
-	metric.RepairsReported.Forget("win")
+	metrics.RepairsReported.Forget("win")
 	x.reconcile()
 	if value, there := series()["win"]; !there || value != 0 {
 		t.Errorf("before the first repair there is %v: Prometheus needs a zero to see an increase", series())

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -86,10 +86,10 @@ func (r *Reconciler) emitConditionEvent(ctx context.Context, before, after *core
 // countRepair counts a repair of a Node. A Node without an agent, or deleted in the meantime, must have no
 // series: the reconcile that deletes the series may have run before.
 func (r *Reconciler) countRepair(ctx context.Context, node *corev1.Node) {
-	metric.RepairsReported.Of(node.Name).Inc()
+	metrics.RepairsReported.Of(node.Name).Inc()
 	now := &corev1.Node{}
 	err := r.Client.Get(ctx, types.NamespacedName{Name: node.Name}, now)
 	if apierrors.IsNotFound(err) || err == nil && !hasAgent(now) {
-		metric.RepairsReported.Forget(node.Name)
+		metrics.RepairsReported.Forget(node.Name)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -109,7 +109,7 @@ func (r *Reconciler) reportOrphan(node *corev1.Node) time.Duration {
 	rest := GracePeriod - now.Sub(known.since)
 	if rest <= 0 && !known.reported {
 		known.reported = true
-		metric.NodesWithoutInstance.Inc()
+		metrics.NodesWithoutInstance.Inc()
 		recorder.Emit(r.Events, nodeWithoutInstance(node, r.Namespace))
 	}
 	if r.orphansByNode == nil {
@@ -122,7 +122,7 @@ func (r *Reconciler) reportOrphan(node *corev1.Node) time.Duration {
 // forgetNode deletes the record of a Node that no longer exists or has an instance.
 func (r *Reconciler) forgetNode(node string) {
 	if r.orphansByNode[node].reported {
-		metric.NodesWithoutInstance.Dec()
+		metrics.NodesWithoutInstance.Dec()
 	}
 	delete(r.orphansByNode, node)
 }

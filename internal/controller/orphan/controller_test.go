@@ -18,7 +18,7 @@ import (
 	runtimeevent "sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
@@ -84,7 +84,7 @@ func (x *trial) drainEvents() []string {
 func readOrphanGauge(t *testing.T) float64 {
 	t.Helper()
 	var written dto.Metric
-	if err := metric.NodesWithoutInstance.Write(&written); err != nil {
+	if err := metrics.NodesWithoutInstance.Write(&written); err != nil {
 		t.Fatal(err)
 	}
 	return written.GetGauge().GetValue()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // MaxNoteLength is the API server's limit for the note of an event, in bytes.
@@ -56,5 +56,5 @@ type bounded struct{ to events.EventRecorder }
 // Eventf implements events.EventRecorder.
 func (b bounded) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	b.to.Eventf(regarding, related, eventType, reason, action, "%s",
-		text.Shorten(text.Printable(fmt.Sprintf(note, args...)), MaxNoteLength))
+		sanitize.Shorten(sanitize.Printable(fmt.Sprintf(note, args...)), MaxNoteLength))
 }

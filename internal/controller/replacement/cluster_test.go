@@ -35,16 +35,16 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/replacement"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 const versionBefore, version = "11.0.0-abc1234", "12.0.0"
@@ -74,7 +74,7 @@ type stage struct {
 
 func newStage(t *testing.T, maxUnavailable int) *stage {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func newStage(t *testing.T, maxUnavailable int) *stage {
 		t.Fatal(err)
 	}
 	s.createKeys()
-	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace,
+	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace,
 		Name: v1alpha1.DisruptionPolicyName}}
 	policy.Spec.MaxUnavailable = ptr.To(intstr.FromInt(maxUnavailable))
 	policy.Spec.FailureDeadline = &metav1.Duration{Duration: 24 * time.Hour} // because the clock runs fast
@@ -127,8 +127,8 @@ func (s *stage) createKeys() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: keys.SecretName},
-		Data: map[string][]byte{keys.SecretKey: content}})
+	s.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: sshkeysecret.SecretName},
+		Data: map[string][]byte{sshkeysecret.SecretKey: content}})
 	s.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
 		Data: map[string][]byte{userdata.SecretKey: script}})
 }
@@ -139,9 +139,9 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
+			DefaultNamespaces: map[string]cache.Config{testenv.Namespace: {}},
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Secret{}: keys.SecretCache(rig.Namespace),
+				&corev1.Secret{}: sshkeysecret.SecretCache(testenv.Namespace),
 			},
 		},
 	})
@@ -150,11 +150,11 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 	}
 	clock, recorder := fastClock{time.Now()}, mgr.GetEventRecorder("test")
 	gate := disruption.NewGate(disruption.Options{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Operator: "one",
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: testenv.Namespace, Version: version, Operator: "one",
 		Events: recorder, Clock: clock,
 	})
 	reconciler := &replacement.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Gate: gate,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: testenv.Namespace, Version: version, Gate: gate,
 		Events: recorder, Clock: clock, Line: support.CurrentLine(),
 		Cluster: func() (nodespec.Cluster, error) {
 			return nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}, nil
@@ -242,7 +242,7 @@ func (s *stage) createMachine(set *machinev1beta1.MachineSet, name, configured s
 	address := fmt.Sprintf("10.0.0.%d", s.addresses)
 	s.mu.Unlock()
 	instance := &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name,
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: name,
 			Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator",
 			DesiredState: v1alpha1.DesiredStateNode, UpgradeStrategy: strategy,
@@ -376,7 +376,7 @@ func (s *stage) recordRunning(w *machineWatch, complete bool) bool {
 // completeReplacement completes a deletion, removes the Node and the instance of the Machine, and creates a successor for the
 // MachineSet.
 func (s *stage) completeReplacement(m *machinev1beta1.Machine) {
-	s.removeObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
+	s.removeObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: m.Name}})
 	s.removeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
 	s.removeObject(m)
 	set := &machinev1beta1.MachineSet{}
@@ -493,7 +493,7 @@ func (s *stage) markForReplacement(sets map[string]int) {
 	for set, replicas := range sets {
 		for i := range replicas {
 			instance := &v1alpha1.WindowsInstance{}
-			name := client.ObjectKey{Namespace: rig.Namespace, Name: fmt.Sprintf("%s-%d", set, i)}
+			name := client.ObjectKey{Namespace: testenv.Namespace, Name: fmt.Sprintf("%s-%d", set, i)}
 			err := s.admin.Get(s.t.Context(), name, instance)
 			if err != nil {
 				s.t.Fatal(err)

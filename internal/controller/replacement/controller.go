@@ -27,10 +27,10 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
@@ -84,7 +84,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replacement").
 		Watches(&corev1.Secret{}, one, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
+			return o.GetNamespace() == r.Namespace && o.GetName() == sshkeysecret.SecretName
 		}))).
 		Watches(&corev1.Node{}, one, builder.WithPredicates(queue.Changed(func(n *corev1.Node) [2]any {
 			return [2]any{fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash]), n.Status.NodeInfo.KernelVersion}
@@ -108,8 +108,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 // Reconcile deletes the Machines that acquire a disruption slot. If there is nothing to do, it sends no request to
 // the API server.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	key, err := keys.Read(ctx, r.Client, r.Namespace)
-	if errors.Is(err, keys.ErrMissing) || errors.Is(err, keys.ErrInvalid) {
+	key, err := sshkeysecret.Read(ctx, r.Client, r.Namespace)
+	if errors.Is(err, sshkeysecret.ErrMissing) || errors.Is(err, sshkeysecret.ErrInvalid) {
 		// The problem is reported elsewhere. Without a usable key, no host can be changed and no new host
 		// configured.
 		return ctrl.Result{}, nil
@@ -121,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		r.key, r.since = key.Hash(), r.Clock.Now()
 	}
 	if outdated, err := r.hasOutdated(ctx); err != nil || !outdated {
-		metric.MachinesOutdated.Set(0)
+		metrics.MachinesOutdated.Set(0)
 		r.reported = recorder.Once[types.UID]{}
 		return ctrl.Result{}, err
 	}
@@ -176,7 +176,7 @@ func (r *Reconciler) hasOutdated(ctx context.Context) (bool, error) {
 // replaceNext deletes the Machines with nodes that may be disrupted now, and reports why the remaining Machines
 // wait.
 func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan replacementpolicy.Replacements) (ctrl.Result, error) {
-	metric.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
+	metrics.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
 	report := r.newReporter(ctx, overview, plan)
 	after, err := r.replaceAllowed(ctx, overview, plan.Candidates, report)
 	report.reportWaiting(plan.Waiting)
@@ -294,7 +294,7 @@ func (r *Reconciler) replaceMachine(ctx context.Context, overview overview, cand
 	machine, instance := overview.machines[candidate.Machine], overview.instanceByMachine(candidate.Machine)
 	err = r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
-		metric.MachinesReplaced.Of(causeLabel(candidate.Cause)).Inc()
+		metrics.MachinesReplaced.Of(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
 		for _, e := range r.machineReplaced(candidate.Cause, machine, instance, overview.configuredVersion(machine)) {
 			recorder.Emit(r.Events, e)

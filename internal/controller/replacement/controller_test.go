@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -113,8 +113,8 @@ func newWorld(t *testing.T) *world {
 	w.previousKey, w.previousKeyContent = newKey(t)
 	var content []byte
 	w.currentKey, content = newKey(t)
-	w.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName},
-		Data: map[string][]byte{keys.SecretKey: content}})
+	w.createObject(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sshkeysecret.SecretName},
+		Data: map[string][]byte{sshkeysecret.SecretKey: content}})
 	script, err := userdata.Generate("AWS", w.currentKey.Signer().PublicKey())
 	if err != nil {
 		t.Fatal(err)
@@ -416,11 +416,11 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w := newWorld(t)
 		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		secret := &corev1.Secret{}
-		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: sshkeysecret.SecretName}, secret); err != nil {
 			t.Fatal(err)
 		}
 		previous, content := newKey(t)
-		secret.Data[keys.SecretPreviousKey] = content
+		secret.Data[sshkeysecret.SecretPreviousKey] = content
 		w.updateObject(secret)
 		w.createMachine(w.createMachineSet("two", 1, userdata.SecretName), previous)
 		_, recorded := w.reconcile() // replaces the Machine that does not accept the previous key
@@ -442,10 +442,10 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w.reconcile()
 		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceTimeout))
 		secret := &corev1.Secret{}
-		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: sshkeysecret.SecretName}, secret); err != nil {
 			t.Fatal(err)
 		}
-		secret.Data[keys.SecretPreviousKey] = w.previousKeyContent
+		secret.Data[sshkeysecret.SecretPreviousKey] = w.previousKeyContent
 		w.updateObject(secret)
 		machine.Status.Phase = ptr.To("Running")
 		w.updateObject(machine)
@@ -456,10 +456,10 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w := newWorld(t)
 		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
 		secret := &corev1.Secret{}
-		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: sshkeysecret.SecretName}, secret); err != nil {
 			t.Fatal(err)
 		}
-		secret.Data[keys.SecretKey] = []byte("garbage")
+		secret.Data[sshkeysecret.SecretKey] = []byte("garbage")
 		w.updateObject(secret)
 		_, recorded := w.reconcile()
 		expectEvents(t, recorded)

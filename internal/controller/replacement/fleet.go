@@ -14,7 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/sshkeysecret"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
@@ -146,9 +146,9 @@ func fleetNode(node *corev1.Node, key string) replacementpolicy.Node {
 // keyChange returns the state of the key change.
 func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (replacementpolicy.KeyChange, error) {
 	change := replacementpolicy.KeyChange{Current: key.Hash()}
-	previous, found, err := keys.Previous(ctx, r.Live, r.Namespace)
+	previous, found, err := sshkeysecret.Previous(ctx, r.Live, r.Namespace)
 	switch {
-	case err != nil && !errors.Is(err, keys.ErrInvalid):
+	case err != nil && !errors.Is(err, sshkeysecret.ErrInvalid):
 		return change, err
 	case found:
 		// An unusable key counts as missing, and is reported elsewhere.

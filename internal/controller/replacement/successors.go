@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // successors judges the hosts of the Machines that MachineSets create next.
@@ -30,7 +30,7 @@ func (r *Reconciler) readSuccessors() (successors, bool) {
 	var fault *cluster.Error
 	switch {
 	case errors.As(err, &fault):
-		return successors{line: r.Line, refusal: text.Sentence("The cluster's configuration cannot be used: " + err.Error())}, true
+		return successors{line: r.Line, refusal: sanitize.Sentence("The cluster's configuration cannot be used: " + err.Error())}, true
 	case err != nil:
 		return successors{}, false // not read yet
 	}

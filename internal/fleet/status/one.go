@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/internal/fleet"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // printInstance prints all data of an instance.
@@ -151,7 +151,7 @@ func (v view) formatEvents(events []corev1.Event) []string {
 			often = fmt.Sprintf(" (%d times)", times)
 		}
 		label := fmt.Sprintf("  %s  %-7s  ", formatTime(fleet.LastSeen(e)), e.Type)
-		lines = append(lines, wrapWithLabel(label, e.Reason+often+": "+text.Plain(e.Message, maxEventLength), v.width))
+		lines = append(lines, wrapWithLabel(label, e.Reason+often+": "+sanitize.Plain(e.Message, maxEventLength), v.width))
 	}
 	return lines
 }

@@ -62,7 +62,7 @@ func (v view) newTable(f fleet.Fleet) *metav1.Table {
 	}
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Name", 0), column("Address", 0), column("Source", 0), column("Node", 0), column("Version", 0),
-		column("State", 0), column("Since", 0), column("Windows", 1), column("Turn", 1), column("Next", 1),
+		column("State", 0), column("Since", 0), column("Windows", 1), column("Disruption", 1), column("Next", 1),
 	}}
 	if v.namespaces {
 		table.ColumnDefinitions = append([]metav1.TableColumnDefinition{column("Namespace", 0)}, table.ColumnDefinitions...)

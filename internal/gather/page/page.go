@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/internal/fleet"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Input is the content of the page.
@@ -253,6 +253,6 @@ func eventOf(e corev1.Event) event {
 // maxTextLength is the maximum length of a text that may quote a host, in bytes.
 const maxTextLength = 2000
 
-func sanitizeText(foreign string) string { return text.Plain(foreign, maxTextLength) }
+func sanitizeText(foreign string) string { return sanitize.Plain(foreign, maxTextLength) }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.DateTime) }

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // kind identifies a kind of events.
@@ -43,10 +43,10 @@ var meanings = map[kind]string{
 }
 
 // formatEvents returns a line for each event of a service, or of all services, the oldest first.
-func formatEvents(events []verb.Event, service string) []string {
-	chosen := slices.DeleteFunc(slices.Clone(events), func(e verb.Event) bool { return service != "" && !isServiceEvent(e.Event, service) })
+func formatEvents(events []agentapi.Event, service string) []string {
+	chosen := slices.DeleteFunc(slices.Clone(events), func(e agentapi.Event) bool { return service != "" && !isServiceEvent(e.Event, service) })
 	slices.Reverse(chosen) // the agent reports the newest of each log first
-	slices.SortStableFunc(chosen, func(a, b verb.Event) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(chosen, func(a, b agentapi.Event) int { return a.Time.Compare(b.Time) })
 	lines := make([]string, len(chosen))
 	for i, event := range chosen {
 		lines[i] = formatEvent(event)
@@ -57,13 +57,13 @@ func formatEvents(events []verb.Event, service string) []string {
 // maxEventLength is the maximum length of the line of an event, in bytes.
 const maxEventLength = 2 << 10
 
-func formatEvent(e verb.Event) string {
+func formatEvent(e agentapi.Event) string {
 	meaning := meanings[kind{strings.ToLower(e.Source), e.ID}]
 	if meaning != "" {
 		meaning = " (" + meaning + ")"
 	}
 	message := strings.Join(strings.Fields(e.Message), " ")
-	return text.Plain(fmt.Sprintf("%s %s %s/%s %d%s: %s", e.Time.UTC().Format(time.RFC3339), e.Level, e.Log, e.Source, e.ID, meaning, message),
+	return sanitize.Plain(fmt.Sprintf("%s %s %s/%s %d%s: %s", e.Time.UTC().Format(time.RFC3339), e.Level, e.Log, e.Source, e.ID, meaning, message),
 		maxEventLength)
 }
 

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Collector runs the agent command collect on a host.
 type Collector interface {
-	Collect(ctx context.Context, arguments ...string) (verb.Result, error)
+	Collect(ctx context.Context, arguments ...string) (agentapi.Result, error)
 }
 
 // EventViewer prints events of Windows' event log that concern the node: the last events, events since a time,
@@ -72,7 +72,7 @@ func (v EventViewer) warnMissing(unknown map[string]string) {
 	}
 	for _, why := range missing {
 		if why != "" {
-			fmt.Fprintln(v.ErrOut, "Warning: events are missing:", text.Plain(why, maxEventLength))
+			fmt.Fprintln(v.ErrOut, "Warning: events are missing:", sanitize.Plain(why, maxEventLength))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (v EventViewer) followEvents(ctx context.Context, asked time.Time, shown ma
 }
 
 // collectEvents returns the events of the given period until now.
-func (v EventViewer) collectEvents(ctx context.Context, since time.Duration) (*verb.Collected, error) {
+func (v EventViewer) collectEvents(ctx context.Context, since time.Duration) (*agentapi.Collected, error) {
 	result, err := v.Host.Collect(ctx, "--events", fmt.Sprintf("last:%ds", max(1, int(since.Seconds()))))
 	if err != nil {
 		return nil, err

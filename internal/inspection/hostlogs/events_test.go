@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -27,14 +27,14 @@ var update = flag.Bool("update", false, "write the golden files")
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // newEvent returns an event of a log, second seconds after noon.
-func newEvent(log string, second int, level host.EventLevel, source string, id uint32, message string) verb.Event {
-	return verb.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: noon.Add(time.Duration(second) * time.Second),
+func newEvent(log string, second int, level host.EventLevel, source string, id uint32, message string) agentapi.Event {
+	return agentapi.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: noon.Add(time.Duration(second) * time.Second),
 		Event: host.Event{Source: source, Level: level, ID: id, Message: message}}}
 }
 
 // sampleEvents returns the events of a host after a crash of containerd, the newest of each log first.
-func sampleEvents() []verb.Event {
-	return []verb.Event{
+func sampleEvents() []agentapi.Event {
+	return []agentapi.Event{
 		newEvent("Application", 9, host.EventInformation, "windows-instance-config-daemon", 1,
 			"Drift was repaired:\r\nStartService containerd, because the service does not run"),
 		newEvent("Application", 2, host.EventError, "Application Error", 1000, "containerd.exe; 2.1.4; ntdll.dll\x1b[2J"),
@@ -53,18 +53,18 @@ type fakeCollector struct {
 }
 
 type answered struct {
-	events  []verb.Event
+	events  []agentapi.Event
 	unknown map[string]string
 	err     error
 }
 
-func (m *fakeCollector) Collect(_ context.Context, arguments ...string) (verb.Result, error) {
+func (m *fakeCollector) Collect(_ context.Context, arguments ...string) (agentapi.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.requests = append(m.requests, strings.Join(arguments, " "))
 	next := m.answers[0]
 	m.answers = m.answers[min(1, len(m.answers)-1):]
-	return verb.Result{Collected: &verb.Collected{Events: next.events, Unknown: next.unknown}}, next.err
+	return agentapi.Result{Collected: &agentapi.Collected{Events: next.events, Unknown: next.unknown}}, next.err
 }
 
 // output can be read and written concurrently.
@@ -207,8 +207,8 @@ func followUntil(t *testing.T, v *EventViewer, done func() bool) error {
 func TestAnEventLogIsFollowedAndEachEventShownOnce(t *testing.T) {
 	again := newEvent("System", 9, host.EventError, "Service Control Manager", 7034, "kubelet; 1")
 	busy := errors.New("the host is busy")
-	v, m, out := newViewer(answered{events: []verb.Event{again}}, answered{events: []verb.Event{again, again}}, answered{err: busy}, answered{err: busy},
-		answered{events: []verb.Event{newEvent("System", 30, host.EventError, "Disk", 7, "it is new"), again, again}}, answered{})
+	v, m, out := newViewer(answered{events: []agentapi.Event{again}}, answered{events: []agentapi.Event{again, again}}, answered{err: busy}, answered{err: busy},
+		answered{events: []agentapi.Event{newEvent("System", 30, host.EventError, "Disk", 7, "it is new"), again, again}}, answered{})
 	if err := followUntil(t, v, func() bool { return strings.Contains(out.String(), "it is new") }); err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // awaitInstances triggers an event, waits until all instances reach the desired state, and returns the seconds until
@@ -91,7 +91,7 @@ func (p *progress) explainMissing() string {
 		if i == some {
 			break
 		}
-		b.WriteString(rig.Explain(p.missing[name]))
+		b.WriteString(testenv.Explain(p.missing[name]))
 	}
 	return b.String()
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 )
 
 // maxHosts is the number of addresses in the lab's network.
@@ -42,11 +42,11 @@ func Command() *cobra.Command {
 			if err := o.completeFlags(&controlPlane); err != nil {
 				return err
 			}
-			code, err := namespace.Main(networkConfig(o.Hosts, controlPlane), func(ctx context.Context, e *namespace.Environment) int {
+			code, err := linuxns.Main(networkConfig(o.Hosts, controlPlane), func(ctx context.Context, e *linuxns.Environment) int {
 				return o.measureInNetwork(ctx, e, file)
 			})
 			if err == nil && code != 0 {
-				err = namespace.ExitError(code)
+				err = linuxns.ExitError(code)
 			}
 			return err
 		},
@@ -108,7 +108,7 @@ func (o *Options) completeFlags(controlPlane *string) error {
 }
 
 // measureInNetwork measures in the lab's network and writes the measurements, also if the run fails early.
-func (o *Options) measureInNetwork(ctx context.Context, environment *namespace.Environment, file string) (exitCode int) {
+func (o *Options) measureInNetwork(ctx context.Context, environment *linuxns.Environment, file string) (exitCode int) {
 	debug.SetGCPercent(hostsGCPercent)
 	o.Dir, o.Progress = environment.Dir, func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	var result Result

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 func TestFlags(t *testing.T) {
@@ -47,10 +47,10 @@ func TestTheLabsNetworkHasAnAddressForEachHost(t *testing.T) {
 	for _, address := range config.Addresses {
 		seen[address] = true
 	}
-	if len(seen) != maxHosts+1 || !seen[netip.MustParseAddr(rig.Address(maxHosts))] {
+	if len(seen) != maxHosts+1 || !seen[netip.MustParseAddr(testenv.Address(maxHosts))] {
 		t.Errorf("%d addresses", len(seen))
 	}
-	if config.Names[rig.DNSName(2)] != netip.MustParseAddr(rig.Address(2)) {
-		t.Errorf("the second host is %s", config.Names[rig.DNSName(2)])
+	if config.Names[testenv.DNSName(2)] != netip.MustParseAddr(testenv.Address(2)) {
+		t.Errorf("the second host is %s", config.Names[testenv.DNSName(2)])
 	}
 }

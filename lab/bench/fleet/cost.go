@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -68,7 +68,7 @@ func costsSince(after, before []Cost) []Cost {
 }
 
 // costsOf returns the cost of each host so far.
-func costsOf(hosts []*rig.Host) []Cost {
+func costsOf(hosts []*testenv.Host) []Cost {
 	costs := make([]Cost, len(hosts))
 	for i, h := range hosts {
 		costs[i] = costOf(h.Machine().Journal())

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 )
 
 // fleetSize is the number of hosts in the test.
@@ -14,7 +14,7 @@ const fleetSize = 3
 
 // TestMain runs the tests in a network like the network of a measured fleet.
 func TestMain(m *testing.M) {
-	os.Exit(namespace.RunTests(networkConfig(fleetSize, buildPath("lab-controlplane")), m.Run))
+	os.Exit(linuxns.RunTests(networkConfig(fleetSize, buildPath("lab-controlplane")), m.Run))
 }
 
 func buildPath(name string) string {

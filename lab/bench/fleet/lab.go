@@ -24,9 +24,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/cluster"
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -79,25 +79,25 @@ type lab struct {
 	Options
 	payload  *payload.Payload
 	result   Result
-	rig      *rig.Rig
+	rig      *testenv.Environment
 	audit    *audit.Requests
-	operator *rig.OperatorProcess // nil while the operator runs in this process
-	inside   *rig.Operator
+	operator *testenv.OperatorProcess // nil while the operator runs in this process
+	inside   *testenv.Operator
 	token    string // of the service account that reads metrics
 }
 
 // networkConfig returns the configuration of the lab's network for a number of hosts.
-func networkConfig(hosts int, controlPlane string) namespace.Config {
+func networkConfig(hosts int, controlPlane string) linuxns.Config {
 	api := netip.MustParseAddr(apiAddress)
-	config := namespace.Config{
+	config := linuxns.Config{
 		Addresses:   []netip.Addr{api},
 		Names:       map[string]netip.Addr{"api." + domain: api, "api-int." + domain: api},
 		HostName:    "lab",
 		Environ:     []string{"WMCO_LAB_CONTROLPLANE=" + controlPlane},
 		GracePeriod: time.Minute,
 	}
-	for i, h := range rig.Hosts(hosts) {
-		address := netip.MustParseAddr(rig.Address(i + 1))
+	for i, h := range testenv.Hosts(hosts) {
+		address := netip.MustParseAddr(testenv.Address(i + 1))
 		config.Addresses = append(config.Addresses, address)
 		if h.DNSName != "" {
 			config.Names[h.DNSName] = address
@@ -141,7 +141,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 // start boots the control plane and the hosts, and starts the operator, which has no work yet.
 func (l *lab) start(ctx context.Context) error {
 	l.Progress("%d hosts: booting them and a control plane", l.Hosts)
-	version, err := rig.OperatorVersion(ctx, l.Operator)
+	version, err := testenv.OperatorVersion(ctx, l.Operator)
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func (l *lab) start(ctx context.Context) error {
 	if l.RoundTrip > 0 {
 		link = winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: l.RoundTrip})
 	}
-	l.rig, err = rig.New(ctx, rig.Options{
-		Hosts: rig.InstantHosts(l.Hosts), Link: link, Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
+	l.rig, err = testenv.New(ctx, testenv.Options{
+		Hosts: testenv.InstantHosts(l.Hosts), Link: link, Network: testenv.RealNetwork{}, Agent: l.Agent, Version: version,
 		PayloadDir: folder, Dir: filepath.Join(l.Dir, "rig"),
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Domain: domain, Audit: true,
 			NodeGracePeriod: nodeGracePeriod},
@@ -179,7 +179,7 @@ func (l *lab) start(ctx context.Context) error {
 	}
 	l.audit = audit.CountRequests(audit.Open(l.rig.Cluster().AuditLog), audit.ServiceAccount(l.rig.Namespace(), serviceAccount))
 	if l.Inside {
-		if err := l.runInside(rig.Release{Version: version, PayloadDirectory: folder}); err != nil {
+		if err := l.runInside(testenv.Release{Version: version, PayloadDirectory: folder}); err != nil {
 			return err
 		}
 		_, err = l.awaitQuiet(ctx)
@@ -192,7 +192,7 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.operator, err = l.rig.StartOperator(rig.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
+	l.operator, err = l.rig.StartOperator(testenv.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
 		Flags: []string{"--metrics-bind-address=" + metricsAddress}})
 	if err != nil {
 		return err
@@ -233,12 +233,12 @@ func (l *lab) widenPodNetwork(ctx context.Context) error {
 }
 
 // runInside runs an operator in this process, with the settings of the real program.
-func (l *lab) runInside(release rig.Release) error {
+func (l *lab) runInside(release testenv.Release) error {
 	settings, err := nodespec.ParseLogSettings("", "", "")
 	if err != nil {
 		return err
 	}
-	l.inside, err = l.rig.RunOperator(rig.WithRelease(release), func(c *operator.Config) { c.Log = settings })
+	l.inside, err = l.rig.RunOperator(testenv.WithRelease(release), func(c *operator.Config) { c.Log = settings })
 	return err
 }
 

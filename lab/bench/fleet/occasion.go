@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 // occasionFunc triggers an event in the fleet. It returns when hosts reached the desired state, or the duration if
@@ -102,7 +102,7 @@ func (p Phase) formatSummary(hosts int) string {
 }
 
 func (l *lab) measureJoin(ctx context.Context, _ counts) ([]float64, float64, error) {
-	return l.awaitInstances(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.rig.ListHosts(ctx) }, rig.IsReady)
+	return l.awaitInstances(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.rig.ListHosts(ctx) }, testenv.IsReady)
 }
 
 func (l *lab) measureIdle(ctx context.Context, _ counts) ([]float64, float64, error) {
@@ -149,7 +149,7 @@ func (l *lab) awaitNewSpec(ctx context.Context, what string, change func(context
 		before[instances.Items[i].Name] = instances.Items[i].Status.SpecDigest
 	}
 	return l.awaitInstances(ctx, what, change, func(i *v1alpha1.WindowsInstance) bool {
-		return rig.IsReady(i) && i.Status.SpecDigest != before[i.Name]
+		return testenv.IsReady(i) && i.Status.SpecDigest != before[i.Name]
 	})
 }
 
@@ -159,7 +159,7 @@ func (l *lab) measureRotation(ctx context.Context, _ counts) ([]float64, float64
 	return l.awaitInstances(ctx, "all hosts to have the other key",
 		func(ctx context.Context) error { return l.rig.RotateKey(ctx, true) },
 		func(i *v1alpha1.WindowsInstance) bool {
-			return rig.IsReady(i) && i.Status.PublicKeyHash == l.rig.KeyHash()
+			return testenv.IsReady(i) && i.Status.PublicKeyHash == l.rig.KeyHash()
 		})
 }
 
@@ -203,8 +203,8 @@ func (l *lab) replaceOperator(ctx context.Context, version, folder string) ([]fl
 		return nil, 0, errors.New("there is no operator to take over from")
 	}
 	return l.awaitInstances(ctx, "all nodes to have the version "+version, func(context.Context) error {
-		return l.runInside(rig.Release{Version: version, PayloadDirectory: folder})
-	}, func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version })
+		return l.runInside(testenv.Release{Version: version, PayloadDirectory: folder})
+	}, func(i *v1alpha1.WindowsInstance) bool { return testenv.IsReady(i) && i.Status.Version == version })
 }
 
 // allowUnavailable sets the number of nodes that may be unavailable at a time.

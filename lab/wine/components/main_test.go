@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -52,7 +52,7 @@ func testMain(m *testing.M) int {
 		fmt.Printf("find what the scraper is made of: %v\n%s\n", err, output)
 		return 1
 	}
-	return namespace.RunTests(namespace.Config{GracePeriod: 30 * time.Second}, m.Run)
+	return linuxns.RunTests(linuxns.Config{GracePeriod: 30 * time.Second}, m.Run)
 }
 
 // requireWine skips the test on machines that cannot run Wine hosts.

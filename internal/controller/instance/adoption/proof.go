@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
@@ -97,7 +97,7 @@ func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev
 // kubelet may write any address to its own Node and remove the binding. Such a Node must not block the
 // adoption of another host with that address.
 func (a *Adoption) legacyNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
-	older, err := lookup.LegacyNodes(ctx, a.Client)
+	older, err := index.LegacyNodes(ctx, a.Client)
 	if err != nil || len(older) == 0 {
 		return nil, err
 	}

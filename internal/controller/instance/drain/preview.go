@@ -11,7 +11,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Eviction is a pod that a drain would evict.
@@ -56,5 +56,5 @@ func (d Drainer) evictionBlocker(ctx context.Context, pod corev1.Pod, err error)
 			return formatBlockingBudgets(budgets)
 		}
 	}
-	return text.Plain(err.Error(), result.MaxMessageLength)
+	return sanitize.Plain(err.Error(), result.MaxMessageLength)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // gatePollInterval is the interval between requests of an instance that waits for other nodes. gateIdleInterval is the
@@ -120,7 +120,7 @@ func (t *Disruptor) AcquireSlot(ctx context.Context, s *scope.Scope, node *corev
 	}
 	next := "The operator changes the node when the WindowsDisruptionPolicy allows it."
 	if why := s.Session.NoRollbackReason; why != "" {
-		next += " If that fails, the host cannot be rolled back: " + text.Sentence(why)
+		next += " If that fails, the host cannot be rolled back: " + sanitize.Sentence(why)
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: result.Wait, RefusedByGate: true,

@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // stepSendPayload is the step that the status reports during a file transfer.
@@ -42,7 +42,7 @@ func (h *Host) Plan(spec nodespec.NodeSpec, whole bool) (*Planned, *result.Resul
 			if err != nil {
 				return nil, err
 			}
-			line, err := s.Run(ctx, verb.Plan, sent...)
+			line, err := s.Run(ctx, agentapi.Plan, sent...)
 			if err != nil {
 				return nil, err
 			}
@@ -69,7 +69,7 @@ func inputOf(spec nodespec.NodeSpec) string {
 type Applied struct {
 	// Digest identifies the NodeSpec that was applied.
 	Digest string
-	Line   verb.Line
+	Line   agentapi.Line
 }
 
 // Apply has the agent configure the host with the NodeSpec. If fallback is set, the agent keeps the files needed
@@ -102,7 +102,7 @@ func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before
 			if inService {
 				sent = append(slices.Clip(sent), "--in-service")
 			}
-			line, err := s.runChange(ctx, s.agent, verb.Apply, sent...)
+			line, err := s.runChange(ctx, s.agent, agentapi.Apply, sent...)
 			return Applied{Digest: spec.Digest(), Line: line}, err
 		})
 }
@@ -177,10 +177,10 @@ func (s *session) sendArchive(ctx context.Context, path string, archive *payload
 // countSent counts the complete files and the patches that were sent.
 func countSent(whole, sent []string) {
 	for i := range whole {
-		form := metric.FullFile
+		form := metrics.FullFile
 		if sent[i] != whole[i] {
-			form = metric.Patch
+			form = metrics.Patch
 		}
-		metric.FilesSent.Of(form).Inc()
+		metrics.FilesSent.Of(form).Inc()
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Steps that the status reports.
@@ -74,7 +74,7 @@ func (h *Host) ReadFacts(request FactsRequest) (fresh *support.ClockReading, pen
 
 func (s *session) readFacts(ctx context.Context, arguments ...string) (factsResponse, error) {
 	asked := s.runner.clock.Now()
-	line, err := s.Run(ctx, verb.Facts, arguments...)
+	line, err := s.Run(ctx, agentapi.Facts, arguments...)
 	if err != nil {
 		return factsResponse{}, err
 	}
@@ -134,7 +134,7 @@ func (s *session) patchAgent(ctx context.Context, agent payload.File) (there boo
 		if err = errors.Join(err, content.Close()); err != nil {
 			return false, err
 		}
-		if _, err := s.runWithAgent(ctx, former, verb.Patch, "--patch", path); err != nil {
+		if _, err := s.runWithAgent(ctx, former, agentapi.Patch, "--patch", path); err != nil {
 			log.FromContext(ctx).Info("the agent is sent whole, because its former version cannot be patched", "reason", err.Error())
 			return false, nil
 		}

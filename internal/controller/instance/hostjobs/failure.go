@@ -5,15 +5,15 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // HandleFailure drops facts of a host that may be outdated after a failure, and returns the result.
 func (h *Host) HandleFailure(condition string, err error) *result.Result {
-	var failure *verb.Failure
+	var failure *agentapi.Failure
 	var unreadable payloadError
 	if errors.As(err, &unreadable) {
 		return result.FromPayloadError(unreadable.error)
@@ -43,18 +43,18 @@ func TimeoutResult(condition string) *result.Result {
 // host.
 func ResultFromError(condition string, err error) *result.Result {
 	o := &result.Result{
-		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shorten(err.Error(), result.MaxMessageLength),
+		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: sanitize.Shorten(err.Error(), result.MaxMessageLength),
 		NextAction: "The operator retries; completed steps are not repeated.",
 	}
-	var failure *verb.Failure
+	var failure *agentapi.Failure
 	var broken *remote.Error
 	switch {
 	case errors.As(err, &failure):
 		o.Reason, o.Outcome = string(knownReason(failure.Reason)), result.ChangeFailed
 		switch failure.Reason {
-		case verb.ReasonAgentBusy: // a command of an earlier connection or of another operator is running and may have changed the host
+		case agentapi.ReasonAgentBusy: // a command of an earlier connection or of another operator is running and may have changed the host
 			o.Outcome, o.HoldsSlot = result.Retry, true
-		case verb.ReasonSpecNotFound:
+		case agentapi.ReasonSpecNotFound:
 			o.Outcome = result.Retry
 		}
 	case errors.As(err, &broken):
@@ -65,14 +65,14 @@ func ResultFromError(condition string, err error) *result.Result {
 
 // knownReason maps the reason of a failure on a host to a condition reason. Any reason not defined by the agent
 // maps to ReasonAgentError.
-func knownReason(reason verb.Reason) verb.Reason {
+func knownReason(reason agentapi.Reason) agentapi.Reason {
 	switch reason {
-	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull,
-		verb.ReasonServiceFailed, verb.ReasonPayloadCorrupted,
-		verb.ReasonSpecNotFound, verb.ReasonAgentError:
+	case agentapi.ReasonAgentBusy, agentapi.ReasonInvalidInput, agentapi.ReasonStepFailed, agentapi.ReasonDiskFull,
+		agentapi.ReasonServiceFailed, agentapi.ReasonPayloadCorrupted,
+		agentapi.ReasonSpecNotFound, agentapi.ReasonAgentError:
 		return reason
 	}
-	return verb.ReasonAgentError
+	return agentapi.ReasonAgentError
 }
 
 // ResultFromConnectError returns the result of a failed connection to a host.

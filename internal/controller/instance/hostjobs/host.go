@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Known is the operator's knowledge of a host during a connection. All of it can be lost.
@@ -34,7 +34,7 @@ type Known struct {
 	// IssuedCertificates are the certificates signed since the last apply, by the names of their identities.
 	IssuedCertificates map[string]string
 	// Verified is the most recent result of Verify since the last change; nil if there is none.
-	Verified *verb.Result
+	Verified *agentapi.Result
 	// KubeletPortError is the error of the connection to the kubelet's port during Verify; nil if the connection
 	// succeeded.
 	KubeletPortError error

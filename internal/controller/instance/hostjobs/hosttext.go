@@ -4,11 +4,11 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/text"
-	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Limits of the facts that a host reports, in bytes. Facts are copied into the status, a line of a response may
@@ -31,8 +31,8 @@ const (
 )
 
 // boundedStep limits the texts and numbers of a step to readable sizes.
-func boundedStep(step verb.Step) verb.Step {
-	step.Name, step.Detail = text.Plain(step.Name, maxFactLength), text.Plain(step.Detail, maxDetailLength)
+func boundedStep(step agentapi.Step) agentapi.Step {
+	step.Name, step.Detail = sanitize.Plain(step.Name, maxFactLength), sanitize.Plain(step.Detail, maxDetailLength)
 	step.Of = min(max(step.Of, 0), maxSteps)
 	step.Index = min(max(step.Index, 0), step.Of)
 	return step
@@ -45,14 +45,14 @@ const maxSteps = 1_000_000
 const maxNames = 10
 
 // boundResult limits the parts of a result that the operator keeps.
-func boundResult(result *verb.Result) {
+func boundResult(result *agentapi.Result) {
 	boundFacts(result.Facts)
 	boundPlan(result.Plan)
 	boundChecks(result)
-	result.NoRollbackReason = text.Plain(result.NoRollbackReason, maxDetailLength)
+	result.NoRollbackReason = sanitize.Plain(result.NoRollbackReason, maxDetailLength)
 	result.NotRestored = slices.Clone(result.NotRestored[:min(len(result.NotRestored), maxNames)])
 	for i, name := range result.NotRestored {
-		result.NotRestored[i] = text.Plain(name, maxFactLength)
+		result.NotRestored[i] = sanitize.Plain(name, maxFactLength)
 	}
 }
 
@@ -60,11 +60,11 @@ func boundResult(result *verb.Result) {
 const maxChecks = 200
 
 // boundChecks limits the number of checks and their texts.
-func boundChecks(result *verb.Result) {
+func boundChecks(result *agentapi.Result) {
 	result.Checks = slices.Clone(result.Checks[:min(len(result.Checks), maxChecks)])
 	for i := range result.Checks {
 		check := &result.Checks[i]
-		check.Name, check.Message = text.Plain(check.Name, maxFactLength), text.Plain(check.Message, maxDetailLength)
+		check.Name, check.Message = sanitize.Plain(check.Name, maxFactLength), sanitize.Plain(check.Message, maxDetailLength)
 	}
 }
 
@@ -76,12 +76,12 @@ func boundFacts(facts *plan.Facts) {
 		return
 	}
 	kept := plan.Facts{
-		Time: facts.Time, KubeletStarted: facts.KubeletStarted, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, maxFactLength),
-		RollbackTarget: text.Plain(facts.RollbackTarget, maxFactLength), PodSubnet: text.Plain(facts.PodSubnet, maxFactLength),
-		NodeName:         text.Plain(facts.NodeName, maxFactLength),
-		AppliedAgent:     text.Plain(facts.AppliedAgent, maxFactLength),
-		RollbackAgent:    text.Plain(facts.RollbackAgent, maxFactLength),
-		NoRollbackReason: text.Plain(facts.NoRollbackReason, maxDetailLength),
+		Time: facts.Time, KubeletStarted: facts.KubeletStarted, System: boundedSystem(facts.System), Applied: sanitize.Plain(facts.Applied, maxFactLength),
+		RollbackTarget: sanitize.Plain(facts.RollbackTarget, maxFactLength), PodSubnet: sanitize.Plain(facts.PodSubnet, maxFactLength),
+		NodeName:         sanitize.Plain(facts.NodeName, maxFactLength),
+		AppliedAgent:     sanitize.Plain(facts.AppliedAgent, maxFactLength),
+		RollbackAgent:    sanitize.Plain(facts.RollbackAgent, maxFactLength),
+		NoRollbackReason: sanitize.Plain(facts.NoRollbackReason, maxDetailLength),
 		Payload:          boundedPayload(facts.Payload), Identity: boundedIdentity(facts.Identity),
 	}
 	for name, identity := range facts.Identities {
@@ -94,12 +94,12 @@ func boundFacts(facts *plan.Facts) {
 		kept.Identities[name] = boundedIdentity(identity)
 	}
 	if told := facts.CloudName; told != nil {
-		kept.CloudName = &plan.CloudNameFacts{Platform: text.Plain(told.Platform, maxFactLength),
-			Name: text.Plain(told.Name, maxFactLength), Error: text.Plain(told.Error, maxDetailLength)}
+		kept.CloudName = &plan.CloudNameFacts{Platform: sanitize.Plain(told.Platform, maxFactLength),
+			Name: sanitize.Plain(told.Name, maxFactLength), Error: sanitize.Plain(told.Error, maxDetailLength)}
 	}
 	if told := facts.APIServer; told != nil {
-		kept.APIServer = &plan.APIServerFacts{URL: text.Plain(told.URL, maxFactLength),
-			Resolved: boundedAddresses(told.Resolved), Error: text.Plain(told.Error, maxDetailLength)}
+		kept.APIServer = &plan.APIServerFacts{URL: sanitize.Plain(told.URL, maxFactLength),
+			Resolved: boundedAddresses(told.Resolved), Error: sanitize.Plain(told.Error, maxDetailLength)}
 	}
 	*facts = kept
 }
@@ -109,7 +109,7 @@ func boundedSystem(system host.SystemInfo) host.SystemInfo {
 		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
 		&system.PendingHostName, &system.Domain, &system.MachineID, &system.BootID,
 	} {
-		*foreign = text.Plain(*foreign, maxFactLength)
+		*foreign = sanitize.Plain(*foreign, maxFactLength)
 	}
 	system.Addresses = boundedAddresses(system.Addresses)
 	return system
@@ -148,10 +148,10 @@ func boundedIdentity(identity plan.IdentityFacts) plan.IdentityFacts {
 	}
 	if told := identity.Current; told != nil {
 		current := *told
-		current.CommonName, current.Serial = text.Plain(told.CommonName, maxFactLength), text.Plain(told.Serial, maxFactLength)
+		current.CommonName, current.Serial = sanitize.Plain(told.CommonName, maxFactLength), sanitize.Plain(told.Serial, maxFactLength)
 		current.Organization = nil
 		for _, organization := range told.Organization[:min(len(told.Organization), maxOrganizations)] {
-			current.Organization = append(current.Organization, text.Plain(organization, maxFactLength))
+			current.Organization = append(current.Organization, sanitize.Plain(organization, maxFactLength))
 		}
 		identity.Current = &current
 	}
@@ -164,8 +164,8 @@ func boundPlan(p *plan.Plan) {
 		return
 	}
 	for i := range p.Steps {
-		p.Steps[i].Name = text.Plain(p.Steps[i].Name, maxFactLength)
-		p.Steps[i].Reason = text.Plain(p.Steps[i].Reason, maxDetailLength)
+		p.Steps[i].Name = sanitize.Plain(p.Steps[i].Name, maxFactLength)
+		p.Steps[i].Reason = sanitize.Plain(p.Steps[i].Reason, maxDetailLength)
 	}
 	p.Needs = slices.DeleteFunc(p.Needs, func(need nodespec.Need) bool { return len(need) > maxFactLength })
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
@@ -59,9 +59,9 @@ func TestFactsOfAnHonestHostAreKeptAsTheyAre(t *testing.T) {
 }
 
 func TestChecksOfAHostileHostAreCut(t *testing.T) {
-	result := &verb.Result{}
+	result := &agentapi.Result{}
 	for range 20_000 {
-		result.Checks = append(result.Checks, verb.CheckResult{Name: strings.Repeat("n", 5000), Message: "it is\x1b[2J broken\n" + strings.Repeat("m", 5000)})
+		result.Checks = append(result.Checks, agentapi.CheckResult{Name: strings.Repeat("n", 5000), Message: "it is\x1b[2J broken\n" + strings.Repeat("m", 5000)})
 	}
 	boundResult(result)
 	if len(result.Checks) != maxChecks {
@@ -72,9 +72,9 @@ func TestChecksOfAHostileHostAreCut(t *testing.T) {
 			t.Fatalf("kept are %d bytes of a name and the message %q", len(check.Name), check.Message)
 		}
 	}
-	honest := &verb.Result{Checks: []verb.CheckResult{{Name: "KubeletHealthy", Message: "connection refused", Advisory: true}}}
+	honest := &agentapi.Result{Checks: []agentapi.CheckResult{{Name: "KubeletHealthy", Message: "connection refused", Advisory: true}}}
 	boundResult(honest)
-	if want := (verb.CheckResult{Name: "KubeletHealthy", Message: "connection refused", Advisory: true}); honest.Checks[0] != want {
+	if want := (agentapi.CheckResult{Name: "KubeletHealthy", Message: "connection refused", Advisory: true}); honest.Checks[0] != want {
 		t.Errorf("a check became %+v", honest.Checks[0])
 	}
 }

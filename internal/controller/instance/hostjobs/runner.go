@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -234,7 +234,7 @@ func (r *Runner) runJob(ctx context.Context, name types.NamespacedName, record *
 	if !entered.IsZero() {
 		took = r.clock.Since(entered)
 	}
-	metric.JobDuration.Of(string(run.job.Kind)).Observe(took.Seconds())
+	metrics.JobDuration.Of(string(run.job.Kind)).Observe(took.Seconds())
 	run.cancel(nil)
 	r.mu.Lock()
 	if record.uid == "" { // no other job starts before that

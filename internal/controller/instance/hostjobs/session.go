@@ -6,11 +6,11 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
+	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // session is the work of one job over the connection to its host.
@@ -22,7 +22,7 @@ type session struct {
 }
 
 // Run runs an agent command.
-func (s *session) Run(ctx context.Context, name verb.Name, arguments ...string) (verb.Line, error) {
+func (s *session) Run(ctx context.Context, name agentapi.Name, arguments ...string) (agentapi.Line, error) {
 	return s.runWithAgent(ctx, s.agent, name, arguments...)
 }
 
@@ -38,20 +38,20 @@ func agentPath(sha256, own string) string {
 	return nodespec.AgentPath(sha256)
 }
 
-func (s *session) runWithAgent(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
-	last, err := s.connection.Run(ctx, agent, name, arguments, func(line verb.Line) {
-		if line.Type != verb.TypeStep || line.Step == nil {
+func (s *session) runWithAgent(ctx context.Context, agent string, name agentapi.Name, arguments ...string) (agentapi.Line, error) {
+	last, err := s.connection.Run(ctx, agent, name, arguments, func(line agentapi.Line) {
+		if line.Type != agentapi.TypeStep || line.Step == nil {
 			return
 		}
 		step := boundedStep(*line.Step)
-		if step.State == verb.StepDone {
-			metric.Steps.Of(stepKind(step.Name)).Inc()
+		if step.State == agentapi.StepDone {
+			metrics.Steps.Of(stepKind(step.Name)).Inc()
 			return
 		}
 		s.Report(Step{Name: step.Name, Detail: step.Detail, Index: step.Index, Total: step.Of})
 	})
 	if err == nil {
-		err = verb.CheckComplete(name, last)
+		err = agentapi.CheckComplete(name, last)
 	}
 	if last.Result != nil {
 		boundResult(last.Result)
@@ -60,9 +60,9 @@ func (s *session) runWithAgent(ctx context.Context, agent string, name verb.Name
 }
 
 // runChange is Run for an agent command that changes the host.
-func (s *session) runChange(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
+func (s *session) runChange(ctx context.Context, agent string, name agentapi.Name, arguments ...string) (agentapi.Line, error) {
 	if err := s.BeginChange(); err != nil {
-		return verb.Line{}, err
+		return agentapi.Line{}, err
 	}
 	return s.runWithAgent(ctx, agent, name, arguments...)
 }

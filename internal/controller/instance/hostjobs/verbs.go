@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // kubeletPortTimeout is the timeout of a connection to the kubelet of a host.
@@ -23,7 +23,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // verified is the result of Verify.
 type verified struct {
-	result *verb.Result
+	result *agentapi.Result
 	port   error
 }
 
@@ -34,7 +34,7 @@ func (h *Host) Verify(dial Dial, kubelet string) (fresh bool, pending *result.Re
 		return false, nil, nil
 	}
 	got, pending, err := doOverConnection(h, KindVerify, kubelet, workingResult(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (verified, error) {
-		line, err := s.Run(ctx, verb.Verify)
+		line, err := s.Run(ctx, agentapi.Verify)
 		if err != nil {
 			return verified{}, err
 		}
@@ -63,7 +63,7 @@ func (h *Host) Commit() {
 	hosts, name := h.runner.hosts, h.name.Name
 	_, _, _ = doOverConnection(h, KindCommit, "", workingResult(v1alpha1.ConditionReady, "Commit"), nil, func(ctx context.Context, s *session) (any, error) {
 		defer hosts.Close(name)
-		if _, err := s.runChange(ctx, s.agent, verb.Commit); err != nil {
+		if _, err := s.runChange(ctx, s.agent, agentapi.Commit); err != nil {
 			log.FromContext(ctx).Info("the files of the previous NodeSpec stay on the host until the next change", "reason", err.Error())
 		}
 		return nil, nil
@@ -72,18 +72,18 @@ func (h *Host) Commit() {
 
 // Rollback rolls the host back with the agent that applied the rollback target. Only that agent reliably
 // interprets its own target.
-func (h *Host) Rollback(before Before) (verb.Line, *result.Result, error) {
+func (h *Host) Rollback(before Before) (agentapi.Line, *result.Result, error) {
 	agent := agentPath(h.Facts.RollbackAgent, h.Agent)
-	return doOverConnection(h, KindRollback, h.Facts.RollbackTarget, workingResult(v1alpha1.ConditionReady, "Rollback"), before, func(ctx context.Context, s *session) (verb.Line, error) {
-		return s.runChange(ctx, agent, verb.Rollback)
+	return doOverConnection(h, KindRollback, h.Facts.RollbackTarget, workingResult(v1alpha1.ConditionReady, "Rollback"), before, func(ctx context.Context, s *session) (agentapi.Line, error) {
+		return s.runChange(ctx, agent, agentapi.Rollback)
 	})
 }
 
 // VerifyRolledBack verifies the node with the agent that applied the rollback target.
-func (h *Host) VerifyRolledBack() (*verb.Result, *result.Result, error) {
+func (h *Host) VerifyRolledBack() (*agentapi.Result, *result.Result, error) {
 	agent := agentPath(h.Facts.AppliedAgent, h.Agent)
-	return doOverConnection(h, KindVerify, h.Facts.Applied+" "+agent, workingResult(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (*verb.Result, error) {
-		line, err := s.runWithAgent(ctx, agent, verb.Verify)
+	return doOverConnection(h, KindVerify, h.Facts.Applied+" "+agent, workingResult(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (*agentapi.Result, error) {
+		line, err := s.runWithAgent(ctx, agent, agentapi.Verify)
 		return line.Result, err
 	})
 }
@@ -113,7 +113,7 @@ func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (ma
 		for _, name := range names {
 			arguments = append(arguments, "--identity", name)
 		}
-		line, err := s.runChange(ctx, s.agent, verb.Renew, arguments...)
+		line, err := s.runChange(ctx, s.agent, agentapi.Renew, arguments...)
 		if err != nil {
 			return Renewal{}, err
 		}
@@ -124,7 +124,7 @@ func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (ma
 		if err != nil {
 			return Renewal{}, &UnsignedError{err}
 		}
-		if line, err = s.runChange(ctx, s.agent, verb.Renew, append(arguments, encode(issued)...)...); err != nil {
+		if line, err = s.runChange(ctx, s.agent, agentapi.Renew, append(arguments, encode(issued)...)...); err != nil {
 			return Renewal{}, err
 		}
 		return Renewal{Issued: issued, RemainingPlan: *line.Result.Plan}, nil
@@ -132,9 +132,9 @@ func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (ma
 }
 
 // Reboot has the agent restart a host if the boot ID is unchanged.
-func (h *Host) Reboot(boot string, before Before) (verb.Line, *result.Result, error) {
-	return doOverConnection(h, KindReboot, boot, workingResult(v1alpha1.ConditionPrepared, "Reboot"), before, func(ctx context.Context, s *session) (verb.Line, error) {
-		return s.runChange(ctx, s.agent, verb.Reboot, "--boot-id", "boot:"+boot)
+func (h *Host) Reboot(boot string, before Before) (agentapi.Line, *result.Result, error) {
+	return doOverConnection(h, KindReboot, boot, workingResult(v1alpha1.ConditionPrepared, "Reboot"), before, func(ctx context.Context, s *session) (agentapi.Line, error) {
+		return s.runChange(ctx, s.agent, agentapi.Reboot, "--boot-id", "boot:"+boot)
 	})
 }
 
@@ -165,19 +165,19 @@ func (h *Host) FindRemains() (*Remains, *result.Result, error) {
 
 // Restore has the agent restore the host if withAgent is true, and deletes the agent directories. It returns the
 // last output line of the agent; none without the agent.
-func (h *Host) Restore(withAgent bool, before Before) (verb.Line, *result.Result, error) {
+func (h *Host) Restore(withAgent bool, before Before) (agentapi.Line, *result.Result, error) {
 	input := "without the agent"
 	if withAgent {
 		input = "with the agent"
 	}
-	return doOverConnection(h, KindRestore, input, workingResult(v1alpha1.ConditionReady, "Remove"), before, func(ctx context.Context, s *session) (verb.Line, error) {
-		var line verb.Line
+	return doOverConnection(h, KindRestore, input, workingResult(v1alpha1.ConditionReady, "Remove"), before, func(ctx context.Context, s *session) (agentapi.Line, error) {
+		var line agentapi.Line
 		if err := s.BeginChange(); err != nil {
 			return line, err
 		}
 		if withAgent {
 			var err error
-			if line, err = s.Run(ctx, verb.Remove); err != nil || line.Type == verb.TypeRebooting || !line.Result.Removed {
+			if line, err = s.Run(ctx, agentapi.Remove); err != nil || line.Type == agentapi.TypeRebooting || !line.Result.Removed {
 				return line, err
 			}
 		}

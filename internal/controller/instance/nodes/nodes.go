@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
@@ -124,12 +124,12 @@ func (n Nodes) Instances(ctx context.Context, s *scope.Scope) ([]v1alpha1.Window
 
 // Claimants returns the cached instances that have claimed a node name. Callers must not modify them.
 func (n Nodes) Claimants(ctx context.Context, name string) ([]v1alpha1.WindowsInstance, error) {
-	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.OfNode(ctx, name)
+	return index.Instances{Cache: n.Client, Namespace: n.Namespace}.OfNode(ctx, name)
 }
 
 // WithHostKey returns the cached instances with the given host key. Callers must not modify them.
 func (n Nodes) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error) {
-	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.WithHostKey(ctx, key)
+	return index.Instances{Cache: n.Client, Namespace: n.Namespace}.WithHostKey(ctx, key)
 }
 
 // Owns reports whether the instance owns the Node, so that the Node may be drained and deleted with the

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/identity"
@@ -18,7 +19,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/rollback"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Removal restores hosts.
@@ -138,7 +138,7 @@ func (r *Removal) RestoreHost(ctx context.Context, s *scope.Scope) *result.Resul
 	}
 	s.Host.ForgetState() // no later apply or check may be skipped, even if the entry returns
 	switch {
-	case line.Type == verb.TypeRebooting:
+	case line.Type == agentapi.TypeRebooting:
 		r.Events.Emit(status.HostRebootingEvent(s.Instance))
 		return s.BeginRestart()
 	case withAgent && !line.Result.Removed:

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // FailedChanges records failed changes in status.failedChange of instances.
@@ -104,7 +104,7 @@ func (c *FailedChanges) Record(s *scope.Scope, node *corev1.Node, reason, messag
 	}
 	failed := &v1alpha1.FailedChange{
 		Cause: cause, Version: c.Version, ConfigurationDigest: configuration, PreviousDigest: previous, Reason: reason,
-		Message: text.Plain(message, result.MaxMessageLength),
+		Message: sanitize.Plain(message, result.MaxMessageLength),
 		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}
 	if spec, err := c.Specs.Build(s, node); err == nil {

@@ -8,11 +8,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // RollBack rolls back the host of a failed change, and returns the node to service. The progress is read from
@@ -77,7 +77,7 @@ func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 	}
 	s.Session.WaitSpecDigest = ""
 	s.Host.ForgetState()
-	if line.Type == verb.TypeResult && len(line.Result.Plan.Needs) > 0 {
+	if line.Type == agentapi.TypeResult && len(line.Result.Plan.Needs) > 0 {
 		// The previous certificate has expired meanwhile. The previous state could not be restored, so the
 		// change is retried.
 		s.Instance.Status.FailedChange.PreviousDigest = ""
@@ -88,7 +88,7 @@ func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 			NextAction: "The operator retries the change, which installs it.",
 		}
 	}
-	if line.Type == verb.TypeRebooting {
+	if line.Type == agentapi.TypeRebooting {
 		f.Events.Emit(status.HostRebootingEvent(s.Instance))
 		return s.BeginRestart()
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // setConditions sets every condition in every reconcile: conditions that passed, the blocked condition, and
@@ -41,7 +41,7 @@ func setConditions(status *v1alpha1.WindowsInstanceStatus, passed map[string]met
 				Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
-		condition.Message = text.Plain(condition.Message, result.MaxMessageLength)
+		condition.Message = sanitize.Plain(condition.Message, result.MaxMessageLength)
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -49,6 +49,6 @@ func setConditions(status *v1alpha1.WindowsInstanceStatus, passed map[string]met
 	case o == nil || o.Outcome == result.Done:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
-		status.Summary, status.NextAction = o.Reason, text.Plain(o.NextAction, result.MaxMessageLength)
+		status.Summary, status.NextAction = o.Reason, sanitize.Plain(o.NextAction, result.MaxMessageLength)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Recorder records the events of a reconcile, after its status was written.
@@ -35,7 +35,7 @@ func (r Recorder) Flush() {
 
 // StoppedEvent reports the result that blocks an instance.
 func StoppedEvent(instance *v1alpha1.WindowsInstance, o *result.Result) recorder.Event {
-	return recorder.Warning(instance, nil, o.Reason, o.Phase, text.Sentence(o.Message)+" "+o.NextAction)
+	return recorder.Warning(instance, nil, o.Reason, o.Phase, sanitize.Sentence(o.Message)+" "+o.NextAction)
 }
 
 // HostKeyPinnedEvent reports the pinned host key, at the first contact or after acceptance by an administrator.
@@ -86,14 +86,14 @@ func DrainTimedOutEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, m
 func ChangeFailedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *result.Result) recorder.Event {
 	return recorder.Warning(instance, node, v1alpha1.ReasonChangeFailed, "Change",
 		"The change of Node "+node.Name+" has failed. If the host can be rolled back, the operator does so now; otherwise it tries the change again. "+
-			text.Sentence(o.Reason+": "+o.Message))
+			sanitize.Sentence(o.Reason+": "+o.Message))
 }
 
 // RollbackUnavailableEvent reports, before the change of a node in service, that its host cannot be rolled back
 // if the change fails.
 func RollbackUnavailableEvent(instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Warning(instance, nil, "RollbackUnavailable", "Change",
-		"If the next change of this node fails, its host cannot be rolled back: "+text.Sentence(why)+
+		"If the next change of this node fails, its host cannot be rolled back: "+sanitize.Sentence(why)+
 			" The operator then tries the change again until it succeeds. To keep the host as it is, set paused: true in the policy.")
 }
 

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/index"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
@@ -16,7 +16,7 @@ func (w Writer) describeHostKeyReuse(ctx context.Context, instance *v1alpha1.Win
 	if instance.Status.HostKey == nil {
 		return ""
 	}
-	found, err := lookup.Instances{Cache: w.Client, Namespace: w.Namespace}.WithHostKey(ctx, instance.Status.HostKey.Key)
+	found, err := index.Instances{Cache: w.Client, Namespace: w.Namespace}.WithHostKey(ctx, instance.Status.HostKey.Key)
 	if err != nil {
 		log.FromContext(ctx).Info("the operator cannot determine whether other hosts have the same host key", "reason", err.Error())
 		return ""

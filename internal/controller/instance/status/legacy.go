@@ -6,7 +6,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
 // Events with the reasons and objects of operators before version 12, for alerts and scripts that depend on them.
@@ -39,10 +39,10 @@ func LegacySetupFailureEvent(instance *v1alpha1.WindowsInstance, o *result.Resul
 		failure = "authentication failure: "
 	}
 	if instance.Spec.Source.Machine != nil {
-		return recorder.Warning(about, instance, "MachineSetupFailure", o.Phase, "Machine "+about.Name+" "+failure+text.Sentence(o.Message))
+		return recorder.Warning(about, instance, "MachineSetupFailure", o.Phase, "Machine "+about.Name+" "+failure+sanitize.Sentence(o.Message))
 	}
 	return recorder.Warning(about, instance, "InstanceSetupFailure", o.Phase,
-		"The instance with address "+instance.Spec.Address+" "+failure+text.Sentence(o.Message))
+		"The instance with address "+instance.Spec.Address+" "+failure+sanitize.Sentence(o.Message))
 }
 
 // LegacyTeardownEvent reports that a listed host was restored.

@@ -35,7 +35,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Audit: true})
@@ -60,7 +60,7 @@ func newStage(t *testing.T) *stage {
 // newStageWith is newStage for a controller that sends its requests through wrap.
 func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 	t.Helper()
-	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
+			DefaultNamespaces: map[string]cache.Config{testenv.Namespace: {}},
 		},
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 		t.Fatal(err)
 	}
 	reconciler := &machine.Reconciler{
-		Client: s.mgr.GetClient(), Machines: machines, Live: s.mgr.GetAPIReader(), Namespace: rig.Namespace,
+		Client: s.mgr.GetClient(), Machines: machines, Live: s.mgr.GetAPIReader(), Namespace: testenv.Namespace,
 		Events: s.mgr.GetEventRecorder("test"),
 		Cluster: func() (nodespec.Cluster, error) {
 			s.reconciles.Add(1)
@@ -138,7 +138,7 @@ func (s *stage) awaitInstance(what, name string,
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
 	s.waitUntil(what, func(ctx context.Context) (bool, error) {
-		err := s.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: name}, instance)
+		err := s.admin.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: name}, instance)
 		return err == nil && wanted(instance), client.IgnoreNotFound(err)
 	})
 	return instance
@@ -266,7 +266,7 @@ func (s *stage) deleteObject(o client.Object) {
 func (s *stage) instancesByName() map[string]v1alpha1.WindowsInstance {
 	s.t.Helper()
 	var list v1alpha1.WindowsInstanceList
-	if err := s.admin.List(s.t.Context(), &list, client.InNamespace(rig.Namespace)); err != nil {
+	if err := s.admin.List(s.t.Context(), &list, client.InNamespace(testenv.Namespace)); err != nil {
 		s.t.Fatal(err)
 	}
 	byName := map[string]v1alpha1.WindowsInstance{}
@@ -365,7 +365,7 @@ func TestMachines(t *testing.T) {
 		s.reportStatus(m, machinev1beta1.PhaseProvisioned, "10.0.0.6")
 		s.awaitInstance("the default", "win-set-1", has(v1alpha1.UpgradeReplace))
 
-		policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: v1alpha1.DisruptionPolicyName}}
+		policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: v1alpha1.DisruptionPolicyName}}
 		policy.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace
 		if err := s.admin.Create(t.Context(), policy); err != nil {
 			t.Fatal(err)
@@ -442,7 +442,7 @@ func writesOfTheOperator(t *testing.T) map[string]int {
 		}
 		switch entry.Verb {
 		case "create", "patch", "update", "delete", "deletecollection":
-			if entry.User.Username == "system:serviceaccount:"+rig.Namespace+":windows-machine-config-operator" {
+			if entry.User.Username == "system:serviceaccount:"+testenv.Namespace+":windows-machine-config-operator" {
 				writes[entry.ObjectRef.Resource]++
 			}
 		}
@@ -456,7 +456,7 @@ func writesOfTheOperator(t *testing.T) map[string]int {
 // A change that was decided for an instance must not affect a later instance with the same name.
 func TestAChangeReachesOnlyTheInstanceThatItWasDecidedFor(t *testing.T) {
 	s := newStage(t)
-	former := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: "reused"},
+	former := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "reused"},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.1.42.7", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: "10.1.42.7"}}}
 	next := former.DeepCopy()

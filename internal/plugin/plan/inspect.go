@@ -1,0 +1,131 @@
+// Package plan contains the commands that run in the operator's pod, because only the operator can connect
+// to hosts: plan and diagnose.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/podexec"
+)
+
+// exitFound is the status of a plan with changes, and of a diagnosis with a failure.
+const exitFound podexec.ExitStatus = 2
+
+// operatorClient runs the operator's commands.
+type operatorClient struct {
+	*cmdutil.Access
+	operator podexec.Runner
+	output   string
+	timeout  time.Duration
+}
+
+// New returns the commands.
+func New(a *cmdutil.Access, operator podexec.Runner) []*cobra.Command {
+	return []*cobra.Command{planCommand(&operatorClient{Access: a, operator: operator}), diagnoseCommand(&operatorClient{Access: a, operator: operator})}
+}
+
+func planCommand(q *operatorClient) *cobra.Command {
+	all := false
+	c := &cobra.Command{
+		Use: "plan NAME... | --all", Short: "Show pending changes of hosts",
+		Long: `Show the steps that the operator would do on hosts now, with their reasons and the bytes to send. For steps that disrupt pods, show
+the pods to evict and the PodDisruptionBudgets that block their eviction. Nothing is changed. The operator connects to the hosts
+separately from its other work; a command runs in its pod for that.
+
+The exit status is 0 if no host would be changed, 2 if a host would be changed, and 1 if that is unknown for a host.`,
+		Example: `  kubectl windows plan win-worker-1
+
+  # Of all hosts, for a program
+  kubectl windows plan --all -o json`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			switch {
+			case all && len(names) > 0:
+				return errors.New("give either names or --all")
+			case all:
+				names = []string{"--all"}
+			case len(names) == 0:
+				return errors.New("give the names of hosts, or --all")
+			}
+			return q.runCommand(cmd.Context(), append([]string{"plan"}, names...))
+		},
+		ValidArgsFunction: q.completeNames,
+	}
+	c.Flags().BoolVar(&all, "all", false, "all hosts")
+	q.addFlags(c)
+	return c
+}
+
+func diagnoseCommand(q *operatorClient) *cobra.Command {
+	user := ""
+	c := &cobra.Command{
+		Use: "diagnose NAME|ADDRESS", Short: "Diagnose why a host is not a node",
+		Long: `Have the operator check a host, also a host that never joined or is not listed: whether its name resolves, port 22 and an SSH
+server respond, the host key is the expected one, the operator can log in as an administrator, and its agent runs; whether Windows
+has a supported build and the features, reaches the API server, has the right time and enough disk space, and whether the ports of
+a node are right. Each check has passed, has failed, with the action to take, or was not reached. A copy of the agent is installed
+if the host lacks it, and deleted again; nothing else is changed, and no host key is pinned.
+
+The exit status is 0 if no check has failed, 2 if a check has failed, and 1 if the host could not be checked, or if files of the
+check are left on it. A check that was not reached only because the cluster's settings are unknown does not count as failed.`,
+		Example: `  kubectl windows diagnose win-worker-1
+
+  # A host that is in no list yet
+  kubectl windows diagnose 10.0.0.17 --username=Administrator`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, arguments []string) error {
+			command := []string{"diagnose", arguments[0]}
+			if user != "" {
+				command = append(command, "--username="+user)
+			}
+			return q.runCommand(cmd.Context(), command)
+		},
+		ValidArgsFunction: q.completeNames,
+	}
+	c.Flags().StringVar(&user, "username", "", "user to log in as (default: the user in the list of hosts, or Administrator)")
+	q.addFlags(c)
+	return c
+}
+
+func (q *operatorClient) addFlags(c *cobra.Command) {
+	c.Flags().StringVarP(&q.output, "output", "o", "text", "text or json")
+	c.Flags().DurationVar(&q.timeout, "timeout", 10*time.Minute, "how long the operator may take")
+}
+
+func (q *operatorClient) completeNames(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return fleet.Completions(cmd.Context(), q.Client, q.Namespace()), cobra.ShellCompDirectiveNoFileComp
+}
+
+// runCommand runs a command of the operator, and returns its exit status as an error.
+func (q *operatorClient) runCommand(ctx context.Context, command []string) error {
+	if q.output != "text" && q.output != "json" {
+		return fmt.Errorf("--output is %q: it can be text or json", q.output)
+	}
+	late := fmt.Errorf("the operator has not answered within %s. See whether it works: kubectl get pods -n %s", q.timeout,
+		q.Namespace())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := q.Clock.NewTimer(q.timeout)
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C():
+			cancel(late)
+		case <-ctx.Done():
+		}
+	}()
+	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), podexec.Streams{Out: q.Out, ErrOut: q.ErrOut})
+	switch {
+	case err != nil || status == 0:
+		return err
+	case status == podexec.Found:
+		return exitFound
+	}
+	return podexec.ExitStatus(status)
+}
