@@ -76,7 +76,7 @@ func TestTheCatalogIsValid(t *testing.T) {
 
 // lab/fakeolm refuses the same catalogs: its test reads the same file.
 func TestCatalogsThatTheLabRefusesAreRefusedByOLM(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, "lab", "olm", "testdata", "catalogs.yaml"))
+	data, err := os.ReadFile(filepath.Join(root, "lab", "fakeolm", "testdata", "catalogs.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

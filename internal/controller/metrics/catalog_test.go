@@ -46,7 +46,7 @@ func TestNoOtherPackageMakesAMetric(t *testing.T) {
 	for _, folder := range []string{"internal", "cmd"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
-				strings.HasPrefix(path, filepath.Join(root, "internal", "controller", "metric")+string(filepath.Separator)) {
+				strings.HasPrefix(path, filepath.Join(root, "internal", "controller", "metrics")+string(filepath.Separator)) {
 				return err
 			}
 			data, err := os.ReadFile(path)
