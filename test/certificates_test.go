@@ -41,7 +41,8 @@ func isNodeReady(n *corev1.Node) bool {
 	return false
 }
 
-// markNodeLost sets the Ready condition of a node to Unknown, as the node lifecycle controller does for a silent kubelet.
+// markNodeLost sets the Ready condition of a node to Unknown, as the node lifecycle controller does for a silent
+// kubelet.
 func markNodeLost(t *testing.T, r *testenv.Environment, name string) {
 	t.Helper()
 	n := getNode(t, r, name)
@@ -140,8 +141,8 @@ func waitUntilRestored(t *testing.T, r *testenv.Environment, name string) {
 	waitUntilReady(t, r, name)
 }
 
-// collectConditions collects the status conditions of all instances from now on. The returned function ends the collection and
-// reports whether a condition was false with the reason and a message containing the words.
+// collectConditions collects the status conditions of all instances from now on. The returned function ends the
+// collection and reports whether a condition was false with the reason and a message containing the words.
 func collectConditions(t *testing.T, r *testenv.Environment) (said func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})

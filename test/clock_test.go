@@ -7,8 +7,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// pumpClock advances a clock by a step at each tick of the real clock, until the test ends. In a busy process, ticks are
-// late and the pumped clock slows down, so a busy process causes no timeouts.
+// pumpClock advances a clock by a step at each tick of the real clock, until the test ends. In a busy process, ticks
+// are late and the pumped clock slows down, so a busy process causes no timeouts.
 func pumpClock(t *testing.T, clock *clocktesting.FakeClock, step time.Duration) {
 	t.Helper()
 	pumpBy(t, clock, func() time.Duration { return step })

@@ -84,8 +84,8 @@ func (a *administrator) performEdit() {
 	}
 }
 
-// deleteInstance deletes an instance. It waits until the instance is recreated and the operator has connected to the host,
-// because only the instance knows the host. A host that was being removed is listed again, as docs/nodes.md
+// deleteInstance deletes an instance. It waits until the instance is recreated and the operator has connected to the
+// host, because only the instance knows the host. A host that was being removed is listed again, as docs/nodes.md
 // requires.
 func (a *administrator) deleteInstance(instance v1alpha1.WindowsInstance) {
 	a.t.Helper()

@@ -93,8 +93,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	d.killDuring("way back", rollBack, 12, 0, d.requestRetry, failing, failing, failing)
 }
 
-// isCertificateBoundary reports whether a boundary belongs to the renewal of a certificate, which falls into an upgrade or a
-// restart by chance: the clock is fast. The installation has these boundaries every time.
+// isCertificateBoundary reports whether a boundary belongs to the renewal of a certificate, which falls into an
+// upgrade or a restart by chance: the clock is fast. The installation has these boundaries every time.
 func isCertificateBoundary(label string) bool {
 	return strings.Contains(label, "certificatesigningrequests")
 }

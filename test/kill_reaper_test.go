@@ -108,8 +108,8 @@ func hasSurvivingAgent(h *testenv.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
 }
 
-// waitAtBoundary waits at the first unused boundary until the operator is killed. If all boundaries are used, it returns
-// false at once. A nil life means the current life.
+// waitAtBoundary waits at the first unused boundary until the operator is killed. If all boundaries are used, it
+// returns false at once. A nil life means the current life.
 func (k *reaper) waitAtBoundary(l *life, who string, labels ...string) bool {
 	k.mu.Lock()
 	if l == nil {

@@ -44,16 +44,16 @@ func TestMain(m *testing.M) {
 
 const waitTimeout = rigtest.WaitTimeout
 
-// parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its end.
-// Tests that create a clock call besides first, because the call may wait.
+// parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its
+// end. Tests that create a clock call parallelCluster first, because the call may wait.
 func parallelCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
 	return exclusiveCluster(t)
 }
 
-// exclusiveCluster is like besides, for a test that must not run in parallel with others. Such a test reads metrics, which all
-// operators of a process share, or counts requests, which increase in a busy process.
+// exclusiveCluster is like parallelCluster, for a test that must not run in parallel with others. Such a test reads
+// metrics, which all operators of a process share, or counts requests, which increase in a busy process.
 func exclusiveCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	taken := <-controlPlanes
@@ -61,7 +61,7 @@ func exclusiveCluster(t *testing.T) *cluster.Cluster {
 	return taken.Cluster(t)
 }
 
-// parallelClusterWith is like besides, with a control plane that has other options and ends with the test.
+// parallelClusterWith is like parallelCluster, with a control plane that has other options and ends with the test.
 func parallelClusterWith(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()

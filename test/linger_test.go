@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// commandsDuringRestart returns the agent commands that a host received between each accepted restart and the boot after it.
+// commandsDuringRestart returns the agent commands that a host received between each accepted restart and the boot
+// after it.
 func commandsDuringRestart(journal *fake.Journal) (told [][]string) {
 	waits := false
 	for _, e := range journal.Entries(nil) {

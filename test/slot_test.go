@@ -36,7 +36,8 @@ func numericVersion(t *testing.T, object client.Object) uint64 {
 	return version
 }
 
-// recordChanges records the changes of a kind from now on. The returned function ends the watch and returns the changes.
+// recordChanges records the changes of a kind from now on. The returned function ends the watch and returns the
+// changes.
 func recordChanges(t *testing.T, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (end func() []watch.Event) {
 	t.Helper()
 	if err := c.List(t.Context(), list, options...); err != nil {
@@ -137,7 +138,7 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 	return spans
 }
 
-// startedFor counts the events that announce the removal of an instance's host.
+// startedFor counts the events DisruptionStarted for the removal of an instance's host.
 func startedFor(t *testing.T, r *testenv.Environment, instance types.UID) (count int) {
 	t.Helper()
 	var events eventsv1.EventList

@@ -60,8 +60,8 @@ var legacyTraces = []string{
 	`C:\Temp\wget-ignore-cert.ps1`,
 }
 
-// checkLikeNewHost compares an adopted host with a new host: same services, programs and variables, and no traces of the
-// legacy operator.
+// checkLikeNewHost compares an adopted host with a new host: same services, programs and variables, and no traces of
+// the legacy operator.
 func checkLikeNewHost(t *testing.T, r *testenv.Environment, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()

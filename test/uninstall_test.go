@@ -243,8 +243,8 @@ func leaseRenewTime(t *testing.T, r *testenv.Environment, node string) time.Time
 	return lease.Spec.RenewTime.Time
 }
 
-// checkContinuity waits until each node has renewed its lease several times since, and checks that the node is unchanged and
-// Ready.
+// checkContinuity waits until each node has renewed its lease several times since, and checks that the node is
+// unchanged and Ready.
 func (m fleetState) checkContinuity(t *testing.T, r *testenv.Environment, since map[string]time.Time) {
 	t.Helper()
 	const some = 20 * time.Second // a kubelet renews its lease every 10 s

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/fakeolm"
 )
 
-// offeredRelease returns the release that OLM offers to an installed release from the catalog, by the rules of lab/fakeolm, or
-// "".
+// offeredRelease returns the release that OLM offers to an installed release from the catalog, by the rules of
+// lab/fakeolm, or "".
 func offeredRelease(t *testing.T, s sources, all releases, installed string) string {
 	t.Helper()
 	s.releases = all

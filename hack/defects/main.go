@@ -73,8 +73,8 @@ func run(ctx context.Context, out io.Writer, root, pattern string, list bool) er
 	return ctx.Err()
 }
 
-// maxConcurrentDefects is the number of defects that are seeded at a time. A test mostly waits for the linker, which uses two
-// processors.
+// maxConcurrentDefects is the number of defects that are seeded at a time. A test mostly waits for the linker, which
+// uses two processors.
 const maxConcurrentDefects = 2
 
 // seedAll first runs all tests of the rows without a defect, and then seeds the defects.

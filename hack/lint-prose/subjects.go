@@ -19,8 +19,8 @@ const maxSubjectLength = 72
 // area matches the beginning of a subject: one or more directories, packages or documents.
 var area = regexp.MustCompile(`^[a-z0-9][\w./-]*(, [a-z0-9][\w./-]*)*: \S`)
 
-// checkSubjects returns the faults in the subjects of the commits since before, except merges. A tree without that
-// history has no faults.
+// checkSubjects returns the faults in the subjects of the commits since lastUncheckedCommit, except merges. A tree
+// without that history has no faults.
 func checkSubjects(ctx context.Context) []string {
 	log := exec.CommandContext(ctx, "git", "log", "--no-merges", "--format=%h %s", lastUncheckedCommit+"..HEAD")
 	output, err := log.Output()

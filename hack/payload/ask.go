@@ -65,8 +65,8 @@ const (
 	methodBuildInfo = "build information only"
 )
 
-// verifyVersion verifies that an executable reports the true version. A program that reports another version is an error
-// (OCPBUGS-7843). Variables are checked in any case, because the output may lack some of them.
+// verifyVersion verifies that an executable reports the true version. A program that reports another version is an
+// error (OCPBUGS-7843). Variables are checked in any case, because the output may lack some of them.
 func verifyVersion(ctx context.Context, asker ProgramRunner, unavailable error, file string, e Executable, v Version) (VersionCheck, error) {
 	count, err := checkVariables(file, e, v)
 	if err != nil {

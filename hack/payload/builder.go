@@ -19,7 +19,7 @@ type Builder struct {
 	Modules string // parent directory of the module directories
 	Bin     string // output directory for executables, with a directory per component
 	Cache   string // see Source
-	// Runner runs programs. If programs cannot be run, Asker is nil and NoRunnerReason is the reason.
+	// Runner runs programs. If programs cannot be run, Runner is nil and NoRunnerReason is the reason.
 	Runner         ProgramRunner
 	NoRunnerReason error
 	Log            io.Writer

@@ -82,8 +82,8 @@ func buildSource(ctx context.Context, o options, c Component) (External, error) 
 		how:   "built with " + version + " from the source tree with the sum " + sum}, os.Rename(unchecked, file)
 }
 
-// checkPinnedSum returns the sum of a source tree, computed like the sums of modules in Go's checksum database. It returns
-// an error unless the sum equals want.
+// checkPinnedSum returns the sum of a source tree, computed like the sums of modules in Go's checksum database. It
+// returns an error unless the sum equals want.
 func checkPinnedSum(tree, want string) (string, error) {
 	sum, err := dirhash.HashDir(tree, "source", dirhash.Hash1)
 	switch {

@@ -131,7 +131,8 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	return write(o, build, all, externals, log)
 }
 
-// collectExternals returns the components that are not built here: the listed components, and the components of a release.
+// collectExternals returns the components that are not built here: the listed components, and the components of a
+// release.
 func collectExternals(ctx context.Context, o options, table Table, log io.Writer) (map[string]External, error) {
 	externals, err := readExternals(o.external, table)
 	if err != nil {

@@ -128,8 +128,8 @@ func imagesOf(index v1.ImageIndex) ([]Image, error) {
 	return found, nil
 }
 
-// imageWithPlatform returns an image with its platform, from the configuration if the descriptor has none. For a manifest
-// that is not an image, such as an SBOM, the result is empty.
+// imageWithPlatform returns an image with its platform, from the configuration if the descriptor has none. For a
+// manifest that is not an image, such as an SBOM, the result is empty.
 func imageWithPlatform(d v1.Descriptor, image v1.Image) ([]Image, error) {
 	manifest, err := image.Manifest()
 	if err != nil {

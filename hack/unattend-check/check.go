@@ -37,7 +37,8 @@ type answers struct {
 	} `xml:"settings"`
 }
 
-// checkAnswerFile returns the faults of an answer file, or nothing for a usable file. It never repeats the password. R-196
+// checkAnswerFile returns the faults of an answer file, or nothing for a usable file. It never repeats the password.
+// R-196
 func checkAnswerFile(data []byte) []string {
 	if err := wellFormed(data); err != nil {
 		return []string{fmt.Sprintf("it is not well-formed XML: %v", err)}

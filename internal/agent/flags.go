@@ -123,7 +123,8 @@ func (in *input) newFlagSet() *flag.FlagSet {
 	return flags
 }
 
-// setRollbackTarget rejects invalid digests: an error would go unnoticed until a rollback is needed.
+// setRollbackTarget rejects values that cannot be a digest: such an error would otherwise go unnoticed until a
+// rollback is needed.
 func (in *input) setRollbackTarget(word string) error {
 	if !strings.HasPrefix(word, "sha256:") {
 		return fmt.Errorf("%q is not a digest", word)

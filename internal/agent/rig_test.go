@@ -197,7 +197,7 @@ func (r *rig) configureHost() (steps []string) {
 	return r.configureUntil(func() bool { return false })
 }
 
-// configureUntil is configure with an early end when ended returns true after a command.
+// configureUntil is configureHost with an early end when ended returns true after a command.
 func (r *rig) configureUntil(ended func() bool) (steps []string) {
 	r.Helper()
 	return r.configureTo(newSpec(r.versions), ended)

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 )
 
-// commandRunner are the dependencies of one run of the agent.
+// commandRunner runs one command of the agent, with its dependencies.
 type commandRunner struct {
 	execute.Dependencies
 	source    *facts.Source
@@ -20,7 +20,7 @@ type commandRunner struct {
 	lock      installdir.Lock
 }
 
-// newCommandRunner creates the dependencies. Output is written to out.
+// newCommandRunner returns a commandRunner with its dependencies. Output is written to out.
 func newCommandRunner(p Process, out io.Writer) *commandRunner {
 	kept := state.NewRecords(p.Host.Files)
 	defender := execute.NewDefender(p.Host.Antivirus, p.Clock, kept)

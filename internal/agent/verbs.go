@@ -66,8 +66,8 @@ func (r *commandRunner) newHost() *converge.Host {
 	return &converge.Host{Dependencies: r.Dependencies, Source: r.source, Directory: r.directory}
 }
 
-// reportFacts reports the facts of the host. It changes only the access to the agent's own directory: the operator is
-// about to send files that only administrators may read.
+// reportFacts reports the facts of the host. It changes only what Guard changes, because the operator is about to
+// send files that only administrators may read.
 func (r *commandRunner) reportFacts(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

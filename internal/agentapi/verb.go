@@ -16,7 +16,7 @@ type Name string
 
 // The agent commands. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
-	Facts   Name = "facts"   // reports the host facts; changes only the access to the agent's own directory
+	Facts   Name = "facts"   // reports the host facts; secures C:\k and the agent's own directory, changes nothing else
 	Inspect Name = "inspect" // reports the host facts and the states of Windows features; changes nothing
 	// Collect reports the state of the host and recent events, for a support case; changes nothing.
 	Collect Name = "collect"
@@ -43,7 +43,7 @@ const Magic = "v1"
 // Type is the type of a line.
 type Type string
 
-// Types of lines. Every run begins with Hello and ends with Result or Failure.
+// Types of lines. Every run begins with Hello and ends with Result, Failure or Rebooting.
 const (
 	TypeHello     Type = "hello"
 	TypePlan      Type = "plan"      // the next steps
@@ -95,8 +95,9 @@ type Step struct {
 
 // Result is the result of a completed agent command.
 type Result struct {
-	Facts *plan.Facts `json:"facts,omitempty"` // after the command; not of verify, patch
-	Plan  *plan.Plan  `json:"plan,omitempty"`  // of plan: all changes; otherwise: remaining changes
+	// Facts are the facts after the command; with the features after inspect and collect. Not of verify and patch.
+	Facts *plan.Facts `json:"facts,omitempty"`
+	Plan  *plan.Plan  `json:"plan,omitempty"` // of plan: all changes; otherwise: remaining changes
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
 	// KubeletStarted is the start time of the verified kubelet, by the host's clock: earlier reports of the
@@ -130,7 +131,7 @@ const (
 	ReasonInvalidInput     Reason = "InvalidInput"     // flags or input file are wrong
 	ReasonStepFailed       Reason = "StepFailed"       // a step of the plan failed
 	ReasonDiskFull         Reason = "DiskFull"         // the system volume is full
-	ReasonServiceFailed    Reason = "ServiceFailed"    // a service does not start
+	ReasonServiceFailed    Reason = "ServiceFailed"    // a service does not start or stop
 	ReasonPayloadCorrupted Reason = "PayloadCorrupted" // a transferred file has a wrong content
 	ReasonSpecNotFound     Reason = "SpecNotFound"     // the host lacks the NodeSpec that the command needs
 	ReasonAgentError       Reason = "AgentError"       // a fault of the agent

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// allowedReasonComparers lists the functions that may compare a reason, because the comparison only selects the words of a message.
+// allowedReasonComparers lists the functions that may compare a reason, because the comparison only selects the words
+// of a message.
 var allowedReasonComparers = []string{
 	"instance/identity/cloud.go cloudNameResult", "instance/phase_eligible.go reconcile",
 	"instance/phase_unmanaged.go unmanagedResult",
@@ -22,17 +23,17 @@ var allowedReasonComparers = []string{
 	"instance/phase_unmanaged.go cordonedNode", "monitoring/wanted.go departureOf",
 }
 
-// allowedConditionReaders lists the functions that may read conditions, because these functions write conditions, select the
-// words of a message, or create events and metrics.
+// allowedConditionReaders lists the functions that may read conditions, because these functions write conditions,
+// select the words of a message, or create events and metrics.
 var allowedConditionReaders = []string{
 	"disruption/book.go emitEvents", "disruption/controller.go setMetrics",
 	"instance/scope/scope.go RestoreTrueConditions",
 	"instance/status/conditions.go setConditions", "instance/status/progress.go Progress", "instance/status/status.go computeReadiness", "instance/status/status.go updateConditions",
 }
 
-// Conditions, their reasons, the summary and the names of phases are texts for administrators. Rewording them
-// must not change the behavior of the operator: decisions read typed fields. Kinds of errors (remote.Reason,
-// verb.Reason) are separate types and may be compared.
+// Conditions, their reasons, the summary and the names of phases are texts for administrators. Rewording them must
+// not change the behavior of the operator: decisions read typed fields. Kinds of errors (remote.Reason,
+// agentapi.Reason) are separate types and may be compared.
 func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 	files, looked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

@@ -46,7 +46,8 @@ func (c *collection) collectCluster(ctx context.Context, namespace string) {
 	}
 }
 
-// collectOperator collects the pods of the operator's namespace and their logs, including the logs of previous containers.
+// collectOperator collects the pods of the operator's namespace and their logs, including the logs of previous
+// containers.
 func (c *collection) collectOperator(ctx context.Context, clientset kubernetes.Interface, namespace string) {
 	c.writeObjects(ctx, "operator/pods.yaml", newGroupVersionKind("", "v1", "Pod"), client.InNamespace(namespace))
 	pods := &corev1.PodList{}

@@ -24,8 +24,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
-// maxConcurrentHosts is the maximum number of hosts collected concurrently, so that unreachable hosts delay only a part of
-// the rest.
+// maxConcurrentHosts is the maximum number of hosts collected concurrently, so that unreachable hosts delay only a
+// part of the rest.
 const maxConcurrentHosts = 8
 
 type command struct {

@@ -108,7 +108,8 @@ func (g *gatherer) readNodes(ctx context.Context) map[string]corev1.Node {
 	return nodes
 }
 
-// unhealthyInstances returns the names of the unreachable instances, and of the instances that are not Ready for another reason.
+// unhealthyInstances returns the names of the unreachable instances, and of the instances that are not Ready for
+// another reason.
 func (g *gatherer) unhealthyInstances(instances []fleet.Instance) (dead, others []string) {
 	for _, i := range instances {
 		var node *corev1.Node

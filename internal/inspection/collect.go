@@ -151,7 +151,7 @@ func (l hostCollector) planHost(ctx context.Context, stay *hostsession.Session, 
 	if l.planErr != nil {
 		return l.forecaster.Unknown(instance, l.planErr.Error())
 	}
-	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // Leave reports files left on the host
+	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // Finish reports files left on the host
 	if ctx.Err() != nil {
 		return l.forecaster.Unknown(instance, stages{instance.Spec.Address, l.timeout, l.timeout}.formatFailure("the agent's plan", context.Cause(ctx)))
 	}

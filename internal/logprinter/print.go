@@ -213,7 +213,7 @@ func (v Viewer) readSince(ctx context.Context, s Source, path string) (lines []b
 	}
 }
 
-// readLast returns the last count lines of a text, and whether the text has more lines.
+// lastLines returns the last count lines of a text, and whether the text has more lines.
 func lastLines(text []byte, count int) ([]byte, bool) {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range count {

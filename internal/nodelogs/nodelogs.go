@@ -195,8 +195,8 @@ func errorFromResponse(response *http.Response) error {
 	return &StatusError{Code: response.StatusCode, text: sanitize.Plain(response.Status, maxName) + ": " + message}
 }
 
-// Current returns the current log of a service; the names of rotated logs also contain a time. If the service
-// has no log, the error is logprinter.ErrNotThere.
+// Current returns the current log of a service; the names of rotated logs also contain a time. If the service has no
+// log, the error is logprinter.ErrNotFound.
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	folder := url.PathEscape(logprinter.DirectoryName(service)) + "/"
 	names, err := f.List(ctx, folder)

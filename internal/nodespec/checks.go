@@ -44,7 +44,7 @@ func exporterURL(in Inputs) string {
 }
 
 // exporterClient returns the path of the client certificate for an exporter with client authorities. The kubelet's
-// certificate is used: the agent may read the file, although another signer of the cluster signed the certificate.
+// certificate is used, because the agent may read it. Another signer of the same cluster signed that certificate.
 func exporterClient(in Inputs) string {
 	if !in.Cluster.MetricsServing.isSet() || in.Cluster.MetricsServing.ClientCA == "" {
 		return ""

@@ -3,9 +3,9 @@ package nodespec
 // ServiceCSIProxy is the name of csi-proxy's Windows service.
 const ServiceCSIProxy = "csi-proxy"
 
-// csiProxyService mounts and formats disks of the host for the pods of CSI drivers. The program must be the process of the
-// service. On a stop request, csi-proxy reports success but keeps serving its pipes until Windows ends the process.
-// A child of kube-log-runner would survive and prevent the next start. Source: kubernetes-csi/csi-proxy,
+// csiProxyService mounts and formats disks of the host for the pods of CSI drivers. The program must be the process of
+// the service. On a stop request, csi-proxy reports success but keeps serving its pipes until Windows ends the
+// process. A child of kube-log-runner would survive and prevent the next start. Source: kubernetes-csi/csi-proxy,
 // cmd/csi-proxy/main.go, initService and Execute.
 func csiProxyService(in Inputs, p *programs) Service {
 	return newService(ServiceCSIProxy, []string{

@@ -27,8 +27,8 @@ var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk"
 // exporterPort is the port of the metrics endpoint, shared with the firewall rule and the check.
 const exporterPort = 9182
 
-// windowsExporterService serves metrics on port 9182, over TLS if the cluster has a serving certificate for metrics. For
-// each connection, the exporter reads the web configuration, the certificate and the client authorities again, so
+// windowsExporterService serves metrics on port 9182, over TLS if the cluster has a serving certificate for metrics.
+// For each connection, the exporter reads the web configuration, the certificate and the client authorities again, so
 // new files need no restart. Source: prometheus/exporter-toolkit, web/tls_config.go.
 func windowsExporterService(in Inputs, p *programs) Service {
 	arguments := []string{

@@ -196,10 +196,10 @@ func nodeDirectories(services []Service) []Directory {
 	return list
 }
 
-// antivirusExclusions returns the processes of the container runtime, so that Microsoft Defender Antivirus does not scan
-// each file that they unpack or open. Scans slow down the start of containers. Values are full paths in directories
-// that only administrators may write to, because a file name alone would match any program of that name. Links are
-// not sufficient: Windows identifies a process by its real path.
+// antivirusExclusions returns the processes of the container runtime, so that Microsoft Defender Antivirus does not
+// scan each file that they unpack or open. Scans slow down the start of containers. Values are full paths in
+// directories that only administrators may write to, because a file name alone would match any program of that name.
+// Links are not sufficient: Windows identifies a process by its real path.
 func antivirusExclusions(p *programs) []host.Exclusion {
 	return []host.Exclusion{
 		{Kind: host.ExcludeProcess, Value: p.executablePath("containerd.exe")},
@@ -207,8 +207,8 @@ func antivirusExclusions(p *programs) []host.Exclusion {
 	}
 }
 
-// requiredRoutes returns the routes that the creation of the HNS network, and each boot, removes although programs on the
-// node need them. On clouds with a dedicated route in the Windows images, this is the address of the metadata
+// requiredRoutes returns the routes that the creation of the HNS network, and each boot, removes although programs on
+// the node need them. On clouds with a dedicated route in the Windows images, this is the address of the metadata
 // service.
 func requiredRoutes(in Inputs) []string {
 	switch in.Cluster.Platform {

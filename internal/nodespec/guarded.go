@@ -11,9 +11,9 @@ const KubeletDirectory = `C:\var\lib\kubelet`
 
 // GuardedDirectories returns the directories outside of C:\k for keys, Secrets of pods, logs and images, parents
 // before children. Any user may create directories in C:\, owns them, and through inherited rules may add files to
-// foreign directories. So access to each directory is restricted: otherwise a user could create directories before
-// the node does, or replace the node's directories. Some directories must be readable for log collectors and for
-// users in containers, who have the rights of all users. Containers must be able to write to their volumes further
+// directories of other owners. So access to each directory is restricted: otherwise a user could create directories
+// before the node does, or replace the node's directories. Some directories must be readable for log collectors and
+// for users in containers, who have the rights of all users. Containers must be able to write to their volumes further
 // below.
 func GuardedDirectories() []Directory {
 	return []Directory{

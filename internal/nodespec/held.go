@@ -9,8 +9,8 @@ import (
 // StoredSpec is the readable part of a NodeSpec on a host. The NodeSpec may come from an operator of another release.
 type StoredSpec struct {
 	NodeSpec
-	// FormError is the error for the first field with a different form than in this release; nil if every field known to
-	// this release was decoded.
+	// FormError is the error for the first field with a different form than in this release; nil if every field known
+	// to this release was decoded.
 	FormError error
 }
 
@@ -28,7 +28,7 @@ func DecodeStoredSpec(data []byte) (StoredSpec, error) {
 // HasForeignSchema reports whether the NodeSpec has another schema version.
 func (h StoredSpec) HasForeignSchema() bool { return h.Schema != SchemaVersion }
 
-// ValidateRenewal returns the reason why certificates of the named identities cannot be renewed, or nil. A renewal
+// ValidateRenewal returns an error if certificates of the named identities cannot be renewed. A renewal
 // depends only on the identities, so the schema version does not matter if the identities were decoded. An identity
 // that a NodeSpec of this schema version lacks is no error: the node does not use it.
 func (h StoredSpec) ValidateRenewal(names []string) error {
@@ -53,7 +53,7 @@ func (h StoredSpec) hasIdentity(name string) bool {
 	return false
 }
 
-// ValidateChecks returns the reason why this agent cannot verify the node with the NodeSpec's checks, or nil. A check
+// ValidateChecks returns an error if this agent cannot verify the node with the NodeSpec's checks. A check
 // of a later release may need features that this release lacks. Checks of an earlier release are supported, or fail
 // by their kind.
 func (h StoredSpec) ValidateChecks() error {

@@ -86,8 +86,8 @@ func newIdentity(in Inputs, service string) Identity {
 	}
 }
 
-// additionalIdentities returns the identities that the operator signs in addition to the kubelet's. OVN-Kubernetes signs the
-// identity of hybrid-overlay-node.
+// additionalIdentities returns the identities that the operator signs in addition to the kubelet's. OVN-Kubernetes
+// signs the identity of hybrid-overlay-node.
 func additionalIdentities(in Inputs) []Identity {
 	if in.Cluster.Platform != platformAzure {
 		return nil

@@ -90,8 +90,8 @@ func kubeletFiles(in Inputs) ([]File, error) {
 	}, err
 }
 
-// registrationContent returns the content of a file that no program reads. A change of the content restarts the kubelet,
-// which then registers its Node again.
+// registrationContent returns the content of a file that no program reads. A change of the content restarts the
+// kubelet, which then registers its Node again.
 func registrationContent(in Inputs) string {
 	if in.Instance.Registration == "" {
 		return "first\n"

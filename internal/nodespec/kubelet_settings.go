@@ -96,9 +96,9 @@ func IsFollowedKubeletField(name string) bool {
 	return known && reason == ""
 }
 
-// IsUnfollowedKubeletField reports whether Windows nodes do not follow a KubeletConfig field that is meaningful for them.
-// Unknown fields of a newer kubelet are included. The machine config operator rejects the fields that WorkerKubelet
-// has separately.
+// IsUnfollowedKubeletField reports whether Windows nodes do not follow a KubeletConfig field that is meaningful for
+// them. Unknown fields of a newer kubelet are included. The machine config operator rejects the fields that
+// WorkerKubelet has separately.
 func IsUnfollowedKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	switch {

@@ -1,8 +1,8 @@
 package nodespec
 
-// loggedCommandLine returns a command line under kube-log-runner, which appends the program's standard output to the log file.
-// The rotation flags of kube-log-runner are not used: Windows refuses to rename a file that another process has
-// open, and after one refusal kube-log-runner writes no more output. Source:
+// loggedCommandLine returns a command line under kube-log-runner, which appends the program's standard output to the
+// log file. The rotation flags of kube-log-runner are not used: Windows refuses to rename a file that another process
+// has open, and after one refusal kube-log-runner writes no more output. Source:
 // k8s.io/component-base/logs/kube-log-runner/internal/logrotation.
 func loggedCommandLine(in Inputs, p *programs, name string, commandLine ...string) []string {
 	runner := []string{p.executablePath("kube-log-runner.exe"), "-log-file=" + LogPath(name)}

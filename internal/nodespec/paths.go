@@ -21,7 +21,7 @@ const (
 	// configuration of the SSH server, where sshd allows only administrators to write: any writer could log in as
 	// an administrator anyway. In C:\, and so in C:\k, any user may create directories.
 	LandingRoot = `C:\ProgramData\ssh\wicd`
-	// FoundPath exists while access to C:\k is being restricted and the ledger does not yet record the original
+	// FoundPath exists while access to C:\k is restricted but the ledger does not yet record the original
 	// access, which included non-administrators. The file is written before the restriction, in a directory that
 	// only administrators can write to.
 	FoundPath = LandingRoot + `\found`
@@ -35,13 +35,14 @@ const (
 	// RollbackTargetPath is the NodeSpec that a rollback returns to. While this file exists, its releases and its agent
 	// stay on the host.
 	RollbackTargetPath = AgentRoot + `\fallback.json`
-	// RollbackAppliedPath describes that NodeSpec: a copy of AppliedPath.
+	// RollbackAppliedPath describes that NodeSpec: a copy of AppliedPath from the time when
+	// the NodeSpec was kept.
 	RollbackAppliedPath = AgentRoot + `\fallback-applied.json`
 	// AppliedPath describes the last NodeSpec that was applied completely.
 	AppliedPath = AgentRoot + `\applied.json`
 	// LedgerPath records the original state of the host. The file exists until the host is restored.
 	LedgerPath = AgentRoot + `\ledger.json`
-	// LockPath exists while an agent command changes the host.
+	// LockPath exists while an agent command or the agent's service changes or verifies the host.
 	LockPath = AgentRoot + `\lock.json`
 	// lastRunPrefix is the path prefix of the output of each agent command's last run.
 	lastRunPrefix = AgentRoot + `\last-`

@@ -232,8 +232,8 @@ func (h *hostsTOML) writeMirror(mirror Mirror) {
 	h.writeAuthorization(table+".header", mirror.Authorization)
 }
 
-// writeAuthorization writes the credentials for one host as a separate table. containerd also requests tokens with these
-// credentials. Source: containerd, core/remotes/docker: WithAuthHeader.
+// writeAuthorization writes the credentials for one host as a separate table. containerd also requests tokens with
+// these credentials. Source: containerd, core/remotes/docker: WithAuthHeader.
 func (h *hostsTOML) writeAuthorization(table string, credential Secret) {
 	if credential == "" || !isBase64(credential) {
 		return

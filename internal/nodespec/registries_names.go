@@ -56,7 +56,7 @@ func IsRegistryHost(host string) bool {
 	if !isEndpointHost(host) || strings.HasPrefix(host, "[") {
 		return false
 	}
-	// Windows interprets the part before the first dot as a device, regardless of the rest.
+	// Windows treats a name as a device if the part before its first dot is a device name.
 	folder := registryDirectoryName(host)
 	device, _, _ := strings.Cut(folder, ".")
 	return !reservedName.MatchString(device) && len(folder) <= maxDirectoryName

@@ -29,7 +29,8 @@ func (p retryingIndexer) IndexField(ctx context.Context, kind client.Object, fie
 	return p.retryAtStart(ctx, fmt.Sprintf("%T", kind), func() error { return p.FieldIndexer.IndexField(ctx, kind, field, values) })
 }
 
-// retryAtStart repeats a request at the start of the operator until it succeeds, as long as the operator waits at its start.
+// retryAtStart repeats a request at the start of the operator until it succeeds, as long as the operator waits at its
+// start.
 func (u *unreadableKinds) retryAtStart(ctx context.Context, kind string, request func() error) error {
 	for {
 		err := request()

@@ -164,7 +164,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// deleteDefinition deletes a definition with its objects, and returns the definition in a form that can be created again.
+// deleteDefinition deletes a definition with its objects, and returns the definition in a form that can be created
+// again.
 func deleteDefinition(t *testing.T, admin client.Client, name string) *unstructured.Unstructured {
 	t.Helper()
 	definition := &unstructured.Unstructured{}

@@ -23,8 +23,9 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// metricsOptions serves metrics over TLS to clients with the token of a user with the right to get the path.
-// OpenShift's Prometheus has a ServiceAccount with a ClusterRole for nonResourceURLs /metrics.
+// metricsOptions returns the options of the metrics server, which serves over TLS, and only clients with the token of
+// a user with the right to get the path. OpenShift's Prometheus has a ServiceAccount with a ClusterRole for
+// nonResourceURLs /metrics.
 func (c Config) metricsOptions() metricsserver.Options {
 	certificate := &servingCertificate{directory: c.MetricsCertificateDirectory, selfSigned: sync.OnceValues(selfSigned)}
 	return metricsserver.Options{
@@ -38,8 +39,8 @@ func (c Config) metricsOptions() metricsserver.Options {
 	}
 }
 
-// maxMetricsRequests is the maximum number of concurrent requests for metrics. Each may cause requests to the
-// API server, and any pod that reaches the port can invent tokens.
+// maxMetricsRequests is the maximum number of concurrent requests for metrics. Each may cause requests to the API
+// server, and any pod that reaches the port can make up tokens.
 const maxMetricsRequests = 8
 
 // newMetricsFilter returns the filter of controller-runtime, limited to a number of concurrent requests.
@@ -99,7 +100,7 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 		}
 	}
 	if s.current != nil {
-		return s.current, nil // The files are being replaced or were removed: the previous certificate stays valid.
+		return s.current, nil // The files are being replaced or were removed: the previous certificate stays in use.
 	}
 	return nil, fmt.Errorf("read the metrics server's certificate from %s: %w", s.directory, err)
 }

@@ -38,7 +38,8 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 	)
 }
 
-// checkJobs returns an error if a job on a host exceeds its limit by far, because every wait of a job has a limit.
+// checkJobs returns an error if a job on a host exceeds its limit by far. Every wait of a job has a limit, so such a
+// job hangs.
 func checkJobs(beyond time.Duration) error {
 	if beyond <= maxJobOverrun {
 		return nil

@@ -55,8 +55,8 @@ func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 
 type change struct{ from, to File }
 
-// changedFiles returns pairs of files with the same component and path but different content, unless the earlier payload
-// contains the new content elsewhere.
+// changedFiles returns pairs of files with the same component and path but different content, unless the earlier
+// payload contains the new content elsewhere.
 func changedFiles(earlier, now Manifest) []change {
 	known := map[string]bool{}
 	for _, f := range earlier.distinctFiles() {

@@ -175,7 +175,7 @@ func (p *Payload) checkPacks() []error {
 	return faults
 }
 
-// checkFile compares only sizes: content is verified on each read.
+// checkFile compares only sizes: content is verified when it is read.
 func (p *Payload) checkFile(f File) error {
 	file, compressed, err := p.openStored(f.SHA256)
 	if err != nil {

@@ -30,7 +30,8 @@ func (r *restorePlanner) orderedServiceNames() []string {
 	})
 }
 
-// endService stops a service that differs from its original state, and deletes the service if it did not exist.
+// endService stops a service that differs from its original state, and deletes the service if it did not exist
+// originally.
 func (r *restorePlanner) endService(name string) {
 	fact, there := r.facts.findService(name)
 	before := r.facts.Ledger.Services[name]

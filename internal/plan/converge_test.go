@@ -114,8 +114,8 @@ func (o *operator) executeSteps(steps []plan.Step) {
 	}
 }
 
-// checkKubeletGuard checks the host before a step: the kubelet must not start while the plugin is configured and the pod
-// network is missing.
+// checkKubeletGuard checks the host before a step: the kubelet must not start while the plugin is configured and the
+// pod network is missing.
 func checkKubeletGuard(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	t.Helper()
 	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool {

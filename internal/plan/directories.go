@@ -38,10 +38,10 @@ func kindOf(fact FileFact) string {
 	return "a file"
 }
 
-// DescribeDirectoryConflict returns the reason why the node cannot use the path as a directory, with instructions for the
-// administrator; empty if usable. A link or a file of unknown purpose must not be replaced. Outside of C:\k, a
-// directory owned by a user must not be adopted: the user may already have rights to the content. In C:\k, access
-// to the complete tree is restricted.
+// DescribeDirectoryConflict returns the reason why the node cannot use the path as a directory, with instructions for
+// the administrator; empty if usable. A link or a file of unknown purpose must not be replaced. Outside of C:\k, a
+// directory owned by a user must not be adopted: the user may already have rights to the content. In C:\k, access to
+// the complete tree is restricted.
 func DescribeDirectoryConflict(path string, fact FileFact) string {
 	switch {
 	case !isPlainDirectory(fact):
@@ -54,8 +54,8 @@ func DescribeDirectoryConflict(path string, fact FileFact) string {
 	return ""
 }
 
-// DescribeEntryConflict returns the reason why the node cannot use a directory with these entries, with instructions for
-// the administrator; empty if usable. Non-administrators may have had access to the directory before, and a user
+// DescribeEntryConflict returns the reason why the node cannot use a directory with these entries, with instructions
+// for the administrator; empty if usable. Non-administrators may have had access to the directory before, and a user
 // keeps the rights to an entry after access to the directory is restricted.
 func DescribeEntryConflict(folder string, entries []host.FileInfo) string {
 	for _, entry := range entries {

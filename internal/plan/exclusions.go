@@ -47,8 +47,8 @@ func hasExclusion(list []host.Exclusion, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// isProgramRunning reports whether a process runs from the excluded path, such as a shim of a former release, which runs as
-// long as its container.
+// isProgramRunning reports whether a process runs from the excluded path, such as a shim of a former release, which
+// runs as long as its container.
 func isProgramRunning(facts Facts, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool {
 		return nodespec.IsSamePath(process.Path, exclusion.Value)

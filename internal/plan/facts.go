@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Facts are the agent's findings on the host. If gathered without a spec, only System, Agent, Time, Payload,
-// Ledger, Applied, Fallback, their agents, NoRollbackReason, Kept, NodeName and PodSubnet are set.
+// Facts are the agent's findings on the host. If gathered without a spec, only System, Agent, Time, Payload, Ledger,
+// Applied, RollbackTarget, their agents, NoRollbackReason, RollbackReleases, NodeName and PodSubnet are set.
 type Facts struct {
 	Time   time.Time       `json:"time"` // the host's clock
 	System host.SystemInfo `json:"system"`
@@ -18,8 +18,8 @@ type Facts struct {
 	Applied string `json:"applied,omitempty"`
 	// AppliedAgent is the SHA-256 of the agent that applied this spec; empty if the agent is no longer on the host.
 	AppliedAgent string `json:"appliedAgent,omitempty"`
-	// NoRollbackReason is the reason why this spec cannot become the rollback target when another spec is applied; empty
-	// for none.
+	// NoRollbackReason is the reason why this spec cannot become the rollback target when another spec is applied;
+	// empty for none.
 	NoRollbackReason string `json:"noFallback,omitempty"`
 	// RollbackTarget is the digest of the rollback target; empty if none is kept.
 	RollbackTarget string `json:"fallback,omitempty"`
@@ -78,7 +78,7 @@ type Facts struct {
 	// Antivirus is the state of Microsoft Defender Antivirus.
 	Antivirus AntivirusFacts `json:"antivirus"`
 	// Closed reports whether access to C:\k, the agent's directory and its inbox is limited to SYSTEM and
-	// administrators. Only the agent command look sets Closed.
+	// administrators. Only the agent command inspect sets Closed.
 	Closed bool `json:"closed,omitempty"`
 	// APIServer reports whether the host can connect to the API server; nil if not requested.
 	APIServer *APIServerFacts `json:"apiServer,omitempty"`
@@ -97,7 +97,8 @@ type CloudNameFacts struct {
 // APIServerFacts are the result of an attempt to connect from the host to the API server.
 type APIServerFacts struct {
 	URL string `json:"url"` // as requested: https://api-int.<cluster>.<domain>:6443
-	// Resolved are the addresses of the URL's host on this machine, IPv4 first; none if the name does not resolve.
+	// Resolved are the addresses of the URL's host as resolved on the host, IPv4 first; none if the name does not
+	// resolve.
 	Resolved []string `json:"resolved,omitempty"`
 	// Error is the reason, for an administrator, why the API server is unreachable; empty if the name was resolved
 	// and a TCP connection was established.

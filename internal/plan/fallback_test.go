@@ -66,7 +66,7 @@ func withNeedsMet(spec nodespec.NodeSpec) nodespec.NodeSpec {
 }
 
 // twoSpecs returns two successive specs of one host. Both have the same values for settings that the removal from a
-// spec does not revert: see giveBackStale.
+// spec does not revert: see restoreStale.
 func twoSpecs(t *rapid.T) (a, b nodespec.NodeSpec) {
 	a, b = withNeedsMet(drawSpec(t, "first ")), withNeedsMet(drawSpec(t, "next "))
 	b.HostName, b.Features = a.HostName, a.Features

@@ -74,8 +74,8 @@ func parseRequest(text string) *x509.CertificateRequest {
 	return request
 }
 
-// isUsableCertificate reports whether a certificate is valid now and was signed for the request's key. Certificates for an earlier
-// key are not usable.
+// isUsableCertificate reports whether a certificate is valid now and was signed for the request's key. Certificates
+// for an earlier key are not usable.
 func isUsableCertificate(text string, request *x509.CertificateRequest, identity nodespec.Identity, now time.Time) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

@@ -43,7 +43,7 @@ func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	return l
 }
 
-// isLeftover reports whether a foreign service runs from C:\k.
+// isLeftover reports whether a service, which the ledger does not list, runs from C:\k.
 func isLeftover(service host.Service) bool { return HasProgramIn(service.CommandLine, nodespec.Root) }
 
 func hasRecordedService(ledger Ledger, name string) bool {
@@ -64,7 +64,8 @@ func (l leftovers) foundServices(facts Facts, spec nodespec.NodeSpec) []string {
 	return names
 }
 
-// originalService returns the original state of a service for the ledger; nil for leftovers, which are recorded as missing.
+// originalService returns the original state of a service for the ledger; nil for leftovers, which are recorded as
+// missing.
 func (l leftovers) originalService(facts Facts, name string) *host.Service {
 	before := pointerTo(facts.Services, name)
 	if before == nil || l.found && isLeftover(*before) || strings.HasPrefix(before.Description, nodespec.DescriptionPrefix) {
@@ -87,8 +88,8 @@ func (l leftovers) foundPaths(facts Facts) []string {
 	return paths
 }
 
-// originalPath returns the original state of a path for the ledger. A directory that contains only leftovers is recorded as
-// missing.
+// originalPath returns the original state of a path for the ledger. A directory that contains only leftovers is
+// recorded as missing.
 func (l leftovers) originalPath(facts Facts, path string) PathBefore {
 	before := pathBefore(facts, path)
 	if !l.found || !before.Existed {
@@ -121,8 +122,8 @@ func (l leftovers) isLegacyEntry(facts Facts, folder, name string) bool {
 	return shared && there && !l.originalPath(facts, path).Existed
 }
 
-// isLegacyPath reports whether a path is a leftover: a node's path or a parent directory of a node's path, below
-// directories that only legacy operators use.
+// isLegacyPath reports whether a path is a leftover: a node's path or a parent directory of a node's path, within
+// directories in which only a node creates such paths.
 func (l leftovers) isLegacyPath(path string) bool {
 	if isKnownLegacyPath(path) || isLegacyMirror(path) {
 		return true

@@ -86,7 +86,7 @@ type planner struct {
 	stopsHNS            bool                        // the plan stops and restarts the Host Networking Service
 	links               []nodespec.Link             // to be created
 	unavailableReleases []nodespec.Release          // that cannot be installed now; only for a repair
-	held                map[string]bool             // services unchanged because of lacking releases; lower-case keys
+	held                map[string]bool             // services unchanged because of unavailable releases; lower-case keys
 }
 
 func newMaker(facts Facts, spec nodespec.NodeSpec) *planner {

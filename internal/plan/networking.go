@@ -20,8 +20,8 @@ func (m *planner) wakeNetworking() {
 	}
 }
 
-// describeMissingNetworking returns a message about missing Windows services that pod networks need, and about the features
-// that provide them; empty if none is missing.
+// describeMissingNetworking returns a message about missing Windows services that pod networks need, and about the
+// features that provide them; empty if none is missing.
 func describeMissingNetworking(facts Facts, spec nodespec.NodeSpec) string {
 	var missing []string
 	for _, name := range []string{nodespec.ServiceHNS, nodespec.ServiceVFP} {

@@ -50,7 +50,7 @@ const legacyCertificatesDir = `C:\k\cni\config`
 // registry with mirrors.
 const legacyMirrorsDir = `C:\k\containerd\registries`
 
-// LegacyImportedPath lists the certificates that WICD added to the root store, in PEM.
+// LegacyImportedPath is the path of the list of certificates that WICD added to the root store, in PEM.
 const LegacyImportedPath = `C:\k\imported-certs.pem`
 
 // legacyMarkers are files that only legacy operators create.

@@ -161,7 +161,7 @@ func TestSameInputsSamePlan(t *testing.T) {
 }
 
 // After a successful apply the plan is empty, from every state of the host, to every spec, and if the agent is
-// killed in between. Each disruptive step is marked as such: converge checks each step.
+// killed in between. Each disruptive step is marked as such: convergeModel checks each step.
 func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInitialModel(t)

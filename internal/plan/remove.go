@@ -202,8 +202,8 @@ func (r *removalPlanner) addRestart() {
 		DisruptsPods: true})
 }
 
-// restoreLoginAccess restores the settings for the operator's login after the last restart, because the operator must log in
-// after each restart.
+// restoreLoginAccess restores the settings for the operator's login after the last restart, because the operator must
+// log in after each restart.
 func (r *removalPlanner) restoreLoginAccess() {
 	if r.restartReason() != "" {
 		return

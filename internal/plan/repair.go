@@ -26,8 +26,8 @@ func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left
 	return m.buildPlan(), left
 }
 
-// describeAddressChange describes a host that no longer has the node's address, such as after a new lease. A host without any
-// address has no network temporarily, such as during the creation of a virtual switch.
+// describeAddressChange describes a host that no longer has the node's address, such as after a new lease. A host
+// without any address is without a network only temporarily, such as during the creation of a virtual switch.
 func (m *planner) describeAddressChange() string {
 	addresses := m.facts.System.Addresses
 	if m.spec.NodeIP == "" || len(addresses) == 0 || slices.Contains(addresses, m.spec.NodeIP) {
@@ -79,14 +79,15 @@ func (m *planner) missingFile(release nodespec.Release) string {
 	return ""
 }
 
-// isOfUnavailableRelease reports whether a command line or a path contains the directory of a lacking release.
+// isOfUnavailableRelease reports whether a command line or a path contains the directory of an unavailable
+// release.
 func (m *planner) isOfUnavailableRelease(commandLine string) bool {
 	return slices.ContainsFunc(m.unavailableReleases, func(release nodespec.Release) bool {
 		return HasProgramIn(commandLine, release.Directory)
 	})
 }
 
-// holdServices marks the services that are not changed. These are services that run or should run from a lacking
+// holdServices marks the services that are not changed. These are services that run or should run from an unavailable
 // release, and dependencies of running services that could not start again after a stop.
 func (m *planner) holdServices() {
 	m.held = map[string]bool{}
@@ -106,8 +107,9 @@ func (m *planner) holdServices() {
 }
 
 // isFileHeld reports whether a file is not changed because a held service uses it. A running service would never
-// notice the change, and a service of another version may not support the change. Files that depend on the network
-// are always changed with the network.
+// notice the change, and a service of another version may not support the change. A file with the
+// address of kube-proxy's endpoint (NeedSourceVIP) is changed even for a stopped service of another version, because
+// the file must match the endpoint.
 func (m *planner) isFileHeld(file nodespec.File) bool {
 	if _, there := m.facts.Files[file.Path]; !there {
 		return false

@@ -111,8 +111,8 @@ func (m *planner) stopServices() {
 	}
 }
 
-// waitingServices returns the services, in lower case, that cannot start yet because of an unmet need, missing files, or a
-// waiting dependency.
+// waitingServices returns the services, in lower case, that cannot start yet because of an unmet need, missing files,
+// or a waiting dependency.
 func (m *planner) waitingServices() map[string]bool {
 	waiting := map[string]bool{}
 	for _, service := range m.orderedServices() {

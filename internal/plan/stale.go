@@ -60,9 +60,9 @@ func (m *planner) restoreStale() {
 // draftSuffix is the file name suffix of an incomplete write, left on the host after an interruption.
 const draftSuffix = ".wmco-tmp"
 
-// isEntirelyStale reports whether a directory created below C:\k contains only stale entries, such as the directory of a
-// registry without mirrors. The directory is removed in one step: containerd treats an empty directory as a
-// registry without any settings, blocked or not.
+// isEntirelyStale reports whether a directory created below C:\k contains only stale entries, such as the directory of
+// a registry without mirrors. The directory is removed in one step: containerd treats an empty directory as a registry
+// without any settings, blocked or not.
 func (m *planner) isEntirelyStale(path string, stale map[string]bool) bool {
 	fact := m.facts.Files[path]
 	// An interrupted write leaves a draft next to the file.

@@ -101,7 +101,7 @@ type (
 	StartService struct{ Service string }
 	// StopService stops a service and its dependents and waits until their processes have ended.
 	StopService struct{ Service string }
-	// EndPods requests the container runtime to end the pods that remain after the drain. Only the runtime can
+	// EndPods ends, through the container runtime, the pods that remain after the drain. Only the runtime can
 	// unmount their files.
 	EndPods struct{ Service, Endpoint string }
 	// DeleteService deletes a service.

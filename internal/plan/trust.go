@@ -75,8 +75,8 @@ const (
 	shortFingerprint = 12
 )
 
-// describeAuthority describes a certificate by its subject and a part of the fingerprint, because renewed certificates of
-// an authority have the same subject.
+// describeAuthority describes a certificate by its subject and a part of the fingerprint, because renewed certificates
+// of an authority have the same subject.
 func describeAuthority(fingerprint, subject string) string {
 	short := fingerprint[:min(shortFingerprint, len(fingerprint))]
 	printable := strings.Map(func(r rune) rune {

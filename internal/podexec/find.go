@@ -38,8 +38,8 @@ func findLeaderPod(ctx context.Context, clientset kubernetes.Interface, namespac
 	return pod, nil
 }
 
-// selectLeader returns the ready pod that holds the Lease. If no ready pod holds the Lease, leading returns the
-// oldest ready pod, because newer pods wait for it. It returns nil without a ready pod.
+// selectLeader returns the ready pod that holds the Lease. If no ready pod holds the Lease, selectLeader returns the
+// oldest ready pod, because newer pods wait for that pod. The result is nil without a ready pod.
 func selectLeader(pods []corev1.Pod, lease *coordinationv1.Lease) *corev1.Pod {
 	var chosen *corev1.Pod
 	for i := range pods {

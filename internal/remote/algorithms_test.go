@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// recordOffer returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as visible
-// to an on-path attacker.
+// recordOffer returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as
+// visible to an on-path attacker.
 func recordOffer(t *testing.T, d *remote.Dialer) []string {
 	t.Helper()
 	var names []string

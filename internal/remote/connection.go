@@ -148,16 +148,17 @@ func (c *Connection) keepAlive() {
 	}
 }
 
-// sendKeepalive waits for any answer of the SSH server. Servers reject this request, but a rejection counts as an answer.
+// sendKeepalive waits for any answer of the SSH server. Servers reject this request, but a rejection counts as an
+// answer.
 func (c *Connection) sendKeepalive() error {
 	_, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil)
 	return err
 }
 
 // runWork runs work, which waits for the host, within the limits of w. When a limit passes, the host counts as hung and
-// the connection is closed. When ctx ends, do calls soft (if any) to stop the work; if the work does not stop soon,
-// the connection is closed. In either case the work has ended when do returns. A panic of work is raised in the
-// caller, which may recover from it.
+// the connection is closed. When ctx ends, runWork calls soft (if any) to stop the work; if the work does not stop
+// soon, the connection is closed. In either case the work has ended when runWork returns. A panic of work is raised in
+// the caller, which may recover from it.
 func (c *Connection) runWork(ctx context.Context, w *watch, soft func(), work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -205,8 +206,8 @@ type Panic struct {
 	Stack []byte // stack of the goroutine that panicked
 }
 
-// callerError maps an error of work to the error returned to the caller. A context's cause is returned unchanged. If the
-// connection was lost, verdict returns the loss. All other errors, including timeouts, are passed to explain.
+// callerError maps an error of work to the error returned to the caller. A context's cause is returned unchanged. If
+// the connection was lost, callerError returns the loss. All other errors, including timeouts, are passed to explain.
 func (c *Connection) callerError(ctx context.Context, err error, explain func(error) error) error {
 	var timeout *TimeoutError
 	switch {

@@ -177,8 +177,8 @@ func (d *Dialer) dialAddress(ctx context.Context, target Target, address string,
 	return conn, nil
 }
 
-// runWithTimeout runs a call within a timeout of the dialer's clock. After the timeout, limit returns immediately, and
-// abandoned (may be nil) runs when the call has ended.
+// runWithTimeout runs a call within a timeout of the dialer's clock. After the timeout, runWithTimeout returns
+// immediately, and abandoned (may be nil) runs when the call has ended.
 func (d *Dialer) runWithTimeout(ctx context.Context, waiting string, timeout time.Duration, call func(context.Context) error,
 	abandoned func()) error {
 	callCtx, cancel := context.WithCancel(ctx)

@@ -34,7 +34,7 @@ const (
 )
 
 // Error is a failure with one host, described for an administrator. Failures of the agent carry the agent's own
-// reasons (verb.Reason). A canceled context is not returned as an Error.
+// reasons (agentapi.Reason). A canceled context is not returned as an Error.
 type Error struct {
 	Reason Reason
 	// Host is the address as written by the user.
@@ -80,7 +80,7 @@ func ReasonOf(err error) Reason {
 type TimeoutError struct {
 	Waiting string // "the SSH key exchange"
 	Limit   time.Duration
-	// Overall is true if the host answered but the operation as such took too long.
+	// Overall is true if the host answered but the operation as a whole took too long.
 	Overall bool
 }
 

@@ -25,8 +25,8 @@ const (
 type Limits struct {
 	// DialTimeout is the timeout of name resolution and the TCP connection together.
 	DialTimeout time.Duration
-	// HandshakeTimeout is the timeout of the SSH identification, key exchange and login together. Each of these can take
-	// OpenSSH for Windows most of a minute: the server starts a process for the connection and creates the user's
+	// HandshakeTimeout is the timeout of the SSH identification, key exchange and login together. Each of these can
+	// take OpenSSH for Windows most of a minute: the server starts a process for the connection and creates the user's
 	// profile at the first login.
 	HandshakeTimeout time.Duration
 	// ExecStartTimeout is the timeout for the SSH server to open a session and to accept a command.
@@ -42,11 +42,11 @@ type Limits struct {
 	SFTPStallTimeout time.Duration
 	// FileTimeout is the maximum time of a file operation, regardless of the number of answers.
 	FileTimeout time.Duration
-	// MinTransferRate is the minimum rate of a transfer in KiB per second. A transfer may take File plus the time
-	// that its content needs at this rate.
+	// MinTransferRate is the minimum rate of a transfer in KiB per second. A transfer may take FileTimeout plus the
+	// time that its content needs at this rate.
 	MinTransferRate int
-	// KeepaliveInterval is the interval between two keepalives. After MaxKeepaliveMisses consecutive keepalives without an
-	// answer the connection is lost.
+	// KeepaliveInterval is the interval between two keepalives. After MaxKeepaliveMisses consecutive keepalives without
+	// an answer the connection is lost.
 	KeepaliveInterval  time.Duration
 	MaxKeepaliveMisses int
 	// EndTimeout is the timeout for a session to end after the agent's last line or after a request to end.

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
-// answerLimit is the maximum total size of the answer to an agent command in bytes. Package verb limits a single
+// answerLimit is the maximum total size of the answer to an agent command in bytes. Package agentapi limits a single
 // line.
 const answerLimit = 64 << 20
 
@@ -25,7 +25,7 @@ var (
 	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's answer is longer than %d MiB", answerLimit>>20)}
 )
 
-// overrunError reports an agent command that exceeded the limit Limits.Verb.
+// overrunError reports an agent command that exceeded Limits.CommandTimeout.
 type overrunError struct{ timeout time.Duration }
 
 func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.timeout) }

@@ -8,7 +8,7 @@ import (
 )
 
 // Pool keeps connections by instance so that successive reconciles share a connection. Different instances do not
-// wait for each other unless Limits.Connections are in use. Use NewPool to create a Pool.
+// wait for each other unless Limits.MaxConnections connections are in use. Use NewPool to create a Pool.
 type Pool struct {
 	dialer *Dialer
 	slots  *semaphore.Weighted // one slot per connection, held until the connection ends
@@ -164,8 +164,8 @@ func (c *Connection) IsAlive() bool {
 	return c.cause == nil
 }
 
-// Release releases a connection from Get. An unused connection stays open for Limits.Idle, unless another host waits
-// for its slot.
+// Release releases a connection from Get. An unused connection stays open for Limits.IdleTimeout, unless another host
+// waits for its slot.
 func (p *Pool) Release(c *Connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +266,7 @@ func (p *Pool) acquireDialToken(ctx context.Context, instance string) (*entry, e
 	}
 }
 
-// releaseDialToken releases the right acquired by claim.
+// releaseDialToken releases the right acquired by acquireDialToken.
 func (p *Pool) releaseDialToken(instance string, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

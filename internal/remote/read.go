@@ -81,8 +81,8 @@ func (c *Connection) read(ctx context.Context, windows string, work func(ctx con
 	return c.callerError(ctx, err, func(err error) error { return c.transferFailed("read "+windows, err) })
 }
 
-// checkNoLinks returns an error unless all parents of an entry are directories and the entry is a directory or a regular
-// file.
+// checkNoLinks returns an error unless all parents of an entry are directories and the entry is a directory or a
+// regular file.
 func checkNoLinks(s *fileSession, name string) error {
 	for at := name; strings.Count(at, "/") >= 2; at = path.Dir(at) {
 		info, err := s.Lstat(at)

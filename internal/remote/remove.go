@@ -50,7 +50,8 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		Next: "the operator retries; a file in use can be deleted once its program has ended"}
 }
 
-// RemoveEmpty deletes an empty directory. A missing or non-empty directory is not an error and is left unchanged.
+// RemoveEmpty deletes an empty directory. A non-empty directory is left unchanged. Neither this nor a missing
+// directory is an error.
 func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 	target, err := sftpPath(windows)
 	if err != nil {
@@ -98,8 +99,8 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 // may report an infinite directory tree.
 const maxDepth = 64
 
-// removeEntry deletes one entry, including the content of a directory. An error ends the removal; entries that cannot be
-// deleted are only recorded.
+// removeEntry deletes one entry, including the content of a directory. An error ends the removal; entries that cannot
+// be deleted are only recorded.
 func (r *remover) removeEntry(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err

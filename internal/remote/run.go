@@ -54,7 +54,7 @@ func (x *execution) run(ctx context.Context, command string) (agentapi.Line, err
 	if err == nil && isFinal(x.last) {
 		return x.awaitAgentEnd(ctx, s)
 	}
-	// The command failed, so the session is over.
+	// Without a final line, the session is over.
 	end := newWatch(c.clock, "the end of the session", c.limits.EndTimeout)
 	if bound, overrun := (*boundError)(nil), (*overrunError)(nil); errors.As(err, &bound) || errors.As(err, &overrun) {
 		end = nil // the remaining output is discarded
@@ -79,7 +79,7 @@ func (x *execution) read(s *session, w *watch) error {
 			return err
 		}
 		if err != nil {
-			// This is the end of the output or of the connection; verdict distinguishes them.
+			// This is the end of the output or of the connection; callerError distinguishes them.
 			return nil //nolint:nilerr // a cut output is judged by what is missing
 		}
 		if received += len(data) + 1; received > answerLimit {

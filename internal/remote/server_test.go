@@ -28,11 +28,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// server is an SSH server like that of a Windows host. Set its fields before the first call of target.
+// server is an SSH server like that of a Windows host. Set its fields before the first call of newTarget.
 type server struct {
 	t        testing.TB
 	listener net.Listener
-	started  sync.Once // by the first call of target
+	started  sync.Once // by the first call of newTarget
 	serving  sync.WaitGroup
 	port     int
 	config   *ssh.ServerConfig
@@ -350,7 +350,7 @@ func (c *testClock) awaitTimer(d time.Duration) {
 	}
 }
 
-// Limits of tests with a fake clock. Each value is unique, so that pass can identify the timer.
+// Limits of tests with a fake clock. Each value is unique, so that passTimer can identify the timer.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 15 * time.Second

@@ -14,7 +14,7 @@ type session struct {
 	*ssh.Session
 	stdout io.Reader
 	stderr *tail // the end of the standard error
-	exit   error // the exit of the program, set by finish
+	exit   error // the exit of the program, set by endSession
 }
 
 func (c *Connection) openSession(ctx context.Context) (*session, error) {
@@ -42,7 +42,7 @@ func (c *Connection) openSession(ctx context.Context) (*session, error) {
 	return out, nil
 }
 
-// serialReader allows the output reader of a session and finish to read concurrently. At the end of an SSH channel,
+// serialReader allows the output reader of a session and endSession to read concurrently. At the end of an SSH channel,
 // only one reader is woken. Another reader would wait forever, even after the end of the connection.
 type serialReader struct {
 	mu     sync.Mutex

@@ -130,8 +130,8 @@ func (c *Connection) getFileSession(ctx context.Context) (*fileSession, error) {
 	return s, err
 }
 
-// openFileSession opens an SFTP session. It uses packets of 32 KiB, which every server supports. Up to 64 packets are in
-// flight, the size of a channel's window.
+// openFileSession opens an SFTP session. It uses packets of 32 KiB, which every server supports. Up to 64 packets are
+// in flight, the size of a channel's window.
 func (c *Connection) openFileSession(ctx context.Context) (*fileSession, error) {
 	raw, err := c.openSession(ctx)
 	if err != nil {
@@ -167,8 +167,8 @@ func (c *Connection) openFileSession(ctx context.Context) (*fileSession, error) 
 	return out, nil
 }
 
-// runFileOperation runs file operations on the SFTP session under the stall limit and the given limit. waiting describes the
-// awaited event.
+// runFileOperation runs file operations on the SFTP session under the stall limit and the given limit. waiting
+// describes the awaited event.
 func (c *Connection) runFileOperation(ctx context.Context, waiting string, limit time.Duration,
 	work func(ctx context.Context, s *fileSession) error) error {
 	s, err := c.getFileSession(ctx)
@@ -235,9 +235,9 @@ func (c *Connection) statFile(ctx context.Context, windows string) (fs.FileInfo,
 	return info, nil
 }
 
-// createDirectories creates a directory and its parents; the root of the drive always exists. All directories are requested
-// concurrently, and the requests are repeated until the deepest succeeds, at most once per directory. A server that
-// answers in order has created all directories after one round trip.
+// createDirectories creates a directory and its parents; the root of the drive always exists. All directories are
+// requested concurrently, and the requests are repeated until the deepest succeeds, in at most as many rounds as there
+// are directories. A server that answers in order has created all directories after one round trip.
 func createDirectories(s *fileSession, folder string) error {
 	var folders []string // ordered from the top
 	for f := folder; strings.Count(f, "/") >= 2; f = path.Dir(f) {

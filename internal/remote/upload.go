@@ -49,8 +49,8 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 // resumeSuffix marks partial files of resumable uploads: the names of the files are content-addressed.
 const resumeSuffix = partialSuffix + "resume"
 
-// maxGapBytes is the length in bytes of the end of an interrupted upload that may have gaps: the packets in flight. This
-// part is sent again.
+// maxGapBytes is the length in bytes of the end of an interrupted upload that may have gaps: the packets in flight.
+// This part is sent again.
 const maxGapBytes = maxPacketsInFlight * 32 << 10
 
 // Send is like Upload for a file with a content-addressed name and resumes an interrupted Send. The receiver must
@@ -165,8 +165,8 @@ func (u *upload) run(ctx context.Context, s *fileSession) error {
 	return u.renameWithRetry(ctx, s)
 }
 
-// openPartial opens the temporary file, creates its directory, and removes leftovers from an existing directory. Independent
-// requests are sent concurrently because the round trip to a host may be long.
+// openPartial opens the temporary file, creates its directory, and removes leftovers from an existing directory.
+// Independent requests are sent concurrently because the round trip to a host may be long.
 func (u *upload) openPartial(s *fileSession) (*sftp.File, error) {
 	folder, flags := path.Dir(u.target), os.O_WRONLY|os.O_CREATE
 	if u.resume == nil {

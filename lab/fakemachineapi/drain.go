@@ -106,8 +106,8 @@ func (r *machineReconciler) evictPods(ctx context.Context, node *corev1.Node) (s
 	return strings.Join(left, "; "), nil
 }
 
-// hasLongerGracePeriod reports whether a terminating pod has a longer grace period than the drain allows; a negative value
-// allows the pod's own period.
+// hasLongerGracePeriod reports whether a terminating pod has a longer grace period than the drain allows; a negative
+// value allows the pod's own period.
 func hasLongerGracePeriod(pod *corev1.Pod, seconds int) bool {
 	return seconds >= 0 && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > int64(seconds)
 }

@@ -107,7 +107,8 @@ func (e Entry) canReplace(installed string, version semver.Version) (bool, error
 	return inRange(version), nil
 }
 
-// InstallBlocker returns why an operator cannot be installed for the namespaces that an OperatorGroup selects; "" if it can.
+// InstallBlocker returns why an operator cannot be installed for the namespaces that an OperatorGroup selects; "" if
+// it can.
 func InstallBlocker(modes []v1alpha1.InstallMode, group *operatorsv1.OperatorGroup) string {
 	needed := v1alpha1.InstallModeTypeAllNamespaces
 	switch targets := group.Spec.TargetNamespaces; {

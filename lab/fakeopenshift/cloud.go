@@ -20,8 +20,8 @@ var errCloudDelayed = errors.New("the cloud controller does not work yet")
 // errNoVirtualMachine makes the queue retry.
 var errNoVirtualMachine = errors.New("no VM found: no guest reports the node's name as its DNS name")
 
-// hasVirtualMachine reports whether the cloud controller finds the virtual machine of a node. The controller for vSphere
-// searches by the full DNS name of the guest, and finds no guest if the case of both names differs. Source:
+// hasVirtualMachine reports whether the cloud controller finds the virtual machine of a node. The controller for
+// vSphere searches by the full DNS name of the guest, and finds no guest if the case of both names differs. Source:
 // kubernetes/cloud-provider-vsphere, pkg/cloudprovider/vsphere/instances.go, InstanceID; nodemanager.go,
 // DiscoverNode; pkg/common/connectionmanager/search.go.
 func (s *simulator) hasVirtualMachine(node *corev1.Node) bool {

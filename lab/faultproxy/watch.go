@@ -99,7 +99,8 @@ func (b *watchBody) awaitRelease(came time.Time) bool {
 	}
 }
 
-// currentWatchDelay returns the current faults of the watches of a resource, and a channel that is closed when they change.
+// currentWatchDelay returns the current faults of the watches of a resource, and a channel that is closed when they
+// change.
 func (p *Proxy) currentWatchDelay(resource string) (hold bool, delay time.Duration, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

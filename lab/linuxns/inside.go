@@ -30,9 +30,9 @@ type Environment struct {
 // errOutside is the reason why the context of the inside ends.
 var errOutside = errors.New("the program outside of the namespace has ended, or asked for the end")
 
-// Enter sets up the inside and reports the result to the outside, so that a failure needs no further report.
-// The context ends with the program outside, or when Stop is called there. If the process is still running
-// after Config.Grace, it exits, and all other processes inside end with it.
+// Enter sets up the inside and reports the result to the outside, so that a failure needs no further report. The
+// context ends with the program outside, or when Stop is called there. If the process is still running after
+// Config.GracePeriod, it exits, and all other processes inside end with it.
 func Enter(parent context.Context) (context.Context, *Environment, error) {
 	config, err := decodeConfig(os.Getenv(variable))
 	if err == nil {

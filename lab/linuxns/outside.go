@@ -145,7 +145,7 @@ func (p *Process) Kill() {
 }
 
 // Wait waits for the end, removes the directory of the inside and returns the exit code. When ctx is done, Wait
-// requests the end of the inside, and kills the inside after Config.Grace.
+// requests the end of the inside, and kills the inside after Config.GracePeriod.
 func (p *Process) Wait(ctx context.Context) (exitCode int, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.command.Wait() }()

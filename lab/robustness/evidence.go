@@ -44,7 +44,7 @@ type Evidence struct {
 	Requests []audit.Event
 	// Restarts are the requested restarts of Windows.
 	Restarts []Restart
-	// Verbs are the agent commands that operators have run on hosts, and Disturbances the effects on pods.
+	// Verbs are the agent commands that operators have run on hosts, and PodDisruptions their effects on pods.
 	Verbs          []Verb
 	PodDisruptions []PodDisruption
 	// FaultsEnd is the revision when all faults have ended; afterwards administrators only fix the consequences.
@@ -131,8 +131,8 @@ func (e Evidence) replayChanges(visit func(before *state, c testenv.Change)) {
 	}
 }
 
-// visitStates calls look with each state that existed at any moment in the interval, both ends included. This also covers
-// a state that began long before, or that was the last one.
+// visitStates calls look with each state that existed at any moment in the interval, both ends included. This also
+// covers a state that began long before, or that was the last one.
 func (e Evidence) visitStates(from, to time.Time, look func(*state)) {
 	s := newState()
 	for i, c := range e.Changes {

@@ -45,8 +45,8 @@ func (l *lab) forgeRequest(ctx context.Context, a Action) (func(context.Context)
 	return nil, err
 }
 
-// newForgedRequest creates the request of a node for a name: a client certificate with the user name of a node, or else a
-// serving certificate with an address, a URI or a DNS name.
+// newForgedRequest creates the request of a node for a name: a client certificate with the user name of a node, or
+// else a serving certificate with an address, a URI or a DNS name.
 func newForgedRequest(node, name string) (spec certificatesv1.CertificateSigningRequestSpec, err error) {
 	request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: nodeUser + node, Organization: []string{"system:nodes"}}}
 	spec.SignerName = certificatesv1.KubeletServingSignerName

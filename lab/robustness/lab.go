@@ -33,7 +33,8 @@ import (
 type Options struct {
 	// Releases are the operator's releases in order; at least as many as a shape has.
 	Releases []testenv.Release
-	// Timeout is the timeout for reaching the desired state at the end; Quiet is the required silence afterwards.
+	// Timeout is the timeout for reaching the desired state at the end; QuietPeriod is the required silence
+	// afterwards.
 	Timeout, QuietPeriod time.Duration
 	// Progress receives the actions, one line each.
 	Progress func(format string, arguments ...any)

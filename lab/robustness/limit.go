@@ -15,9 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// excessDisruptions checks each new entry in the policy's status: together with this entry, all counting entries must be within
-// the limit of the same object. An entry counts until its Node is schedulable again, even if the entry has ended
-// before.
+// excessDisruptions checks each new entry in the policy's status: together with this entry, all counting entries must
+// be within the limit of the same object. An entry counts until its Node is schedulable again, even if the entry has
+// ended before.
 func (e Evidence) excessDisruptions() (broken []string) {
 	early := map[types.UID]v1alpha1.Disruption{}
 	e.replayChanges(func(before *state, c testenv.Change) {
@@ -62,8 +62,8 @@ func (s *state) countedDisruptions(now time.Time, deadline time.Duration, policy
 	return names
 }
 
-// recordEarlyEnds records the entries that end before their nodes are in service again. A node that is being removed is not
-// recorded: its entry may end.
+// recordEarlyEnds records the entries that end before their nodes are in service again. A node that is being removed
+// is not recorded: its entry may end.
 func (s *state) recordEarlyEnds(early map[types.UID]v1alpha1.Disruption, policy *v1alpha1.WindowsDisruptionPolicy) {
 	for _, d := range policy.Status.Disruptions {
 		delete(early, d.InstanceUID)

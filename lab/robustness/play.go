@@ -83,7 +83,8 @@ func (l *lab) endDueActions(ctx context.Context, due func(ending) bool) error {
 // executor runs an action. It returns the function that ends the action, nil for an action without duration.
 type executor func(l *lab, ctx context.Context, a Action) (end func(ctx context.Context) error, err error)
 
-// runAction runs an action. An action does nothing if it makes no sense now because the shrunk list lacks earlier actions.
+// runAction runs an action. An action does nothing if it makes no sense now because the shrunk list lacks earlier
+// actions.
 func (l *lab) runAction(ctx context.Context, a Action) (func(context.Context) error, error) {
 	do, known := executors[a.Kind]
 	if !known {

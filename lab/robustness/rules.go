@@ -212,8 +212,8 @@ func (e Evidence) foreignNodes() (broken []string) {
 	return broken
 }
 
-// maxReadyLosses is the maximum number of times that an instance may lose Ready after all faults have ended: once for each
-// pending change.
+// maxReadyLosses is the maximum number of times that an instance may lose Ready after all faults have ended: once for
+// each pending change.
 const maxReadyLosses = 3
 
 func (e Evidence) readyLosses() (broken []string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// minPodAge is the minimum time of a pod on a node for a restart to affect the pod, and maxPodEndDelay the maximum delay
-// until its end is observed; both by the clock of restartTolerance.
+// minPodAge is the minimum time of a pod on a node for a restart to affect the pod, and maxPodEndDelay the maximum
+// delay until its end is observed; both by the clock of restartTolerance.
 const minPodAge, maxPodEndDelay = 5 * time.Second, 30 * time.Second
 
 // restartedUndrained checks restarts with an entry in the policy's status, of hosts with an existing Node that was

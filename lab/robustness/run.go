@@ -41,8 +41,8 @@ const (
 	hides     = "no secret is where anybody could read it"
 )
 
-// HasSameViolation reports whether a run has violated a rule that the other run also violated: shrinking must not switch from
-// one bug to another.
+// HasSameViolation reports whether a run has violated a rule that the other run also violated: shrinking must not
+// switch from one bug to another.
 func (r Report) HasSameViolation(other Report) bool {
 	return slices.ContainsFunc(r.Violations, func(v Violation) bool {
 		return slices.ContainsFunc(other.Violations, func(o Violation) bool { return o.Rule == v.Rule })

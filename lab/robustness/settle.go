@@ -52,8 +52,8 @@ func (l *lab) recordFaultsEnd(ctx context.Context) error {
 	return err
 }
 
-// awaitConvergence waits until the desired state is reached, and performs the documented actions of an administrator. It
-// returns the differences at the limit.
+// awaitConvergence waits until the desired state is reached, and performs the documented actions of an administrator.
+// It returns the differences at the limit.
 func (l *lab) awaitConvergence(ctx context.Context) ([]string, error) {
 	left := time.Now() // time since which the operator no longer changes hosts
 	for deadline := time.Now().Add(l.options.Timeout); ; {
@@ -172,8 +172,8 @@ func filesWithout(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
 	return files
 }
 
-// awaitSilence waits for a period without connections to hosts and without requests of the operator to the API server. It
-// returns the operator's last actions.
+// awaitSilence waits for a period without connections to hosts and without requests of the operator to the API
+// server. It returns the operator's last actions.
 func (l *lab) awaitSilence(ctx context.Context) (noise []string, err error) {
 	listener, err := l.MonitorActivity()
 	if err != nil {

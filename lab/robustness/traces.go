@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// collectTraces returns the logs of the programs on hosts, including the agent, and the stacks of all goroutines of this
-// process. They explain a run that did not settle.
+// collectTraces returns the logs of the programs on hosts, including the agent, and the stacks of all goroutines of
+// this process. They explain a run that did not settle.
 func (l *lab) collectTraces() string {
 	var b strings.Builder
 	for _, h := range append(l.Hosts(), l.MachineHosts()...) {

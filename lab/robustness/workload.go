@@ -48,8 +48,8 @@ func (l *lab) deployWorkload(ctx context.Context) error {
 	return nil
 }
 
-// deadNodeToleration makes pods leave a dead node after seconds, instead of the API server's default of five minutes. Until
-// then a budget protects all of them, since none is healthy.
+// deadNodeToleration makes pods leave a dead node after seconds, instead of the API server's default of five minutes.
+// Until then a budget protects all of them, since none is healthy.
 func deadNodeToleration(taint string) corev1.Toleration {
 	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](5)}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// runAction performs a deed. turn is the number of previous runs.
+// runAction performs an action. turn is the number of previous runs.
 func (l *lab) runAction(ctx context.Context, deed Action) error {
 	turn := l.runsByAction[deed]
 	l.runsByAction[deed]++

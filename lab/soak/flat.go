@@ -30,10 +30,10 @@ func (v Verdict) String() string {
 		v.Before, v.Last, v.Allowed)
 }
 
-// Judge compares each day of the last cycle with the same day of the previous cycle, with the same deeds: any
-// increase is growth, independent of the work of a day. A few days with a busy machine do not affect the median
-// of the differences. With a daily leak of one object, each difference is the number of days in a cycle.
-// Earlier days are for warming up. Judge needs at least two cycles.
+// Judge compares each day of the last cycle with the same day of the previous cycle, with the same actions: any
+// increase is growth, independent of the work of a day. A few days with a busy machine do not affect the median of
+// the differences. With a daily leak of one object, each difference is the number of days in a cycle. Earlier days
+// are for warming up. Judge needs at least two cycles.
 func Judge(days []Day, cycle int) ([]Verdict, error) {
 	if cycle < 1 || len(days) < 2*cycle {
 		return nil, fmt.Errorf("judge %d days in cycles of %d days: two whole cycles are needed", len(days), cycle)

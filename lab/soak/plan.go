@@ -44,7 +44,7 @@ const (
 	changesBegin, windowOpens, windowDuration = 1 * time.Hour, 2 * time.Hour, 6 * time.Hour
 )
 
-// isBeforeWindow reports whether a deed is performed before the maintenance window opens.
+// isBeforeWindow reports whether an action is performed before the maintenance window opens.
 func (d Action) isBeforeWindow() bool {
 	switch d {
 	case ChangeSetting, TrustAuthority, RotateKubeletAuthority, RotateServiceAuthority, RotateKey, Upgrade:
@@ -57,7 +57,7 @@ func (d Action) isBeforeWindow() bool {
 // compared.
 func Cycle(days int) int { return max(1, days/3) }
 
-// rhythm lists the days of each deed in a cycle of ten days.
+// rhythm lists the days of each action in a cycle of ten days.
 var rhythm = []struct {
 	deed Action
 	on   []int
@@ -79,8 +79,8 @@ var rhythm = []struct {
 // without upgrades, because an upgrade ends the operator and its leaks.
 var upgrades = []int{3, 8}
 
-// Plan returns the ordered deeds of a day, starting from 0. All cycles have the same deeds; a shorter cycle has
-// the deeds of ten days, closer together.
+// Plan returns the ordered actions of a day, starting from 0. All cycles have the same actions; a shorter cycle has
+// the actions of ten days, closer together.
 func Plan(number, days int) (deeds []Action) {
 	cycle := Cycle(days)
 	if number < min(cycle, tenDays) && isScheduled(upgrades, number, cycle) {

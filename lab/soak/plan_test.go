@@ -46,8 +46,7 @@ func TestAllIsDoneInEachCycle(t *testing.T) {
 	}
 }
 
-// Changes that lead to disruptions wait for the maintenance window; all other deeds are performed in the
-// window.
+// Changes that lead to disruptions wait for the maintenance window; all other actions are performed in the window.
 func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 	for number := range 30 {
 		deeds := Plan(number, 30)

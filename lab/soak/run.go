@@ -47,7 +47,7 @@ type Report struct {
 	Days     []Day
 	Verdicts []Verdict
 	Elapsed  time.Duration
-	// Done counts the deeds.
+	// Done counts the actions.
 	Done map[Action]int
 }
 

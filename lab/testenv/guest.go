@@ -42,8 +42,8 @@ func newGuest(alive context.Context, v *vm, h *Host) *guest {
 	return g
 }
 
-// runnableScript returns the script in the user data that the platform's agent runs, nil if there is none, and whether the
-// agent runs the script at each boot.
+// runnableScript returns the script in the user data that the platform's agent runs, nil if there is none, and
+// whether the agent runs the script at each boot.
 func runnableScript(platform string, userData []byte) (script []byte, always bool) {
 	switch platform {
 	case platformAWS: // EC2Launch runs the text between tags.
@@ -73,8 +73,8 @@ func untaggedScript(script []byte) []byte {
 	return script
 }
 
-// configureImage configures the SSH server as in the platform's images: either not installed, or with the operator's key at
-// the time when the image was created.
+// configureImage configures the SSH server as in the platform's images: either not installed, or with the operator's
+// key at the time when the image was created.
 func (g *guest) configureImage(options *winhost.Options) {
 	user := g.host.Options.Username
 	options.HostKey = hostKeyInImage(g.vm.spec.Platform, g.vm.spec.Image)

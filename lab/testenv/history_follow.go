@@ -182,8 +182,8 @@ func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 	}
 }
 
-// hasSeenAll reports whether the watch has reported all objects of the list at the revision until, and the deletion of all
-// objects missing from the list.
+// hasSeenAll reports whether the watch has reported all objects of the list at the revision until, and the deletion
+// of all objects missing from the list.
 func (k *FollowedKind) hasSeenAll(want map[string]uint64, until uint64) bool {
 	for name, revision := range want {
 		// Unknown objects were deleted after the list.

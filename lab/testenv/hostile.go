@@ -12,15 +12,15 @@ import (
 // outputFilter replaces each line of the agent's output with the line of an attacker in control of the host.
 type outputFilter func(line []byte) []byte
 
-// TamperOutput makes a host hostile until honest is called. change receives each line that the agent would send over SSH,
-// without the line end, and the host sends exactly the result of change. The last call for a host counts.
+// TamperOutput makes a host hostile until honest is called. change receives each line that the agent would send over
+// SSH, without the line end, and the host sends exactly the result of change. The last call for a host counts.
 func (r *Environment) TamperOutput(h *Host, change func(line []byte) []byte) (honest func()) {
 	machine := h.Machine()
 	r.outputFilters.Store(machine, outputFilter(change))
 	return func() { r.outputFilters.Delete(machine) }
 }
 
-// TamperFacts is Speak within the agent's protocol: lie changes the facts that the host reports.
+// TamperFacts is TamperOutput within the agent's protocol: lie changes the facts that the host reports.
 func (r *Environment) TamperFacts(h *Host, lie func(facts *plan.Facts)) (honest func()) {
 	return r.TamperOutput(h, func(text []byte) []byte {
 		line, ok := agentapi.Decode(text)

@@ -25,8 +25,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// installLegacyCertificate writes a received and renewed certificate into the kubelet's store: key and certificate in one
-// file, and a link to the file.
+// installLegacyCertificate writes a received and renewed certificate into the kubelet's store: key and certificate in
+// one file, and a link to the file.
 func (r *Environment) installLegacyCertificate(ctx context.Context, m *fake.Machine, node string) error {
 	data, err := r.requestLegacyCertificate(ctx, node)
 	if err != nil {

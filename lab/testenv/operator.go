@@ -83,7 +83,7 @@ func (o *Operator) Kill() {
 	<-o.done
 }
 
-// Done is closed when the operator has stopped.
+// Done returns a channel that is closed when the operator has stopped.
 func (o *Operator) Done() <-chan struct{} { return o.done }
 
 var errKilled = errors.New("the operator was killed")

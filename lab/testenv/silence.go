@@ -21,8 +21,8 @@ func (r *Environment) MonitorActivity() (*ActivityMonitor, error) {
 	return &ActivityMonitor{rig: r, log: log, connections: r.Connections()}, nil
 }
 
-// NextActivity returns the operator's requests to the API server, and the number of connections to hosts, since the previous
-// call.
+// NextActivity returns the operator's requests to the API server, and the number of connections to hosts, since the
+// previous call.
 func (l *ActivityMonitor) NextActivity() (requests []audit.Event, connections int, err error) {
 	events, err := l.log.Next()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 type VMFault struct {
 	// Machine is a pattern for the Machine's name, as in path.Match.
 	Machine string
-	// CreateError is the platform's error when it creates the virtual machine; see machineapi.Permanent. The error
-	// lasts until the fault is fixed.
+	// CreateError is the platform's error when it creates the virtual machine; see fakemachineapi.Permanent. The
+	// error lasts until the fault is fixed.
 	CreateError error
 	// BootDuration is added to the duration of a boot.
 	BootDuration time.Duration

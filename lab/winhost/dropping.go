@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// firstRetransmitDelay is the time until the first TCP retransmission of a connection request. Each further wait is twice as
-// long.
+// firstRetransmitDelay is the time until the first TCP retransmission of a connection request. Each further wait is
+// twice as long.
 const firstRetransmitDelay = time.Second
 
 // Dropping dials as if firewalls dropped packets to closed ports, as the firewalls of Windows and of clouds do: no

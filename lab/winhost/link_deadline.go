@@ -14,8 +14,8 @@ type deadline struct {
 
 func newDeadline() *deadline { return &deadline{channel: make(chan struct{})} }
 
-// expiredChannel returns a channel that is closed when the deadline has passed. If the deadline was moved in time, the new
-// time counts.
+// expiredChannel returns a channel that is closed when the deadline has passed. If the deadline was moved in time,
+// the new time counts.
 func (d *deadline) expiredChannel() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

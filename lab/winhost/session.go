@@ -43,8 +43,8 @@ func (s *session) serveRequests(requests <-chan *ssh.Request) {
 	}
 }
 
-// handleRequest returns the function that serves a request; nil refuses it. As OpenSSH by default, the server ignores the
-// client's environment.
+// handleRequest returns the function that serves a request; nil refuses it. As OpenSSH by default, the server ignores
+// the client's environment.
 func (s *session) handleRequest(request *ssh.Request) (run func() (exitCode int)) {
 	switch request.Type {
 	case "exec":

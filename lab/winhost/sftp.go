@@ -58,8 +58,8 @@ func (f *files) isInScan(path string) bool {
 	return there && f.host.clock.Since(began) < fault.parameters.Duration
 }
 
-// statusError returns an error in the form that the client receives. OpenSSH sends a number and the standard text, without
-// the error of Windows: a full disk and an existing file are both a failure.
+// statusError returns an error in the form that the client receives. OpenSSH sends a number and the standard text,
+// without the error of Windows: a full disk and an existing file are both a failure.
 func statusError(err error) error {
 	switch {
 	case err == nil:

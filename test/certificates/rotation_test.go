@@ -24,7 +24,7 @@ const (
 	halfAnHour = 30 * time.Minute
 	// shortCertificateTTL is the validity of certificates that must expire before their host is back.
 	shortCertificateTTL = 75 * time.Second
-	// stoppedHost is the host that is off for longer than brief.
+	// stoppedHost is the host that is off for longer than shortCertificateTTL.
 	stoppedHost = "instance-3"
 )
 
@@ -57,8 +57,8 @@ func holdingsOf(h *testenv.Host) []holding {
 // managerPrefix is the prefix of cloud-node-manager's user name on a node. The operator requests this certificate.
 const managerPrefix = "system:cloud-node-manager:"
 
-// managerCertificateTTL is the validity of cloud-node-manager's certificates. The operator renews them at 75 percent of the
-// validity, which must not be before the operator is killed, even on a busy machine. The next operator would
+// managerCertificateTTL is the validity of cloud-node-manager's certificates. The operator renews them at 75 percent
+// of the validity, which must not be before the operator is killed, even on a busy machine. The next operator would
 // continue a renewal that has begun, and renew again.
 const managerCertificateTTL = 5 * time.Minute
 

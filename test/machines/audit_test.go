@@ -34,8 +34,8 @@ func (a *trail) read() []audit.Event {
 	return a.events
 }
 
-// writeRequests returns the operator's write requests until now. It ends the test if the operator has sent no request at
-// all.
+// writeRequests returns the operator's write requests until now. It ends the test if the operator has sent no request
+// at all.
 func (a *trail) writeRequests() (writes []audit.Event) {
 	a.Helper()
 	operator, seen := audit.ServiceAccount(a.Namespace(), "windows-machine-config-operator"), 0

@@ -141,7 +141,8 @@ func (l lab) changeMachine(name string, change func(*machine)) {
 	l.requireNoError(l.Client.Patch(l.Context(), after, client.MergeFrom(m)))
 }
 
-// waitUntilUnmanaged waits until the operator stops managing a host, and returns a counter of the connections to the host.
+// waitUntilUnmanaged waits until the operator stops managing a host, and returns a counter of the connections to the
+// host.
 func (l lab) waitUntilUnmanaged(name, reason string) (execs func() int) {
 	l.Helper()
 	machine := l.MachineHost(name).Machine()

@@ -58,15 +58,15 @@ type lab struct {
 	*testenv.Environment
 }
 
-// parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its end.
-// Tests that create a clock call besides first, because the call may wait.
+// parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its
+// end. Tests that create a clock call parallelCluster first, because the call may wait.
 func parallelCluster(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
 	return exclusiveCluster(t, platform)
 }
 
-// exclusiveCluster is like besides, for a test that must not run in parallel with others.
+// exclusiveCluster is like parallelCluster, for a test that must not run in parallel with others.
 func exclusiveCluster(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
 	taken := <-controlPlanes[platform]

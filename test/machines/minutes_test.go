@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// typicalCloud has typical times of a new virtual machine with Windows Server in a distant cloud. Port 22 is open for the
-// last of three minutes of user data. The SSH server takes ten seconds of two minutes of restart.
+// typicalCloud has typical times of a new virtual machine with Windows Server in a distant cloud. Port 22 is open for
+// the last of three minutes of user data. The SSH server takes ten seconds of two minutes of restart.
 var typicalCloud = testenv.VMOptions{
 	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
 	SSHDelay: 10 * time.Second,

@@ -88,8 +88,8 @@ func optionsForAllBuilds() (options testenv.Options) {
 	return options
 }
 
-// checkSupportedBuilds checks that the hosts of the accepted builds become nodes, and that all other hosts are refused because of
-// their build. In the end, each host must be restored to its original state.
+// checkSupportedBuilds checks that the hosts of the accepted builds become nodes, and that all other hosts are
+// refused because of their build. In the end, each host must be restored to its original state.
 func checkSupportedBuilds(t *testing.T, l lab, platform string, accepted ...build) {
 	before := map[build]fake.Snapshot{}
 	for _, b := range allBuilds() {

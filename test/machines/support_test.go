@@ -22,8 +22,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// waitForUnsupported waits until the instance of a Machine is unsupported for a reason, and checks that the condition and the
-// event contain the parts.
+// waitForUnsupported waits until the instance of a Machine is unsupported for a reason, and checks that the condition
+// and the event contain the parts.
 func (l lab) waitForUnsupported(name, reason string, parts ...string) {
 	l.Helper()
 	l.checkUnsupported(l.waitForInstance(name, "to be refused as "+reason, hasSummary(reason)), reason, parts...)

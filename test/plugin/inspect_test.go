@@ -29,7 +29,8 @@ func (l lab) runInPod(pod fakepod.Pod, arguments ...string) (string, int) {
 	return out, status
 }
 
-// checkOutput runs a command of kubectl windows against an operator in a pod, and checks the exit status and the output.
+// checkOutput runs a command of kubectl windows against an operator in a pod, and checks the exit status and the
+// output.
 func (l lab) checkOutput(pod fakepod.Pod, status int, words []string, arguments ...string) {
 	l.Helper()
 	out, got := l.runInPod(pod, arguments...)

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
 )
 
-// expiringValidity issues certificates for one host's kubelet and cloud-node-manager that were due for renewal hours ago
-// and are valid for another hour.
+// expiringValidity issues certificates for one host's kubelet and cloud-node-manager that were due for renewal hours
+// ago and are valid for another hour.
 func expiringValidity(user string, now time.Time) fakeopenshift.Validity {
 	if user == "system:node:instance-1" || user == "system:cloud-node-manager:instance-1" {
 		return fakeopenshift.Validity{NotBefore: now.Add(-15 * time.Hour), NotAfter: now.Add(time.Hour)}

@@ -86,8 +86,8 @@ func (l lab) policyNamesFailedNode() {
 	l.Errorf("the policy does not name the node that has failed: %+v", stopped)
 }
 
-// stopUntilAlert stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as the
-// host's.
+// stopUntilAlert stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as
+// the host's.
 func (l lab) stopUntilAlert(name string) {
 	l.Helper()
 	services, begun := l.Host(name).Machine().Host().Services, l.fast.Now()

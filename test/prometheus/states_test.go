@@ -62,8 +62,8 @@ func (s state) checkAlerts(l lab) {
 	l.waitUntil("no alert any more", l.hasOnlyAlerts(nil, nil))
 }
 
-// advanceUntilFiring advances the clock by the time that the state must last. On a busy machine, a slow last scrape may have
-// marked the target as down. In this case, the clock is advanced again.
+// advanceUntilFiring advances the clock by the time that the state must last. On a busy machine, a slow last scrape
+// may have marked the target as down. In this case, the clock is advanced again.
 func (s state) advanceUntilFiring(l lab) {
 	l.Helper()
 	l.advanceClock(s.quiet)

@@ -32,8 +32,8 @@ const (
 	nextVersion  = "1.1.0-lab"
 )
 
-// exerciseOperator makes the operator perform all its operations: join and removal, Machines and hosts, blocked evictions, a
-// restart, a new version, another key, and cleanup after a legacy operator.
+// exerciseOperator makes the operator perform all its operations: join and removal, Machines and hosts, blocked
+// evictions, a restart, a new version, another key, and cleanup after a legacy operator.
 func (l lab) exerciseOperator() {
 	l.Helper()
 	ctx := l.Context()
@@ -114,8 +114,8 @@ func (l lab) nodeOf(host string) string {
 	return instance.Status.NodeRef.Name
 }
 
-// deployWorkload runs two pods on the node of a host: a pod of a Deployment with a budget that prevents eviction, and a pod
-// of a DaemonSet.
+// deployWorkload runs two pods on the node of a host: a pod of a Deployment with a budget that prevents eviction, and
+// a pod of a DaemonSet.
 func (l lab) deployWorkload(host string) {
 	l.Helper()
 	node := l.nodeOf(host)

@@ -126,8 +126,8 @@ func ofSeed(seed uint64) run {
 	return run{fmt.Sprintf("large-seed-%d", seed), robustness.Generate(seed, shape)}
 }
 
-// playAndShrink plays a run, and shrinks the actions if the run breaks a rule. Failures of the lab are not shrunk, because
-// they may not recur.
+// playAndShrink plays a run, and shrinks the actions if the run breaks a rule. Failures of the lab are not shrunk,
+// because they may not recur.
 func (r run) playAndShrink(t *testing.T) {
 	t.Helper()
 	t.Run(r.name, func(t *testing.T) {

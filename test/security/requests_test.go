@@ -68,7 +68,7 @@ func (l lab) createRequest(who *rest.Config, name, signer string, s subject) str
 	return made.ResourceVersion
 }
 
-// tryRequest is like ask, for requests that the API server may refuse.
+// tryRequest is like createRequest, for requests that the API server may refuse.
 func (l lab) tryRequest(who *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
 	purpose := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {

@@ -243,7 +243,8 @@ func TestFilesOnHosts(t *testing.T) {
 	})
 }
 
-// checkDetection adds forbidden content to the files of a host, one file after the other, and checks that it is detected.
+// checkDetection adds forbidden content to the files of a host, one file after the other, and checks that it is
+// detected.
 func checkDetection(t *testing.T, files map[string]hostFile, credentials map[string]credential) {
 	const open = `C:\Users\Public\notes.txt`
 	before := len(fileFaults(files, credentials))

@@ -9,8 +9,8 @@ import (
 // quietPeriod is the minimum time without activity for a cluster to count as silent.
 const quietPeriod = 1200 * time.Millisecond
 
-// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects to no
-// host.
+// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects
+// to no host.
 func (l lab) waitForSilence() {
 	l.Helper()
 	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, nil)

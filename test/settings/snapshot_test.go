@@ -17,7 +17,8 @@ import (
 var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot,
 	`C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
-// takeSnapshot returns the state of a host without independent changes, such as pods with their processes and endpoints.
+// takeSnapshot returns the state of a host without independent changes, such as pods with their processes and
+// endpoints.
 func takeSnapshot(h *testenv.Host) fake.Snapshot {
 	s := h.Machine().Snapshot()
 	for path := range s.Files {

@@ -98,7 +98,8 @@ func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 	})
 }
 
-// waitForFailedNode waits until the change of a node to a release has failed and was rolled back, and returns the host's name.
+// waitForFailedNode waits until the change of a node to a release has failed and was rolled back, and returns the
+// host's name.
 func (l lab) waitForFailedNode(name string) (canary string) {
 	l.Helper()
 	version := releaseByName(l.T, name).Version

@@ -13,15 +13,14 @@ import (
 // kills is the number of kills of the operator in one upgrade.
 const kills = 20
 
-// round is an upgrade to a release under disturbances of the operator. disturb returns the operators that run
-// afterward.
+// round is an upgrade to a release under faults of the operator. disturb returns the operators that run afterward.
 type round struct {
 	name, release string
 	disrupt       func(l lab, o *testenv.Operator, release string) []*testenv.Operator
 }
 
-// In spite of all disturbances of the operator during an upgrade, the budget is kept, and the upgrade completes.
-//
+// In spite of all faults of the operator during an upgrade, the budget is kept, and the upgrade completes. R-147,
+//
 func TestTheBudgetIsKept(t *testing.T) {
 	checkBudgetRounds(t, []round{
 		{"with an operator that is killed again and again", patch, lab.killRepeatedly},
@@ -30,7 +29,7 @@ func TestTheBudgetIsKept(t *testing.T) {
 	})
 }
 
-// The same applies to disturbances of the API server.
+// The same applies to faults of the API server.
 func TestTheBudgetIsKeptWhateverTheAPIServerDoes(t *testing.T) {
 	checkBudgetRounds(t, []round{
 		{"with an API server that is restarted", patch, lab.restartAPIServer},

@@ -1,7 +1,7 @@
 // Package upgrade verifies the guarantees of the operator for nodes in service end to end. Nodes are upgraded,
-// restarted and drained one after the other, within the budget of the WindowsDisruptionPolicy, in spite of all
-// disturbances of the operator. The tests run on the real control plane with the RBAC rules of deploy/. Windows
-// hosts and workloads are simulated.
+// restarted and drained one after the other, within the budget of the WindowsDisruptionPolicy, in spite of all faults
+// of the operator. The tests run on the real control plane with the RBAC rules of deploy/. Windows hosts and
+// workloads are simulated.
 package upgrade
 
 import (
@@ -184,8 +184,8 @@ func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, err
 	return nodes.Items, err
 }
 
-// waitUntilUpgraded waits until the given number of Windows nodes, without the excepted ones, are in service with a release,
-// and no node is disrupted any more.
+// waitUntilUpgraded waits until the given number of Windows nodes, without the excepted ones, are in service with a
+// release, and no node is disrupted any more.
 func (l lab) waitUntilUpgraded(name string, nodes int, limit time.Duration, except ...string) {
 	l.Helper()
 	want := releaseByName(l.T, name)

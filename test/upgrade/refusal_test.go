@@ -249,8 +249,8 @@ func (l lab) hybridOverlay(ctx context.Context, value string) error {
 	return l.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// waitForBlocked waits until the instance of a Machine is blocked for a reason, and checks that the node is nevertheless
-// Ready.
+// waitForBlocked waits until the instance of a Machine is blocked for a reason, and checks that the node is
+// nevertheless Ready.
 func (l lab) waitForBlocked(n serving, reason string, says []string) {
 	l.Helper()
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {

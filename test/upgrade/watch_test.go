@@ -17,7 +17,8 @@ type watched struct {
 	availability *testenv.Availability
 }
 
-// watchAvailability starts to record the availability of all Windows nodes, and of the workload's pods if there are any.
+// watchAvailability starts to record the availability of all Windows nodes, and of the workload's pods if there are
+// any.
 func (l lab) watchAvailability(w *workload, except ...string) watched {
 	l.Helper()
 	options := testenv.AvailabilityOptions{Except: except}
@@ -40,8 +41,8 @@ func (w watched) readReport() (report testenv.AvailabilityReport) {
 	return report
 }
 
-// checkBudget checks that the number of unavailable nodes never exceeded the budget and that the disruption policy listed
-// each of them. At least minHealthy pods must always have been healthy.
+// checkBudget checks that the number of unavailable nodes never exceeded the budget and that the disruption policy
+// listed each of them. At least minHealthy pods must always have been healthy.
 func (w watched) checkBudget(budget, minHealthy int) testenv.AvailabilityReport {
 	w.Helper()
 	report := w.readReport()
@@ -66,15 +67,15 @@ func (w watched) checkBudget(budget, minHealthy int) testenv.AvailabilityReport 
 // quietPeriod is the minimum time without activity for a cluster to count as silent.
 const quietPeriod = 4 * time.Second
 
-// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects to no
-// host.
+// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects
+// to no host.
 func (l lab) waitForSilence() {
 	l.Helper()
 	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, nil)
 }
 
-// waitForReadsOnly waits for a period in which the operator sends only read requests, such as checks whether it may continue,
-// and connects to no host.
+// waitForReadsOnly waits for a period in which the operator sends only read requests, such as checks whether it may
+// continue, and connects to no host.
 func (l lab) waitForReadsOnly() {
 	l.Helper()
 	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })

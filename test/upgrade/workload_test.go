@@ -56,8 +56,8 @@ func (l lab) createNamespace() string {
 	return name
 }
 
-// deployWorkload creates a Deployment with a budget that allows one unavailable pod, and waits until all pods run. change
-// may modify the pods.
+// deployWorkload creates a Deployment with a budget that allows one unavailable pod, and waits until all pods run.
+// change may modify the pods.
 func (l lab) deployWorkload(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
 	l.Helper()
 	w := &workload{lab: l, namespace: l.createNamespace()}

@@ -62,8 +62,8 @@ func (l *lab) awaitObject(what string, watched client.Object, condition func(con
 	requireNoError(l.T, l.WaitFor(ctx, what, watched, condition))
 }
 
-// followNode watches the Node of a host from now on. The returned function checks that the Node was unschedulable
-// until it was verified.
+// followNode watches the Node of a host from now on. The returned function checks that the Node had the start-up
+// taint until it was verified.
 func (l *lab) followNode(h *wine.Host) (proven func()) {
 	l.Helper()
 	watching, err := l.Client.Watch(l.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": nodeName(h)})

@@ -329,7 +329,7 @@ func (l *lab) waitForInstance(h *wine.Host, what string, condition func(*v1alpha
 	l.waitForInstanceAt(l.listKey(h), what, condition)
 }
 
-// waitForInstanceAt is like await, for an instance listed by this address or name.
+// waitForInstanceAt is like waitForInstance, for an instance listed by this address or name.
 func (l *lab) waitForInstanceAt(address, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)

@@ -60,8 +60,8 @@ func (l *lab) replaceOperator(o *testenv.Operator, to release) *testenv.Operator
 	return next
 }
 
-// checkRelease checks that a host has only the programs of a release, except for the agent, under the documented names, and
-// runs them.
+// checkRelease checks that a host has only the programs of a release, except for the agent, under the documented
+// names, and runs them.
 func (l *lab) checkRelease(h *wine.Host, want release) {
 	l.Helper()
 	agent, err := want.payload.Agent()
@@ -169,8 +169,8 @@ func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	return paths
 }
 
-// agentCommands returns the agent commands that ran on a host since a position in the journal, each with the path of the
-// agent.
+// agentCommands returns the agent commands that ran on a host since a position in the journal, each with the path of
+// the agent.
 func agentCommands(h *wine.Host, since int) (lines []string) {
 	for _, e := range h.Journal()[since:] {
 		if e.Kind == wine.KindExec && strings.Contains(e.Detail, nodespec.AgentProgram+" ") {

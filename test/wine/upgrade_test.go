@@ -88,8 +88,8 @@ func (l *lab) checkUpgrade(o *testenv.Operator, next release, namespace string) 
 	return o
 }
 
-// checkFailedUpgrade installs a broken release: the first host is rolled back to the previous release, and the other host is
-// unchanged.
+// checkFailedUpgrade installs a broken release: the first host is rolled back to the previous release, and the other
+// host is unchanged.
 func (l *lab) checkFailedUpgrade(o *testenv.Operator, former, bad release, namespace string) *testenv.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watchAvailability(namespace)

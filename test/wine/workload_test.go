@@ -18,8 +18,8 @@ import (
 // workloadLabels are the labels of the workload's pods.
 var workloadLabels = map[string]string{"app": "web"}
 
-// deployWorkload creates a Deployment on the lab's hosts with a budget that allows one unavailable pod. It waits until all
-// pods run, and returns the namespace.
+// deployWorkload creates a Deployment on the lab's hosts with a budget that allows one unavailable pod. It waits
+// until all pods run, and returns the namespace.
 func (l *lab) deployWorkload(replicas int) (namespace string) {
 	l.Helper()
 	namespace = clustertest.Namespace(l.T, l.Cluster())

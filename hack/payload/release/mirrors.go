@@ -62,7 +62,7 @@ func readMirrors(file string) (mirrorRules, error) {
 	return rules, nil
 }
 
-// findImages queries all mirrors. It implements place.
+// findImages queries all mirrors. It implements imageSource.
 func (m mirrorRules) findImages(ctx context.Context, reference name.Digest) ([]registry.Image, error) {
 	repository := reference.Context().String()
 	var failures []error

@@ -10,14 +10,15 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// A imageSource is a possible source of component images. The digest identifies the image, so all sources are equivalent.
+// A imageSource is a possible source of component images. The digest identifies the image, so all sources are
+// equivalent.
 type imageSource interface {
 	// findImages returns the images with a digest: one for each platform if the digest is of an index.
 	findImages(ctx context.Context, reference name.Digest) ([]registry.Image, error)
 }
 
-// newImageSources returns the sources in the order of queries. A layout replaces all registries, because its users have no
-// network.
+// newImageSources returns the sources in the order of queries. A layout replaces all registries, because its users
+// have no network.
 func newImageSources(source string, rules mirrorRules, inSource []registry.Image) ([]imageSource, error) {
 	if registry.IsDirectory(source) {
 		return []imageSource{layoutDirectory{source, inSource}}, nil
@@ -65,7 +66,8 @@ func (f layoutDirectory) findImages(_ context.Context, reference name.Digest) ([
 	return found, nil
 }
 
-// releaseRepository is the repository of the release image, to which `oc adm release mirror` copies all images of a release.
+// releaseRepository is the repository of the release image, to which `oc adm release mirror` copies all images of a
+// release.
 type releaseRepository struct{ repository name.Repository }
 
 func (b releaseRepository) findImages(ctx context.Context, reference name.Digest) ([]registry.Image, error) {

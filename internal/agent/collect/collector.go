@@ -66,7 +66,7 @@ func (s Collector) CollectEvents(ctx context.Context, since time.Duration) agent
 
 type part func(context.Context, *agentapi.Collected) error
 
-// collectPart collects a part, or reports why the part is unknown.
+// collectPart collects a part, or records why the part is unknown.
 func collectPart(ctx context.Context, name string, find part, result *agentapi.Collected) {
 	ctx, cancel := context.WithTimeout(ctx, timeouts.CollectTimeout)
 	defer cancel()
@@ -163,7 +163,7 @@ func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, mos
 // command line.
 const serviceInstalled = 7045
 
-// isNodeEvent reports whether an event may explain the state of a node: its services; failed services;
+// isNodeEvent reports whether an event may explain the state of a node: its services; services that stop;
 // restarts; disks, the network and the clock. Other events may contain anything about other programs on the
 // host. Windows compares source names case-insensitively and uses several spellings of some names.
 func isNodeEvent(event host.Event) bool {

@@ -11,7 +11,7 @@ import (
 )
 
 // Renew replaces the certificates of the named identities of the host's spec, and changes nothing else. Without
-// certificates, Renew creates keys and requests. Certificates, in PEM by identity name, are installed.
+// certificates, Renew creates keys and requests. With certificates (PEM by identity name), Renew installs them.
 func (h *Host) Renew(ctx context.Context, names []string, certificates map[string]string) error {
 	known, err := h.Records.StoredSpec(ctx)
 	if err != nil {

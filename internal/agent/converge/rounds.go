@@ -38,7 +38,7 @@ func (h *Host) newConvergence(spec *nodespec.NodeSpec, payload string, planOf fu
 // since the operator classified the plan as harmless: for example, crashed services may run again.
 func (c *convergence) isRefused(p plan.Plan) bool { return c.inService && p.IsDisruptive() }
 
-// run runs plans and returns the last plan, which is empty or refused. If restarted is true, the host restarts.
+// run runs plans and returns the last plan, which has no steps or is refused. If restarted is true, the host restarts.
 func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, err error) {
 	var before plan.Plan
 	for range execute.MaxRounds {

@@ -20,7 +20,7 @@ import (
 
 // Parts are the dependencies of the service.
 type Parts struct {
-	// Means are the dependencies of steps. Step output is discarded: the service writes its own log.
+	// Dependencies are the dependencies of steps. Step output is discarded: the service writes its own log.
 	execute.Dependencies
 	Source *facts.Source
 	Lock   installdir.Lock

@@ -40,8 +40,8 @@ func (n *awaitedNetwork) IsAwaited() bool { return n.awaited != nil }
 // AllowRequests allows new requests to a Host Networking Service that did not respond.
 func (n *awaitedNetwork) AllowRequests() { n.silent = false }
 
-// DeferSteps records the network that a plan waits for, and returns the steps to run now. While the kubelet runs, the
-// network may just be under recreation: a short absence is ignored to keep the node Ready.
+// DeferSteps records the network that a plan waits for, and returns the steps to run now. While the kubelet runs,
+// hybrid-overlay-node may just be recreating the network: a short absence is ignored so that the node stays Ready.
 func (n *awaitedNetwork) DeferSteps(await *plan.AwaitNetwork, steps []plan.Step, spec nodespec.NodeSpec) []plan.Step {
 	now := n.clock.Now()
 	if await == nil || n.awaited == nil {

@@ -40,7 +40,7 @@ func (r *repairRun) pendingStepNames(steps []plan.Step) string {
 	return strings.Join(names, "\n")
 }
 
-// runSteps runs the steps. If a release cannot be installed, do returns and the next plan omits the release.
+// runSteps runs the steps. If a release cannot be installed, runSteps returns and the next plan omits the release.
 func (r *repairRun) runSteps(ctx context.Context, w work) {
 	r.work, r.blocked, r.down = w, map[string]bool{}, map[string]bool{}
 	e := &execute.Executor{Dependencies: r.Dependencies, Facts: w.facts, Incoming: releases.NewIncoming(nodespec.NodeSpec{}, "")}

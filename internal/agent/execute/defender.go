@@ -31,7 +31,7 @@ type Defender struct {
 
 func (d *Defender) clearCache() { d.at = time.Time{} }
 
-// NewDefender returns the Defender of a host. Responses are not cached unless Keep is called.
+// NewDefender returns the Defender of a host. Responses are not cached unless EnableCache is called.
 func NewDefender(antivirus host.Antivirus, clock clock.WithTicker, kept state.Records) *Defender {
 	return &Defender{host: antivirus, clock: clock, records: kept}
 }

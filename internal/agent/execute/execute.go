@@ -45,8 +45,8 @@ type Executor struct {
 	current agentapi.Step // for lines of progress
 }
 
-// RunStep runs one step. Steps that move files are not limited and report progress; all other steps may hang in
-// Windows.
+// RunStep runs one step. Steps with timeouts of their own, and steps that move files and report progress, are not
+// limited here. All other steps may hang in Windows and are limited to StepTimeout.
 func (e *Executor) RunStep(ctx context.Context, step plan.Step) error {
 	switch step.Operation.(type) {
 	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService,

@@ -22,7 +22,7 @@ type APIServer struct{ url, host, port string }
 // plainHost matches a DNS name or an IPv4 address.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// ParseAPIServer parses a URL of the form https://host:port without a path.
+// ParseAPIServer parses a URL of the form https://host:port, with nothing else in it.
 func ParseAPIServer(text string) (*APIServer, error) {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -37,7 +37,7 @@ func ParseAPIServer(text string) (*APIServer, error) {
 }
 
 // ConnectAPIServer connects to the API server while other facts are gathered. The channel returns the result
-// within timeouts.LimitAPIServer, or nil without a server.
+// within timeouts.APIServerTimeout, or nil without a server.
 func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer) <-chan *plan.APIServerFacts {
 	answer := make(chan *plan.APIServerFacts, 1)
 	if server == nil {
@@ -57,8 +57,8 @@ func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer
 	return answer
 }
 
-// resolveAndConnect resolves the server's name and connects to all addresses in parallel: an unresponsive address of a load
-// balancer must not use up the time. One successful connection is enough.
+// resolveAndConnect resolves the server's name and connects to all addresses in parallel: an unresponsive address of a
+// load balancer must not use up the time. One successful connection is enough.
 func resolveAndConnect(ctx context.Context, from host.Outbound, server *APIServer, facts *plan.APIServerFacts) error {
 	facts.Resolved = []string{server.host}
 	if net.ParseIP(server.host) == nil {

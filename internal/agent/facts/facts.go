@@ -45,7 +45,7 @@ type Antivirus interface {
 	Check(ctx context.Context, spec nodespec.NodeSpec) (string, error)
 }
 
-// EnableCaching caches the state of Windows features and Defender.
+// EnableCaching enables caching of the state of Windows features and Defender.
 func (s *Source) EnableCaching() {
 	s.featureCache.ttl = timeouts.FeatureCacheTTL
 	s.Antivirus.EnableCache(timeouts.AntivirusCacheTTL)

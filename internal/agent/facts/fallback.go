@@ -46,8 +46,8 @@ func (s *Source) agentIfInstalled(ctx context.Context, sum string) (string, erro
 	return sum, nil
 }
 
-// RollbackCandidate returns the rollback target for the time after another NodeSpec is applied. If there is none, or no
-// agent on the host could apply it, why is the reason.
+// RollbackCandidate returns the last completely applied NodeSpec, which becomes the rollback target when another
+// NodeSpec is applied. If there is none, or no agent on the host could apply it, why is the reason.
 func (s *Source) RollbackCandidate(ctx context.Context) (keepable *state.RollbackTarget, why string, err error) {
 	keepable, why, err = s.Records.RollbackCandidate(ctx)
 	if err != nil || keepable == nil {

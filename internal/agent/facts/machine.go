@@ -76,7 +76,8 @@ func (g *gatherer) queryFeature(ctx context.Context, name string) (host.FeatureS
 	return state, nil
 }
 
-// gatherEnvironment reads only the variables named by the spec or the ledger: other variables are out of scope.
+// gatherEnvironment reads only the variables named by the spec or the ledger, and those that legacy operators set:
+// other variables are out of scope.
 func (g *gatherer) gatherEnvironment(ctx context.Context) error {
 	all, err := g.Host.Environment.Get(ctx)
 	if err != nil {

@@ -42,7 +42,8 @@ func (g *gatherer) gatherTrustedCertificates(ctx context.Context) error {
 	return nil
 }
 
-// importedCertificates returns the certificates that a legacy operator has added to the store, according to its own list.
+// importedCertificates returns the certificates that a legacy operator has added to the store, according to its own
+// list.
 func (g *gatherer) importedCertificates(ctx context.Context) ([]string, error) {
 	fact, there := g.facts.Files[plan.LegacyImportedPath]
 	if !there || fact.Directory || fact.LinkTarget != "" || fact.Size > maxImported {

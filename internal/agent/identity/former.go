@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// OldCertificates deletes former certificates from the stores of the node's programs. client-go's file store adds a file
-// with key and certificate at each rotation and deletes none. hybrid-overlay-node would add one every day.
+// OldCertificates deletes former certificates from the stores of the node's programs. client-go's file store adds a
+// file with key and certificate at each rotation and deletes none. hybrid-overlay-node would add one every day.
 type OldCertificates struct {
 	Files host.Files
 	Clock clock.PassiveClock

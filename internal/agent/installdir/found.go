@@ -61,7 +61,8 @@ func (f *Directory) WithOriginalAccess(ctx context.Context, facts plan.Facts) (p
 	return facts, nil
 }
 
-// Reopen restores the access of C:\k if the directory was restricted and nothing was written into it.
+// Reopen restores the access of C:\k if the agent has restricted it. It is only for a host without a ledger, on which
+// nothing else was changed.
 func (f *Directory) Reopen(ctx context.Context) error {
 	open, err := f.hasOpenRecord(ctx)
 	if err != nil || !open {

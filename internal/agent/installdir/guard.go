@@ -61,7 +61,7 @@ func (f *Directory) IsClosed(ctx context.Context) bool {
 	return true
 }
 
-// isClosed reports whether only administrators may use a directory that only administrators can have created.
+// isClosed reports whether a directory was created by an administrator, and only administrators may use it.
 func isClosed(info host.FileInfo) bool {
 	return info.Directory && info.LinkTarget == "" && info.Access == host.AccessAdministrators
 }

@@ -40,7 +40,7 @@ type Lock struct {
 }
 
 // Acquire acquires the lock for a command. It waits for a repair of the agent's service, up to
-// timeouts.LimitLock; any other running command makes Acquire fail with AgentBusy. The boot ID identifies the
+// timeouts.LockTimeout; any other running command makes Acquire fail with AgentBusy. The boot ID identifies the
 // current boot. The caller must call release.
 func (f Lock) Acquire(ctx context.Context, name agentapi.Name, bootID string) (release func(), err error) {
 	deadline := f.Clock.Now().Add(timeouts.LockTimeout)

@@ -26,7 +26,7 @@ type Rotator struct {
 	failedCopies map[string]string // copies of logs that could not be truncated, by log path; at most one for each log
 }
 
-// NewRotator returns a Keeper that logs its failures.
+// NewRotator returns a Rotator that logs its failures.
 func NewRotator(h host.Host, clock clock.PassiveClock, log *ServiceLog) *Rotator {
 	return &Rotator{host: h, clock: clock, log: log}
 }

@@ -29,8 +29,8 @@ const (
 // maxPending is the maximum number of bytes pending for an unwritable log.
 const maxPending = 64 << 10
 
-// ServiceLog is the log of the agent's service. Own rotates the file itself. A library such as lumberjack supports
-// only complete megabytes and days, and writes without package host. It also keeps the file open, so that
+// ServiceLog is the log of the agent's service. ServiceLog rotates the file itself. A library such as lumberjack
+// supports only complete megabytes and days, and bypasses package host. It also keeps the file open, so that
 // administrators could not remove the file.
 type ServiceLog struct {
 	host    host.Host
@@ -70,9 +70,8 @@ func (l *ServiceLog) Flush(ctx context.Context) {
 	l.deleteOldFiles(ctx)
 }
 
-// rotateFile renames a full file. A file held open by another program grows until released. The agent of the
-// previous operator leaves a symbolic link to its last log here, as klog does: the link is removed, the log is
-// kept.
+// rotateFile renames a full file. A file held open by another program grows until released. The agent of a
+// legacy operator leaves a symbolic link to its last log here, as klog does: the link is removed, the log is kept.
 func (l *ServiceLog) rotateFile(ctx context.Context) {
 	info, err := l.host.Files.Stat(ctx, logFile())
 	if err == nil && info.LinkTarget != "" {

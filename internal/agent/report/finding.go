@@ -44,7 +44,7 @@ type finding struct {
 	// problem identifies the unrepaired problem without varying details such as process IDs. Empty if there is
 	// none.
 	problem string
-	// message describes the trouble.
+	// message describes the problem.
 	message string
 	// needsOperator is true when only the operator can repair a part of the problem.
 	needsOperator bool

@@ -41,7 +41,7 @@ type Publisher struct {
 	loggedProblem string    // the problem with sending that was logged last
 }
 
-// PublisherDependencies are the dependencies of a Messenger.
+// PublisherDependencies are the dependencies of a Publisher.
 type PublisherDependencies struct {
 	API     APIServer // nil: the condition is not published
 	Files   host.Files
@@ -50,7 +50,7 @@ type PublisherDependencies struct {
 	Version string // of the agent
 }
 
-// NewPublisher returns a Messenger that logs when the API server does not accept the condition.
+// NewPublisher returns a Publisher that logs when the API server does not accept the condition.
 func NewPublisher(means PublisherDependencies, log *logs.ServiceLog) *Publisher {
 	return &Publisher{PublisherDependencies: means, log: log}
 }
@@ -93,7 +93,8 @@ func (m *Publisher) PublishIfDue(ctx context.Context, spec nodespec.NodeSpec) {
 	m.startAttempt(ctx, spec, wanted)
 }
 
-// startAttempt sends the condition. Certificate and authorities are reread because both change while the service runs.
+// startAttempt starts to send the condition. The certificate and the authorities are read again because both change
+// while the service runs.
 func (m *Publisher) startAttempt(ctx context.Context, spec nodespec.NodeSpec, wanted nodeCondition) {
 	server, err := m.readCredentials(ctx, spec)
 	if err != nil || server == nil {

@@ -37,7 +37,7 @@ func (o Outcome) Tried() []string {
 }
 
 // IsConclusive reports whether an outcome determines the state of the host. The state is unknown while an agent
-// command changes the host or the node is being created.
+// command changes the host, or while the node waits for its network or for the operator.
 func (o Outcome) IsConclusive() bool {
 	return o.Spec != nil && !o.Skipped && (!o.Waits || o.Failure != nil || o.Left != "")
 }

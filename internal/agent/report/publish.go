@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// publishCondition writes the condition into the status of the Node at the URL. It reads the complete Node because a
-// kubelet may not read only the status. The API server merges conditions by type, so the kubelet's own
-// conditions are preserved. The last transition time is preserved while the status is unchanged.
+// publishCondition writes the condition into the status of the Node at the URL. It reads the complete Node
+// because a kubelet is not allowed to read the status alone. The API server merges conditions by type, so the
+// kubelet's own conditions are preserved. The last transition time is preserved while the status is unchanged.
 func publishCondition(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
 	present, err := currentCondition(ctx, api, as, url, condition.Type)
 	if err != nil {

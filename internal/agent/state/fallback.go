@@ -37,9 +37,9 @@ func (r Records) read(ctx context.Context, specPath, appliedPath string) (found 
 	return found, nil
 }
 
-// RollbackCandidate returns the rollback target for the time after another NodeSpec is applied. If there is none, why is
-// the reason in words for an administrator. The reason is empty for a host to which no NodeSpec was ever
-// applied.
+// RollbackCandidate returns the last completely applied NodeSpec, which can become the rollback target when another
+// NodeSpec is applied. If there is none, why is the reason in words for an administrator. The reason is empty for a
+// host to which no NodeSpec was ever applied.
 func (r Records) RollbackCandidate(ctx context.Context) (keepable *RollbackTarget, why string, err error) {
 	found, err := r.read(ctx, nodespec.SpecPath, nodespec.AppliedPath)
 	switch {

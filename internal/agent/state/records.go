@@ -80,7 +80,7 @@ func (r Records) Spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 }
 
 // StoredSpec returns the part of the desired NodeSpec that this agent can read, even if an agent of another release
-// wrote the file. It returns nil if there is none. Held is only for callers that do not configure the host with
+// wrote the file. It returns nil if there is none. StoredSpec is only for callers that do not configure the host with
 // the NodeSpec.
 func (r Records) StoredSpec(ctx context.Context) (*nodespec.StoredSpec, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.SpecPath)

@@ -35,7 +35,7 @@ type Operation struct {
 	// the action continues in the background until the process ends. Zero for actions that stop when their
 	// context is done.
 	GracePeriod time.Duration
-	// Remedy is advice for an action that has not stopped within the grace.
+	// Remedy is advice for an action that has not stopped within the grace period.
 	Remedy string
 	// What describes the action: "service kubelet starts".
 	What string
@@ -44,8 +44,8 @@ type Operation struct {
 }
 
 // Run runs the action with the limit, and reports progress meanwhile. After the limit, the context of the
-// action is canceled, and the error is a agentapi.Failure that names the limit. With a grace, Run returns after
-// limit and grace even if the action continues.
+// action is canceled, and the error is an agentapi.Failure that names the limit. With a grace period, Run
+// returns after limit and grace period even if the action continues.
 func (w Operation) Run(ctx context.Context, on clock.WithTicker, action func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,10 +73,10 @@ func (w Operation) Run(ctx context.Context, on clock.WithTicker, action func(con
 	return err
 }
 
-// errStuck replaces the error of an action that was canceled and has not stopped within the grace.
+// errStuck replaces the error of an action that was canceled and has not stopped within the grace period.
 var errStuck = errors.New("it has not stopped")
 
-// awaitAction runs the action, and after cancellation waits at most for the grace.
+// awaitAction runs the action, and after cancellation waits at most for the grace period.
 func (w Operation) awaitAction(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
 	if w.GracePeriod == 0 {
 		return action(ctx)

@@ -42,7 +42,8 @@ type Reconciler struct {
 	Namespace string
 	Events    events.EventRecorder
 
-	// correctObjects holds the names of the policies and bindings that were correct at the last check, as used in messages.
+	// correctObjects holds the names of the policies and bindings that were correct at the last check, as used in
+	// messages.
 	correctObjects map[string]bool
 	reported       recorder.OperatorState
 }
@@ -78,8 +79,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: checkInterval}, nil
 }
 
-// getOwnerReference returns the operator's namespace as the owner of the policies, so that the policies are deleted with
-// the namespace; nil if the namespace is being deleted. The policies do not block that deletion.
+// getOwnerReference returns the operator's namespace as the owner of the policies, so that the policies are deleted
+// with the namespace; nil if the namespace is being deleted. The policies do not block that deletion.
 func (r *Reconciler) getOwnerReference(ctx context.Context) (*metav1.OwnerReference, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)

@@ -94,8 +94,8 @@ has(object.metadata.annotations) && object.metadata.annotations.exists(name, nam
 	return g
 }
 
-// windowsNodeExpression returns an expression that is true for a Node with the Windows label. Object is the new object of
-// the request, oldObject the previous one.
+// windowsNodeExpression returns an expression that is true for a Node with the Windows label. The variable object is
+// the new object of the request, oldObject the previous one.
 func windowsNodeExpression(object string) string {
 	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == "windows"`,
 		object, corev1.LabelOSStable)

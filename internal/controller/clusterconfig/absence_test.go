@@ -85,8 +85,8 @@ func (a *fixture) start() {
 	a.Source.clock = a.clock
 }
 
-// readAndExpect makes the Source read the cluster, expects the number of change events, and returns the delay before the
-// next read.
+// readAndExpect makes the Source read the cluster, expects the number of change events, and returns the delay before
+// the next read.
 func (a *fixture) readAndExpect(told int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})

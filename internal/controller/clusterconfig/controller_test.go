@@ -253,7 +253,8 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	}
 }
 
-// hasOLMCondition returns a condition: the OperatorCondition has this status of ClusterSupported and contains the words.
+// hasOLMCondition returns a condition: the OperatorCondition has this status of ClusterSupported and contains the
+// words.
 func (r *running) hasOLMCondition(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		object := &operatorsv2.OperatorCondition{}

@@ -26,7 +26,7 @@ type supportState struct {
 	reason, message string
 }
 
-// evaluateSupport returns the standing for the facts or the error of Source.
+// evaluateSupport returns the support state for the facts or the error of Source.
 func (r *Reporter) evaluateSupport(facts nodespec.Cluster, err error) supportState {
 	if err != nil {
 		return supportState{reason: v1alpha1.ReasonClusterConfigurationInvalid,

@@ -62,8 +62,8 @@ func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice)
 	return nil
 }
 
-// noticeReference returns the related object of an event besides the Deployment. The recording library merges events with
-// the same reference and keeps the first text; the reference is therefore as specific as possible.
+// noticeReference returns the related object of an event besides the Deployment. The recording library merges events
+// with the same reference and keeps the first text; the reference is therefore as specific as possible.
 func noticeReference(notice cluster.Notice) *corev1.ObjectReference {
 	kind, name, _ := strings.Cut(notice.Object, " ")
 	namespace, short, found := strings.Cut(name, "/")

@@ -24,7 +24,7 @@ func newListedInstance() *v1alpha1.WindowsInstance {
 	return listed
 }
 
-// newCloudNode returns the Node of listed as written by the cloud controller.
+// newCloudNode returns the Node of that instance as written by the cloud controller.
 func newCloudNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: winNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}},

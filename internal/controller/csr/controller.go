@@ -28,8 +28,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list
 
-// refusedRecheckInterval is the interval between checks of a refused request, because the operator's data about a host may
-// have been outdated.
+// refusedRecheckInterval is the interval between checks of a refused request, because the operator's data about a
+// host may have been outdated.
 const refusedRecheckInterval = time.Minute
 
 // ClusterSource provides the facts of the cluster, or the reason why the facts are unavailable.

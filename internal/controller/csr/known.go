@@ -16,10 +16,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// hasRegisteredNode reports whether the instance's host has registered a Node. This inexpensive check comes first: a host
-// without a Node may create any number of requests, and each would cause a read of all Nodes and Machines. The
-// cache contains Windows nodes, and a new Node requeues the pending requests of that node. Only a Node that is
-// bound to the instance may lack the Windows label.
+// hasRegisteredNode reports whether the instance's host has registered a Node. This inexpensive check comes first: a
+// host without a Node may create any number of requests, and each would cause a read of all Nodes and Machines. The
+// cache contains Windows nodes, and a new Node requeues the pending requests of that node. Only a Node that is bound
+// to the instance may lack the Windows label.
 func (r *Reconciler) hasRegisteredNode(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	name, readers := instance.Status.NodeRef.Name, []client.Reader{r.Client, r.Live}
 	if instance.Status.NodeRef.UID == "" {
@@ -36,8 +36,8 @@ func (r *Reconciler) hasRegisteredNode(ctx context.Context, instance *v1alpha1.W
 	return false, nil
 }
 
-// clusterReadTTL is the maximum age of a read of all Nodes and Machines that serves further requests. Many nodes request
-// certificates at the same time, and one node can request any number.
+// clusterReadTTL is the maximum age of a read of all Nodes and Machines that serves further requests. Many nodes
+// request certificates at the same time, and one node can request any number.
 const clusterReadTTL = 2 * time.Second
 
 // readTimeout ends a read without a response from the API server, because other requests wait for it.
@@ -51,8 +51,8 @@ type clusterRead struct {
 	machines []machinev1beta1.Machine
 }
 
-// readClusterIdentities returns the facts of the cluster besides the instances, and the time of the read. Neither hosts nor DNS
-// are queried.
+// readClusterIdentities returns the facts of the cluster besides the instances, and the time of the read. Neither
+// hosts nor DNS are queried.
 func (r *Reconciler) readClusterIdentities(ctx context.Context, instances []v1alpha1.WindowsInstance) (certrequest.ClusterIdentities, time.Time,
 	error) {
 	r.lastRead.mu.Lock()

@@ -17,19 +17,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// maxTrackedRequests is the maximum number of refused requests of one node that are checked again: the newest. A kubelet has
-// one request of each kind. After some time without a response, it creates another request and discards the
-// previous key.
+// maxTrackedRequests is the maximum number of refused requests of one node that are checked again: the newest. A
+// kubelet has one request of each kind. After some time without a response, it creates another request and discards
+// the previous key.
 const maxTrackedRequests = 8
 
-// refusalWindow is the period for counting refusals: after maxTrackedRequests refusals for a node in one period, further
-// requests wait.
+// refusalWindow is the period for counting refusals: after maxTrackedRequests refusals for a node in one period,
+// further requests wait.
 const refusalWindow = 10 * time.Second
 
 // requestTracker records the state of undecided requests. It is safe for concurrent use.
 type requestTracker struct {
 	mu sync.Mutex
-	// The last report about each pending request, by name, so that each report is emitted once.
+	// reportsByRequest contains the last report about each pending request, by name, so that each report is emitted
+	// once.
 	reportsByRequest map[string]refusal
 	// firstSeenByRequest contains the time of the first reconcile of each request, by name.
 	firstSeenByRequest map[string]time.Time
@@ -57,7 +58,7 @@ func (m *requestTracker) forgetRequest(request string) {
 	delete(m.firstSeenByRequest, request)
 }
 
-// recordFirstSeen returns the time of the first reconcile of a request.
+// recordFirstSeen returns the time of the first reconcile of a request, which the first call records.
 func (m *requestTracker) recordFirstSeen(request string, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,9 +98,9 @@ func (m *requestTracker) countRefusal(node string, now time.Time) {
 	maps.DeleteFunc(m.refusalsByNode, func(_ string, other refusals) bool { return now.Sub(other.since) >= refusalWindow })
 }
 
-// recordIfNew records a report about a request, and reports whether to emit it: not if the message is unchanged, and not
-// if the node already has maxTrackedRequests pending requests. In that case the oldest record is dropped, because a
-// compromised node can create any number.
+// recordIfNew records a report about a request, and reports whether to emit it: not if the message is unchanged, and
+// not if the node already has maxTrackedRequests pending requests. In that case the oldest record is dropped, because
+// a compromised node can create any number.
 func (m *requestTracker) recordIfNew(request string, what refusal) (say bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +170,8 @@ func (r *Reconciler) isSuperseded(ctx context.Context, csr *certificatesv1.Certi
 	return newer >= maxTrackedRequests, nil
 }
 
-// isCreatedBefore reports whether the first of two requests was created earlier. The API server stores full seconds; within
-// a second, the names decide, so that the order is deterministic.
+// isCreatedBefore reports whether the first of two requests was created earlier. The API server stores full seconds;
+// within a second, the names decide, so that the order is deterministic.
 func isCreatedBefore(made time.Time, name string, otherMade time.Time, other string) bool {
 	return cmp.Or(made.Compare(otherMade), strings.Compare(name, other)) < 0
 }

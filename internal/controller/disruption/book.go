@@ -30,8 +30,8 @@ type disruptionID struct {
 
 func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUID, d.Since.Unix()} }
 
-// policyUpdate is the WindowsDisruptionPolicy as read for one decision and as written afterwards. The API server refuses
-// the write if the policy has changed since it was read.
+// policyUpdate is the WindowsDisruptionPolicy as read for one decision and as written afterwards. The API server
+// refuses the write if the policy has changed since it was read.
 type policyUpdate struct {
 	gate     *PolicyGate
 	policy   *v1alpha1.WindowsDisruptionPolicy

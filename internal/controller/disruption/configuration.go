@@ -15,8 +15,8 @@ func (g *PolicyGate) desiredConfiguration() string {
 	return g.Configuration()
 }
 
-// resumeDisruption adopts a continuing disruption for this process, and records the settings that are being applied to the
-// node. Nodes that wait for the first node with these settings match them against the recorded settings.
+// resumeDisruption adopts a continuing disruption for this process, and records the settings that are being applied
+// to the node. Nodes that wait for the first node with these settings match them against the recorded settings.
 func (g *PolicyGate) resumeDisruption(
 	ctx context.Context, book *policyUpdate, own *v1alpha1.Disruption, request disruptionpolicy.Request,
 ) error {

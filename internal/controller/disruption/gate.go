@@ -24,19 +24,20 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// Gate lets controllers disrupt nodes. Each decision is based on a read of the API server, and is written to the
-// status of the WindowsDisruptionPolicy before Gate returns. If two decisions overlap, the later decision is
+// Gate lets controllers disrupt nodes. A disruption is allowed only after a read of the API server, and is written to
+// the status of the WindowsDisruptionPolicy before Acquire returns. If two writes conflict, the later decision is
 // repeated.
 type Gate interface {
 	// Acquire requests a disruption slot for a node. If the node is already disrupted for the same instance, the
-	// request is allowed at once, as far as disruptionpolicy.GoesOn permits. This process then holds the slot.
+	// request is allowed at once, as far as disruptionpolicy.IsContinuation permits. This process then holds the
+	// slot.
 	Acquire(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error)
 	// Release ends the disruption of an instance's node, if this process holds the slot. Disruptions from before
 	// the first review of this process count as held. If there is nothing to release, Release sends no request.
 	// Once a Machine is being deleted, Release does not end its replacement; only a working successor does.
 	Release(ctx context.Context, instance string) error
-	// Holds reports, from memory, whether the node of the instance is being disrupted without a replacement, by any
-	// process.
+	// Holds reports, from memory, whether any process is disrupting the node of the instance in place, without
+	// replacing the Machine.
 	Holds(ctx context.Context, instance string) (bool, error)
 	// Settings returns the effective settings. Invalid settings of an administrator have their defaults.
 	Settings(ctx context.Context) (disruptionpolicy.Settings, error)

@@ -21,7 +21,7 @@ type fleetState struct {
 	pool disruptionpolicy.NodePool
 }
 
-// newFleetState returns the situation of a fleet. From the disruptions, it uses only the affected nodes and pools.
+// newFleetState returns the state of a fleet. From the disruptions, it uses only the affected nodes and pools.
 func newFleetState(f *fleet.Fleet, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) *fleetState {
 	s := &fleetState{Fleet: f}
 	for i := range f.Instances {

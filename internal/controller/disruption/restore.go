@@ -9,9 +9,9 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// restoreDisruptions returns the current disruptions if a deleted policy no longer lists them: the disruptions that this
-// process remembers, and those visible in the cluster. The result may contain too many disruptions, which end like
-// any other.
+// restoreDisruptions returns the current disruptions if a deleted policy no longer lists them: the disruptions that
+// this process remembers, and those visible in the cluster. The result may contain too many disruptions, which end
+// like any other.
 func (b *policyUpdate) restoreDisruptions() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
 	for _, d := range b.gate.cache.lastStatus().Disruptions {
@@ -30,9 +30,9 @@ func (b *policyUpdate) restoreDisruptions() []v1alpha1.Disruption {
 	return result
 }
 
-// disruptionFromCluster determines from an instance, the Node and the Machine whether the operator is disrupting the node: the
-// operator has cordoned the Node, or deletes an outdated Machine. The client that deleted a Machine is not
-// recorded.
+// disruptionFromCluster determines from an instance, the Node and the Machine whether the operator is disrupting the
+// node: the operator has cordoned the Node, or deletes a Machine with an outdated version or SSH key. The client that
+// deleted a Machine is not recorded.
 func (b *policyUpdate) disruptionFromCluster(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
 	node, machine := b.state.NodeOf(instance), b.state.MachineOf(instance)
 	if node == nil {

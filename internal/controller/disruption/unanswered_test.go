@@ -43,7 +43,7 @@ func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
 	}
 }
 
-// newUnresponsiveAPI never responds to a request for the policy.
+// newUnresponsiveAPI returns a client that never responds to a request for the policy.
 func newUnresponsiveAPI(asked chan<- struct{}) client.WithWatch {
 	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {

@@ -52,7 +52,8 @@ func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	)
 }
 
-// enqueueBatched enqueues one reconcile for all changes within a short time. The time is longer if a reconcile takes long.
+// enqueueBatched enqueues one reconcile for all changes within a short time. The time is longer if a reconcile takes
+// long.
 func (r *Reconciler) enqueueBatched() handler.EventHandler {
 	return queue.EnqueueAfter(ctrl.Request{}, func() time.Duration {
 		return min(MaxBatchDelay, max(queue.MinDelay, idleFactor*time.Duration(r.lastReviewDuration.Load())))
@@ -80,8 +81,8 @@ func ignoreNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
 // former Node no longer exists.
 func isJoining(n *corev1.Node) bool { return nodeidentity.HasStartupTaint(n) }
 
-// isNotYetInService reports whether an instance had no node in service yet, according to its status. A recreated instance of
-// a node in service finds the Node later.
+// isNotYetInService reports whether an instance has never had a node in service, according to its status. A recreated
+// instance of a node in service finds the Node later.
 func isNotYetInService(i *v1alpha1.WindowsInstance) bool {
 	return i.Status.Version == "" && i.Status.FailedChange == nil && ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).UID == ""
 }

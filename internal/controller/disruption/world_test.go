@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	// The API server stores full seconds.
+	// The API server stores whole seconds.
 	w := &world{t: t, scheme: runtime.NewScheme(),
 		clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
 	if w.operatorConfig, err = r.InstallOperator(t.Context(), ""); err != nil {
@@ -161,7 +161,8 @@ func (w *world) createMachineSet(name string, replicas int32) *machinev1beta1.Ma
 	return set
 }
 
-// createMachine creates a Machine of a set with a node in service. A deleted Machine remains until gone is called.
+// createMachine creates a Machine of a set with a node in service. A deleted Machine remains until completeDeletion
+// is called.
 func (w *world) createMachine(set *machinev1beta1.MachineSet, name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	made := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{

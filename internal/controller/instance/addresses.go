@@ -17,7 +17,7 @@ import (
 // address, and reports Ready. Only a connection shows the location of the host, and the pinned host key
 // identifies the host.
 type addressWatcher struct {
-	// lookUp resolves a DNS name; nil disables the detection.
+	// lookUp resolves a DNS name; nil disables the detection for DNS names.
 	lookUp func(ctx context.Context, name string) ([]string, error)
 	// jitter returns a number in [0,1).
 	jitter func() float64
@@ -28,9 +28,9 @@ const (
 	dnsRecheckInterval = 10 * time.Minute
 )
 
-// hasMoved reports whether the address of an instance resolves to an IP address other than the last one used. A name
-// server that does not respond is not a move. An address that cannot belong to a host is only considered if the
-// name has no other address, as in the dialer. The operator then reports the address.
+// hasMoved reports whether the address of an instance resolves to an IP address other than the last one used. A
+// failed lookup does not count as a move. An address that cannot belong to a host is only considered if the name has
+// no other address, as in the dialer. The operator then reports the address.
 func (a addressWatcher) hasMoved(s *scope.Scope) (bool, *result.Result) {
 	instance, host := s.Instance, s.Instance.Status.Host
 	if host == nil || host.LastReachedAddress == "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sanitize"
 )
 
-// finishReconcile ends a reconcile after the write of the status: it releases the disruption slot, stores the session and
-// the knowledge of the host, records the events, and starts the job. None of these happen if the decision to
+// finishReconcile ends a reconcile after the write of the status: it releases the disruption slot, stores the session
+// and the knowledge of the host, records the events, and starts the job. None of these happen if the decision to
 // start a job was based on an old version.
 func (r *Reconciler) finishReconcile(ctx context.Context, rooms *dependencies, s *scope.Scope, next ctrl.Result, quiet time.Duration) (ctrl.Result, error) {
 	if s.Host.HasRequestedJob() && !s.StatusWritten && !s.SkipStatusWrite {
@@ -88,9 +88,9 @@ func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
-// reconcileDuringJob reconciles an instance with a running job. It stops the job if the desired state has changed, reverts
-// drift on the Node, and writes progress. There is no requeue, because the delay before a retry counts from the
-// end of the job, and the queue keeps the shortest delay.
+// reconcileDuringJob reconciles an instance with a running job. It stops the job if the desired state has changed,
+// reverts drift on the Node, and writes progress. There is no requeue, because the delay before a retry counts from
+// the end of the job, and the queue keeps the shortest delay.
 func (r *Reconciler) reconcileDuringJob(ctx context.Context, rooms *dependencies, s *scope.Scope, running *hostjobs.Progress) (ctrl.Result, error) {
 	if cause := running.Desired.StopCause(hostjobs.DesiredHostOf(s.Instance)); cause != nil && running.Stopped == nil {
 		r.Jobs.Stop(client.ObjectKeyFromObject(s.Instance), cause)

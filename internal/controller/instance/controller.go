@@ -74,15 +74,17 @@ type Reconciler struct {
 	Gate disruption.Gate
 	// Dial connects to ports of hosts.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// LookUp resolves DNS names of hosts. If nil, address changes are not detected.
+	// LookUp resolves DNS names of hosts. If nil, changes of their addresses are not detected.
 	LookUp func(ctx context.Context, name string) ([]string, error)
 	Log    nodespec.LogSettings
 	// PauseImage is the image of the container that holds a pod's network; empty for the default of the NodeSpec.
 	PauseImage string
 	Debug      bool
-	// NodeWaitStatusDelay is the duration of a wait for a Node before the status reports the wait; see NodeWaitStatusDelay.
+	// NodeWaitStatusDelay is the duration of a wait for a Node before the status reports the wait; see the constant
+	// NodeWaitStatusDelay.
 	NodeWaitStatusDelay time.Duration
-	// ListWaitTimeout is the time that a reconcile waits for a list from the API server; see ListWaitTimeout.
+	// ListWaitTimeout is the time that a reconcile waits for a list from the API server; see the constant
+	// ListWaitTimeout.
 	ListWaitTimeout time.Duration
 	// Jitter returns a number in [0,1) that spreads retries.
 	Jitter func() float64
@@ -131,8 +133,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.finishReconcile(ctx, rooms, s, next, quiet)
 }
 
-// readInstance returns the instance and its session. The instance is read from the cache, unless the last version written
-// by this operator is newer. After several conflicts, the instance is read from the API server.
+// readInstance returns the instance and its session. The instance is read from the cache, unless the last version
+// written by this operator is newer. After several conflicts, the instance is read from the API server.
 func (r *Reconciler) readInstance(ctx context.Context, name types.NamespacedName) (*v1alpha1.WindowsInstance, *scope.Session, error) {
 	instance := &v1alpha1.WindowsInstance{}
 	if err := r.Client.Get(ctx, name, instance); err != nil {
@@ -234,8 +236,8 @@ func (r *Reconciler) requeueResult(ctx context.Context, events status.Recorder, 
 	return ctrl.Result{RequeueAfter: delay}
 }
 
-// requeueDelay returns the delay before the next reconcile; zero to wait for an event. A negative delay means
-// now: controller-runtime would not requeue.
+// requeueDelay returns the delay before the next reconcile; zero to wait for an event. A time that has already passed
+// becomes one second, because controller-runtime does not requeue for a negative delay.
 func requeueDelay(o *result.Result) time.Duration {
 	if o.RequeueAfter < 0 {
 		return time.Second

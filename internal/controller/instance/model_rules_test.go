@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// changingKinds are the jobs that change the host, and changingVerbs their agent commands.
+// changingKinds are the jobs that change the host. The second list contains their agent commands.
 var changingKinds = []hostjobs.Kind{
 	hostjobs.KindApply, hostjobs.KindCommit, hostjobs.KindReboot, hostjobs.KindRenew, hostjobs.KindRollback, hostjobs.KindRestore,
 }

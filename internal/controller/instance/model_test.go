@@ -24,7 +24,7 @@ import (
 )
 
 // model is one listed host and its instance. The test applies random steps of administrators, the host, the API
-// server and the operator itself. The instance is reconciled like by the operator's queue: after an accepted
+// server and the operator itself. The instance is reconciled when the operator's queue would do so: after an accepted
 // event, after a job, and after a requested delay.
 type model struct {
 	*trial

@@ -14,16 +14,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// eligibilityPhase is the phase that checks the cluster without a connection to the host.
+// eligibilityPhase is the phase that checks the eligibility of a host without a connection to the host.
 type eligibilityPhase struct {
 	line      support.ReleaseLine
 	disruptor *drain.Disruptor
 	nodes     nodes.Nodes
 }
 
-// reconcile refuses hosts without a connection: in an unsupported cluster, of a Machine that cannot become a node, or
-// of a node in service with an unsupported Windows build. The facts of the cluster and the Node are watched, so
-// no retry is needed.
+// reconcile refuses a host before any connection: in an unsupported cluster, of a Machine that cannot become a node,
+// or of a node in service with an unsupported Windows build. The facts of the cluster and the Node are watched, so no
+// retry is needed.
 func (p eligibilityPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := servingNode(ctx, s, p.nodes)
 	if err != nil {

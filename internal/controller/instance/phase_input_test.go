@@ -66,8 +66,8 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 	})
 }
 
-// watchNextAction calls told with the next action whenever it is written to a status. An error of told is the response to
-// the write.
+// watchNextAction calls told with the next action whenever it is written to a status. An error of told is the
+// response to the write.
 func (x *trial) watchNextAction(told func(next string) error) {
 	x.t.Helper()
 	api, ok := x.Client.(client.WithWatch)

@@ -60,8 +60,8 @@ func hostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
 	}
 }
 
-// factsArguments makes the agent check the connection to the API server, if the server is known. The agent also
-// reads the machine's name from the cloud, if the cloud determines the node name.
+// factsArguments returns the arguments that make the agent check the connection to the API server, if the server is
+// known. They also make the agent read the machine's name from the cloud, if the cloud determines the node name.
 func factsArguments(s *scope.Scope) []string {
 	var arguments []string
 	if nodename.IsNamedByCloud(s.Cluster.Platform) && s.ExistingNodeName() == "" {

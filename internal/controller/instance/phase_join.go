@@ -139,9 +139,9 @@ func (p joinPhase) kubeletAge(s *scope.Scope) time.Duration {
 	return registrationTimeout
 }
 
-// requestReregistration has the kubelet register the Node again. A kubelet only registers when started, which a new value
-// of status.registrationID triggers. The wait for a Node that never registered continues, so the wait counts as a
-// failure if the restart does not help.
+// requestReregistration has the kubelet register the Node again. A kubelet only registers when started, which a new
+// value of status.registrationID triggers. The wait for a Node that never registered continues, so the wait counts as
+// a failure if the restart does not help.
 func (p joinPhase) requestReregistration(s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if ref.UID != "" {
@@ -181,8 +181,8 @@ func describeLostCertificate(current *plan.CertificateFacts) string {
 		current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
-// issueCertificates signs the certificate requests received over the pinned connection, and sends all
-// certificates with the spec.
+// issueCertificates obtains certificates for the requests received over the pinned connection, and sends all of them
+// with the spec.
 func (p joinPhase) issueCertificates(ctx context.Context, s *scope.Scope) *result.Result {
 	spec, o := p.specs.BuildForCachedNode(ctx, s)
 	if o != nil {

@@ -23,8 +23,8 @@ type driftPhase struct {
 }
 
 // The operator first reverts drift immediately. After revertWarnThreshold consecutive reverts, it emits a warning and
-// pauses before each further revert, to avoid a fight with another writer. The pause doubles from the first to
-// the longest, and is reset after revertQuietPeriod.
+// pauses before each further revert, to avoid a fight with another writer. The pause doubles from minRevertBackoff to
+// maxRevertBackoff, and is reset after revertQuietPeriod without a revert.
 const (
 	revertWarnThreshold = 4
 	minRevertBackoff    = time.Second

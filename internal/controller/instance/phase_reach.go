@@ -73,8 +73,8 @@ func (p connectPhase) connectFailed(s *scope.Scope, err error) *result.Result {
 	return explainKeyNotAccepted(s, hostjobs.ResultFromConnectError(err))
 }
 
-// readAnnouncedHostKey returns the fingerprint of the host key that the instance's Machine announces for the first contact;
-// "" for none. The Machine API itself announces none on any platform.
+// readAnnouncedHostKey returns the fingerprint of the host key that the instance's Machine announces for the first
+// contact; "" for none. The Machine API itself announces none on any platform.
 func (p connectPhase) readAnnouncedHostKey(ctx context.Context, s *scope.Scope) (string, *result.Result) {
 	if !s.HasMachine() || s.Instance.Status.HostKey != nil {
 		return "", nil

@@ -102,8 +102,8 @@ func (p activatePhase) awaitReadyNode(ctx context.Context, s *scope.Scope) (*cor
 	return node, spec, o
 }
 
-// notInitialized waits for the cloud controller manager, which sets the labels used for scheduling. Until then, a
-// taint keeps pods away. An event of the Node ends the wait.
+// notInitialized returns the wait for the cloud controller manager, which sets the labels used for scheduling. Until
+// then, a taint keeps pods away. An event of the Node ends the wait.
 func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) *result.Result {
 	onHost := slices.ContainsFunc(spec.Services, func(service nodespec.Service) bool {
 		return service.Name == nodespec.ServiceCloudNodeManager
@@ -129,8 +129,8 @@ func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) 
 // message.
 const maxAdviceLength = 250
 
-// reportAdvisoryFailures describes failed advisory checks, a wrong host clock, and known faults of the Windows build. The node
-// works nevertheless, so these are not results.
+// reportAdvisoryFailures emits events for failed advisory checks and a wrong host clock, and returns a text about
+// these and known faults of the Windows build. The node works nevertheless, so these are not results.
 func (p activatePhase) reportAdvisoryFailures(s *scope.Scope, spec nodespec.NodeSpec) string {
 	advice := ""
 	if clock := support.ClockAdvice(s.Session.Clock); clock != "" {
@@ -152,8 +152,8 @@ func (p activatePhase) reportAdvisoryFailures(s *scope.Scope, spec nodespec.Node
 // kubeletPort is the port of the kubelet for logs and exec.
 const kubeletPort = "10250"
 
-// reportClosedKubeletPort describes a kubelet port that is closed to the operator. The node works without the port, so
-// this is not a result.
+// reportClosedKubeletPort emits an event for a kubelet port that is closed to the operator, and returns a text about
+// the port. The node works without the port, so this is not a result.
 func (p activatePhase) reportClosedKubeletPort(s *scope.Scope, nodeIP string) string {
 	err := s.Host.KubeletPortError
 	if err == nil {

@@ -208,7 +208,7 @@ func (p renewalPhase) requeueEarlier(s *scope.Scope, next ctrl.Result) ctrl.Resu
 		case retry > 0:
 			wait = identity.MinPositive(wait, retry)
 		case s.Result == nil || s.Result.Outcome == result.Done:
-			wait = identity.MinPositive(wait, minRetryDelay) // due since the start of the reconcile
+			wait = identity.MinPositive(wait, minRetryDelay) // became due during the reconcile
 		}
 	}
 	next.RequeueAfter = identity.MinPositive(next.RequeueAfter, wait)

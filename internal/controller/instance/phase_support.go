@@ -71,8 +71,8 @@ func hostRefused(decision policy.Decision, remedy string) *result.Result {
 	}
 }
 
-// refuseUnsupported returns the result for an unsupported host. A node in service stays in service: the Node of a legacy
-// operator is adopted, and a node that was restarted on request accepts pods again.
+// refuseUnsupported returns the result for an unsupported host. A node in service stays in service: the Node of a
+// legacy operator is adopted, and a node that was restarted on request accepts pods again.
 func (p supportPhase) refuseUnsupported(ctx context.Context, s *scope.Scope, decision policy.Decision) *result.Result {
 	if o := p.adoptLegacyNode(ctx, s); o != nil {
 		return o

@@ -32,7 +32,7 @@ func alwaysKeepsReady(*scope.Scope) bool     { return true }
 func whenNodeInService(s *scope.Scope) bool  { return s.NodeInService }
 func whenNodeUnaffected(s *scope.Scope) bool { return s.KeyDiffers || s.AddressChanged || s.AgentCheck }
 
-// Values of phase.turn.
+// Values of phaseEntry.slotPolicy.
 var (
 	contactsHost = drain.SlotPolicy{ContactsHost: true}
 	yieldsSlot   = drain.SlotPolicy{YieldsSlot: true}
@@ -104,7 +104,7 @@ func (a *dependencies) phasesFor(instance *v1alpha1.WindowsInstance) []phaseEntr
 	}
 }
 
-// runIf skips a step that is not needed.
+// runIf returns a phase function that does nothing unless needed returns true.
 func runIf(needed func(*scope.Scope) bool, run phaseFunc) phaseFunc {
 	return func(ctx context.Context, s *scope.Scope) *result.Result {
 		if !needed(s) {
@@ -114,9 +114,9 @@ func runIf(needed func(*scope.Scope) bool, run phaseFunc) phaseFunc {
 	}
 }
 
-// keepReadyCondition moves a result that does not concern the node itself from Ready to UpToDate. Examples are a missing key,
-// an unreadable or unsupported cluster, a pause, or a key unknown to the host. Such a result only prevents the
-// operator from maintaining a working node.
+// keepReadyCondition moves a result that does not concern the node itself from Ready to UpToDate. Examples are a
+// missing key, an unreadable or unsupported cluster, a pause, or a key unknown to the host. Such a result only
+// prevents the operator from maintaining a working node.
 func keepReadyCondition(s *scope.Scope, p phaseEntry, o *result.Result) *result.Result {
 	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == result.Done || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		s.Instance.Status.SpecDigest == "" || !ptr.Deref(s.Instance.Status.Readiness, v1alpha1.Readiness{}).Ready {

@@ -9,7 +9,7 @@ const (
 	maxRetryDelay = time.Minute
 )
 
-// retryDelay returns the delay before the given attempt (from 1), with a jitter of up to 20 %.
+// retryDelay returns the delay before the given attempt (from 1), shortened by a jitter of up to 20 %.
 func retryDelay(attempt int, jitter float64) time.Duration {
 	delay := minRetryDelay
 	for i := 1; i < attempt && delay < maxRetryDelay; i++ {

@@ -53,8 +53,8 @@ type dependencies struct {
 	unmanaged       unmanagedPhase
 }
 
-// newDependencies creates the dependencies of one reconcile. Types with nested dependencies are pointers, because values
-// would take 100 KB of each worker's stack. State that must outlive a reconcile is in the status or in the
+// newDependencies creates the dependencies of one reconcile. Types with nested dependencies are pointers, because
+// values would take 100 KB of each worker's stack. State that must outlive a reconcile is in the status or in the
 // sessions.
 func (r *Reconciler) newDependencies() *dependencies {
 	a := &dependencies{}

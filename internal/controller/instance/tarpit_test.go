@@ -31,7 +31,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// The maximum numbers of hosts that never were nodes with concurrent work, as known to administrators.
+// The maximum numbers of concurrent jobs on hosts that were never nodes, as known to administrators.
 const (
 	maxFirstContacts = 256
 	maxSlowHosts     = 128 // hosts that failed slowly

@@ -67,7 +67,7 @@ func newDrainingTrial(t *testing.T) (*trial, *trialGate) {
 	return x, gate
 }
 
-// newInServiceTrial checks that the node accepts pods again and holds no slot.
+// checkInService checks that the node accepts pods again and holds no slot.
 func (x *trial) checkInService(gate *trialGate) {
 	x.t.Helper()
 	node := x.getNode()

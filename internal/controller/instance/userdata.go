@@ -52,8 +52,8 @@ func (p connectPhase) awaitUserData(s *scope.Scope, err error) *result.Result {
 	return o
 }
 
-// userDataPollInterval returns the delay before the next check of a host, based on the age of its instance. The delay is
-// a quarter of the age, so that a fast host is detected soon. A jitter of up to a fifth is subtracted, to spread
+// userDataPollInterval returns the delay before the next check of a host, based on the age of its instance. The delay
+// is a quarter of the age, so that a fast host is detected soon. A jitter of up to a fifth is subtracted, to spread
 // the checks of hosts created at the same time.
 func userDataPollInterval(age time.Duration, jitter float64) time.Duration {
 	poll := min(max(age/4, minUserDataInterval), maxUserDataInterval)

@@ -15,9 +15,9 @@ import (
 )
 
 // maxEnqueued is the maximum number of waiting instances that are enqueued when disruption slots may be free. Of a
-// thousand waiting instances, few can acquire a slot, and enqueuing all of them for each free slot would saturate
-// the API server. If the slot belongs to the pool of another instance, that instance retries within
-// drain.gatePoll.
+// thousand waiting instances, few can acquire a slot, and enqueuing all of them for each free slot would saturate the
+// API server. If the slot belongs to the pool of another instance, that instance retries within
+// drain.gatePollInterval.
 const maxEnqueued = 64
 
 // enqueueSlotWaiters enqueues instances that wait for a disruption slot when a slot may be free.

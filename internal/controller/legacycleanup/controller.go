@@ -27,9 +27,9 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// Reconciler deletes the leftovers of a legacy operator. It reconciles at the start of the operator, and after
-// a change of a node or an instance that needs a leftover. Once nothing is left, no requests are sent to the
-// API server.
+// Reconciler deletes the leftovers of a legacy operator. It reconciles at the start of the operator, and after a
+// change of a Node or an instance that may end the need for leftovers. Once nothing is left, no requests are sent to
+// the API server.
 type Reconciler struct {
 	// Client reads nodes and instances from the cache.
 	Client client.Client

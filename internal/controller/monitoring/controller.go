@@ -123,8 +123,8 @@ func (r *Reconciler) reconcileAddresses(ctx context.Context) error {
 	return r.writeAddresses(ctx, addresses)
 }
 
-// reconcileObjects reconciles all objects. The Service and the addresses exist without the namespace label as well: the service
-// CA issues the exporters' certificate for the Service, and with the addresses only the label is missing.
+// reconcileObjects reconciles all objects. The Service and the addresses exist without the namespace label as well:
+// the service CA issues the exporters' certificate for the Service, and with the addresses only the label is missing.
 func (r *Reconciler) reconcileObjects(ctx context.Context, namespace *corev1.Namespace) (monitoringState, error) {
 	r.owned = false
 	exporters := newService(r.Namespace)
@@ -191,9 +191,9 @@ func (r *Reconciler) keepAddresses(ctx context.Context) error {
 	return r.writeAddresses(ctx, addresses)
 }
 
-// listDesiredAddresses returns the addresses of the nodes in service, and the nodes in service without an address. The cache
-// of Nodes and instances is complete, because the controller starts after the cache: a restart of the operator
-// removes no address.
+// listDesiredAddresses returns the addresses of the nodes in service, and the nodes in service without an address.
+// The cache of Nodes and instances is complete, because the controller starts after the cache: a restart of the
+// operator removes no address.
 func (r *Reconciler) listDesiredAddresses(ctx context.Context) ([]address, []v1alpha1.WindowsInstance, []unreachable, error) {
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList

@@ -260,7 +260,7 @@ func (f *fixture) listedAddresses() []string {
 	return listed
 }
 
-// getServiceMonitor and rules return the objects of the prometheus-operator; nil if the object does not exist.
+// getServiceMonitor and getRules return the objects of the prometheus-operator; nil if the object does not exist.
 func (f *fixture) getServiceMonitor() *unstructured.Unstructured {
 	return f.getObject("ServiceMonitor", monitoring.Name)
 }

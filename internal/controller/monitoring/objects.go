@@ -48,8 +48,8 @@ func adoptLegacy(created func(client.Object) bool) func(client.Object) bool {
 	}
 }
 
-// newService returns the Service of the exporters, which carries their certificate of the service CA. The Service
-// has no selector: the exporters do not run in pods.
+// newService returns the Service of the exporters, for which the service CA issues their certificate. The Service has
+// no selector: the exporters do not run in pods.
 func newService(namespace string) owned.Object {
 	return owned.Object{
 		Identity: &corev1.Service{

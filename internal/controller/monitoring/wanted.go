@@ -119,8 +119,8 @@ func isDrained(node *corev1.Node) bool {
 	return nodeidentity.IsDrained(node) || node.Spec.Unschedulable && !byOperator
 }
 
-// departureOf returns when the address is removed: for the removal of the host, or for the deletion of its
-// Machine. A host that is only unmanaged remains a node.
+// departureOf returns when the address of the instance's node is removed: if the host is removed, or if its Machine
+// is being deleted or has failed. A host that is unmanaged for another reason remains a node.
 func departureOf(instance *v1alpha1.WindowsInstance) departure {
 	switch instance.Spec.DesiredState {
 	case v1alpha1.DesiredStateRemoved:

@@ -94,8 +94,8 @@ func hasAgent(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] != "" && !legacy
 }
 
-// recordHeartbeat records the condition, and returns the last heartbeat of the agent. After a restart of the operator,
-// the full time of Silence starts for each agent.
+// recordHeartbeat records the condition, and returns the last heartbeat of the agent. After a restart of the
+// operator, the full HeartbeatTimeout starts again for each agent.
 func (r *Reconciler) recordHeartbeat(node *corev1.Node, condition *corev1.NodeCondition, now time.Time) agentHeartbeat {
 	sign := agentHeartbeat{node: node.UID, received: now, status: statusOf(condition)}
 	if condition != nil {

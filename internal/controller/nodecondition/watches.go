@@ -54,8 +54,9 @@ func valueOf(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// emitConditionEvent emits an event for a condition that became False or changed while False. Each event is separate, because
-// each relates to another version of the Node. A compromised agent gains nothing: a kubelet may write events itself.
+// emitConditionEvent emits an event for a condition that became False or changed while False. Each event is separate,
+// because each relates to another version of the Node. A compromised agent gains nothing: a kubelet may write events
+// itself.
 func (r *Reconciler) emitConditionEvent(ctx context.Context, before, after *corev1.Node) {
 	was, is := valueOf(before), valueOf(after)
 	if is.Status != corev1.ConditionFalse || was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {

@@ -99,7 +99,8 @@ func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeident
 	return nodeidentity.KeeperOf(node, instances.Items), nil
 }
 
-// reportOrphan reports a Node once, after the grace period without an instance, and returns the delay until the next check.
+// reportOrphan reports a Node once, after the grace period without an instance, and returns the delay until the next
+// check.
 func (r *Reconciler) reportOrphan(node *corev1.Node) time.Duration {
 	now, known := r.Clock.Now(), r.orphansByNode[node.Name]
 	if known.uid != node.UID {

@@ -34,14 +34,14 @@ type Listing[T any] struct {
 const maxListAge = time.Minute
 
 // Requests are the lists of a kind that the reconciles of an object have requested: Next is kept for the next
-// reconcile, and Present serves the current one.
+// reconcile, and Current serves the current one.
 type Requests[T any] struct {
 	Next, Current **Listing[T]
 }
 
 // Get returns all objects of a kind, as listed by the API server after the version of the reconciled object was
-// written. The objects are shared with other reconciles, and callers must not modify them. Get returns ErrNotRead
-// if the read takes longer than Patience; the end of the read then triggers a reconcile.
+// written. The objects are shared with other reconciles, and callers must not modify them. Get returns ErrNotRead if
+// the read takes longer than WaitTimeout; the end of the read then triggers a reconcile.
 func (l Lists[T]) Get(ctx context.Context, name types.NamespacedName, version string, requests Requests[T],
 	read func(context.Context) ([]T, error)) ([]T, error) {
 	if present := *requests.Current; present != nil {
@@ -68,7 +68,7 @@ func (l Lists[T]) Get(ctx context.Context, name types.NamespacedName, version st
 	return listing.reading.Value()
 }
 
-// waitForList reports whether the list was read within the patience of a reconcile.
+// waitForList reports whether the list was read within WaitTimeout.
 func (l Lists[T]) waitForList(ctx context.Context, listing *Listing[T]) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.WaitTimeout)
 	defer cancel()

@@ -295,8 +295,8 @@ func (s *stage) patchStatus(o client.Object, change func()) {
 
 // machineWatch is the summary of the watch on Machines so far.
 type machineWatch struct {
-	// maxMissing is the maximum number of Machines missing at once, and least the minimum number of running Machines of a
-	// set with several replicas.
+	// maxMissing is the maximum number of Machines missing at once, and minRunning the minimum number of running
+	// Machines of a set with several replicas.
 	maxMissing int
 	minRunning map[string]int
 	deleted    map[string]bool
@@ -373,8 +373,8 @@ func (s *stage) recordRunning(w *machineWatch, complete bool) bool {
 	return true
 }
 
-// completeReplacement completes a deletion, removes the Node and the instance of the Machine, and creates a successor for the
-// MachineSet.
+// completeReplacement completes a deletion, removes the Node and the instance of the Machine, and creates a successor
+// for the MachineSet.
 func (s *stage) completeReplacement(m *machinev1beta1.Machine) {
 	s.removeObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: m.Name}})
 	s.removeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})

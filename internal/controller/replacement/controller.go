@@ -45,8 +45,8 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances;windowsdisruptionpolicies,verbs=get;list;watch
 
 const (
-	// pollInterval is the interval between reads of the API server while Machines must be replaced. Watched changes trigger
-	// earlier reads.
+	// pollInterval is the interval between reads of the API server while Machines must be replaced. Watched changes
+	// trigger earlier reads.
 	pollInterval = 10 * time.Second
 	// waitingPollInterval is the interval while all remaining Machines wait for an administrator or for a later time.
 	waitingPollInterval = 5 * time.Minute
@@ -195,8 +195,8 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan re
 }
 
 // replaceAllowed requests a disruption slot for each candidate, and deletes the allowed Machines, until a refusal
-// applies to all candidates. After a refusal for one Machine of a MachineSet, the rest of the set is skipped,
-// because the set can spare no further Machine. replaceAllowed returns the delay before the next requests.
+// applies to all candidates. After a refusal for one Machine of a MachineSet, the rest of the set is skipped, because
+// the set can spare no further Machine. The result is the delay before the next requests.
 func (r *Reconciler) replaceAllowed(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
 	after, refused := waitingPollInterval, map[string]bool{}
 	for _, candidate := range candidates {
@@ -287,9 +287,9 @@ func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Ma
 	return "", fmt.Errorf("check whether Machine %s/%s can be deleted: %w", machine.Namespace, machine.Name, err)
 }
 
-// replaceMachine deletes a Machine, if it is unchanged since it was read. A Machine that was certainly not deleted does
-// not count as disrupted, but a Machine with an unknown result does. replace returns the error of the API server if
-// the deletion is refused.
+// replaceMachine deletes a Machine, if it is unchanged since it was read. A Machine that was certainly not deleted
+// does not count as disrupted, but a Machine with an unknown result does. replaceMachine returns the error of the API
+// server if the deletion is refused.
 func (r *Reconciler) replaceMachine(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (refusal string, err error) {
 	machine, instance := overview.machines[candidate.Machine], overview.instanceByMachine(candidate.Machine)
 	err = r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})

@@ -41,8 +41,8 @@ func (r *Reconciler) replacementPending(cause v1alpha1.DisruptionCause, machine 
 		r.replacementReason(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
 }
 
-// deletionRejected reports that the API server refuses to delete a Machine. The action distinguishes this event from the
-// event of left.
+// deletionRejected reports that the API server refuses to delete a Machine. The action distinguishes this event from
+// machineNotReplaced.
 func (r *Reconciler) deletionRejected(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, why string) recorder.Event {
 	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachineRefused", r.replacementReason(cause, version)+

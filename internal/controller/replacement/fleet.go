@@ -99,9 +99,9 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 	return m
 }
 
-// needsReplacement reports whether the host is outdated and must be upgraded by a replacement, according to the instance
-// controller. A result that another operator version wrote before this operator started applied to that version.
-// R-146
+// needsReplacement reports whether the host is outdated and must be upgraded by a replacement, according to the
+// instance controller. A result that another operator version wrote before this operator started applied to that
+// version. R-146
 func needsReplacement(instance *v1alpha1.WindowsInstance, version string) bool {
 	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.ReplacementVersion == version
 }
@@ -115,8 +115,8 @@ func fleetSet(set *machinev1beta1.MachineSet, machines int) replacementpolicy.Ma
 	}
 }
 
-// hasOperatorKey reports whether new Machines of a set accept the key in the operator's user data. All platforms use the
-// same field for the user data. vSphere does not run user data; there, the template contains the key.
+// hasOperatorKey reports whether new Machines of a set accept the key in the operator's user data. All platforms use
+// the same field for the user data. vSphere does not run user data; there, the template contains the key.
 func hasOperatorKey(set *machinev1beta1.MachineSet) bool {
 	var spec struct {
 		Kind           string `json:"kind"`

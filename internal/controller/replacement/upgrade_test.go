@@ -27,8 +27,8 @@ import (
 
 const versionBefore = "11.0.0-abc1234"
 
-// createOutdatedMachine creates a Machine like machine, with a host that has the current key and was configured by the previous
-// version. The Machine awaits a replacement.
+// createOutdatedMachine creates a Machine like machine, with a host that has the current key and was configured by
+// the previous version. The Machine awaits a replacement.
 func (w *world) createOutdatedMachine(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := w.createMachine(set, w.currentKey)

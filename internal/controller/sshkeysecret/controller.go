@@ -45,8 +45,8 @@ type Reconciler struct {
 	exists func(ctx context.Context, namespace string) (bool, error)
 	// reported is the version of the Secret with reported faults.
 	reported recorder.Once[string]
-	// userDataByNamespace is the user data that was written or found correct, by namespace. After a restart of the operator, a
-	// restored Secret is reported as a new one.
+	// userDataByNamespace is the user data that was written or found correct, by namespace. After a restart of the
+	// operator, a restored Secret is reported as a new one.
 	userDataByNamespace map[string][]byte
 	// refused contains the reports about Secrets that cannot be corrected, by namespace.
 	refused recorder.Once[string]

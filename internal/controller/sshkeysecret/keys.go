@@ -1,5 +1,5 @@
-// Package sshkeysecret reads the SSH private key of the operator, keeps the user data of new Machines in sync with it, and
-// reports an unusable key.
+// Package sshkeysecret reads the SSH private key of the operator, keeps the user data of new Machines in sync with
+// it, and reports an unusable key.
 package sshkeysecret
 
 import (

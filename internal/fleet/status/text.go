@@ -24,7 +24,7 @@ func wrapText(text, indent string, width int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// wrapWithLabel is like wrapped, with a label instead of the indent in the first line.
+// wrapWithLabel is like wrapText, with a label instead of the indent in the first line.
 func wrapWithLabel(label, text string, width int) string {
 	indent := strings.Repeat(" ", len(label))
 	body := wrapText(text, indent, width)

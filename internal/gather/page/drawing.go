@@ -40,7 +40,7 @@ type drawing struct {
 	Label                        string
 }
 
-// lane shows the time since a condition has its current status. Earlier states are unknown.
+// lane shows since when a condition has its current status. Earlier states are unknown.
 type lane struct {
 	Name, Y, TextY, BarY           string
 	Begin, From, Length            string

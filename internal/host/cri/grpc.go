@@ -18,8 +18,8 @@ import (
 // runtimeService is the gRPC service of the container runtime interface.
 const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
 
-// maxResponseSize is the maximum size of a response of a container runtime in bytes, the same limit as in the kubelet. A
-// status with its conditions has a few hundred bytes. A list of pods contains all annotations.
+// maxResponseSize is the maximum size of a response of a container runtime in bytes, the same limit as in the
+// kubelet. A status with its conditions has a few hundred bytes. A list of pods contains all annotations.
 const maxResponseSize = 16 << 20
 
 // newConnectionClient returns an HTTP/2 client that uses only the given connection. gRPC is HTTP/2 with a length before

@@ -51,7 +51,7 @@ const (
 	runtimeReadyCondition = "RuntimeReady"
 )
 
-// isRuntimeReady returns the condition RuntimeReady of a StatusResponse.
+// isRuntimeReady reports whether the condition RuntimeReady of a StatusResponse is true.
 func isRuntimeReady(response []byte) bool {
 	for _, status := range parseFields(response) {
 		if status.number != responseStatus {

@@ -62,8 +62,8 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 	})
 }
 
-// checkExclusionsReadable returns the error of reading the exclusions; changes read the list first. The list is a property of
-// the single instance of a WMI class.
+// checkExclusionsReadable returns the error of reading the exclusions; changes read the list first. The list is a
+// property of the single instance of a WMI class.
 func (m *Machine) checkExclusionsReadable() error {
 	switch {
 	case !m.isDefenderActive():

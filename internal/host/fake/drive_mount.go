@@ -67,7 +67,8 @@ func (m *mount) hasRealDirectory() bool {
 	return err == nil && found.IsDir()
 }
 
-// statReal returns the information of a real file. Links are not followed, unless the mounted directory itself is a link.
+// statReal returns the information of a real file. Links are not followed, unless the mounted directory itself is a
+// link.
 func (m *mount) statReal(onDisk string) (fs.FileInfo, error) {
 	if onDisk == m.real {
 		return os.Stat(onDisk)

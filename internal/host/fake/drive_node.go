@@ -100,7 +100,8 @@ func (n *node) checkTruncatable() error {
 	return n.checkWritable()
 }
 
-// checkRenamable returns an error if the node cannot be renamed: of all held files, Windows renames only running executables.
+// checkRenamable returns an error if the node cannot be renamed: of all held files, Windows renames only running
+// executables.
 func (n *node) checkRenamable() error {
 	if n.isDirectory() {
 		return n.checkUnused()

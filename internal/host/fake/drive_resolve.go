@@ -43,7 +43,7 @@ func (d *drive) resolvePath(path string, follow bool) (resolvedPath, error) {
 	return resolvedPath{}, errLinks
 }
 
-// resolveExisting is like resolve but returns an error if the entry does not exist.
+// resolveExisting is like resolvePath but returns an error if the entry does not exist.
 func (d *drive) resolveExisting(path string, follow bool) (resolvedPath, error) {
 	at, err := d.resolvePath(path, follow)
 	if err == nil && !at.hasEntry() {

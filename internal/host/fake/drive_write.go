@@ -76,8 +76,8 @@ func (w *draft) appendData(data []byte) error {
 	return nil
 }
 
-// withCapacity returns data with spare capacity for more bytes. The capacity doubles, unlike in append, which grows by a
-// quarter: files of megabytes arrive in chunks of some kilobytes.
+// withCapacity returns data with spare capacity for more bytes. The capacity doubles, unlike in append, which grows
+// by a quarter: files of megabytes arrive in chunks of some kilobytes.
 func withCapacity(data []byte, more int) []byte {
 	if len(data)+more <= cap(data) {
 		return data

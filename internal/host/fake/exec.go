@@ -109,8 +109,8 @@ func (m *Machine) findProgram(data []byte) (Program, error) {
 	return program, nil
 }
 
-// FindExecutable finds an executable as CreateProcess does: by absolute path, or by name in System32 and the directories of
-// the Path variable. The extension .exe may be omitted.
+// FindExecutable finds an executable as CreateProcess does: by absolute path, or by name in System32 and the
+// directories of the Path variable. The extension .exe may be omitted.
 func (m *Machine) FindExecutable(name string) (string, error) {
 	m.lock()
 	defer m.unlock()

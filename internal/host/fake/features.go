@@ -95,8 +95,8 @@ func (s featureSet) Disable(ctx context.Context, name string) error {
 	return s.changeState(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
 }
 
-// changeState switches a feature to a state, through pending if a reboot is needed. A pending change to the opposite state
-// is reverted. An interrupted change has no effect.
+// changeState switches a feature to a state, through pending if a reboot is needed. A pending change to the opposite
+// state is reverted. An interrupted change has no effect.
 func (s featureSet) changeState(ctx context.Context, method, name string, wanted, pending,
 	opposite host.FeatureState) error {
 	var there bool

@@ -36,8 +36,8 @@ func newFirewall(system host.SystemInfo) map[string]host.FirewallRule {
 	return rules
 }
 
-// networkProfile returns the network profile of the machine. An administrator has set it to private, but the virtual adapter
-// that HNS creates for a pod network has the default, public.
+// networkProfile returns the network profile of the machine. An administrator has set it to private, but the virtual
+// adapter that HNS creates for a pod network has the default, public.
 func (m *Machine) networkProfile() host.FirewallProfiles {
 	if slices.ContainsFunc(m.networks, hasBoundAdapter) {
 		return host.ProfilePublic
@@ -80,8 +80,8 @@ func (m *Machine) sshBlocked() []host.FirewallProfiles {
 	return blocked
 }
 
-// IsPortAllowed reports whether inbound TCP to the port is allowed: an enabled rule for the current profile allows the port,
-// no rule blocks it, and the machine has its address.
+// IsPortAllowed reports whether inbound TCP to the port is allowed: an enabled rule for the current profile allows
+// the port, no rule blocks it, and the machine has its address.
 func (m *Machine) IsPortAllowed(port int) bool {
 	m.lock()
 	defer m.unlock()
@@ -89,7 +89,8 @@ func (m *Machine) IsPortAllowed(port int) bool {
 	return !m.cutOff && isPortAllowed(m.effectiveRules(profile), profile, port)
 }
 
-// isPortAllowed reports whether an enabled rule allows inbound TCP to the port in a profile and no rule blocks the port.
+// isPortAllowed reports whether an enabled rule allows inbound TCP to the port in a profile and no rule blocks the
+// port.
 func isPortAllowed(rules []host.FirewallRule, profile host.FirewallProfiles, port int) bool {
 	allowed := false
 	for _, rule := range rules {

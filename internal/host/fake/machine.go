@@ -138,7 +138,8 @@ func (m *Machine) unlock() {
 	}
 }
 
-// deferUntilUnlock defers external code until the lock is released. The code runs on the goroutine that releases the lock.
+// deferUntilUnlock defers external code until the lock is released. The code runs on the goroutine that releases the
+// lock.
 func (m *Machine) deferUntilUnlock(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
 
 // Name returns the current computer name.
@@ -189,7 +190,8 @@ func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) er
 	return m.waitUntil(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-// waitUntil waits until the condition holds. The condition is checked after each change and each tick; ticks may be nil.
+// waitUntil waits until the condition holds. The condition is checked after each change and each tick; ticks may be
+// nil.
 func (m *Machine) waitUntil(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {
 		change := m.changes.nextChange()

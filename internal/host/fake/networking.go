@@ -27,7 +27,8 @@ func (m *Machine) isFeatureActive(feature string) bool {
 	return f != nil && (f.state == host.FeatureEnabled || f.state == host.FeatureDisablePending)
 }
 
-// hasNetworkingPart reports whether a networking part is installed by its separate feature, or by Containers on other releases.
+// hasNetworkingPart reports whether a networking part is installed by its separate feature, or by Containers on other
+// releases.
 func (m *Machine) hasNetworkingPart(feature string) bool {
 	if m.features[foldCase(feature)] == nil {
 		return m.isFeatureActive("Containers")

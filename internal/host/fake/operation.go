@@ -21,7 +21,8 @@ func (o Operation) String() string {
 	return o.Interface + "." + o.Method + " " + o.Target
 }
 
-// runOperation runs one operation of the process under the machine's lock if the process is alive and no hook returns an error.
+// runOperation runs one operation of the process under the machine's lock if the process is alive and no hook returns
+// an error.
 func (p *Process) runOperation(ctx context.Context, in, method, target string, action func(*Machine) error) error {
 	if err := p.admitOperation(ctx, Operation{Process: p, Interface: in, Method: method, Target: target}); err != nil {
 		return err

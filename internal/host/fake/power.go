@@ -177,7 +177,8 @@ func (w power) Reboot(ctx context.Context, reason string) error {
 	})
 }
 
-// lingerBeforeReboot waits for the time between an accepted reboot and the end of all processes. A power off ends the wait.
+// lingerBeforeReboot waits for the time between an accepted reboot and the end of all processes. A power off ends the
+// wait.
 func (m *Machine) lingerBeforeReboot(up context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	defer timer.Stop()
@@ -209,8 +210,8 @@ func (m *Machine) startReboot() {
 	go m.completeReboot(waiting, timer, boot)
 }
 
-// completeReboot performs the second half of a reboot. It runs on a separate goroutine, so that the hooks may wait for the
-// caller of Reboot.
+// completeReboot performs the second half of a reboot. It runs on a separate goroutine, so that the hooks may wait
+// for the caller of Reboot.
 func (m *Machine) completeReboot(waiting context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	m.lock()

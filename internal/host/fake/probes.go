@@ -88,8 +88,8 @@ func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (sta
 	return server.serveRequest(request)
 }
 
-// clientTLSState returns a TLS server's view of a client, including the client's certificate, if any. The handler decides
-// whether a certificate is required and accepted.
+// clientTLSState returns a TLS server's view of a client, including the client's certificate, if any. The handler
+// decides whether a certificate is required and accepted.
 func clientTLSState(scheme string, client []byte) (*tls.ConnectionState, error) {
 	if scheme != "https" {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recoverService performs the recovery action after a crash of the service. As on Windows, a stop in the meantime does not
-// cancel a restart. Only deleting, disabling or starting the service does.
+// recoverService performs the recovery action after a crash of the service. As on Windows, a stop in the meantime
+// does not cancel a restart. Only deleting, disabling or starting the service does.
 func (m *Machine) recoverService(s *service) {
 	now := m.clock.Now()
 	action := s.nextAction(now)

@@ -97,8 +97,8 @@ func withActiveDefender(check func(*suite)) func(*suite) {
 	}
 }
 
-// withoutDefender returns a check that a call fails while Defender is inactive. The suite never stops Defender on a real
-// machine; only the machine in memory supports that (Machine.StopAntivirus).
+// withoutDefender returns a check that a call fails while Defender is inactive. The suite never stops Defender on a
+// real machine; only the machine in memory supports that (Machine.StopAntivirus).
 func withoutDefender(call func(*suite) error) func(*suite) {
 	return func(s *suite) {
 		if s.isDefenderActive() && s.machine.StopAntivirus != nil {

@@ -22,7 +22,7 @@ const (
 // Status is the result of a behavior in an environment.
 type Status string
 
-// Standings. The first three apply to behaviors that hold.
+// Statuses. The first three apply to behaviors that hold.
 const (
 	Simulated Status = "simulated" // holds on the machine in memory
 	Verified  Status = "proven"    // holds with the environment's own code
@@ -33,7 +33,7 @@ const (
 	Failed    Status = "failed"
 )
 
-// Mark declares the standing of one behavior, or of all behaviors of an operation, in an environment.
+// Mark declares the status of one behavior, or of all behaviors of an operation, in an environment.
 type Mark struct {
 	Of     string // a Behavior's ID, or an operation: "Files.Write"
 	Status Status // Emulated, FakeOnly or Differs
@@ -52,7 +52,7 @@ func findMark(b Behavior, marks []Mark) (found Mark, marked bool) {
 	return found, marked
 }
 
-// CheckMarks reports invalid marks: without a behavior, with a wrong standing, without a reason, duplicate.
+// CheckMarks reports invalid marks: without a behavior, with a wrong status, without a reason, duplicate.
 func CheckMarks(marks []Mark) error {
 	all := append(Behaviors(), RebootBehaviors()...)
 	var wrong []error

@@ -81,8 +81,8 @@ type outcome struct {
 
 func (o outcome) hasPassed() bool { return len(o.failures) == 0 && o.absent == "" }
 
-// judgeOutcome returns the standing of an outcome with the given mark (the zero Mark means none). words explain to the user
-// of the suite why the behavior failed or was not shown.
+// judgeOutcome returns the status of an outcome with the given mark (the zero Mark means none). words explain to the
+// user of the suite why the behavior failed or was not shown.
 func judgeOutcome(where Environment, o outcome, m Mark) (standing Status, reason, words string) {
 	missing := m.Status == FakeOnly || m.Status == Differs
 	switch {

@@ -12,7 +12,8 @@ import (
 
 const accountFile = Scratch + `\account.json`
 
-// reportingServiceConfig returns the configuration of a service that writes its account. The file name follows the arguments.
+// reportingServiceConfig returns the configuration of a service that writes its account. The file name follows the
+// arguments.
 func (s *suite) reportingServiceConfig(arguments []string) host.ServiceConfig {
 	config := s.idleServiceConfig(serviceOne)
 	words := slices.Concat(s.requireProgram(s.machine.Programs.Reporting), arguments, []string{accountFile})
@@ -122,7 +123,8 @@ func stopBehaviors() []Behavior {
 	}
 }
 
-// configureDependent configures the second service, which depends on the first, and returns the configuration of the first.
+// configureDependent configures the second service, which depends on the first, and returns the configuration of the
+// first.
 func (s *suite) configureDependent() host.ServiceConfig {
 	two := s.idleServiceConfig(serviceTwo)
 	two.Dependencies = []string{serviceOne}

@@ -32,7 +32,7 @@ const (
 	allRights     = uint32(0xffff_ffff)            // for unknown text
 )
 
-// sddlOf returns the security descriptor of a closed access, or "" if the access has no descriptor.
+// sddlOf returns the security descriptor of a restricted access, or "" if the access has no descriptor.
 func sddlOf(access host.Access, folder bool) string {
 	switch {
 	case access == host.AccessAdministrators && folder:
@@ -97,10 +97,10 @@ func accessOf(sddl string) host.Access {
 	return host.AccessInherited
 }
 
-// isForeignControlled reports whether an account other than SYSTEM, Administrators and TrustedInstaller owns the entry with this
-// security descriptor, or may explicitly change its permissions. Inherited rights are the responsibility of the
-// parent directory. A descriptor that is not completely readable is foreign. Every entry type except a denial grants
-// rights.
+// isForeignControlled reports whether an account other than SYSTEM, Administrators and TrustedInstaller owns the entry
+// with this security descriptor, or has an explicit right to change its permissions. Inherited rights are the
+// responsibility of the parent directory. A descriptor that is not completely readable is foreign. Every entry type
+// except a denial grants rights.
 func isForeignControlled(sddl string) bool {
 	if owner, _ := sddlPart(sddl, "O:"); !isTrustedSID(owner) && owner != trustedInstaller {
 		return true

@@ -23,15 +23,15 @@ func translateError(err error) error {
 	return err
 }
 
-// runDetached runs calls that Windows cannot cancel, such as StartService, which waits for the process of the service. If
-// ctx ends first, await returns and the calls continue in the background. Therefore the function calls must own all
-// data that it uses and must check ctx between two calls.
+// runDetached runs calls that Windows cannot cancel, such as StartService, which waits for the process of the service.
+// If ctx ends first, runDetached returns and the calls continue in the background. Therefore the function
+// passed as calls must own all data that it uses and must check ctx between two calls.
 func runDetached(ctx context.Context, calls func() error) error {
 	_, err := callDetached(ctx, func() (struct{}, error) { return struct{}{}, calls() })
 	return err
 }
 
-// callDetached is the variant of await for calls that return a value.
+// callDetached is the variant of runDetached for calls that return a value.
 func callDetached[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

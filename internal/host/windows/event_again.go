@@ -17,8 +17,8 @@ const maxLogReads = 4
 
 // logReader is an open event log.
 type logReader interface {
-	// nextRecords returns the next records, newest first, and no records after the oldest. The records are valid until the
-	// next call.
+	// nextRecords returns the next records, newest first, and no records after the oldest. The records are valid until
+	// the next call.
 	nextRecords() ([]byte, error)
 	close()
 }

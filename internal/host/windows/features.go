@@ -87,7 +87,7 @@ func (features) Disable(ctx context.Context, name string) error {
 	return nil
 }
 
-// dismChange changes a feature to the state wanted, or to pending until a required restart.
+// dismChange changes a feature to the desired state, or to pending until a required restart.
 type dismChange struct {
 	desired, pending host.FeatureState
 	do               func(s dismSession, feature *uint16, cancel windows.Handle) error
@@ -170,7 +170,7 @@ func (s dismSession) disableFeature(feature *uint16, cancel windows.Handle) erro
 	return dismCall("DismDisableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, uintptr(cancel), 0, 0)
 }
 
-// applyChange applies a change unless the feature already has the wanted or the pending state.
+// applyChange applies a change unless the feature already has the desired or the pending state.
 func (s dismSession) applyChange(ctx context.Context, name string, change dismChange) error {
 	now, err := s.readState(name)
 	switch {

@@ -18,7 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// newTestDirectory returns an empty directory on the drive. Files held by other processes are removed when their process ends.
+// newTestDirectory returns an empty directory on the drive. Files held by other processes are removed when their
+// process ends.
 func newTestDirectory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(`C:\`, "wmco-files-test-") //nolint:usetesting // a short path, for tests of long ones

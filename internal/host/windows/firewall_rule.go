@@ -35,8 +35,8 @@ type ruleProperties struct {
 	Profiles    int // bits
 }
 
-// toFirewallRule returns the host.FirewallRule, and false for unlisted rules: outbound rules, and rules for anything but
-// exactly one TCP or UDP port.
+// toFirewallRule returns the host.FirewallRule, and false for unlisted rules: outbound rules, and rules for anything
+// but exactly one TCP or UDP port.
 func (p ruleProperties) toFirewallRule() (host.FirewallRule, bool) {
 	port, err := strconv.Atoi(p.LocalPorts)
 	protocol := map[int]string{firewallTCP: "TCP", firewallUDP: "UDP"}[p.Protocol]

@@ -51,7 +51,7 @@ func rotateLog(ctx context.Context, from, to drivePath) error {
 }
 
 // truncateLog truncates the log. If the truncation fails, for example because a program has mapped the log into memory,
-// empty deletes the copy: the log still has every line, and the next attempt creates another copy.
+// truncateLog deletes the copy: the log still has every line, and the next attempt creates another copy.
 func truncateLog(ctx context.Context, log *os.File, rotated drivePath) error {
 	err := log.Truncate(0)
 	if err == nil {

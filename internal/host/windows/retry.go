@@ -15,8 +15,8 @@ func retryDelays() []time.Duration {
 		160 * time.Millisecond, 320 * time.Millisecond}
 }
 
-// retryTransient runs a file operation and retries it after transient failures. The result is the last error, or the cause of
-// ctx.
+// retryTransient runs a file operation and retries it after transient failures. The result is the last error, or the
+// cause of ctx.
 func retryTransient(ctx context.Context, clock clock.Clock, do func() error) error {
 	err := do()
 	for _, delay := range retryDelays() {

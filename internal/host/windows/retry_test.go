@@ -15,7 +15,7 @@ import (
 
 func TestRetry(t *testing.T) {
 	busy := fmt.Errorf("move: %w", syscall.Errno(codeSharingViolation))
-	// run calls retry with the given outcomes in order, in simulated time, and returns the number of tries.
+	// run calls retryTransient with the given outcomes in order, in simulated time, and returns the number of tries.
 	run := func(t *testing.T, outcomes ...error) (tries int, err error) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

@@ -33,8 +33,8 @@ func connectManager(access uint32) (manager, error) {
 
 func (m manager) close() { _ = windows.CloseServiceHandle(m.handle) }
 
-// openService opens a service. The caller must close the service. A service marked for deletion is deleted with its last
-// handle.
+// openService opens a service. The caller must close the service. A service marked for deletion is deleted with its
+// last handle.
 func (m manager) openService(name string, access uint32) (service, error) {
 	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {

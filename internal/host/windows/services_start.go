@@ -160,8 +160,8 @@ func (s service) awaitStableState(ctx context.Context) (windows.SERVICE_STATUS_P
 	})
 }
 
-// pollStatus queries the status of a service until the status meets the condition. NotifyServiceStatusChange is unsuitable
-// because it calls back only threads in an alertable wait, and no thread of a Go program waits alertably.
+// pollStatus queries the status of a service until the status meets the condition. NotifyServiceStatusChange is
+// unsuitable because it calls back only threads in an alertable wait, and no thread of a Go program waits alertably.
 func (s service) pollStatus(ctx context.Context,
 	wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
 	timer := time.NewTimer(0)

@@ -19,8 +19,8 @@ type startedProcess struct {
 	handle windows.Handle
 }
 
-// openStartedProcesses opens the other processes of a service while the service runs, because afterwards their relation to the
-// service is unknown.
+// openStartedProcesses opens the other processes of a service while the service runs, because afterwards their
+// relation to the service is unknown.
 func (s service) openStartedProcesses(ctx context.Context, pid int) (startedProcesses, error) {
 	line, err := s.configuredLine(ctx)
 	if err != nil {

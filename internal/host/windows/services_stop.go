@@ -85,8 +85,8 @@ func (m manager) activeDependents(ctx context.Context, name string) ([]string, e
 	return names, nil
 }
 
-// stopAndWait stops a service without active dependents and waits until its process has ended. The status may be outdated,
-// because stopping the dependents may have taken minutes.
+// stopAndWait stops a service without active dependents and waits until its process has ended. The status may be
+// outdated, because stopping the dependents may have taken minutes.
 func (s service) stopAndWait(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
 	handle, run, err := claimProcess(runOf(status), s.processCalls(ctx))
 	if err != nil || run.state == stateStopped {
@@ -113,9 +113,9 @@ func (s service) stopAndWait(ctx context.Context, status windows.SERVICE_STATUS_
 	return started.awaitExit(ctx, until)
 }
 
-// exitGracePeriod is the grace period of a process after its service has stopped. Some processes never end by themselves:
-// the main functions of csi-proxy and hybrid-overlay-node do not receive the stop. The service control manager also
-// ends such processes, after an undocumented time.
+// exitGracePeriod is the grace period of a process after its service has stopped. Some processes never end by
+// themselves: the main functions of csi-proxy and hybrid-overlay-node do not receive the stop. The service control
+// manager also ends such processes, after an undocumented time.
 const exitGracePeriod = 30 * time.Second
 
 var errStillRunning = errors.New("the process is still running")
@@ -206,10 +206,10 @@ func requestStop(ctx context.Context, name string) error {
 	})
 }
 
-// isProcessEndedError reports whether a stop control failed because the process of the service has ended, or ends before the
-// response. The service control manager writes the control to a pipe and reads the response from the pipe. The write
-// fails with ERROR_NO_DATA if the process has just ended. The read fails with ERROR_BROKEN_PIPE if the process ends
-// in the meantime.
+// isProcessEndedError reports whether a stop control failed because the process of the service has ended, or ends
+// before the response. The service control manager writes the control to a pipe and reads the response from the pipe.
+// The write fails with ERROR_NO_DATA if the process has just ended. The read fails with ERROR_BROKEN_PIPE if the
+// process ends in the meantime.
 func isProcessEndedError(err error) bool {
 	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) ||
 		errors.Is(err, windows.ERROR_NO_DATA)

@@ -45,8 +45,8 @@ func (d Diagnosis) HasFailed() bool {
 // Subject is the host to diagnose.
 type Subject struct {
 	Target remote.Target
-	// HasOperatorAgent means that an agent of the operator has restricted its directory on the host, and Node that the host
-	// is a node.
+	// HasOperatorAgent means that an agent of the operator has restricted its directory on the host, and Node that
+	// the host is a node.
 	HasOperatorAgent, Node bool
 	// Cluster holds the facts of the cluster; nil if unknown, and Unknown contains the reason.
 	Cluster *nodespec.Cluster

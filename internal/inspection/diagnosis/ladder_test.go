@@ -35,7 +35,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// trial is a host without a previous diagnosis, and a Climber.
+// trial is a host without a previous diagnosis, and a Checker.
 type trial struct {
 	t       *testing.T
 	checker Checker

@@ -1,5 +1,6 @@
-// Package hostsession inspects hosts independently of the running operator: over a separate connection, with agent commands
-// that change nothing and take no lock. Files copied to a host for a visit are deleted at the end of the visit.
+// Package hostsession inspects hosts independently of the running operator: over a separate connection, with agent
+// commands that change nothing and take no lock. Files copied to a host for a visit are deleted at the end of the
+// visit.
 package hostsession
 
 import (
@@ -44,9 +45,9 @@ type Session struct {
 	*remote.Connection
 	connector   Connector
 	name        string   // of its files
-	agent       string   // path; empty before Settle
+	agent       string   // path; empty before EnsureAgent
 	agentCopied bool     // the host had no agent of this operator
-	copiedPaths []string // paths that Leave deletes
+	copiedPaths []string // paths that Finish deletes
 }
 
 // Connect connects to a host and logs in.
@@ -80,9 +81,9 @@ func (v Connector) explainChangedKey(ctx context.Context, target remote.Target, 
 	return err
 }
 
-// EnsureAgent finds the agent of this operator on the host, or copies one there. ours means that an agent has restricted
-// its own directory to administrators; otherwise Settle does not run the files there. The copy is separate from the
-// agents that the operator installs, which may change in the meantime. Repeated calls do nothing.
+// EnsureAgent finds the agent of this operator on the host, or copies one there. ours means that an agent has
+// restricted its own directory to administrators; otherwise the files there are never run. The copy is separate from
+// the agents that the operator installs, which may change in the meantime. Repeated calls do nothing.
 func (v *Session) EnsureAgent(ctx context.Context, ours bool) error {
 	if v.agent != "" {
 		return nil

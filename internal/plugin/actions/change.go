@@ -69,7 +69,8 @@ func (r *runner) addFlags(c *cobra.Command) {
 	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "how long to wait")
 }
 
-// runRequests runs the request for each named instance. All names are resolved first, so that a wrong name changes nothing.
+// runRequests runs the request for each named instance. All names are resolved first, so that a wrong name changes
+// nothing.
 func (r *runner) runRequests(ctx context.Context, names []string) error {
 	c, err := r.Client()
 	if err != nil {

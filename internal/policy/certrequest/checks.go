@@ -30,8 +30,8 @@ var requestChecks = []policy.Check[nodeCSR]{
 	{Name: "Lifetime", Reason: reasonRefused, Violation: func(a nodeCSR) string { return invalidLifetime(a.csr) }},
 }
 
-// judgeRequest decides on a request to a signer. It checks that a managed node made the request, that the request is not
-// forged, and the rules for all requests, then calls rest.
+// judgeRequest decides on a request to a signer. It checks that a managed node made the request, that the request is
+// not forged, and the rules for all requests, then calls rest.
 func judgeRequest(
 	csr certificatesv1.CertificateSigningRequest, known Facts, signer string, purpose certificatesv1.KeyUsage,
 	rest func(nodeCSR) policy.Decision,
@@ -73,8 +73,8 @@ func judgeRequest(
 	return decided(Approve, decision)
 }
 
-// detectForgery detects the one request that only an attacker makes: a managed node uses its current certificate to request
-// the identity of another existing Node.
+// detectForgery detects the one request that only an attacker makes: a managed node uses its current certificate to
+// request the identity of another existing Node.
 //
 // Why this is proof: the API server has authenticated the node by the node's client certificate, so that the
 // requester has the private key. The request is signed, so that the name is unmodified. A kubelet requests a
@@ -117,8 +117,8 @@ func missingGroup(csr certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// outdatedRequest rejects requests that are older than the binding of the node's name to the host: the name's former owner has
-// the private key and would get the certificate. The API server sets the creation time of a request.
+// outdatedRequest rejects requests that are older than the binding of the node's name to the host: the name's former
+// owner has the private key and would get the certificate. The API server sets the creation time of a request.
 func outdatedRequest(csr certificatesv1.CertificateSigningRequest, node Node) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {
@@ -128,8 +128,8 @@ func outdatedRequest(csr certificatesv1.CertificateSigningRequest, node Node) st
 		made.UTC().Format(time.RFC3339), node.Since.UTC().Format(time.RFC3339))
 }
 
-// unexpectedUsages allows digital signature and the purpose, with or without key encipherment, which kubelets with RSA keys
-// also request.
+// unexpectedUsages allows digital signature and the purpose, with or without key encipherment, which kubelets with
+// RSA keys also request.
 func unexpectedUsages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
 	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
 	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}

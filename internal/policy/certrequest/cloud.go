@@ -16,7 +16,7 @@ import (
 type cloudNames struct {
 	// scheme is the prefix of the provider IDs of the cloud's machines.
 	scheme string
-	// forms match the names. own reports whether the capture group of a match identifies the machine.
+	// forms match the names. isOwnLabel reports whether the capture group of a match identifies the machine.
 	forms      []*regexp.Regexp
 	isOwnLabel func(Node, *corev1.Node, string) bool
 }

@@ -64,8 +64,8 @@ func Requester(csr certificatesv1.CertificateSigningRequest,
 	return &instances[i]
 }
 
-// IsRequestOf reports whether a request may belong to the node, by its signer and requester. This suffices to ignore all
-// other requests.
+// IsRequestOf reports whether a request may belong to the node, by its signer and requester. This suffices to ignore
+// all other requests.
 func IsRequestOf(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
 	return IsKubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == NodeUser(nodeName)
 }

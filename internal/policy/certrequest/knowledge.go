@@ -59,7 +59,7 @@ func FactsOf(requester *v1alpha1.WindowsInstance, present ClusterIdentities) Fac
 }
 
 // addCloud adds the names and addresses that the cloud assigns to the instance's host. A kubelet also serves under
-// the addresses of its Node, but a host cannot report them. The source is the Machine API for Machines, and the
+// these names and addresses, but a host cannot report them. The source is the Machine API for Machines, and the
 // status of the Node for other hosts.
 func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, present ClusterIdentities) {
 	if instance.Spec.Source.Machine == nil {
@@ -75,8 +75,8 @@ func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, p
 	}
 }
 
-// isSameHostEntry reports whether another instance is a second entry of the requester's host, or an entry from before the
-// host moved. The names and addresses of such an instance belong to the requester's host. An instance with a
+// isSameHostEntry reports whether another instance is a second entry of the requester's host, or an entry from before
+// the host moved. The names and addresses of such an instance belong to the requester's host. An instance with a
 // different node name is another host, even if both hosts were created from one image.
 func isSameHostEntry(other, requester *v1alpha1.WindowsInstance) bool {
 	name := nodeidentity.ConfirmedName(other)

@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// MaxRequestSize is the maximum size of a certificate request in bytes. A kubelet's request with the largest key and twenty
-// names needs less than half of this.
+// MaxRequestSize is the maximum size of a certificate request in bytes. A kubelet's request with the largest key and
+// twenty names needs less than half of this.
 const MaxRequestSize = 16 << 10
 
 // pemRequest is the PEM type of a request. Source: RFC 7468, section 7.
@@ -94,8 +94,8 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	return request, policy.Decision{Allowed: true}
 }
 
-// unexpectedContent parses the request a second time and requires exactly the parsed content. crypto/x509 ignores unknown
-// attributes, attribute values and trailing parts of sequences, and picks one of duplicate elements.
+// unexpectedContent parses the request a second time and requires exactly the parsed content. crypto/x509 ignores
+// unknown attributes, attribute values and trailing parts of sequences, and picks one of duplicate elements.
 func (r *nodeRequest) unexpectedContent() string {
 	const more = "The certificate request holds something that no request of a node does"
 	if !unmarshalAll(r.Raw, &fullRequest{}) || !unmarshalAll(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // A new operator version or new cluster settings are first rolled out to a single canary node of the cluster, then to
-// one canary node of each pool. The remaining nodes follow after the canary has been Ready with the novelty for
-// canarySoak. If the canary fails, no other node follows.
+// one canary node of each pool. The remaining nodes follow after the canary has been Ready with the new version or
+// settings for canarySoak. If the canary fails, no other node follows.
 
 // rollout is a change that a canary node must verify first: an operator version or, if configuration is set, the
 // cluster settings under that version.
@@ -17,8 +17,8 @@ type rollout struct {
 	version, configuration string
 }
 
-// requestedRollouts returns the novelties that the request introduces. Repairs, removals, reboots and key changes introduce
-// none; neither do settings that the candidate already has.
+// requestedRollouts returns the rollouts that the request introduces. Repairs, removals, reboots and key changes
+// introduce none; neither do settings that the candidate already has.
 func (s *decisionInput) requestedRollouts() []rollout {
 	var list []rollout
 	if s.Version == "" {
@@ -38,7 +38,7 @@ func isSettingsCause(cause v1alpha1.DisruptionCause) bool {
 	return cause == v1alpha1.CauseUpgrade || cause == v1alpha1.CauseConfiguration
 }
 
-// isIntroducedBy reports whether a change with this cause, version and configuration introduces the novelty.
+// isIntroducedBy reports whether a change with this cause, version and configuration introduces the rollout.
 func (n rollout) isIntroducedBy(cause v1alpha1.DisruptionCause, version, configuration string) bool {
 	if n.configuration == "" {
 		return cause == v1alpha1.CauseUpgrade && version == n.version
@@ -50,16 +50,16 @@ func (n Node) hasRollout(brought rollout) bool {
 	return n.Version == brought.version && (brought.configuration == "" || n.Configuration == brought.configuration)
 }
 
-// hasFailedRollout reports whether the last change of the node introduced the novelty and failed. A drain timeout is not
-// caused by the novelty and does not count.
+// hasFailedRollout reports whether the last change of the node introduced the rollout and failed. A drain timeout is
+// not caused by the rollout and does not count.
 func (n Node) hasFailedRollout(brought rollout) bool {
 	f := n.Failure
 	return f != nil && !n.Gone && !f.DrainTimedOut && brought.isIntroducedBy(f.Cause, f.Version, f.ConfigurationDigest)
 }
 
 // canaryScope returns the pools that share the candidate's canary: all pools until a node of any pool has verified
-// the novelty, then only the candidate's pool. The result is false if a node of the candidate's pool has verified the
-// novelty, so that no canary is needed.
+// the rollout, then only the candidate's pool. The result is false if a node of the candidate's pool has verified the
+// rollout, so that no canary is needed.
 func (s *decisionInput) canaryScope(brought rollout) (within func(pool string) bool, wanted bool) {
 	anywhere := false
 	for _, n := range s.pool.Nodes {
@@ -153,7 +153,7 @@ func (s *decisionInput) soakingCanary(brought rollout) string {
 	return ""
 }
 
-// nameOf formats the novelty for messages to administrators.
+// nameOf describes the rollout for administrators.
 func (s *decisionInput) nameOf(brought rollout) string {
 	switch {
 	case brought.configuration == "":

@@ -42,8 +42,8 @@ func (d Decision) IsForAllNodes() bool {
 	return d.Reason == v1alpha1.ReasonDisruptionPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideMaintenanceWindow
 }
 
-// IsIndependentOfNodes reports whether a refusal is independent of the progress of other nodes: it ends with time, or when an
-// administrator changes the policy or fixes a failed node.
+// IsIndependentOfNodes reports whether a refusal is independent of the progress of other nodes: it ends with time, or
+// when an administrator changes the policy or fixes a failed node.
 func (d Decision) IsIndependentOfNodes() bool {
 	switch d.Reason {
 	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow,
@@ -54,8 +54,8 @@ func (d Decision) IsIndependentOfNodes() bool {
 }
 
 // Allow decides whether one node may be disrupted now. A node with an entry that still counts continues under any
-// policy, within the limits of IsContinuation. Any other node is decided on again. The same applies to a node with a failed
-// entry, which then starts again with a new Since.
+// policy, within the limits of IsContinuation. Any other node is decided on again. The same applies to a node with a
+// failed entry, which then starts again with a new Since.
 func Allow(pool NodePool, request Request, settings Settings, now time.Time) Decision {
 	s := newDecisionInput(pool, request, settings, now)
 	if s.ownEntry != nil && IsContinuation(s.ownEntry.Disruption, request) {
@@ -81,9 +81,10 @@ func Allow(pool NodePool, request Request, settings Settings, now time.Time) Dec
 	return Decision{Decision: decision, After: s.retryDelay()}
 }
 
-// IsContinuation reports whether a request continues the counting entry of its instance. A repair or a removal continues only
-// as such. An entry never becomes an upgrade to a new version, or a change to other settings: otherwise these could
-// bypass pauses, windows and canaries. A host that is being changed receives the current settings nevertheless.
+// IsContinuation reports whether a request continues the counting entry of its instance. A repair or a removal
+// continues only as such. An entry never becomes an upgrade to a new version, or a change to other settings:
+// otherwise these could bypass pauses, windows and canaries. A host that is being changed receives the current
+// settings nevertheless.
 func IsContinuation(own v1alpha1.Disruption, request Request) bool {
 	others := isSettingsCause(request.Cause) && request.Configuration != "" && own.ConfigurationDigest != request.Configuration
 	switch {

@@ -115,9 +115,9 @@ func countOtherUnavailable(d v1alpha1.Disruption, pool NodePool) int {
 	return count
 }
 
-// hasReadyReplacements reports whether the number of nodes that became Ready with the version since the disruption began
-// covers the Machines of the set that are being replaced. If so, failed Machines of the set are unrelated: they may
-// have failed long ago, without ever having had a node.
+// hasReadyReplacements reports whether the number of nodes that became Ready with the version since the disruption
+// began covers the Machines of the set that are being replaced. If so, failed Machines of the set are unrelated: they
+// may have failed long ago, without ever having had a node.
 func hasReadyReplacements(d v1alpha1.Disruption, set MachineSet, pool NodePool) bool {
 	awaited, came := 0, 0
 	for _, other := range pool.Disruptions {

@@ -77,8 +77,8 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisruption, request Request
 	}
 }
 
-// currentLimits returns the limit of all nodes and of a pool. A percentage refers to at most all nodes that serve or are
-// being replaced.
+// currentLimits returns the limit of all nodes and of a pool. A percentage refers to at most all nodes that serve or
+// are being replaced.
 func (w *world) currentLimits(pool string) (limit, poolLimit int) {
 	nodes := func(of func(string) bool) int {
 		count := 0

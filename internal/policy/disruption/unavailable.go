@@ -12,8 +12,8 @@ type unavailableNode struct {
 	until time.Time
 }
 
-// maxUnavailableReached checks the limit of all nodes. Nodes that are not Ready without a disruption count only if they are in
-// the candidate's pool.
+// maxUnavailableReached checks the limit of all nodes. Nodes that are not Ready without a disruption count only if
+// they are in the candidate's pool.
 func maxUnavailableReached(s *decisionInput) string {
 	unavailable := append(s.disruptedNodes(func(string) bool { return true }), s.notReady()...)
 	return s.limitViolation(unavailable, s.totalLimit(), "of all Windows nodes")
@@ -95,8 +95,8 @@ func (s *decisionInput) notReady() []unavailableNode {
 	return list
 }
 
-// missingMachines returns the Machines that the candidate's MachineSet lacks, without Machines that already count by their
-// entries.
+// missingMachines returns the Machines that the candidate's MachineSet lacks, without Machines that already count by
+// their entries.
 func (s *decisionInput) missingMachines() []unavailableNode {
 	set, found := s.machineSet()
 	if !found || s.isExempt() {

@@ -102,8 +102,8 @@ func (c *disruptionCase) setFailure(instance, reason string) {
 
 type disruptionTest struct {
 	change func(c *disruptionCase)
-	// check is the name of the failed check, empty if none fails; says is part of the message, after the time until
-	// the next decision.
+	// check is the name of the failed check, empty if none fails; message is part of the decision's message, and
+	// after is the time until the next decision.
 	check, message string
 	after          time.Duration
 }

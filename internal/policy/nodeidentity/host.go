@@ -104,8 +104,9 @@ func hasAdopted(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) boo
 	return IsBound(other, node)
 }
 
-// hasRestorePriority reports whether the other of two removed instances of one host restores the host. The instance with the
-// Node does, so that the node is drained first. The host of a Machine is deleted with the Machine and never restored.
+// hasRestorePriority reports whether the other of two removed instances of one host restores the host. The instance
+// with the Node does, so that the node is drained first. The host of a Machine is deleted with the Machine and never
+// restored.
 func hasRestorePriority(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	if other.Name == removed.Name || other.Spec.DesiredState != v1alpha1.DesiredStateRemoved ||
 		other.Spec.Source.Machine != nil || !IsSameHost(other, removed) || isClone(other, removed) {
@@ -117,8 +118,8 @@ func hasRestorePriority(other, removed *v1alpha1.WindowsInstance, node *corev1.N
 	return other.Name < removed.Name
 }
 
-// claimProgress returns the progress of an instance toward a node: 0 for no name, 1 for a name, 2 for a Node that may no
-// longer exist, 3 for an existing Node. The Node's annotations count here, because the result only decides which
+// claimProgress returns the progress of an instance toward a node: 0 for no name, 1 for a name, 2 for a Node that may
+// no longer exist, 3 for an existing Node. The Node's annotations count here, because the result only decides which
 // instance restores the host.
 func claimProgress(instance *v1alpha1.WindowsInstance, node *corev1.Node) int {
 	switch ref := instance.Status.NodeRef; {

@@ -83,8 +83,8 @@ func WithReuse(message, reuse string) string {
 	return message + reuse
 }
 
-// hasReusedKey reports whether two different hosts have the same host key. Machine IDs may be cloned too: two nodes without
-// a common address are two hosts.
+// hasReusedKey reports whether two different hosts have the same host key. Machine IDs may be cloned too: two nodes
+// without a common address are two hosts.
 func hasReusedKey(a, b *v1alpha1.WindowsInstance) bool {
 	switch {
 	case a.Status.HostKey == nil, b.Status.HostKey == nil, a.Status.HostKey.Key != b.Status.HostKey.Key,

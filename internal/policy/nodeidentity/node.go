@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// IsNodeOwner reports whether an instance owns a Node, so that the Node may be drained and deleted with the instance. The
-// last parameter contains all instances.
+// IsNodeOwner reports whether an instance owns a Node, so that the Node may be drained and deleted with the instance.
+// The last parameter contains all instances.
 //
 // The statuses of instances decide, because only the operator writes them. The kubelet of a Node can write that
 // Node's annotations: these must neither prevent the removal of the Node nor assign the Node to another instance. The
@@ -56,8 +56,8 @@ func IsBound(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && ref.UID != "" && ref.UID == string(node.UID)
 }
 
-// IsLegacyNode reports whether a legacy operator (before version 12) configured the Node, and no instance has adopted it
-// yet. Such an operator has no instances.
+// IsLegacyNode reports whether a legacy operator (before version 12) configured the Node, and no instance has adopted
+// it yet. Such an operator has no instances.
 func IsLegacyNode(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelOSStable] != "windows" || node.Annotations[v1alpha1.AnnotationInstance] != "" {
 		return false
@@ -67,8 +67,8 @@ func IsLegacyNode(node *corev1.Node) bool {
 	return configured || keyed
 }
 
-// NeedsOtherVersion reports whether the host of a Windows Node may still depend on cluster objects of a version other than
-// the given one: the Node is not adopted yet, or was not upgraded since.
+// NeedsOtherVersion reports whether the host of a Windows Node may still depend on cluster objects of a version other
+// than the given one: the Node is not adopted yet, or was not upgraded since.
 func NeedsOtherVersion(node *corev1.Node, version string) bool {
 	if IsLegacyNode(node) {
 		return true

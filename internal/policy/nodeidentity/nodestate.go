@@ -37,8 +37,8 @@ func IsDrained(node *corev1.Node) bool {
 	return ours && node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationDrained] == began
 }
 
-// HasStartupTaint reports whether a Node has the operator's start-up taint: the operator has not verified the Node yet, and
-// the Node accepts no pods. A kubelet registers with the taint, and cannot add it later.
+// HasStartupTaint reports whether a Node has the operator's start-up taint: the operator has not verified the Node
+// yet, and the Node accepts no pods. A kubelet registers with the taint, and cannot add it later.
 func HasStartupTaint(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, IsStartupTaint)
 }

@@ -39,7 +39,8 @@ func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
 	return keeper
 }
 
-// hasOperatorLabels reports whether a Node has the labels that a host registers with if this operator configured the host.
+// hasOperatorLabels reports whether a Node has the labels that a host registers with if this operator configured the
+// host.
 func hasOperatorLabels(node *corev1.Node) bool {
 	return node.Labels[corev1.LabelOSStable] == "windows" &&
 		(node.Labels[v1alpha1.LabelOSID] != "" || node.Labels[v1alpha1.LabelBYOH] != "")

@@ -81,8 +81,8 @@ func isInDomain(name, domain string) bool {
 	return name == domain || strings.HasSuffix(name, "."+domain)
 }
 
-// describeClusterName describes the use of a name in the domain of the cluster. The domain is known if the API server has
-// the name that the installer assigns: api-int or api in that domain.
+// describeClusterName describes the use of a name in the domain of the cluster. The domain is known if the API server
+// has the name that the installer assigns: api-int or api in that domain.
 func describeClusterName(name, server string) string {
 	if name == server {
 		return "the API server's"

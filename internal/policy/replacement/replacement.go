@@ -85,7 +85,7 @@ type Node struct {
 type KeyChange struct {
 	// Current and Previous are hashes of public keys. Previous is empty if the administrator has provided none.
 	Current, Previous string
-	// Known is the time since the operator first read the current key.
+	// Known is the time since the operator first read this pair of keys.
 	Known time.Duration
 	// UserData is true if new Machines accept the current key.
 	UserData bool
@@ -172,8 +172,8 @@ type subject struct {
 	machine Machine
 }
 
-// replacementCause returns the reason for replacing a Machine; empty if there is none. A Machine that is being deleted anyway is
-// not outdated. A failed Machine is left to its repair.
+// replacementCause returns the reason for replacing a Machine; empty if there is none. A Machine that is being
+// deleted anyway is not outdated. A failed Machine is left to its repair.
 func (s subject) replacementCause(m Machine) v1alpha1.DisruptionCause {
 	set, known := s.sets[m.Set]
 	switch {
@@ -219,7 +219,8 @@ func (s subject) notReplacedReason(m Machine) string {
 	return ""
 }
 
-// compareByPriority sorts Machines by priority. A Machine without a working Node is first, because its loss removes no capacity.
+// compareByPriority compares Machines by priority. A Machine without a working Node is first, because its loss
+// removes no capacity.
 func (s subject) compareByPriority(a, b Machine) int {
 	rank := func(m Machine) int {
 		if s.nodes[m.Node].Ready {
@@ -263,8 +264,8 @@ func inPlaceChangePending(s subject) string {
 	return fmt.Sprintf("Machine %s is not replaced until the operator has known the key for %s: %s.", s.machine.Name, InPlaceTimeout, why)
 }
 
-// nodeChanging detects a host that the operator is changing. This does not apply if the Machine awaits a new host or
-// the host has refused the key: the started change cannot complete on this host.
+// nodeChanging detects a host that the operator is changing. This does not apply if the Machine must be replaced for
+// another version, or if the host has refused the key: the started change cannot complete on this host.
 func nodeChanging(s subject) string {
 	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.hasOtherVersion(s.machine) {
 		return ""

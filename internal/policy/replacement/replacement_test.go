@@ -25,8 +25,8 @@ func fleetOf(names ...string) Fleet {
 	return fleet
 }
 
-// newOutdatedFleet returns such a MachineSet with the current key on the hosts, which another version configured and which
-// must be replaced for this reason.
+// newOutdatedFleet returns such a MachineSet with the current key on the hosts, which another version configured and
+// which must be replaced for this reason.
 func newOutdatedFleet(names ...string) Fleet {
 	fleet := fleetOf(names...)
 	for i := range names {

@@ -53,8 +53,8 @@ func clusterTooOld(s clusterSubject) string {
 	return ""
 }
 
-// clusterVersionUnsupported requires exactly the minor version of the line: in an older cluster the kubelets would be newer than
-// the API server, which Kubernetes does not allow, and newer clusters are not tested.
+// clusterVersionUnsupported requires exactly the minor version of the line: in an older cluster the kubelets would be
+// newer than the API server, which Kubernetes does not allow, and newer clusters are not tested.
 func clusterVersionUnsupported(s clusterSubject) string {
 	served := version.MustParseGeneric(s.line.Cluster)
 	step := "Upgrade the cluster, or install the release of the operator that is for it."
@@ -134,8 +134,8 @@ const (
 	exampleVXLANPort      = 9898
 )
 
-// exampleOverlayConfig returns a configuration of the hybrid overlay: with the cluster's network for it, if there is one, and a
-// VXLAN port if needed.
+// exampleOverlayConfig returns a configuration of the hybrid overlay: with the cluster's network for it, if there is
+// one, and a VXLAN port if needed.
 func exampleOverlayConfig(networks []string, withPort bool) string {
 	network := exampleOverlayNetwork
 	if len(networks) == 1 {

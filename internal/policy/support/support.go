@@ -64,7 +64,7 @@ type WindowsRelease struct {
 type Advisory struct {
 	// From is the first revision with the fault, and Before the first revision with the fix.
 	From, Before int
-	// Fault describes the fault, and Mended is the Microsoft article about the update Before.
+	// Fault describes the fault, and FixedBy is the Microsoft article about the update Before.
 	Fault, FixedBy string
 }
 

@@ -153,8 +153,8 @@ func (l *lab) awaitNewSpec(ctx context.Context, what string, change func(context
 	})
 }
 
-// measureRotation replaces the operator's key and keeps the previous key, which hosts still accept, so that the operator
-// can install the new key.
+// measureRotation replaces the operator's key and keeps the previous key, which hosts still accept, so that the
+// operator can install the new key.
 func (l *lab) measureRotation(ctx context.Context, _ counts) ([]float64, float64, error) {
 	return l.awaitInstances(ctx, "all hosts to have the other key",
 		func(ctx context.Context) error { return l.rig.RotateKey(ctx, true) },

@@ -33,8 +33,8 @@ type Question struct {
 	judge func(found, before any) (Verdict, string)
 }
 
-// newQuestion returns a question with evidence of type T. Evidence contains no addresses, and only names that Windows or
-// Kubernetes define. The evidence from before the machine was a node may be nil.
+// newQuestion returns a question with evidence of type T. Evidence contains no addresses, and only names that Windows
+// or Kubernetes define. The evidence from before the machine was a node may be nil.
 func newQuestion[T any](id, asks, assumes string, relies Reliance, judge func(found, before *T) (Verdict, string)) Question {
 	return Question{ID: id, Text: asks, Assumes: assumes, Relies: relies, empty: func() any { return new(T) },
 		judge: func(found, before any) (Verdict, string) {

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// AddLegacyProof adds the evidence to a claim that identifies the host of a legacy Node.
+// AddLegacyProof adds to a claim the evidence that identifies the host of a legacy Node.
 func (a *Adoption) AddLegacyProof(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
 	if claim.Node == nil || !nodeidentity.IsLegacyNode(claim.Node) {
 		return nil

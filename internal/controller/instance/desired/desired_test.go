@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// writeTestPayload returns a payload with the agent, containerd and its shim, and the absent components. If damaged, the
-// file of the shim is missing.
+// writeTestPayload returns a payload with the agent, containerd and its shim, and the absent components. If damaged,
+// the file of the shim is missing.
 func writeTestPayload(t *testing.T, damaged bool, absent ...payload.Absent) *payload.Payload {
 	t.Helper()
 	source := func(component string, files ...string) payload.Source {

@@ -11,10 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// AwaitSlot acquires the disruption slot before the operator contacts the host, if a disruption is certain: a
-// restart was requested, or the agent has reported that this spec is disruptive. While the instance waits for
-// the slot, there is no connection to the host. If the last connection to the host failed, Await does
-// nothing: an unreachable host must not hold a slot, and the node stays in service.
+// AwaitSlot acquires the disruption slot before the operator contacts the host, if a disruption is certain: a restart
+// was requested, or the agent has reported that this spec is disruptive. While the instance waits for the slot, there
+// is no connection to the host. If the last connection to the host failed, AwaitSlot does nothing: an unreachable
+// host must not hold a slot, and the node stays in service.
 func (t *Disruptor) AwaitSlot(ctx context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; s.Session.Unresponsive || ref == nil || ref.UID == "" {
 		return nil // A host that was not a node has no slot to wait for. If it is a node now, Prepare acquires the slot.

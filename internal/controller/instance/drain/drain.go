@@ -35,9 +35,9 @@ const (
 // Drainer evicts the pods of nodes.
 type Drainer struct{ Clientset kubernetes.Interface }
 
-// evictPods evicts the pods of the node with their own grace periods, and reports whether there were any. The
-// wait for evicted pods ends after the time rest. DaemonSet pods stay, and emptyDir volumes are lost. evict
-// calls begins before the first eviction.
+// evictPods evicts the pods of the node with their own grace periods, and reports whether there were any. The wait
+// for evicted pods ends after the time rest. DaemonSet pods stay, and emptyDir volumes are lost. evictPods calls
+// begins before the first eviction.
 func (d Drainer) evictPods(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) (bool, *result.Result) {
 	refusal := &lastLineWriter{}
 	helper := d.newHelper(ctx)

@@ -159,8 +159,8 @@ func (t *Disruptor) isDrainExcluded(ctx context.Context, s *scope.Scope) (bool, 
 	return without, nil
 }
 
-// drainTimedOut ends the attempt: it uncordons the node, unless the node is being removed, and then releases
-// the disruption slot.
+// drainTimedOut ends the attempt: it uncordons the node, unless the node is being removed or a user cordoned it, and
+// then releases the disruption slot.
 func (t *Disruptor) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
 	blocked *result.Result) *result.Result {
 	after := "The operator retries later. "
@@ -201,7 +201,7 @@ func (t *Disruptor) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Nod
 		if node.Spec.Unschedulable && !again {
 			return since, nil
 		}
-		if !again { // otherwise the previous drain used the full timeout
+		if !again { // otherwise the new drain has the full timeout
 			now = since
 		}
 	} else if node.Spec.Unschedulable {

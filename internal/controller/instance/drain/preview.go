@@ -21,8 +21,8 @@ type Eviction struct {
 	Refused string
 }
 
-// Preview returns the pods that evict would evict from a node. Each eviction is sent to the API server as a
-// dry run, so that admission and the pod disruption budgets decide.
+// Preview returns the pods that evictPods would evict from a node. Each eviction is sent to the API server as a dry
+// run, so that admission and the pod disruption budgets decide.
 func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, error) {
 	helper := d.newHelper(ctx)
 	helper.DryRunStrategy = cmdutil.DryRunServer

@@ -155,7 +155,7 @@ func (t *Disruptor) WarnNoRollback(s *scope.Scope, why string) {
 	s.Session.NoRollbackReason = why
 }
 
-// SlotPolicy of a phase define the effect of its results on the disruption slot of an instance.
+// SlotPolicy defines the effect of a phase's results on the disruption slot of an instance.
 type SlotPolicy struct {
 	// ContactsHost is true when a result of the phase means that the host did not respond.
 	ContactsHost bool
@@ -164,8 +164,8 @@ type SlotPolicy struct {
 	YieldsSlot bool
 }
 
-// ReleaseUnusedSlot releases the slot of an instance that cannot use it: the instance was paused, the key is missing, or
-// the host does not respond. If the host is unchanged, the node returns to service meanwhile.
+// ReleaseUnusedSlot releases the slot of an instance that cannot use it: the instance was paused, the key is missing,
+// or the host does not respond. If the host is unchanged, the node returns to service meanwhile.
 func (t *Disruptor) ReleaseUnusedSlot(ctx context.Context, s *scope.Scope, met SlotPolicy, o *result.Result) *result.Result {
 	if o.HoldsSlot || o.Outcome == result.Done || s.SkipStatusWrite {
 		return o

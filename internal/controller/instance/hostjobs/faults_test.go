@@ -94,8 +94,8 @@ func TestAPanicKeepsNoSlot(t *testing.T) {
 	})
 }
 
-// The connections of jobs that ignore the end of the operator are closed after shutdownTimeout. The operator waits until
-// all jobs have ended.
+// The connections of jobs that ignore the end of the operator are closed after shutdownTimeout. The operator waits
+// until all jobs have ended.
 func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 	for _, kind := range allKinds {
 		for _, heeds := range []bool{true, false} {

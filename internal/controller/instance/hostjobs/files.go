@@ -28,7 +28,7 @@ func PreferPatches(lacking []string, present map[string]string, patches func(to 
 	return chosen
 }
 
-// MissingFiles returns the payload files that the spec requires and the host lacks.
+// MissingFiles returns the digests of the payload files that the spec requires and the host lacks.
 func MissingFiles(spec nodespec.NodeSpec, present map[string]string) []string {
 	var result []string
 	for _, release := range spec.Releases {

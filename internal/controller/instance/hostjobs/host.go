@@ -26,8 +26,8 @@ type Known struct {
 	Facts *plan.Facts
 	// Planned is the most recent result of Plan.
 	Planned *Planned
-	// AppliedDigest is the digest of the NodeSpec of the last apply. Left is the rest of the plan that the apply could
-	// not do. AppliedAt is the end of the apply.
+	// AppliedDigest is the digest of the NodeSpec of the last apply. RemainingPlan is the part of the plan that the
+	// apply could not do. AppliedAt is the end of the apply.
 	AppliedDigest string
 	AppliedAt     time.Time
 	RemainingPlan plan.Plan

@@ -222,7 +222,7 @@ func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance,
 func (r *Runner) runJob(ctx context.Context, name types.NamespacedName, record *record, run *run) {
 	h := &Handle{runner: r, name: name, run: run, class: classOf(run, record)}
 	silent := func() {}
-	if quiet := run.job.Show.StatusDelay; quiet > 0 { // then the status shows the job
+	if quiet := run.job.Show.StatusDelay; quiet > 0 { // after this delay, the status shows the job
 		silent = callAfter(r.clock, quiet, func() { r.Trigger(name) })
 	}
 	answer, err := r.runWithTimeout(ctx, h)
@@ -237,7 +237,7 @@ func (r *Runner) runJob(ctx context.Context, name types.NamespacedName, record *
 	metrics.JobDuration.Of(string(run.job.Kind)).Observe(took.Seconds())
 	run.cancel(nil)
 	r.mu.Lock()
-	if record.uid == "" { // no other job starts before that
+	if record.uid == "" { // the next job starts only after the close
 		r.mu.Unlock()
 		r.hosts.Close(name.Name)
 		r.mu.Lock()

@@ -67,7 +67,7 @@ func (s *session) runChange(ctx context.Context, agent string, name agentapi.Nam
 	return s.runWithAgent(ctx, agent, name, arguments...)
 }
 
-// newTransferReporter reports the transferred bytes and the transfer rate.
+// newTransferReporter returns a function that reports the transferred bytes and the transfer rate.
 func (s *session) newTransferReporter(step string) func(done, total int64) {
 	clock, first := s.runner.clock, int64(-1)
 	begin := clock.Now()
@@ -88,7 +88,7 @@ func formatTransfer(done, total, sent int64, in time.Duration) string {
 	return fmt.Sprintf("%s, %.1f MB/s", text, float64(sent)/1e6/in.Seconds())
 }
 
-// transferWaitReporter reports that the host waits for transfers to other hosts.
+// transferWaitReporter returns a function that reports a wait for transfers to other hosts.
 func (s *session) transferWaitReporter(step string) func() {
 	return func() {
 		s.Report(Step{Name: step, Detail: "waits until other hosts have got their programs", Waits: true})

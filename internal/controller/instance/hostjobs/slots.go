@@ -24,7 +24,7 @@ const (
 	maxAgentTransfers   = 8
 	maxPayloadTransfers = 16
 	// maxSlowTransfers is the maximum number of additional transfers that have lasted longer than transferTimeShare.
-	// Hosts with a slow connection do not delay other hosts.
+	// The extra slots keep hosts with a slow connection from delaying other hosts.
 	maxSlowTransfers  = 48
 	transferTimeShare = 2 * time.Minute
 )

@@ -90,8 +90,8 @@ func (h *Host) VerifyRolledBack() (*agentapi.Result, *result.Result, error) {
 
 // Renewal is the result of a renewal of certificates.
 type Renewal struct {
-	// Issued are the new certificates, by the names of their identities. Left are the identities with
-	// certificates that the agent has not installed.
+	// Issued are the new certificates, by the names of their identities. RemainingPlan names the certificates that
+	// the agent has not installed.
 	Issued        map[string]string
 	RemainingPlan plan.Plan
 }

@@ -86,7 +86,7 @@ func nameOfNewNode(s *scope.Scope) string {
 	}
 	name, err := nodename.OfHost(s.Cluster.Platform, hostName(s), facts.System.Domain)
 	if err != nil {
-		return "" // expected reports the error, unless there is a legacy Node
+		return "" // expectedNodeName reports the error, unless there is a legacy Node
 	}
 	return name
 }

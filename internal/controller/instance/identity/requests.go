@@ -49,8 +49,8 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 	return nil
 }
 
-// CertificateRejected returns the result of an agent that still needs a certificate after receiving it. The next attempt
-// requests a new certificate.
+// CertificateRejected deletes the certificate requests of an instance with an agent that still needs a certificate
+// after receiving it, so that the next attempt requests a new one. It returns the result for the status.
 func (c Signer) CertificateRejected(ctx context.Context, s *scope.Scope, identity string) *result.Result {
 	if err := c.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return result.FromAPIError(v1alpha1.ConditionJoined, "delete the certificate request", err)

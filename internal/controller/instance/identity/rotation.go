@@ -43,12 +43,13 @@ func setCertificate(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.Certi
 }
 
 // reportedRenewalDelay is the minimum time between a renewal and the next renewal that is due only because of the
-// host's report. Without it, every inspection could make the cluster sign a certificate.
+// host's report. Without this delay, a host could make the cluster sign a certificate at every inspection.
 const reportedRenewalDelay = time.Hour
 
-// RecordReported records the certificates for exactly the identities of a fully applied spec. The validity is reported by the
-// host, and a false report affects only the certificates of that host. A missing certificate that is not essential
-// for the node is renewed at once, unless a renewal was recent. The kubelet renews its own certificates.
+// RecordReported records the certificates for exactly the identities of a fully applied spec. The validity is
+// reported by the host, and a false report affects only the certificates of that host. A missing certificate that is
+// not essential for the node is renewed at once, unless a renewal was recent. The kubelet renews its own
+// certificates.
 func RecordReported(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
@@ -100,7 +101,7 @@ const renewalFraction = 0.75
 func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
 	renewAt := notBefore.Add(time.Duration(renewalFraction * float64(notAfter.Sub(notBefore))))
 	return v1alpha1.CertificateStatus{
-		// The API stores full seconds.
+		// The API stores whole seconds.
 		Name: name, NotAfter: metav1.NewTime(notAfter).Rfc3339Copy(), RenewAt: metav1.NewTime(renewAt).Rfc3339Copy(),
 	}
 }

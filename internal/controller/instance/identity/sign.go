@@ -220,8 +220,8 @@ func (c Signer) isCreatedByOperator(request *certificatesv1.CertificateSigningRe
 	return strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+c.Namespace+":")
 }
 
-// hasSubmittedContent reports whether a request has the content that the operator submitted. The name is predictable, and no
-// foreign content may be approved under it.
+// hasSubmittedContent reports whether a request has the content that the operator submitted. The name is predictable,
+// and no foreign content may be approved under it.
 func hasSubmittedContent(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
 		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Spec.ExpirationSeconds == nil &&

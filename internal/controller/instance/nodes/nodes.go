@@ -50,7 +50,7 @@ func (n Nodes) GetCached(ctx context.Context, instance *v1alpha1.WindowsInstance
 	return n.GetCachedByName(ctx, name)
 }
 
-// GetCachedByName is Recent for a given node name.
+// GetCachedByName is GetCached for a given node name.
 func (n Nodes) GetCachedByName(ctx context.Context, name string) (*corev1.Node, error) {
 	cached := &corev1.Node{}
 	err := n.Client.Get(ctx, types.NamespacedName{Name: name}, cached)

@@ -38,8 +38,8 @@ func setOwnedFields(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// setVerifiedAnnotations restores on a verified Node the annotations that the operator recorded at the verification. Nodes
-// of legacy operators are not changed.
+// setVerifiedAnnotations restores on a verified Node the annotations that the operator recorded at the verification.
+// Nodes of legacy operators are not changed.
 func setVerifiedAnnotations(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
 	if nodeidentity.HasStartupTaint(node) || IsLegacy(node) {
 		return
@@ -102,7 +102,7 @@ func withOwnedFields(node *corev1.Node, instance *v1alpha1.WindowsInstance) *cor
 	return after
 }
 
-// HasDrift reports whether the Node bound to the instance lacks metadata that the operator owns. Lacks reads the
+// HasDrift reports whether the Node bound to the instance lacks metadata that the operator owns. HasDrift reads the
 // cache and sends no request.
 func (n Nodes) HasDrift(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	node, err := n.getBoundNode(ctx, instance)

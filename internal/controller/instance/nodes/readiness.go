@@ -18,8 +18,8 @@ import (
 const notReadyGracePeriod = 2 * time.Minute
 
 const (
-	// readyTimeout is the time for a node that passed all checks to report Ready. After this time, the change
-	// counts as failed.
+	// readyTimeout is the time for a node that passed all checks to report Ready. After this time, the wait counts as
+	// a failure of the change.
 	readyTimeout = 2 * time.Minute
 	// readyPollInterval is the interval between checks of a Node without a report since the start of its kubelet. A
 	// report that equals the previous report causes no event of the Node.
@@ -61,7 +61,7 @@ func ExplainNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time
 		return message
 	case !nodeidentity.IsReady(node):
 		return message + " It says: " + NotReadyMessage(node)
-	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API stores full seconds
+	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API stores whole seconds
 		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
 	}
 	return ""

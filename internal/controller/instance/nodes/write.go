@@ -39,7 +39,7 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 }
 
 // Activate activates a verified node. It writes the labels from the source and the annotations with the version and
-// the key hash. The start-up taints and the cordon of the operator are removed. Release clears
+// the key hash. The start-up taints and the cordon of the operator are removed. Activate clears
 // status.requestedReboot of the instance; the caller writes the status.
 func (n Nodes) Activate(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
 	keyHash string) error {

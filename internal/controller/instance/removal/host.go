@@ -126,7 +126,7 @@ func (r *Removal) RestoreHost(ctx context.Context, s *scope.Scope) *result.Resul
 		return nil
 	}
 	line, pending, err := s.Host.Restore(withAgent, func() *result.Result {
-		// from here on the host differs from the spec, even if the entry returns
+		// From here on, the host differs from the spec, even if the entry returns.
 		s.Instance.Status.SpecDigest = ""
 		return nil
 	})
@@ -167,7 +167,7 @@ func (r *Removal) identifyHost(ctx context.Context, s *scope.Scope, withAgent bo
 	if o := r.Inspect(ctx, s); o != nil {
 		return o
 	}
-	// An instance that was removed before the identification of the host is identified only now.
+	// If the instance was removed before its host was identified, the host is identified only now.
 	if o := r.TransferSharedHost(ctx, s); o != nil || s.HostTransferred {
 		return o
 	}

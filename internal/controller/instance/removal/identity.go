@@ -11,9 +11,9 @@ import (
 )
 
 // Identify stops before the node is drained if the host at the address is known not to be the host of the Node: the
-// host key was accepted later, or another machine presents the same key. Only the host can report the name of the
-// Node. Later attempts begin with this check, and so do not acquire a disruption slot each time. The node of an
-// unreachable host is drained like any other.
+// host key was accepted later, or another machine presents the same key. Only the host itself can report that it is
+// the host of another Node. Later attempts begin with this check, and so do not acquire a disruption slot each time.
+// The node of an unreachable host is drained like any other.
 func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *result.Result {
 	if !NeedsHost(s) || !nodeidentity.HasOtherMachine(s.Instance) && !s.Session.OtherHost {
 		return nil

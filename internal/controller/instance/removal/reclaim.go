@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// findOrphanedNode finds the Node of a host after the former instance was deleted manually. The replacement instance is
-// removed before the node name is known, and without reclaim the Node would remain. The Node is drained like any
-// other before the host is restored.
+// findOrphanedNode finds the Node of a host after the former instance was deleted manually. The replacement instance
+// is removed before the node name is known, and without this search the Node would remain. The Node is drained like
+// any other before the host is restored.
 func (r *Removal) findOrphanedNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.NodeName() != "" {
 		return nil

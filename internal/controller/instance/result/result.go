@@ -40,7 +40,7 @@ type Result struct {
 	// Condition is the type of the condition that is not True because of the result.
 	Condition string
 	Reason    string
-	// Message describes the problem for an administrator. Next describes the next action of the operator or the
+	// Message describes the problem for an administrator. NextAction describes the next action of the operator or the
 	// administrator.
 	Message    string
 	NextAction string
@@ -118,8 +118,8 @@ func FromPayloadError(err error) *Result {
 	}
 }
 
-// FromSpecError returns the result for a NodeSpec that cannot be created, because a program or a required cluster setting
-// is missing.
+// FromSpecError returns the result for a NodeSpec that cannot be created, because a program or a required cluster
+// setting is missing.
 func FromSpecError(err error) *Result {
 	o := &Result{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,

@@ -88,7 +88,7 @@ func (f *Rollback) ConsumeRetryAnnotation(ctx context.Context, s *scope.Scope) *
 	if _, asked := s.Instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
 		return nil
 	}
-	if s.Stored.Status.FailedChange != nil { // the request would be lost if the operator ended now
+	if s.Stored.Status.FailedChange != nil { // the status first, so that a restart of the operator cannot lose the request
 		s.Instance.Status.FailedChange = nil
 		return result.WriteFirst(v1alpha1.ConditionUpToDate)
 	}
@@ -102,8 +102,8 @@ func (f *Rollback) ConsumeRetryAnnotation(ctx context.Context, s *scope.Scope) *
 	return nil
 }
 
-// RecordFailure counts a failed result of a change of a node in service. After maxChangeAttempts failures the change has
-// failed, and the host is rolled back if it still has its previous state.
+// RecordFailure counts a failed result of a change of a node in service. After maxChangeAttempts failures the change
+// has failed, and the host is rolled back if it still has its previous state.
 func (f *Rollback) RecordFailure(ctx context.Context, s *scope.Scope, o *result.Result) *result.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != result.ChangeFailed {
 		return o

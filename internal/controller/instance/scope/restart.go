@@ -14,8 +14,8 @@ import (
 const (
 	// rebootTimeout is the maximum time that a host may take to restart before the host counts as unreachable.
 	rebootTimeout = 15 * time.Minute
-	// minRebootPollInterval and maxRebootPollInterval are the shortest and the longest interval between checks of a restarting
-	// host. The interval doubles until it reaches maxRebootPollInterval.
+	// minRebootPollInterval and maxRebootPollInterval are the shortest and the longest interval between checks of a
+	// restarting host. The interval doubles until it reaches maxRebootPollInterval.
 	minRebootPollInterval = 500 * time.Millisecond
 	maxRebootPollInterval = 2 * time.Second
 	// bootIDTimeout is the maximum time that a host may keep its boot ID after the agent reported a restart.

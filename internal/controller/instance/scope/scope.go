@@ -56,7 +56,7 @@ type Scope struct {
 	// InitialSummary is the summary at the start of the reconcile. An event is recorded when the summary changes, not at
 	// each attempt.
 	InitialSummary string
-	// ObservedConditions are the conditions that this reconcile found true, with their reasons.
+	// ObservedConditions are the conditions that this reconcile has determined, by type.
 	ObservedConditions map[string]metav1.Condition
 	// Result is the result that ended the reconcile; nil for none.
 	Result *result.Result

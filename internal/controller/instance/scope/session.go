@@ -23,8 +23,8 @@ type Session struct {
 	// SendFullFiles is true after a failed apply. Missing files are then sent in full, in case a patch did not fit. An
 	// interrupted transfer resumes with the same archive.
 	SendFullFiles bool
-	// PendingDisruption identifies the change that waits for a disruption slot: the digest of the spec, or RebootPending; empty
-	// if unknown.
+	// PendingDisruption identifies the change that waits for a disruption slot: the digest of the spec, or
+	// RebootPending; empty if unknown.
 	PendingDisruption string
 	// Unresponsive is true if the host did not respond to the last connection.
 	Unresponsive bool
@@ -44,8 +44,8 @@ type Session struct {
 	Renewal Renewal
 	// Attempts counts consecutive failures.
 	Attempts int
-	// WaitName is the name of the current wait, and Since its start, for limits. Spec is the digest of the
-	// NodeSpec applied before the wait.
+	// WaitName is the name of the current wait, and WaitStart its start, for limits. WaitSpecDigest is the digest of
+	// the NodeSpec applied before the wait.
 	WaitName       string
 	WaitStart      time.Time
 	WaitSpecDigest string
@@ -62,10 +62,11 @@ type Session struct {
 	KubeletSince, KubeletAbsent time.Time
 	// RebootPolls counts the checks of a restarting host.
 	RebootPolls int
-	// AddressChanged is true if the host is checked because its name resolves to another address. Checking is true if the
-	// host is checked because the agent does not maintain the host. Both last until the resulting work has ended.
+	// AddressChanged is true if the host is checked because its name resolves to another address. AgentCheckActive is
+	// true if the host is checked because the agent does not maintain the host. Both last until the resulting work
+	// has ended.
 	AddressChanged, AgentCheckActive bool
-	// RevertState is the backoff for other writers that change fields owned by the operator on the Node.
+	// Reverts is the backoff for other writers that change fields owned by the operator on the Node.
 	Reverts RevertState
 	// AgentCheck is the backoff of checks of a host without maintenance by its agent.
 	AgentCheck AgentCheck
@@ -124,7 +125,7 @@ type Renewal struct {
 type AgentCheck struct {
 	Checks int
 	Next   time.Time
-	// Failure is the failure of the last check; nil if the check succeeded.
+	// Failure is the failure of the last check, kept until the next check; nil if the check succeeded.
 	Failure *result.Result
 }
 

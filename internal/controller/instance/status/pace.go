@@ -21,7 +21,7 @@ type ProgressLimiter struct {
 	limiter flowcontrol.PassiveRateLimiter
 }
 
-// tryAccept reports whether progress may be written now, and counts that write. A nil Pace has no limit.
+// tryAccept reports whether progress may be written now, and counts that write. A nil ProgressLimiter has no limit.
 func (p *ProgressLimiter) tryAccept(clock clock.PassiveClock) bool {
 	if p == nil {
 		return true

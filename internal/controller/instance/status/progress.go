@@ -17,7 +17,8 @@ import (
 // watching one host.
 const progressInterval = 5 * time.Second
 
-// maxProgressAge is the maximum age of the written status of a host while other hosts exhaust the limit of Pace.
+// maxProgressAge is the maximum age of the written status of a host while other hosts exhaust the limit of
+// ProgressLimiter.
 const maxProgressAge = time.Minute
 
 // Progress writes the step of a running job: immediately for a new step of the operator that waits, otherwise at

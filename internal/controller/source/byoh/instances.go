@@ -115,7 +115,7 @@ func indexByKey(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.
 	return byKey, taken, surplus
 }
 
-// updateEntrySpec is source.Respecify that also restores the source label and the annotation for the entry's fault.
+// updateEntrySpec is source.UpdateSpec that also restores the source label and the annotation for the entry's fault.
 func updateEntrySpec(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec, fault string) (source.Change, bool) {
 	change, changed := source.UpdateSpec(have, spec)
 	if have.Labels[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap && have.Annotations[v1alpha1.AnnotationEntryFault] == fault {
@@ -137,8 +137,8 @@ func updateEntrySpec(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstan
 // A writer of the list must not be able to fill the API server.
 const maxHosts = 2000
 
-// limitCreations removes the creation of instances beyond the limit, and returns a fault for each. Hosts with an existing
-// instance are still changed and restored.
+// limitCreations removes the creation of instances beyond the limit, and returns a fault for each. Hosts with an
+// existing instance are still changed and restored.
 func limitCreations(changes []source.Change, present int) (taken []source.Change, faults []fault) {
 	for _, change := range changes {
 		if !change.IsCreation() {

@@ -18,19 +18,19 @@ type RemovalDelays struct {
 	Removal time.Duration
 }
 
-// WithDefaults returns the patience with defaults for zero values.
+// WithDefaults returns the delays with defaults for zero values.
 func (p RemovalDelays) WithDefaults() RemovalDelays {
 	return RemovalDelays{Absence: cmp.Or(p.Absence, DefaultAbsence), Removal: cmp.Or(p.Removal, DefaultRemoval)}
 }
 
-// Default patience of an operator.
+// Default delays of an operator.
 const (
 	DefaultAbsence = 20 * time.Second
 	DefaultRemoval = time.Minute
 )
 
-// heldRemovals contains removals that are delayed because they affect more than half of the hosts: an error in the list is
-// more likely than intent. The data is kept in memory, so that a restart of the operator restarts the delay.
+// heldRemovals contains removals that are delayed because they affect more than half of the hosts: an error in the
+// list is more likely than intent. The data is kept in memory, so that a restart of the operator restarts the delay.
 type heldRemovals struct {
 	// names are the names of the instances.
 	names map[string]bool
@@ -86,8 +86,8 @@ func (h heldRemovals) releasedChanges(changes []source.Change) []source.Change {
 	})
 }
 
-// isHostRemoval reports whether a change removes a host that the operator may have changed. A host that was never reached
-// needs no restore.
+// isHostRemoval reports whether a change removes a host that the operator may have changed. A host that was never
+// reached needs no restore.
 func isHostRemoval(change source.Change) bool {
 	return change.ChangesStateTo(v1alpha1.DesiredStateRemoved) && mayBeNode(change.Before)
 }

@@ -35,8 +35,8 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch
 
-// unlabeledRereadInterval is the interval between reads of a Machine without the Windows label that still has an instance. Such a
-// Machine is not watched, so that its deletion would otherwise be missed.
+// unlabeledRereadInterval is the interval between reads of a Machine without the Windows label that still has an
+// instance. Such a Machine is not watched, so that its deletion would otherwise be missed.
 const unlabeledRereadInterval = time.Minute
 
 // windowsMachines selects Windows Machines.

@@ -19,9 +19,9 @@ type settings struct {
 	strategies          strategies
 }
 
-// diffInstances returns the changes from the current instances to the desired instances of the Machines, and the Machines
-// without an instance because their name is taken. machines are all Machines that may have an instance or already
-// have one. present are the WindowsInstances of every source.
+// diffInstances returns the changes from the current instances to the desired instances of the Machines, and the
+// Machines without an instance because their name is taken. machines are all Machines that may have an instance or
+// already have one. present are the WindowsInstances of every source.
 func diffInstances(c settings, machines []*machinev1beta1.Machine,
 	present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))

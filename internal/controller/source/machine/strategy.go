@@ -18,9 +18,8 @@ import (
 // MachineSet would not recreate its Machines.
 type strategies map[types.UID]v1alpha1.UpgradeStrategy
 
-// forMachineSet returns the strategy of the Machines that a MachineSet controls. A Machine without a controlling MachineSet
-// cannot be replaced.
-//
+// forMachineSet returns the strategy of the Machines that a MachineSet controls. A Machine without a controlling
+// MachineSet cannot be replaced. R-146
 func (s strategies) forMachineSet(set types.UID) v1alpha1.UpgradeStrategy {
 	if strategy, ok := s[set]; ok {
 		return strategy

@@ -111,8 +111,8 @@ func setName(args []string) error {
 	return nil
 }
 
-// installService creates a service with automatic start and starts it. The arguments are the name and, optionally, the delay
-// before the process connects.
+// installService creates a service with automatic start and starts it. The arguments are the name and, optionally,
+// the delay before the process connects.
 func installService(args []string) error {
 	manager, err := mgr.Connect()
 	if err != nil {
