@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
@@ -86,8 +87,10 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	k.release = &bad
 	d.done = d.awaitRolledBack
 	rollBack := k.learnBoundaries(func() { d.awaitDone(reference) })
+	// Attempts to apply the bad release vary, and have the flag --rollback-to.
 	maps.DeleteFunc(rollBack, func(label string, _ bool) bool {
-		return !strings.Contains(label, "rollback") && !strings.Contains(label, "failedChange")
+		return !strings.Contains(label, "agent: rollback") && !strings.Contains(label, nodespec.AgentProgram+" rollback") &&
+			!strings.Contains(label, "failedChange")
 	})
 	failing := []string{reference}
 	d.killDuring("way back", rollBack, 12, 0, d.requestRetry, failing, failing, failing)

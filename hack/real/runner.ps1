@@ -1,11 +1,13 @@
-# Prepares a runner of GitHub for what .github/workflows/windows.yaml executes, and records what the runner is. It has not been run on Windows yet.
-# The image of the runners turns off Windows Update, from which the user data installs OpenSSH, and its Docker, which brings an HNS network,
-# does not always start. Source: actions/runner-images, images/windows/scripts/build/Configure-System.ps1. Azure gives the account Administrator of
-# a machine another name, so the account that the user data prepares may be missing.
+# Prepares a GitHub runner for .github/workflows/windows.yaml and records the properties of the runner. The script has
+# not been run on Windows yet.
+# The image of the runners disables Windows Update, from which the user data installs OpenSSH. The Docker service of the
+# image, which creates an HNS network, does not always start. Source: actions/runner-images,
+# images/windows/scripts/build/Configure-System.ps1. Azure renames the account Administrator, so the account for the
+# user data may be missing.
 #
 #   runner.ps1 [-Out FILE.json]
 #
-# It changes the policy of Windows Update and accounts, so it runs only if CI is set.
+# The script changes the policy of Windows Update and accounts, and therefore runs only if CI is set.
 param([string] $Out = '')
 $ErrorActionPreference = 'Stop'
 if (-not $env:CI) { throw 'This changes the policy of Windows Update and accounts: it is for runners of CI only.' }

@@ -1,18 +1,19 @@
-# Executes the user data on this machine, which must be a disposable one, and logs in over SSH as the operator does. Each question gets an
-# answer in the results. It has not been run on Windows yet (docs/verified.md).
+# Executes the user data on this machine, which must be disposable, and logs in over SSH as the operator does. The
+# results contain an answer for each question. The script has not been run on Windows yet (docs/verified.md).
 #
 #   userdata-live.ps1 [-Checkout DIRECTORY] [-Script none.ps1] [-Out FILE.json] [-Witness 'COMMAND LINE OF witness.exe']
 #
-# Exit status 1: an answer contradicts a need of the operator.
+# Exit status 1: an answer contradicts a requirement of the operator.
 #
-# It changes the account Administrator, sshd and the firewall: it runs only where CI is set, or with -Consent.
+# The script changes the account Administrator, sshd and the firewall, and therefore runs only if CI is set, or with
+# -Consent.
 # hack/powershell/real_test.go compares this script with the user data.
 param([string] $Checkout = '.', [string] $Script = 'none.ps1', [string] $Out = '', [string] $Address = '127.0.0.1', [int] $Port = 22, [string] $Witness = '', [switch] $Consent)
 $ErrorActionPreference = 'Stop'
 if (-not $Consent -and -not $env:CI) { throw 'This changes the account Administrator, sshd and the firewall of this machine. Specify -Consent to allow it.' }
 $results = New-Object 'Collections.Generic.List[object]'
 
-# Records an answer. -Expected: a pattern that the answer must match; without it the answer is only reported.
+# Records an answer. -Expected is a pattern that the answer must match; without a pattern, the answer is only reported.
 function Add-Answer([string] $Question, $Answer, [string] $Expected = '') {
     $text = (@($Answer) | ForEach-Object { "$_".TrimEnd() }) -join "`n"
     $ok = $Expected -eq '' -or $text -match $Expected
@@ -20,8 +21,8 @@ function Add-Answer([string] $Question, $Answer, [string] $Expected = '') {
     '{0,-7}{1}: {2}' -f $(if ($Expected -eq '') { 'note' } elseif ($ok) { 'ok' } else { 'FAILED' }), $Question, ($text -replace "`n", ' | ')
 }
 
-# Returns the output of a program, standard error included, and its exit status in $global:LASTEXITCODE. For Windows PowerShell 5.1 a line on
-# standard error would be an error of the script.
+# Returns the output of a program, including standard error. The exit status is in $global:LASTEXITCODE. Windows
+# PowerShell 5.1 would treat a line on standard error as an error of the script.
 function Invoke-Program([string] $Program, [string[]] $Arguments) {
     $ErrorActionPreference = 'Continue'
     & $Program @Arguments 2>&1 | ForEach-Object { "$_" }
@@ -44,7 +45,7 @@ if (-not (Test-Path -LiteralPath "$key.pub")) { throw 'ssh-keygen made no key' }
 if ($PSVersionTable.PSVersion.Major -lt 6) { Invoke-Program 'icacls' @($key, '/inheritance:r', '/grant:r', "$($env:USERNAME):R") | Out-Null }
 $public = (([IO.File]::ReadAllText("$key.pub") -split ' ')[0..1]) -join ' '
 
-# The script as a cloud provides it, with the new key in place of the key of the tests.
+# The script as a cloud provides it, with the new key instead of the key of the tests.
 $text = [IO.File]::ReadAllText((Join-Path $Checkout "internal/userdata/testdata/$Script"))
 if ($text -match '(?s)<powershell>(.*?)</powershell>') { $text = $Matches[1] }
 if ($text -notmatch "(?m)^\`$PublicKey = '([^']+)'") { throw "$Script has no public key" }
@@ -61,7 +62,8 @@ Find-Answer 'system' { [Environment]::OSVersion.VersionString; (Get-ItemProperty
 Find-Answer 'sshd before' { $s = Get-Service -Name sshd -ErrorAction SilentlyContinue; if ($s) { "$($s.Status), $($s.StartType)" } else { 'not installed' } }
 Find-Answer "account $user before" { $u = Get-LocalUser -Name $user; "enabled $($u.Enabled), password required $($u.PasswordRequired)" }
 
-# A restart of sshd that is due, because it failed or the script ended before it, is done by the next run, and only then.
+# A restart of sshd is due if an earlier restart failed or the script ended before it. The next run restarts sshd only
+# then.
 foreach ($run in 'first', 'second', 'third') {
     if ($run -eq 'third' -and (Test-Path -LiteralPath $folder)) { [IO.File]::WriteAllText((Join-Path $folder 'sshd_config.restart'), '') }
     $watch = [Diagnostics.Stopwatch]::StartNew()

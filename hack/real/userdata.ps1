@@ -1,6 +1,7 @@
-# Parses the user-data scripts with PowerShell's own parser, and executes each of them in a scratch directory, with functions in place of the
-# cmdlets that change a machine. Windows PowerShell 5.1, which runs user data, executes the scripts unchanged except for the two directories.
-# Later versions of PowerShell and other systems lack some types of Windows: these expressions are replaced there.
+# Parses the user-data scripts with PowerShell's own parser, and executes each script in a scratch directory. Functions
+# replace the cmdlets that change a machine. Windows PowerShell 5.1, which runs user data, executes the scripts
+# unchanged except for the two directories. Later versions of PowerShell and other systems lack some types of Windows,
+# so expressions with these types are replaced there.
 #
 #   userdata.ps1 [-Checkout DIRECTORY] [-Out FILE.json]     exit status 1: a case failed
 #
@@ -21,7 +22,8 @@ function Get-Body([string] $Path) {
     $text
 }
 
-# The script works in the scratch directory: a change of the environment variables would affect Windows' own libraries.
+# Redirects the script to the scratch directory. Changed environment variables would also affect the libraries of
+# Windows.
 function Convert-Script([string] $Text) {
     $Text = $Text.Replace('$env:SystemRoot', '$global:TestSystemRoot').Replace('$env:ProgramData', '$global:TestProgramData')
     if (-not $real) {
@@ -34,7 +36,7 @@ function Convert-Script([string] $Text) {
 
 function Limit([string] $Text) { $Text.Substring(0, [Math]::Min(120, $Text.Length)) + " ($($Text.Length))" }
 
-# $global:loaded is the configuration that the running sshd has read: it reads the file only when it starts.
+# $global:loaded is the configuration that the running sshd has read. sshd reads the file only when it starts.
 $standIns = @'
 function Register-Call([string] $Name, $Bound) {
     $global:calls.Add("$Name $(($Bound.GetEnumerator() | Sort-Object Key | ForEach-Object { "-$($_.Key) $($_.Value)" }) -join ' ')")
@@ -90,8 +92,9 @@ function Get-NetTCPConnection {
 function Start-Sleep($Seconds) { $global:slept += $Seconds }
 '@
 
-# Executes a script in a new scratch directory. -Before prepares the directory and the variables above. -Check returns problems; its arguments
-# are the directory ssh and the message with which the last run failed, or ''. -NoWait: each step is tried once.
+# Executes a script in a new scratch directory. -Before prepares the directory and the variables above. -Check returns
+# problems; its arguments are the directory ssh and the error message of the last run, or ''. With -NoWait, each step is
+# tried once.
 function Test-Script([string] $Script, [string] $Case, [string] $Text, [scriptblock] $Before, [scriptblock] $Check, [int] $Times = 1, [switch] $NoWait) {
     $root = Join-Path ([IO.Path]::GetTempPath()) ([Guid]::NewGuid().ToString())
     $ssh = Join-Path $root 'data/ssh'
@@ -166,7 +169,7 @@ foreach ($file in Get-ChildItem (Join-Path $Checkout 'internal/userdata/testdata
     Test-Script $n 'the rules exist' $s { $global:rules = @('OpenSSH-Server-In-TCP', 'ContainerLogsPort') } { & $ready @args; if ($global:calls -match '^New-NetFirewallRule') { 'made again' }; if (-not ($global:calls -match '^Set-NetFirewallRule .*-Profile Any')) { 'rule for SSH not opened for all profiles' } }
     Test-Script $n 'nothing listens' $s { $global:listens = $false } { if ($args[1] -notmatch 'not ready') { "failed: $($args[1])" } } -NoWait
 
-    # A restart of sshd is retried in the same run and in a later one, and no run restarts sshd without need.
+    # A failed restart of sshd is retried in the same run and in later runs. No run restarts sshd without need.
     Test-Script $n 'the restart fails twice in one run' $s { $global:failsOnce.Add('Restart-Service'); $global:failsOnce.Add('Restart-Service') } { & $ready @args; if ((Get-CallCount Restart-Service) -ne 3) { 'sshd was not restarted by the third try' } }
     Test-Script $n 'the restart fails, and the next run restarts sshd' $s { $global:failsOnce.Add('Restart-Service') } { & $ready @args; if ((Get-CallCount Restart-Service) -ne 2) { 'the second run did not restart sshd' } } -Times 2 -NoWait
     Test-Script $n 'the restart fails: the third run does not restart again' $s { $global:failsOnce.Add('Restart-Service') } { & $ready @args; if ((Get-CallCount Restart-Service) -ne 2) { "$(Get-CallCount Restart-Service) restarts" } } -Times 3 -NoWait

@@ -1,4 +1,7 @@
-/* Access lists that are kept; see links.c. The descriptor is an extended attribute of the Linux file, in its self-relative form. */
+/*
+ * Persistent access lists; see links.c. The descriptor is an extended attribute of the Linux file, in self-relative
+ * form.
+ */
 #include <stdlib.h>
 
 #include "ntfs.h"
@@ -28,7 +31,7 @@ void keep_descriptor(const WCHAR *path, const SECURITY_ATTRIBUTES *attributes) {
     if (attributes != NULL && attributes->lpSecurityDescriptor != NULL && unix_path(path, at)) keep(at, attributes->lpSecurityDescriptor);
 }
 
-/* read_kept reads what is kept of a file; the caller frees it with LocalFree. NULL: nothing. */
+/* read_kept returns the stored descriptor of a file, or NULL. The caller frees the descriptor with LocalFree. */
 static PSECURITY_DESCRIPTOR read_kept(HANDLE h) {
     char path[UNIX_PATH], value[DESCRIPTOR];
     long size = unix_path_of(h, path) ? unix_getxattr(path, ATTRIBUTE, value, sizeof value) : 0;
@@ -38,7 +41,10 @@ static PSECURITY_DESCRIPTOR read_kept(HANDLE h) {
     return copy;
 }
 
-/* read_wine is what Wine makes of the Linux file's owner and mode, or of an object that is no file. */
+/*
+ * read_wine returns the descriptor that Wine derives from owner and mode of the Linux file, or from an object other
+ * than a file.
+ */
 static DWORD read_wine(HANDLE h, SECURITY_INFORMATION parts, PSECURITY_DESCRIPTOR *out) {
     DWORD size = 0;
     GetKernelObjectSecurity(h, parts, NULL, 0, &size);
@@ -52,8 +58,9 @@ static DWORD read_wine(HANDLE h, SECURITY_INFORMATION parts, PSECURITY_DESCRIPTO
 }
 
 /*
- * give_to_administrators puts the Administrators group in the place of the owner, also in the access list: on Windows Server it owns what an
- * administrator's programs make, and Wine has the Linux file's owner there. Its identifier is no longer than that of any account.
+ * give_to_administrators replaces the owner by the Administrators group, also in the access list. On Windows Server,
+ * this group owns the objects created by an administrator's programs; in Wine, the owner of the Linux file does. The
+ * identifier of the group is never longer than the identifier of an account.
  */
 static void give_to_administrators(PSECURITY_DESCRIPTOR descriptor) {
     static const unsigned char administrators[] = {1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0};
@@ -79,8 +86,9 @@ static void give_to_administrators(PSECURITY_DESCRIPTOR descriptor) {
 }
 
 /*
- * Wine holds programs to the access list of a registry key, but hands no entries down from the key above: an empty list that lets inherited
- * entries in would shut everyone out. So a list that is set gets one entry more, for everyone, which is not shown.
+ * Wine enforces the access list of a registry key, but does not inherit entries from the parent key: an empty list that
+ * allows inherited entries would deny all access. Therefore each new list gets an additional entry for everyone, which
+ * is hidden from callers.
  */
 static const unsigned char everyone[] = {ACCESS_ALLOWED_ACE_TYPE, CONTAINER_INHERIT_ACE, 20, 0, 0x3f, 0, 0x0f, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
 
@@ -103,7 +111,9 @@ static void narrow(PSECURITY_DESCRIPTOR descriptor) {
     if (last->AceSize == sizeof everyone && memcmp(last, everyone, sizeof everyone) == 0) dacl->AceCount--;
 }
 
-/* change makes of a present descriptor and the parts that change a new, absolute one, which points into both. */
+/*
+ * change creates an absolute descriptor from the current descriptor and the changed parts. The result points into both.
+ */
 static void change(SECURITY_DESCRIPTOR *next, PSECURITY_DESCRIPTOR now, SECURITY_INFORMATION parts, PSID owner, PSID group, PACL dacl) {
     BOOL is = FALSE, defaulted;
     SECURITY_DESCRIPTOR_CONTROL control = 0;
@@ -130,8 +140,8 @@ static void change(SECURITY_DESCRIPTOR *next, PSECURITY_DESCRIPTOR now, SECURITY
 }
 
 /*
- * pack makes the descriptor again without the gaps that a shorter identifier leaves in it: the length of a descriptor is the sum of its
- * parts, and who copies so many bytes of one with a gap gets half a list.
+ * pack rebuilds the descriptor without the gaps that a shorter identifier leaves. The length of a descriptor is the sum
+ * of its parts, so a caller that copies this number of bytes from a descriptor with a gap would get half a list.
  */
 static DWORD pack(PSECURITY_DESCRIPTOR *descriptor) {
     SECURITY_DESCRIPTOR next;

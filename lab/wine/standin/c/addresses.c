@@ -9,10 +9,10 @@
 struct subnet {
     unsigned long base;
     unsigned prefix;
-    const char *gateway; /* "" when no route names one */
+    const char *gateway; /* "" if no route has a gateway */
 };
 
-/* parse_address reads a dotted IPv4 address. */
+/* parse_address parses a dotted IPv4 address. */
 static int parse_address(const char *text, unsigned long *address) {
     unsigned a, b, c, d;
     char rest;
@@ -39,7 +39,7 @@ static int parse_subnet(const struct json *value, struct subnet *s) {
     return 1;
 }
 
-/* each_subnet walks over the subnets of a network; *ipam is where it stands. */
+/* next_subnet iterates over the subnets of a network; *ipam is the position of the iteration. */
 static const struct json *next_subnet(const struct json **ipam, const struct json *subnet) {
     if (subnet != NULL && subnet->next != NULL) return subnet->next;
     while (*ipam != NULL) {
@@ -76,7 +76,7 @@ static int taken(const struct json *endpoints, const char *network, unsigned lon
     return 0;
 }
 
-/* usable leaves out the subnet's own address, the gateway's and the broadcast address. */
+/* usable excludes the address of the subnet, the gateway and the broadcast address. */
 static int usable(const struct subnet *s, unsigned long address) {
     unsigned long gateway = s->base + 1;
     parse_address(s->gateway, &gateway);
@@ -104,7 +104,7 @@ static void describe(struct json *endpoint, const struct subnet *s, unsigned lon
     }
 }
 
-/* assign_wanted checks an address that was asked for. */
+/* assign_wanted validates and assigns a requested address. */
 static HRESULT assign_wanted(const struct json *network, const struct json *endpoints, struct json *endpoint, const char *wanted) {
     const struct json *ipam = first_ipam(network), *at = NULL;
     struct subnet s;

@@ -1,4 +1,4 @@
-/* The objects behind HNetCfg.FwPolicy2 and HNetCfg.FwRule; see firewall.c and automation.h. */
+/* The implementation of HNetCfg.FwPolicy2 and HNetCfg.FwRule; see firewall.c and automation.h. */
 #include "automation.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* object is any of the three automation objects. */
 struct object {
-    IDispatch dispatch; /* first: a pointer to one is a pointer to the other */
+    IDispatch dispatch; /* must be first: a pointer to one is a pointer to the other */
     LONG references;
     enum class class;
     struct rule rule; /* of RULE */
@@ -14,7 +14,7 @@ struct object {
 
 static IDispatchVtbl dispatch_table;
 
-/* The members that each class knows by name. */
+/* The named members of each class. */
 enum member { RULES_OF_POLICY = 1, CURRENT_PROFILES, FIREWALL_ENABLED, MODIFY_STATE, COUNT, ADD, REMOVE, ITEM, TEXT_MEMBER = 100, NUMBER_MEMBER = 200 };
 
 static const struct {
@@ -98,7 +98,7 @@ static HRESULT put_number(struct rule *rule, enum number which, LONG value) {
     return S_OK;
 }
 
-/* put changes a property; in the policy too when the rule is of it. */
+/* put changes a property, and saves the rule if it belongs to the policy. */
 static HRESULT put(struct object *o, DISPID id, VARIANT *argument) {
     VARIANT value;
     HRESULT code;
@@ -162,7 +162,7 @@ static HRESULT add_rule(VARIANT *argument) {
     return code;
 }
 
-/* named calls Item or Remove. */
+/* named executes Item or Remove. */
 static HRESULT named(DISPID id, VARIANT *argument, VARIANT *result) {
     VARIANT name;
     struct rule *rule = malloc(sizeof *rule);
@@ -197,7 +197,7 @@ static HRESULT call(struct object *o, DISPID id, WORD flags, DISPPARAMS *p, VARI
     int putting = (flags & (DISPATCH_PROPERTYPUT | DISPATCH_PROPERTYPUTREF)) != 0;
     int method = id == ADD || id == REMOVE || id == ITEM;
     UINT wanted = putting || method || id == FIREWALL_ENABLED;
-    /* As netfw.idl has it: a method is no property, and the other way round. */
+    /* As in netfw.idl, a method cannot be read as a property, and a property cannot be called. */
     if (!putting && (flags & (method ? DISPATCH_METHOD : DISPATCH_PROPERTYGET)) == 0) return DISP_E_MEMBERNOTFOUND;
     if (p->cArgs != wanted) return DISP_E_BADPARAMCOUNT;
     if (putting) return o->class == RULE ? put(o, id, &p->rgvarg[0]) : DISP_E_MEMBERNOTFOUND;
@@ -205,7 +205,7 @@ static HRESULT call(struct object *o, DISPID id, WORD flags, DISPPARAMS *p, VARI
     case RULES_OF_POLICY:
         return return_object(result, RULES, NULL);
     case CURRENT_PROFILES:
-        return return_number(result, 4); /* the public one */
+        return return_number(result, 4); /* the public profile */
     case FIREWALL_ENABLED:
         return return_bool(result, 1);
     case MODIFY_STATE:

@@ -11,16 +11,19 @@
 
 enum class { POLICY, RULES, RULE };
 
-/* object_count counts the objects and locks that keep the DLL in its process. */
+/* object_count is the number of objects and locks that keep the DLL loaded. */
 extern LONG object_count;
 
-/* make_object makes one of the three; rule is what a RULE starts from, NULL for a new one. */
+/*
+ * make_object creates an object of one of the three classes; rule is the initial value of a RULE, or NULL for a new
+ * rule.
+ */
 HRESULT make_object(enum class class, const struct rule *rule, IDispatch **out);
 
-/* make_enumerator makes an IEnumVARIANT over the rules of the policy from that number on. */
+/* make_enumerator creates an IEnumVARIANT over the rules of the policy, starting with the rule at index next. */
 HRESULT make_enumerator(DWORD next, IUnknown **out);
 
-/* return_object puts an object into a result. */
+/* return_object creates an object in a result. */
 HRESULT return_object(VARIANT *result, enum class class, const struct rule *rule);
 
 #endif

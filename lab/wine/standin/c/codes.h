@@ -1,4 +1,4 @@
-/* Error codes of the Host Compute Network API. They are in Windows' winerror.h, but not in mingw-w64's. */
+/* Error codes of the Host Compute Network API. Windows' winerror.h defines them, but mingw-w64's does not. */
 #ifndef LAB_CODES_H
 #define LAB_CODES_H
 

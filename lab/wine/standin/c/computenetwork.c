@@ -2,14 +2,15 @@
  * computenetwork.dll of the lab: the Host Compute Network API, which github.com/Microsoft/hcsshim/hcn calls.
  *
  * It simulates: networks, endpoints, load balancers and routes as documents that are created, opened, queried, listed
- * with a filter, modified (policies of networks and endpoints) and deleted, the same in every process of
- * the host and over reboots (networks with the flag EnableNonPersistent end with the boot); addresses of endpoints from the
- * network's subnet; HNS' codes for what is not there, is there already, is no JSON or no address; the service's absence (1060)
- * while the feature Containers is not in force; objects that another program deletes between being listed and being opened or deleted,
- * and a service that stops (faults.h).
+ * with a filter, modified (policies of networks and endpoints) and deleted. All processes of the host share the
+ * documents, which persist across reboots, except networks with the flag EnableNonPersistent. Endpoints get addresses
+ * from the subnet of the network. Calls return the codes of HNS for missing objects, existing objects, invalid JSON and
+ * invalid addresses, and 1060 (no such service) while the feature Containers is not in effect. With faults (faults.h),
+ * another program deletes objects after they were listed and before they are opened or deleted, or the service stops.
  *
- * It does not simulate: any traffic. No switch, adapter, route or policy takes effect, an overlay network does not
- * interrupt the host's connections, nothing is checked against the schema, and there are no notifications.
+ * It does not simulate: any traffic. Switches, adapters, routes and policies have no effect, an overlay network does
+ * not interrupt the connections of the host, documents are not validated against the schema, and there are no
+ * notifications.
  */
 #include <objbase.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static struct json *parse(const WCHAR *text) {
     return value;
 }
 
-/* answer gives a document to the caller, who frees it with CoTaskMemFree. */
+/* answer returns a document as text, which the caller frees with CoTaskMemFree. */
 static HRESULT answer(const struct json *value, WCHAR **out) {
     char *text = json_print(value);
     int length = MultiByteToWideChar(CP_UTF8, 0, text, -1, NULL, 0);
@@ -55,7 +56,7 @@ static HRESULT answer(const struct json *value, WCHAR **out) {
     return *out != NULL ? S_OK : E_OUTOFMEMORY;
 }
 
-/* explain is the record of an error, which callers put into their messages. */
+/* explain returns the text of an error, which callers of the API include in their messages. */
 static const char *explain(HRESULT code) {
     switch (code) {
     case HCN_E_NETWORK_NOT_FOUND:
@@ -79,7 +80,7 @@ static const char *explain(HRESULT code) {
     }
 }
 
-/* finish ends a call: it frees the lock when held and tells the error. */
+/* finish ends a call: it releases the lock if held, and returns the error record. */
 static HRESULT finish(HRESULT code, int locked, WCHAR **record) {
     if (locked) store_unlock();
     if (record != NULL) *record = NULL;
@@ -93,7 +94,7 @@ static HRESULT finish(HRESULT code, int locked, WCHAR **record) {
     return code;
 }
 
-/* begin takes the lock and looks whether the service is there. */
+/* begin acquires the lock and checks that the service exists. */
 static HRESULT begin(int *locked) {
     HRESULT code = store_lock();
     *locked = SUCCEEDED(code);
@@ -194,7 +195,7 @@ static HRESULT close_handle(enum kind kind, struct handle *h) {
     return S_OK;
 }
 
-/* The entry points of one kind of object, except Create, whose parameters differ. */
+/* The entry points for one kind of object, except Create, which has other parameters. */
 #define ENTRY_POINTS(NAME, NAMES, KIND)                                                                                         \
     HRESULT WINAPI HcnEnumerate##NAMES(PCWSTR q, PWSTR *out, PWSTR *record) { return enumerate(KIND, q, out, record); }          \
     HRESULT WINAPI HcnOpen##NAME(const GUID *id, void **out, PWSTR *record) { return open_object(KIND, id, out, record); }       \

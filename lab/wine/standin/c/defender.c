@@ -1,4 +1,4 @@
-/* The exclusions of Microsoft Defender Antivirus where Windows keeps them; see defender.h. */
+/* The exclusions of Microsoft Defender Antivirus, in the registry keys of Windows; see defender.h. */
 #include "defender.h"
 
 static const WCHAR *const keys[EXCLUSIONS] = {
@@ -28,7 +28,7 @@ HRESULT exclusions_read(enum exclusions which, VARIANT *out) {
         if (RegEnumValueW(key, i, name, &length, NULL, NULL, NULL, NULL) != ERROR_SUCCESS) *name = 0;
         V_VT(&text) = VT_BSTR;
         V_BSTR(&text) = SysAllocString(name);
-        SafeArrayPutElement(array, &at, &text); /* copies it */
+        SafeArrayPutElement(array, &at, &text); /* copies the string */
         VariantClear(&text);
     }
     RegCloseKey(key);
@@ -39,7 +39,7 @@ HRESULT exclusions_read(enum exclusions which, VARIANT *out) {
     return S_OK;
 }
 
-/* text_at returns an element of an array of texts or of VARIANTs. The caller frees it. */
+/* text_at returns an element of an array of strings or VARIANTs. The caller frees the string. */
 static BSTR text_at(const VARIANT *array, LONG i) {
     BSTR text = NULL;
     VARIANT element;

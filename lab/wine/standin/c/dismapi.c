@@ -1,19 +1,22 @@
 /*
  * dismapi.dll of the lab: the DISM API (dismapi.h) for the optional features of the running system.
  *
- * It simulates: opening a session of the online image; a feature's state; enabling and disabling, with a change that needs a reboot
- * pending until the host was booted (3010 is returned, and the servicing stack's RebootPending key is there meanwhile); taking a
- * pending change back; DISMAPI_E_UNKNOWN_FEATURE for what the edition does not have, DISMAPI_E_INVALID_DISM_SESSION and
- * DISMAPI_E_DISMAPI_NOT_INITIALIZED. The list of features and their states lie in the registry (features.h).
+ * It simulates: sessions of the online image; the state of a feature; enabling and disabling. A change that needs a
+ * reboot returns 3010 and stays pending until the next boot; until then, the RebootPending key of the servicing stack
+ * exists, and the change can be reverted. DISMAPI_E_UNKNOWN_FEATURE is returned for features that the edition lacks;
+ * other errors are DISMAPI_E_INVALID_DISM_SESSION and DISMAPI_E_DISMAPI_NOT_INITIALIZED. The registry contains the
+ * features and their states (features.h).
  *
  * It does not simulate: offline images, packages, drivers, capabilities, parents of features, sources, progress,
- * cancelling, the time that servicing takes, nor that two callers at once may be told DISMAPI_E_BUSY. Enabling a feature brings
- * neither files nor services to the host.
+ * cancellation, the duration of servicing, and DISMAPI_E_BUSY for concurrent callers. Enabling a feature installs
+ * neither files nor services on the host.
  *
- * A feature whose files were removed cannot be enabled: Windows Update refuses sessions of the SSH server (E_ACCESSDENIED), and the
- * lab has none (CBS_E_SOURCE_MISSING).
+ * A feature whose files were removed cannot be enabled. In a session of the SSH server, Windows Update refuses the
+ * request (E_ACCESSDENIED). Otherwise the source is missing, because the lab has no Windows Update
+ * (CBS_E_SOURCE_MISSING).
  *
- * Who wants to be shown progress is refused with E_ACCESSDENIED (0x80070005), as over SSH, where no console is there to show it on.
+ * A call with a progress callback fails with E_ACCESSDENIED (0x80070005), as over SSH, where no console can show the
+ * progress.
  */
 #include "features.h"
 
@@ -21,10 +24,10 @@
 
 enum { SESSIONS = 16 };
 
-#define CBS_E_SOURCE_MISSING 0x800F081F /* in no header */
+#define CBS_E_SOURCE_MISSING 0x800F081F /* not in any header */
 
 static LONG initialized;
-static volatile LONG sessions[SESSIONS]; /* 1: open. A session's number is its index and one. */
+static volatile LONG sessions[SESSIONS]; /* 1: open. The number of a session is its index plus 1. */
 
 BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
     (void)reserved;
@@ -80,7 +83,7 @@ static HRESULT find(DismSession session, PCWSTR name, struct feature *found) {
     return status == ERROR_FILE_NOT_FOUND ? (HRESULT)DISMAPI_E_UNKNOWN_FEATURE : HRESULT_FROM_WIN32(status);
 }
 
-/* place copies a text to the end of a block that DismDelete frees as a whole. */
+/* place appends a string to a block, which DismDelete frees as one. */
 static PCWSTR place(WCHAR **end, const WCHAR *text) {
     WCHAR *at = *end;
     lstrcpyW(at, text);
@@ -131,14 +134,17 @@ HRESULT WINAPI DismGetFeatures(DismSession session, PCWSTR identifier, DismPacka
     return S_OK;
 }
 
-/* change brings a feature to a state, over the pending one where that needs a reboot; the opposite, when pending, is taken back. */
+/*
+ * change sets a feature to a state, or to the pending state if a reboot is needed. An opposite pending change is
+ * reverted.
+ */
 static HRESULT change(const struct feature *f, DWORD wanted, DWORD pending, DWORD opposite) {
     if (f->state == wanted) return S_OK;
     if (f->state == pending) return ERROR_SUCCESS_REBOOT_REQUIRED;
     DWORD next = f->restart && f->state != opposite ? pending : wanted;
     LONG code = feature_set(f, next);
     if (code != ERROR_SUCCESS) return HRESULT_FROM_WIN32(code);
-    return next == pending ? ERROR_SUCCESS_REBOOT_REQUIRED : S_OK; /* 3010 as it is, not as an HRESULT of facility Win32 */
+    return next == pending ? ERROR_SUCCESS_REBOOT_REQUIRED : S_OK; /* plain 3010, not an HRESULT of facility Win32 */
 }
 
 HRESULT WINAPI DismEnableFeature(DismSession session, PCWSTR name, PCWSTR identifier, DismPackageIdentifier kind, WINBOOL limit,

@@ -1,4 +1,4 @@
-/* The enumeration of the firewall's rules; see automation.h. */
+/* The enumerator of the firewall's rules; see automation.h. */
 #include "automation.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "faults.h"
 
 struct enumerator {
-    IEnumVARIANT base; /* first */
+    IEnumVARIANT base; /* must be first */
     LONG references;
     DWORD next;
 };

@@ -1,13 +1,13 @@
 /*
- * wmco-lab-events.dll: the event log, which Wine takes events for and keeps none of. Wine's advapi32.dll is made to forward seven
- * functions here (patch.go).
+ * wmco-lab-events.dll: the event log. Wine accepts events, but does not store them. Wine's advapi32.dll is patched to
+ * forward seven functions to this library (patch.go).
  *
- * It simulates: the log Application with the events that programs report, which outlive a restart; reading from the newest event
- * backwards, few records at a time; a log that is cleared, after which each handle that was open before fails with
- * ERROR_EVENTLOG_FILE_CHANGED. Records are values of a registry key.
+ * It simulates: the log Application with the events that programs report, which persist across restarts; reading
+ * backwards from the newest event, a few records at a time; clearing a log, after which each handle that was opened
+ * before fails with ERROR_EVENTLOG_FILE_CHANGED. Records are values of a registry key.
  *
- * It does not simulate: the log System, which is empty; other logs and computers, other orders of reading, and texts of messages from
- * files. Of many events the latest are kept.
+ * It does not simulate: the log System, which is empty; other logs and computers, other orders of reading, and message
+ * texts from files. Only the latest events are kept.
  */
 #include <windows.h>
 
@@ -18,7 +18,7 @@
 #define KEY L"SOFTWARE\\wmco-lab\\eventlog"
 #define RECORDS KEY L"\\Application"
 #define NEXT L"Next"       /* the number of the next record */
-#define CLEARED L"Cleared" /* how often the log was cleared */
+#define CLEARED L"Cleared" /* the number of times that the log was cleared */
 
 enum { NAME = 256, RECORD = 0x10000, KEPT = 1000, AT_ONCE = 2, SEQUENTIAL_BACKWARDS = 0x1 | 0x8 };
 
@@ -26,7 +26,7 @@ enum { NAME = 256, RECORD = 0x10000, KEPT = 1000, AT_ONCE = 2, SEQUENTIAL_BACKWA
 #define ERROR_EVENTLOG_FILE_CHANGED 1503
 #endif
 
-/* A handle is one of a source to report events, or of a log to read. */
+/* A handle refers to a source for reporting events, or to a log for reading. */
 struct handle {
     struct handle *next;
     WCHAR name[NAME + 1]; /* of the source, or of the log */
@@ -93,7 +93,7 @@ static DWORD number(const WCHAR *value, DWORD otherwise) {
 
 static LONG set_number(const WCHAR *value, DWORD to) { return RegSetKeyValueW(HKEY_LOCAL_MACHINE, KEY, value, REG_DWORD, &to, sizeof to); }
 
-/* enter keeps the processes of a host apart; leave with ReleaseMutex and CloseHandle. */
+/* enter acquires a mutex that all processes of a host share; leave releases it. */
 static HANDLE enter(void) {
     HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\wmco-lab-events");
     if (mutex != NULL) WaitForSingleObject(mutex, INFINITE);

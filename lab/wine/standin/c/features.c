@@ -3,7 +3,7 @@
 
 #include <dismapi.h>
 
-/* The servicing stack's own mark that a reboot is due. It is volatile there too. */
+/* The key with which the servicing stack marks a pending reboot. It is also volatile in Windows. */
 #define REBOOT_PENDING_KEY L"SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\Component Based Servicing\\RebootPending"
 
 static int pending(DWORD state) { return state == DismStateInstallPending || state == DismStateUninstallPending; }
@@ -34,7 +34,7 @@ static LONG mark_pending(const WCHAR *name) {
     return code;
 }
 
-/* forget_pending takes a mark away, and the servicing stack's with the last. */
+/* forget_pending deletes the mark of a feature, and with the last mark also the key of the servicing stack. */
 static void forget_pending(const WCHAR *name) {
     HKEY parent;
     DWORD left = 0;
@@ -45,7 +45,7 @@ static void forget_pending(const WCHAR *name) {
     if (left == 0) RegDeleteKeyW(HKEY_LOCAL_MACHINE, REBOOT_PENDING_KEY);
 }
 
-/* after_boot is the state that a change comes to when a boot has forgotten its mark. */
+/* after_boot returns the state of a feature, and the final state if a boot has deleted the mark of a pending change. */
 static DWORD after_boot(const struct feature *f) {
     if (!pending(f->state) || open_pending(f->name) == ERROR_SUCCESS) return f->state;
     return f->state == DismStateInstallPending ? DismStateInstalled : DismStateStaged;
@@ -93,7 +93,7 @@ LONG feature_set(const struct feature *changed, DWORD state) {
     code = RegOpenKeyExW(features, changed->name, 0, KEY_ALL_ACCESS, &key);
     RegCloseKey(features);
     if (code != ERROR_SUCCESS) return code;
-    if (pending(state)) { /* the mark first: a pending state without one means that the host was booted */
+    if (pending(state)) { /* the mark first: a pending state without a mark means that the host was booted */
         code = mark_pending(changed->name);
     } else {
         forget_pending(changed->name);

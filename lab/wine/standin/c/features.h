@@ -1,7 +1,7 @@
 /*
- * The optional features of a lab host: HKLM\SOFTWARE\wmco-lab\features\<name> with the values State (a DismPackageFeatureState),
- * Restart (1: a change waits for a reboot) and DisplayName. A change that waits is marked by a volatile key, which a boot forgets:
- * where the mark is gone, the change is in force.
+ * The optional features of a lab host: HKLM\SOFTWARE\wmco-lab\features\<name> with the values State (a
+ * DismPackageFeatureState), Restart (1: a change needs a reboot) and DisplayName. A volatile key marks a pending
+ * change. A boot deletes this key, and a pending change without the key is in effect.
  */
 #ifndef LAB_FEATURES_H
 #define LAB_FEATURES_H
@@ -18,13 +18,16 @@ struct feature {
     DWORD restart;
 };
 
-/* feature_find reads a feature by its name, whatever its case; ERROR_FILE_NOT_FOUND when this edition does not have it. */
+/* feature_find reads a feature by its name, ignoring case; ERROR_FILE_NOT_FOUND if this edition lacks the feature. */
 LONG feature_find(const WCHAR *name, struct feature *found);
 
-/* feature_at reads the feature of that number; ERROR_NO_MORE_ITEMS after the last. */
+/* feature_at reads the feature at an index; ERROR_NO_MORE_ITEMS after the last feature. */
 LONG feature_at(DWORD index, struct feature *found);
 
-/* feature_set keeps a feature's new state, which is in force at once or, when it is a pending one, after the next boot. */
+/*
+ * feature_set stores the new state of a feature. A pending state takes effect at the next boot, any other state at
+ * once.
+ */
 LONG feature_set(const struct feature *changed, DWORD state);
 
 #endif

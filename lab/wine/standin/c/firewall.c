@@ -1,16 +1,16 @@
 /*
- * wmco-lab-firewall.dll: the COM classes HNetCfg.FwPolicy2 and HNetCfg.FwRule of Windows Defender Firewall, in process and late-bound
- * (IDispatch only, which is what scripts and go-ole use).
+ * wmco-lab-firewall.dll: the COM classes HNetCfg.FwPolicy2 and HNetCfg.FwRule of Windows Defender Firewall, in process
+ * and late-bound (IDispatch only, as scripts and go-ole use it).
  *
- * It simulates: the collection of rules (Count, Item, Add, Remove, _NewEnum) and the properties of a rule, kept in the registry
- * where Windows keeps them (rules.h); several rules of one name; a change of a rule of the policy that is in force at once; the
- * refusal of ports before the protocol is TCP or UDP, of what is no port and of the character "|"; 0x80070002 for a rule that is not
- * there, while Remove of such a rule succeeds; Remove of a name that several rules have takes an outbound one first; a method cannot be
- * read as a property, nor a property called as a method; an enumeration that fails at its first or a later rule, or in place of its end
- * (faults.h).
+ * It simulates: the collection of rules (Count, Item, Add, Remove, _NewEnum) and the properties of a rule, in the
+ * registry key of Windows (rules.h); several rules of one name; changes to a rule of the policy, which take effect at
+ * once. Ports are rejected before the protocol is TCP or UDP, as are invalid ports and the character "|". A missing
+ * rule returns 0x80070002, but Remove of a missing rule succeeds. Remove of a name of several rules prefers an outbound
+ * rule. A method cannot be read as a property, and a property cannot be called as a method. An enumeration can fail at
+ * its first rule, at a later rule, or at its end (faults.h).
  *
- * It does not simulate: the firewall. No packet is held back. There are no vtables of INetFwPolicy2 and INetFwRule, no type
- * library, no group policy, no lists of interfaces, and addresses are not checked.
+ * It does not simulate: the firewall. No packet is blocked. There are no vtables of INetFwPolicy2 and INetFwRule, no
+ * type library, no group policy and no lists of interfaces, and addresses are not validated.
  */
 #include "automation.h"
 

@@ -7,7 +7,7 @@
 
 enum { MAX_DEPTH = 64 };
 
-/* buffer is text that grows. */
+/* buffer is a text that grows. */
 struct buffer {
     char *data;
     size_t length, size;
@@ -69,7 +69,7 @@ static const char *skip(const char *at) {
     return at;
 }
 
-/* parse_hex reads four hexadecimal digits; -1 when they are none. */
+/* parse_hex parses four hexadecimal digits, or returns -1. */
 static long parse_hex(const char *at) {
     char digits[5] = {0};
     char *end;
@@ -101,7 +101,7 @@ static void put_code(struct buffer *b, unsigned long code) {
     }
 }
 
-/* parse_escape reads what follows a backslash; NULL when it is no escape. */
+/* parse_escape parses an escape sequence after its backslash, or returns NULL. */
 static const char *parse_escape(const char *at, struct buffer *b) {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const char *name = *at != 0 ? strchr(names, *at) : NULL;
@@ -110,7 +110,7 @@ static const char *parse_escape(const char *at, struct buffer *b) {
         put(b, values + (name - names), 1);
         return at + 1;
     }
-    if (*at != 'u' || (code = parse_hex(at + 1)) <= 0) return NULL; /* NUL cannot be kept in a C string */
+    if (*at != 'u' || (code = parse_hex(at + 1)) <= 0) return NULL; /* a C string cannot contain NUL */
     at += 5;
     if (code >= 0xD800 && code < 0xDC00 && at[0] == '\\' && at[1] == 'u' && (low = parse_hex(at + 2)) >= 0xDC00 && low < 0xE000) {
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
@@ -120,12 +120,12 @@ static const char *parse_escape(const char *at, struct buffer *b) {
     return at;
 }
 
-/* parse_string reads from after the opening quote. */
+/* parse_string parses a string from after its opening quote. */
 static const char *parse_string(const char *at, char **text) {
     struct buffer b = {0};
     put(&b, "", 0);
     while (at != NULL && *at != '"') {
-        if ((unsigned char)*at < 0x20) { /* the end, or a character that must be escaped */
+        if ((unsigned char)*at < 0x20) { /* the end, or a character that requires an escape */
             at = NULL;
         } else if (*at == '\\') {
             at = parse_escape(at + 1, &b);
@@ -143,7 +143,7 @@ static const char *parse_string(const char *at, char **text) {
 
 static const char *parse_value(const char *at, struct json **out, int depth);
 
-/* parse_children reads the rest of an array or object. */
+/* parse_children parses the rest of an array or object. */
 static const char *parse_children(const char *at, struct json *parent, char close, int depth) {
     struct json **tail = &parent->first;
     at = skip(at);
@@ -295,7 +295,7 @@ void json_set(struct json *object, const char *key, struct json *value) {
     struct json **at = &object->first;
     value->key = copy(key);
     while (*at != NULL && _stricmp((*at)->key, key) != 0) at = &(*at)->next;
-    if (*at != NULL) { /* in its place, so that the order of members stays */
+    if (*at != NULL) { /* at the same position, to keep the order of members */
         struct json *old = *at;
         value->next = old->next;
         old->next = NULL;

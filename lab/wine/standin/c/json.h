@@ -1,5 +1,6 @@
 /*
- * A JSON document as a tree of values: as much of RFC 8259 as HNS documents use. Text is UTF-8. Numbers are kept as written.
+ * A JSON document as a tree of values, for the part of RFC 8259 that HNS documents use. Text is UTF-8. Numbers are kept
+ * as written.
  */
 #ifndef LAB_JSON_H
 #define LAB_JSON_H
@@ -16,24 +17,24 @@ struct json {
     struct json *next;  /* sibling */
 };
 
-/* json_parse reads one document; NULL when it is none. */
+/* json_parse parses one document, or returns NULL if the text is invalid. */
 struct json *json_parse(const char *text);
 void json_free(struct json *value);
 
-/* json_print gives the text without spaces; the caller frees it. */
+/* json_print returns the text without spaces. The caller frees the text. */
 char *json_print(const struct json *value);
 
-/* json_get finds a member of an object, without regard to case as HNS does; NULL when there is none. */
+/* json_get returns a member of an object, or NULL. Like HNS, it ignores the case of keys. */
 struct json *json_get(const struct json *object, const char *key);
 
-/* json_text is a member's text; "" when it has none. */
+/* json_text returns the text of a member, or "". */
 const char *json_text(const struct json *object, const char *key);
 
-/* json_set puts a value into an object, in place of the member of that key. It owns the value. */
+/* json_set adds a value to an object, or replaces the member with this key. The object owns the value. */
 void json_set(struct json *object, const char *key, struct json *value);
 void json_append(struct json *array, struct json *value);
 
-/* json_equal compares two values; the order of members does not count. */
+/* json_equal compares two values, ignoring the order of members. */
 int json_equal(const struct json *a, const struct json *b);
 
 struct json *json_new(enum json_kind kind);

@@ -1,11 +1,13 @@
 /*
- * launcher.exe of the lab: what each executable of the lab's payload for Wine hosts begins with. It starts the lab's node program
- * (lab/wine/standin/program), which lies on the drive of every host, with its own path and arguments, and ends with that program's
- * exit code. So an executable of the payload is a real, small Windows program that is in the process table under its own name and
- * path, holds its file in use and can be killed, and the program that does the work need not be sent with each of them.
+ * launcher.exe of the lab: the first part of each executable of the lab's payload for Wine hosts. The launcher starts
+ * the lab's node program (lab/wine/standin/program), which is on the drive of every host, with its own path and
+ * arguments, and returns the exit code of that program. Each executable of the payload is therefore a real, small
+ * Windows program. It is in the process table under its own name and path, keeps its file in use, and can be killed.
+ * The node program need not be copied with each executable.
  *
- * It simulates: containerd's shim, of which there is one for each pod; it only waits until it is killed.
- * It does not simulate: anything else. When it is killed, the node program that it started ends too: that program watches it.
+ * It simulates: containerd's shim, one process for each pod, which only waits until it is killed.
+ * It does not simulate: anything else. If the launcher is killed, the node program that it started also ends, because
+ * that program watches the launcher.
  */
 #include <windows.h>
 
@@ -13,7 +15,7 @@
 
 enum { LENGTH = 32768 };
 
-/* arguments is what follows the program's name on a command line. */
+/* arguments returns the part of a command line after the name of the program. */
 static const WCHAR *arguments(const WCHAR *line) {
     WCHAR end = *line == L'"' ? L'"' : L' ';
     if (*line == L'"') line++;
@@ -29,7 +31,7 @@ static void say(const char *text) {
     WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)lstrlenA(text), &wrote, NULL);
 }
 
-/* is_shim tells whether a path is that of containerd's shim. */
+/* is_shim reports whether a path is the path of containerd's shim. */
 static int is_shim(const WCHAR *path) {
     static const WCHAR name[] = L"containerd-shim-";
     const WCHAR *base = path;

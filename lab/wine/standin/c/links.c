@@ -1,19 +1,20 @@
 /*
- * wmco-lab-ntfs.dll: what NTFS has and Wine's drives lack: symbolic links (here) and access lists that are kept (access.c). Wine's
- * kernel32.dll and advapi32.dll are made to forward to it (see patch.go); it goes on to Wine's own functions.
+ * wmco-lab-ntfs.dll: features of NTFS that Wine's drives lack: symbolic links (this file) and persistent access lists
+ * (access.c). Wine's kernel32.dll and advapi32.dll are patched to forward calls to this library (patch.go), which calls
+ * Wine's own functions.
  *
- * It simulates: symbolic links as links of Linux. CreateSymbolicLinkW makes one; a path leads through it; GetFileAttributes(Ex)W,
- * FindFirstFileW and the listing of a folder show it as a reparse point; CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT opens it
- * itself, for its attributes and FSCTL_GET_REPARSE_POINT; DeleteFileW, RemoveDirectoryW and MoveFileExW are about it and not what it
- * leads to. And the security descriptor of a file or folder that it was made with or that SetSecurityInfo gave it, which
- * GetSecurityInfo gives back.
+ * It simulates: symbolic links as links of Linux. CreateSymbolicLinkW creates a link, and paths follow links.
+ * GetFileAttributes(Ex)W, FindFirstFileW and directory listings show a link as a reparse point. CreateFileW with
+ * FILE_FLAG_OPEN_REPARSE_POINT opens the link itself, for its attributes and FSCTL_GET_REPARSE_POINT. DeleteFileW,
+ * RemoveDirectoryW and MoveFileExW affect the link and not its target. GetSecurityInfo returns the security descriptor
+ * with which a file or directory was created, or which SetSecurityInfo has set.
  *
- * Of ntdll.dll only NtOpenFile is there for links, for callers that find it with GetProcAddress and open a link to delete it, as Go's
- * os.RemoveAll does (native.c).
+ * Of ntdll.dll, only NtOpenFile supports links. It serves callers that find the function with GetProcAddress and open a
+ * link to delete it, such as Go's os.RemoveAll (native.c).
  *
- * It does not simulate: links and descriptors for other callers of ntdll.dll; FindNextFileW, a link to nothing in the listing of
- * a folder, mount points, the privilege to make links, volumes other than C:. A descriptor has no effect: nobody is refused anything, and nothing is
- * inherited.
+ * It does not simulate: links and descriptors for other callers of ntdll.dll; FindNextFileW, dangling links in a
+ * directory listing, mount points, the privilege to create links, volumes other than C:. A descriptor has no effect:
+ * access is never denied, and nothing is inherited.
  */
 #include "ntfs.h"
 #include "unix.h"
@@ -25,16 +26,16 @@
 enum { OPEN_LINKS = 64, TIMES_UNIX_EPOCH = 11644473600 };
 
 #define DUMMY_FOLDER L"C:\\ProgramData\\wmco-lab"
-#define DUMMY L"\\ProgramData\\wmco-lab\\link" /* what a handle of a link is really open on */
+#define DUMMY L"\\ProgramData\\wmco-lab\\link" /* the file that the handle of a link refers to */
 
-/* open_link is a handle that was opened on a link itself. */
+/* open_links are the handles that were opened on links themselves. */
 static struct {
     HANDLE handle;
     char path[UNIX_PATH];
 } open_links[OPEN_LINKS];
 
 static unsigned next_open;
-static SRWLOCK lock = SRWLOCK_INIT; /* needs no DllMain: Wine may call the functions before it */
+static SRWLOCK lock = SRWLOCK_INIT; /* needs no DllMain: Wine may call the functions before DllMain */
 
 BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
     (void)reserved;
@@ -42,7 +43,7 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
     return TRUE;
 }
 
-/* find_link tells whether a path is a link. */
+/* find_link reports whether a path is a link. */
 static int find_link(const WCHAR *name, char path[UNIX_PATH], struct unix_stat *s) {
     return name != NULL && wcspbrk(name, L"*<>\"") == NULL && unix_path(name, path) && unix_lstat(path, s) == 0 && is_symlink(s);
 }
@@ -72,10 +73,10 @@ BOOLEAN WINAPI Lab_CreateSymbolicLinkW(LPCWSTR link, LPCWSTR target, DWORD flags
         SetLastError(ERROR_PATH_NOT_FOUND);
         return FALSE;
     }
-    if (wcschr(target, L':') == NULL || !unix_path(target, to)) { /* relative, or in a folder that is not there */
+    if (wcschr(target, L':') == NULL || !unix_path(target, to)) { /* relative, or in a missing directory */
         int absolute = target[0] != 0 && target[1] == L':';
         char root[UNIX_PATH] = "";
-        if (absolute) unix_path(L"C:\\", root); /* it ends with a slash */
+        if (absolute) unix_path(L"C:\\", root); /* ends with a slash */
         size_t used = strlen(root);
         memcpy(to, root, used + 1);
         WideCharToMultiByte(CP_UTF8, 0, target + (absolute ? 3 : 0), -1, to + used, UNIX_PATH - (int)used, NULL, NULL);
@@ -93,7 +94,7 @@ static HANDLE open_dummy(void) {
     return wine_CreateFileW(L"C:" DUMMY, FILE_READ_ATTRIBUTES | READ_CONTROL, 7, NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
 }
 
-/* opened is the link that a handle was opened on. */
+/* opened reports whether a handle was opened on a link, and returns the path of the link. */
 static int opened(HANDLE h, char path[UNIX_PATH]) {
     int found = 0;
     AcquireSRWLockExclusive(&lock);
@@ -106,7 +107,7 @@ static int opened(HANDLE h, char path[UNIX_PATH]) {
         if (found) {
             strcpy(path, open_links[i].path);
         } else {
-            open_links[i].handle = NULL; /* closed, and the number is another file's */
+            open_links[i].handle = NULL; /* closed, and the handle was reused for another file */
         }
     }
     ReleaseSRWLockExclusive(&lock);
@@ -120,7 +121,7 @@ HANDLE WINAPI Lab_CreateFileW(LPCWSTR name, DWORD access, DWORD share, LPSECURIT
         HANDLE h = open_dummy();
         if (h == INVALID_HANDLE_VALUE) return h;
         AcquireSRWLockExclusive(&lock);
-        for (unsigned i = 0; i < OPEN_LINKS; i++) { /* of a link that was closed */
+        for (unsigned i = 0; i < OPEN_LINKS; i++) { /* left from a closed link */
             if (open_links[i].handle == h) open_links[i].handle = NULL;
         }
         open_links[next_open].handle = h;
@@ -167,7 +168,7 @@ HANDLE WINAPI Lab_FindFirstFileW(LPCWSTR name, LPWIN32_FIND_DATAW data) {
     struct unix_stat s;
     if (!find_link(name, path, &s)) return wine_FindFirstFileW(name, data);
     HANDLE h = open_dummy();
-    if (h != INVALID_HANDLE_VALUE) CloseHandle(h); /* it is there */
+    if (h != INVALID_HANDLE_VALUE) CloseHandle(h); /* the file exists now */
     h = wine_FindFirstFileW(L"C:" DUMMY, data);
     if (h == INVALID_HANDLE_VALUE) return h;
     data->dwFileAttributes = link_attributes(path);
@@ -192,7 +193,9 @@ BOOL WINAPI Lab_GetFileInformationByHandle(HANDLE h, LPBY_HANDLE_FILE_INFORMATIO
     return TRUE;
 }
 
-/* mark_links shows the links in a listing of a folder. The name is at that offset of an entry. */
+/*
+ * mark_links marks links in a directory listing as reparse points. name_offset is the offset of the name in an entry.
+ */
 static void mark_links(HANDLE h, char *entry, size_t name_offset) {
     enum { ATTRIBUTES = 56, NAME_LENGTH = 60, EA_SIZE = 64 };
     char folder[UNIX_PATH], path[UNIX_PATH * 2];
@@ -224,11 +227,11 @@ BOOL WINAPI Lab_GetFileInformationByHandleEx(HANDLE h, FILE_INFO_BY_HANDLE_CLASS
     }
     if (!wine_GetFileInformationByHandleEx(h, class, data, size)) return FALSE;
     if (class == FileIdBothDirectoryInfo || class == FileIdBothDirectoryRestartInfo) mark_links(h, data, 104);
-    if (class == 14 || class == 15) mark_links(h, data, 68); /* FileFullDirectoryInfo and its restart */
+    if (class == 14 || class == 15) mark_links(h, data, 68); /* FileFullDirectoryInfo, FileFullDirectoryRestartInfo */
     return TRUE;
 }
 
-/* describe writes the reparse data of a link; the number of bytes, or 0 when they do not fit. */
+/* describe writes the reparse data of a link, and returns the number of bytes, or 0 if the data does not fit. */
 static DWORD describe(const char *path, char *out, DWORD size) {
     enum { HEADER = 20 }; /* tag, two lengths, four offsets and lengths of names, flags */
     char target[UNIX_PATH];
@@ -272,7 +275,7 @@ BOOL WINAPI Lab_DeleteFileW(LPCWSTR name) {
     char path[UNIX_PATH];
     struct unix_stat s;
     if (!find_link(name, path, &s)) return wine_DeleteFileW(name);
-    if (link_attributes(path) & FILE_ATTRIBUTE_DIRECTORY) { /* as for a folder */
+    if (link_attributes(path) & FILE_ATTRIBUTE_DIRECTORY) { /* as for a directory */
         SetLastError(ERROR_ACCESS_DENIED);
         return FALSE;
     }

@@ -1,4 +1,4 @@
-/* NtOpenFile for links, and how its callers find it; see links.c. */
+/* NtOpenFile for links, and the GetProcAddress with which callers find it; see links.c. */
 #include "ntfs.h"
 #include "unix.h"
 
@@ -9,14 +9,14 @@ typedef NTSTATUS(NTAPI *open_function)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES 
 
 NTSTATUS NTAPI LdrGetProcedureAddress(HMODULE module, const ANSI_STRING *name, ULONG ordinal, void **address);
 
-/* wine_function asks ntdll.dll itself, below the GetProcAddress that leads here. */
+/* wine_function queries ntdll.dll directly, below the patched GetProcAddress. */
 void *wine_function(const WCHAR *library, const char *name) {
     ANSI_STRING text = {(USHORT)strlen(name), (USHORT)(strlen(name) + 1), (char *)name};
     void *found = NULL;
     return LdrGetProcedureAddress(GetModuleHandleW(library), &text, 0, &found) >= 0 ? found : NULL;
 }
 
-/* native_path is where the object of a native call lies. */
+/* native_path finds the Linux path of the object of a native call. */
 static int native_path(const OBJECT_ATTRIBUTES *object, char path[UNIX_PATH]) {
     static const WCHAR dos[] = L"\\??\\";
     enum { DOS = ARRAYSIZE(dos) - 1 };
@@ -38,8 +38,8 @@ static int native_path(const OBJECT_ATTRIBUTES *object, char path[UNIX_PATH]) {
 }
 
 /*
- * open_file opens a link that is about to be deleted: Wine would open, and delete, what it leads to. An empty file takes the link's place,
- * and is deleted then.
+ * open_file opens a link for deletion. Wine would open, and delete, the target of the link. Therefore an empty file
+ * replaces the link and is then deleted.
  */
 static NTSTATUS NTAPI open_file(HANDLE *handle, ACCESS_MASK access, OBJECT_ATTRIBUTES *object, IO_STATUS_BLOCK *status, ULONG share, ULONG options) {
     static open_function wine;

@@ -1,11 +1,11 @@
-/* The functions of Windows that wmco-lab-ntfs.dll is called for, as Wine has them. */
+/* Wine's implementation of the Windows functions that call wmco-lab-ntfs.dll. */
 #ifndef LAB_NTFS_H
 #define LAB_NTFS_H
 
 #include <aclapi.h>
 #include <windows.h>
 
-/* wine_function finds a function below the one that leads here. */
+/* wine_function returns Wine's implementation of a function, below the patched function. */
 void *wine_function(const WCHAR *library, const char *name);
 
 /* WINE declares Wine's own implementation of a function as wine_NAME. */
@@ -36,7 +36,7 @@ WINE(BASE, BOOL, MoveFileExW, (LPCWSTR from, LPCWSTR to, DWORD flags), (from, to
 
 WINE(BASE, FARPROC, GetProcAddress, (HMODULE module, LPCSTR name), (module, name))
 
-/* keep_descriptor keeps the security descriptor that a file or folder was made with. */
+/* keep_descriptor stores the security descriptor with which a file or directory was created. */
 void keep_descriptor(const WCHAR *path, const SECURITY_ATTRIBUTES *attributes);
 
 #endif

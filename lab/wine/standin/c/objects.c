@@ -47,7 +47,7 @@ static HRESULT set_attached(const char *id, struct json *endpoint, enum json_kin
 
 HRESULT object_attach(const char *id, struct json *endpoint) { return set_attached(id, endpoint, JSON_TRUE); }
 
-/* forget_after_boot drops the networks that were made not to outlive a boot, and all attachments. */
+/* forget_after_boot deletes the networks that do not persist across a boot, and all attachments. */
 static void forget_after_boot(void) {
     struct json *endpoints = store_list(ENDPOINT);
     for (struct json *e = endpoints->first; e != NULL; e = e->next) {
@@ -75,7 +75,7 @@ HRESULT service_check(void) {
     return S_OK;
 }
 
-/* passes tells whether an object has all properties of a filter. IDs have no case. */
+/* passes reports whether an object has all properties of a filter. The case of IDs is ignored. */
 static int passes(const struct json *object, const struct json *filter) {
     if (filter == NULL) return 1;
     for (const struct json *wanted = filter->first; wanted != NULL; wanted = wanted->next) {
@@ -103,7 +103,7 @@ HRESULT object_list(enum kind kind, const struct json *query, struct json **ids)
     return S_OK;
 }
 
-/* prepare_network refuses a second network of that name. */
+/* prepare_network validates a network and rejects a second network of the same name. */
 static HRESULT prepare_network(struct json *network) {
     HRESULT code = check_network(network);
     struct json *networks = store_list(NETWORK);
@@ -145,7 +145,7 @@ HRESULT object_create(enum kind kind, const char *id, const char *network, struc
     return code;
 }
 
-/* without removes from a list what is equal to a value; it tells whether there was any. */
+/* without removes the first element of a list that equals a value, and reports whether an element was removed. */
 static int without(struct json *list, const struct json *value) {
     for (struct json **at = &list->first; *at != NULL; at = &(*at)->next) {
         if (!json_equal(*at, value)) continue;
@@ -174,7 +174,7 @@ static struct json *list_of(struct json *object, const char *key) {
     return list;
 }
 
-/* change adds a value to a list or removes it. */
+/* change adds a value to a list, or removes the value. */
 static HRESULT change(struct json *list, const char *request, const struct json *value) {
     if (_stricmp(request, "Add") == 0) {
         json_append(list, clone(value));

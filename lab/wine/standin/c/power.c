@@ -1,13 +1,15 @@
 /*
- * wmco-lab-power.dll: the restart of Windows. Wine's user32.dll and advapi32.dll are made to forward one function each here (patch.go).
+ * wmco-lab-power.dll: the restart of Windows. Wine's user32.dll and advapi32.dll are each patched to forward one
+ * function to this library (patch.go).
  *
- * It simulates: ExitWindowsEx, which needs the right WINSTA_EXITWINDOWS besides SeShutdownPrivilege and is refused with
- * ERROR_ACCESS_DENIED in sessions of the SSH server, recognized by SSH_CONNECTION; InitiateSystemShutdownExW, which needs the privilege
- * only, and does nothing in Wine; ERROR_SHUTDOWN_IN_PROGRESS while a restart is under way. The function that restarted the host last and
- * its message are in C:\windows\wmco-lab-restart.txt, as event 1074 has them. faults.h lists faults.
+ * It simulates: ExitWindowsEx, which requires SeShutdownPrivilege and the right WINSTA_EXITWINDOWS, and fails with
+ * ERROR_ACCESS_DENIED in sessions of the SSH server, detected by SSH_CONNECTION; InitiateSystemShutdownExW, which
+ * requires only the privilege, and has no effect in Wine; ERROR_SHUTDOWN_IN_PROGRESS during a restart.
+ * C:\windows\wmco-lab-restart.txt contains the function that last restarted the host and its message, as event 1074
+ * does. faults.h lists faults.
  *
- * It does not simulate: whether sessions of Win32-OpenSSH have that right, which no source tells; a shutdown without restart; a delay,
- * and its end by AbortSystemShutdown; remote computers; the time that services take to stop.
+ * It does not simulate: the actual rights of sessions of Win32-OpenSSH, which no source documents; a shutdown without
+ * restart; a delay, and its end by AbortSystemShutdown; remote computers; the time that services take to stop.
  */
 #include "faults.h"
 
@@ -15,7 +17,7 @@
 
 enum { SHUTDOWN_PRIVILEGE = 19, MESSAGE = 1024 };
 
-/* Calls of Wine's library behind this one. advapi32.dll, which forwards here, is not linked. */
+/* Calls of Wine's library below this library. advapi32.dll, which forwards to this library, is not linked. */
 #define CALL(function) ((__typeof__(&function))(void *)GetProcAddress(LoadLibraryW(L"kernelbase.dll"), #function))
 
 BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
@@ -66,7 +68,7 @@ static BOOL restart(const char *function, const WCHAR *message) {
     }
     CloseHandle(process.hProcess);
     CloseHandle(process.hThread);
-    return TRUE; /* the mutex is there until the process ends */
+    return TRUE; /* the mutex exists until the process ends */
 }
 
 BOOL WINAPI lab_ExitWindowsEx(UINT flags, DWORD reason) {

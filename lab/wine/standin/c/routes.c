@@ -1,13 +1,14 @@
 /*
- * wmco-lab-routes.dll: routes that are added to and deleted from a running Windows, which Wine's IP Helper API lists but cannot change.
- * Wine's iphlpapi.dll is made to export three more functions, which lead here (patch.go).
+ * wmco-lab-routes.dll: adding and deleting routes of a running Windows. Wine's IP Helper API lists routes, but cannot
+ * change them. Wine's iphlpapi.dll is patched to export three more functions, which call this library (patch.go).
  *
- * It simulates: InitializeIpForwardEntry, which leaves a metric and a site prefix length that are not valid; CreateIpForwardEntry2 for
- * IPv4, which refuses a row that InitializeIpForwardEntry has not made, and one whose metric is still not valid; DeleteIpForwardEntry2.
- * The route is one of Linux, in the network namespace of the host,
- * so packets take it and GetIpForwardTable2 lists it. The lab's first process takes such routes away when it boots the host.
+ * It simulates: InitializeIpForwardEntry, which sets an invalid metric and an invalid site prefix length;
+ * CreateIpForwardEntry2 for IPv4, which rejects a row that InitializeIpForwardEntry did not initialize, and a row with
+ * an invalid metric; DeleteIpForwardEntry2. The route is a Linux route in the network namespace of the host, so packets
+ * follow the route and GetIpForwardTable2 lists it. The lab's first process deletes such routes when it boots the host.
  *
- * It does not simulate: metrics, lifetimes and the protocol of a route, an interface that is named by its LUID alone, IPv6.
+ * It does not simulate: metrics, lifetimes and the protocol of a route, an interface that is identified only by its
+ * LUID, IPv6.
  */
 #include <winsock2.h>
 #include <ws2ipdef.h>
@@ -18,9 +19,9 @@
 enum { SYS_CLOSE = 3, SYS_SOCKET = 41, SYS_SENDTO = 44, SYS_RECVFROM = 45 }; /* system calls */
 enum { NETLINK = 16, RAW = 3, NEWROUTE = 24, DELROUTE = 25, STATIC = 4, UNICAST = 1, MAIN = 254, LINK = 253, NOWHERE = 255, ONLINK = 4 };
 enum { REQUEST = 1, ACK = 4, EXCL = 0x200, CREATE = 0x400 };       /* flags of a message */
-enum { TO = 1, THROUGH = 4, OVER = 5 };               /* its attributes */
+enum { TO = 1, THROUGH = 4, OVER = 5 };               /* attributes of a message */
 
-/* message is what rtnetlink(7) takes: a header, the route, and attributes of 4 bytes each. */
+/* message is a message of rtnetlink(7): a header, the route, and attributes of 4 bytes each. */
 struct message {
     unsigned int length;
     unsigned short type, flags;
@@ -56,7 +57,7 @@ static void add(struct message *m, unsigned short kind, unsigned int value) {
     m->length += sizeof m->attributes[0];
 }
 
-/* ask sends a message to Linux and returns its error, 0 for none. */
+/* ask sends a message to Linux and returns the error number, or 0. */
 static int ask(const struct message *m) {
     struct { unsigned int length; unsigned short type, flags; unsigned int sequence, port; int error; char rest[512]; } answer = {0};
     long long socket = call(SYS_SOCKET, NETLINK, (void *)RAW, 0, 0);
@@ -110,7 +111,7 @@ void WINAPI lab_InitializeIpForwardEntry(MIB_IPFORWARD_ROW2 *row) {
     row->Loopback = row->AutoconfigureAddress = row->Immortal = TRUE;
 }
 
-/* made reports whether a row began with InitializeIpForwardEntry. */
+/* made reports whether InitializeIpForwardEntry initialized a row. */
 static int made(const MIB_IPFORWARD_ROW2 *row) {
     return row != NULL && row->SitePrefixLength == NOT_VALID && row->ValidLifetime == 0xffffffff && row->Loopback;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* How each text is named in a rule's value; a list has one entry for each part. */
+/* The keys of texts in the value of a rule; a list has one entry for each element. */
 static const struct {
     const WCHAR *key;
     int list;
@@ -44,7 +44,7 @@ static void add(WCHAR *out, const WCHAR *key, const WCHAR *value, size_t length)
 
 static void add_word(WCHAR *out, const WCHAR *key, const WCHAR *value) { add(out, key, value, wcslen(value)); }
 
-/* encode writes a rule's value. */
+/* encode writes the value of a rule. */
 static void encode(const struct rule *rule, WCHAR out[RULE_LENGTH]) {
     WCHAR number[16];
     wcscpy(out, L"v2.30|");
@@ -94,7 +94,7 @@ static void decode_pair(struct rule *rule, const WCHAR *key, const WCHAR *value)
     }
 }
 
-/* decode reads a rule's value, which it takes apart. */
+/* decode parses the value of a rule, and modifies the value. */
 static void decode(struct rule *rule, WCHAR *value) {
     rule_default(rule);
     for (WCHAR *next; value != NULL && *value != 0; value = next) {

@@ -1,7 +1,7 @@
 /*
- * The rules of Windows Defender Firewall where Windows keeps them: the values of
- * HKLM\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules, whose names are the rules'
- * identifiers and whose texts are "v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|Name=...|".
+ * The rules of Windows Defender Firewall in the registry key of Windows: the values of
+ * HKLM\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules. The name of a value is
+ * the identifier of a rule, and its text is "v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|Name=...|".
  */
 #ifndef LAB_RULES_H
 #define LAB_RULES_H
@@ -12,34 +12,38 @@
 
 enum { PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, PROTOCOL_ANY = 256, PROFILES_ALL = 0x7FFFFFFF, DIRECTION_IN = 1, DIRECTION_OUT = 2 };
 
-/* The properties of a rule that are text, and those that are numbers or yes and no. */
+/* The properties of a rule: texts, and numbers or Boolean values. */
 enum text { NAME, DESCRIPTION, APPLICATION, SERVICE, GROUPING, LOCAL_PORTS, REMOTE_PORTS, LOCAL_ADDRESSES, REMOTE_ADDRESSES, ICMP, INTERFACE_TYPES, TEXTS };
 enum number { PROTOCOL, DIRECTION, ACTION, PROFILES, ENABLED, EDGE_TRAVERSAL, NUMBERS };
 
 enum { TEXT_LENGTH = 1024, RULE_LENGTH = 8192 };
 
 struct rule {
-    WCHAR id[64]; /* empty: the rule is in no policy yet */
+    WCHAR id[64]; /* empty: the rule is not in a policy yet */
     WCHAR text[TEXTS][TEXT_LENGTH];
     LONG number[NUMBERS];
 };
 
-/* rule_default is a rule as a new HNetCfg.FwRule. */
+/* rule_default sets the values of a new HNetCfg.FwRule. */
 void rule_default(struct rule *rule);
 
-/* rule_at reads the rule of that number; ERROR_NO_MORE_ITEMS after the last. What cannot be read is a rule without a name. */
+/*
+ * rule_at reads the rule at an index; ERROR_NO_MORE_ITEMS after the last rule. An unreadable value yields a rule
+ * without a name.
+ */
 LONG rule_at(DWORD index, struct rule *rule);
 
-/* rule_named reads a rule by its name, whatever its case; ERROR_FILE_NOT_FOUND. */
+/* rule_named reads a rule by its name, ignoring case; ERROR_FILE_NOT_FOUND. */
 LONG rule_named(const WCHAR *name, struct rule *rule);
 
 /*
- * rule_removed reads the rule that Remove of a name removes. Windows does not define which one of several rules of a name that is: here an
- * outbound rule before an inbound one, so that a caller who means the inbound one notices.
+ * rule_removed reads the rule that Remove deletes for a name. If several rules have the name, Windows does not define
+ * which rule is deleted. The lab prefers an outbound rule, so that a caller that means an inbound rule detects the
+ * difference.
  */
 LONG rule_removed(const WCHAR *name, struct rule *rule);
 
-/* rule_save makes or replaces the rule of that identifier. */
+/* rule_save creates or replaces the rule with this identifier. */
 LONG rule_save(const struct rule *rule);
 LONG rule_delete(const struct rule *rule);
 

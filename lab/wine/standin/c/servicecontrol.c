@@ -1,14 +1,15 @@
 /*
- * wmco-lab-services.dll: the parts of a service's configuration that Wine's service control manager does not keep. Wine's advapi32.dll is
- * made to forward five functions here (patch.go); what they do besides is Wine's own, in sechost.dll.
+ * wmco-lab-services.dll: the parts of a service's configuration that Wine's service control manager does not store.
+ * Wine's advapi32.dll is patched to forward five functions to this library (patch.go), which calls Wine's functions in
+ * sechost.dll.
  *
- * It simulates: ChangeServiceConfig2W and QueryServiceConfig2W for recovery actions with their command and reboot message, whether they
- * also follow a reported failure, and delayed automatic start. They are kept where Windows keeps them: in FailureActions, FailureCommand,
- * RebootMessage, FailureActionsOnNonCrashFailures and DelayedAutostart of the service's registry key. An action of an unknown type is
- * refused, and so is a reboot if the caller has not enabled SeShutdownPrivilege. A command or a message without a pointer stays; an empty
- * one is removed.
+ * It simulates: ChangeServiceConfig2W and QueryServiceConfig2W for recovery actions with their command and reboot
+ * message, for recovery after a reported failure, and for delayed automatic start. As in Windows, the registry key of
+ * the service contains the values FailureActions, FailureCommand, RebootMessage, FailureActionsOnNonCrashFailures and
+ * DelayedAutostart. An action of an unknown type is rejected, and so is a reboot if the caller has not enabled
+ * SeShutdownPrivilege. A command or a message without a pointer is not changed; an empty command or message is removed.
  *
- * It does not simulate: that a crashed service is restarted, or anything else that an action does.
+ * It does not simulate: the restart of a crashed service, or any other effect of an action.
  */
 #include <windows.h>
 
@@ -17,12 +18,12 @@
 
 enum { NAME = 256, ACTIONS = 64, TEXT = 1024 };
 
-/* Calls of Wine's libraries behind this one. It is linked with neither: its own exports have the same names. */
+/* Calls of Wine's libraries below this library. Neither is linked: the exports of this library have the same names. */
 #define CALL(library, function) ((__typeof__(&function))(void *)GetProcAddress(LoadLibraryW(library), #function))
 #define SERVICES L"sechost.dll"
 #define REGISTRY L"kernelbase.dll"
 
-/* The names of open services, for a handle does not tell. */
+/* The names of open services: a handle does not contain the name. */
 struct service {
     SC_HANDLE handle;
     struct service *next;
@@ -105,7 +106,7 @@ static BOOL store(SC_HANDLE handle, const WCHAR *value, DWORD type, const void *
     return result == ERROR_SUCCESS;
 }
 
-/* load reads a value; one that is not there leaves the data as they are. */
+/* load reads a value. If the value does not exist, the data is not changed. */
 static BOOL load(SC_HANDLE handle, const WCHAR *value, void *data, DWORD *size) {
     HKEY key;
     LONG result = open_key(handle, KEY_QUERY_VALUE, &key);
@@ -119,7 +120,7 @@ static BOOL load(SC_HANDLE handle, const WCHAR *value, void *data, DWORD *size) 
     return result == ERROR_SUCCESS;
 }
 
-/* The value FailureActions: SERVICE_FAILURE_ACTIONS of a 32-bit process, with the actions behind it. */
+/* The value FailureActions: SERVICE_FAILURE_ACTIONS of a 32-bit process, followed by the actions. */
 struct stored_actions {
     DWORD reset_period, message, command, count, offset;
     SC_ACTION actions[ACTIONS];
@@ -138,7 +139,7 @@ static BOOL may_reboot(void) {
     return enabled;
 }
 
-/* refusal is why Windows does not keep the actions; ERROR_SUCCESS if it does. */
+/* refusal returns the error with which Windows rejects the actions, or ERROR_SUCCESS. */
 static DWORD refusal(const SERVICE_FAILURE_ACTIONSW *info) {
     if (info->lpsaActions == NULL) return ERROR_SUCCESS;
     if (info->cActions > ACTIONS) return ERROR_INVALID_PARAMETER;
@@ -175,7 +176,7 @@ static BOOL enough(DWORD size, DWORD needed, DWORD *told) {
     return size >= needed;
 }
 
-/* put_text copies a text behind an answer; NULL for an empty one. */
+/* put_text appends a text to a result, and returns the copy, or NULL for an empty text. */
 static WCHAR *put_text(char **at, const WCHAR *text) {
     if (*text == 0) return NULL;
     WCHAR *copy = lstrcpyW((WCHAR *)*at, text);
@@ -204,7 +205,7 @@ static BOOL query_actions(SC_HANDLE handle, SERVICE_FAILURE_ACTIONSW *info, DWOR
     return TRUE;
 }
 
-/* flag is the value that a level with a single BOOL is kept in; NULL for other levels. */
+/* flag returns the name of the value for a level with a single BOOL, or NULL for other levels. */
 static const WCHAR *flag(DWORD level) {
     switch (level) {
     case SERVICE_CONFIG_DELAYED_AUTO_START_INFO: return L"DelayedAutostart";

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ROOT L"C:\\ProgramData\\wmco-lab\\hns"
-#define BOOT_KEY L"SOFTWARE\\wmco-lab\\hns-boot" /* volatile: a boot forgets it */
+#define BOOT_KEY L"SOFTWARE\\wmco-lab\\hns-boot" /* volatile: deleted by a boot */
 
 static const WCHAR *const folders[KINDS] = {L"networks", L"endpoints", L"loadbalancers", L"routes"};
 
@@ -19,7 +19,7 @@ HRESULT store_lock(void) {
         if (InterlockedCompareExchangePointer(&mutex, made, NULL) != NULL) CloseHandle(made);
     }
     DWORD waited = WaitForSingleObject(mutex, 60000);
-    /* An abandoned mutex is no harm: each file is replaced in one step. */
+    /* An abandoned mutex is harmless: each file is replaced in one step. */
     return waited == WAIT_OBJECT_0 || waited == WAIT_ABANDONED ? S_OK : HRESULT_FROM_WIN32(ERROR_TIMEOUT);
 }
 

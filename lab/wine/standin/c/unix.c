@@ -68,7 +68,7 @@ int unix_path(const WCHAR *path, char out[UNIX_PATH]) {
     char *found = find != NULL && path != NULL ? find(path) : NULL;
     if (found == NULL) return 0;
     size_t length = strlen(found);
-    /* A drive is a link of Wine's own: its slash stays. */
+    /* A drive is a link that Wine created: the slash at its end is kept. */
     while (length > 1 && found[length - 1] == '/' && found[length - 2] != ':') length--;
     int fits = length < UNIX_PATH;
     if (fits) {

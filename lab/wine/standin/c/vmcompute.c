@@ -1,13 +1,15 @@
 /*
- * vmcompute.dll of the lab: of the first Host Networking API (HNSCall) the version of the service, by which hcsshim/hcn learns what Windows
- * can do; the lists of networks and of endpoints with their state; and the attachment of one to the host.
+ * vmcompute.dll of the lab: parts of the first Host Networking API (HNSCall). These are the version of the service,
+ * from which hcsshim/hcn derives the features of Windows; the lists of networks and of endpoints with their state; and
+ * the attachment of an endpoint to the host.
  *
- * It simulates: version 13.3, which Windows Server 2022 has; 9.5 where the registry says build 17763 (Windows Server 2019). Endpoints are
- * those of computenetwork.dll, and have their MAC and IP address. An attachment lasts until the endpoint is deleted or the host boots. A second
- * attachment of an endpoint is refused. On request (faults.h) the first ones fail, attached endpoints have another state, and calls fail with
- * an HRESULT in place of a response.
- * It does not simulate: any other call of HNSCall (answered with an error). An attached endpoint gives the host no adapter. There is no Host
- * Compute Service: no container can be made.
+ * It simulates: version 13.3 of Windows Server 2022, or 9.5 if the build in the registry is at most 17763 (Windows
+ * Server 2019). The endpoints of computenetwork.dll are listed with their MAC and IP addresses. An attachment lasts
+ * until the endpoint is deleted or the host boots. A second attachment of an endpoint is rejected. With faults
+ * (faults.h), the first attachments fail, attached endpoints have another state, and calls return an HRESULT instead of
+ * a response.
+ * It does not simulate: any other call of HNSCall (returns an error). An attached endpoint does not add an adapter to
+ * the host. There is no Host Compute Service: containers cannot be created.
  */
 #include <objbase.h>
 #include <stdio.h>
@@ -42,7 +44,7 @@ static struct json *version(void) {
     return value;
 }
 
-/* describe is an endpoint as the first API has it. */
+/* describe returns an endpoint in the format of the first API. */
 static struct json *describe(const struct json *endpoint) {
     struct json *value = json_new(JSON_OBJECT);
     json_set(value, "ID", json_string(json_text(endpoint, "ID")));
@@ -65,7 +67,7 @@ static struct json *list(void) {
     return value;
 }
 
-/* list_networks has the address of an adapter for each network, if one is set (faults.h). */
+/* list_networks returns all networks, with the address of an adapter if one is set (faults.h). */
 static struct json *list_networks(void) {
     struct json *networks = store_list(NETWORK), *value = json_new(JSON_ARRAY);
     WCHAR wide[64];
@@ -84,7 +86,9 @@ static struct json *list_networks(void) {
     return value;
 }
 
-/* refuse_attach sets *code if HNS would not attach the endpoint now; it returns the text for the code. */
+/*
+ * refuse_attach sets *code if HNS would reject the attachment of the endpoint now, and returns the text for the code.
+ */
 static const char *refuse_attach(const struct json *endpoint, HRESULT *code) {
     if (object_attached(endpoint)) {
         *code = HCN_E_ENDPOINT_ALREADY_ATTACHED;
@@ -95,7 +99,10 @@ static const char *refuse_attach(const struct json *endpoint, HRESULT *code) {
     return "The wrong diskette is in the drive.";
 }
 
-/* attach gives an endpoint to the host; *error says why it does not, and *code is what HNSCall returns in place of a response. */
+/*
+ * attach attaches an endpoint to the host. On failure, *error is the reason, and *code is the result of HNSCall, if it
+ * replaces a response.
+ */
 static struct json *attach(const char *id, const char *request, const char **error, HRESULT *code) {
     HRESULT refusal = S_OK;
     const char *text;
@@ -119,7 +126,7 @@ static struct json *attach(const char *id, const char *request, const char **err
     return value;
 }
 
-/* act does a call on endpoints or networks; NULL: *error says why not. */
+/* act executes a call on endpoints or networks. If the result is NULL, *error is the reason. */
 static struct json *act(const char *method, const char *path, const char *request, const char **error, HRESULT *code) {
     static const char tail[] = "/attach";
     char id[ID_LENGTH + 1];
@@ -136,7 +143,7 @@ static struct json *act(const char *method, const char *path, const char *reques
     return NULL;
 }
 
-/* serve is act under the lock of the store, while the service is there. */
+/* serve calls act under the lock of the store, if the service exists. */
 static struct json *serve(const char *method, const char *path, const char *request, const char **error, HRESULT *code) {
     struct json *value = NULL;
     if (FAILED(store_lock())) {
@@ -159,7 +166,7 @@ static char *utf8(const WCHAR *text) {
     return copy;
 }
 
-/* answer gives a response to the caller, who frees it with CoTaskMemFree. It takes the output. */
+/* answer creates a response, which the caller frees with CoTaskMemFree. The response owns the output. */
 static HRESULT answer(struct json *output, const char *error, WCHAR **response) {
     struct json *value = json_new(JSON_OBJECT);
     json_set(value, "Success", json_new(output != NULL ? JSON_TRUE : JSON_FALSE));

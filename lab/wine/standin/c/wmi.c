@@ -1,13 +1,14 @@
 /*
- * wmco-lab-wmi.dll: the COM class WbemScripting.SWbemLocator of Windows Management Instrumentation, in process and late-bound (IDispatch
- * only), with the namespace ROOT\Microsoft\Windows\Defender. Wine's own wbemdisp.dll answers for all other namespaces.
+ * wmco-lab-wmi.dll: the COM class WbemScripting.SWbemLocator of Windows Management Instrumentation, in process and
+ * late-bound (IDispatch only), with the namespace ROOT\Microsoft\Windows\Defender. Wine's own wbemdisp.dll serves all
+ * other namespaces.
  *
- * It simulates: MSFT_MpPreference with ExclusionProcess and ExclusionPath (arrays of texts, or NULL) and its methods Add and Remove, kept in
- * the registry where Defender keeps them; InstancesOf, which succeeds before the result is there, so that a failure (a class that is not
- * there, or one of faults.h) comes with IEnumVARIANT.Next.
+ * It simulates: MSFT_MpPreference with ExclusionProcess and ExclusionPath (arrays of texts, or NULL) and the methods
+ * Add and Remove, in the registry keys of Defender; InstancesOf, which succeeds before the result is available, so that
+ * IEnumVARIANT.Next returns a failure (a missing class, or a fault of faults.h).
  *
- * It does not simulate: the antivirus. No file is scanned, and whether the service runs makes no difference. There are no other properties
- * and classes, no queries, and no vtables of ISWbemLocator and the others.
+ * It does not simulate: the antivirus. No file is scanned, and the state of the service has no effect. There are no
+ * other properties and classes, no queries, and no vtables of ISWbemLocator and the related interfaces.
  */
 #include "defender.h"
 
@@ -31,12 +32,12 @@ struct object {
     union {
         IDispatch dispatch;
         IEnumVARIANT items;
-    } base; /* first: a pointer to one is a pointer to the other */
+    } base; /* must be first: a pointer to one is a pointer to the other */
     LONG references;
     enum class class;
     WCHAR name[NAME_LENGTH];    /* of the class of an OBJECT_SET and of a METHOD */
-    DWORD given;                /* items of an enumerator */
-    int spared;                 /* an enumerator that does not fail */
+    DWORD given;                /* number of returned items of an enumerator */
+    int spared;                 /* 1: the enumerator does not fail */
     VARIANT values[EXCLUSIONS]; /* of PARAMETERS */
 };
 
@@ -84,14 +85,14 @@ static HRESULT return_object(VARIANT *result, enum class class, const WCHAR *nam
     return o != NULL ? S_OK : E_OUTOFMEMORY;
 }
 
-/* argument returns a text among the arguments, which COM gives in reverse order; "" when it is none. */
+/* argument returns a text argument, or "" for other types. COM passes arguments in reverse order. */
 static const WCHAR *argument(const DISPPARAMS *p, UINT i) {
     if (i >= p->cArgs) return L"";
     const VARIANT *v = &p->rgvarg[p->cArgs - 1 - i];
     return V_VT(v) == VT_BSTR && V_BSTR(v) != NULL ? V_BSTR(v) : L"";
 }
 
-/* connect_wine lets Wine's own locator connect. */
+/* connect_wine calls ConnectServer of Wine's own locator. */
 static HRESULT connect_wine(DISPPARAMS *p, VARIANT *result, EXCEPINFO *exception) {
     HMODULE library = LoadLibraryW(L"wbemdisp.dll");
     LPFNGETCLASSOBJECT get_class = library != NULL ? (LPFNGETCLASSOBJECT)(void *)GetProcAddress(library, "DllGetClassObject") : NULL;
@@ -248,7 +249,7 @@ static HRESULT STDMETHODCALLTYPE items_clone(IEnumVARIANT *this, IEnumVARIANT **
     return E_NOTIMPL;
 }
 
-/* Both tables begin with IUnknown, whose functions take any object. */
+/* Both tables begin with IUnknown, whose functions accept any object. */
 #define UNKNOWN(kind)                                                                                                                          \
     (HRESULT(STDMETHODCALLTYPE *)(kind *, REFIID, void **))(void *)object_query, (ULONG(STDMETHODCALLTYPE *)(kind *))(void *)object_add_ref,    \
         (ULONG(STDMETHODCALLTYPE *)(kind *))(void *)object_release
