@@ -59,8 +59,8 @@ func (c faultCase) injectFault(h *testenv.Host) (mend func()) {
 	return h.Inject(c.fault, parameters)
 }
 
-// withTheRestart returns a function that injects a fault when a host restarts for the first time.
-func withTheRestart(fault winhost.Fault) func(*testenv.Host) func() {
+// injectAtRestart returns a function that injects a fault when a host restarts for the first time.
+func injectAtRestart(fault winhost.Fault) func(*testenv.Host) func() {
 	return func(h *testenv.Host) func() {
 		mend := func() {}
 		h.Machine().OnShutdown(sync.OnceFunc(func() { mend = h.Inject(fault, fault.Example()) }))
@@ -89,7 +89,7 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.RejectKey, timeout: remote.DefaultHandshakeTimeout,
 			condition: v1alpha1.ConditionReachable, reason: "AuthenticationFailed", words: "cloud-private-key",
 			next: "authorized_keys"},
-		{fault: winhost.ChangedHostKey, inject: withTheRestart(winhost.ChangedHostKey), step: fake.KindConnection,
+		{fault: winhost.ChangedHostKey, inject: injectAtRestart(winhost.ChangedHostKey), step: fake.KindConnection,
 			timeout:   remote.DefaultHandshakeTimeout,
 			condition: v1alpha1.ConditionReachable, reason: "HostKeyChanged", words: "host key",
 			next: v1alpha1.AnnotationAcceptHostKey},

@@ -109,11 +109,11 @@ func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
 		t.Errorf("wmco_disruptions_total counts %v disruptions", got)
 	}
 	for _, h := range r.Hosts() {
-		if got := startedFor(t, r, uids[h.NodeName()]); got != 1 {
+		if got := countStarts(t, r, uids[h.NodeName()]); got != 1 {
 			t.Errorf("%d events DisruptionStarted of Node %s for its removal", got, h.NodeName())
 		}
 	}
-	upgradeableOutside(t, conditions(), spans)
+	checkUpgradeableOutside(t, conditions(), spans)
 }
 
 // cordonedSpans returns the span of each Node from cordon to deletion, ordered by the cordons.
@@ -138,8 +138,8 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 	return spans
 }
 
-// startedFor counts the events DisruptionStarted for the removal of an instance's host.
-func startedFor(t *testing.T, r *testenv.Environment, instance types.UID) (count int) {
+// countStarts counts the events DisruptionStarted for the removal of an instance's host.
+func countStarts(t *testing.T, r *testenv.Environment, instance types.UID) (count int) {
 	t.Helper()
 	var events eventsv1.EventList
 	requireNoError(t, r.Client.List(t.Context(), &events, client.InNamespace(r.Namespace())))
@@ -155,9 +155,9 @@ func startedFor(t *testing.T, r *testenv.Environment, instance types.UID) (count
 	return count
 }
 
-// upgradeableOutside checks that OLM may not replace the operator at the end of each span, and that no span
+// checkUpgradeableOutside checks that OLM may not replace the operator at the end of each span, and that no span
 // contains another report. The operator reports shortly after the start of a disruption.
-func upgradeableOutside(t *testing.T, changes []watch.Event, spans []span) {
+func checkUpgradeableOutside(t *testing.T, changes []watch.Event, spans []span) {
 	t.Helper()
 	for _, s := range spans {
 		last := metav1.ConditionUnknown

@@ -43,7 +43,7 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	csv.Spec.RelatedImages = relatedImages(container)
 	csv.Annotations["containerImage"] = container.Image
 	csv.Annotations["olm.skipRange"] = release.skipRange()
-	describeFeatures(csv)
+	setFeatures(csv)
 	if csv.Annotations["alm-examples"], err = encodeIndented(s.examples); err != nil {
 		return nil, err
 	}

@@ -62,9 +62,9 @@ func (f flavor) customizeCSV(csv *v1alpha1.ClusterServiceVersion) error {
 // features is the prefix of the annotations that the console uses to filter operators.
 const features = "features.operators.openshift.io/"
 
-// describeFeatures sets the features that always apply, and marks the operator as mirrorable if all images have a
+// setFeatures sets the features that always apply, and marks the operator as mirrorable if all images have a
 // digest, because mirrors of a cluster require digests.
-func describeFeatures(csv *v1alpha1.ClusterServiceVersion) {
+func setFeatures(csv *v1alpha1.ClusterServiceVersion) {
 	csv.Annotations[features+"proxy-aware"] = "true"
 	csv.Annotations[features+"cni"] = "true" // win-overlay, included in the payload
 	for _, image := range csv.Spec.RelatedImages {

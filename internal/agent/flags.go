@@ -12,12 +12,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
-// versionVerb prints only the version.
-const versionVerb agentapi.Name = "version"
+// versionCommand prints only the version.
+const versionCommand agentapi.Name = "version"
 
 // input is a parsed command line.
 type input struct {
-	verb    agentapi.Name
+	command agentapi.Name
 	spec    string // path
 	payload string // path; empty if no payload was sent
 	// digest identifies the rollback target.
@@ -50,7 +50,7 @@ const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AW
 func commandNames() []agentapi.Name {
 	return []agentapi.Name{
 		agentapi.Facts, agentapi.Inspect, agentapi.Collect, agentapi.Plan, agentapi.Apply, agentapi.Verify, agentapi.Rollback, agentapi.Commit, agentapi.Patch, agentapi.Reboot, agentapi.Renew, agentapi.Remove, agentapi.Service,
-		versionVerb,
+		versionCommand,
 	}
 }
 
@@ -58,20 +58,20 @@ func parseArgs(args []string) (input, error) {
 	if len(args) == 0 {
 		return input{}, fmt.Errorf("no verb given; %s", usage)
 	}
-	in := input{verb: agentapi.Name(args[0])}
-	if !slices.Contains(commandNames(), in.verb) {
+	in := input{command: agentapi.Name(args[0])}
+	if !slices.Contains(commandNames(), in.command) {
 		return input{}, fmt.Errorf("there is no verb %q; %s", args[0], usage)
 	}
 	flags := in.newFlagSet()
 	if err := flags.Parse(args[1:]); err != nil {
-		return input{}, fmt.Errorf("%s: %w; %s", in.verb, err, usage)
+		return input{}, fmt.Errorf("%s: %w; %s", in.command, err, usage)
 	}
 	fault := in.describeMissingFlag()
 	if flags.NArg() > 0 {
 		fault = fmt.Sprintf("%q is not expected", flags.Arg(0))
 	}
 	if fault != "" {
-		return input{}, fmt.Errorf("%s: %s; %s", in.verb, fault, usage)
+		return input{}, fmt.Errorf("%s: %s; %s", in.command, fault, usage)
 	}
 	return in, nil
 }
@@ -79,13 +79,13 @@ func parseArgs(args []string) (input, error) {
 // describeMissingFlag names a missing required flag of a command; empty if none is missing.
 func (in *input) describeMissingFlag() string {
 	switch {
-	case (in.verb == agentapi.Plan || in.verb == agentapi.Apply) && in.spec == "":
+	case (in.command == agentapi.Plan || in.command == agentapi.Apply) && in.spec == "":
 		return "--spec is needed"
-	case in.verb == agentapi.Patch && in.patch == "":
+	case in.command == agentapi.Patch && in.patch == "":
 		return "--patch is needed"
-	case in.verb == agentapi.Reboot && in.bootID == "":
+	case in.command == agentapi.Reboot && in.bootID == "":
 		return "--boot-id is needed"
-	case in.verb == agentapi.Renew && len(in.renewals) == 0:
+	case in.command == agentapi.Renew && len(in.renewals) == 0:
 		return "--identity is needed"
 	}
 	return ""
@@ -93,9 +93,9 @@ func (in *input) describeMissingFlag() string {
 
 // newFlagSet returns the flags of the command; parsing sets the fields of the input.
 func (in *input) newFlagSet() *flag.FlagSet {
-	flags := flag.NewFlagSet(string(in.verb), flag.ContinueOnError)
+	flags := flag.NewFlagSet(string(in.command), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	switch in.verb {
+	switch in.command {
 	case agentapi.Facts:
 		flags.Func("api-server", "URL of the API server that the host must reach", in.setAPIServer)
 		flags.Func("platform", "platform whose metadata service returns the machine name", in.setPlatform)
@@ -106,7 +106,7 @@ func (in *input) newFlagSet() *flag.FlagSet {
 	case agentapi.Plan, agentapi.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "archive with the files that the host lacks")
-		if in.verb == agentapi.Apply {
+		if in.command == agentapi.Apply {
 			flags.Func("rollback-to", "digest of the NodeSpec on the host to keep as the rollback target", in.setRollbackTarget)
 			flags.BoolVar(&in.inService, "in-service", false, "the node has pods: return a plan that disrupts them instead of doing it")
 		}

@@ -51,8 +51,8 @@ func Main(ctx context.Context, p Process) (exitCode int) {
 		state.NewWriter(p.Stdout, p.Clock).Failure(&agentapi.Failure{Reason: agentapi.ReasonInvalidInput, Message: err.Error()})
 		return 1
 	}
-	switch in.verb {
-	case versionVerb:
+	switch in.command {
+	case versionCommand:
 		_, _ = fmt.Fprintln(p.Stdout, p.Version)
 		return 0
 	case agentapi.Service:

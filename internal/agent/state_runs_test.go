@@ -20,7 +20,7 @@ func (r *rig) lastRuns() map[agentapi.Name][]agentapi.Line {
 	}
 	runs := map[agentapi.Name][]agentapi.Line{}
 	for _, run := range line.Result.Collected.Runs {
-		runs[run.Verb] = run.Lines
+		runs[run.Command] = run.Lines
 	}
 	return runs
 }
@@ -46,7 +46,7 @@ func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 	}
 	applied := runs[agentapi.Apply]
 	last := applied[len(applied)-1]
-	if applied[0].Hello == nil || applied[0].Hello.Verb != agentapi.Apply || last.Failure == nil || !strings.Contains(last.Failure.Message, "the test does not let it") {
+	if applied[0].Hello == nil || applied[0].Hello.Command != agentapi.Apply || last.Failure == nil || !strings.Contains(last.Failure.Message, "the test does not let it") {
 		t.Errorf("apply has said %+v", applied)
 	}
 	verified := runs[agentapi.Verify]

@@ -17,11 +17,11 @@ import (
 // run runs a command and writes its output, except for the failure.
 func (r *commandRunner) run(ctx context.Context, in input) error {
 	info, err := r.Host.System.Info(ctx)
-	r.Answer.Hello(agentapi.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
+	r.Answer.Hello(agentapi.Hello{Version: r.Version, Command: in.command, BootID: info.BootID, PID: r.Host.Processes.Self()})
 	if err != nil {
 		return fmt.Errorf("query Windows system information: %w", err)
 	}
-	switch in.verb {
+	switch in.command {
 	case agentapi.Facts:
 		return r.reportFacts(ctx, in)
 	case agentapi.Inspect:
@@ -37,13 +37,13 @@ func (r *commandRunner) run(ctx context.Context, in input) error {
 		r.Answer.Result(agentapi.Result{})
 		return nil
 	}
-	release, err := r.lock.Acquire(ctx, in.verb, info.BootID)
+	release, err := r.lock.Acquire(ctx, in.command, info.BootID)
 	if err != nil {
 		return err
 	}
 	defer release()
-	r.Answer.StartRecord(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.verb, lines, more) })
-	switch in.verb {
+	r.Answer.StartRecord(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.command, lines, more) })
+	switch in.command {
 	case agentapi.Apply:
 		return r.newHost().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, RollbackTarget: in.rollbackTarget, InService: in.inService})
 	case agentapi.Verify:

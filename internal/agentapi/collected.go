@@ -39,6 +39,6 @@ type Event struct {
 
 // Run is the output of the latest run of an agent command, without plans and facts.
 type Run struct {
-	Verb  Name   `json:"verb"`
-	Lines []Line `json:"lines"`
+	Command Name   `json:"verb"`
+	Lines   []Line `json:"lines"`
 }

@@ -10,7 +10,7 @@ const (
 	MaxLineValues = 20_000
 )
 
-// Values returns a lower bound of the number of members and elements in a JSON text.
-func Values(data []byte) int {
+// CountValues returns a lower bound of the number of members and elements in a JSON text.
+func CountValues(data []byte) int {
 	return bytes.Count(data, []byte(",")) + bytes.Count(data, []byte(":"))
 }

@@ -34,8 +34,8 @@ const (
 	Service Name = "service" // runs as the Windows service
 )
 
-// Locking returns the agent commands that change the host or verify the node, one at a time.
-func Locking() []Name { return []Name{Apply, Verify, Renew, Rollback, Commit, Reboot, Remove} }
+// LockingCommands returns the agent commands that change the host or verify the node, one at a time.
+func LockingCommands() []Name { return []Name{Apply, Verify, Renew, Rollback, Commit, Reboot, Remove} }
 
 // Magic is the value of Line.WICD that distinguishes the agent's lines from noise.
 const Magic = "v1"
@@ -68,7 +68,7 @@ type Line struct {
 // Hello is the first line.
 type Hello struct {
 	Version string `json:"version"` // of the agent
-	Verb    Name   `json:"verb"`
+	Command Name   `json:"verb"`
 	BootID  string `json:"bootID"`
 	PID     int    `json:"pid"`
 }

@@ -21,8 +21,8 @@ func Transitions(i Instance) []metav1.Condition {
 	return conditions
 }
 
-// AfterFailure describes the state of the host after a failed change.
-func AfterFailure(failed v1alpha1.FailedChange) string {
+// DescribeAfterFailure describes the state of the host after a failed change.
+func DescribeAfterFailure(failed v1alpha1.FailedChange) string {
 	switch {
 	case failed.RolledBack:
 		return "The host was rolled back."

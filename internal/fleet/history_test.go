@@ -65,7 +65,7 @@ func TestWhatAFailedChangeLeavesIsSaid(t *testing.T) {
 		"The drain did not finish in time, and nothing on the host was changed.": {DrainTimedOut: true},
 		"The host was not rolled back.":                                          {},
 	} {
-		if got := AfterFailure(failed); got != want {
+		if got := DescribeAfterFailure(failed); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

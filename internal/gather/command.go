@@ -210,7 +210,7 @@ func (c *command) collectData(ctx context.Context, g *gatherer, clientset kubern
 	g.write("index.html", drawn.Bytes())
 }
 
-func isOrAre(names []string) string {
+func pluralVerb(names []string) string {
 	if len(names) == 1 {
 		return "is"
 	}
@@ -224,7 +224,7 @@ func (c *command) printSummary(g *gatherer, place string, f fleet.Fleet, chosen 
 	for _, group := range []struct {
 		are   string
 		names []string
-	}{{isOrAre(dead) + " unreachable", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
+	}{{pluralVerb(dead) + " unreachable", dead}, {pluralVerb(troubled) + " not Ready for another reason", troubled}} {
 		if len(group.names) > 0 {
 			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), sanitize.Pluralize(len(f.Instances), "host"), group.are,
 				strings.Join(group.names, ", ")))

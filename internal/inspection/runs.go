@@ -15,7 +15,7 @@ func formatRuns(runs []agentapi.Run) string {
 	var texts []string
 	for _, run := range runs {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\n", sanitize.Plain(string(run.Verb), result.MaxMessageLength))
+		fmt.Fprintf(&b, "%s\n", sanitize.Plain(string(run.Command), result.MaxMessageLength))
 		for _, line := range run.Lines {
 			said := formatLine(line)
 			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), sanitize.Plain(said, result.MaxMessageLength))

@@ -153,18 +153,18 @@ func TestLastRunsInWords(t *testing.T) {
 		return agentapi.Line{Type: agentapi.TypeStep, Step: &each}
 	}
 	hello := func(name agentapi.Name) agentapi.Line {
-		return agentapi.Line{Type: agentapi.TypeHello, Hello: &agentapi.Hello{Version: "12.0.0", Verb: name, BootID: "b1", PID: 4711}}
+		return agentapi.Line{Type: agentapi.TypeHello, Hello: &agentapi.Hello{Version: "12.0.0", Command: name, BootID: "b1", PID: 4711}}
 	}
 	compareGolden(t, "runs.txt", formatRuns([]agentapi.Run{
-		{Verb: agentapi.Apply, Lines: []agentapi.Line{
+		{Command: agentapi.Apply, Lines: []agentapi.Line{
 			at(0, hello(agentapi.Apply)), at(1, state(agentapi.StepStarted, "")), at(16, state(agentapi.StepProgress, "15s: it starts")),
 			at(20, agentapi.Line{Type: agentapi.TypeFailure, Failure: &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Step: step.Name, Message: "it ends at once\x1b[2J"}}),
 		}},
-		{Verb: agentapi.Verify, Lines: []agentapi.Line{at(30, hello(agentapi.Verify)), at(31, agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{
+		{Command: agentapi.Verify, Lines: []agentapi.Line{at(30, hello(agentapi.Verify)), at(31, agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{
 			Checks: []agentapi.CheckResult{{Name: "KubeletHealthy", Passed: true}, {Name: "NetworkReady", Message: "there is no network"}}}})}},
-		{Verb: agentapi.Rollback, Lines: []agentapi.Line{at(40, state(agentapi.StepDone, "")), at(41, agentapi.Line{Type: agentapi.TypeRebooting, Result: &agentapi.Result{}})}},
-		{Verb: agentapi.Commit, Lines: []agentapi.Line{at(42, agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{
+		{Command: agentapi.Rollback, Lines: []agentapi.Line{at(40, state(agentapi.StepDone, "")), at(41, agentapi.Line{Type: agentapi.TypeRebooting, Result: &agentapi.Result{}})}},
+		{Command: agentapi.Commit, Lines: []agentapi.Line{at(42, agentapi.Line{Type: agentapi.TypeResult, Result: &agentapi.Result{
 			Plan: &plan.Plan{Needs: []nodespec.Need{nodespec.NeedPodSubnet}}, NoRollbackReason: "it was not applied", NotRestored: []string{"a", "b"}}})}},
-		{Verb: agentapi.Remove},
+		{Command: agentapi.Remove},
 	}))
 }

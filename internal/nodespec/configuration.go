@@ -27,7 +27,7 @@ func Configuration(in Inputs) (string, error) {
 	var parts []string
 	for _, service := range spec.Services {
 		if spec.isRestartDisruptive(service) {
-			parts = append(parts, service.Name+"="+spec.runsWith(service))
+			parts = append(parts, service.Name+"="+spec.serviceDigest(service))
 		}
 	}
 	return strings.Join(parts, " "), nil
@@ -58,8 +58,8 @@ func (s NodeSpec) isRestartDisruptive(service Service) bool {
 	})
 }
 
-// runsWith returns a digest of all settings that cause a restart of the service when they change.
-func (s NodeSpec) runsWith(service Service) string {
+// serviceDigest returns a digest of all settings that cause a restart of the service when they change.
+func (s NodeSpec) serviceDigest(service Service) string {
 	var read []File
 	for _, file := range s.Files {
 		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return IsSamePath(path, file.Path) }) {

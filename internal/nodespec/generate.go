@@ -120,7 +120,7 @@ type programs struct {
 
 func newPrograms(components []Component) *programs {
 	p := &programs{}
-	for _, component := range byName(components) {
+	for _, component := range sortComponents(components) {
 		p.releases = append(p.releases, Release{
 			Component: component.Name, Version: component.Version,
 			Directory: ReleaseDirectory(component.Name, filesDigest(component.Files)), Files: component.Files,

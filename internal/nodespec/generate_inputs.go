@@ -81,8 +81,8 @@ func (c Cluster) validate(f *validationErrors) {
 	f.addError(c.Proxy.Validate())
 }
 
-// byName returns the components sorted by name, so that the order of the payload has no effect.
-func byName(components []Component) []Component {
+// sortComponents returns the components sorted by name, so that the order of the payload has no effect.
+func sortComponents(components []Component) []Component {
 	sorted := slices.Clone(components)
 	slices.SortFunc(sorted, func(a, b Component) int { return cmp.Compare(a.Name, b.Name) })
 	return sorted

@@ -17,13 +17,13 @@ func IsRunningAs(running, configured string) bool {
 	if running == configured {
 		return true
 	}
-	child := UnderLogRunner(configured)
+	child := CommandUnderLogRunner(configured)
 	return len(child) > 0 && slices.Equal(host.SplitCommandLine(running), child)
 }
 
-// UnderLogRunner returns the words of the program that kube-log-runner starts, or none if the command line has no
+// CommandUnderLogRunner returns the words of the program that kube-log-runner starts, or none if the command line has no
 // runner.
-func UnderLogRunner(commandLine string) []string {
+func CommandUnderLogRunner(commandLine string) []string {
 	words := host.SplitCommandLine(commandLine)
 	if len(words) == 0 || !strings.EqualFold(words[0][strings.LastIndexByte(words[0], '\\')+1:], logRunner) {
 		return nil

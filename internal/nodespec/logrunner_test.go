@@ -36,7 +36,7 @@ func TestAServiceUnderLogRunnerIsTheRunnerOrItsProgram(t *testing.T) {
 		}
 		under := 0
 		for _, service := range spec.Services {
-			if child := UnderLogRunner(service.CommandLine); child != nil {
+			if child := CommandUnderLogRunner(service.CommandLine); child != nil {
 				under++
 				if !IsRunningAs(host.CommandLine(child...), service.CommandLine) {
 					t.Errorf("service %s: %v", service.Name, child)

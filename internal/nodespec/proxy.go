@@ -54,7 +54,7 @@ func (p Proxy) Validate() error {
 		name  string
 		value Secret
 	}{{"httpProxy", p.HTTP}, {"httpsProxy", p.HTTPS}} {
-		if err := validProxyURL(string(field.value)); err != nil {
+		if err := validateProxyURL(string(field.value)); err != nil {
 			faults = append(faults, fmt.Errorf("the cluster's proxy: %s %w", field.name, err))
 		}
 	}
@@ -67,7 +67,7 @@ func (p Proxy) Validate() error {
 	return errors.Join(faults...)
 }
 
-func validProxyURL(text string) error {
+func validateProxyURL(text string) error {
 	if text == "" {
 		return nil
 	}

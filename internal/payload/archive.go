@@ -67,7 +67,7 @@ func (u *unpacker) run() error {
 	for {
 		tag, err := u.stream.ReadByte()
 		if err != nil {
-			return cutOff(err)
+			return convertEOF(err)
 		}
 		switch tag {
 		case tagFile:
@@ -126,10 +126,10 @@ func (u *unpacker) readEnd() error {
 
 func (u *unpacker) readFull(b []byte) error {
 	_, err := io.ReadFull(u.stream, b)
-	return cutOff(err)
+	return convertEOF(err)
 }
 
-func cutOff(err error) error {
+func convertEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: it ends too early", ErrDamaged)
 	}

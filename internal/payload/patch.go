@@ -80,7 +80,7 @@ func patchWindow(h PatchHeader) int {
 func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	data := make([]byte, patchHeader)
 	if _, err := io.ReadFull(r, data); err != nil {
-		return PatchHeader{}, fmt.Errorf("read a patch: %w", cutOff(err))
+		return PatchHeader{}, fmt.Errorf("read a patch: %w", convertEOF(err))
 	}
 	rest, ok := bytes.CutPrefix(data, []byte(patchMagic))
 	if !ok {

@@ -15,8 +15,8 @@ func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]
 // asFile returns the patch as a file of the store.
 func (p Patch) asFile() File { return File{Path: "patch to " + p.To, Size: p.Size, SHA256: p.SHA256} }
 
-// patchesIf returns the matching patches of the manifest by the digest of the new file, ordered by size.
-func (m Manifest) patchesIf(holds func(Patch) bool) map[string][]Patch {
+// patchesByTarget returns the matching patches of the manifest by the digest of the new file, ordered by size.
+func (m Manifest) patchesByTarget(holds func(Patch) bool) map[string][]Patch {
 	patches := map[string][]Patch{}
 	for _, patch := range m.Patches {
 		if holds(patch) {

@@ -78,7 +78,7 @@ func Load(directory string) (*Payload, error) {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
 	}
 	// Without a complete patch, the file itself is sent.
-	p.patches = manifest.patchesIf(func(patch Patch) bool { return p.checkFile(patch.asFile()) == nil })
+	p.patches = manifest.patchesByTarget(func(patch Patch) bool { return p.checkFile(patch.asFile()) == nil })
 	return p, nil
 }
 

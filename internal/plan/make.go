@@ -15,13 +15,13 @@ import (
 // remaining steps are planned with the facts after the restart. Steps with unmet needs are omitted, and the plan
 // lists the needs.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
-	m := newMaker(facts, spec)
+	m := newPlanner(facts, spec)
 	m.reboot = cmp.Or(m.reboot, m.staticAddressReboot())
-	m.makeAll()
+	m.addAllSteps()
 	return m.buildPlan()
 }
 
-func (m *planner) makeAll() {
+func (m *planner) addAllSteps() {
 	m.stopForeignAgent()
 	m.makeDirectories()
 	m.installReleases()
@@ -29,7 +29,7 @@ func (m *planner) makeAll() {
 	m.stopServices()
 	m.killReplaced()
 	m.makeLinks()
-	m.removeForNetwork()
+	m.removeNetworkFiles()
 	m.writeFiles()
 	m.trustCertificates()
 	m.addEventSource()
@@ -56,7 +56,7 @@ func (m *planner) makeAll() {
 
 // Commit returns the plan that removes all objects that only earlier specs needed.
 func Commit(facts Facts, spec nodespec.NodeSpec) Plan {
-	m := newMaker(facts, spec)
+	m := newPlanner(facts, spec)
 	m.restoreStale()
 	return Plan{Steps: m.steps}
 }
@@ -89,7 +89,7 @@ type planner struct {
 	held                map[string]bool             // services unchanged because of unavailable releases; lower-case keys
 }
 
-func newMaker(facts Facts, spec nodespec.NodeSpec) *planner {
+func newPlanner(facts Facts, spec nodespec.NodeSpec) *planner {
 	m := &planner{facts: facts, spec: Resolve(facts, spec), unmet: map[nodespec.Need]bool{}}
 	m.judgeCertificates()
 	m.unmet[nodespec.NeedPodSubnet] = spec.Network.PodSubnet == ""

@@ -12,7 +12,7 @@ import (
 // create the network. Steps that need the endpoint's address are planned once the address is known.
 func (m *planner) setUpNetwork() {
 	network := m.spec.Network
-	if network.HNSNetwork == "" || network.PodSubnet == "" || m.needsLaterStart() {
+	if network.HNSNetwork == "" || network.PodSubnet == "" || m.isWaitingForCertificate() {
 		return
 	}
 	if reason := m.networkReason(); reason != "" {
@@ -38,10 +38,10 @@ func (m *planner) setUpEndpoint() {
 	m.addOperation(AttachEndpoint{Name: network.SourceVIPEndpoint}, "%s", reason)
 }
 
-// removeForNetwork removes the files that must not exist before the HNS network, before their services are
+// removeNetworkFiles removes the files that must not exist before the HNS network, before their services are
 // started: a kubelet with a configured CNI plugin accepts pods. The files are written again when the network
 // exists. R-089
-func (m *planner) removeForNetwork() {
+func (m *planner) removeNetworkFiles() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
 			m.addOperation(RemovePath{Path: file.Path}, "%s, and no pod must start before it runs", m.networkReason())
@@ -84,8 +84,8 @@ func (m *planner) markSubnetChange() {
 	}
 }
 
-// needsLaterStart reports whether services cannot start yet because the kubelet's certificate is missing.
-func (m *planner) needsLaterStart() bool {
+// isWaitingForCertificate reports whether services cannot start yet because the kubelet's certificate is missing.
+func (m *planner) isWaitingForCertificate() bool {
 	if !m.unmet[nodespec.NeedCertificate] {
 		return false
 	}

@@ -16,13 +16,13 @@ func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left
 	if facts.Ledger.StaticAddress == nil {
 		facts.System.StaticAddress = false // a value that is not in the ledger could not be restored
 	}
-	m := newMaker(facts, spec)
+	m := newPlanner(facts, spec)
 	left = joinNonEmpty(m.describeAddressChange(), m.holdBack(failed))
 	if m.reboot != "" {
 		m.repairBeforeRestart()
 		return m.buildPlan(), "a restart of the host, because " + m.reboot
 	}
-	m.makeAll()
+	m.addAllSteps()
 	return m.buildPlan(), left
 }
 
@@ -156,7 +156,7 @@ func (m *planner) repairBeforeRestart() {
 			return runs && needsRestartFor(service, file)
 		})
 	})
-	m.removeForNetwork()
+	m.removeNetworkFiles()
 	m.writeFiles()
 	m.wakeNetworking()
 	m.startConfigured()

@@ -37,7 +37,7 @@ func Authorize(ctx context.Context, connection *Connection, publicKey ssh.Public
 			return addAuthorizedKey(s, publicKey, user, connection.target.Key.Signer().PublicKey())
 		})
 	return connection.callerError(ctx, err, func(err error) error {
-		return connection.transferFailed("authorize the operator's new public key for user "+user, err)
+		return connection.transferError("authorize the operator's new public key for user "+user, err)
 	})
 }
 

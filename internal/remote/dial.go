@@ -135,7 +135,7 @@ func (t Target) checkAddress(address netip.Addr) error {
 	}
 	address = address.Unmap().WithZone("")
 	if what := t.NoHostAt(address); what != "" {
-		return addressForbidden(t, address, what)
+		return forbiddenAddressError(t, address, what)
 	}
 	return nil
 }

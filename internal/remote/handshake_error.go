@@ -22,11 +22,11 @@ func (h *handshake) handshakeError(err error) error {
 	greeting := h.conn.greetingKind()
 	switch {
 	case h.refused != nil:
-		return hostKeyRefused(h.target, h.refused)
+		return refusedHostKeyError(h.target, h.refused)
 	case errors.As(err, &negotiation):
-		return noCommonAlgorithm(h.target, negotiation)
+		return noCommonAlgorithmError(h.target, negotiation)
 	case greeting == greetingOther, greeting == greetingOld:
-		return notSSH(h.target, greeting, err)
+		return notSSHError(h.target, greeting, err)
 	case isDropped(err):
 		return h.droppedError(err)
 	case h.trusted && strings.Contains(err.Error(), "no common public key signature algorithm"):
@@ -36,7 +36,7 @@ func (h *handshake) handshakeError(err error) error {
 			Next: "update OpenSSH on the host, or use an Ed25519 or ECDSA key in Secret cloud-private-key" +
 				allowHint([]string{ssh.KeyAlgoRSA})}
 	case h.trusted:
-		return authenticationFailed(h.target, h.offered, err)
+		return authenticationError(h.target, h.offered, err)
 	}
 	return &Error{Reason: ReasonNotSSH, Host: h.target.Address, Err: err,
 		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitizeText(err.Error())),
@@ -61,13 +61,13 @@ func (h *handshake) droppedError(err error) error {
 		Next:    "the operator retries; if this persists, see the log of the service sshd on the host: OpenSSH 9.8 and later refuses an address for a while after failed logins"}
 }
 
-// hostKeyRefused returns the error for a rejected host key.
-func hostKeyRefused(target Target, err error) error {
+// refusedHostKeyError returns the error for a rejected host key.
+func refusedHostKeyError(target Target, err error) error {
 	var changed *HostKeyChangedError
 	var weak *HostKeyWeakError
 	switch {
 	case errors.As(err, &changed):
-		return hostKeyChanged(target, changed)
+		return changedHostKeyError(target, changed)
 	case errors.As(err, &weak):
 		return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Message: weak.Error(), Err: weak,
 			Next: "make new host keys on the host: delete C:\\ProgramData\\ssh\\ssh_host_rsa_key and its .pub, run ssh-keygen -A there, and restart its service sshd"}
@@ -78,7 +78,7 @@ func hostKeyRefused(target Target, err error) error {
 			api.AnnotationExpectedHostKey)}
 }
 
-func addressForbidden(target Target, address netip.Addr, what string) error {
+func forbiddenAddressError(target Target, address netip.Addr, what string) error {
 	message := "this address cannot be a Windows host's: it is " + what
 	if target.Address != address.String() {
 		message = fmt.Sprintf("the name resolves to %s, which cannot be a Windows host: it is %s", address, what)
@@ -87,7 +87,7 @@ func addressForbidden(target Target, address netip.Addr, what string) error {
 		Next: "the operator sends nothing there. Correct the address, or the DNS record of the name"}
 }
 
-func hostKeyChanged(target Target, changed *HostKeyChangedError) error {
+func changedHostKeyError(target Target, changed *HostKeyChangedError) error {
 	namespace := ""
 	if target.Namespace != "" {
 		namespace = " -n " + target.Namespace
@@ -98,7 +98,7 @@ func hostKeyChanged(target Target, changed *HostKeyChangedError) error {
 			target.Instance, namespace, api.AnnotationAcceptHostKey, changed.Presented.Fingerprint())}
 }
 
-func authenticationFailed(target Target, offered bool, err error) error {
+func authenticationError(target Target, offered bool, err error) error {
 	e := &Error{Reason: ReasonAuthenticationFailed, Host: target.Address, Err: err}
 	if !offered {
 		e.Message = fmt.Sprintf("the SSH server does not allow user %s to log in with a key", target.User)
@@ -113,7 +113,7 @@ func authenticationFailed(target Target, offered bool, err error) error {
 	return e
 }
 
-func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError) error {
+func noCommonAlgorithmError(target Target, negotiation *ssh.AlgorithmNegotiationError) error {
 	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
 		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
 			sanitizeText(strings.Join(negotiation.RequestedAlgorithms, ", "))),
@@ -121,7 +121,7 @@ func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError
 			allowHint(negotiation.RequestedAlgorithms)}
 }
 
-func notSSH(target Target, greeting greetingKind, err error) error {
+func notSSHError(target Target, greeting greetingKind, err error) error {
 	message := fmt.Sprintf("the program that listens on port %d is not an SSH server", target.Port)
 	if greeting == greetingOld {
 		message = fmt.Sprintf("the SSH server on port %d knows only version 1 of the protocol", target.Port)

@@ -60,7 +60,7 @@ func decodeLine(data []byte) (line agentapi.Line, ok bool, err error) {
 	if at < 0 {
 		return agentapi.Line{}, false, nil
 	}
-	if agentapi.Values(data[at:]) > agentapi.MaxLineValues {
+	if agentapi.CountValues(data[at:]) > agentapi.MaxLineValues {
 		return agentapi.Line{}, false, errTooManyValues
 	}
 	line, ok = agentapi.Decode(data[at:])

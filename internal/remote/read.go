@@ -78,7 +78,7 @@ func (c *Connection) read(ctx context.Context, windows string, work func(ctx con
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read %s on host %s: %w", windows, c.target.Address, fs.ErrNotExist)
 	}
-	return c.callerError(ctx, err, func(err error) error { return c.transferFailed("read "+windows, err) })
+	return c.callerError(ctx, err, func(err error) error { return c.transferError("read "+windows, err) })
 }
 
 // checkNoLinks returns an error unless all parents of an entry are directories and the entry is a directory or a

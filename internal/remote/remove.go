@@ -39,7 +39,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	err := c.runFileOperation(ctx, "an answer while files are deleted", c.limits.FileTimeout, r.run)
 	if err != nil {
 		return c.callerError(ctx, err, func(err error) error {
-			return c.transferFailed("delete "+strings.Join(windows, ", "), err)
+			return c.transferError("delete "+strings.Join(windows, ", "), err)
 		})
 	}
 	if len(r.left) == 0 {
@@ -68,7 +68,7 @@ func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 		}
 		return err
 	})
-	return c.callerError(ctx, err, func(err error) error { return c.transferFailed("delete "+windows, err) })
+	return c.callerError(ctx, err, func(err error) error { return c.transferError("delete "+windows, err) })
 }
 
 // remover deletes directory trees over SFTP.

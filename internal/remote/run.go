@@ -24,7 +24,7 @@ func (c *Connection) Run(ctx context.Context, agentPath string, name agentapi.Na
 	if err != nil {
 		return agentapi.Line{}, err
 	}
-	x := &execution{connection: c, agent: agentPath, verb: name, onLine: onLine}
+	x := &execution{connection: c, agent: agentPath, command: name, onLine: onLine}
 	return x.run(ctx, command)
 }
 
@@ -32,7 +32,7 @@ func (c *Connection) Run(ctx context.Context, agentPath string, name agentapi.Na
 type execution struct {
 	connection *Connection
 	agent      string
-	verb       agentapi.Name
+	command    agentapi.Name
 	onLine     func(agentapi.Line)
 
 	answered bool // the agent sent at least one line
@@ -49,7 +49,7 @@ func (x *execution) run(ctx context.Context, command string) (agentapi.Line, err
 	if err := c.start(ctx, s, func() error { return s.Start(command) }); err != nil {
 		return agentapi.Line{}, err
 	}
-	w := newWatch(c.clock, fmt.Sprintf("the first line of agent command %s", x.verb), c.limits.HelloTimeout)
+	w := newWatch(c.clock, fmt.Sprintf("the first line of agent command %s", x.command), c.limits.HelloTimeout)
 	err = c.runWork(ctx, w, func() { _ = s.Close() }, func() error { return x.read(s, w) })
 	if err == nil && isFinal(x.last) {
 		return x.awaitAgentEnd(ctx, s)
@@ -96,7 +96,7 @@ func (x *execution) read(s *session, w *watch) error {
 		if !isFinal(line) && c.clock.Since(begin) > c.limits.CommandTimeout {
 			return &overrunError{c.limits.CommandTimeout}
 		}
-		w.expectNext(fmt.Sprintf("the next line of agent command %s", x.verb), c.limits.SilenceTimeout)
+		w.expectNext(fmt.Sprintf("the next line of agent command %s", x.command), c.limits.SilenceTimeout)
 		x.answered, x.last = true, line
 		if x.onLine != nil {
 			x.onLine(line)
@@ -142,19 +142,19 @@ func (x *execution) missingAnswerError(ctx context.Context, s *session, err erro
 	switch {
 	case errors.As(err, &timeout):
 		e.Reason = ReasonAgentTimedOut
-		e.Message = fmt.Sprintf("agent command %s does not respond (%v)", x.verb, timeout)
+		e.Message = fmt.Sprintf("agent command %s does not respond (%v)", x.command, timeout)
 		e.Next = "the operator retries; check the host's load"
 	case errors.As(err, &bound):
 		e.Reason = ReasonAgentExited
-		e.Message = fmt.Sprintf("the response of agent command %s is not valid (%v): it is not from the operator's agent", x.verb, err)
+		e.Message = fmt.Sprintf("the response of agent command %s is not valid (%v): it is not from the operator's agent", x.command, err)
 		e.Next = "the operator retries; check the host for unauthorized access"
 	case errors.As(err, &overrun):
 		e.Reason = ReasonAgentExited
-		e.Message = fmt.Sprintf("agent command %s was stopped: %v", x.verb, overrun)
+		e.Message = fmt.Sprintf("agent command %s was stopped: %v", x.command, overrun)
 		e.Next = "the next run continues where it stopped; check the host's load and the speed of its disk"
 	case x.answered:
 		e.Reason = ReasonAgentExited
-		e.Message = fmt.Sprintf("agent command %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quoteOutput(s))
+		e.Message = fmt.Sprintf("agent command %s ended without a result (%s)%s", x.command, exitText(s.exit), x.quoteOutput(s))
 		e.Next = "the operator retries"
 	default:
 		return x.notStartedError(ctx, s)

@@ -30,7 +30,7 @@ func (p *process) writeLines(lines ...agentapi.Line) {
 }
 
 func helloLine() agentapi.Line {
-	return agentapi.Line{Type: agentapi.TypeHello, Hello: &agentapi.Hello{Version: "1.0", Verb: agentapi.Apply, BootID: "boot-1", PID: 7}}
+	return agentapi.Line{Type: agentapi.TypeHello, Hello: &agentapi.Hello{Version: "1.0", Command: agentapi.Apply, BootID: "boot-1", PID: 7}}
 }
 
 func stepLine(name string) agentapi.Line {

@@ -230,7 +230,7 @@ func (c *Connection) statFile(ctx context.Context, windows string) (fs.FileInfo,
 		return nil, nil
 	}
 	if err != nil {
-		return nil, c.callerError(ctx, err, func(err error) error { return c.transferFailed("look at "+windows, err) })
+		return nil, c.callerError(ctx, err, func(err error) error { return c.transferError("look at "+windows, err) })
 	}
 	return info, nil
 }

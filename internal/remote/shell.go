@@ -48,7 +48,7 @@ func (x *execution) notStartedError(ctx context.Context, s *session) error {
 		return err
 	}
 	if shellOf(answer) == shellOther {
-		return c.shellUnsupported(answer)
+		return c.unsupportedShellError(answer)
 	}
 	e := &Error{Reason: ReasonAgentStartFailed, Host: c.target.Address, Err: s.exit,
 		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quoteOutput(s)),
@@ -108,8 +108,8 @@ func (c *Connection) queryShell(ctx context.Context) (string, error) {
 	return string(answer), c.callerError(ctx, err, c.sessionRefusedError)
 }
 
-// shellUnsupported returns the error with the procedure to set a supported shell.
-func (c *Connection) shellUnsupported(answer string) error {
+// unsupportedShellError returns the error with the procedure to set a supported shell.
+func (c *Connection) unsupportedShellError(answer string) error {
 	said := sanitizeText(answer)
 	if said == "" {
 		said = "nothing"

@@ -23,7 +23,7 @@ func (u *upload) uploadError(ctx context.Context, windows string, err error) err
 			Message: fmt.Sprintf("drive %s has no space for %s (%d MiB)", windows[:2], windows, u.source.size>>20+1),
 			Next:    "free space on that drive of the host"}
 	}
-	return c.transferFailed("send "+windows, err)
+	return c.transferError("send "+windows, err)
 }
 
 // sftpNoSpace is SSH_FX_NO_SPACE_ON_FILESYSTEM of later SFTP drafts.
@@ -65,8 +65,8 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	return err == nil && full
 }
 
-// transferFailed returns the error for a failed file operation on a working connection.
-func (c *Connection) transferFailed(action string, err error) error {
+// transferError returns the error for a failed file operation on a working connection.
+func (c *Connection) transferError(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("could not %s (%s)", action, sanitizeText(err.Error())), Next: "the operator retries"}
 	var own *Error

@@ -110,7 +110,7 @@ type table struct {
 func (t *table) findProgram(content []byte) (fake.Program, error) {
 	e, err := payload.ReadExecutable(content)
 	if err != nil {
-		if agentErr := t.isAgent(content); agentErr != nil {
+		if agentErr := t.checkAgent(content); agentErr != nil {
 			return nil, fmt.Errorf("%w, nor is it the agent: %w", err, agentErr)
 		}
 		e = payload.Executable{Component: "wicd", File: "wicd.exe", Version: t.AgentVersion}
@@ -145,9 +145,9 @@ func (t *table) findSimulation(e payload.Executable) (program, error) {
 	}, nil
 }
 
-// isAgent reports whether an executable is the agent, by its build information. The result is cached, because
+// checkAgent reports whether an executable is the agent, by its build information. The result is cached, because
 // fifty hosts run the same file many times.
-func (t *table) isAgent(content []byte) error {
+func (t *table) checkAgent(content []byte) error {
 	t.mu.Lock()
 	same := len(content) > 0 && t.agent == &content[0]
 	t.mu.Unlock()

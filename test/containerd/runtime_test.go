@@ -90,7 +90,7 @@ func (c *containerd) List(ctx context.Context, _ string) ([]host.Sandbox, error)
 	if err != nil {
 		return nil, err
 	}
-	return cri.Sandboxes(ctx, connection)
+	return cri.ListSandboxes(ctx, connection)
 }
 
 // End implements host.Sandboxes.

@@ -59,7 +59,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 		l := lab{t, l.Environment}
 		drained, cordoned, last := names[0], names[1], names[2]
 		l.cordonByHand(cordoned)
-		l.operatorWritesTo(cordoned)
+		l.triggerRepair(cordoned)
 		l.drainByHand(w, drained)
 		l.scaleDown("windows", drained, "machine.openshift.io/delete-machine", cordoned, last)
 		l.checkCordoned(cordoned)
@@ -72,7 +72,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	names = l.waitUntilReady("windows", 3)
 	//
 	t.Run("a Machine that is deleted waits for its pods' budget, is left alone, and goes when that allows it", func(t *testing.T) {
-		lab{t, l.Environment}.deletedAgainstABudget(w, held)
+		lab{t, l.Environment}.checkDeletionWithBudget(w, held)
 		if left := l.waitUntilReady("windows", 3); slices.Contains(left, held) {
 			t.Errorf("Machine %s is there again", held)
 		}
@@ -121,9 +121,9 @@ func (l lab) checkWorkers(names []string) {
 	}
 }
 
-// operatorWritesTo triggers a repair of an annotation on a Machine's node, like the operator's write at the end of
+// triggerRepair triggers a repair of an annotation on a Machine's node, like the operator's write at the end of
 // each change. It checks that the node stays unschedulable, as set by a user.
-func (l lab) operatorWritesTo(name string) {
+func (l lab) triggerRepair(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
 	before := node.DeepCopy()
@@ -165,9 +165,9 @@ func (l lab) machineUIDs(names []string) (uids []types.UID) {
 	return uids
 }
 
-// deletedAgainstABudget deletes a Machine with pods that must all be available. It checks that several attempts to
+// checkDeletionWithBudget deletes a Machine with pods that must all be available. It checks that several attempts to
 // drain change nothing, and then allows the evictions.
-func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
+func (l lab) checkDeletionWithBudget(w *rigtest.Workload, name string) {
 	l.Helper()
 	const attempts = 5
 	w.SetBudget(l.T, "100%")

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
 )
 
-// eventsOverSSH requests the events of a node, once and with --follow.
-func (l lab) eventsOverSSH(pod fakepod.Pod, name string) {
+// testEventsOverSSH requests the events of a node, once and with --follow.
+func (l lab) testEventsOverSSH(pod fakepod.Pod, name string) {
 	l.Helper()
 	log := l.Host("instance-1").Machine().Host().EventLog
 	report := func(source, message string) {
@@ -68,8 +68,8 @@ func (l lab) eventsOverSSH(pod fakepod.Pod, name string) {
 	l.checkNothingLeft("instance-1")
 }
 
-// planGathered gathers the data of a node with an empty plan.
-func (l lab) planGathered(pod fakepod.Pod, name string) {
+// testGatherPlan gathers the data of a node with an empty plan.
+func (l lab) testGatherPlan(pod fakepod.Pod, name string) {
 	l.Helper()
 	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())

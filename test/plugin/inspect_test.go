@@ -78,16 +78,16 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		l.checkNothingLeft("instance-1")
 	})
 	t.Run("the operator reads the logs that no kubelet serves", func(t *testing.T) {
-		lab{t, l.Environment}.logsOverSSH(pod, first.Name)
+		lab{t, l.Environment}.testLogsOverSSH(pod, first.Name)
 	})
 	t.Run("the operator has the agent read the event log", func(t *testing.T) {
-		lab{t, l.Environment}.eventsOverSSH(pod, first.Name)
+		lab{t, l.Environment}.testEventsOverSSH(pod, first.Name)
 	})
 	t.Run("a support case has the plan, and what the agent has said", func(t *testing.T) {
-		lab{t, l.Environment}.planGathered(pod, first.Name)
+		lab{t, l.Environment}.testGatherPlan(pod, first.Name)
 	})
 	t.Run("a plan that is interrupted leaves nothing on the host", func(t *testing.T) {
-		lab{t, l.Environment}.planInterrupted(pod, first.Name)
+		lab{t, l.Environment}.testInterruptedPlan(pod, first.Name)
 	})
 	t.Run("the plan says what a new setting changes and which pods it moves, and nothing happens", func(t *testing.T) {
 		lab{t, l.Environment}.testPlan(pod, first)

@@ -67,7 +67,7 @@ func (l lab) writeHostFile(name, path, content string) {
 }
 
 // The API server cannot reach the kubelets in this lab, as if they did not respond.
-func (l lab) logsOverSSH(pod fakepod.Pod, name string) {
+func (l lab) testLogsOverSSH(pod fakepod.Pod, name string) {
 	l.Helper()
 	log := nodespec.LogDirectory(nodespec.ServiceKubelet) + `\kubelet.log`
 	const before = "time=2026-01-01T00:00:00Z one\ntime=2026-01-01T00:00:01Z two\n"
@@ -100,8 +100,8 @@ func (l lab) logsOverSSH(pod fakepod.Pod, name string) {
 	}
 }
 
-// planInterrupted interrupts a plan while the agent reads the NodeSpec.
-func (l lab) planInterrupted(pod fakepod.Pod, name string) {
+// testInterruptedPlan interrupts a plan while the agent reads the NodeSpec.
+func (l lab) testInterruptedPlan(pod fakepod.Pod, name string) {
 	l.Helper()
 	ctx, interrupt := context.WithCancelCause(l.Context())
 	defer interrupt(nil)
@@ -139,9 +139,9 @@ var loginFaults = []winhost.Fault{winhost.RefuseConnection, winhost.HangBeforeBa
 
 const fleetSize = 50
 
-// fleetOfMany creates instances for the hosts of a rig that are not nodes yet. Every tenth host is dead. It returns
+// createFleet creates instances for the hosts of a rig that are not nodes yet. Every tenth host is dead. It returns
 // the names of the dead hosts.
-func (l lab) fleetOfMany() (names []string) {
+func (l lab) createFleet() (names []string) {
 	l.Helper()
 	for n, h := range l.Hosts() {
 		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: h.Options.Name},
@@ -169,8 +169,8 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	l.requireNoError(err)
 	l.requireNoError(running.Stop()) // the operator would remove unlisted instances
-	deadNames := l.fleetOfMany()
-	kept := l.secretsOf("instance-1")
+	deadNames := l.createFleet()
+	kept := l.prepareSecrets("instance-1")
 
 	folder := t.TempDir()
 	began := time.Now()
@@ -210,8 +210,8 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	}
 }
 
-// secretsOf prepares a host with secrets that must not get into a support case.
-func (l lab) secretsOf(name string) secretscan.Secrets {
+// prepareSecrets prepares a host with secrets that must not get into a support case.
+func (l lab) prepareSecrets(name string) secretscan.Secrets {
 	l.Helper()
 	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())

@@ -31,7 +31,7 @@ var statesOfChanges = []state{
 		sign:  `wmco_disruptions_stopped{reason="StoppedOnFailure"} == 1`,
 		quiet: 3 * minute, lasts: 6 * minute,
 		alerts: func(l lab) []expectedAlert {
-			l.policyNamesFailedNode()
+			l.checkFailedNodeNamed()
 			return []expectedAlert{{map[string]string{"reason": "StoppedOnFailure"}, "names the failed node"}}
 		},
 	}, {
@@ -44,7 +44,7 @@ var statesOfChanges = []state{
 		sign:  `wmco_disruptions_stopped{reason="CanaryFailed"} == 1`,
 		quiet: 3 * minute, lasts: 6 * minute,
 		alerts: func(l lab) []expectedAlert {
-			l.policyNamesFailedNode()
+			l.checkFailedNodeNamed()
 			return []expectedAlert{{map[string]string{"reason": "CanaryFailed"}, "names the node"}}
 		},
 	}, {
@@ -74,8 +74,8 @@ var statesOfChanges = []state{
 	},
 }
 
-// policyNamesFailedNode checks the statements in the descriptions of alerts about the policy's condition Stopped.
-func (l lab) policyNamesFailedNode() {
+// checkFailedNodeNamed checks the statements in the descriptions of alerts about the policy's condition Stopped.
+func (l lab) checkFailedNodeNamed() {
 	l.Helper()
 	stopped := meta.FindStatusCondition(l.getPolicy().Status.Conditions, v1alpha1.ConditionStopped)
 	for _, name := range monitored {

@@ -96,7 +96,7 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ofSeed(seed).playAndShrink(t)
+		runOfSeed(seed).playAndShrink(t)
 	}
 	if text := os.Getenv(forVariable); text != "" {
 		duration, err := time.ParseDuration(text)
@@ -104,7 +104,7 @@ func TestSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		for until := time.Now().Add(duration); time.Now().Before(until); {
-			ofSeed(uint64(rand.Uint32())).playAndShrink(t)
+			runOfSeed(uint64(rand.Uint32())).playAndShrink(t)
 		}
 	}
 }
@@ -115,9 +115,9 @@ type run struct {
 	script robustness.Script
 }
 
-// ofSeed generates the run of a seed. Of three consecutive seeds, one has Machines, and another has operators with
+// runOfSeed generates the run of a seed. Of three consecutive seeds, one has Machines, and another has operators with
 // leader election.
-func ofSeed(seed uint64) run {
+func runOfSeed(seed uint64) run {
 	if seed%3 == 0 {
 		return run{fmt.Sprintf("machines-seed-%d", seed), robustness.Generate(seed, machines)}
 	}

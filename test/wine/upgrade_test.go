@@ -66,7 +66,7 @@ func (l *lab) checkUpgrade(o *testenv.Operator, next release, namespace string) 
 		l.waitForInstance(h, "to be of version "+next.Version, isReadyWithVersion(next.Version))
 	}
 	l.waitForNoDisruption()
-	l.podsRun(namespace, 2)
+	l.waitForPods(namespace, 2)
 	l.Logf("two hosts were upgraded in %s", time.Since(began).Round(time.Second))
 	if disturbed := l.checkBudget(a, 1); len(disturbed) != 2 {
 		l.Errorf("disturbed were %q, want both nodes", disturbed)
@@ -105,7 +105,7 @@ func (l *lab) checkFailedUpgrade(o *testenv.Operator, former, bad release, names
 		return testenv.IsReady(i) && c != nil && c.Reason == v1alpha1.ReasonCanaryFailed
 	})
 	l.waitForNoDisruption()
-	l.podsRun(namespace, 2)
+	l.waitForPods(namespace, 2)
 	l.Logf("%s was brought back after %s", canary.Name(), time.Since(began).Round(time.Second))
 	if disturbed := l.checkBudget(a, 1); !slices.Equal(disturbed, []string{nodeName(canary)}) {
 		l.Errorf("disturbed were %q, want %s alone", disturbed, nodeName(canary))
@@ -158,7 +158,7 @@ func (l *lab) checkRequestedRestart(present release, h *wine.Host, namespace str
 		}))
 	l.awaitReady(h)
 	l.waitForNoDisruption()
-	l.podsRun(namespace, 2)
+	l.waitForPods(namespace, 2)
 	l.Logf("%s was restarted in %s", h.Name(), time.Since(began).Round(time.Second))
 	if disturbed := l.checkBudget(a, 1); !slices.Equal(disturbed, []string{node.Name}) {
 		l.Errorf("disturbed were %q, want %s alone", disturbed, node.Name)

@@ -59,12 +59,12 @@ func (l *lab) deployWorkload(replicas int) (namespace string) {
 		_ = l.Client.DeleteAllOf(ctx, &policyv1.PodDisruptionBudget{}, in)
 		_ = l.Client.DeleteAllOf(ctx, &corev1.Pod{}, in, client.GracePeriodSeconds(0))
 	})
-	l.podsRun(namespace, replicas)
+	l.waitForPods(namespace, replicas)
 	return namespace
 }
 
-// podsRun waits until the given number of the workload's pods are Ready and not being deleted.
-func (l *lab) podsRun(namespace string, want int) {
+// waitForPods waits until the given number of the workload's pods are Ready and not being deleted.
+func (l *lab) waitForPods(namespace string, want int) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), waitTimeout)
 	defer cancel()

@@ -68,7 +68,7 @@ func TestWindowsIsAskedEachQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range question.All() {
-		if !strings.Contains(string(content), `"`+q.ID+`": by(`) {
+		if !strings.Contains(string(content), `"`+q.ID+`": typedProbe(`) {
 			t.Errorf("nothing finds the evidence of %s", q.ID)
 		}
 	}

@@ -64,7 +64,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 			return err
 		}
 	}
-	started, err := v.kubeletStarted(ctx)
+	started, err := v.kubeletStartTime(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func (v *Verifier) Verify(ctx context.Context) error {
 	return nil
 }
 
-// kubeletStarted returns the start time of the kubelet's process. It is zero if Windows does not report the
+// kubeletStartTime returns the start time of the kubelet's process. It is zero if Windows does not report the
 // time, or the clock was set back since: such a time does not show which events came later.
-func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
+func (v *Verifier) kubeletStartTime(ctx context.Context) (time.Time, error) {
 	services, err := v.Source.Host.Services.Query(ctx, nodespec.ServiceKubelet)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("query service %s: %w", nodespec.ServiceKubelet, err)

@@ -114,8 +114,8 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 			Fit(result)
 			s := result.Collected
 			line, err := agentapi.Line{Type: agentapi.TypeResult, Result: result}.Encode()
-			if err != nil || len(line) > agentapi.MaxLineBytes || agentapi.Values(line) > agentapi.MaxLineValues {
-				t.Errorf("the line has %d bytes and %d values, %v", len(line), agentapi.Values(line), err)
+			if err != nil || len(line) > agentapi.MaxLineBytes || agentapi.CountValues(line) > agentapi.MaxLineValues {
+				t.Errorf("the line has %d bytes and %d values, %v", len(line), agentapi.CountValues(line), err)
 			}
 			if len(s.Unknown) != len(c.gone) {
 				t.Errorf("it says %v", s.Unknown)

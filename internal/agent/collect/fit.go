@@ -15,7 +15,7 @@ const spareBytes, spareValues = 4 << 10, 200
 func Fit(result *agentapi.Result) {
 	fits := func() bool {
 		line, err := agentapi.Line{Type: agentapi.TypeResult, Result: result}.Encode()
-		return err == nil && len(line) <= agentapi.MaxLineBytes-spareBytes && agentapi.Values(line) <= agentapi.MaxLineValues-spareValues
+		return err == nil && len(line) <= agentapi.MaxLineBytes-spareBytes && agentapi.CountValues(line) <= agentapi.MaxLineValues-spareValues
 	}
 	if fits() {
 		return

@@ -122,7 +122,7 @@ func (k *driftRepairer) compareAndReport(ctx context.Context) {
 		return // the service stops; the next process repairs the rest
 	}
 	now := k.Clock.Now()
-	k.backoff.recordSteps(outcome.Tried(), now)
+	k.backoff.recordSteps(outcome.TriedSteps(), now)
 	if outcome.Failure == nil && !outcome.Skipped && !k.network.IsAwaited() {
 		k.boot.NodeIsUp()
 	}

@@ -20,7 +20,7 @@ import (
 
 // lockOwner identifies the holder of the lock that lets one command at a time change the host.
 type lockOwner struct {
-	Verb    agentapi.Name `json:"verb"`
+	Command agentapi.Name `json:"verb"`
 	PID     int           `json:"pid"`
 	Program string        `json:"program"` // path of the process, to detect another process with the same ID
 	BootID  string        `json:"bootID"`
@@ -51,7 +51,7 @@ func (f Lock) Acquire(ctx context.Context, name agentapi.Name, bootID string) (r
 			return nil, err
 		case other == nil:
 			return func() { f.releaseLock(ctx) }, nil
-		case other.Verb != agentapi.Service || !f.Clock.Now().Before(deadline):
+		case other.Command != agentapi.Service || !f.Clock.Now().Before(deadline):
 			return nil, busyError(*other)
 		}
 		if err := timeouts.Sleep(ctx, f.Clock, timeouts.PollInterval); err != nil {
@@ -72,7 +72,7 @@ func (f Lock) Try(ctx context.Context, name agentapi.Name, bootID string) (relea
 func busyError(other lockOwner) error {
 	return &agentapi.Failure{Reason: agentapi.ReasonAgentBusy, Message: fmt.Sprintf(
 		"agent command %s (process %d) has been running since %s and is not interrupted",
-		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
+		other.Command, other.PID, other.Since.UTC().Format(time.RFC3339))}
 }
 
 // tryAcquire acquires the lock, or returns the current holder.
@@ -116,7 +116,7 @@ func (f Lock) write(ctx context.Context, path string, self lockOwner) (*lockOwne
 }
 
 func (f Lock) newOwner(ctx context.Context, name agentapi.Name, bootID string) lockOwner {
-	h := lockOwner{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
+	h := lockOwner{Command: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
 	found, _, _ := hostutil.FindProcess(ctx, f.Host.Processes, h.PID) // without a path, the ID must suffice
 	h.Program, h.Started = found.Path, found.Started
 	return h

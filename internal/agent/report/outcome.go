@@ -24,8 +24,8 @@ type Repair struct {
 	Start        bool // part of the node's start after a boot
 }
 
-// Tried returns the names of the steps that were completed or have failed.
-func (o Outcome) Tried() []string {
+// TriedSteps returns the names of the steps that were completed or have failed.
+func (o Outcome) TriedSteps() []string {
 	var names []string
 	for _, step := range o.Repairs {
 		names = append(names, step.Name)

@@ -37,7 +37,7 @@ func newRecordingWriter() (*Writer, *kept, *clocktesting.FakeClock) {
 	on := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 19, 0, 0, 0, time.UTC))
 	k := &kept{text: "an earlier run\n"}
 	w := NewWriter(io.Discard, on)
-	w.Hello(agentapi.Hello{Version: "12.0.0", Verb: agentapi.Apply})
+	w.Hello(agentapi.Hello{Version: "12.0.0", Command: agentapi.Apply})
 	w.StartRecord(k.write)
 	return w, k, on
 }

@@ -31,7 +31,7 @@ func (r Records) AddLines(ctx context.Context, name agentapi.Name, lines []byte,
 func (r Records) Runs(ctx context.Context) ([]agentapi.Run, error) {
 	var runs []agentapi.Run
 	var failures []error
-	for _, name := range agentapi.Locking() {
+	for _, name := range agentapi.LockingCommands() {
 		data, err := hostutil.ReadPrefix(ctx, r.files, nodespec.LastRunPath(string(name)), maxRunBytes)
 		if err != nil {
 			if !errors.Is(err, host.ErrNotExist) {
@@ -39,7 +39,7 @@ func (r Records) Runs(ctx context.Context) ([]agentapi.Run, error) {
 			}
 			continue
 		}
-		run := agentapi.Run{Verb: name}
+		run := agentapi.Run{Command: name}
 		for each := range bytes.Lines(data) {
 			if line, ok := agentapi.Decode(each); ok {
 				run.Lines = append(run.Lines, line)

@@ -130,7 +130,7 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	p.configuration = settingsCorrected
 	for range 2 {
 		decision, err := p.Acquire(t.Context(), disruptionpolicy.Request{Instance: first.Name, UID: first.UID,
-			Cause: v1alpha1.CauseRepair, Version: version, Begun: true})
+			Cause: v1alpha1.CauseRepair, Version: version, HostChanged: true})
 		if err != nil || !decision.Allowed {
 			t.Fatalf("%+v (%v)", decision, err)
 		}

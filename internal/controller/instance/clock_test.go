@@ -181,7 +181,7 @@ func TestTheClockOfANodeExplainsARefusedCertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := x.newScope(x.getInstance())
 			s.Session.Clock = support.ClockReading{Host: noon.Add(c.ahead), RequestedAt: noon, RespondedAt: noon}
-			if o := x.newDependencies().join.signer.CertificateRejected(t.Context(), s, ""); o.Reason != c.reason {
+			if o := x.newDependencies().join.signer.HandleRejection(t.Context(), s, ""); o.Reason != c.reason {
 				t.Errorf("%+v", o)
 			}
 		})

@@ -33,7 +33,7 @@ func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	if instance.Status.ConfigurationDigest != proven {
 		t.Errorf("while it waits: %q, want %q", instance.Status.ConfigurationDigest, proven)
 	}
-	if last := gate.requests[len(gate.requests)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.Begun {
+	if last := gate.requests[len(gate.requests)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.HostChanged {
 		t.Errorf("the gate was asked for %+v, and %q is wanted", last, wanted)
 	}
 	gate.closed = false
@@ -56,7 +56,7 @@ func TestAHostThatIsBeingChangedIsSaidToBe(t *testing.T) {
 	gate.held = nil
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	s := x.newRespondingScope(&plan.Facts{})
-	if o := x.newDependencies().disruptor.AcquireSlot(t.Context(), s, x.getNode(), v1alpha1.CauseConfiguration); o != nil || !gate.requests[0].Begun {
+	if o := x.newDependencies().disruptor.AcquireSlot(t.Context(), s, x.getNode(), v1alpha1.CauseConfiguration); o != nil || !gate.requests[0].HostChanged {
 		t.Errorf("%+v; the gate was asked for %+v", o, gate.requests)
 	}
 }

@@ -116,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
 	s, rooms := scope.New(instance, session, r.Jobs.HostFor(instance), r.Clock), r.newDependencies()
-	if running := s.Host.Running(); running != nil {
+	if running := s.Host.RunningJob(); running != nil {
 		return r.reconcileDuringJob(ctx, rooms, s, running)
 	}
 	next := r.runPhases(ctx, rooms, s)

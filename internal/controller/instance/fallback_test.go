@@ -54,7 +54,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 
 // A host is rolled back by the agent that applied the rollback target, not by the operator's own agent.
 func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
-	x, h := failedLife(t)
+	x, h := newFailedTrial(t)
 	x.reconcile()
 	lines := h.commandLines()
 	if path := nodespec.AgentPath(plan.Digest(formerProgram)); !slices.Contains(lines, path+" rollback") {

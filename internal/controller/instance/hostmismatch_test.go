@@ -54,9 +54,9 @@ func (x *trial) nodeElsewhere() *corev1.Node {
 	return nil
 }
 
-// sharesKey assigns the host at the instance's address to the other instance as well: both hosts were created
+// shareHostKey assigns the host at the instance's address to the other instance as well: both hosts were created
 // from one image with a host key.
-func (x *trial) sharesKey() {
+func (x *trial) shareHostKey() {
 	x.t.Helper()
 	other := &v1alpha1.WindowsInstance{}
 	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: "another"}, other); err != nil {
@@ -84,7 +84,7 @@ func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 			x, h := newSwappedTrial(t)
 			x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.NodeRef.MachineID = c.machineID })
 			if c.sharesKey {
-				x.sharesKey()
+				x.shareHostKey()
 			}
 			x.changeSpec(x.getInstance(), setRemoved)
 			var instance *v1alpha1.WindowsInstance

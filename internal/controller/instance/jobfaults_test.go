@@ -35,17 +35,17 @@ func (s *standstill) losesLeadership(t *testing.T, job blockedJob) {
 		<-waits
 		s.clock.Step(shutdownTimeout) // an idle connection is then closed
 	}
-	s.endsWithin("the end of the job", func() bool {
+	s.awaitEnd("the end of the job", func() bool {
 		select {
 		case <-ended:
-			return s.jobs.Running() == 0
+			return s.jobs.CountRunning() == 0
 		default:
 			return false
 		}
 	})
 	sent, writes, dials := s.sent.Load(), s.countWrites(), s.countDials()
 	s.resume()
-	if s.reconcileOnce(); s.Jobs.Begun() != s.jobs.Begun() || s.jobs.Running() > 0 {
+	if s.reconcileOnce(); s.Jobs.CountStarted() != s.jobs.CountStarted() || s.jobs.CountRunning() > 0 {
 		t.Error("another job has begun")
 	}
 	s.Hosts.CloseAll()
@@ -53,7 +53,7 @@ func (s *standstill) losesLeadership(t *testing.T, job blockedJob) {
 		t.Errorf("%d bytes were sent to the host after that, and %d requests to the API; it was dialed %d times", s.sent.Load()-sent, s.countWrites()-writes, s.countDials()-dials)
 	}
 	s.restartOperator()
-	s.driveUntil("the end of what was begun", func() bool { return job.lived(s) })
+	s.driveUntil("the end of what was begun", func() bool { return job.isDone(s) })
 }
 
 // A job that exceeds its limit ends, the instance reports that, and the work is eventually completed.
@@ -65,7 +65,7 @@ func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
 			s.runUntilBlocked()
 			s.clock.Step(job.timeout)
-			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
+			s.awaitEnd("the end of the job", func() bool { return s.Jobs.CountRunning() == 0 })
 			after := s.reconcileOnce()
 			instance := s.instanceOrNil()
 			if says := slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
@@ -74,7 +74,7 @@ func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
 				t.Errorf("the next look is after %s; the status is %+v", after, instance.Status)
 			}
 			s.resume()
-			s.driveUntil("the end of what was begun", func() bool { return job.lived(s) })
+			s.driveUntil("the end of what was begun", func() bool { return job.isDone(s) })
 		})
 	}
 }
@@ -95,13 +95,13 @@ func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
 				}
 				s.resume()
 			}
-			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
+			s.awaitEnd("the end of the job", func() bool { return s.Jobs.CountRunning() == 0 })
 			s.resume()
 			s.reconcileOnce()
-			if more := s.host.agentCommands()[verbs:]; len(more) > 0 || s.countWrites() != writes || s.countDials() != dials || s.Jobs.Running() > 0 {
-				t.Errorf("the host was told to %q, the API had %d writes, the host was dialed %d times, and %d jobs run", more, s.countWrites()-writes, s.countDials()-dials, s.Jobs.Running())
+			if more := s.host.agentCommands()[verbs:]; len(more) > 0 || s.countWrites() != writes || s.countDials() != dials || s.Jobs.CountRunning() > 0 {
+				t.Errorf("the host was told to %q, the API had %d writes, the host was dialed %d times, and %d jobs run", more, s.countWrites()-writes, s.countDials()-dials, s.Jobs.CountRunning())
 			}
-			s.endsWithin("the end of the connection", func() bool { return s.Hosts.Len() == 0 })
+			s.awaitEnd("the end of the connection", func() bool { return s.Hosts.Len() == 0 })
 			if s.instanceOrNil() != nil || s.Jobs.HostFor(s.instance).Connection != nil {
 				t.Errorf("left is %+v, and what is known of its host: %+v", s.instanceOrNil(), s.Jobs.HostFor(s.instance).Known)
 			}
@@ -125,20 +125,20 @@ func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) 
 			}
 			s.LookUp = nil
 			notCutOff := job.changes && former.Spec.Source.Machine == nil
-			begun, dials, verbs := s.Jobs.Begun(), s.countDials(), len(s.host.agentCommands())
+			begun, dials, verbs := s.Jobs.CountStarted(), s.countDials(), len(s.host.agentCommands())
 			for range 3 {
 				s.reconcileOnce()
 				if !notCutOff {
 					break
 				}
-				if s.Jobs.Running() != 1 || s.Jobs.Begun() != begun || s.countDials() != dials {
-					t.Fatalf("%d jobs run; beside that of the former instance %d have begun, and %d connections", s.Jobs.Running(), s.Jobs.Begun()-begun, s.countDials()-dials)
+				if s.Jobs.CountRunning() != 1 || s.Jobs.CountStarted() != begun || s.countDials() != dials {
+					t.Fatalf("%d jobs run; beside that of the former instance %d have begun, and %d connections", s.Jobs.CountRunning(), s.Jobs.CountStarted()-begun, s.countDials()-dials)
 				}
 			}
 			if notCutOff {
 				s.resume()
 			}
-			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
+			s.awaitEnd("the end of the job", func() bool { return s.Jobs.CountRunning() == 0 })
 			s.resume()
 			if more := s.host.agentCommands()[verbs:]; len(more) > 0 || s.Hosts.Len() > 0 {
 				t.Errorf("the former instance's job has told the host to %q; %d connections are left", more, s.Hosts.Len())
@@ -176,8 +176,8 @@ func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 		}
 		x.clock.Step(after)
 	}
-	if told := x.popEvents(); len(told) != 2 || x.Jobs.Running() > 0 { // the first contact, and one failure
-		t.Errorf("%d jobs run; the events are %q", x.Jobs.Running(), told)
+	if told := x.popEvents(); len(told) != 2 || x.Jobs.CountRunning() > 0 { // the first contact, and one failure
+		t.Errorf("%d jobs run; the events are %q", x.Jobs.CountRunning(), told)
 	}
 	panics = false
 	x.joinNode()

@@ -98,7 +98,7 @@ func newModel(t *testing.T) *model {
 				return program, err
 			}
 			return func(ctx context.Context, p *fake.Process) int {
-				defer m.runsVerb(p)()
+				defer m.trackCommand(p)()
 				return program(ctx, p)
 			}, nil
 		}

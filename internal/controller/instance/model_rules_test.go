@@ -21,11 +21,11 @@ var changingKinds = []hostjobs.Kind{
 	hostjobs.KindApply, hostjobs.KindCommit, hostjobs.KindReboot, hostjobs.KindRenew, hostjobs.KindRollback, hostjobs.KindRestore,
 }
 
-var changingVerbs = []string{"apply", "commit", "reboot", "renew", "rollback", "remove"}
+var changingCommands = []string{"apply", "commit", "reboot", "renew", "rollback", "remove"}
 
-// runsVerb checks the rules for the start of an agent command, and returns a function for the end of the command.
-func (m *model) runsVerb(p *fake.Process) (ends func()) {
-	if p.Service != "" || len(p.Args) == 0 || !slices.Contains(changingVerbs, p.Args[0]) {
+// trackCommand checks the rules for the start of an agent command, and returns a function for the end of the command.
+func (m *model) trackCommand(p *fake.Process) (ends func()) {
+	if p.Service != "" || len(p.Args) == 0 || !slices.Contains(changingCommands, p.Args[0]) {
 		return func() {}
 	}
 	m.mu.Lock()
@@ -68,7 +68,7 @@ var podServices = []string{nodespec.ServiceContainerd, nodespec.ServiceHybridOve
 // checkDisruption checks that pods have left before an agent command stops the services they need.
 func (m *model) checkDisruption(o fake.Operation) error {
 	stops := o.Method == "Stop" && slices.Contains(podServices, o.Target) || o.Method == "Reboot"
-	if o.Process == nil || o.Process.Service != "" || len(o.Process.Args) == 0 || !slices.Contains(changingVerbs, o.Process.Args[0]) || !stops {
+	if o.Process == nil || o.Process.Service != "" || len(o.Process.Args) == 0 || !slices.Contains(changingCommands, o.Process.Args[0]) || !stops {
 		return nil
 	}
 	if node := m.trialNode(); node != nil && isReadyNode(node) && len(m.listPods()) > 0 {
@@ -89,7 +89,7 @@ func (m *model) checkCurrent(instance *v1alpha1.WindowsInstance) {
 	if m.cached == nil || m.clock.Since(m.edited) < maxVersionAge {
 		return
 	}
-	running := m.Jobs.HostFor(m.cached).Running()
+	running := m.Jobs.HostFor(m.cached).RunningJob()
 	outdated := instance == nil || m.cached.UID != instance.UID || !apiequality.Semantic.DeepEqual(m.cached.Spec, instance.Spec)
 	if running != nil && outdated && slices.Contains(changingKinds, running.Key.Kind) {
 		m.addViolation("a job of kind %s has begun for a former version of the instance", running.Key.Kind)

@@ -138,7 +138,7 @@ func modelSteps() []modelStep {
 
 func (m *model) losesPower() {
 	m.host.machine.PowerOff()
-	m.forgetVerbs()
+	m.forgetCommands()
 	if err := m.host.machine.Boot(m.t.Context()); err != nil {
 		m.t.Fatal(err)
 	}

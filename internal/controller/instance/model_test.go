@@ -69,11 +69,11 @@ func (m *model) replaceOperator() {
 	m.Jobs.OnEnd(func(types.NamespacedName) { m.queued.Store(true) })
 	m.due = time.Time{}
 	m.queued.Store(true)
-	m.forgetVerbs()
+	m.forgetCommands()
 }
 
-// forgetVerbs must be called when commands unknown to the current operator may run. The agent serializes them.
-func (m *model) forgetVerbs() {
+// forgetCommands must be called when commands unknown to the current operator may run. The agent serializes them.
+func (m *model) forgetCommands() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.verbs = map[*fake.Process]string{}
@@ -124,13 +124,13 @@ func (m *model) run() (ran bool) {
 	if delayed {
 		m.due = time.Time{}
 	}
-	begun, before := m.Jobs.Begun(), m.storedInstance()
+	begun, before := m.Jobs.CountStarted(), m.storedInstance()
 	result, err := m.Reconcile(m.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())})
 	after := result.RequeueAfter
 	for _, told := range m.popEvents() {
 		m.recordHistory("    event %s", told)
 	}
-	if m.Jobs.Begun() > begun {
+	if m.Jobs.CountStarted() > begun {
 		m.checkCurrent(before)
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (m *model) runUntilIdle() {
 		switch {
 		case m.run():
 			spins = 0
-		case m.Jobs.Running() == 0 || !m.latch.isOpen():
+		case m.Jobs.CountRunning() == 0 || !m.latch.isOpen():
 			if !m.queued.Load() {
 				return
 			}
@@ -195,7 +195,7 @@ func (m *model) driveUntil(what string, holds func() bool) {
 			m.t.Fatalf("%s does not come within six hours: %s\n%s", what, m.describeInstance(), strings.Join(m.history, "\n"))
 		}
 		step := time.Second
-		if m.Jobs.Running() == 0 {
+		if m.Jobs.CountRunning() == 0 {
 			step = max(m.due.Sub(m.clock.Now()), minRequeueDelay)
 		}
 		m.clock.Step(step)
@@ -205,7 +205,7 @@ func (m *model) driveUntil(what string, holds func() bool) {
 // isStalled reports whether no further reconcile is pending.
 func (m *model) isStalled() bool {
 	for range 3000 { // a job requests the next reconcile shortly after its end
-		if !m.due.IsZero() || m.Jobs.Running() > 0 || m.queued.Load() {
+		if !m.due.IsZero() || m.Jobs.CountRunning() > 0 || m.queued.Load() {
 			return false
 		}
 		time.Sleep(time.Millisecond)
@@ -230,7 +230,7 @@ func (m *model) describeInstance() string {
 func (m *model) isAsDesired() bool {
 	instance, node := m.storedInstance(), m.trialNode()
 	return instance != nil && node != nil && instance.Status.Summary == v1alpha1.ReasonReady && instance.Status.SpecDigest == m.specDigest() &&
-		!node.Spec.Unschedulable && !nodes.IsRebootRequested(node) && m.Jobs.Running() == 0 && len(m.gate.held) == 0
+		!node.Spec.Unschedulable && !nodes.IsRebootRequested(node) && m.Jobs.CountRunning() == 0 && len(m.gate.held) == 0
 }
 
 // modelLength is the number of random steps of a history.

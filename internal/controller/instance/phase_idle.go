@@ -74,7 +74,7 @@ func (p idlePhase) needsCheck(s *scope.Scope, node *corev1.Node) (bool, *result.
 		}
 	}
 	if !s.AgentCheck {
-		s.AgentCheck = s.NodeInService && beginAgentCheck(s, node, p.clock.Now())
+		s.AgentCheck = s.NodeInService && tryBeginAgentCheck(s, node, p.clock.Now())
 	}
 	return s.AddressChanged || s.AgentCheck || s.AgentCheckDelay > 0 && (s.Session.PendingDisruption != "" || nodes.IsCordoned(node)), nil
 }

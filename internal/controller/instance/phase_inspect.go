@@ -20,7 +20,7 @@ func inspectHost(_ context.Context, s *scope.Scope) *result.Result {
 	case pending != nil:
 		return pending
 	case err != nil:
-		return s.AnswersWhileRestarting(s.HandleFailure(v1alpha1.ConditionReachable, err))
+		return s.AwaitAgentReturn(s.HandleFailure(v1alpha1.ConditionReachable, err))
 	case fresh != nil:
 		s.Session.Clock = *fresh
 		recordFacts(s, s.Host.Facts)

@@ -48,7 +48,7 @@ func (p joinPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result
 		}
 	}
 	s.Host.IssuedCertificates, s.Session.LostCertificate = nil, false
-	node, o := p.ownNode(ctx, s)
+	node, o := p.getOwnNode(ctx, s)
 	if o != nil {
 		return o
 	}
@@ -93,9 +93,9 @@ func (p joinPhase) checkNodeName(ctx context.Context, s *scope.Scope) *result.Re
 	return o
 }
 
-// ownNode returns the instance's Node. If it returns nil, nothing must be written. An unbound Node is read from
+// getOwnNode returns the instance's Node. If it returns nil, nothing must be written. An unbound Node is read from
 // the API server, with all objects that may have the same name.
-func (p joinPhase) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
+func (p joinPhase) getOwnNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
 	node, err := p.nodes.GetCached(ctx, s.Instance)
 	if err != nil {
 		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "read the Node", err)
@@ -209,7 +209,7 @@ func (p joinPhase) issueCertificates(ctx context.Context, s *scope.Scope) *resul
 	}
 	if left := identity.NeededIdentities(s.Host.RemainingPlan); len(left) > 0 {
 		s.Host.IssuedCertificates = nil
-		return p.signer.CertificateRejected(ctx, s, left[0])
+		return p.signer.HandleRejection(ctx, s, left[0])
 	}
 	return nil
 }

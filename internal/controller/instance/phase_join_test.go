@@ -71,7 +71,7 @@ func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	if _, o := phase.ownNode(t.Context(), reconcile()); o == nil || o.Reason != v1alpha1.ReasonNameConflict {
+	if _, o := phase.getOwnNode(t.Context(), reconcile()); o == nil || o.Reason != v1alpha1.ReasonNameConflict {
 		t.Errorf("in the way is %+v", o)
 	}
 }

@@ -61,7 +61,7 @@ func (p connectPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 // connectFailed returns the result of a failed connection.
 func (p connectPhase) connectFailed(s *scope.Scope, err error) *result.Result {
 	// A failure during a restart is temporary, except for another host key.
-	if o := s.StillRestarting(); o != nil && !hostjobs.IsAnotherHost(err) {
+	if o := s.AwaitHostReturn(); o != nil && !hostjobs.IsAnotherHost(err) {
 		return o
 	}
 	if errors.Is(err, hostjobs.ErrTimedOut) {

@@ -325,7 +325,7 @@ func TestAHostThatIsOffIsTriedAgainAfterItsDelay(t *testing.T) {
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())}
 	var delays []time.Duration
 	for attempt := range 4 {
-		for began := x.Jobs.Begun(); x.Jobs.Begun() == began; {
+		for began := x.Jobs.CountStarted(); x.Jobs.CountStarted() == began; {
 			if next, err := x.Reconcile(t.Context(), request); err != nil || next.RequeueAfter != 0 {
 				t.Fatalf("attempt %d: while it is connected to, the next reconcile is in %s: %v", attempt, next.RequeueAfter, err)
 			}

@@ -126,7 +126,7 @@ func (p renewalPhase) renewDue(ctx context.Context, s *scope.Scope, node *corev1
 		return p.renewalFailed(s, err)
 	}
 	if left := identity.NeededIdentities(renewed.RemainingPlan); len(left) > 0 {
-		return p.signer.CertificateRejected(ctx, s, left[0])
+		return p.signer.HandleRejection(ctx, s, left[0])
 	}
 	identity.RecordIssued(&s.Instance.Status, renewed.Issued, p.clock.Now())
 	return nil

@@ -24,7 +24,7 @@ type unmanagedPhase struct {
 func (p unmanagedPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result {
 	s.Host.Close()
 	s.Session.Attempts, s.Session.WaitName = 0, ""
-	node, o := p.cordonedNode(ctx, s)
+	node, o := p.getCordonedNode(ctx, s)
 	if o != nil {
 		return o
 	}
@@ -40,10 +40,10 @@ func (p unmanagedPhase) reconcile(ctx context.Context, s *scope.Scope) *result.R
 	return o
 }
 
-// cordonedNode returns the Node of the instance if the operator has cordoned it; nil for any other Node. The Node of
+// getCordonedNode returns the Node of the instance if the operator has cordoned it; nil for any other Node. The Node of
 // a Machine that is being deleted or has failed is left to the Machine API. The cordon is read from the Node, because
 // the disruption slot may already be released.
-func (p unmanagedPhase) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
+func (p unmanagedPhase) getCordonedNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
 	reason := s.Instance.Spec.DesiredStateReason
 	if reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
 		return nil, nil

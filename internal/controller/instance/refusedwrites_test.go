@@ -20,9 +20,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// refusesStatus makes the API server refuse the next writes of an instance's status, and returns the number of
+// refuseStatusWrites makes the API server refuse the next writes of an instance's status, and returns the number of
 // remaining refusals.
-func (x *trial) refusesStatus(times int, err error) *int {
+func (x *trial) refuseStatusWrites(times int, err error) *int {
 	x.t.Helper()
 	api, ok := x.Client.(client.WithWatch)
 	if !ok {
@@ -57,12 +57,12 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 			x, h, _ := nodeInService(t, "None")
 			x.facts.Kubelet.ClusterDomain = "other.local"
 			digest, applied, refused := x.getInstance().Status.SpecDigest, countEqual(h.agentCommands(), "apply"), 0
-			for left := x.refusesStatus(times, refusal); *left > 0; {
-				before, begun := *left, x.Jobs.Begun()
+			for left := x.refuseStatusWrites(times, refusal); *left > 0; {
+				before, begun := *left, x.Jobs.CountStarted()
 				result, err := x.Reconcile(t.Context(), request)
 				if *left < before {
 					refused++
-					if again(t, x, result, err); x.Jobs.Begun() != begun {
+					if again(t, x, result, err); x.Jobs.CountStarted() != begun {
 						t.Fatalf("after %d refusals a job has begun", refused)
 					}
 				}
@@ -88,12 +88,12 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.awaitJobs()
-			left := x.refusesStatus(times, refusal)
+			left := x.refuseStatusWrites(times, refusal)
 			for *left > 0 {
 				result, err := x.Reconcile(t.Context(), request)
 				again(t, x, result, err)
-				if told := x.popEvents(); x.countDials() != 1 || x.Jobs.Begun() != 1 || len(told) > 0 || x.getSession(x.getInstance()).Attempts != 0 {
-					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.countDials(), x.Jobs.Begun(), x.getSession(x.getInstance()).Attempts, told)
+				if told := x.popEvents(); x.countDials() != 1 || x.Jobs.CountStarted() != 1 || len(told) > 0 || x.getSession(x.getInstance()).Attempts != 0 {
+					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.countDials(), x.Jobs.CountStarted(), x.getSession(x.getInstance()).Attempts, told)
 				}
 			}
 			instance, after := x.reconcile()

@@ -49,8 +49,8 @@ func TestAStatusIsNotWrittenIntoAnotherInstanceOfTheSameName(t *testing.T) {
 			}
 		}
 		x.Client = api
-		if got := x.getInstance(); x.countDials() > 0 || x.Jobs.Begun() > 0 || got.ResourceVersion != after.ResourceVersion {
-			t.Errorf("%d connections, %d jobs; the new instance is %+v", x.countDials(), x.Jobs.Begun(), got)
+		if got := x.getInstance(); x.countDials() > 0 || x.Jobs.CountStarted() > 0 || got.ResourceVersion != after.ResourceVersion {
+			t.Errorf("%d connections, %d jobs; the new instance is %+v", x.countDials(), x.Jobs.CountStarted(), got)
 		}
 	})
 	t.Run("which also has nothing of its session", func(t *testing.T) {

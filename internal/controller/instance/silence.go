@@ -36,10 +36,10 @@ func needsAgentCheck(node *corev1.Node) bool {
 	return false
 }
 
-// beginAgentCheck reports whether the host must be checked over SSH now. The reason is an agent that does not
+// tryBeginAgentCheck reports whether the host must be checked over SSH now. The reason is an agent that does not
 // maintain the host, or a wrong clock at the last reading. The message of Ready shows a wrong clock. The backoff
 // outlasts a recovery of the agent, so a flapping condition causes no more connections than a constant one.
-func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
+func tryBeginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	memory := &s.Session.AgentCheck
 	switch {
 	case needsAgentCheck(node):

@@ -22,20 +22,20 @@ import (
 // blockedJobs are jobs of all kinds; with the race detector, only jobs that wait and end differently.
 func blockedJobs() []blockedJob {
 	jobs := []blockedJob{
-		{kind: hostjobs.KindConnect, life: joiningLife, lived: isInServiceAgain},
-		{kind: hostjobs.KindFacts, verb: "facts", life: joiningLife, lived: isInServiceAgain, timeout: 20 * time.Minute},
-		{kind: hostjobs.KindSign, life: joiningLife, lived: isInServiceAgain},
-		{kind: hostjobs.KindVerify, verb: "verify", life: joiningLife, lived: isInServiceAgain, timeout: 30 * time.Minute},
-		{kind: hostjobs.KindPlan, verb: "plan", life: changingLife, lived: hasChanged, timeout: 30 * time.Minute},
-		{kind: hostjobs.KindDrain, life: changingLife, lived: hasChanged},
-		{kind: hostjobs.KindApply, verb: "apply", changes: true, life: changingLife, lived: hasChanged, timeout: 150 * time.Minute},
-		{kind: hostjobs.KindCommit, verb: "commit", changes: true, life: changingLife, lived: hasChanged, timeout: 20 * time.Minute},
-		{kind: hostjobs.KindReboot, verb: "reboot", changes: true, life: restartingLife, lived: hasRestarted, timeout: 5 * time.Minute},
-		{kind: hostjobs.KindRenew, verb: "renew", changes: true, life: renewingLife, lived: hasRenewed, timeout: 20 * time.Minute},
-		{kind: hostjobs.KindRollback, verb: "rollback", changes: true, life: failedLife, lived: hasRolledBack, timeout: 150 * time.Minute},
-		{kind: hostjobs.KindFindRemains, life: leavingLife, lived: hasLeft},
-		{kind: hostjobs.KindRestore, verb: "remove", changes: true, life: leavingLife, lived: hasLeft, timeout: 150 * time.Minute},
-		{kind: hostjobs.KindResolve, life: namedLife, lived: isInServiceAgain},
+		{kind: hostjobs.KindConnect, setUp: newJoiningTrial, isDone: isInServiceAgain},
+		{kind: hostjobs.KindFacts, verb: "facts", setUp: newJoiningTrial, isDone: isInServiceAgain, timeout: 20 * time.Minute},
+		{kind: hostjobs.KindSign, setUp: newJoiningTrial, isDone: isInServiceAgain},
+		{kind: hostjobs.KindVerify, verb: "verify", setUp: newJoiningTrial, isDone: isInServiceAgain, timeout: 30 * time.Minute},
+		{kind: hostjobs.KindPlan, verb: "plan", setUp: newChangingTrial, isDone: hasChanged, timeout: 30 * time.Minute},
+		{kind: hostjobs.KindDrain, setUp: newChangingTrial, isDone: hasChanged},
+		{kind: hostjobs.KindApply, verb: "apply", changes: true, setUp: newChangingTrial, isDone: hasChanged, timeout: 150 * time.Minute},
+		{kind: hostjobs.KindCommit, verb: "commit", changes: true, setUp: newChangingTrial, isDone: hasChanged, timeout: 20 * time.Minute},
+		{kind: hostjobs.KindReboot, verb: "reboot", changes: true, setUp: newRestartingTrial, isDone: hasRestarted, timeout: 5 * time.Minute},
+		{kind: hostjobs.KindRenew, verb: "renew", changes: true, setUp: newRenewingTrial, isDone: hasRenewed, timeout: 20 * time.Minute},
+		{kind: hostjobs.KindRollback, verb: "rollback", changes: true, setUp: newFailedTrial, isDone: hasRolledBack, timeout: 150 * time.Minute},
+		{kind: hostjobs.KindFindRemains, setUp: newLeavingTrial, isDone: hasLeft},
+		{kind: hostjobs.KindRestore, verb: "remove", changes: true, setUp: newLeavingTrial, isDone: hasLeft, timeout: 150 * time.Minute},
+		{kind: hostjobs.KindResolve, setUp: newNamedTrial, isDone: isInServiceAgain},
 	}
 	if testing.Short() {
 		jobs = slices.DeleteFunc(jobs, func(job blockedJob) bool {
@@ -45,18 +45,18 @@ func blockedJobs() []blockedJob {
 	return jobs
 }
 
-func joiningLife(t *testing.T) (*trial, *agentHost) {
+func newJoiningTrial(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := hostToJoin(t, "None")
 	return x, h
 }
 
 func isInServiceAgain(s *standstill) bool {
 	instance := s.instanceOrNil()
-	return instance != nil && instance.Status.Summary == v1alpha1.ReasonReady && s.Jobs.Running() == 0
+	return instance != nil && instance.Status.Summary == v1alpha1.ReasonReady && s.Jobs.CountRunning() == 0
 }
 
-// changingLife returns a trial with a change of a node, and pods that must leave.
-func changingLife(t *testing.T) (*trial, *agentHost) {
+// newChangingTrial returns a trial with a change of a node, and pods that must leave.
+func newChangingTrial(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
 	x.addPod("web")
 	x.allowEvictions(nil)
@@ -87,7 +87,7 @@ func hasChanged(s *standstill) bool {
 	return isInServiceAgain(s) && instance.Status.SpecDigest == s.specDigest() && !s.getNode().Spec.Unschedulable
 }
 
-func restartingLife(t *testing.T) (*trial, *agentHost) {
+func newRestartingTrial(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
 	x.changeNode(requestReboot)
 	return x, h
@@ -97,7 +97,7 @@ func hasRestarted(s *standstill) bool {
 	return isInServiceAgain(s) && !nodes.IsRebootRequested(s.getNode()) && !s.getNode().Spec.Unschedulable
 }
 
-func renewingLife(t *testing.T) (*trial, *agentHost) {
+func newRenewingTrial(t *testing.T) (*trial, *agentHost) {
 	x := newTrial(t)
 	h, _ := x.onAzureAs(listedInstance(), month)
 	x.enableSigning(month)
@@ -106,10 +106,10 @@ func renewingLife(t *testing.T) (*trial, *agentHost) {
 }
 
 func hasRenewed(s *standstill) bool {
-	return s.Jobs.Running() == 0 && s.instanceOrNil().Status.Certificates[0].NotAfter.After(noon.Add(month))
+	return s.Jobs.CountRunning() == 0 && s.instanceOrNil().Status.Certificates[0].NotAfter.After(noon.Add(month))
 }
 
-func leavingLife(t *testing.T) (*trial, *agentHost) {
+func newLeavingTrial(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
 	x.changeSpec(x.getInstance(), setRemoved)
 	return x, h
@@ -117,7 +117,7 @@ func leavingLife(t *testing.T) (*trial, *agentHost) {
 
 func hasLeft(s *standstill) bool { return s.instanceOrNil() == nil && s.getNode() == nil }
 
-func namedLife(t *testing.T) (*trial, *agentHost) {
+func newNamedTrial(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
 	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
 	lastReachedAddress := x.getInstance().Status.Host.LastReachedAddress
@@ -127,8 +127,8 @@ func namedLife(t *testing.T) (*trial, *agentHost) {
 
 var formerProgram = []byte("wicd.exe of a former release")
 
-// failedLife returns a host with a failed change that can be rolled back.
-func failedLife(t *testing.T) (*trial, *agentHost) {
+// newFailedTrial returns a host with a failed change that can be rolled back.
+func newFailedTrial(t *testing.T) (*trial, *agentHost) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	gate := openGate()
 	x.Gate, gate.held = gate, []string{machine}
@@ -170,5 +170,5 @@ func failedLife(t *testing.T) (*trial, *agentHost) {
 // hasRolledBack reports whether a rollback was repeated on the host. The host has no programs that would pass
 // checks.
 func hasRolledBack(s *standstill) bool {
-	return slices.Contains(s.host.agentCommands()[s.verbs:], "rollback") && s.Jobs.Running() == 0
+	return slices.Contains(s.host.agentCommands()[s.verbs:], "rollback") && s.Jobs.CountRunning() == 0
 }

@@ -70,7 +70,7 @@ func (s *standstill) shouldBlock() bool {
 		return false
 	default:
 	}
-	running := s.jobs.HostFor(s.instance).Running()
+	running := s.jobs.HostFor(s.instance).RunningJob()
 	return running != nil && running.Key.Kind == s.kind
 }
 
@@ -149,16 +149,16 @@ const maxReconcileSteps = 300
 func (s *standstill) driveUntil(what string, holds func() bool) {
 	s.t.Helper()
 	for range maxReconcileSteps {
-		began := s.Jobs.Begun()
+		began := s.Jobs.CountStarted()
 		after := s.reconcileOnce()
-		for s.Jobs.Running() > 0 && !holds() {
+		for s.Jobs.CountRunning() > 0 && !holds() {
 			time.Sleep(time.Millisecond)
 		}
 		if holds() {
 			return
 		}
 		s.runsKubelet()
-		if s.Jobs.Begun() == began {
+		if s.Jobs.CountStarted() == began {
 			s.clock.Step(min(max(after, time.Second), time.Minute))
 		}
 	}
@@ -212,8 +212,8 @@ func (s *standstill) countWrites() (n int) {
 	return n
 }
 
-// endsWithin waits for a condition that does not depend on the clock of the trial.
-func (s *standstill) endsWithin(what string, ended func() bool) {
+// awaitEnd waits for a condition that does not depend on the clock of the trial.
+func (s *standstill) awaitEnd(what string, ended func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(wallClockTimeout); !ended(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -249,10 +249,10 @@ type blockedJob struct {
 	// changes is true for a job that changes the host. On a listed host, the job continues after the instance is
 	// deleted.
 	changes bool
-	// life returns a trial that leads to a job of the kind.
-	life func(t *testing.T) (*trial, *agentHost)
-	// lived reports whether the work of the job is complete.
-	lived   func(*standstill) bool
+	// setUp returns a trial that leads to a job of the kind.
+	setUp func(t *testing.T) (*trial, *agentHost)
+	// isDone reports whether the work of the job is complete.
+	isDone  func(*standstill) bool
 	timeout time.Duration
 }
 
@@ -263,7 +263,7 @@ func (j blockedJob) run(t *testing.T, verb string, test func(*testing.T, *stands
 		where = "while the agent works"
 	}
 	t.Run(string(j.kind)+" "+where, func(t *testing.T) {
-		x, h := j.life(t)
+		x, h := j.setUp(t)
 		test(t, x.blockJob(h, j.kind, verb))
 	})
 }

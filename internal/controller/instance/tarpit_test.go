@@ -191,7 +191,7 @@ func newTarpits(t *testing.T) *tarpits {
 		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		defer close(started)
 		x.queue = queue
-		return x.reconcileAfterJobs(ctx, queue)
+		return x.enqueueAfterJobs(ctx, queue)
 	})); err != nil {
 		t.Fatal(err)
 	}

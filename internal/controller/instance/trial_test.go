@@ -218,7 +218,7 @@ func (x *trial) showProgress(name types.NamespacedName) {
 		return
 	}
 	s := scope.New(instance, session, x.Jobs.HostFor(instance), x.clock)
-	running := s.Host.Running()
+	running := s.Host.RunningJob()
 	if running == nil { // the next reconcile of the trial follows the job
 		return
 	}
@@ -247,12 +247,12 @@ func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 func (x *trial) reconcileAll(key client.ObjectKey) (result ctrl.Result) {
 	x.t.Helper()
 	for range maxReconciles {
-		began, busy := x.Jobs.Begun(), x.Jobs.Running() > 0
+		began, busy := x.Jobs.CountStarted(), x.Jobs.CountRunning() > 0
 		result, err := x.Reconcile(x.t.Context(), ctrl.Request{NamespacedName: key})
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		if !busy && x.Jobs.Begun() == began && x.Jobs.Running() == 0 && result.RequeueAfter != minRequeueDelay && result.RequeueAfter != conflictDelay {
+		if !busy && x.Jobs.CountStarted() == began && x.Jobs.CountRunning() == 0 && result.RequeueAfter != minRequeueDelay && result.RequeueAfter != conflictDelay {
 			return result
 		}
 		x.awaitJobs()
@@ -265,7 +265,7 @@ func (x *trial) reconcileAll(key client.ObjectKey) (result ctrl.Result) {
 func (x *trial) awaitJobs() {
 	x.waits.Store(true)
 	defer x.waits.Store(false)
-	for x.Jobs.Running() > 0 {
+	for x.Jobs.CountRunning() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -287,7 +287,7 @@ func (x *trial) runPhase(s *scope.Scope, run phaseFunc) *result.Result {
 			continue
 		}
 		x.Jobs.Commit(x.t.Context(), s.Instance, s.Host)
-		for x.Jobs.Running() > 0 {
+		for x.Jobs.CountRunning() > 0 {
 			time.Sleep(time.Millisecond)
 		}
 		s.Host = x.Jobs.HostFor(s.Instance)

@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
 		Watches(&corev1.Node{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
-		WatchesRawSource(source.Func(r.reconcileAfterJobs)).
+		WatchesRawSource(source.Func(r.enqueueAfterJobs)).
 		WithOptions(r.controllerOptions()).
 		Complete(r)
 }
@@ -69,8 +69,8 @@ func (r *Reconciler) controllerOptions() controller.Options {
 	return options
 }
 
-// reconcileAfterJobs enqueues instances when their jobs end or report progress.
-func (r *Reconciler) reconcileAfterJobs(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// enqueueAfterJobs enqueues instances when their jobs end or report progress.
+func (r *Reconciler) enqueueAfterJobs(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Jobs.OnEnd(func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) })
 	return nil
 }

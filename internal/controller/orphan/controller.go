@@ -79,24 +79,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // keeperOf first checks the instance named by the Node, which nearly always refers to the Node.
-func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeidentity.Keeper, error) {
+func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeidentity.Ownership, error) {
 	named := &v1alpha1.WindowsInstance{}
 	key := types.NamespacedName{Namespace: r.Namespace, Name: node.Annotations[v1alpha1.AnnotationInstance]}
 	if key.Name != "" {
 		err := r.Client.Get(ctx, key, named)
 		if client.IgnoreNotFound(err) != nil {
-			return nodeidentity.Kept, fmt.Errorf("read WindowsInstance %s of Node %s: %w", key.Name, node.Name, err)
+			return nodeidentity.Owned, fmt.Errorf("read WindowsInstance %s of Node %s: %w", key.Name, node.Name, err)
 		}
-		if keeper := nodeidentity.KeeperOf(node, []v1alpha1.WindowsInstance{*named}); keeper == nodeidentity.Kept {
+		if keeper := nodeidentity.OwnershipOf(node, []v1alpha1.WindowsInstance{*named}); keeper == nodeidentity.Owned {
 			return keeper, nil
 		}
 	}
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
 		client.UnsafeDisableDeepCopy); err != nil {
-		return nodeidentity.Kept, fmt.Errorf("find the WindowsInstance of Node %s: %w", node.Name, err)
+		return nodeidentity.Owned, fmt.Errorf("find the WindowsInstance of Node %s: %w", node.Name, err)
 	}
-	return nodeidentity.KeeperOf(node, instances.Items), nil
+	return nodeidentity.OwnershipOf(node, instances.Items), nil
 }
 
 // reportOrphan reports a Node once, after the grace period without an instance, and returns the delay until the next

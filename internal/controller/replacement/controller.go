@@ -134,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: pollInterval}, nil
 	}
 	overview := newOverview(read, r.Version, successors)
-	change, err := r.keyChange(ctx, key)
+	change, err := r.readKeyChange(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -178,7 +178,7 @@ func (r *Reconciler) hasOutdated(ctx context.Context) (bool, error) {
 func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan replacementpolicy.Replacements) (ctrl.Result, error) {
 	metrics.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
 	report := r.newReporter(ctx, overview, plan)
-	after, err := r.replaceAllowed(ctx, overview, plan.Candidates, report)
+	after, err := r.replaceAllowedMachines(ctx, overview, plan.Candidates, report)
 	report.reportWaiting(plan.Waiting)
 	report.reportNotReplaced(plan.NotReplaced)
 	switch {
@@ -194,10 +194,10 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan re
 	return ctrl.Result{}, nil
 }
 
-// replaceAllowed requests a disruption slot for each candidate, and deletes the allowed Machines, until a refusal
+// replaceAllowedMachines requests a disruption slot for each candidate, and deletes the allowed Machines, until a refusal
 // applies to all candidates. After a refusal for one Machine of a MachineSet, the rest of the set is skipped, because
 // the set can spare no further Machine. The result is the delay before the next requests.
-func (r *Reconciler) replaceAllowed(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
+func (r *Reconciler) replaceAllowedMachines(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
 	after, refused := waitingPollInterval, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {

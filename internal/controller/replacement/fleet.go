@@ -57,7 +57,7 @@ func newOverview(f *fleet.Fleet, version string, successors successors) overview
 		} else {
 			o.policyFleet.Nodes = append(o.policyFleet.Nodes, fleetNode(node, instance.Status.PublicKeyHash))
 		}
-		successors.describeSuccessor(&o.policyFleet.Machines[len(o.policyFleet.Machines)-1], machine, instance, node)
+		successors.recordSuccessor(&o.policyFleet.Machines[len(o.policyFleet.Machines)-1], machine, instance, node)
 	}
 	for i := range f.MachineSets {
 		if set := &f.MachineSets[i]; windows[set.UID] || nodeidentity.IsWindowsMachineSet(set) {
@@ -143,8 +143,8 @@ func fleetNode(node *corev1.Node, key string) replacementpolicy.Node {
 	return n
 }
 
-// keyChange returns the state of the key change.
-func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (replacementpolicy.KeyChange, error) {
+// readKeyChange returns the state of the key change.
+func (r *Reconciler) readKeyChange(ctx context.Context, key sshkey.Key) (replacementpolicy.KeyChange, error) {
 	change := replacementpolicy.KeyChange{Current: key.Hash()}
 	previous, found, err := sshkeysecret.Previous(ctx, r.Live, r.Namespace)
 	switch {

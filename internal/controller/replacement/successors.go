@@ -41,9 +41,9 @@ func (r *Reconciler) readSuccessors() (successors, bool) {
 	return s, true
 }
 
-// describeSuccessor records the properties of a Machine's successor that the host of the Machine shows. The node of a
+// recordSuccessor records the properties of a Machine's successor that the host of the Machine shows. The node of a
 // Machine reports the current build. A host that did not become a node was read by the instance controller.
-func (s successors) describeSuccessor(m *replacementpolicy.Machine, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, node *corev1.Node) {
+func (s successors) recordSuccessor(m *replacementpolicy.Machine, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, node *corev1.Node) {
 	m.Image, m.Created = imageOf(machine.Spec.ProviderSpec.Value), machine.CreationTimestamp.Time
 	if s.refusal != "" {
 		return // applies to every Machine

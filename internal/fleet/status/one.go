@@ -102,7 +102,7 @@ func (v view) formatFailure(i fleet.Instance) []string {
 	if failed.Message != "" {
 		lines = append(lines, v.formatLine("  Message", "%s", failed.Message))
 	}
-	lines = append(lines, v.formatLine("  After", "%s", fleet.AfterFailure(*failed)))
+	lines = append(lines, v.formatLine("  After", "%s", fleet.DescribeAfterFailure(*failed)))
 	if failed.RetryAfter != nil {
 		lines = append(lines, v.formatLine("  Retry", "at %s, or at once with: kubectl windows retry %s",
 			formatTime(failed.RetryAfter.Time), i.Name))

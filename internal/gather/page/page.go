@@ -215,7 +215,7 @@ func failureFacts(i fleet.Instance) []fact {
 		return nil
 	}
 	list := []fact{{"Change", fmt.Sprintf("%s, at %s, %d attempts", failed.Cause, formatTime(failed.Time.Time), failed.Attempts)},
-		{"Reason", failed.Reason}, {"Message", failed.Message}, {"After", fleet.AfterFailure(*failed)}}
+		{"Reason", failed.Reason}, {"Message", failed.Message}, {"After", fleet.DescribeAfterFailure(*failed)}}
 	if failed.RetryAfter != nil {
 		list = append(list, fact{"Next attempt", fmt.Sprintf("at %s, or at once with: kubectl windows retry %s",
 			formatTime(failed.RetryAfter.Time), i.Name)})

@@ -22,8 +22,8 @@ const (
 	requestSandboxID  = 1 // StopPodSandboxRequest.pod_sandbox_id, also of RemovePodSandboxRequest
 )
 
-// Sandboxes lists the pods of a container runtime over a connection and closes the connection.
-func Sandboxes(ctx context.Context, connection net.Conn) (found []host.Sandbox, err error) {
+// ListSandboxes lists the pods of a container runtime over a connection and closes the connection.
+func ListSandboxes(ctx context.Context, connection net.Conn) (found []host.Sandbox, err error) {
 	err = withClient(ctx, connection, func(client *http.Client) error {
 		answer, err := callMethod(ctx, client, "ListPodSandbox")
 		if err != nil {

@@ -41,7 +41,7 @@ func (s *sandboxServer) RemovePodSandbox(_ context.Context, r *runtimeapi.Remove
 func TestSandboxes(t *testing.T) {
 	t.Run("all pods are listed, in any state and with any number of annotations", func(t *testing.T) {
 		long := map[string]string{"kubernetes.io/config": strings.Repeat("x", 2<<20)}
-		got, err := Sandboxes(t.Context(), serveRuntime(t, &sandboxServer{items: []*runtimeapi.PodSandbox{
+		got, err := ListSandboxes(t.Context(), serveRuntime(t, &sandboxServer{items: []*runtimeapi.PodSandbox{
 			{Id: "01", Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "a", Name: "b", Uid: "c"}, Annotations: long},
 			{Id: "02", Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "d", Name: "e"}, State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY},
 		}}))

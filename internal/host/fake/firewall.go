@@ -39,7 +39,7 @@ func newFirewall(system host.SystemInfo) map[string]host.FirewallRule {
 // networkProfile returns the network profile of the machine. An administrator has set it to private, but the virtual
 // adapter that HNS creates for a pod network has the default, public.
 func (m *Machine) networkProfile() host.FirewallProfiles {
-	if slices.ContainsFunc(m.networks, hasBoundAdapter) {
+	if slices.ContainsFunc(m.networks, isBoundToAdapter) {
 		return host.ProfilePublic
 	}
 	return host.ProfilePrivate

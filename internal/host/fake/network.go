@@ -24,12 +24,12 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 		if err := m.checkNetwork(network); err != nil {
 			return fmt.Errorf("create HNS network %s: %w", network.Name, err)
 		}
-		if hasBoundAdapter(network) {
+		if isBoundToAdapter(network) {
 			network.ManagementIP, network.NoHostRoute = m.options.ManagementIP, m.options.NoHostRoute
 		}
 		m.moveAdapter(func() { m.networks = append(m.networks, network) })
 		p.recordEntry(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
-		m.risksAddress(network)
+		m.loseStaticAddress(network)
 		return nil
 	})
 }

@@ -72,15 +72,15 @@ func (m *Machine) checkHNS() error {
 	return nil
 }
 
-// risksAddress removes a manually assigned address from an adapter when a network binds the adapter. Windows then
+// loseStaticAddress removes a manually assigned address from an adapter when a network binds the adapter. Windows then
 // requests an address by DHCP, except on unaffected releases and if the registry value preserves the address.
-func (m *Machine) risksAddress(network host.HNSNetwork) {
+func (m *Machine) loseStaticAddress(network host.HNSNetwork) {
 	deviceless := m.hasDevicelessDisabled()
 	if m.options.HNSReadsStateAtStart {
 		deviceless = m.hnsDeviceless
 	}
 	known := m.options.System.Version == WindowsServer2022().Version || deviceless
-	if hasBoundAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
+	if isBoundToAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
 		m.cutOff = true
 		m.journal.Append(KindNetwork, "lose the address: network "+network.Name+" took the adapter, and DHCP gives none", 0)
 	}

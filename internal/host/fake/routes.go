@@ -19,9 +19,9 @@ type routeTable struct {
 	noDefault bool
 }
 
-// hasBoundAdapter reports whether a network of this type binds the adapter of the default route. Windows then moves the
+// isBoundToAdapter reports whether a network of this type binds the adapter of the default route. Windows then moves the
 // adapter's addresses and default route to a virtual adapter, but not the added routes.
-func hasBoundAdapter(network host.HNSNetwork) bool {
+func isBoundToAdapter(network host.HNSNetwork) bool {
 	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {
 		return strings.EqualFold(network.Type, kind)
 	})
@@ -29,7 +29,7 @@ func hasBoundAdapter(network host.HNSNetwork) bool {
 
 // adapterName returns the name of the adapter of the default route.
 func (m *Machine) adapterName() string {
-	if slices.ContainsFunc(m.networks, hasBoundAdapter) {
+	if slices.ContainsFunc(m.networks, isBoundToAdapter) {
 		return "vEthernet (Ethernet)"
 	}
 	return "Ethernet"

@@ -18,7 +18,7 @@ func translateError(err error) error {
 		return err
 	}
 	if means := errorMeaning(uint32(code)); means != nil && !errors.Is(err, means) {
-		return meaningful{err, means}
+		return classifiedError{err, means}
 	}
 	return err
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// inCOM runs do on a dedicated thread in COM's multithreaded apartment (CoInitializeEx with COINIT_MULTITHREADED).
+// runInCOM runs do on a dedicated thread in COM's multithreaded apartment (CoInitializeEx with COINIT_MULTITHREADED).
 // COM initialization belongs to a thread, and goroutines move between threads.
-func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
+func runInCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return callDetached(ctx, func() (value T, err error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()

@@ -85,7 +85,7 @@ func withDefender[T any](ctx context.Context, a antivirus, ask func(service *ole
 	if err != nil {
 		return *new(T), err
 	}
-	return inCOM(ctx, func() (T, error) {
+	return runInCOM(ctx, func() (T, error) {
 		service, err := connectWMI(defenderNamespace)
 		if err != nil {
 			return *new(T), err

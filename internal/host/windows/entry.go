@@ -148,10 +148,10 @@ func wrapFileError(op, path string, err error) error {
 		path, err = known.Path, known.Err // from the standard library, possibly for a file in a subdirectory
 	}
 	var code syscall.Errno
-	var classified meaningful
+	var classified classifiedError
 	if errors.As(err, &code) && !errors.As(err, &classified) {
 		if means := fileErrorMeaning(uint32(code)); means != nil {
-			err = meaningful{error: code, means: means}
+			err = classifiedError{error: code, hostError: means}
 		}
 	}
 	return &fs.PathError{Op: op, Path: path, Err: err}

@@ -30,11 +30,11 @@ func errorMeaning(code uint32) error {
 	return fileErrorMeaning(code)
 }
 
-// meaningful is an error with the message of Windows that also matches a host error in errors.Is.
-type meaningful struct {
+// classifiedError is an error with the message of Windows that also matches a host error in errors.Is.
+type classifiedError struct {
 	error
-	means error
+	hostError error
 }
 
 // Unwrap returns both errors for errors.Is.
-func (e meaningful) Unwrap() []error { return []error{e.error, e.means} }
+func (e classifiedError) Unwrap() []error { return []error{e.error, e.hostError} }

@@ -24,7 +24,7 @@ func TestErrorMeanings(t *testing.T) {
 
 func TestAnErrorKeepsWindowsWordsBesidesItsMeaning(t *testing.T) {
 	words := errors.New("the specified service has been marked for deletion")
-	err := meaningful{words, host.ErrInUse}
+	err := classifiedError{words, host.ErrInUse}
 	if err.Error() != words.Error() || !errors.Is(err, words) || !errors.Is(err, host.ErrInUse) {
 		t.Errorf("got %v", err)
 	}

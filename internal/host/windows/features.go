@@ -62,7 +62,7 @@ var dism = struct {
 
 // State queries DISM. Opening a DISM session takes some seconds.
 func (features) State(ctx context.Context, name string) (host.FeatureState, error) {
-	state, err := inDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.readState(name) })
+	state, err := runInDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.readState(name) })
 	if err != nil {
 		return host.FeatureUnknown, fmt.Errorf("query the Windows feature %s: %w", name, err)
 	}
@@ -99,7 +99,7 @@ func changeFeature(ctx context.Context, name string, change dismChange) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	_, err := inDISM(context.WithoutCancel(ctx), func(s dismSession) (struct{}, error) {
+	_, err := runInDISM(context.WithoutCancel(ctx), func(s dismSession) (struct{}, error) {
 		return struct{}{}, s.applyChange(ctx, name, change)
 	})
 	if err != nil && ctx.Err() != nil {
@@ -111,12 +111,12 @@ func changeFeature(ctx context.Context, name string, change dismChange) error {
 // dismSession is a DISM session with the running Windows.
 type dismSession uint32
 
-// inDISM runs do in a session. Sessions run one at a time.
-func inDISM[T any](ctx context.Context, do func(dismSession) (T, error)) (T, error) {
+// runInDISM runs do in a session. Sessions run one at a time.
+func runInDISM[T any](ctx context.Context, do func(dismSession) (T, error)) (T, error) {
 	if err := dism.library.Load(); err != nil {
 		return *new(T), fmt.Errorf("this Windows has no DISM API: %w", err)
 	}
-	return inCOM(ctx, func() (value T, err error) {
+	return runInCOM(ctx, func() (value T, err error) {
 		dism.Lock()
 		defer dism.Unlock()
 		if err := dismCall("DismInitialize", dismLogErrorsWarnings, 0, 0); err != nil {

@@ -32,7 +32,7 @@ import (
 type firewall struct{}
 
 func (firewall) Rules(ctx context.Context) ([]host.FirewallRule, error) {
-	list, err := inCOM(ctx, func() ([]host.FirewallRule, error) {
+	list, err := runInCOM(ctx, func() ([]host.FirewallRule, error) {
 		rules, err := openFirewall()
 		if err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (firewall) Rules(ctx context.Context) ([]host.FirewallRule, error) {
 func (firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
 	properties, err := propertiesOf(rule)
 	if err == nil {
-		_, err = inCOM(ctx, func() (struct{}, error) { return struct{}{}, setRule(properties) })
+		_, err = runInCOM(ctx, func() (struct{}, error) { return struct{}{}, setRule(properties) })
 	}
 	if err != nil {
 		return fmt.Errorf("set firewall rule %q: %w", rule.Name, err)
@@ -58,7 +58,7 @@ func (firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
 }
 
 func (firewall) DeleteRule(ctx context.Context, name string) error {
-	removed, err := inCOM(ctx, func() (int, error) {
+	removed, err := runInCOM(ctx, func() (int, error) {
 		rules, err := openFirewall()
 		if err != nil {
 			return 0, err

@@ -89,7 +89,7 @@ func TestFirewall(t *testing.T) {
 // rule exists.
 func addOutboundRule(t *testing.T, name string) (remains func() (bool, error), err error) {
 	each := func(do func(rules, rule *ole.IDispatch) error) error {
-		_, err := inCOM(context.Background(), func() (struct{}, error) {
+		_, err := runInCOM(context.Background(), func() (struct{}, error) {
 			rules, err := openFirewall()
 			if err != nil {
 				return struct{}{}, err
@@ -115,7 +115,7 @@ func addOutboundRule(t *testing.T, name string) (remains func() (bool, error), e
 	t.Cleanup(func() {
 		requireNoError(t, each(func(rules, rule *ole.IDispatch) error { return removeRule(rules, rule, name) }))
 	})
-	_, err = inCOM(t.Context(), func() (struct{}, error) {
+	_, err = runInCOM(t.Context(), func() (struct{}, error) {
 		rules, err := openFirewall()
 		if err != nil {
 			return struct{}{}, err

@@ -35,7 +35,7 @@ func moveEntry(ctx context.Context, from, to drivePath, flags uint32) error {
 		return windows.MoveFileEx(source, target, flags|windows.MOVEFILE_WRITE_THROUGH)
 	})
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) && (isHeld(to) || hasHeldFile(from)) {
-		err = meaningful{error: windows.ERROR_SHARING_VIOLATION, means: host.ErrInUse}
+		err = classifiedError{error: windows.ERROR_SHARING_VIOLATION, hostError: host.ErrInUse}
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func removeAll(ctx context.Context, path drivePath) error {
 		return err
 	}
 	if p, bad := parsePath(known.Path); bad == nil && errors.Is(err, windows.ERROR_ACCESS_DENIED) && isHeld(p) {
-		known.Err = meaningful{error: windows.ERROR_SHARING_VIOLATION, means: host.ErrInUse}
+		known.Err = classifiedError{error: windows.ERROR_SHARING_VIOLATION, hostError: host.ErrInUse}
 	}
 	return err
 }

@@ -253,7 +253,7 @@ func ignoreAbsent(err error) error {
 // are not converted, because a failed list does not prove that an object is missing.
 func wrapAbsent(err error) error {
 	if isAbsent(err) {
-		return meaningful{err, host.ErrNotExist}
+		return classifiedError{err, host.ErrNotExist}
 	}
 	return hnsError(err)
 }

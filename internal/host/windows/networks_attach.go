@@ -67,7 +67,7 @@ func attachListed(endpoint hcn.HostComputeEndpoint) error {
 	if listErr == nil && !slices.ContainsFunc(list, func(each hcn.HostComputeEndpoint) bool {
 		return strings.EqualFold(each.Id, endpoint.Id)
 	}) {
-		return meaningful{err, host.ErrNotExist}
+		return classifiedError{err, host.ErrNotExist}
 	}
 	return hnsError(err)
 }

@@ -129,7 +129,7 @@ func eachCertificate(store windows.Handle, visit func(*windows.CertContext) erro
 	for {
 		next, err := windows.CertEnumCertificatesInStore(store, certificate) // frees the previous context
 		if next == nil || err != nil {
-			return endOfStore(err)
+			return ignoreEndOfStore(err)
 		}
 		if certificate = next; certificate.Length == 0 {
 			continue
@@ -141,8 +141,8 @@ func eachCertificate(store windows.Handle, visit func(*windows.CertContext) erro
 	}
 }
 
-// endOfStore returns nil at the end of an iteration, and other errors translated.
-func endOfStore(err error) error {
+// ignoreEndOfStore returns nil at the end of an iteration, and other errors translated.
+func ignoreEndOfStore(err error) error {
 	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) ||
 		errors.Is(err, windows.ERROR_NO_MORE_FILES) {
 		return nil

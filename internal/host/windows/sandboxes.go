@@ -21,7 +21,7 @@ func (sandboxes) List(ctx context.Context, endpoint string) ([]host.Sandbox, err
 	if err != nil {
 		return nil, err
 	}
-	found, err := cri.Sandboxes(ctx, connection)
+	found, err := cri.ListSandboxes(ctx, connection)
 	if err != nil {
 		return nil, fmt.Errorf("query the container runtime at %s: %w", endpoint, err)
 	}

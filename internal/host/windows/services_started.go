@@ -7,12 +7,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// startedBy returns the additional processes of a service: the parent and the children of its process, if the
+// findRelatedProcesses returns the additional processes of a service: the parent and the children of its process, if the
 // command line of the service contains their executable. Thus kube-log-runner and the program that it runs belong
 // together, regardless of the process that the service control manager reports. A shim started by containerd does
 // not belong to the service and continues when containerd stops. A process that started before its apparent parent
 // has another parent, because Windows reuses the IDs of ended processes.
-func startedBy(pid int, commandLine string, list []host.Process) []host.Process {
+func findRelatedProcesses(pid int, commandLine string, list []host.Process) []host.Process {
 	named := host.SplitCommandLine(commandLine)
 	names := func(process host.Process) bool {
 		return process.Path != "" && slices.ContainsFunc(named, func(word string) bool {

@@ -34,7 +34,7 @@ func TestTheProcessesThatAServiceEndsWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			for _, process := range startedBy(c.pid, c.line, list) {
+			for _, process := range findRelatedProcesses(c.pid, c.line, list) {
 				got = append(got, process.PID)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

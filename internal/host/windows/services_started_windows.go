@@ -11,17 +11,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// startedProcesses are the open processes of a service, without the service's own process.
-type startedProcesses []startedProcess
+// relatedProcesses are the open processes of a service, without the service's own process.
+type relatedProcesses []relatedProcess
 
-type startedProcess struct {
+type relatedProcess struct {
 	host.Process
 	handle windows.Handle
 }
 
-// openStartedProcesses opens the other processes of a service while the service runs, because afterwards their
+// openRelatedProcesses opens the other processes of a service while the service runs, because afterwards their
 // relation to the service is unknown.
-func (s service) openStartedProcesses(ctx context.Context, pid int) (startedProcesses, error) {
+func (s service) openRelatedProcesses(ctx context.Context, pid int) (relatedProcesses, error) {
 	line, err := s.configuredLine(ctx)
 	if err != nil {
 		return nil, err
@@ -30,15 +30,15 @@ func (s service) openStartedProcesses(ctx context.Context, pid int) (startedProc
 	if err != nil {
 		return nil, err
 	}
-	var open startedProcesses
-	for _, process := range startedBy(pid, line, list) {
+	var open relatedProcesses
+	for _, process := range findRelatedProcesses(pid, line, list) {
 		handle, err := openToEnd(uint32(process.PID))
 		if err != nil {
 			open.close()
 			return nil, err
 		}
 		if handle != 0 {
-			open = append(open, startedProcess{process, windows.Handle(handle)})
+			open = append(open, relatedProcess{process, windows.Handle(handle)})
 		}
 	}
 	return open, nil
@@ -60,14 +60,14 @@ func (s service) configuredLine(ctx context.Context) (string, error) {
 	return base.commandLine, err
 }
 
-func (p startedProcesses) close() {
+func (p relatedProcesses) close() {
 	for _, each := range p {
 		_ = windows.CloseHandle(each.handle)
 	}
 }
 
 // awaitExit waits for the end of each process and ends the remaining processes at the given time.
-func (p startedProcesses) awaitExit(ctx context.Context, until time.Time) error {
+func (p relatedProcesses) awaitExit(ctx context.Context, until time.Time) error {
 	for _, each := range p {
 		if err := awaitExit(ctx, each.handle, max(0, time.Until(until))); err != nil {
 			return fmt.Errorf("wait for process %d (%s), which belongs to it, to end: %w", each.PID, each.Name, err)

@@ -96,7 +96,7 @@ func (s service) stopAndWait(ctx context.Context, status windows.SERVICE_STATUS_
 	if process != 0 {
 		defer func() { _ = windows.CloseHandle(process) }()
 	}
-	started, err := s.openStartedProcesses(ctx, int(run.pid))
+	started, err := s.openRelatedProcesses(ctx, int(run.pid))
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func wmiError(err error) error {
 
 func meaningOf(err error, code uint32) error {
 	if means := wmiMeaning(code); means != nil {
-		return meaningful{err, means}
+		return classifiedError{err, means}
 	}
 	return err
 }

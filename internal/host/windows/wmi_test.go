@@ -14,7 +14,7 @@ import (
 // inNamespace calls ask with a WMI namespace that exists on every Windows.
 func inNamespace[T any](t *testing.T, ask func(service *ole.IDispatch) (T, error)) T {
 	t.Helper()
-	value, err := inCOM(t.Context(), func() (T, error) {
+	value, err := runInCOM(t.Context(), func() (T, error) {
 		service, err := connectWMI(`ROOT\CIMV2`)
 		if err != nil {
 			return *new(T), err
@@ -84,7 +84,7 @@ func TestWMI(t *testing.T) {
 		}
 	})
 	t.Run("what is not there is an error with its code", func(t *testing.T) {
-		_, err := inCOM(t.Context(), func() (*ole.IDispatch, error) { return connectWMI(`ROOT\no\such\namespace`) })
+		_, err := runInCOM(t.Context(), func() (*ole.IDispatch, error) { return connectWMI(`ROOT\no\such\namespace`) })
 		var failure *ole.OleError
 		if !errors.As(err, &failure) {
 			t.Errorf("got %v", err)

@@ -83,7 +83,7 @@ type spoiler = func(*attempt)
 // withCommonName sets the common name of the request.
 func withCommonName(name string) spoiler {
 	return func(a *attempt) {
-		a.request.subject = []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, name))}}
+		a.request.subject = []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagUTF8String, name))}}
 		a.forged = map[string]string{"system:node:master-0": "master-0", "system:node:win-b": "win-b"}[name]
 	}
 }
@@ -92,7 +92,7 @@ func inGroups(groups ...string) spoiler {
 	return func(a *attempt) {
 		a.forged, a.request.subject = "", []relativeNameSET{{plainCommonName}}
 		for _, group := range groups {
-			a.request.subject = append(a.request.subject, relativeNameSET{isOrganization(asn1Text(asn1.TagUTF8String, group))})
+			a.request.subject = append(a.request.subject, relativeNameSET{organizationValue(asn1Text(asn1.TagUTF8String, group))})
 		}
 	}
 }

@@ -42,15 +42,15 @@ func asn1Text(tag int, value string) asn1.RawValue {
 	return asn1.RawValue{Class: asn1.ClassUniversal, Tag: tag, Bytes: []byte(value)}
 }
 
-func isOrganization(value asn1.RawValue) attributeValue {
+func organizationValue(value asn1.RawValue) attributeValue {
 	return attributeValue{oidOrganization, value}
 }
 
-func isCommonName(value asn1.RawValue) attributeValue { return attributeValue{oidCommonName, value} }
+func commonNameValue(value asn1.RawValue) attributeValue { return attributeValue{oidCommonName, value} }
 
 var (
-	plainOrganization = isOrganization(asn1Text(asn1.TagPrintableString, "system:nodes"))
-	plainCommonName   = isCommonName(asn1Text(asn1.TagPrintableString, "system:node:win-a"))
+	plainOrganization = organizationValue(asn1Text(asn1.TagPrintableString, "system:nodes"))
+	plainCommonName   = commonNameValue(asn1Text(asn1.TagPrintableString, "system:node:win-a"))
 )
 
 // marshalDER marshals a value and fails the test on an error.
@@ -152,8 +152,8 @@ func TestARequestIsReadInOneWayOnly(t *testing.T) {
 	for name, request := range map[string]manualRequest{
 		"as Go makes it":                 {},
 		"with the name before the group": {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
-		"with its texts in UTF-8": {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String,
-			"system:nodes"))}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
+		"with its texts in UTF-8": {subject: []relativeNameSET{{organizationValue(asn1Text(asn1.TagUTF8String,
+			"system:nodes"))}, {commonNameValue(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
 		"with an empty list of extensions too": {attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{})}},
 	} {
 		t.Run("a request "+name+" is signed", func(t *testing.T) {
@@ -187,8 +187,8 @@ func spoiledForms(t testing.TB) map[string]spoiledForm {
 		}
 		return utf16.String()
 	}
-	other := isCommonName(asn1Text(asn1.TagPrintableString, "system:node:master-0"))
-	masters := isOrganization(asn1Text(asn1.TagPrintableString, "system:masters"))
+	other := commonNameValue(asn1Text(asn1.TagPrintableString, "system:node:master-0"))
+	masters := organizationValue(asn1Text(asn1.TagPrintableString, "system:masters"))
 	password := marshalRaw(t, struct {
 		ID     asn1.ObjectIdentifier
 		Values []string `asn1:"set"`
@@ -198,7 +198,7 @@ func spoiledForms(t testing.TB) map[string]spoiledForm {
 	modulus := rsaKey(t, 2048).N
 
 	return map[string]spoiledForm{
-		"a second name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, "system:admin")), plainCommonName}}}, "Subject"},
+		"a second name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagPrintableString, "system:admin")), plainCommonName}}}, "Subject"},
 		"a longer name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {plainCommonName, other}}}, "CommonName"},
 		"a second group at the same place":         {manualRequest{subject: []relativeNameSET{{masters, plainOrganization}, {plainCommonName}}}, "Organization"},
 		"name and group at one place":              {manualRequest{subject: []relativeNameSET{{plainCommonName, plainOrganization}}}, "Subject"},
@@ -206,15 +206,15 @@ func spoiledForms(t testing.TB) map[string]spoiledForm {
 		"a second name before it":                  {manualRequest{subject: []relativeNameSET{{plainOrganization}, {other}, {plainCommonName}}}, "Subject"},
 		"the same name twice":                      {manualRequest{subject: []relativeNameSET{{plainOrganization}, {plainCommonName}, {plainCommonName}}}, "Subject"},
 		"a second group":                           {manualRequest{subject: []relativeNameSET{{plainOrganization}, {masters}, {plainCommonName}}}, "Organization"},
-		"a name in two bytes a letter":             {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagBMPString, wide("system:node:win-a")))}}}, "Subject"},
-		"a name in a text of an old kind":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagT61String, "system:node:win-a"))}}}, "Subject"},
-		"a name in a text for addresses":           {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagIA5String, "system:node:win-a"))}}}, "Subject"},
-		"a group in a text of an old kind":         {manualRequest{subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagT61String, "system:nodes"))}, {plainCommonName}}}, "Subject"},
-		"a name that ends with a null":             {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a\x00"))}}}, "CommonName"},
-		"a name with a letter of no width":         {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win\u200b-a"))}}}, "CommonName"},
-		"a name with wide letters":                 {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:ｗin-a"))}}}, "CommonName"},
-		"a name with a space before it":            {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, " system:node:win-a"))}}}, "CommonName"},
-		"a number for a name":                      {manualRequest{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1.RawValue{Tag: asn1.TagInteger, Bytes: []byte{1}})}}}, "CommonName"},
+		"a name in two bytes a letter":             {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagBMPString, wide("system:node:win-a")))}}}, "Subject"},
+		"a name in a text of an old kind":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagT61String, "system:node:win-a"))}}}, "Subject"},
+		"a name in a text for addresses":           {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagIA5String, "system:node:win-a"))}}}, "Subject"},
+		"a group in a text of an old kind":         {manualRequest{subject: []relativeNameSET{{organizationValue(asn1Text(asn1.TagT61String, "system:nodes"))}, {plainCommonName}}}, "Subject"},
+		"a name that ends with a null":             {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagUTF8String, "system:node:win-a\x00"))}}}, "CommonName"},
+		"a name with a letter of no width":         {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagUTF8String, "system:node:win\u200b-a"))}}}, "CommonName"},
+		"a name with wide letters":                 {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagUTF8String, "system:node:ｗin-a"))}}}, "CommonName"},
+		"a name with a space before it":            {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagPrintableString, " system:node:win-a"))}}}, "CommonName"},
+		"a number for a name":                      {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1.RawValue{Tag: asn1.TagInteger, Bytes: []byte{1}})}}}, "CommonName"},
 		"something behind the signed part":         {manualRequest{tail: marshalDER(t, "more")}, "Form"},
 		"something behind the signature":           {manualRequest{end: marshalDER(t, "more")}, "Form"},
 		"another version":                          {manualRequest{version: 1}, "Form"},

@@ -84,7 +84,7 @@ func canaryFailed(s *decisionInput) string {
 			remedy = "Correct the settings; or, if the node is at fault, fix it and set the annotation %s on its WindowsInstance."
 		}
 		return fmt.Sprintf("The first node with %s has failed, so no other node is changed. %s "+remedy,
-			s.nameOf(brought), failed, v1alpha1.AnnotationRetry)
+			s.describeRollout(brought), failed, v1alpha1.AnnotationRetry)
 	}
 	return ""
 }
@@ -133,7 +133,7 @@ func (s *decisionInput) soakingCanary(brought rollout) string {
 	for _, d := range s.entries {
 		if brought.isIntroducedBy(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool) {
 			s.retryAt(d.until)
-			return fmt.Sprintf("%s, as the first with %s. %s", d.describeDisruption(), s.nameOf(brought), s.describeFollowCondition())
+			return fmt.Sprintf("%s, as the first with %s. %s", d.describeDisruption(), s.describeRollout(brought), s.describeFollowCondition())
 		}
 	}
 	for _, n := range s.pool.Nodes {
@@ -142,19 +142,19 @@ func (s *decisionInput) soakingCanary(brought rollout) string {
 		}
 		if !n.Ready {
 			s.retryAt(n.Since.Add(s.settings.FailureDeadline))
-			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describeWithPool(), s.nameOf(brought),
+			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describeWithPool(), s.describeRollout(brought),
 				formatTime(n.Since), s.describeFollowCondition())
 		}
 		until := n.Since.Add(s.settings.CanarySoak)
 		s.retryAt(until)
 		return fmt.Sprintf("%s is the first with %s, and must stay Ready until %s before other nodes follow.",
-			n.describeWithPool(), s.nameOf(brought), formatTime(until))
+			n.describeWithPool(), s.describeRollout(brought), formatTime(until))
 	}
 	return ""
 }
 
-// nameOf describes the rollout for administrators.
-func (s *decisionInput) nameOf(brought rollout) string {
+// describeRollout describes the rollout for administrators.
+func (s *decisionInput) describeRollout(brought rollout) string {
 	switch {
 	case brought.configuration == "":
 		return "version " + brought.version

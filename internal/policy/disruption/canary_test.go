@@ -94,7 +94,7 @@ func TestCanariesOfSettings(t *testing.T) {
 			check: "CanaryFailed"},
 		"a host that is being changed gets the present settings": {change: func(c *disruptionCase) {
 			failed(c)
-			c.request.Begun = true
+			c.request.HostChanged = true
 			c.addReconfiguration("h1", "containerd=0c kubelet=00", 0)
 		}, message: "already"},
 		"the pause that holds an upgrade holds settings": {change: func(c *disruptionCase) { many(c); c.settings.Paused = true }, check: "Paused"},

@@ -23,8 +23,8 @@ type Request struct {
 	// Configuration identifies the desired settings of the cluster and the operator: see nodespec.Configuration. If
 	// it is empty, the settings are not known and only the version is checked.
 	Configuration string
-	// Begun is true if the current disruption has already changed the host.
-	Begun bool
+	// HostChanged is true if the current disruption has already changed the host.
+	HostChanged bool
 	// Replaces is true if the Machine of the node will be deleted.
 	Replaces bool
 }
@@ -90,7 +90,7 @@ func IsContinuation(own v1alpha1.Disruption, request Request) bool {
 	switch {
 	case isExemptCause(request.Cause):
 		return true
-	case others && !request.Begun:
+	case others && !request.HostChanged:
 		return false
 	case own.Cause == request.Cause && own.Version == request.Version:
 		return true

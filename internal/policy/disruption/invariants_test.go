@@ -65,8 +65,8 @@ func (w *world) countMissing(set string) int {
 	return max(0, missing)
 }
 
-// checkGoesOn checks the invariants when a disrupted node may be disrupted for another reason.
-func (w *world) checkGoesOn(t *rapid.T, before *worldDisruption, request Request) {
+// checkContinuation checks the invariants when a disrupted node may be disrupted for another reason.
+func (w *world) checkContinuation(t *rapid.T, before *worldDisruption, request Request) {
 	was := before.cause == v1alpha1.CauseRepair || before.cause == v1alpha1.CauseRemoval
 	if is := request.Cause == v1alpha1.CauseRepair || request.Cause == v1alpha1.CauseRemoval; was && !is {
 		w.checkPolicy(t, before.node)

@@ -232,7 +232,7 @@ func (w *world) pruneEntries() {
 // requestDisruption simulates an operator that requests a disruption, then checks and records the decision.
 func (w *world) requestDisruption(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisruption {
 	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Configuration: w.configuration,
-		Begun: n.begun, Replaces: replaces}
+		HostChanged: n.begun, Replaces: replaces}
 	got := Allow(w.nodePool(), request, w.settings, w.now)
 	if got.Allowed == (got.Reason != "") || got.Message == "" || got.After < 0 {
 		t.Fatalf("the answer is %+v", got)
@@ -249,7 +249,7 @@ func (w *world) requestDisruption(t *rapid.T, n *worldNode, cause v1alpha1.Disru
 	if before == nil {
 		w.checkGrant(t, n, request)
 	} else { // this operator continues the disruption
-		w.checkGoesOn(t, before, request)
+		w.checkContinuation(t, before, request)
 		entry.Since = metav1.NewTime(before.since)
 		if entry.ConfigurationDigest == "" {
 			entry.ConfigurationDigest = before.configuration

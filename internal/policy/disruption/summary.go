@@ -46,7 +46,7 @@ func Summarize(
 		}
 	}
 	summary.Failed = int32(len(rest.failed)) //nolint:gosec // a number of nodes
-	summary.Stopped, summary.Reason, summary.Message = rest.checkStopped()
+	summary.Stopped, summary.Reason, summary.Message = rest.findStopReason()
 	summary.After = rest.after
 	summary.Text = rest.describeProgress(summary, version)
 	return summary
@@ -122,8 +122,8 @@ func needsAdministrator(reason string) bool {
 		v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
 }
 
-// checkStopped returns true if every waiting node waits for an administrator or, if no node waits, any node would.
-func (u *unfinished) checkStopped() (stopped bool, reason, message string) {
+// findStopReason returns true if every waiting node waits for an administrator or, if no node waits, any node would.
+func (u *unfinished) findStopReason() (stopped bool, reason, message string) {
 	answers := u.waiting
 	if len(answers) == 0 {
 		answers = []Decision{u.general}

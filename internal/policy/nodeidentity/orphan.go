@@ -6,23 +6,23 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Keeper is the state of the instance that manages a Node.
-type Keeper int
+// Ownership is the state of the instance that manages a Node.
+type Ownership int
 
 const (
 	// NotOwned means that the operator has not configured the Node, or that a legacy operator has.
-	NotOwned Keeper = iota
-	// Kept means that an instance has the Node, or claims its name.
-	Kept
+	NotOwned Ownership = iota
+	// Owned means that an instance has the Node, or claims its name.
+	Owned
 	// NotBoundYet means that the instance in the Node's annotation was recreated and is not bound to the Node yet.
 	NotBoundYet
 	// Orphaned means that no instance has the Node, so that the host is not managed.
 	Orphaned
 )
 
-// KeeperOf returns the state of the instance that manages the Node. The annotations of the Node count only here: no
+// OwnershipOf returns the state of the instance that manages the Node. The annotations of the Node count only here: no
 // Node is changed because of them. The worst result of a false annotation is a report about the host.
-func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
+func OwnershipOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Ownership {
 	bound := node.Annotations[v1alpha1.AnnotationInstance]
 	if bound == "" && (!hasOperatorLabels(node) || IsLegacyNode(node)) {
 		return NotOwned
@@ -31,7 +31,7 @@ func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
 	for i := range instances {
 		switch ref := instances[i].Status.NodeRef; {
 		case ref != nil && ref.Name == node.Name:
-			return Kept
+			return Owned
 		case ref == nil && instances[i].Name == bound:
 			keeper = NotBoundYet
 		}

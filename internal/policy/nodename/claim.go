@@ -43,9 +43,9 @@ type Claim struct {
 // confirmed or withdrawn.
 const claimTTL = 10 * time.Minute
 
-// Stake returns the claim of an instance to a name, and whether the claim must be written before the check. A waiting
+// RenewClaim returns the claim of an instance to a name, and whether the claim must be written before the check. A waiting
 // claim is renewed in time, so that it does not expire during the check.
-func Stake(present *v1alpha1.NodeReference, name string, now time.Time) (claim *v1alpha1.NodeReference, write bool) {
+func RenewClaim(present *v1alpha1.NodeReference, name string, now time.Time) (claim *v1alpha1.NodeReference, write bool) {
 	claim = &v1alpha1.NodeReference{Name: name, ClaimedAt: ptr.To(metav1.NewTime(now))}
 	if present == nil || present.Name != name {
 		return claim, true

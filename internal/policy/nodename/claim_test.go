@@ -201,7 +201,7 @@ func TestClaimsAreWrittenAgainBeforeTheyRunOut(t *testing.T) {
 		"a confirmed one stays":            {&v1alpha1.NodeReference{Name: "win", UID: "uid", Confirmed: true}, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			claim, write := Stake(c.present, "win", today)
+			claim, write := RenewClaim(c.present, "win", today)
 			if write != c.writes || claim.Name != "win" {
 				t.Errorf("%+v, written: %t", claim, write)
 			}

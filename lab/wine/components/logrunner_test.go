@@ -100,7 +100,7 @@ func findRunner(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	t.Helper()
 	for _, service := range spec.Services {
 		words := host.SplitCommandLine(service.CommandLine)
-		if child := nodespec.UnderLogRunner(service.CommandLine); service.Name == name && child != nil {
+		if child := nodespec.CommandUnderLogRunner(service.CommandLine); service.Name == name && child != nil {
 			return slices.Clip(words[:len(words)-len(child)])
 		}
 	}

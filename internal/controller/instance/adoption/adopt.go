@@ -54,7 +54,7 @@ func (a *Adoption) AdoptMachineNode(ctx context.Context, s *scope.Scope) *result
 	if node == nil {
 		return nil
 	}
-	claim, write := nodename.Stake(s.Instance.Status.NodeRef, node.Name, a.Clock.Now())
+	claim, write := nodename.RenewClaim(s.Instance.Status.NodeRef, node.Name, a.Clock.Now())
 	if s.Instance.Status.NodeRef = claim; write {
 		return result.WriteFirst(v1alpha1.ConditionJoined)
 	}

@@ -106,7 +106,7 @@ func (t *Disruptor) AcquireSlot(ctx context.Context, s *scope.Scope, node *corev
 	}
 	decision, err := t.Gate.Acquire(ctx, disruptionpolicy.Request{
 		Instance: s.Instance.Name, UID: s.Instance.UID, Cause: cause, Version: t.Version,
-		Configuration: t.Specs.ConfigurationDigest(s.Cluster), Begun: !s.IsHostUnchanged(),
+		Configuration: t.Specs.ConfigurationDigest(s.Cluster), HostChanged: !s.IsHostUnchanged(),
 	})
 	if err != nil {
 		return result.FromAPIError(v1alpha1.ConditionUpToDate, "acquire a disruption slot for the node", err)

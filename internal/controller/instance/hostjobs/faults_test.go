@@ -38,7 +38,7 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 					}
 					began := time.Now()
 					b.requestJob(listedInstance(), key, run)
-					for b.Running() > 0 {
+					for b.CountRunning() > 0 {
 						time.Sleep(time.Second)
 					}
 					if took := time.Since(began); timeoutByKind[kind] == 0 || took < timeoutByKind[kind] || took > timeoutByKind[kind]+time.Second || b.MaxOverdue() > 0 {
@@ -67,7 +67,7 @@ func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
 		}
 		close(end)
 		synctest.Wait()
-		if b.MaxOverdue() > 0 || b.Running() > 0 {
+		if b.MaxOverdue() > 0 || b.CountRunning() > 0 {
 			t.Error("it is reported when it has ended")
 		}
 	})
@@ -88,7 +88,7 @@ func TestAPanicKeepsNoSlot(t *testing.T) {
 			ran = true
 			return "", nil
 		})
-		if !ran || b.Running() > 0 {
+		if !ran || b.CountRunning() > 0 {
 			t.Errorf("the next one has run: %t", ran)
 		}
 	})

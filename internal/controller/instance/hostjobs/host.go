@@ -80,8 +80,8 @@ type Host struct {
 	close     bool
 }
 
-// Running returns the job that runs for the instance; nil for none.
-func (h *Host) Running() *Progress { return h.running }
+// RunningJob returns the job that runs for the instance; nil for none.
+func (h *Host) RunningJob() *Progress { return h.running }
 
 // HasRequestedJob reports whether the reconcile requests a job.
 func (h *Host) HasRequestedJob() bool { return h.requested != nil }

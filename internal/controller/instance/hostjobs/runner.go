@@ -314,15 +314,15 @@ func (r *Runner) MaxOverdue() time.Duration {
 	return oldest
 }
 
-// Begun returns the number of jobs started so far.
-func (r *Runner) Begun() int {
+// CountStarted returns the number of jobs started so far.
+func (r *Runner) CountStarted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.begun
 }
 
-// Running returns the number of running jobs.
-func (r *Runner) Running() int {
+// CountRunning returns the number of running jobs.
+func (r *Runner) CountRunning() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0

@@ -67,7 +67,7 @@ func (b *bench) requestJob(instance *v1alpha1.WindowsInstance, key Key, run func
 	pending bool, err error) {
 	b.t.Helper()
 	host := b.HostFor(instance)
-	if host.Running() != nil {
+	if host.RunningJob() != nil {
 		return "", true, nil
 	}
 	answer, o, err := Do(host, key, shownResult, run)
@@ -121,7 +121,7 @@ func TestAJobIsNotBegunBeforeItsReconcileIsCommittedAndNoneBesideAnother(t *test
 			t.Error("of two, not the first one was begun alone")
 		}
 		synctest.Wait()
-		if running := b.HostFor(listedInstance()).Running(); runs != 1 || running == nil || running.Key != drain {
+		if running := b.HostFor(listedInstance()).RunningJob(); runs != 1 || running == nil || running.Key != drain {
 			t.Errorf("%d run: %+v", runs, running)
 		}
 		close(end)
@@ -176,7 +176,7 @@ func TestWhatStopsAJob(t *testing.T) {
 				})
 				now := c.instance.DeepCopy()
 				c.change(now)
-				running := b.HostFor(now).Running()
+				running := b.HostFor(now).RunningJob()
 				if running == nil {
 					t.Fatal("it does not run")
 				}
@@ -192,7 +192,7 @@ func TestWhatStopsAJob(t *testing.T) {
 				}
 				close(end)
 				synctest.Wait()
-				if ended := b.HostFor(now).ended; b.HostFor(now).Running() != nil || (ended != nil) != !c.unwanted {
+				if ended := b.HostFor(now).ended; b.HostFor(now).RunningJob() != nil || (ended != nil) != !c.unwanted {
 					t.Errorf("its outcome is %+v", ended)
 				}
 			})
@@ -303,8 +303,8 @@ func TestNoJobBeginsWhenTheOperatorEnds(t *testing.T) {
 		})
 		r.Commit(t.Context(), listedInstance(), host)
 		end()
-		if err := <-ended; err != nil || !cut || r.Running() > 0 {
-			t.Errorf("cut off %t, %d run: %v", cut, r.Running(), err)
+		if err := <-ended; err != nil || !cut || r.CountRunning() > 0 {
+			t.Errorf("cut off %t, %d run: %v", cut, r.CountRunning(), err)
 		}
 		host = r.HostFor(listedInstance())
 		_, _, _ = Do(host, drain, shownResult, func(context.Context, *Handle) (string, error) { return "", nil })

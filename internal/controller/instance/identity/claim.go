@@ -46,7 +46,7 @@ func (n *NodeNamer) Claim(ctx context.Context, s *scope.Scope) *result.Result {
 	if o := n.refuseRename(ctx, s, name); o != nil {
 		return o
 	}
-	claim, write := nodename.Stake(s.Instance.Status.NodeRef, name, n.Clock.Now())
+	claim, write := nodename.RenewClaim(s.Instance.Status.NodeRef, name, n.Clock.Now())
 	s.Instance.Status.NodeRef = claim
 	if write && s.Session.RefusedName != name {
 		return result.WriteFirst(v1alpha1.ConditionJoined)

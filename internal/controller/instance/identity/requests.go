@@ -49,9 +49,9 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 	return nil
 }
 
-// CertificateRejected deletes the certificate requests of an instance with an agent that still needs a certificate
+// HandleRejection deletes the certificate requests of an instance with an agent that still needs a certificate
 // after receiving it, so that the next attempt requests a new one. It returns the result for the status.
-func (c Signer) CertificateRejected(ctx context.Context, s *scope.Scope, identity string) *result.Result {
+func (c Signer) HandleRejection(ctx context.Context, s *scope.Scope, identity string) *result.Result {
 	if err := c.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return result.FromAPIError(v1alpha1.ConditionJoined, "delete the certificate request", err)
 	}

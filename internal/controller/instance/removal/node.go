@@ -108,17 +108,17 @@ func (r *Removal) TransferSharedHost(ctx context.Context, s *scope.Scope) *resul
 		s.HostTransferred = true
 		r.Events.Emit(status.HostSharedEvent(s.Instance, other))
 	case nodeidentity.Inherited:
-		return waitForInstance(other, "it takes over the node; this WindowsInstance is deleted after that.")
+		return otherInstancePending(other, "it takes over the node; this WindowsInstance is deleted after that.")
 	case nodeidentity.Follows:
-		return waitForInstance(other, "it is also being removed, and gives the host back first.")
+		return otherInstancePending(other, "it is also being removed, and gives the host back first.")
 	case nodeidentity.Restored:
 	}
 	return nil
 }
 
-// waitForInstance returns the result of an instance that waits for the removal or adoption by another instance of
+// otherInstancePending returns the result of an instance that waits for the removal or adoption by another instance of
 // the same host.
-func waitForInstance(other *v1alpha1.WindowsInstance, why string) *result.Result {
+func otherInstancePending(other *v1alpha1.WindowsInstance, why string) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, RequeueAfter: transferPollInterval,
 		Message:    "The host also belongs to WindowsInstance " + other.Name + " (" + other.Spec.Address + "): " + why,

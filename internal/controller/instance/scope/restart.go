@@ -29,9 +29,9 @@ func (s *Scope) HandleFailure(condition string, err error) *result.Result {
 	return s.Host.HandleFailure(condition, err)
 }
 
-// StillRestarting returns the wait for a restarting host, or nil if the host is not restarting or exceeds
+// AwaitHostReturn returns the wait for a restarting host, or nil if the host is not restarting or exceeds
 // rebootTimeout.
-func (s *Scope) StillRestarting() *result.Result {
+func (s *Scope) AwaitHostReturn() *result.Result {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil || s.Clock.Since(since.Time) > rebootTimeout {
 		return nil
@@ -39,10 +39,10 @@ func (s *Scope) StillRestarting() *result.Result {
 	return s.awaitHost()
 }
 
-// AnswersWhileRestarting returns the wait for a restarting host that responds over SSH but runs no agent command.
+// AwaitAgentReturn returns the wait for a restarting host that responds over SSH but runs no agent command.
 // The host may be shutting down, starting, or faulty. For any other host, the given result is returned.
-func (s *Scope) AnswersWhileRestarting(o *result.Result) *result.Result {
-	restarting := s.StillRestarting()
+func (s *Scope) AwaitAgentReturn(o *result.Result) *result.Result {
+	restarting := s.AwaitHostReturn()
 	if restarting == nil {
 		return o
 	}
