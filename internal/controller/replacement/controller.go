@@ -134,11 +134,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: pollInterval}, nil
 	}
 	overview := newOverview(read, r.Version, successors)
+	if err := r.markSlots(ctx, overview); err != nil {
+		return ctrl.Result{}, err
+	}
 	change, err := r.readKeyChange(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.replaceNext(ctx, overview, replacementpolicy.Next(overview.policyFleet, r.Version, change))
+}
+
+// markSlots marks the Machines that hold a disruption slot for their replacement, from the cache: a stale cache affects
+// only the order of the requests.
+func (r *Reconciler) markSlots(ctx context.Context, overview overview) error {
+	var disruptions v1alpha1.WindowsDisruptionPolicy
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: v1alpha1.DisruptionPolicyName}, &disruptions)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the WindowsDisruptionPolicy: %w", err)
+	}
+	for i := range overview.policyFleet.Machines {
+		machine := &overview.policyFleet.Machines[i]
+		instance := overview.instanceByMachine(machine.Name)
+		machine.HasSlot = instance != nil && slices.ContainsFunc(disruptions.Status.Disruptions, func(d v1alpha1.Disruption) bool {
+			return d.Machine == machine.Name && d.InstanceUID == instance.UID
+		})
+	}
+	return nil
 }
 
 // hasOutdated reports, from the cache, whether the Node of a Machine has another key or another version that

@@ -11,6 +11,7 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -201,6 +202,20 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		w.changeNode(w.createOutdatedMachine(set).Name, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 		w.reconcile()
 		deleted(t, w, "win-2")
+	})
+	t.Run("a Machine with a slot is first: its operator has ended before the deletion", func(t *testing.T) {
+		w := newWorld(t)
+		set := w.createMachineSet("two", 2, userdata.SecretName)
+		w.createOutdatedMachine(set)
+		second := w.createOutdatedMachine(set)
+		w.gate.disruptedSets[second.Name] = set.Name
+		slots := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}}
+		slots.Status.Disruptions = []v1alpha1.Disruption{{Instance: second.Name, InstanceUID: types.UID("instance-" + second.Name), Machine: second.Name}}
+		if err := w.client.Create(t.Context(), slots); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+		deleted(t, w, second.Name)
 	})
 	t.Run("one whose change in place was begun before it was to be replaced does not wait for that", func(t *testing.T) {
 		w := newWorld(t)

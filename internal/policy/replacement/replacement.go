@@ -38,6 +38,9 @@ type Machine struct {
 	Deleting bool
 	// Ignored is true if the operator must ignore the Machine; Paused is true if the instance is paused.
 	Ignored, Paused bool
+	// HasSlot is true if the Machine holds a disruption slot for its replacement. Without a deletion, the slot is from an
+	// operator that has ended in between.
+	HasSlot bool
 	// Refused is true if the host refused the current key.
 	Refused bool
 	// NeedsReplacement is true if the host differs from the desired configuration of the operator's version, and must be
@@ -219,14 +222,17 @@ func (s subject) notReplacedReason(m Machine) string {
 	return ""
 }
 
-// compareByPriority compares Machines by priority. A Machine without a working Node is first, because its loss
-// removes no capacity.
+// compareByPriority compares Machines by priority. A Machine with a slot is first, because no other Machine gets a slot
+// before its replacement. A Machine without a working Node is next, because its loss removes no capacity.
 func (s subject) compareByPriority(a, b Machine) int {
 	rank := func(m Machine) int {
-		if s.nodes[m.Node].Ready {
+		switch {
+		case m.HasSlot:
+			return 0
+		case !s.nodes[m.Node].Ready:
 			return 1
 		}
-		return 0
+		return 2
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }

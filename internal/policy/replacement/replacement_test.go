@@ -69,6 +69,9 @@ func TestNextReplacements(t *testing.T) {
 		"one whose change in place has made way for its replacement": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
 		"none while its set is made smaller":                         {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Replicas-- }, waits: "Surplus"},
 		"first the one whose Node does not work":                     {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[1].Ready = false }, want: "b a"},
+		"first the one with a slot, whose replacement an operator has not completed": {fleet: fleetOf("a", "b", "c"), change: func(f *Fleet, _ *KeyChange) {
+			f.Nodes[1].Ready, f.Machines[2].HasSlot = false, true
+		}, want: "c b a"},
 		"none while another of the set has failed: the next may fail as well": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
 			f.Machines[1].Phase, f.Nodes[1].Ready = "Failed", false
 		}, waits: "MachineFailed"},
