@@ -92,7 +92,7 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 	for _, source := range []struct{ files, names string }{
 		{"api/v1alpha1/conditions.go", "^(Condition|Reason)"},
 		{"internal/remote/errors.go", "^Reason"},
-		{"internal/agentapi/verb.go", "^Reason"},
+		{"internal/agentapi/agentapi.go", "^Reason"},
 		{"internal/nodespec/reporting.go", "^Configuration"},
 	} {
 		for _, c := range findConstants(t, source.files, source.names) {
@@ -170,7 +170,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	limits = append(limits, findConstants(t, "internal/controller/orphan/controller.go", "^GracePeriod$")...)
 	limits = append(limits, findConstants(t, "internal/controller/clusterconfig/absence.go", "^absenceGracePeriod$")...)
 	limits = append(limits, findConstants(t, "internal/controller/source/byoh/removals.go", "^Default(Absence|Removal)$")...)
-	limits = append(limits, findConstants(t, "internal/operator/unread.go", "^DefaultReadTimeout$")...)
+	limits = append(limits, findConstants(t, "internal/operator/unreadablekinds.go", "^DefaultReadTimeout$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {
 		inCode[limit.name] = true

@@ -80,7 +80,7 @@ func TestTheOperatorsFlagsAndVariablesAreDocumented(t *testing.T) {
 
 func TestTheAgentsVerbsAndFlagsAreDocumented(t *testing.T) {
 	inCode := map[string][]string{"version": nil}
-	for _, c := range findConstants(t, "internal/agentapi/verb.go", "^(Facts|Inspect|Collect|Plan|Apply|Verify|Remove|Rollback|Commit|Patch|Reboot|Renew|Service)$") {
+	for _, c := range findConstants(t, "internal/agentapi/agentapi.go", "^(Facts|Inspect|Collect|Plan|Apply|Verify|Remove|Rollback|Commit|Patch|Reboot|Renew|Service)$") {
 		name, _ := strconv.Unquote(c.value.(*ast.BasicLit).Value)
 		inCode[name] = nil
 	}

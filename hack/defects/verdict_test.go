@@ -110,7 +110,7 @@ func TestRowsAreChosenByAnyOfTheirWords(t *testing.T) {
 	rows := table{
 		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/nodeidentity/hostkey.go",
 			Fails: []string{"TestHostKey"}},
-		{Defect: "nothing", Breaks: "rule 5", File: "internal/plan/order.go", Fails: []string{"TestOrder"}},
+		{Defect: "nothing", Breaks: "rule 5", File: "internal/plan/dependencies.go", Fails: []string{"TestOrder"}},
 	}
 	for _, pattern := range []string{"host key", "rule 4", "policy/", "TestHostKey$"} {
 		if got := rows.matchingRows(regexp.MustCompile(pattern)); len(got) != 1 || got[0].Breaks != "rule 4" {

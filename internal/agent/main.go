@@ -1,9 +1,9 @@
-// Package agent runs on a Windows host: it gathers facts, creates a plan from them, runs the steps, verifies
-// the node and restores the host. As a Windows service it repairs drift. The agent accesses Windows only
+// Package agent runs on a Windows host: it gathers facts, creates a plan, runs the steps, verifies
+// the node and restores the host. As a Windows service the agent repairs drift. The agent accesses Windows only
 // through package host.
 //
-// This package is the entry point: it parses the command line, creates the dependencies of its subpackages, and
-// runs the command in one of them. It does not change the host itself. The tests run commands and the service
+// This package is the entry point: it parses the command line, creates the dependencies of the subpackages, and
+// runs the command in a subpackage. The package does not change the host. The tests run commands and the service
 // on a machine in memory. The name of a test file begins with the name of the tested package.
 package agent
 

@@ -20,13 +20,13 @@ var allowedReasonComparers = []string{
 	"instance/phase_unmanaged.go unmanagedResult",
 	"source/machine/events.go hostUnmanaged",
 	// Here the reason is a field of the spec, which the source writes.
-	"instance/phase_unmanaged.go cordonedNode", "monitoring/wanted.go departureOf",
+	"instance/phase_unmanaged.go getCordonedNode", "monitoring/wanted.go departureOf",
 }
 
 // allowedConditionReaders lists the functions that may read conditions, because these functions write conditions,
 // select the words of a message, or create events and metrics.
 var allowedConditionReaders = []string{
-	"disruption/book.go emitEvents", "disruption/controller.go setMetrics",
+	"disruption/policyupdate.go emitEvents", "disruption/controller.go setMetrics",
 	"instance/scope/scope.go RestoreTrueConditions",
 	"instance/status/conditions.go setConditions", "instance/status/progress.go Progress", "instance/status/status.go computeReadiness", "instance/status/status.go updateConditions",
 }

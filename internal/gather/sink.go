@@ -19,7 +19,7 @@ type sink interface {
 	addFile(name string, content []byte) error
 	// finishOutput completes the output.
 	finishOutput() error
-	// discardOutput deletes incomplete output. After finishOutput, it does nothing.
+	// discardOutput deletes incomplete output. After finishOutput, the method does nothing.
 	discardOutput()
 }
 

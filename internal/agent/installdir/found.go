@@ -61,8 +61,8 @@ func (f *Directory) WithOriginalAccess(ctx context.Context, facts plan.Facts) (p
 	return facts, nil
 }
 
-// Reopen restores the access of C:\k if the agent has restricted it. It is only for a host without a ledger, on which
-// nothing else was changed.
+// Reopen restores the access of C:\k if the agent has restricted it. Reopen is only for a host without a ledger
+// and without any other change.
 func (f *Directory) Reopen(ctx context.Context) error {
 	open, err := f.hasOpenRecord(ctx)
 	if err != nil || !open {

@@ -64,10 +64,10 @@ const (
 	DriftPollInterval = 5 * time.Second
 	// DriftCheckInterval is the interval between two comparisons of everything with the spec without a change.
 	DriftCheckInterval = time.Minute
-	// AntivirusCacheTTL is the time for which the exclusions of Microsoft Defender Antivirus are cached.
+	// AntivirusCacheTTL is the validity of cached exclusions of Microsoft Defender Antivirus.
 	AntivirusCacheTTL = 15 * time.Minute
-	// FeatureCacheTTL is the time for which the state of a Windows feature is cached, because each DISM query starts
-	// Windows servicing. The query is repeated earlier if a restart of Windows becomes pending.
+	// FeatureCacheTTL is the validity of the cached state of a Windows feature. Each DISM query starts Windows
+	// servicing. The query is repeated earlier if a restart of Windows becomes pending.
 	FeatureCacheTTL = 15 * time.Minute
 	// BootGracePeriod is the time after a boot during which the service leaves the start of automatic services to
 	// Windows. It ends earlier if the services run.

@@ -141,7 +141,7 @@ func TestTheBoundsHoldAllThatThereIs(t *testing.T) {
 		pattern string
 	}{
 		"reasons": {"wmco_attempts_failed_total", []string{"api/v1alpha1/conditions.go", "internal/remote/errors.go",
-			"internal/agentapi/verb.go"}, `(?m)^\tReason\w+ +.*= "(\w+)"`},
+			"internal/agentapi/agentapi.go"}, `(?m)^\tReason\w+ +.*= "(\w+)"`},
 		"jobs": {"wmco_job_duration_seconds", []string{"internal/controller/instance/hostjobs/job.go"}, `Kind\w+ +Kind = "(\w+)"`},
 		"causes": {"wmco_disruptions_total", []string{"api/v1alpha1/disruptionpolicy.go"},
 			`Cause\w+ +DisruptionCause = "(\w+)"`},

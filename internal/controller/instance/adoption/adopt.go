@@ -1,5 +1,5 @@
 // Package adoption adopts the Nodes of legacy operators (before version 12) and their pinned host keys. When
-// no such clusters are left, this package and nodes/older.go can be deleted.
+// no such clusters are left, this package and nodes/legacy.go can be deleted.
 package adoption
 
 import (
