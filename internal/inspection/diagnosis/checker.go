@@ -29,7 +29,7 @@ type Diagnosis struct {
 	// Instance is empty for an unlisted host.
 	Instance string  `json:"instance,omitempty"`
 	User     string  `json:"user"`
-	Checks   []Check `json:"rungs"`
+	Checks   []Check `json:"checks"`
 }
 
 // HasFailed reports whether a check has failed.

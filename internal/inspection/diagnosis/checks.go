@@ -81,14 +81,14 @@ type Evidence struct {
 
 // EvaluateChecks returns all checks.
 func EvaluateChecks(line support.ReleaseLine, e Evidence) []Check {
-	rungs := e.checkConnection()
+	checks := e.checkConnection()
 	if e.Failure != nil || e.Facts == nil {
 		for _, name := range []string{windowsCheck, featuresCheck, apiServerCheck, clockCheck, diskCheck, portsCheck} {
-			rungs = append(rungs, Check{Name: name, Outcome: NotReached})
+			checks = append(checks, Check{Name: name, Outcome: NotReached})
 		}
-		return rungs
+		return checks
 	}
-	return append(rungs, e.checkWindows(line), e.checkFeatures(), e.checkAPIServer(), e.checkClock(), e.checkDisk(), e.checkPorts())
+	return append(checks, e.checkWindows(line), e.checkFeatures(), e.checkAPIServer(), e.checkClock(), e.checkDisk(), e.checkPorts())
 }
 
 // newCheck returns a check that has failed with a message and a remedy; an empty message passes.

@@ -20,7 +20,7 @@ func connectionCheckNames() []string {
 
 // checkConnection returns the checks up to the agent.
 func (e Evidence) checkConnection() []Check {
-	var rungs []Check
+	var checks []Check
 	failed := ""
 	if e.Failure != nil {
 		failed = failedCheckName(e.Failure)
@@ -30,15 +30,15 @@ func (e Evidence) checkConnection() []Check {
 		switch {
 		case name == failed:
 			o := hostjobs.ResultFromError(v1alpha1.ConditionReachable, e.Failure)
-			rungs = append(rungs, Check{Name: name, Outcome: Failed, Message: o.Message, Remedy: withoutRetryHint(o.NextAction)})
+			checks = append(checks, Check{Name: name, Outcome: Failed, Message: o.Message, Remedy: withoutRetryHint(o.NextAction)})
 			outcome = NotReached
 		case outcome == Passed && (name != administratorCheck || e.AgentInstalled):
-			rungs = append(rungs, Check{Name: name, Outcome: Passed, Message: e.passedMessage(name)})
+			checks = append(checks, Check{Name: name, Outcome: Passed, Message: e.passedMessage(name)})
 		default:
-			rungs = append(rungs, Check{Name: name, Outcome: NotReached})
+			checks = append(checks, Check{Name: name, Outcome: NotReached})
 		}
 	}
-	return rungs
+	return checks
 }
 
 // withoutRetryHint removes the operator's retry from the next action: a diagnosis is no attempt of the operator to

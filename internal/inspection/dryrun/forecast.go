@@ -59,7 +59,7 @@ type Forecast struct {
 type Step struct {
 	Name         string `json:"name"`
 	Reason       string `json:"reason"`
-	DisruptsPods bool   `json:"disturbsPods,omitempty"`
+	DisruptsPods bool   `json:"disruptsPods,omitempty"`
 	Restarts     bool   `json:"restartsHost,omitempty"`
 }
 
