@@ -19,6 +19,7 @@ import (
 
 const bufferBytes = 64 << 10
 
+// Listener is a net.Listener for one pipe.
 type Listener struct {
 	name string
 
