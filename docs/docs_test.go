@@ -23,7 +23,7 @@ import (
 
 // constant is a constant in the code.
 type constant struct {
-	name  string // with its package: "remote.DefaultDialLimit"
+	name  string // with its package: "remote.DefaultDialTimeout"
 	value ast.Expr
 }
 

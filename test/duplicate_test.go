@@ -105,8 +105,8 @@ func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing
 	waitUntilReady(t, r)
 }
 
-// oc replace --force deletes and recreates the ConfigMap. The operator runs with the same grace period as in a
-// cluster.
+// The command oc replace --force deletes and recreates the ConfigMap. The operator runs with the same grace period as
+// in a cluster.
 //
 func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})

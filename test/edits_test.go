@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// Seed and number of the random orders of edits in TestNoOrderOfEdits….
+// Seed and number of the random orders in TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind.
 var (
 	firstOrder = flag.Uint64("edits.first", 1, "number of the first random order of edits")
 	orders     = flag.Uint64("edits.orders", 2, "how many random orders of edits are tried")

@@ -1,10 +1,10 @@
 // Command lint-prose counts words and names that AGENTS.md advises against: private idiom in comments, names,
 // strings and documents. The counts of a directory must not increase. limits.json contains the remaining counts
-// that must be removed. The command also checks the subjects of new commits, which CONTRIBUTING.md describes.
+// that must be removed. The command also checks that names in comments exist, except for those in names.txt, and
+// the subjects of new commits, which CONTRIBUTING.md describes.
 //
-//	lint-prose           fails for each count that has increased
+//	lint-prose           fails for each count that has increased, each unknown name and each faulty subject
 //	lint-prose -update   lowers the limits to the current counts, and refuses to raise their sum
-//	lint-prose -report   prints the counts per 10,000 words, beside the counts of comparable projects
 package main
 
 import (
@@ -12,30 +12,30 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 )
 
-// limitsFile is the file with the limits, relative to the root of the checkout.
-const limitsFile = "hack/lint-prose/limits.json"
+// The files with the limits and with the names of other projects, relative to the root of the checkout.
+const (
+	limitsFile = "hack/lint-prose/limits.json"
+	namesFile  = "hack/lint-prose/names.txt"
+)
 
 func main() {
-	update := flag.Bool("update", false, "lower the limits to the present counts")
-	report := flag.Bool("report", false, "print the counts of all directories together")
+	update := flag.Bool("update", false, "lower the limits to the current counts")
 	flag.Parse()
-	if err := run(*update, *report); err != nil {
+	if err := run(*update); err != nil {
 		fmt.Fprintln(os.Stderr, "lint-prose:", err)
 		os.Exit(1)
 	}
 }
 
-func run(update, report bool) error {
-	counts, err := countTree(".")
+func run(update bool) error {
+	all, err := readSources(".")
 	if err != nil {
 		return err
 	}
-	if report {
-		printReport(os.Stdout, counts)
-		return nil
-	}
+	counts := countTree(all)
 	limits, err := readLimits(limitsFile)
 	if err != nil {
 		return err
@@ -43,7 +43,11 @@ func run(update, report bool) error {
 	if update {
 		return updateLimits(limitsFile, limits, counts)
 	}
-	failures := append(compareCounts(limits, counts), checkSubjects(context.Background())...)
+	allowed, err := os.ReadFile(namesFile)
+	if err != nil {
+		return err
+	}
+	failures := slices.Concat(compareCounts(limits, counts), checkNames(all, string(allowed)), checkSubjects(context.Background()))
 	for _, failure := range failures {
 		fmt.Fprintln(os.Stderr, "lint-prose:", failure)
 	}

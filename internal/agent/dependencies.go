@@ -20,7 +20,7 @@ type commandRunner struct {
 	lock      installdir.Lock
 }
 
-// newCommandRunner returns a commandRunner with its dependencies. Output is written to out.
+// newCommandRunner returns a commandRunner with its dependencies. The output is written to out.
 func newCommandRunner(p Process, out io.Writer) *commandRunner {
 	kept := state.NewRecords(p.Host.Files)
 	defender := execute.NewDefender(p.Host.Antivirus, p.Clock, kept)

@@ -15,7 +15,7 @@ import (
 //	for each file or patch: 'F', its sha256 (32 bytes), its size (8 bytes, big endian), its content
 //	'E', the number of files (4 bytes, big endian)
 //
-// Frame boundaries have no meaning. An archive can therefore be assembled from frames compressed during the payload
+// The boundaries of frames have no meaning. An archive can therefore be assembled from frames compressed during the payload
 // build.
 const (
 	archiveMagic = "WMCOPAY1"

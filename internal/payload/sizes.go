@@ -7,8 +7,8 @@ import (
 )
 
 // ArchiveSize returns the approximate size in bytes of the archive of the files and patches with the given digests.
-// Content is neither read nor verified: packs have the size listed in the manifest, and files have their size in the
-// store.
+// The content is neither read nor verified: packs have the size listed in the manifest, and files have their size in
+// the store.
 func (p *Payload) ArchiveSize(sums []string) (int64, error) {
 	wanted := make(map[string]bool, len(sums))
 	for _, sum := range sums {

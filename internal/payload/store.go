@@ -47,7 +47,7 @@ type Payload struct {
 }
 
 // Load reads the manifest in a directory and checks that the store contains all files of all required components with
-// the correct size. Content is verified against its digest on each read.
+// the correct size. The content is verified against its digest on each read.
 func Load(directory string) (*Payload, error) {
 	data, err := os.ReadFile(filepath.Join(directory, ManifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {

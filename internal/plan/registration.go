@@ -10,8 +10,8 @@ import (
 // this adapter and deletes it with the endpoint, so the ledger has no original value. If a write fails, the host
 // can still become a node: the ledger records the refusal, and the write is not retried in the same boot.
 
-// RegistrationDisabled is the value that disables DNS registration of an adapter. Registration is enabled by
-// default.
+// RegistrationDisabled is the value that disables DNS registration of an adapter. By default, Windows
+// registers the addresses.
 const RegistrationDisabled = 0
 
 // RegistrationName returns the registry value of an adapter, given its identifier ("{GUID}").

@@ -48,7 +48,7 @@ func incompleteLength(content []byte) int {
 }
 
 // PrintableLines returns a text with each non-printable character replaced, except tabs and line feeds.
-// Carriage returns are removed: lines of Windows end with a carriage return.
+// It removes carriage returns, because lines of Windows end with a carriage return.
 func PrintableLines(foreign string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

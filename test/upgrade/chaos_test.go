@@ -13,7 +13,7 @@ import (
 // kills is the number of kills of the operator in one upgrade.
 const kills = 20
 
-// round is an upgrade to a release under faults of the operator. disturb returns the operators that run afterward.
+// round is an upgrade to a release under faults of the operator. disrupt returns the operators that run afterward.
 type round struct {
 	name, release string
 	disrupt       func(l lab, o *testenv.Operator, release string) []*testenv.Operator

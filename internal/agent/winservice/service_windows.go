@@ -43,7 +43,7 @@ type handler struct {
 	exit  func(code int)
 }
 
-// Execute implements svc.Handler. Returning reports that the service has stopped.
+// Execute implements svc.Handler. The return reports that the service has stopped.
 func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (specific bool, exitCode uint32) {
 	reports := &reports{changes: changes}
 	stop, done := make(chan struct{}), make(chan struct{})

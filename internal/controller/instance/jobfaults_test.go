@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 )
 
-// Leadership is lost during a job of each kind. The job ends in time, has no further effects, and the next
-// operator continues from the recorded state. R-013
+// The operator loses the leadership during a job of each kind. The job ends in time, has no further effects, and the
+// next operator continues from the recorded state. R-013
 func TestAJobOfEachKindEndsWithTheLeadershipOfItsOperator(t *testing.T) {
 	for _, job := range blockedJobs() {
 		job.run(t, "", func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })

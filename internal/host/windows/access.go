@@ -58,7 +58,7 @@ func readAccess(handle windows.Handle) (access host.Access, others bool, err err
 // setDirectoryAccess sets the access of an existing directory. If the directory already has the access, it is not
 // changed, because an administrator may have added entries to inherited permissions.
 func setDirectoryAccess(path drivePath, access host.Access) error {
-	// SetSecurityInfo lists the directory to propagate the change.
+	// rights includes the list right, because SetSecurityInfo lists the directory to propagate the change.
 	const rights = windows.READ_CONTROL | windows.WRITE_DAC | windows.WRITE_OWNER | windows.FILE_READ_ATTRIBUTES | windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE
 	handle, err := openEntry(path, windows.READ_CONTROL, shareAll)
 	if err != nil {

@@ -61,8 +61,8 @@ type Evidence struct {
 	Pinned             bool
 	// Failure is the error that prevented a response of the agent; nil if the agent responded.
 	Failure error
-	// AgentInstalled means that the agent is in a directory writable only by administrators. Brought means that a copy
-	// was installed there, and is deleted again.
+	// AgentInstalled means that the agent is in a directory writable only by administrators. AgentCopied means that a
+	// copy was installed there, and is deleted again.
 	AgentInstalled, AgentCopied bool
 
 	// Facts holds the response of the agent.
@@ -73,8 +73,8 @@ type Evidence struct {
 	Unknown string
 	// MissingBytes is the number of payload bytes missing on the host.
 	MissingBytes int64
-	// Node means that the host is a node of the cluster. Answered holds the TCP ports that accept connections
-	// of the operator.
+	// Node means that the host is a node of the cluster. OpenPorts contains the TCP ports that accept
+	// connections of the operator.
 	Node      bool
 	OpenPorts map[int]bool
 }

@@ -106,7 +106,7 @@ func (w *world) checkPolicy(t *rapid.T, n *worldNode) {
 	if w.spec.Paused || w.settings.Pools[n.Pool].Paused {
 		t.Fatalf("%s may be disturbed in a pause", n.Instance)
 	}
-	if hour := (w.now.Hour() + 1) % 6; len(w.spec.MaintenanceWindows) > 0 && hour >= 3 { // Paris has winter time
+	if hour := (w.now.Hour() + 1) % 6; len(w.spec.MaintenanceWindows) > 0 && hour >= 3 { // winter time in Paris
 		t.Fatalf("%s may be disturbed at %s, in no window", n.Instance, w.now)
 	}
 	for _, other := range w.nodes {

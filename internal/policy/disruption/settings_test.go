@@ -67,7 +67,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 	})
 	for name, test := range map[string]struct {
 		spec v1alpha1.WindowsDisruptionPolicySpec
-		// start of the error, before the remedy
+		// want is the start of the error, before the remedy.
 		want string
 	}{
 		"no node at all":             {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: newNumberValue(0)}, `spec.maxUnavailable: "0" is no number of nodes: write `},

@@ -67,7 +67,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	t.Run("it gives the kubelet the version that it was built from, by which the node then names it", func(t *testing.T) {
 		is, err := runtimeapi.NewRuntimeServiceClient(connection).Version(ctx, &runtimeapi.VersionRequest{})
 		requireNoError(t, err)
-		// The kubelet joins both values for nodeInfo.containerRuntimeVersion of the Node.
+		// The kubelet joins both values for the container runtime version in the status of the Node.
 		got, want := is.RuntimeName+"://"+is.RuntimeVersion, "containerd://"+requiredVersion(t, "containerd", "github.com/containerd/containerd/v2")
 		if got != want {
 			t.Errorf("it is %s, and go.mod has %s", got, want)
