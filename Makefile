@@ -76,6 +76,11 @@ demo: ## Start a control plane, the operator and test hosts. HOSTS=2 HOST=fake|w
 	@$(BUILD) $(PROGRAMS) $(if $(ONCE),,kubectl-windows) $(KUBECTL) $(if $(MONITORING),$(MONITORS))
 	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once) $(if $(MONITORING),--monitoring)
 
+.PHONY: picture
+picture: ## Write the picture of the README, docs/monitoring/dashboard.png, from a demo with Prometheus (takes minutes; needs Chromium).
+	@$(BUILD) $(PROGRAMS) kubectl-windows $(MONITORS)
+	@hack/make-picture
+
 .PHONY: bench
 bench: build ## Run the benchmarks in the lab and compare connections, bytes, requests and times with the budgets.
 	@exec build/lab bench
