@@ -111,7 +111,7 @@ func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
 // Administrators with experience of the legacy operator find each deviation on one page.
 func TestAdministratorsFindEveryDeviationOnOnePage(t *testing.T) {
 	told := map[string]string{}
-	for _, row := range tableRows(t, readText(t, "migrating.md"), "| | | earlier | now | what it means for you |") {
+	for _, row := range tableRows(t, readText(t, "migrating.md"), "| | | legacy operator | now | effect for you |") {
 		told[row[1]] = row[0]
 	}
 	decided := map[string]string{}

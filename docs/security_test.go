@@ -17,6 +17,7 @@ import (
 
 const (
 	securityGuide   = "security.md"
+	attackPage      = "verified/attacks.md"
 	rightsReference = "rights.md"
 )
 
@@ -50,13 +51,13 @@ func citedTests(t *testing.T, document string) map[string][]string {
 }
 
 func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
-	for _, document := range []string{securityGuide, "escaped-bugs.md"} {
+	for _, document := range []string{attackPage, "escaped-bugs.md"} {
 		tests := citedTests(t, document)
 		if len(tests) < 5 {
 			t.Fatalf("%s names tests in %d files", document, len(tests))
 		}
 		for path, names := range tests {
-			there := testsIn(t, filepath.FromSlash(path))
+			there := testsIn(t, filepath.Join(filepath.Dir(document), filepath.FromSlash(path)))
 			for _, name := range names {
 				if !slices.Contains(there, name) {
 					t.Errorf("%s: there is no test %s in %s", document, name, path)
@@ -66,18 +67,39 @@ func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
 	}
 }
 
-func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
-	tests := citedTests(t, securityGuide)
+func TestEveryAttackHasTests(t *testing.T) {
+	tests := citedTests(t, attackPage)
 	paths, err := filepath.Glob("../test/security/*_test.go")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
 	}
 	for _, path := range paths {
 		for _, name := range testsIn(t, path) {
-			if name != "TestMain" && !slices.Contains(tests[filepath.ToSlash(path)], name) {
-				t.Errorf("%s does not say what %s in %s shows", securityGuide, name, path)
+			if name != "TestMain" && !slices.Contains(tests["../"+filepath.ToSlash(path)], name) {
+				t.Errorf("%s does not have %s in %s", attackPage, name, path)
 			}
 		}
+	}
+	_, threats, _ := strings.Cut(readText(t, securityGuide), "\n## Threats\n")
+	threats, _, _ = strings.Cut(threats, "\n## ")
+	attackers := map[string]bool{}
+	for _, row := range tableRows(t, readText(t, attackPage), "| attacker | goal | tests |") {
+		attackers[row[0]] = true
+		if len(row) != 3 || row[2] == "" {
+			t.Errorf("%s has no test for %q", attackPage, row)
+		}
+		defense := readSection(t, securityGuide, "### "+row[0])
+		if text := strings.ToLower(strings.Join(strings.Fields(defense), " ")); !strings.Contains(text, "**"+strings.ToLower(row[1])) {
+			t.Errorf("%s does not describe the goal %q of %q", securityGuide, row[1], row[0])
+		}
+	}
+	for _, heading := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(threats, -1) {
+		if !attackers[heading[1]] {
+			t.Errorf("%s has no tests for %q", attackPage, heading[1])
+		}
+	}
+	if len(attackers) < 10 {
+		t.Errorf("%s has only %d attackers", attackPage, len(attackers))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestTheGuideSaysSinceWhichReleaseAPlatformIsThere(t *testing.T) {
 	_, platforms, _ := strings.Cut(readSection(t, "support.md", "### In words"), "\nPlatforms were added")
 	words := strings.Join(strings.Fields(platforms), " ")
 	for _, part := range []string{
-		"AWS and Azure 1.0 (OpenShift 4.6)", "vSphere 2.0 (4.7)", "hosts that you bring 3.1 (4.8)", "Google Cloud 7.0 (4.12)",
+		"AWS and Azure 1.0 (OpenShift 4.6)", "vSphere 2.0 (4.7)", "your own hosts 3.1 (4.8)", "Google Cloud 7.0 (4.12)",
 		"community's package named vSphere from OpenShift 4.6 on", "installer-provisioned infrastructure all of these are generally available (GA)",
 		"user-provisioned infrastructure they were a technology preview at first",
 		"supported with a subscription to Red Hat OpenShift support for Windows Containers", "needs no subscription",

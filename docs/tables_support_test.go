@@ -34,7 +34,7 @@ func versionTable(lines []support.ReleaseLine) string {
 }
 
 func windowsTable(platforms []support.Platform, releases []support.WindowsRelease) string {
-	head := []string{"platform", "`Infrastructure` says"}
+	head := []string{"platform", "value in `Infrastructure`"}
 	for _, r := range releases {
 		head = append(head, r.Name)
 	}
@@ -57,7 +57,7 @@ func formatBuild(r support.WindowsRelease) string {
 }
 
 func platformRules(platforms []support.Platform) string {
-	t := newTable("platform", "custom VXLAN port", "hosts you bring", "Machines", "longest Machine name")
+	t := newTable("platform", "custom VXLAN port", "your own hosts", "Machines", "maximum length of a Machine name")
 	for _, p := range platforms {
 		longest := cmp.Or(p.MaxMachineNameLength, -1)
 		limit := fmt.Sprintf("%d characters, so %d for a MachineSet", longest, longest-support.MachineSuffix)
@@ -107,7 +107,7 @@ func TestTablesOfWhatIsSupported(t *testing.T) {
 	for _, want := range []string{
 		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",
 		"below OpenShift 4.6.8.",
-		"| platform | `Infrastructure` says | Windows A | Windows B |\n|---|---|---|---|\n",
+		"| platform | value in `Infrastructure` | Windows A | Windows B |\n|---|---|---|---|\n",
 		"| The Cloud | `Cloud` | no | 10.0.2.7 or later |\n",
 		"| no platform | `None` | 10.0.1, any update | 10.0.2.7 or later |\n",
 		"| The Cloud | **required** | yes | yes | 15 characters, so 9 for a MachineSet |\n",
