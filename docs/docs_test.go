@@ -152,16 +152,41 @@ func typeName(expression ast.Expr) string {
 	return ""
 }
 
+// limitsForUsers maps the limits of docs/conditions.md to constants.
+var limitsForUsers = map[string]string{
+	"name resolution and TCP connection":                                "remote.DefaultDialTimeout",
+	"SSH handshake and login":                                           "remote.DefaultHandshakeTimeout",
+	"the first answer of the agent":                                     "remote.DefaultHelloTimeout",
+	"the next message of a running agent":                               "remote.DefaultSilenceTimeout",
+	"one run of the agent; the next run continues":                      "remote.DefaultCommandTimeout",
+	"Windows enables or disables a feature":                             "timeouts.FeatureTimeout",
+	"a service starts":                                                  "timeouts.ServiceStartTimeout",
+	"OVN-Kubernetes assigns the pod subnet":                             "instance.podSubnetTimeout",
+	"the pod network is created on the host":                            "timeouts.NetworkTimeout",
+	"user data of a new Machine":                                        "instance.userDataTimeout",
+	"a restart of the host":                                             "scope.rebootTimeout",
+	"the kubelet registers its Node":                                    "instance.registrationTimeout",
+	"the node reports Ready after its checks":                           "nodes.readyTimeout",
+	"a node in service is NotReady before the operator checks its host": "nodes.notReadyGracePeriod",
+	"the agent's heartbeat in `WindowsConfiguration`":                   "nodecondition.HeartbeatTimeout",
+	"the difference of the clocks of host and operator":                 "support.maxClockSkew",
+	"the next check of an unsupported host":                             "result.HostRecheckInterval",
+	"the next resolution of the DNS name of a host in service":          "instance.dnsRecheckInterval",
+	"the first retry of a failure":                                      "instance.minRetryDelay",
+	"the longest delay of a retry":                                      "instance.maxRetryDelay",
+}
+
 func TestLimitsAreDocumented(t *testing.T) {
-	rows := firstCells(t, "conditions.md")
+	const document = "dev/time-limits.md"
+	rows := firstCells(t, document)
 	var limits []constant
 	limits = append(limits, findConstants(t, "internal/remote/limits.go", "^Default")...)
 	limits = append(limits, findConstants(t, "internal/agent/timeouts/limits.go", "^[A-Z]")...)
-	documented := "^(userDataTimeout|rebootTimeout|bootIDTimeout|signTimeout|registrationTimeout|kubeletPortTimeout|dnsTimeout|dnsRecheckInterval|" +
+	names := "^(userDataTimeout|rebootTimeout|bootIDTimeout|signTimeout|registrationTimeout|kubeletPortTimeout|dnsTimeout|dnsRecheckInterval|" +
 		"podSubnetTimeout|readyTimeout|notReadyGracePeriod|HostRecheckInterval|dialTimeout|lateNodeTimeout|drainAttemptTimeout|maxVersionAge|" +
 		"reconcileTimeout|shutdownTimeout|maxEnqueued|gatePollInterval|gateIdleInterval)$|RetryDelay$"
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go"} {
-		limits = append(limits, findConstants(t, pattern, documented)...)
+		limits = append(limits, findConstants(t, pattern, names)...)
 	}
 	for _, pattern := range []string{"internal/policy/nodename/*.go", "internal/policy/support/*.go"} {
 		limits = append(limits, findConstants(t, pattern, "^(claimTTL|maxClockSkew|maxSkewWithoutAdvice)$")...)
@@ -171,16 +196,28 @@ func TestLimitsAreDocumented(t *testing.T) {
 	limits = append(limits, findConstants(t, "internal/controller/clusterconfig/absence.go", "^absenceGracePeriod$")...)
 	limits = append(limits, findConstants(t, "internal/controller/source/byoh/removals.go", "^Default(Absence|Removal)$")...)
 	limits = append(limits, findConstants(t, "internal/operator/unreadablekinds.go", "^DefaultReadTimeout$")...)
-	inCode := map[string]bool{}
+	values := map[string]string{}
 	for _, limit := range limits {
-		inCode[limit.name] = true
-		if row, want := rows[limit.name], "| "+formatConstant(t, limit.value)+" |"; !strings.Contains(row, want) {
-			t.Errorf("docs/conditions.md must have a row for %s with %q, it has %q", limit.name, want, row)
+		values[limit.name] = formatConstant(t, limit.value)
+		if row, want := rows[limit.name], "| "+values[limit.name]+" |"; !strings.Contains(row, want) {
+			t.Errorf("docs/%s must have a row for %s with %q, it has %q", document, limit.name, want, row)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		if strings.Contains(name, ".") && !inCode[name] {
-			t.Errorf("docs/conditions.md has a row for %s, which the code does not know", name)
+		if values[name] == "" {
+			t.Errorf("docs/%s has a row for %s, which the code does not know", document, name)
+		}
+	}
+	documented := map[string]bool{}
+	for _, row := range tableRows(t, readSection(t, "conditions.md", "## Time limits"), "| for | limit |") {
+		documented[row[0]] = true
+		if want := values[limitsForUsers[row[0]]]; want == "" || row[1] != want {
+			t.Errorf("docs/conditions.md has %q, the code %q", row, want)
+		}
+	}
+	for name := range limitsForUsers {
+		if !documented[name] {
+			t.Errorf("docs/conditions.md has no limit for %s", name)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestTheAgentsVerbsAndFlagsAreDocumented(t *testing.T) {
 	}
 	documented := map[string]bool{}
 	var flags []string
-	for _, row := range tableRows(t, readSection(t, "reference.md", "## The agent"), "| verb | flags | what it does |") {
+	for _, row := range tableRows(t, readSection(t, "reference.md", "## The agent"), "| command | flags | effect |") {
 		documented[codeTexts(row[0])[0]] = true
 		for _, flag := range codeTexts(row[1]) {
 			flags = append(flags, strings.TrimPrefix(flag, "--"))
@@ -107,7 +107,7 @@ func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
 		inCode = append(inCode, name)
 	}
 	for _, row := range tableRows(t, readSection(t, "reference.md", "## Labels, annotations and taints"),
-		"| name | on | who sets it | meaning |") {
+		"| name | on | set by | meaning |") {
 		for _, name := range codeTexts(row[0]) {
 			documented = append(documented, strings.Replace(name, "…", "windowsmachineconfig.openshift.io", 1))
 		}

@@ -181,7 +181,7 @@ type CertificateStatus struct {
 
 // Readiness is whether a node works, and since when.
 type Readiness struct {
-	// ready is true while the node is proven to work.
+	// ready is true while the node is verified and Ready.
 	Ready bool `json:"ready"`
 	// since is when ready last changed. If the host was brought up to date later, and is ready, since is when that was finished.
 	Since metav1.Time `json:"since"`

@@ -27,44 +27,43 @@ var (
 var (
 	// Attempts counts the completed reconciles of instances. See Outcome.
 	Attempts = newCounters("wmco_attempts_total",
-		"Attempts to bring a host to its desired state, by outcome: done, waiting for something else, or failed.",
+		"Attempts to configure a host with its desired state, by outcome: done, waiting, or failed.",
 		Label{"outcome", "`done`, `waiting`, `failed`", 3})
 	AttemptsFailed = newCounters("wmco_attempts_failed_total",
-		"Attempts to bring a host to its desired state that failed, by reason. The operator retries each of them.", reasonLabel)
+		"Failed attempts to configure a host with its desired state, by reason. The operator retries each attempt.", reasonLabel)
 	JobDuration = newHistograms("wmco_job_duration_seconds",
-		"Time that a job on a Windows host took, without the wait for a worker slot.",
+		"Duration of a job on a Windows host, without the wait for a worker slot.",
 		workBuckets, Label{"kind", "kinds of jobs", 24})
 	Steps = newCounters("wmco_steps_total",
-		"Steps that agents have done on Windows hosts, by kind.", Label{"step", "kinds of steps", 64})
+		"Steps that agents have completed on Windows hosts, by kind.", Label{"step", "kinds of steps", 64})
 	Connections = newCounter("wmco_ssh_connections_total",
-		"SSH connections to hosts that the operator has logged in to.")
+		"SSH connections to hosts after the login.")
 	Sessions = newCounter("wmco_ssh_sessions_total",
-		"Sessions in these connections: runs of the agent, and file transfers.")
+		"SSH sessions, for agent commands and file transfers.")
 	BytesSent = newCounter("wmco_ssh_sent_bytes_total",
-		"Bytes that the operator has sent to hosts, with all that SSH adds.")
+		"Bytes sent to hosts, including SSH overhead.")
 	FilesSent = newCounters("wmco_payload_files_sent_total",
-		"Files of the payload that hosts lacked, by the form in which they were sent.",
+		"Files of the payload that the operator sent to hosts, by form.",
 		Label{"form", "`file`, `patch`", 2})
 )
 
 // Metrics of the nodes.
 var (
 	NodesMonitored = newGauge("wmco_nodes_monitored",
-		"Windows nodes whose address is in the EndpointSlices of the Service windows-exporter.")
+		"Windows nodes with an address in the EndpointSlices of the Service windows-exporter.")
 	NodesConfiguration = newGauges("wmco_nodes_configuration",
 		"Windows nodes by the status of their condition WindowsConfiguration.",
 		Label{"status", "`True`, `False`, `Unknown`", 3})
 	RepairsReported = newCounters("wmco_agent_repairs_total",
-		"Times that the agent of a node reported that it had repaired its host.", nodeLabel)
+		"Drift repairs reported by the agent of a node.", nodeLabel)
 	NodesWithoutInstance = newGauge("wmco_nodes_without_instance",
-		"Windows nodes that the operator has configured but that no WindowsInstance refers to, so that nothing monitors or "+
-			"repairs their hosts.")
+		"Windows nodes that the operator has configured and that have no WindowsInstance, so that their hosts are not repaired.")
 )
 
 // Metrics of changes of nodes in service.
 var (
 	NodesDisrupted = newGauge("wmco_nodes_disrupted",
-		"Windows nodes that the operator is disrupting, and Machines that it has deleted and that are not replaced yet.")
+		"Windows nodes being disrupted, and deleted Machines without a replacement.")
 	DisruptionsStarted = newCounters("wmco_disruptions_total",
 		"Disruptions of Windows nodes that the operator has started, by cause.", causeLabel)
 	DisruptionsFailed = newCounters("wmco_disruptions_failed_total",
@@ -77,7 +76,7 @@ var (
 		"Machines that the operator has deleted so that their MachineSets create new ones, by cause.",
 		Label{"cause", "`key`, `version`", 2})
 	MachinesOutdated = newGauge("wmco_machines_outdated",
-		"Machines that wait to be replaced, or for their hosts to be changed in place.")
+		"Machines that wait for a replacement, or for a change of their hosts in place.")
 )
 
 // Values of the label of Attempts.

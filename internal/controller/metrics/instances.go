@@ -37,27 +37,27 @@ var currentReasonLabel = Label{Name: "reason", Values: "one at a time for each `
 // Metrics of each instance.
 var (
 	instanceInfo = instanceMetric{"wmco_instance_info", "1 for each WindowsInstance.", []Label{nameLabel,
-		{Name: "node", Values: "the Node's name"}, {Name: "version", Values: "the operator's that last configured the host"},
+		{Name: "node", Values: "the Node's name"}, {Name: "version", Values: "the version of the operator that last configured the host"},
 		{Name: "desired_state", Values: "`spec.desiredState`"}}}.newDesc()
 	instanceStatus = instanceMetric{"wmco_instance_status",
-		"1 for the reason that keeps a WindowsInstance from being Ready and up to date, or for Ready.",
+		"1 for the reason that prevents a WindowsInstance from becoming Ready and up to date, or for Ready.",
 		[]Label{nameLabel, currentReasonLabel}}.newDesc()
-	instanceReady = instanceMetric{"wmco_instance_ready", "1 while the node of a WindowsInstance is proven to work, 0 otherwise.",
+	instanceReady = instanceMetric{"wmco_instance_ready", "1 while the node of a WindowsInstance is verified and Ready, 0 otherwise.",
 		[]Label{nameLabel}}.newDesc()
 	instanceNotReadySince = instanceMetric{"wmco_instance_not_ready_since_timestamp_seconds",
-		"When a WindowsInstance that should be a node was made or stopped being Ready. There is no series while it is Ready.",
+		"Unix time at which a WindowsInstance was created or lost the condition Ready. Ready instances have no series.",
 		[]Label{nameLabel, currentReasonLabel}}.newDesc()
 	instanceDisruptionPending = instanceMetric{"wmco_instance_disruption_pending",
 		"1 while a change of the node waits until the WindowsDisruptionPolicy allows it, 0 otherwise.",
 		[]Label{nameLabel}}.newDesc()
 	certificateExpiry = instanceMetric{"wmco_certificate_expiry_timestamp_seconds",
-		"When a client certificate that the operator renews for a service of the node expires.",
+		"Unix time at which a client certificate expires that the operator renews for a service of the node.",
 		[]Label{nameLabel, certificateLabel}}.newDesc()
 	certificateRenewal = instanceMetric{"wmco_certificate_renewal_timestamp_seconds",
-		"When the operator is to renew that certificate.", []Label{nameLabel, certificateLabel}}.newDesc()
+		"Unix time at which the operator will renew that certificate.", []Label{nameLabel, certificateLabel}}.newDesc()
 )
 
-var certificateLabel = Label{Name: "certificate", Values: "services whose certificates the operator renews"}
+var certificateLabel = Label{Name: "certificate", Values: "services with certificates that the operator renews"}
 
 // Instances serves the metrics of each WindowsInstance while Start runs, and lists the instances at each scrape. The
 // manager must run Instances, so that only the leader serves these metrics, and only with a complete cache.
