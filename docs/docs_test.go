@@ -9,16 +9,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // constant is a constant in the code.
@@ -218,29 +214,6 @@ func TestLimitsAreDocumented(t *testing.T) {
 	for name := range limitsForUsers {
 		if !documented[name] {
 			t.Errorf("docs/conditions.md has no limit for %s", name)
-		}
-	}
-}
-
-func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
-	rows := firstCells(t, "windowsdisruptionpolicy.md")
-	inCode := map[string]bool{}
-	for field := range reflect.TypeFor[v1alpha1.WindowsDisruptionPolicySpec]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		inCode[name] = true
-		if rows[name] == "" {
-			t.Errorf("docs/windowsdisruptionpolicy.md has no row for %s", name)
-		}
-	}
-	for name := range rows {
-		if !inCode[name] {
-			t.Errorf("docs/windowsdisruptionpolicy.md has a row for %s, which the policy does not have", name)
-		}
-	}
-	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline,
-		"drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
-		if text := fmt.Sprintf("| %dm |", want/time.Minute); !strings.Contains(rows[name], text) {
-			t.Errorf("docs/windowsdisruptionpolicy.md must say that the default of %s is %q: %s", name, text, rows[name])
 		}
 	}
 }

@@ -5,10 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
-
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
 var documentLink = regexp.MustCompile(`\]\(((?:\.\./)?[A-Za-z0-9/-]+\.md)\)`)
@@ -129,23 +125,5 @@ func TestAdministratorsFindEveryDeviationOnOnePage(t *testing.T) {
 	}
 	if !strings.Contains(readText(t, "migrating.md"), "`community-windows-machine-config-operator`") {
 		t.Error("docs/migrating.md does not name the community's package")
-	}
-}
-
-func TestThePagesOfTheKindsHaveExamplesThatAreRight(t *testing.T) {
-	for page, object := range map[string]any{
-		"windowsinstance.md": &v1alpha1.WindowsInstance{}, "windowsdisruptionpolicy.md": &v1alpha1.WindowsDisruptionPolicy{},
-	} {
-		t.Run(page, func(t *testing.T) {
-			example := strings.ReplaceAll(readSection(t, page, "## Example"), "\n    ", "\n")
-			if err := yaml.UnmarshalStrict([]byte(example), object); err != nil {
-				t.Error(err)
-			}
-			for _, heading := range []string{"## Fields", "## Waiting", "## Debugging"} {
-				if readSection(t, page, heading) == "" {
-					t.Errorf("there is nothing below %s", heading)
-				}
-			}
-		})
 	}
 }
