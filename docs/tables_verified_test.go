@@ -139,11 +139,11 @@ func readAnswers(files fs.FS, columns []column) (map[string]map[string]question.
 func answerTable(answers map[string]map[string]question.Document, columns []column) string {
 	var b strings.Builder
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.environment != hosttest.Windows })
-	b.WriteString("\n### What the witness answers\n\n| | assumed | relied on by |" + formatTitles(columns) + "\n|---|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	b.WriteString("\n### Answers of the witness\n\n| | assumption | used by |" + formatTitles(columns) + "\n|---|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
 	for _, q := range question.All() {
 		fmt.Fprintf(&b, "| %s | %s | `%s` |", q.ID, q.Assumes, q.Relies.File)
 		for _, c := range columns {
-			cell := "not asked"
+			cell := "not run"
 			if d, there := answers[c.title][q.ID]; there {
 				cell = string(d.Verdict) + ": " + strings.NewReplacer("|", "/", "\n", " ", "`", "'").Replace(d.Answer)
 			}
@@ -186,7 +186,7 @@ func formatEnvironments(columns []column) string {
 	for _, c := range columns {
 		machine := "**not yet run there**"
 		if c.ran {
-			machine = "run on a machine that says it is " + c.report.System
+			machine = "run on " + c.report.System
 		}
 		fmt.Fprintf(&b, "- %s: %s\n", c.title, machine)
 	}
@@ -220,7 +220,7 @@ func sortedOperations(behaviors []hosttest.Behavior) []string {
 	return known
 }
 
-// formatCounts returns, for example, "3 proven, 1 fake only".
+// formatCounts returns, for example, "3 verified, 1 fake only".
 func formatCounts(operation string, behaviors []hosttest.Behavior, c column) string {
 	counts := map[hosttest.Status]int{}
 	for _, b := range behaviors {
@@ -266,7 +266,7 @@ func formatReasons(behaviors []hosttest.Behavior, columns []column) string {
 		if len(order) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### Not shown by itself: %s\n\n| | why | operations |\n|---|---|---|\n", c.title)
+		fmt.Fprintf(&b, "\n### Reasons for other results: %s\n\n| | reason | operations |\n|---|---|---|\n", c.title)
 		for _, key := range order {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", key.standing, key.reason, strings.Join(of[key], ", "))
 		}
@@ -297,11 +297,11 @@ func TestTablesOfWhatWasVerified(t *testing.T) {
 	}
 	got := verifiedTables(exampleBehaviors(), columns)
 	for _, want := range []string{
-		"- Wine: run on a machine that says it is Windows Server 2022\n- Windows: **not yet run there**\n",
-		"| `Files.Write` | 1 proven, 1 not run | 2 not run |\n",
+		"- Wine: run on Windows Server 2022\n- Windows: **not yet run there**\n",
+		"| `Files.Write` | 1 verified, 1 not run | 2 not run |\n",
 		"| `Tree.Symlink` | 1 fake only | 1 not run |\n",
 		"| fake only | Wine has no links | `Tree.Symlink` |\n",
-		"| `Files.Write` | a write replaces | proven | not run |\n",
+		"| `Files.Write` | a write replaces | verified | not run |\n",
 		"| `Files.Write` | a write is exclusive | not run | not run |\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -319,13 +319,13 @@ func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
 		where  hosttest.Environment
 		want   string
 	}{
-		"in memory nothing is proven": {newReport(hosttest.Fake, of(hosttest.Verified)), hosttest.Fake,
+		"in memory nothing is verified": {newReport(hosttest.Fake, of(hosttest.Verified)), hosttest.Fake,
 			"cannot be committed"},
 		"under Wine nothing is simulated": {newReport(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine,
 			"cannot be committed"},
-		"a failure under Wine is to be mended": {newReport(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine,
+		"a failure under Wine must be fixed": {newReport(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine,
 			"cannot be committed"},
-		"a real Windows has no stand-in": {newReport(hosttest.Windows, of(hosttest.Emulated)), hosttest.Windows,
+		"a real Windows emulates nothing": {newReport(hosttest.Windows, of(hosttest.Emulated)), hosttest.Windows,
 			"cannot be committed"},
 		"a failure on Windows is listed": {newReport(hosttest.Windows, of(hosttest.Failed)),
 			hosttest.Windows, ""},
@@ -390,7 +390,7 @@ func TestAnswersOfTheWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers, err := readAnswers(os.DirFS(folder), columns)
-	if table := answerTable(answers, columns); err != nil || !strings.Contains(table, "` | not asked | not known: one/two | not asked |\n") {
+	if table := answerTable(answers, columns); err != nil || !strings.Contains(table, "` | not run | not known: one/two | not run |\n") {
 		t.Errorf("%v\n%s", err, table)
 	}
 	if err := d.Write(filepath.Join(folder, "windows-2025")); err != nil {

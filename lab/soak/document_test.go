@@ -18,12 +18,17 @@ func TestTheDocumentShowsWhatGrows(t *testing.T) {
 	}
 	text := Document(Report{Days: days, Verdicts: verdicts, Elapsed: 40*time.Minute + time.Second, Done: map[Action]int{RestartAPI: 3}})
 	for _, want := range []string{
-		"`make soak DAYS=30`", "which took 40m0s", "| what | day 10 | day 20 | day 30 | growth | allowed |",
+		"`make soak DAYS=30`", "which took 40m0s", "| measure | day 10 | day 20 | day 30 | growth | limit |",
 		"| **goroutines** | 1009 | 1019 | 1029 | 10 | 7.8 |", "| 0 | 2.6 |",
 		"| **API objects of kind Job.batch** | 9 | 19 | 29 | 10 | 0 |", "the 2 kinds", "| 3 | the control plane restarts |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %q:\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if len(line) > maxColumns+1 && !strings.HasPrefix(line, "|") {
+			t.Errorf("a line has more than %d columns: %s", maxColumns, line)
 		}
 	}
 	if strings.Contains(text, "kind Node") {

@@ -26,7 +26,7 @@ func (v Verdict) HasGrown() bool { return v.Growth > v.Allowed }
 
 // String formats the verdict.
 func (v Verdict) String() string {
-	return fmt.Sprintf("%s: %.4g more than on the same day of the cycle before (%.4g then, %.4g now); allowed is %.4g", v.Name, v.Growth,
+	return fmt.Sprintf("%s: %.4g more than on the same day of the previous cycle (%.4g then, %.4g now); the limit is %.4g", v.Name, v.Growth,
 		v.Before, v.Last, v.Allowed)
 }
 

@@ -20,14 +20,14 @@ const (
 	Goroutines    = "goroutines"
 	OpenFiles     = "open files"
 	LogBytes      = "operator's log"
-	LogLines      = "lines of it"
-	EventsCreated = "Events made"
+	LogLines      = "lines of the log"
+	EventsCreated = "Events created"
 	Requests      = "certificate requests"
 	Objects       = "API objects"
 	ObjectBytes   = "size of all API objects"
 	Series        = "metric series"
 	HostFiles     = "files on hosts"
-	HostBytes     = "size of them"
+	HostBytes     = "size of these files"
 	HostEvents    = "Windows events written"
 )
 
@@ -37,21 +37,21 @@ const objectsOf = Objects + " of kind "
 // measures are all measures except measures of single kinds of objects, in display order.
 var measures = []Measure{
 	{Name: Heap, Unit: "MiB", Noise: 2, Share: 0.03,
-		Why: "what programs of nodes leave that were stopped minutes ago"},
-	{Name: Goroutines, Noise: 6, Why: "connections to the API server that are idle; watches of metadata that broke while an event came, whose goroutine controller-runtime never ends"},
+		Why: "memory of programs that stopped minutes ago"},
+	{Name: Goroutines, Noise: 6, Why: "idle connections to the API server; goroutines that controller-runtime does not end when a watch of metadata breaks during an event"},
 	{Name: OpenFiles, Noise: 6, Why: "the same"},
 	{Name: LogBytes, Unit: "KiB a day", Noise: 8, Share: 0.15,
-		Why: "what is tried again until the API server or a host is there depends on how busy the machine is"},
+		Why: "the number of retries until the API server or a host responds depends on the load of the machine"},
 	{Name: LogLines, Unit: "a day", Noise: 20, Share: 0.15, Why: "the same"},
 	{Name: EventsCreated, Unit: "a day", Noise: 10, Share: 0.2, Why: "the same"},
 	{Name: Requests, Unit: "a day", Noise: 8, Share: 0.25,
-		Why: "kubelets renew by the real clock, and a day takes as long as the machine is busy"},
-	{Name: Objects, Why: "nothing: the same is there at the end of each day"},
-	{Name: ObjectBytes, Unit: "KiB", Noise: 4, Share: 0.002, Why: "times and messages are not always of the same length"},
+		Why: "kubelets renew by the real clock, and the real duration of a day depends on the load of the machine"},
+	{Name: Objects, Why: "none: each day ends with the same objects"},
+	{Name: ObjectBytes, Unit: "KiB", Noise: 4, Share: 0.002, Why: "times and messages have different lengths"},
 	{Name: Series, Noise: 0, Share: 0.01, Why: "histograms and results of requests appear when they first happen"},
-	{Name: HostFiles, Noise: 2, Why: "a log that is rotated has one more file for a time"},
+	{Name: HostFiles, Noise: 2, Why: "a log has one more file for some time after its rotation"},
 	{Name: HostBytes, Unit: "MiB", Noise: 0.5, Share: 0.05, Why: "logs grow until they are rotated"},
-	{Name: HostEvents, Unit: "a day", Noise: 5, Share: 0.2, Why: "repairs that take another way on a busy machine"},
+	{Name: HostEvents, Unit: "a day", Noise: 5, Share: 0.2, Why: "different repairs on a busy machine"},
 }
 
 // measureOf returns the measure with a name.
@@ -61,7 +61,7 @@ func measureOf(name string) Measure {
 			return m
 		}
 	}
-	return Measure{Name: name, Why: "nothing: the same is there at the end of each day"}
+	return Measure{Name: name, Why: "none: each day ends with the same objects"}
 }
 
 // isKindMeasure reports whether a measure belongs to a single kind of objects.

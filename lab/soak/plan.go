@@ -31,7 +31,7 @@ const (
 	// UpdateWindows restarts a host as Windows updates do.
 	UpdateWindows Action = "a host restarts by itself"
 	// Reboot requests a restart of a host from the operator.
-	Reboot Action = "an administrator asks for a restart"
+	Reboot Action = "an administrator requests a restart"
 	// ReplaceMachine deletes a Machine, which its MachineSet replaces.
 	ReplaceMachine Action = "a Machine is deleted, and replaced"
 )

@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 		words    string
 	}{
 		"what holds in memory is simulated": {Fake, holds, Mark{}, Simulated, ""},
-		"what holds under Wine is proven":   {Wine, holds, Mark{}, Verified, ""},
+		"what holds under Wine is verified": {Wine, holds, Mark{}, Verified, ""},
 		"what holds on the lab's replacement is no more": {Wine, holds, Mark{Status: Emulated, Reason: "a DLL"}, Emulated,
 			""},
 		"what fails fails": {Wine, fails, Mark{}, Failed, "a.go:1: wrong"},
@@ -103,10 +103,10 @@ func TestCheckMarks(t *testing.T) {
 	}{
 		"an operation and a behavior may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed",
 			Differs, "odd"}}, ""},
-		"a mark of nothing":                {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
-		"a mark twice":                     {[]Mark{good, good}, "two marks"},
-		"a mark without a reason":          {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
-		"nothing is proven by declaration": {[]Mark{{"Files.Write", Verified, "trust me"}}, "can be declared"},
+		"a mark of nothing":                  {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
+		"a mark twice":                       {[]Mark{good, good}, "two marks"},
+		"a mark without a reason":            {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
+		"nothing is verified by declaration": {[]Mark{{"Files.Write", Verified, "trust me"}}, "can be declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckMarks(test.marks)
@@ -181,10 +181,10 @@ func TestReport(t *testing.T) {
 	if got := first.Of("none"); got.Result != NotRun {
 		t.Errorf("what was never run is %v", got)
 	}
-	if got := first.Difference(merged); !slices.Equal(got, []string{"A.B: two: not run (not asked for), now proven"}) {
+	if got := first.Difference(merged); !slices.Equal(got, []string{"A.B: two: not run (not asked for), now verified"}) {
 		t.Errorf("difference: %q", got)
 	}
-	if got := second.Difference(merged); !slices.Equal(got, []string{"A.B: one: new, proven"}) {
+	if got := second.Difference(merged); !slices.Equal(got, []string{"A.B: one: new, verified"}) {
 		t.Errorf("difference: %q", got)
 	}
 

@@ -25,8 +25,8 @@ type Status string
 // Statuses. The first three apply to behaviors that hold.
 const (
 	Simulated Status = "simulated" // holds on the machine in memory
-	Verified  Status = "proven"    // holds with the environment's own code
-	Emulated  Status = "stand-in"  // holds on the lab's replacement of a part of Windows
+	Verified  Status = "verified"  // holds with the environment's own code
+	Emulated  Status = "emulated"  // holds on the lab's replacement of a part of Windows
 	FakeOnly  Status = "fake only" // missing in the environment
 	Differs   Status = "differs"   // supported, but different from Windows
 	NotRun    Status = "not run"
