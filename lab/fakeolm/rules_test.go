@@ -28,7 +28,7 @@ func TestEachRuleIsInTheTableWithItsSource(t *testing.T) {
 		}
 		rows++
 	}
-	_, table, _ := strings.Cut(string(document), "| What OLM does | Source |\n|---|---|\n")
+	_, table, _ := strings.Cut(string(document), "| rule | source |\n|---|---|\n")
 	if table, _, _ = strings.Cut(table, "\n\n"); strings.Count(table, "\n")+1 != rows {
 		t.Errorf("the table has %d rows, and there are %d rules", strings.Count(table, "\n")+1, rows)
 	}

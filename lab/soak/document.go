@@ -15,7 +15,7 @@ func Document(r Report) string {
 	cycle := Cycle(len(r.Days))
 	b.WriteString("# Soak\n\n")
 	writeParagraph(&b, "Written by `make soak DAYS=%d`. A fleet of %d listed hosts and %d Machines ran for %d days of virtual time, which took %s on %d cores "+
-		"(%s/%s, %s). The measured process contains operator, agents and hosts. [Testing](dev/testing.md) describes the clocks.",
+		"(%s/%s, %s). The measured process contains operator, agents and hosts. [The lab](verified/lab.md) lists the clocks.",
 		len(r.Days), listedHosts, machines, len(r.Days), r.Elapsed.Round(time.Minute), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	writeParagraph(&b, "Each day is measured at its end, when no work is pending. A run consists of cycles of %d days with the same actions. The growth is the median of "+
 		"the differences between each day of the last cycle and the same day of the previous cycle. A run fails if the growth exceeds the limit.", cycle)
