@@ -89,7 +89,7 @@ func krewManifest(version string, sums []sum) map[string]any {
 		"spec": map[string]any{
 			"version":          "v" + strings.TrimPrefix(version, "v"),
 			"homepage":         repository,
-			"shortDescription": "Look after the Windows nodes of an OpenShift cluster",
+			"shortDescription": "Manage the Windows nodes of an OpenShift cluster",
 			"description": "Shows how far each Windows host is that the Windows Machine Config Operator configures, and why;\n" +
 				"collects what a support case needs; pauses, restarts and removes hosts; makes MachineSets.\n",
 			"caveats":   "The operator must be installed in the cluster: docs/install.md of the repository.\n",

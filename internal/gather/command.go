@@ -63,15 +63,14 @@ func newCommand(a *cmdutil.Access, operator podexec.Runner, directory string) *c
 	cobraCommand := &cobra.Command{
 		Use:   "gather [NAME...]",
 		Short: "Collect data for a support case into one archive",
-		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
-operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
-became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
-Windows' event log, networks and firewall rules, the last output of its commands, and the changes that the operator would
-make now: a command runs in the operator's pod for that. If the host lacks the agent, a copy is installed and deleted again;
-nothing else is changed.
+		Long: `Collect WindowsInstances with the output of kubectl windows status, Nodes, events, the disruption policy, the operator's pods
+and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never became nodes are
+included. The operator connects to each host over SSH: a command runs in the operator's pod. The agent reports the state of
+services, Windows' event log, networks and firewall rules, the last output of agent commands, and the pending changes. If the
+host lacks the agent, a copy is installed and deleted again; nothing else is changed.
 
-Start with index.html: it names the hosts that are unreachable and draws the timeline of each host, in any browser and
-without a network. With names, the folders of other hosts are omitted. Secrets are not read; of other objects the values of
+Start with index.html, which names the unreachable hosts and draws the timeline of each host, in any browser and without a
+network. With names, the directories of other hosts are omitted. Secrets are not read; of other objects the values of
 environment variables and the arguments of containers are omitted. Data that cannot be read is listed in gaps.txt, and the
 collection continues.`,
 		Example: `  kubectl windows gather

@@ -26,9 +26,9 @@ func New(streams genericiooptions.IOStreams, clock clock.WithTicker, version str
 	a := cmdutil.New(streams, clock)
 	root := &cobra.Command{
 		Use:   "kubectl-windows",
-		Short: "Look after the Windows nodes of a cluster",
-		Long: `Look after the Windows nodes that the Windows Machine Config Operator configures. It works as kubectl windows and as
-oc windows once the program kubectl-windows is on the PATH.`,
+		Short: "Manage the Windows nodes of a cluster",
+		Long: `Manage the Windows nodes that the Windows Machine Config Operator configures. The program kubectl-windows on the PATH works as
+kubectl windows and as oc windows.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: formatInvocation(os.Args[0])},
 		SilenceUsage:  true,
 		SilenceErrors: true,

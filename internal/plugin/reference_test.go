@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write the reference of the commands")
 
 const (
 	document = "../../docs/cli/commands.md"
-	begin    = "<!-- begin of what the commands say of themselves -->\n"
-	end      = "<!-- end of what the commands say of themselves -->\n"
+	begin    = "<!-- begin of the generated reference -->\n"
+	end      = "<!-- end of the generated reference -->\n"
 )
 
 func newTestCommand() *cobra.Command {
@@ -45,9 +45,9 @@ func commandName(c *cobra.Command) string {
 func formatReference(root *cobra.Command) string {
 	var text strings.Builder
 	for _, c := range documentedCommands(root) {
-		fmt.Fprintf(&text, "\n### %s\n\n%s.\n", commandName(c), c.Short)
+		fmt.Fprintf(&text, "\n### %s\n\n%s\n", commandName(c), wrapText(c.Short+"."))
 		if c.Long != "" {
-			fmt.Fprintf(&text, "\n%s\n", c.Long)
+			fmt.Fprintf(&text, "\n%s\n", wrapText(c.Long))
 		}
 		if c.HasParent() && !c.HasSubCommands() {
 			fmt.Fprintf(&text, "\n    kubectl windows %s%s\n", commandName(c), strings.TrimPrefix(c.Use, c.Name()))
@@ -62,6 +62,38 @@ func formatReference(root *cobra.Command) string {
 	return text.String() + "\n"
 }
 
+// maxColumns is the width of prose in documents, as hack/lint-prose checks it.
+const maxColumns = 80
+
+// wrapText wraps the paragraphs of a help text. Indented paragraphs become code.
+func wrapText(help string) string {
+	var text strings.Builder
+	for i, paragraph := range strings.Split(help, "\n\n") {
+		if i > 0 {
+			text.WriteString("\n\n")
+		}
+		if strings.HasPrefix(paragraph, "  ") {
+			text.WriteString("    " + strings.TrimSpace(paragraph))
+			continue
+		}
+		width := 0
+		for _, word := range strings.Fields(paragraph) {
+			switch {
+			case width == 0:
+			case width+1+len(word) > maxColumns:
+				text.WriteByte('\n')
+				width = 0
+			default:
+				text.WriteByte(' ')
+				width++
+			}
+			text.WriteString(word)
+			width += len(word)
+		}
+	}
+	return text.String()
+}
+
 func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
 	old, err := os.ReadFile(document)
 	if err != nil {
@@ -70,7 +102,7 @@ func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
 	before, rest, opened := strings.Cut(string(old), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !opened || !closed {
-		t.Fatalf("%s lacks the lines between which the reference stands", document)
+		t.Fatalf("%s lacks the lines around the reference", document)
 	}
 	fresh := before + begin + formatReference(newTestCommand()) + end + after
 	if *update {

@@ -28,9 +28,8 @@ func newUserDataCommand(a *cmdutil.Access) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "userdata",
 		Short: "Show the script that new Windows Machines run",
-		Long: `Show the user data in the Secret ` + userdata.SecretName + ` of namespace ` + v1alpha1.MachineNamespace + `. It holds no
-secret: the key in it is the public one. With --platform, show the form that machines of another platform run, with the same
-key.`,
+		Long: `Show the user data in the Secret ` + userdata.SecretName + ` of namespace ` + v1alpha1.MachineNamespace + `. The Secret
+contains the public key and no secret. With --platform, show the script for another platform, with the same key.`,
 		Example: `  kubectl windows userdata
 
   # For a virtual machine that is made by hand

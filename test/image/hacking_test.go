@@ -24,13 +24,9 @@ type block struct {
 
 func hackingBlocks(t *testing.T) (blocks []block) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, "HACKING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	mark := regexp.MustCompile(`\*(cluster|host|registry)\*:$`)
 	needs := ""
-	for paragraph := range strings.SplitSeq(string(data), "\n\n") {
+	for paragraph := range strings.SplitSeq(readGuide(t, "HACKING.md"), "\n\n") {
 		if !strings.HasPrefix(paragraph, "    ") {
 			needs = ""
 			if found := mark.FindStringSubmatch(strings.TrimSpace(paragraph)); found != nil {

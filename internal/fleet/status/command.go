@@ -39,9 +39,9 @@ func New(a *cmdutil.Access) *cobra.Command {
 	cobraCommand := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show the status of Windows hosts and their next action",
-		Long: `Show the Windows hosts of the cluster in a table, why some of them are not Ready, and which nodes may be disrupted now.
-With a name, show the details of one host: its conditions in chronological order, the last failure and the latest
-events. A host is selected by the name of its WindowsInstance or Node, or by its address.`,
+		Long: `Show the Windows hosts of the cluster in a table, the causes of hosts that are not Ready, and the nodes that may be
+disrupted now. With a name, show the details of one host: the conditions in chronological order, the last failure and the
+latest events. Select a host by the name of the WindowsInstance or the Node, or by the address.`,
 		Example: `  # All hosts
   kubectl windows status
 

@@ -29,7 +29,7 @@ const shortTimeout = time.Minute
 
 var pause = request{
 	use: "pause NAME...", short: "Pause the management of hosts",
-	long:    `Set spec.paused of WindowsInstances. The operator does not change the hosts, and does not repair their nodes, which stay in service.`,
+	long:    `Set spec.paused of WindowsInstances. The operator does not change the hosts and does not repair the nodes. The nodes stay in service.`,
 	example: "  kubectl windows pause win-worker-1",
 	write:   func(ctx context.Context, c client.Client, i fleet.Instance) error { return setPaused(ctx, c, i, true) },
 	done:    pauseObserved(true), doneMessage: "paused", timeout: shortTimeout,
@@ -57,7 +57,7 @@ func pauseObserved(paused bool) func(context.Context, client.Client, fleet.Insta
 var retry = request{
 	use: "retry NAME...", short: "Retry a failed change immediately",
 	long: `Set the annotation ` + v1alpha1.AnnotationRetry + ` of WindowsInstances. The operator
-forgets the failure and retries the change when the disruption policy allows it.`,
+retries the change when the disruption policy allows the disruption.`,
 	example: "  kubectl windows retry win-worker-1",
 	refuse: func(i fleet.Instance) error {
 		if i.Status.FailedChange == nil {
@@ -82,7 +82,7 @@ forgets the failure and retries the change when the disruption policy allows it.
 var reboot = request{
 	use: "reboot NAME...", short: "Restart hosts, one by one as the disruption policy allows",
 	long: `Set the annotation ` + v1alpha1.AnnotationRebootRequired + ` of Nodes. When the
-disruption policy allows it, the operator drains the node, restarts the host, checks the node and makes it schedulable again.`,
+disruption policy allows the restart, the operator drains the node, restarts the host, checks the node and uncordons the node.`,
 	example: `  kubectl windows reboot win-worker-1
 
   # Without waiting for it
@@ -118,8 +118,7 @@ disruption policy allows it, the operator drains the node, restarts the host, ch
 var forget = request{
 	use: "forget NAME...", short: "Remove nodes whose hosts no longer exist",
 	long: `Set the annotation ` + v1alpha1.AnnotationForgetHost + ` of WindowsInstances that are
-being removed. The operator then deletes the Node without the host. Changes that it made on the host stay there; an event
-lists it.`,
+being removed. The operator then deletes the Node without the host. The changes on the host stay; an event lists the changes.`,
 	example: "  kubectl windows forget win-worker-1",
 	danger: func(i fleet.Instance) string {
 		return fmt.Sprintf("Node %s is deleted, and host %s is not restored: do this only if the host no longer exists.",

@@ -44,15 +44,15 @@ func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
 func (c *command) newCobraCommand() *cobra.Command {
 	cobraCommand := &cobra.Command{
 		Use:   "logs NAME [SERVICE]",
-		Short: "Show the log of a service of a host, or Windows' event log; without a service, list those that have a log",
+		Short: "Show the log of a service of a host, or Windows' event log; without a service, list the services with a log",
 		Long: `Show the end of the log of a Windows service, from C:\var\log on the host. The agent is the service
-windows-instance-config-daemon. The kubelet of the node serves the logs. If it does not answer, or if the host never became a
-node, the operator reads them from the host over SSH: a command runs in the operator's pod for that.
+windows-instance-config-daemon. The kubelet of the node serves the logs. If the kubelet does not answer, or if the host never became
+a node, the operator reads the logs from the host over SSH: a command runs in the operator's pod.
 
-With --events, show the entries of Windows' logs Application and System about the node, or about one of its services: events of the
-agent, of services that end, of restarts, disks, the network and the clock. Events that are older than a week are shown only with
---since. The operator has the agent read them; a copy of the agent is installed if the host lacks it, and deleted again. If that
-fails, the kubelet shows the events of one source in the log Application: Kubernetes does not serve the log System.`,
+With --events, show the entries of Windows' logs Application and System about the node, or about one service: events of the agent,
+of services that end, of restarts, disks, the network and the clock. Use --since for events from before the last week. The agent
+reads the events; if the host lacks the agent, a copy is installed and deleted again. If the operator cannot reach the host, the
+kubelet shows the events of one source in the log Application: Kubernetes does not serve the log System.`,
 		Example: `  # Which services have a log
   kubectl windows logs win-worker-1
 

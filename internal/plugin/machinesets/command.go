@@ -39,8 +39,8 @@ func New(a *cmdutil.Access) *cobra.Command { return newCommand(a, findAMI) }
 func newCommand(a *cmdutil.Access, findAMI findImage) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "machineset",
-		Short: "Make a MachineSet for Windows with the values of the cluster",
-		Long: `Make a MachineSet for Windows on AWS, Azure, GCP or vSphere. Network, security groups, identities, tags and disk
+		Short: "Create a MachineSet for Windows with the values of the cluster",
+		Long: `Create a MachineSet for Windows on AWS, Azure, GCP or vSphere. Network, security groups, identities, tags and disk
 encryption come from a MachineSet of Linux workers, the image and the size from the platform's guide.`,
 		Example: `  # Look at it
   kubectl windows machineset generate
@@ -72,7 +72,7 @@ func newGenerateCommand(c *command) *cobra.Command {
 func newApplyCommand(c *command) *cobra.Command {
 	sub := &cobra.Command{
 		Use: "apply", Short: "Create the MachineSet on the cluster",
-		Long: `Create the MachineSet. One of the same name is not changed.`,
+		Long: `Create the MachineSet. A MachineSet of the same name is not changed.`,
 		Example: `  kubectl windows machineset apply --version=2025 --replicas=2
 
   # On vSphere
@@ -86,8 +86,8 @@ func newApplyCommand(c *command) *cobra.Command {
 
 func newDeleteCommand(c *command) *cobra.Command {
 	sub := &cobra.Command{
-		Use: "delete", Short: "Delete the MachineSet from the cluster, and its Machines with it",
-		Long:    `Delete the MachineSet that apply creates with the same flags. One that is not for Windows is not deleted.`,
+		Use: "delete", Short: "Delete the MachineSet and its Machines from the cluster",
+		Long:    `Delete the MachineSet that apply creates with the same flags. A MachineSet for Linux is not deleted.`,
 		Example: `  kubectl windows machineset delete --name=winworker`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.deleteMachineSet(cmd.Context()) },
 	}

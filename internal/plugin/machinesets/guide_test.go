@@ -19,7 +19,9 @@ func expectGuideText(t *testing.T, guide string, texts ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onOneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") } // prose is wrapped anywhere
+	onOneLine := func(text string) string { // prose is wrapped anywhere, and commands after a backslash
+		return strings.Join(strings.Fields(strings.ReplaceAll(text, "\\\n", " ")), " ")
+	}
 	rest := onOneLine(string(data))
 	for _, text := range texts {
 		_, after, found := strings.Cut(rest, onOneLine(text))

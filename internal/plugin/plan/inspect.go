@@ -35,11 +35,11 @@ func planCommand(q *operatorClient) *cobra.Command {
 	all := false
 	c := &cobra.Command{
 		Use: "plan NAME... | --all", Short: "Show pending changes of hosts",
-		Long: `Show the steps that the operator would do on hosts now, with their reasons and the bytes to send. For steps that disrupt pods, show
-the pods to evict and the PodDisruptionBudgets that block their eviction. Nothing is changed. The operator connects to the hosts
-separately from its other work; a command runs in its pod for that.
+		Long: `Show the pending steps on hosts, with reasons and the bytes to send. For steps that disrupt pods, show the pods to evict and the
+PodDisruptionBudgets that block the eviction. Nothing is changed. The operator connects to the hosts: a command runs in the
+operator's pod.
 
-The exit status is 0 if no host would be changed, 2 if a host would be changed, and 1 if that is unknown for a host.`,
+The exit status is 0 if no host would be changed, 2 if a host would be changed, and 1 if the result is unknown for a host.`,
 		Example: `  kubectl windows plan win-worker-1
 
   # Of all hosts, for a program
@@ -66,14 +66,15 @@ func diagnoseCommand(q *operatorClient) *cobra.Command {
 	user := ""
 	c := &cobra.Command{
 		Use: "diagnose NAME|ADDRESS", Short: "Diagnose why a host is not a node",
-		Long: `Have the operator check a host, also a host that never joined or is not listed: whether its name resolves, port 22 and an SSH
-server respond, the host key is the expected one, the operator can log in as an administrator, and its agent runs; whether Windows
-has a supported build and the features, reaches the API server, has the right time and enough disk space, and whether the ports of
-a node are right. Each check has passed, has failed, with the action to take, or was not reached. A copy of the agent is installed
-if the host lacks it, and deleted again; nothing else is changed, and no host key is pinned.
+		Long: `Check the connection and the requirements of a host, also of a host that never joined or is not listed. The checks of the
+connection are name resolution, port 22, the SSH server, the host key, the login as an administrator, and the agent. The checks of
+Windows are the build, the features, the connection to the API server, the clock, the disk space and the ports of a node. A check
+has passed, has failed, with the action to take, or was not reached. The operator connects to the host: a command runs in the
+operator's pod. If the host lacks the agent, a copy is installed and deleted again. Nothing else is changed, and no host key is
+pinned.
 
 The exit status is 0 if no check has failed, 2 if a check has failed, and 1 if the host could not be checked, or if files of the
-check are left on it. A check that was not reached only because the cluster's settings are unknown does not count as failed.`,
+check are left on the host. A check that was not reached because the cluster's settings are unknown does not count as failed.`,
 		Example: `  kubectl windows diagnose win-worker-1
 
   # A host that is in no list yet
