@@ -51,8 +51,8 @@ func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
 		{"creating MachineSets on vSphere", "machinesets.md", "### vSphere"},
 		{"the golden image on vSphere", "vsphere.md", "## The template"},
 		{"scheduling", "workloads.md", "## RuntimeClass"},
-		{"upgrades", "upgrades.md", "## What is upgraded, and what is not"},
-		{"BYOH", "byoh.md", "## What a host needs"},
+		{"upgrades", "upgrades.md", "## Upgraded components"},
+		{"BYOH", "byoh.md", "## Requirements of a host"},
 		{"removing nodes of Machines", "machinesets.md", "## Scaling and deleting"},
 		{"removing hosts", "byoh.md", "## Adding and removing"},
 		{"disabling: the nodes", "uninstall.md", "## First the hosts"},
@@ -93,7 +93,7 @@ func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
 		t.Errorf("it begins with %q", first)
 	}
 	reasons := firstCells(t, "conditions.md")
-	for _, head := range []string{"| STATUS | look at | do |", "| STATUS | do |"} {
+	for _, head := range []string{"| STATUS | check | action |", "| STATUS | action |"} {
 		for _, row := range tableRows(t, text, head) {
 			for _, status := range codeTexts(row[0]) {
 				if reasons[status] == "" {

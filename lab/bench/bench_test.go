@@ -87,7 +87,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("%+v", result)
 		}
 		for _, want := range []string{
-			"HOSTS", "SUBJECT", "1,000 instances known, nothing to do", "199 MiB", "≤ 200 MiB", "< 600 s",
+			"HOSTS", "SUBJECT", "1,000 instances, idle", "199 MiB", "≤ 200 MiB", "< 600 s",
 			fmt.Sprintf("bench: %d of %d budgets kept, 1 not measured", len(allBudgets())-1, len(allBudgets())), // no payload with patches
 		} {
 			if !strings.Contains(output, want) {
@@ -224,7 +224,7 @@ func TestBudgets(t *testing.T) {
 		"a connection of a restarted operator":        {func(r *Result) { findPhase(r, 1000, fleet.Restart).Worst.Connections = 1 }, "SSH connections", Over},
 		"a service stopped by a restarted operator":   {func(r *Result) { findPhase(r, 1, fleet.Restart).All.Services = 1 }, "service operations on hosts", Over},
 		"a restart among a thousand that reads a lot": {func(r *Result) { findPhase(r, 1000, fleet.Restart).Reads = 4001 }, "API requests for each instance", Over},
-		"a restart among a thousand that takes long":  {func(r *Result) { findPhase(r, 1000, fleet.Restart).Seconds = 20 }, "start to nothing left to do", Slow},
+		"a restart among a thousand that takes long":  {func(r *Result) { findPhase(r, 1000, fleet.Restart).Seconds = 20 }, "start to idle", Slow},
 		"a connection of another version":             {func(r *Result) { findPhase(r, 50, fleet.SamePrograms).Worst.Connections = 1 }, "SSH connections", Over},
 		"one byte where nothing differs":              {func(r *Result) { findPhase(r, 1, fleet.SamePrograms).Worst.Received = 1 }, "bytes on the wire", Over},
 		"a restarted service where nothing differs":   {func(r *Result) { findPhase(r, 1, fleet.SamePrograms).All.Services = 1 }, "service operations on hosts", Over},
@@ -233,21 +233,21 @@ func TestBudgets(t *testing.T) {
 		"a slow host with programs of the real size":  {func(r *Result) { r.Fleets[0].Phases[0].Seconds, *distantJoinSeconds(r) = 5, 14.9 }, "ConfigMap to Ready", Slow},
 		"ten slow hosts":                              {func(r *Result) { findPhase(r, 10, fleet.Join).Seconds = 10 }, "ConfigMap to all Ready", Slow},
 		"fifty slow hosts":                            {func(r *Result) { findPhase(r, 50, fleet.Join).Seconds = 60 }, "ConfigMap to all Ready", Slow},
-		"a host that is slow because it is far away":  {func(r *Result) { *distantJoinSeconds(r) = 14.9 }, "time beyond that without it", Slow},
+		"a host that is slow because it is far away":  {func(r *Result) { *distantJoinSeconds(r) = 14.9 }, "additional time", Slow},
 		"programs that take long to a distant host":   {func(r *Result) { r.Fleets[1].Phases[0].TransferSeconds = 3 }, "transfer of the packed programs", Slow},
 		"two hundred hosts that take long":            {func(r *Result) { findPhase(r, 300, fleet.Join).Arrivals[199] = 100 }, "ConfigMap to 200 Ready", Slow},
 		"a late first host among a thousand":          {func(r *Result) { findPhase(r, 1000, fleet.Join).Arrivals[0] = 15 }, "ConfigMap to the first Ready", Slow},
 		"a thousand hosts that take long":             {func(r *Result) { findPhase(r, 1000, fleet.Join).Seconds = 600 }, "ConfigMap to all Ready", Slow},
-		"one MiB too many in a fleet":                 {func(r *Result) { findPhase(r, 300, fleet.Join).Memory.Peak += mib }, "operator's memory at most", Over},
-		"one MiB too many on another occasion":        {func(r *Result) { findPhase(r, 1000, fleet.Setting).Memory = &fleet.Memory{Peak: 257 * mib} }, "operator's memory at most", Over},
-		"one MiB too many for a host alone":           {func(r *Result) { r.Fleets[0].Phases[0].Memory.Peak += mib }, "operator's memory at most", Over},
+		"one MiB too many in a fleet":                 {func(r *Result) { findPhase(r, 300, fleet.Join).Memory.Peak += mib }, "operator's maximum memory", Over},
+		"one MiB too many on another occasion":        {func(r *Result) { findPhase(r, 1000, fleet.Setting).Memory = &fleet.Memory{Peak: 257 * mib} }, "operator's maximum memory", Over},
+		"one MiB too many for a host alone":           {func(r *Result) { r.Fleets[0].Phases[0].Memory.Peak += mib }, "operator's maximum memory", Over},
 		"a thousand instances known with too much": {func(r *Result) {
 			findPhase(r, 1000, fleet.Idle).Memory = &fleet.Memory{Resident: 201 * mib}
 		}, "operator's memory", Over},
 		"an idle operator that works":       {func(r *Result) { findPhase(r, 1000, fleet.Idle).CPU.Operator = 0.7 }, "operator's processor time", Slow},
 		"a setting with three connections":  {func(r *Result) { findPhase(r, 1000, fleet.Setting).Worst.Connections = 3 }, "SSH connections, worst host", Over},
 		"a setting that restarts a host":    {func(r *Result) { findPhase(r, 1000, fleet.Setting).Worst.Reboots = 1 }, "reboots", Over},
-		"a setting that is slow":            {func(r *Result) { findPhase(r, 1000, fleet.Setting).Seconds = 300 }, "until all nodes have it", Slow},
+		"a setting that is slow":            {func(r *Result) { findPhase(r, 1000, fleet.Setting).Seconds = 300 }, "time for all nodes", Slow},
 		"requests that grow with the fleet": {func(r *Result) { findPhase(r, 100, fleet.Join).Reads = 2900 }, "API requests", Over},
 		"processor time that grows with the fleet": {func(r *Result) {
 			findPhase(r, 1000, fleet.Join).CPU.ControlPlane, findPhase(r, 1000, fleet.Join).CPU.Hosts = 1300, 1080
@@ -258,7 +258,7 @@ func TestBudgets(t *testing.T) {
 		"an upgrade that restarts a host":                    {func(r *Result) { findPhase(r, 1, fleet.Upgrade).Worst.Reboots = 1 }, "reboots", Over},
 		"an upgrade of many with a third connection for one": {func(r *Result) { findPhase(r, 100, fleet.Upgrade).Worst.Connections = 3 }, "SSH connections, worst host", Over},
 		"an upgrade of many with a ninth exec for one":       {func(r *Result) { findPhase(r, 100, fleet.Upgrade).Worst.Execs = 9 }, "execs, worst host", Over},
-		"a large patch": {func(r *Result) { r.Patches[1].PatchBytes = 11 }, "size of its patch", Over},
+		"a large patch": {func(r *Result) { r.Patches[1].PatchBytes = 11 }, "size of the patch", Over},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newPassingResult()

@@ -101,9 +101,9 @@ func joinBudgets() []budget {
 		{subject: first, what: "SFTP sessions", limit: 2, figure: worstFigure(sftpSessions, fleet.Join)},
 		{subject: first, what: "reboots", limit: 1, figure: worstFigure(reboots, fleet.Join)},
 		{subject: "payload, first time", what: "bytes on the wire", limit: 25, unit: "% of the raw size", figure: wirePercent},
-		{subject: "1 host, programs of the real size", what: "operator's memory at most", limit: 100, unit: mebibytes,
+		{subject: "1 host, programs of the real size", what: "operator's maximum memory", limit: 100, unit: mebibytes,
 			figure: sizedPhaseFigure(realSize, 0, 1, fleet.Join, peakMemory)},
-		{subject: "fleets of all sizes, on all occasions", what: "operator's memory at most", limit: 256, unit: mebibytes,
+		{subject: "fleets of all sizes, all phases", what: "operator's maximum memory", limit: 256, unit: mebibytes,
 			figure: worstFigure(peakMemory, fleet.Join, fleet.AllOccasions()...)},
 	}
 }
@@ -111,7 +111,7 @@ func joinBudgets() []budget {
 // requestBudgets limit the requests to the API server for each host that joins.
 func requestBudgets() (all []budget) {
 	for _, hosts := range []int{1, 10, 50, largeFleet} {
-		subject, maxWritesEach := fmt.Sprintf("%d hosts join, for each of them", hosts), float64(maxWrites)
+		subject, maxWritesEach := fmt.Sprintf("%d hosts join, for each host", hosts), float64(maxWrites)
 		if hosts == 1 {
 			subject, maxWritesEach = "1 host joins", maxWritesAlone
 		}
@@ -124,11 +124,11 @@ func requestBudgets() (all []budget) {
 
 func timeBudgets() []budget {
 	return []budget{
-		{subject: "1 host that costs nothing", what: "ConfigMap to Ready", limit: 3, unit: seconds, figure: phaseFigure(1, fleet.Join, elapsed)},
-		{subject: "10 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 10, unit: seconds, figure: phaseFigure(10, fleet.Join, elapsed)},
-		{subject: "50 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 60, unit: seconds, figure: phaseFigure(50, fleet.Join, elapsed)},
+		{subject: "1 simulated host", what: "ConfigMap to Ready", limit: 3, unit: seconds, figure: phaseFigure(1, fleet.Join, elapsed)},
+		{subject: "10 simulated hosts", what: "ConfigMap to all Ready", limit: 10, unit: seconds, figure: phaseFigure(10, fleet.Join, elapsed)},
+		{subject: "50 simulated hosts", what: "ConfigMap to all Ready", limit: 60, unit: seconds, figure: phaseFigure(50, fleet.Join, elapsed)},
 		{subject: "1 host, programs of the real size", what: "ConfigMap to Ready", limit: 5, unit: seconds, figure: sizedPhaseFigure(realSize, 0, 1, fleet.Join, elapsed)},
-		{subject: "1 host, programs of the real size, 50 ms round trip", what: "time beyond that without it", limit: 10, unit: seconds, figure: addedSeconds},
+		{subject: "1 host, programs of the real size, 50 ms round trip", what: "additional time", limit: 10, unit: seconds, figure: addedSeconds},
 		{subject: "1 host, programs of the real size, 50 ms round trip", what: "transfer of the packed programs", limit: 3, unit: seconds,
 			figure: sizedPhaseFigure(realSize, distant, 1, fleet.Join, transferSeconds)},
 		{subject: "200 hosts of a larger fleet", what: "ConfigMap to 200 Ready", limit: 100, unit: seconds, figure: phaseFigure(mediumFleet, fleet.Join, secondsUntilReached(mediumPart))},
@@ -139,7 +139,7 @@ func timeBudgets() []budget {
 
 // growthBudgets compare the cost of a host in the large fleet with its cost in the small one.
 func growthBudgets() []budget {
-	const subject = "a host among 1,000, compared with one among 100"
+	const subject = "a host in 1,000, compared with a host in 100"
 	return []budget{
 		{subject: subject, what: "API requests", limit: maxGrowth, figure: joinCostGrowth(requests)},
 		{subject: subject, what: "operator's processor time", limit: maxGrowth, figure: joinCostGrowth(operatorCPU), varies: true},
@@ -151,9 +151,9 @@ func growthBudgets() []budget {
 // quietBudgets limit the activity of an operator with little or no work.
 func quietBudgets() []budget {
 	const (
-		idle, known   = "nothing to do, all fleets", "1,000 instances known, nothing to do"
+		idle, known   = "idle, all fleets", "1,000 instances, idle"
 		restart, many = "operator restart, healthy nodes", "operator restart, 1,000 healthy nodes"
-		setting       = "a setting that disturbs no pod, 1,000 nodes"
+		setting       = "a setting that disrupts no pods, 1,000 nodes"
 	)
 	return []budget{
 		{subject: idle, what: "SSH connections", limit: 0, figure: worstFigure(connections, fleet.Idle)},
@@ -165,10 +165,10 @@ func quietBudgets() []budget {
 		{subject: restart, what: "SSH connections", limit: 0, figure: worstFigure(connections, fleet.Restart)},
 		{subject: restart, what: "service operations on hosts", limit: 0, figure: worstFigure(services, fleet.Restart)},
 		{subject: many, what: "API requests for each instance", limit: 5, figure: perHostFigure(largeFleet, fleet.Restart, requests)},
-		{subject: many, what: "start to nothing left to do", limit: 20, unit: seconds, figure: phaseFigure(largeFleet, fleet.Restart, elapsed)},
+		{subject: many, what: "start to idle", limit: 20, unit: seconds, figure: phaseFigure(largeFleet, fleet.Restart, elapsed)},
 		{subject: setting, what: "SSH connections, worst host", limit: 2, figure: phaseFigure(largeFleet, fleet.Setting, connections)},
 		{subject: setting, what: "reboots", limit: 0, figure: phaseFigure(largeFleet, fleet.Setting, reboots)},
-		{subject: setting, what: "until all nodes have it", limit: 5 * 60, unit: seconds, figure: phaseFigure(largeFleet, fleet.Setting, elapsed)},
+		{subject: setting, what: "time for all nodes", limit: 5 * 60, unit: seconds, figure: phaseFigure(largeFleet, fleet.Setting, elapsed)},
 	}
 }
 
@@ -188,9 +188,9 @@ func upgradeBudgets() []budget {
 		{subject: one, what: "SSH connections", limit: 2, figure: phaseFigure(1, fleet.Upgrade, connections)},
 		{subject: one, what: "execs", limit: 8, figure: phaseFigure(1, fleet.Upgrade, execs)},
 		{subject: one, what: "reboots", limit: 0, figure: phaseFigure(1, fleet.Upgrade, reboots)},
-		{subject: one, what: "bytes on the wire", limit: 10, unit: "% of the first time's", figure: patched},
+		{subject: one, what: "bytes on the wire", limit: 10, unit: "% of the first transfer", figure: patched},
 		{subject: many, what: "SSH connections, worst host", limit: 2, figure: phaseFigure(smallFleet, fleet.Upgrade, connections)},
 		{subject: many, what: "execs, worst host", limit: 8, figure: phaseFigure(smallFleet, fleet.Upgrade, execs)},
-		{subject: "another version of a file of build/payload, worst file", what: "size of its patch", limit: 10, unit: "% of the file", figure: worstPatch},
+		{subject: "another version of a file of build/payload, worst file", what: "size of the patch", limit: 10, unit: "% of the file", figure: worstPatch},
 	}
 }

@@ -123,7 +123,7 @@ func describeRemoval(instance *v1alpha1.WindowsInstance) string {
 	case instance.Annotations[v1alpha1.AnnotationForgetHost] == "true":
 		return "the host was left as it is"
 	}
-	return "the host was given back"
+	return "the host was restored"
 }
 
 // notReadyReason returns the reason why an instance is not Ready.

@@ -68,9 +68,9 @@ func TestBoard(t *testing.T) {
 		last func(*v1alpha1.WindowsInstance)
 		want string
 	}{
-		"that was given back": {func(i *v1alpha1.WindowsInstance) {
+		"that was restored": {func(i *v1alpha1.WindowsInstance) {
 			i.Spec.DesiredState, i.Status.HostKey = v1alpha1.DesiredStateRemoved, &v1alpha1.HostKey{}
-		}, "a (10.9.0.1): removed, the host was given back"},
+		}, "a (10.9.0.1): removed, the host was restored"},
 		"that was never reached": {func(i *v1alpha1.WindowsInstance) {
 			i.Spec.DesiredState = v1alpha1.DesiredStateRemoved
 		}, "a (10.9.0.1): removed, the host was never reached"},

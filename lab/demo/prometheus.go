@@ -31,7 +31,7 @@ func (d *demo) startMonitoring(ctx context.Context) (operatorFlags []string, err
 	if err != nil {
 		return nil, err
 	}
-	d.output.printStep("Prometheus scrapes what ServiceMonitors name; dashboards, alerts and targets: %s", d.prometheus.URL)
+	d.output.printStep("Prometheus scrapes the targets of the ServiceMonitors; dashboard, alerts and targets: %s", d.prometheus.URL)
 	return []string{"--metrics-bind-address=" + operatorMetrics, "--metrics-cert-dir=" + certificates}, nil
 }
 
@@ -58,8 +58,8 @@ func (p *prometheus) suggestedCommands() []suggestedCommand {
 		return nil
 	}
 	return []suggestedCommand{
-		{"xdg-open " + p.URL, "the dashboards of the console, drawn by the lab: CPU, memory and file systems of each node"},
-		{"curl '" + p.URL + "api/v1/alerts'", "alerts that fire"},
-		{"curl '" + p.URL + "api/v1/targets?state=active'", "what Prometheus scrapes, and how it went"},
+		{"xdg-open " + p.URL, "the dashboard: CPU, memory and file systems of each node"},
+		{"curl '" + p.URL + "api/v1/alerts'", "firing alerts"},
+		{"curl '" + p.URL + "api/v1/targets?state=active'", "targets of Prometheus, with the result of the last scrape"},
 	}
 }

@@ -21,7 +21,7 @@ func (d *demo) formatSuggestions() string {
 			fmt.Fprintf(&b, "        # %s\n", try.why)
 		}
 	}
-	b.WriteString("\nWhat changes is printed here. Ctrl-C ends the lab and leaves nothing behind.\n")
+	b.WriteString("\nChanges are printed here. Ctrl-C ends the lab and leaves nothing behind.\n")
 	return b.String()
 }
 
@@ -31,9 +31,9 @@ type suggestedCommand struct{ command, why string }
 func (d *demo) suggestedCommands() []suggestedCommand {
 	hosts := d.hostOptions()
 	first, spare := entryOf(hosts[0]), entryOf(hosts[d.hosts])
-	noContainer := "a pod, in name: no container starts on a simulated host"
+	noContainer := "a Pod object: no container starts on a simulated host"
 	if d.host == hostWine {
-		noContainer = "a pod, in name: no container starts under Wine"
+		noContainer = "a Pod object: no container starts under Wine"
 	}
 	tries := []suggestedCommand{
 		{"kubectl get winst -A", "every host: address, node, version, status"},
@@ -43,12 +43,12 @@ func (d *demo) suggestedCommands() []suggestedCommand {
 		{"kubectl describe winst -A", "conditions, facts, events"},
 		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},
 		{"kubectl -n " + testenv.Namespace + " edit configmap windows-instances",
-			fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
+			fmt.Sprintf("add `%s: %s`: the host joins; remove %s: the host is restored", spare.address, spare.value, first.address)},
 	}
 	tries = append(tries, suggestedCommand{
 		"kubectl annotate node -l " + v1alpha1.LabelBYOH + "=true " + v1alpha1.AnnotationRebootRequired +
 			"= && kubectl get winst,windp -A",
-		"the listed hosts are drained, restarted and checked, one after the other",
+		"the listed hosts are drained, restarted and verified, one after the other",
 	})
 	if d.machineSet != "" {
 		tries = append(tries, d.machineCommands()...)
@@ -64,9 +64,9 @@ func (d *demo) machineCommands() []suggestedCommand {
 	inNamespace := " -n " + machineAPI
 	return []suggestedCommand{
 		{"kubectl get machineset,machine" + inNamespace,
-			"beside those of Windows, the Linux ones, which the operator leaves alone"},
+			"Windows and Linux Machines; the operator does not change Linux Machines"},
 		{fmt.Sprintf("kubectl scale machineset %s%s --replicas=%d", d.machineSet, inNamespace, d.desiredMachines()+2),
 			"two more nodes; with fewer replicas, nodes are drained and deleted"},
-		{fmt.Sprintf("kubectl delete machine%s $(kubectl get machine%[1]s -l machine.openshift.io/os-id=Windows -o name | head -1 | cut -d/ -f2)", inNamespace), "the node is drained, the virtual machine deleted, and another one takes its place"},
+		{fmt.Sprintf("kubectl delete machine%s $(kubectl get machine%[1]s -l machine.openshift.io/os-id=Windows -o name | head -1 | cut -d/ -f2)", inNamespace), "the node is drained, the virtual machine is deleted, and the MachineSet creates another Machine"},
 	}
 }

@@ -52,7 +52,7 @@ func guideLine(t *testing.T, guide, begins string) string {
 		t.Fatal(err)
 	}
 	var found []string
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(strings.ReplaceAll(string(data), "\\\n", " ")) {
 		if command, ok := strings.CutPrefix(line, "    "); ok && strings.HasPrefix(command, begins) {
 			found = append(found, command)
 		}
