@@ -240,7 +240,7 @@ type WindowsDisruptionPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says how many nodes may be disturbed, and when. An administrator writes it.
+	// spec limits how many Windows nodes the operator disrupts at once, and when. An administrator writes it.
 	Spec WindowsDisruptionPolicySpec `json:"spec,omitempty"`
 	// status shows which nodes are being disrupted, and how far all nodes are. Only the operator writes it.
 	Status WindowsDisruptionPolicyStatus `json:"status,omitempty"`
