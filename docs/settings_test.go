@@ -103,7 +103,7 @@ func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
 // The lifted limits of earlier guides link to the description of the lifting.
 func TestLiftedLimitsAreNamed(t *testing.T) {
 	limits := map[string]string{}
-	for _, row := range tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
+	for _, row := range tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of legacy operators | now |") {
 		limits[row[0]] = row[len(row)-1]
 	}
 	for limit, heading := range map[string]string{"L-01": "settings.md#proxy", "L-02": "registries.md#pull-secret",

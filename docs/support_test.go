@@ -14,7 +14,7 @@ func TestNoLimitIsLeftOut(t *testing.T) {
 		"requirements.md"), -1) {
 		states[row[1]] = row[2]
 	}
-	guide := tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of earlier guides | now |")
+	guide := tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of legacy operators | now |")
 	for i, row := range guide {
 		if want := fmt.Sprintf("L-%02d", i+1); row[0] != want {
 			t.Fatalf("docs/support.md has %s in the place of %s", row[0], want)
