@@ -138,13 +138,13 @@ func (b *policyUpdate) newDisruption(request disruptionpolicy.Request) (v1alpha1
 	instance := b.state.Instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
-			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance +
+			Check: "InstanceRecreated", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance +
 				" no longer exists, or is another one.",
 		}
 	}
 	if instance.Spec.Paused { // the caller has read an older, cached instance
 		return v1alpha1.Disruption{}, policy.Decision{
-			Check: "Instance", Reason: v1alpha1.ReasonPaused, Message: "WindowsInstance " + request.Instance + " is paused.",
+			Check: "InstancePaused", Reason: v1alpha1.ReasonPaused, Message: "WindowsInstance " + request.Instance + " is paused.",
 		}
 	}
 	entry := v1alpha1.Disruption{
@@ -164,7 +164,7 @@ func (b *policyUpdate) newDisruption(request disruptionpolicy.Request) (v1alpha1
 
 func machineDeleting(instance string) policy.Decision {
 	return policy.Decision{
-		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance +
+		Check: "MachineDeleting", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance +
 			" is gone or already being deleted.",
 	}
 }

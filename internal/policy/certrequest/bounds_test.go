@@ -28,7 +28,7 @@ func TestACertificateLastsForAYearAtMost(t *testing.T) {
 		request.Spec.ExpirationSeconds = new(seconds)
 		check := ""
 		if outcome == Refuse {
-			check = "Lifetime"
+			check = "LifetimeInvalid"
 		}
 		expectOutcome(t, judgeServing(request, knownNodes), outcome, check)
 	}
@@ -39,20 +39,20 @@ func TestWhileTheClusterCannotBeReadAHostsOwnWordForItsAddressIsNotEnough(t *tes
 	known.Cluster = nil
 	expectOutcome(t, judgeServing(servingRequest(t, nil), known), Approve, "")
 	told := servingRequest(t, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 8)} })
-	expectOutcome(t, judgeServing(told, known), Refuse, "NotTheClusters")
+	expectOutcome(t, judgeServing(told, known), Refuse, "ClusterIdentity")
 }
 
 func TestOfTwoInstancesOfOneNodeNameNeitherGetsACertificate(t *testing.T) {
 	known := knownNodes
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-a", Registered: true})
-	expectOutcome(t, judgeServing(servingRequest(t, nil), known), Refuse, "OneInstance")
+	expectOutcome(t, judgeServing(servingRequest(t, nil), known), Refuse, "InstanceAmbiguous")
 }
 
 func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
 	known := knownNodes
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-z", Assigned: newNames("win-z")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:win-z" })
-	expectOutcome(t, judgeServing(request, known), Refuse, "CommonName")
+	expectOutcome(t, judgeServing(request, known), Refuse, "CommonNameMismatch")
 }
 
 func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
@@ -60,7 +60,7 @@ func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "master-1", Foreign: true,
 		Assigned: newNames("WIN-A.Example.COM.")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} })
-	expectOutcome(t, judgeServing(request, known), Refuse, "NobodyElses")
+	expectOutcome(t, judgeServing(request, known), Refuse, "ForeignIdentity")
 }
 
 func TestARequestToASignerThatKubeletsDoNotAskIsNoNodes(t *testing.T) {

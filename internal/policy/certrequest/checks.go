@@ -23,11 +23,11 @@ type nodeCSR struct {
 
 // requestChecks apply to all requests that a node makes itself.
 var requestChecks = []policy.Check[nodeCSR]{
-	{Name: "OneInstance", Reason: reasonRefused, Violation: ambiguousInstance},
-	{Name: "Group", Reason: reasonRefused, Violation: func(a nodeCSR) string { return missingGroup(a.csr) }},
-	{Name: "Age", Reason: reasonRefused, Violation: func(a nodeCSR) string { return outdatedRequest(a.csr, a.node) }},
-	{Name: "Usages", Reason: reasonRefused, Violation: func(a nodeCSR) string { return unexpectedUsages(a.csr, a.purpose) }},
-	{Name: "Lifetime", Reason: reasonRefused, Violation: func(a nodeCSR) string { return invalidLifetime(a.csr) }},
+	{Name: "InstanceAmbiguous", Reason: reasonRefused, Violation: ambiguousInstance},
+	{Name: "GroupMissing", Reason: reasonRefused, Violation: func(a nodeCSR) string { return missingGroup(a.csr) }},
+	{Name: "RequestOutdated", Reason: reasonRefused, Violation: func(a nodeCSR) string { return outdatedRequest(a.csr, a.node) }},
+	{Name: "UsagesUnexpected", Reason: reasonRefused, Violation: func(a nodeCSR) string { return unexpectedUsages(a.csr, a.purpose) }},
+	{Name: "LifetimeInvalid", Reason: reasonRefused, Violation: func(a nodeCSR) string { return invalidLifetime(a.csr) }},
 }
 
 // judgeRequest decides on a request to a signer. It checks that a managed node made the request, that the request is
@@ -51,7 +51,7 @@ func judgeRequest(
 		}
 	}
 	if !asked.node.Registered {
-		return decided(Later, policy.Decision{Check: "Registered", Reason: reasonRefused,
+		return decided(Later, policy.Decision{Check: "NodeNotRegistered", Reason: reasonRefused,
 			Message: "Node " + asked.node.Name +
 				" is not registered, or another host registered it. The operator checks the request again when this host has registered the Node."})
 	}
@@ -61,7 +61,7 @@ func judgeRequest(
 	}
 	asked.request = request
 	if forged := detectForgery(asked); forged != "" {
-		return decided(Deny, policy.Decision{Check: "Forgery", Reason: reasonRefused, Message: forged})
+		return decided(Deny, policy.Decision{Check: "Impersonation", Reason: reasonRefused, Message: forged})
 	}
 	decision := policy.Decide(asked, "", requestChecks)
 	if decision.Allowed {

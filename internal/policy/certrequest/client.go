@@ -24,15 +24,15 @@ type clientRequest struct {
 
 // clientChecks are the checks of the client certificate of a node's service.
 var clientChecks = []policy.Check[clientRequest]{
-	{Name: "CommonName", Reason: reasonRefused, Violation: func(r clientRequest) string {
+	{Name: "CommonNameMismatch", Reason: reasonRefused, Violation: func(r clientRequest) string {
 		return wrongCommonName(r.request, r.identity.CommonName)
 	}},
-	{Name: "Organization", Reason: reasonRefused, Violation: func(r clientRequest) string {
+	{Name: "OrganizationMismatch", Reason: reasonRefused, Violation: func(r clientRequest) string {
 		return wrongOrganization(r.request, r.identity.Organization)
 	}},
-	{Name: "Subject", Reason: reasonRefused, Violation: func(r clientRequest) string { return unexpectedSubject(r.request) }},
-	{Name: "OtherNames", Reason: reasonRefused, Violation: func(r clientRequest) string { return unexpectedNames(r.request) }},
-	{Name: "Extensions", Reason: reasonRefused, Violation: func(r clientRequest) string {
+	{Name: "SubjectInvalid", Reason: reasonRefused, Violation: func(r clientRequest) string { return unexpectedSubject(r.request) }},
+	{Name: "NamesUnexpected", Reason: reasonRefused, Violation: func(r clientRequest) string { return unexpectedNames(r.request) }},
+	{Name: "ExtensionsUnexpected", Reason: reasonRefused, Violation: func(r clientRequest) string {
 		return unexpectedExtensions(r.request)
 	}},
 }

@@ -26,31 +26,31 @@ func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *
 		change func(*x509.CertificateRequest)
 		check  string
 	}{
-		"that of another node":                    {as("system:cloud-node-manager:win-b", cloud.Organization), "CommonName"},
-		"that of all nodes":                       {as("system:cloud-node-manager:", cloud.Organization), "CommonName"},
-		"the kubelet of the same node":            {as("system:node:win-a", "system:nodes"), "CommonName"},
-		"the right name in the group of nodes":    {as(cloud.CommonName, "system:nodes"), "Organization"},
-		"the right name among the administrators": {as(cloud.CommonName, "system:masters"), "Organization"},
+		"that of another node":                    {as("system:cloud-node-manager:win-b", cloud.Organization), "CommonNameMismatch"},
+		"that of all nodes":                       {as("system:cloud-node-manager:", cloud.Organization), "CommonNameMismatch"},
+		"the kubelet of the same node":            {as("system:node:win-a", "system:nodes"), "CommonNameMismatch"},
+		"the right name in the group of nodes":    {as(cloud.CommonName, "system:nodes"), "OrganizationMismatch"},
+		"the right name among the administrators": {as(cloud.CommonName, "system:masters"), "OrganizationMismatch"},
 		"the right name in two groups": {func(r *x509.CertificateRequest) {
 			right(r)
 			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
-		}, "Organization"},
+		}, "OrganizationMismatch"},
 		"the right name in no group": {func(r *x509.CertificateRequest) {
 			right(r)
 			r.Subject.Organization = nil
-		}, "Organization"},
+		}, "OrganizationMismatch"},
 		"the right name, with an alternative name": {func(r *x509.CertificateRequest) {
 			right(r)
 			r.DNSNames = []string{"api.example.com"}
-		}, "OtherNames"},
+		}, "NamesUnexpected"},
 		"the right name, and an address": {func(r *x509.CertificateRequest) {
 			right(r)
 			r.EmailAddresses = []string{"a@example.com"}
-		}, "OtherNames"},
+		}, "NamesUnexpected"},
 		"the right name, and a unit": {func(r *x509.CertificateRequest) {
 			right(r)
 			r.Subject.OrganizationalUnit = []string{"x"}
-		}, "Subject"},
+		}, "SubjectInvalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision := JudgeClient(newRequest(t, nil, c.change), cloud)
@@ -61,12 +61,12 @@ func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *
 	}
 	t.Run("a weak key", func(t *testing.T) {
 		if decision := JudgeClient(newRequest(t, ecdsaKey(t, elliptic.P224()), right), cloud); decision.Allowed ||
-			decision.Check != "Key" {
+			decision.Check != "KeyWeak" {
 			t.Errorf("%+v", decision)
 		}
 	})
 	t.Run("no request at all", func(t *testing.T) {
-		if decision := JudgeClient(nil, cloud); decision.Allowed || decision.Check != "Form" {
+		if decision := JudgeClient(nil, cloud); decision.Allowed || decision.Check != "RequestMalformed" {
 			t.Errorf("%+v", decision)
 		}
 	})

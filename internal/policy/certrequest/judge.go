@@ -18,7 +18,7 @@ type Outcome string
 
 // Outcomes.
 const (
-	Ignore  Outcome = "NotOurs" // ignored
+	Ignore  Outcome = "Ignore" // ignored
 	Approve Outcome = "Approve"
 	Refuse  Outcome = "Refuse" // left pending, with the reason
 	// Later is for a request whose Node is not registered, or is not known to belong to the host. The request is left

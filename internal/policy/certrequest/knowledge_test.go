@@ -87,11 +87,11 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 		"a request just before the Node, when the kubelet starts, is": {hour,
 			hour - time.Minute, ""},
 		"a request long before the Node is another's": {hour,
-			hour - 10*time.Minute, "Age"},
+			hour - 10*time.Minute, "RequestOutdated"},
 		"a request before the instance is another's, also just before the Node": {time.Minute,
-			-time.Second, "Age"},
+			-time.Second, "RequestOutdated"},
 		"a request before an instance that was made again is the host's, whose Node is older":    {-hour, -time.Minute, ""},
-		"a request from before that Node is not":                                                 {-hour, -2 * hour, "Age"},
+		"a request from before that Node is not":                                                 {-hour, -2 * hour, "RequestOutdated"},
 		"a request in the very second in which the instance was made, in which the Node was too": {time.Nanosecond, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 			request.CreationTimestamp = metav1.NewTime(attackTime)
 			want, check := Approve, ""
 			if !c.ours {
-				want, check = Later, "Registered"
+				want, check = Later, "NodeNotRegistered"
 			}
 			expectOutcome(t, Judge(request, known), want, check)
 		})
@@ -161,10 +161,10 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 	}{
 		"the node's name":                        {"WIN-A", "win-a", ""},
 		"the host's own form of it":              {"Win-A", "Win-A", ""},
-		"a form that nobody has written":         {"Win-A", "WIN-A", "OwnNames"},
-		"a host name that is not the node's":     {"master-0", "master-0", "OwnNames"},
-		"one that begins like it":                {"WIN-A.example.com", "WIN-A.example.com", "OwnNames"},
-		"capitals, while the host says no names": {"", "WIN-A", "OwnNames"},
+		"a form that nobody has written":         {"Win-A", "WIN-A", "NamesUnknown"},
+		"a host name that is not the node's":     {"master-0", "master-0", "NamesUnknown"},
+		"one that begins like it":                {"WIN-A.example.com", "WIN-A.example.com", "NamesUnknown"},
+		"capitals, while the host says no names": {"", "WIN-A", "NamesUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) { i.Status.Host.Name = c.host })
@@ -212,7 +212,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 			instance, machines := newBoundInstance(c.instance), []machinev1beta1.Machine{machine(c.machine)}
 			check := ""
 			if !c.own {
-				check = "NobodyElses"
+				check = "ForeignIdentity"
 			}
 			expectServing(t, instance, ClusterIdentities{Machines: machines}, "win-a", check)
 			claim := nodename.Claim{Instance: instance, NodeName: "win-a", Machines: machines}
@@ -258,9 +258,9 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 		check              string
 	}{
 		"for the internal address of its Node":          {"", asked, []string{asked, "10.0.0.1"}, ""},
-		"not for one that its host no longer has":       {"", asked, []string{"10.0.0.1"}, "OwnAddresses"},
-		"not for another one that its host reports":     {"", "10.0.0.1", []string{"10.0.0.1", asked}, "OwnAddresses"},
-		"not against the record of the present release": {"10.0.0.1", asked, []string{asked, "10.0.0.1"}, "OwnAddresses"},
+		"not for one that its host no longer has":       {"", asked, []string{"10.0.0.1"}, "AddressesUnknown"},
+		"not for another one that its host reports":     {"", "10.0.0.1", []string{"10.0.0.1", asked}, "AddressesUnknown"},
+		"not against the record of the present release": {"10.0.0.1", asked, []string{asked, "10.0.0.1"}, "AddressesUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
@@ -306,22 +306,22 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 		others   []v1alpha1.WindowsInstance
 		check    string
 	}{
-		"one that nothing but the host reports": {host(reported), nil, "OwnAddresses"},
+		"one that nothing but the host reports": {host(reported), nil, "AddressesUnknown"},
 		"the one at which the operator reached the host, also behind address translation": {host(func(h *v1alpha1.HostStatus) {
 			h.Addresses, h.LastReachedAddress = []string{"10.0.0.1"}, asked
 		}), nil, ""},
 		"the one that the operator chose for the Node, where it reaches the host at another": {host(chosen), nil, ""},
 		"not one that the operator chose before the host lost it": {host(func(h *v1alpha1.HostStatus) {
 			h.Addresses, h.NodeIP = []string{"10.0.0.1"}, asked
-		}), nil, "OwnAddresses"},
+		}), nil, "AddressesUnknown"},
 		"not while no host key is pinned": {func(i *v1alpha1.WindowsInstance) {
 			host(reached)(i)
 			i.Status.HostKey = nil
-		}, nil, "OwnAddresses"},
+		}, nil, "AddressesUnknown"},
 		"the one that it was reached at, whatever another host reports": {host(reached), another(reported), ""},
-		"not the chosen one, which another host reports too":            {host(chosen), another(reported), "NobodyElses"},
-		"not the chosen one, at which another host was reached":         {host(chosen), another(reached), "NobodyElses"},
-		"not one at which two hosts were reached":                       {host(reached), another(reached), "NobodyElses"},
+		"not the chosen one, which another host reports too":            {host(chosen), another(reported), "ForeignIdentity"},
+		"not the chosen one, at which another host was reached":         {host(chosen), another(reached), "ForeignIdentity"},
+		"not one at which two hosts were reached":                       {host(reached), another(reached), "ForeignIdentity"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := newBoundInstance(c.instance)

@@ -64,7 +64,7 @@ type requestedExtensions struct {
 // The key is checked before any signature is verified: keys of unusual sizes are not used in any computation.
 func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	form := func(format string, values ...any) (*nodeRequest, policy.Decision) {
-		return nil, policy.Decision{Check: "Form", Reason: reasonRefused, Message: fmt.Sprintf(format, values...)}
+		return nil, policy.Decision{Check: "RequestMalformed", Reason: reasonRefused, Message: fmt.Sprintf(format, values...)}
 	}
 	if len(data) > MaxRequestSize {
 		return form("The certificate request has more than %d bytes.", MaxRequestSize)
@@ -78,10 +78,10 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 		return form("The certificate request cannot be read: %.200v.", err)
 	}
 	if problem := weakKey(parsed); problem != "" {
-		return nil, policy.Decision{Check: "Key", Reason: reasonRefused, Message: problem}
+		return nil, policy.Decision{Check: "KeyWeak", Reason: reasonRefused, Message: problem}
 	}
 	if !slices.Contains(signatures, parsed.SignatureAlgorithm) {
-		return nil, policy.Decision{Check: "Signature", Reason: reasonRefused,
+		return nil, policy.Decision{Check: "SignatureAlgorithmUnsupported", Reason: reasonRefused,
 			Message: fmt.Sprintf("The request is signed with %s, which is not allowed.", parsed.SignatureAlgorithm)}
 	}
 	if err := parsed.CheckSignature(); err != nil {

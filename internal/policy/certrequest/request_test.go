@@ -77,40 +77,40 @@ var spoiledSubjects = map[string]struct {
 }{
 	"the name of no node that there is": {func(r *x509.CertificateRequest) {
 		r.Subject.CommonName = "system:node:master-9"
-	}, "CommonName"},
+	}, "CommonNameMismatch"},
 	"a name that begins with the node's": {func(r *x509.CertificateRequest) {
 		r.Subject.CommonName += "b"
-	}, "CommonName"},
+	}, "CommonNameMismatch"},
 	"the node's name in capitals": {func(r *x509.CertificateRequest) {
 		r.Subject.CommonName = "system:node:WIN-A"
-	}, "CommonName"},
+	}, "CommonNameMismatch"},
 	"the node's name with a trailing dot": {func(r *x509.CertificateRequest) {
 		r.Subject.CommonName += "."
-	}, "CommonName"},
+	}, "CommonNameMismatch"},
 	"a letter that looks like the node's": {func(r *x509.CertificateRequest) {
 		r.Subject.CommonName = "system:node:wіn-a"
-	}, "CommonName"},
-	"no name": {func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }, "CommonName"},
+	}, "CommonNameMismatch"},
+	"no name": {func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }, "CommonNameMismatch"},
 	"the group of administrators": {func(r *x509.CertificateRequest) {
 		r.Subject.Organization = []string{"system:masters"}
-	}, "Organization"},
+	}, "OrganizationMismatch"},
 	"a second group": {func(r *x509.CertificateRequest) {
 		r.Subject.Organization = []string{"system:nodes", "system:masters"}
-	}, "Organization"},
+	}, "OrganizationMismatch"},
 	"no group": {func(r *x509.CertificateRequest) {
 		r.Subject.Organization = nil
-	}, "Organization"},
+	}, "OrganizationMismatch"},
 	"an organizational unit": {func(r *x509.CertificateRequest) {
 		r.Subject.OrganizationalUnit = []string{"x"}
-	}, "Subject"},
+	}, "SubjectInvalid"},
 	"a second common name": {func(r *x509.CertificateRequest) {
 		r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: oidCommonName, Value: "system:node:master-0"},
 			{Type: oidCommonName, Value: "system:node:win-a"}}
-	}, "Subject"},
+	}, "SubjectInvalid"},
 	"an extension that makes a certificate authority": {func(r *x509.CertificateRequest) {
 		r.ExtraExtensions = append(r.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19},
 			Value: []byte{0x30, 3, 1, 1, 0xff}})
-	}, "Extensions"},
+	}, "ExtensionsUnexpected"},
 }
 
 // kubeletClientRequest calls JudgeClient for the kubelet of a node.
@@ -145,29 +145,29 @@ func TestKubeletClientRequest(t *testing.T) {
 	for name, spoiled := range spoiledSubjects {
 		refuses(name, newRequest(t, nil, spoiled.change), spoiled.check)
 	}
-	refuses("an ECDSA key that is too short", newRequest(t, ecdsaKey(t, elliptic.P224()), nil), "Key")
+	refuses("an ECDSA key that is too short", newRequest(t, ecdsaKey(t, elliptic.P224()), nil), "KeyWeak")
 	t.Setenv("GODEBUG", "rsa1024min=0")
-	refuses("an RSA key that is too short", newRequest(t, rsaKey(t, 1024), nil), "Key")
+	refuses("an RSA key that is too short", newRequest(t, rsaKey(t, 1024), nil), "KeyWeak")
 	refuses("a DNS name", newRequest(t, nil, func(r *x509.CertificateRequest) {
 		r.DNSNames = []string{"win-a"}
-	}), "OtherNames")
+	}), "NamesUnexpected")
 	refuses("an address", newRequest(t, nil, func(r *x509.CertificateRequest) {
 		r.IPAddresses = []net.IP{{10, 0, 0, 1}}
-	}), "OtherNames")
+	}), "NamesUnexpected")
 	refuses("an alternative name of an unknown kind", newRequest(t, nil, func(r *x509.CertificateRequest) {
 		r.ExtraExtensions = []pkix.Extension{otherName(t)}
-	}), "OtherNames")
+	}), "NamesUnexpected")
 
 	good := newRequest(t, nil, nil)
-	refuses("nothing", nil, "Form")
-	refuses("what is not PEM", []byte("garbage"), "Form")
-	refuses("PEM of another kind", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), "Form")
+	refuses("nothing", nil, "RequestMalformed")
+	refuses("what is not PEM", []byte("garbage"), "RequestMalformed")
+	refuses("PEM of another kind", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), "RequestMalformed")
 	refuses("PEM that holds no request", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")}),
-		"Form")
-	refuses("two requests", append(append([]byte(nil), good...), good...), "Form")
+		"RequestMalformed")
+	refuses("two requests", append(append([]byte(nil), good...), good...), "RequestMalformed")
 	block, _ := pem.Decode(good)
 	block.Bytes[len(block.Bytes)-1] ^= 1
-	refuses("a request that is not signed with its key", pem.EncodeToMemory(block), "Form")
+	refuses("a request that is not signed with its key", pem.EncodeToMemory(block), "RequestMalformed")
 
 	t.Run("what the host wrote is cut in messages", func(t *testing.T) {
 		long := newRequest(t, nil, func(r *x509.CertificateRequest) { r.Subject.CommonName = strings.Repeat("x", 5000) })
@@ -256,32 +256,32 @@ var spoiledRequests = map[string]struct {
 	}, Ignore, ""},
 	"of somebody outside the group is refused": {func(c *csr) {
 		c.Spec.Groups = []string{"system:authenticated"}
-	}, Refuse, "Group"},
+	}, Refuse, "GroupMissing"},
 	"of a node that is not authenticated is refused": {func(c *csr) {
 		c.Spec.Groups = []string{"system:nodes"}
-	}, Refuse, "Group"},
+	}, Refuse, "GroupMissing"},
 	"for a life of ten years is refused": {func(c *csr) {
 		c.Spec.ExpirationSeconds = new(int32(10 * 365 * 24 * 3600))
-	}, Refuse, "Lifetime"},
+	}, Refuse, "LifetimeInvalid"},
 	"for a life of a minute is refused": {func(c *csr) {
 		c.Spec.ExpirationSeconds = new(int32(60))
-	}, Refuse, "Lifetime"},
+	}, Refuse, "LifetimeInvalid"},
 	"for a life below nothing is refused": {func(c *csr) {
 		c.Spec.ExpirationSeconds = new(int32(-1))
-	}, Refuse, "Lifetime"},
+	}, Refuse, "LifetimeInvalid"},
 	"for a life of an hour is approved": {func(c *csr) {
 		c.Spec.ExpirationSeconds = new(int32(3600))
 	}, Approve, ""},
-	"without usages is refused": {func(c *csr) { c.Spec.Usages = nil }, Refuse, "Usages"},
+	"without usages is refused": {func(c *csr) { c.Spec.Usages = nil }, Refuse, "UsagesUnexpected"},
 	"for signing certificates is refused": {func(c *csr) {
 		c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageCertSign)
-	}, Refuse, "Usages"},
+	}, Refuse, "UsagesUnexpected"},
 	"for client and server at once is refused": {func(c *csr) {
 		c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth)
-	}, Refuse, "Usages"},
-	"without its purpose is refused":               {func(c *csr) { c.Spec.Usages = c.Spec.Usages[:1] }, Refuse, "Usages"},
-	"without digital signature is refused":         {func(c *csr) { c.Spec.Usages = c.Spec.Usages[1:] }, Refuse, "Usages"},
-	"that holds no certificate request is refused": {func(c *csr) { c.Spec.Request = []byte("x") }, Refuse, "Form"},
+	}, Refuse, "UsagesUnexpected"},
+	"without its purpose is refused":               {func(c *csr) { c.Spec.Usages = c.Spec.Usages[:1] }, Refuse, "UsagesUnexpected"},
+	"without digital signature is refused":         {func(c *csr) { c.Spec.Usages = c.Spec.Usages[1:] }, Refuse, "UsagesUnexpected"},
+	"that holds no certificate request is refused": {func(c *csr) { c.Spec.Request = []byte("x") }, Refuse, "RequestMalformed"},
 	"with usages in another order is approved": {func(c *csr) {
 		c.Spec.Usages[0], c.Spec.Usages[1] = c.Spec.Usages[1], c.Spec.Usages[0]
 	}, Approve, ""},
@@ -327,24 +327,24 @@ func TestApproveServingRequest(t *testing.T) {
 		}, Approve, ""},
 		"that name in capitals": {func(r *x509.CertificateRequest) {
 			r.DNSNames = []string{"WIN-A.EXAMPLE.COM"}
-		}, Refuse, "OwnNames"},
+		}, Refuse, "NamesUnknown"},
 		"an address that the host alone tells":        {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 8)} }, Approve, ""},
-		"an address that two hosts tell":              {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 9)} }, Refuse, "NobodyElses"},
-		"an address of a Service that its host tells": {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(172, 30, 0, 9)} }, Refuse, "NotTheClusters"},
+		"an address that two hosts tell":              {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 9)} }, Refuse, "ForeignIdentity"},
+		"an address of a Service that its host tells": {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(172, 30, 0, 9)} }, Refuse, "ClusterIdentity"},
 		"an address only":                             {func(r *x509.CertificateRequest) { r.DNSNames = nil }, Approve, ""},
 		"a name only":                                 {func(r *x509.CertificateRequest) { r.IPAddresses = nil }, Approve, ""},
-		"no name at all":                              {func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }, Refuse, "NamesAndAddressesOnly"},
-		"an e-mail address":                           {func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }, Refuse, "NamesAndAddressesOnly"},
-		"a URI":                                       {func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, Refuse, "NamesAndAddressesOnly"},
-		"an alternative name of another kind":         {func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{otherName(t)} }, Refuse, "NamesAndAddressesOnly"},
-		"the name of the API server too":              {func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "api-int.example.com") }, Refuse, "OwnNames"},
-		"a name that begins with its own":             {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-ab"} }, Refuse, "OwnNames"},
-		"its name with a trailing dot":                {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a."} }, Refuse, "OwnNames"},
-		"a wildcard":                                  {func(r *x509.CertificateRequest) { r.DNSNames = []string{"*.example.com"} }, Refuse, "OwnNames"},
-		"the address of the API server too":           {func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.IPv4(172, 30, 0, 1)) }, Refuse, "OwnAddresses"},
-		"an IPv6 address":                             {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv6loopback} }, Refuse, "OwnAddresses"},
-		"a name that another node has too":            {func(r *x509.CertificateRequest) { r.DNSNames = []string{"shared.example.com"} }, Refuse, "NobodyElses"},
-		"an address that another node has":            {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 2)} }, Refuse, "NobodyElses"},
+		"no name at all":                              {func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }, Refuse, "NameTypesUnsupported"},
+		"an e-mail address":                           {func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }, Refuse, "NameTypesUnsupported"},
+		"a URI":                                       {func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, Refuse, "NameTypesUnsupported"},
+		"an alternative name of another kind":         {func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{otherName(t)} }, Refuse, "NameTypesUnsupported"},
+		"the name of the API server too":              {func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "api-int.example.com") }, Refuse, "NamesUnknown"},
+		"a name that begins with its own":             {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-ab"} }, Refuse, "NamesUnknown"},
+		"its name with a trailing dot":                {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a."} }, Refuse, "NamesUnknown"},
+		"a wildcard":                                  {func(r *x509.CertificateRequest) { r.DNSNames = []string{"*.example.com"} }, Refuse, "NamesUnknown"},
+		"the address of the API server too":           {func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.IPv4(172, 30, 0, 1)) }, Refuse, "AddressesUnknown"},
+		"an IPv6 address":                             {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv6loopback} }, Refuse, "AddressesUnknown"},
+		"a name that another node has too":            {func(r *x509.CertificateRequest) { r.DNSNames = []string{"shared.example.com"} }, Refuse, "ForeignIdentity"},
+		"an address that another node has":            {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 2)} }, Refuse, "ForeignIdentity"},
 	} {
 		t.Run("a request that holds "+name, func(t *testing.T) {
 			expectOutcome(t, judgeServing(serving(c.change), knownNodes), c.outcome, c.check)
@@ -352,11 +352,11 @@ func TestApproveServingRequest(t *testing.T) {
 	}
 	t.Run("another Node's name, with the node's own certificate, is forged and denied", func(t *testing.T) {
 		request := serving(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:master-0" })
-		expectOutcome(t, judgeServing(request, knownNodes), Deny, "Forgery")
+		expectOutcome(t, judgeServing(request, knownNodes), Deny, "Impersonation")
 	})
 	t.Run("a client's request to the signer of serving certificates is refused", func(t *testing.T) {
 		request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageClientAuth, newRequest(t, nil, nil))
-		expectOutcome(t, judgeServing(request, knownNodes), Refuse, "Usages")
+		expectOutcome(t, judgeServing(request, knownNodes), Refuse, "UsagesUnexpected")
 	})
 }
 
@@ -381,11 +381,11 @@ func TestApproveClientRenewal(t *testing.T) {
 	t.Run("another Node's name, with the node's own certificate, is forged and denied", func(t *testing.T) {
 		for _, other := range []string{"master-0", "win-b"} {
 			request := renewal(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" + other })
-			expectOutcome(t, judgeRenewal(request, knownNodes), Deny, "Forgery")
+			expectOutcome(t, judgeRenewal(request, knownNodes), Deny, "Impersonation")
 		}
 	})
 	t.Run("a request with a name to serve is refused", func(t *testing.T) {
-		expectOutcome(t, judgeRenewal(renewal(withNames), knownNodes), Refuse, "OtherNames")
+		expectOutcome(t, judgeRenewal(renewal(withNames), knownNodes), Refuse, "NamesUnexpected")
 	})
 }
 

@@ -13,21 +13,21 @@ import (
 
 // servingChecks are the checks of a kubelet's serving certificate.
 var servingChecks = []policy.Check[nodeCSR]{
-	{Name: "CommonName", Reason: reasonRefused, Violation: func(a nodeCSR) string {
+	{Name: "CommonNameMismatch", Reason: reasonRefused, Violation: func(a nodeCSR) string {
 		return wrongCommonName(a.request, NodeUser(a.node.Name))
 	}},
-	{Name: "Organization", Reason: reasonRefused, Violation: func(a nodeCSR) string {
+	{Name: "OrganizationMismatch", Reason: reasonRefused, Violation: func(a nodeCSR) string {
 		return wrongOrganization(a.request, nodesOrganization)
 	}},
-	{Name: "Subject", Reason: reasonRefused, Violation: func(a nodeCSR) string { return unexpectedSubject(a.request) }},
-	{Name: "Extensions", Reason: reasonRefused, Violation: func(a nodeCSR) string {
+	{Name: "SubjectInvalid", Reason: reasonRefused, Violation: func(a nodeCSR) string { return unexpectedSubject(a.request) }},
+	{Name: "ExtensionsUnexpected", Reason: reasonRefused, Violation: func(a nodeCSR) string {
 		return unexpectedExtensions(a.request)
 	}},
-	{Name: "NamesAndAddressesOnly", Reason: reasonRefused, Violation: unsupportedNameTypes},
-	{Name: "OwnNames", Reason: reasonRefused, Violation: unknownNames},
-	{Name: "OwnAddresses", Reason: reasonRefused, Violation: unknownAddresses},
-	{Name: "NotTheClusters", Reason: reasonRefused, Violation: clusterIdentity},
-	{Name: "NobodyElses", Reason: reasonRefused, Violation: foreignIdentity},
+	{Name: "NameTypesUnsupported", Reason: reasonRefused, Violation: unsupportedNameTypes},
+	{Name: "NamesUnknown", Reason: reasonRefused, Violation: unknownNames},
+	{Name: "AddressesUnknown", Reason: reasonRefused, Violation: unknownAddresses},
+	{Name: "ClusterIdentity", Reason: reasonRefused, Violation: clusterIdentity},
+	{Name: "ForeignIdentity", Reason: reasonRefused, Violation: foreignIdentity},
 }
 
 // judgeServing decides on a request for a kubelet's serving certificate.

@@ -97,7 +97,7 @@ func TestCanariesOfSettings(t *testing.T) {
 			c.request.HostChanged = true
 			c.addReconfiguration("h1", "containerd=0c kubelet=00", 0)
 		}, message: "already"},
-		"the pause that holds an upgrade holds settings": {change: func(c *disruptionCase) { many(c); c.settings.Paused = true }, check: "Paused"},
+		"the pause that holds an upgrade holds settings": {change: func(c *disruptionCase) { many(c); c.settings.Paused = true }, check: "PolicyPaused"},
 		"an upgrade waits for the first with the settings that it brings": {change: func(c *disruptionCase) {
 			first(c, "a1", time.Hour)
 			c.markCanariesVerified() // with the previous settings

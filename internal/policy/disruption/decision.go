@@ -64,16 +64,16 @@ func Allow(pool NodePool, request Request, settings Settings, now time.Time) Dec
 	// The order of the checks is the priority of the reasons: waits for an administrator, waits for a time, waits for
 	// other nodes.
 	decision := policy.Decide(s, "The disruption policy allows the disruption of this node now.", []policy.Check[*decisionInput]{
-		{Name: "Instance", Reason: v1alpha1.ReasonDisruptionInProgress, Violation: instanceRecreated},
-		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Violation: unlessExempt(policyInvalid)},
-		{Name: "Paused", Reason: v1alpha1.ReasonDisruptionsPaused, Violation: unlessExempt(policyPaused)},
-		{Name: "StopOnFailure", Reason: v1alpha1.ReasonStoppedOnFailure, Violation: unlessExempt(nodeFailed)},
+		{Name: "InstanceRecreated", Reason: v1alpha1.ReasonDisruptionInProgress, Violation: instanceRecreated},
+		{Name: "PolicyInvalid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Violation: unlessExempt(policyInvalid)},
+		{Name: "PolicyPaused", Reason: v1alpha1.ReasonDisruptionsPaused, Violation: unlessExempt(policyPaused)},
+		{Name: "NodeFailed", Reason: v1alpha1.ReasonStoppedOnFailure, Violation: unlessExempt(nodeFailed)},
 		{Name: "CanaryFailed", Reason: v1alpha1.ReasonCanaryFailed, Violation: unlessExempt(canaryFailed)},
-		{Name: "MaintenanceWindow", Reason: v1alpha1.ReasonOutsideMaintenanceWindow, Violation: unlessExempt(windowClosed)},
+		{Name: "WindowClosed", Reason: v1alpha1.ReasonOutsideMaintenanceWindow, Violation: unlessExempt(windowClosed)},
 		{Name: "CanarySoaking", Reason: v1alpha1.ReasonCanarySoaking, Violation: unlessExempt(canarySoaking)},
 		{Name: "LastAvailableMachine", Reason: v1alpha1.ReasonLastAvailableMachine, Violation: unlessRemoved(lastAvailableMachine)},
-		{Name: "MaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Violation: maxUnavailableReached},
-		{Name: "PoolMaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Violation: poolMaxUnavailableReached},
+		{Name: "MaxUnavailableReached", Reason: v1alpha1.ReasonMaxUnavailableReached, Violation: maxUnavailableReached},
+		{Name: "PoolMaxUnavailableReached", Reason: v1alpha1.ReasonMaxUnavailableReached, Violation: poolMaxUnavailableReached},
 	})
 	if decision.Allowed {
 		return Decision{Decision: decision}

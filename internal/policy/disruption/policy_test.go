@@ -24,7 +24,7 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 		c.settings.Pools = map[string]PoolSettings{"Hosts": {Paused: true}}
 	}
 	runDisruptionTests(t, map[string]disruptionTest{
-		"a node waits while the policy is paused": {change: paused, check: "Paused",
+		"a node waits while the policy is paused": {change: paused, check: "PolicyPaused",
 			message: "WindowsDisruptionPolicy cluster is paused (spec.paused). Set it to false to resume."},
 		"a repair does not wait for the end of a pause":  {change: func(c *disruptionCase) { paused(c); repair(c) }},
 		"a removal does not wait for the end of a pause": {change: func(c *disruptionCase) { paused(c); remove(c) }},
@@ -32,7 +32,7 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 			paused(c)
 			c.addDisruption("h1", v1alpha1.CauseUpgrade, 0)
 		}, message: "already"},
-		"a node waits while its pool is paused": {change: poolPaused, check: "Paused",
+		"a node waits while its pool is paused": {change: poolPaused, check: "PolicyPaused",
 			message: "Pool Hosts is paused"},
 		"a repair does not wait for its pool": {change: func(c *disruptionCase) {
 			poolPaused(c)
@@ -42,14 +42,14 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 			poolPaused(c)
 			c.setRequest("a1", v1alpha1.CauseReboot)
 		}},
-		"a node waits for its maintenance window": {change: shut, check: "MaintenanceWindow",
+		"a node waits for its maintenance window": {change: shut, check: "WindowClosed",
 			message: `The next one opens at 2026-11-21 13:00 UTC ("0 13 * * *" for 1h, UTC).`, after: time.Hour},
 		"a repair does not wait for a maintenance window":  {change: func(c *disruptionCase) { shut(c); repair(c) }},
 		"a removal does not wait for a maintenance window": {change: func(c *disruptionCase) { shut(c); remove(c) }},
 		"a repair goes on as an upgrade only when the pause ends": {change: func(c *disruptionCase) {
 			paused(c)
 			c.addDisruption("h1", v1alpha1.CauseRepair, 0)
-		}, check: "Paused"},
+		}, check: "PolicyPaused"},
 		"an upgrade goes on as a repair": {change: func(c *disruptionCase) {
 			paused(c)
 			repair(c)
@@ -67,7 +67,7 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 		"a node goes in its maintenance window": {change: func(c *disruptionCase) {
 			c.settings, _ = Parse(openAt("0 12 * * SAT", time.Hour, ""))
 		}},
-		"no node goes by a policy that cannot be followed": {change: invalid, check: "Valid",
+		"no node goes by a policy that cannot be followed": {change: invalid, check: "PolicyInvalid",
 			message: `spec.maxUnavailable: "0" is no number of nodes`},
 		"a repair goes by a policy that cannot be followed":  {change: func(c *disruptionCase) { invalid(c); repair(c) }},
 		"a removal goes by a policy that cannot be followed": {change: func(c *disruptionCase) { invalid(c); remove(c) }},
@@ -76,7 +76,7 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 			remove(c)
 			c.addDisruption("a1", v1alpha1.CauseRemoval, 0)
 		},
-			check: "MaxUnavailable", after: 30 * time.Minute},
+			check: "MaxUnavailableReached", after: 30 * time.Minute},
 	})
 }
 
@@ -87,7 +87,7 @@ func TestStopOnFailure(t *testing.T) {
 			stop(c)
 			c.setFailure("a1", v1alpha1.ReasonChangeFailed)
 		},
-			check:   "StopOnFailure",
+			check:   "NodeFailed",
 			message: "Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. No further node is disrupted"},
 		"a node goes while another one has failed, where that is not to stop it": {change: func(c *disruptionCase) {
 			stop(c)
@@ -116,12 +116,12 @@ func TestStopOnFailure(t *testing.T) {
 			stop(c)
 			c.breakNode("h2", time.Hour)
 		},
-			check: "StopOnFailure", message: "Node node-h2 (Hosts) has not been Ready since 2026-11-21 11:00 UTC."},
+			check: "NodeFailed", message: "Node node-h2 (Hosts) has not been Ready since 2026-11-21 11:00 UTC."},
 		"no node goes while a Machine is not replaced past the deadline": {change: func(c *disruptionCase) {
 			stop(c)
 			c.addReplacement("a1", time.Hour)
 		},
-			check:   "StopOnFailure",
+			check:   "NodeFailed",
 			message: "Node node-a1 (MachineSet/a) is being replaced (since 2026-11-21 11:00 UTC), and did not recover by 2026-11-21 11:30 UTC."},
 		"a repair goes while another one has failed": {change: func(c *disruptionCase) {
 			stop(c)

@@ -119,7 +119,7 @@ func runDisruptionTests(t *testing.T, tests map[string]disruptionTest) {
 				!strings.Contains(got.Message, test.message) {
 				t.Errorf("got %+v, want check %q, %q, after %s", got, test.check, test.message, test.after)
 			}
-			if same := got.Reason == v1alpha1.ReasonDisruptionInProgress; same != (test.check == "Instance") {
+			if same := got.Reason == v1alpha1.ReasonDisruptionInProgress; same != (test.check == "InstanceRecreated") {
 				t.Errorf("check %q has the reason %s", got.Check, got.Reason)
 			}
 			if strings.Contains(got.Message, "%!") || !strings.HasSuffix(got.Message, ".") ||
@@ -136,21 +136,21 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node is upgraded when no other is disturbed": {change: func(*disruptionCase) {}},
 		"a host waits for a Machine that is upgraded": {change: func(c *disruptionCase) { c.markCanariesVerified(); c.addDisruption("a1", upgrade, 10*time.Minute) },
-			check: "MaxUnavailable", message: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at a time. This node follows when a disruption slot is free, or by 2026-11-21 12:20 UTC",
+			check: "MaxUnavailableReached", message: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at a time. This node follows when a disruption slot is free, or by 2026-11-21 12:20 UTC",
 			after: 20 * time.Minute},
 		"a Machine waits for a host that is restarted": {change: func(c *disruptionCase) { c.setRequest("a1", reboot); c.addDisruption("h1", reboot, 0) },
-			check: "MaxUnavailable", message: "Node node-h1 (Hosts) is being restarted", after: 30 * time.Minute},
+			check: "MaxUnavailableReached", message: "Node node-h1 (Hosts) is being restarted", after: 30 * time.Minute},
 		"a restart waits for a Machine that is replaced": {change: func(c *disruptionCase) { c.setRequest("a1", reboot); c.addReplacement("b1", time.Minute) },
-			check: "MaxUnavailable", message: "Node node-b1 (MachineSet/b) is being replaced", after: 29 * time.Minute},
+			check: "MaxUnavailableReached", message: "Node node-b1 (MachineSet/b) is being replaced", after: 29 * time.Minute},
 		"a repair waits for a node that is disturbed": {change: func(c *disruptionCase) {
 			c.setRequest("a1", v1alpha1.CauseRepair)
 			c.breakNode("a1", 0)
 			c.addDisruption("h1", reboot, 0)
-		}, check: "MaxUnavailable", after: 30 * time.Minute},
+		}, check: "MaxUnavailableReached", after: 30 * time.Minute},
 		"a removal waits for a node that is disturbed": {change: func(c *disruptionCase) { c.setRequest("a1", v1alpha1.CauseRemoval); c.addDisruption("h1", reboot, 0) },
-			check: "MaxUnavailable", after: 30 * time.Minute},
+			check: "MaxUnavailableReached", after: 30 * time.Minute},
 		"a node waits for another of its pool that is not Ready": {change: func(c *disruptionCase) { c.breakNode("h2", 10*time.Minute) },
-			check: "MaxUnavailable", message: "Node node-h2 (Hosts) has not been Ready since 2026-11-21 11:50 UTC", after: 20 * time.Minute},
+			check: "MaxUnavailableReached", message: "Node node-h2 (Hosts) has not been Ready since 2026-11-21 11:50 UTC", after: 20 * time.Minute},
 		"a node waits for no node of another pool that is not Ready": {change: func(c *disruptionCase) { c.breakNode("a1", 10*time.Minute) }},
 		"a node that is not Ready past the deadline counts no more":  {change: func(c *disruptionCase) { c.breakNode("h2", 30*time.Minute) }},
 		"a host that is gone never counts":                           {change: func(c *disruptionCase) { c.breakNode("h2", 0); c.findNode("h2").Gone = true }},
@@ -168,7 +168,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 			c.findMachineSet("a").Replicas, c.findMachineSet("a").Missing = 2, 0
 		}},
 		"a node goes on that is being disturbed":                              {change: func(c *disruptionCase) { c.addDisruption("h1", upgrade, time.Minute) }, message: "already"},
-		"a node whose change has failed waits as any other":                   {change: func(c *disruptionCase) { c.addDisruption("h1", reboot, time.Hour); c.addDisruption("h2", reboot, 0) }, check: "MaxUnavailable", after: 30 * time.Minute},
+		"a node whose change has failed waits as any other":                   {change: func(c *disruptionCase) { c.addDisruption("h1", reboot, time.Hour); c.addDisruption("h2", reboot, 0) }, check: "MaxUnavailableReached", after: 30 * time.Minute},
 		"a node that does not work is upgraded, and does not wait for itself": {change: func(c *disruptionCase) { c.breakNode("h1", 0) }},
 		"a repair waits for no node that is not Ready": {change: func(c *disruptionCase) {
 			c.setRequest("h1", v1alpha1.CauseRepair)
@@ -191,7 +191,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 			c.settings.MaxUnavailable = Limit{Percent: 25}
 			c.addReplacement("a1", 0)
 			c.addDisruption("h2", reboot, time.Minute)
-		}, check: "MaxUnavailable", message: "node-h2 (Hosts) is being restarted (since 2026-11-21 11:59 UTC); of all Windows nodes, 2 may", after: 29 * time.Minute},
+		}, check: "MaxUnavailableReached", message: "node-h2 (Hosts) is being restarted (since 2026-11-21 11:59 UTC); of all Windows nodes, 2 may", after: 29 * time.Minute},
 		"a node that is disturbed and not Ready counts once": {change: func(c *disruptionCase) {
 			c.settings.MaxUnavailable = Limit{Number: 2}
 			c.breakNode("h2", 0)
@@ -201,8 +201,8 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 			for _, instance := range []string{"h2", "h3", "a1", "a2", "b1"} {
 				c.addDisruption(instance, reboot, 0)
 			}
-		}, check: "MaxUnavailable", message: "and 2 more; of all", after: 30 * time.Minute},
-		"a request for an instance that was made anew is asked again": {change: func(c *disruptionCase) { c.request.UID = "before" }, check: "Instance", message: "h1 was recreated"},
+		}, check: "MaxUnavailableReached", message: "and 2 more; of all", after: 30 * time.Minute},
+		"a request for an instance that was made anew is asked again": {change: func(c *disruptionCase) { c.request.UID = "before" }, check: "InstanceRecreated", message: "h1 was recreated"},
 	})
 }
 
@@ -215,7 +215,7 @@ func TestLimitOfPools(t *testing.T) {
 	}
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node waits for another of its pool": {change: func(c *disruptionCase) { two(c); c.addDisruption("h2", upgrade, 0) },
-			check: "PoolMaxUnavailable", message: "of pool Hosts, 1 may", after: 30 * time.Minute},
+			check: "PoolMaxUnavailableReached", message: "of pool Hosts, 1 may", after: 30 * time.Minute},
 		"a node does not wait for one of another pool": {change: func(c *disruptionCase) {
 			two(c)
 			c.addDisruption("a1", upgrade, 0)
@@ -242,12 +242,12 @@ func TestLimitOfPools(t *testing.T) {
 			c.settings.MaxUnavailable = Limit{Number: 1}
 			c.setRequest("a1", upgrade)
 			c.addDisruption("a2", reboot, 0)
-		}, check: "MaxUnavailable", after: 30 * time.Minute},
+		}, check: "MaxUnavailableReached", after: 30 * time.Minute},
 		"a Machine waits while its set lacks one": {change: func(c *disruptionCase) {
 			c.setRequest("a1", reboot)
 			c.findMachineSet("a").Missing = 1
 		},
-			check: "PoolMaxUnavailable", message: "MachineSet a lacks 1 of its 3 Machines"},
+			check: "PoolMaxUnavailableReached", message: "MachineSet a lacks 1 of its 3 Machines"},
 		"a Machine does not wait for what another set lacks": {change: func(c *disruptionCase) {
 			c.setRequest("a1", reboot)
 			c.findMachineSet("b").Missing = 2
@@ -269,18 +269,18 @@ func TestLimitOfPools(t *testing.T) {
 			c.setRequest("a3", reboot)
 			c.addDisruption("a1", upgrade, 0).Machine = "a1"
 			c.findMachineSet("a").Replicas, c.findMachineSet("a").Missing = 4, 1
-		}, check: "PoolMaxUnavailable", after: 30 * time.Minute},
+		}, check: "PoolMaxUnavailableReached", after: 30 * time.Minute},
 		"a node of its pool that is not Ready counts in the pool": {change: func(c *disruptionCase) {
 			two(c)
 			c.breakNode("h2", 0)
 		},
-			check: "PoolMaxUnavailable", message: "Node node-h2 (Hosts) has not been Ready", after: 30 * time.Minute},
+			check: "PoolMaxUnavailableReached", message: "Node node-h2 (Hosts) has not been Ready", after: 30 * time.Minute},
 		"a set lacks a Machine still when its replacement has failed": {change: func(c *disruptionCase) {
 			c.markCanariesVerified()
 			c.setRequest("a2", reboot)
 			c.addReplacement("a1", time.Hour)
 		},
-			check: "PoolMaxUnavailable", message: "MachineSet a lacks 1"},
+			check: "PoolMaxUnavailableReached", message: "MachineSet a lacks 1"},
 	})
 }
 

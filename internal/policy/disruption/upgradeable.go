@@ -33,8 +33,8 @@ func Upgradeable(
 	s := &upgradeInput{newDecisionInput(pool, Request{}, settings, now), kubelets, server}
 	const allowed = "No Windows node is being disrupted, and all kubelets would be supported in the next minor version of Kubernetes."
 	decision := policy.Decide(s, allowed, []policy.Check[*upgradeInput]{
-		{Name: "Disruptions", Reason: v1alpha1.ReasonDisruptionInProgress, Violation: disruptionInProgress},
-		{Name: "KubeletVersions", Reason: ReasonKubeletsTooOld, Violation: kubeletsTooOld},
+		{Name: "DisruptionInProgress", Reason: v1alpha1.ReasonDisruptionInProgress, Violation: disruptionInProgress},
+		{Name: "KubeletsTooOld", Reason: ReasonKubeletsTooOld, Violation: kubeletsTooOld},
 	})
 	if decision.Allowed {
 		return Decision{Decision: decision}

@@ -82,7 +82,7 @@ func (c Claim) isAbandoned(other *v1alpha1.WindowsInstance) bool {
 func Grant(claim Claim) policy.Decision {
 	if whose := ReservedName(claim.NodeName, &claim.Cluster); whose != "" {
 		return policy.Decision{
-			Check: "ClusterName", Reason: v1alpha1.ReasonNameConflict,
+			Check: "ReservedName", Reason: v1alpha1.ReasonNameConflict,
 			Message: fmt.Sprintf("The host would become node %s, which is %s. No certificate is issued for a name that belongs to another endpoint.",
 				claim.NodeName, whose),
 		}
@@ -113,7 +113,7 @@ func againstMachines(claim Claim) policy.Decision {
 			return strings.EqualFold(name, claim.NodeName)
 		}) || strings.EqualFold(machine.Name, firstLabel(claim.NodeName)) {
 			return policy.Decision{
-				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
+				Check: "ForeignMachineName", Reason: v1alpha1.ReasonNameConflict,
 				Message: fmt.Sprintf("The host would become node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
 					claim.NodeName, machine.Namespace, machine.Name),
 			}
@@ -163,7 +163,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 			return policy.Decision{Allowed: true}
 		}
 		return policy.Decision{
-			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Transient: true,
+			Check: "ConcurrentClaim", Reason: v1alpha1.ReasonWaiting, Transient: true,
 			Message: fmt.Sprintf("WindowsInstance %s (%s) also claims the node name or the host of this one, and must withdraw within %s.",
 				other.Name, other.Spec.Address, policy.ShortDuration(claimTTL)),
 		}
@@ -173,14 +173,14 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	}
 	if other.Status.NodeRef.Name != claim.NodeName {
 		return policy.Decision{
-			Check: "ComputerName", Reason: v1alpha1.ReasonNameConflict,
+			Check: "ComputerNameConflict", Reason: v1alpha1.ReasonNameConflict,
 			Message: fmt.Sprintf("The computer name of the host is %s, and the host of WindowsInstance %s (%s), Node %s, "+
 				"has the same computer name. Each host would take the other's Node for its own and create the other's pod network.",
 				computerName(&claim.Instance), other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 		}
 	}
 	return policy.Decision{
-		Check: "OtherInstance", Reason: v1alpha1.ReasonNameConflict,
+		Check: "NodeNameInUse", Reason: v1alpha1.ReasonNameConflict,
 		Message: fmt.Sprintf("Node name %s is already used by the host of WindowsInstance %s (%s).", claim.NodeName, other.Name, other.Spec.Address),
 	}
 }
@@ -208,7 +208,7 @@ func StillHeld(claim Claim) policy.Decision {
 
 func refuseDuplicate(other *v1alpha1.WindowsInstance) policy.Decision {
 	return policy.Decision{
-		Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
+		Check: "DuplicateHost", Reason: v1alpha1.ReasonDuplicateHost,
 		Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
 			other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 	}
@@ -240,7 +240,7 @@ func againstNode(claim Claim) policy.Decision {
 		return decideAdoption(claim)
 	}
 	return policy.Decision{
-		Check: "OtherNode", Reason: v1alpha1.ReasonNameConflict,
+		Check: "ForeignNode", Reason: v1alpha1.ReasonNameConflict,
 		Message: fmt.Sprintf("Node %s exists and belongs to another host. No certificate is issued for a name that belongs to another.", claim.NodeName),
 	}
 }

@@ -38,11 +38,11 @@ func LegacyNode(search LegacySearch) (name string, decision policy.Decision) {
 		return "", policy.Decision{Allowed: true}
 	}
 	decision = policy.Decide(search, "The host has the legacy Node "+search.Found[0].Name+".", []policy.Check[LegacySearch]{
-		{Name: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Violation: func(s LegacySearch) string {
+		{Name: "LegacyNodeAmbiguous", Reason: v1alpha1.ReasonNameConflict, Violation: func(s LegacySearch) string {
 			return severalLegacyNodes(s.Found, s.Address)
 		}},
-		{Name: "LegacyNodeNamed", Reason: v1alpha1.ReasonNameConflict, Violation: secondLegacyNode},
-		{Name: "LegacyNodeHost", Reason: v1alpha1.ReasonNameConflict, Violation: legacyHostMismatch},
+		{Name: "SecondLegacyNode", Reason: v1alpha1.ReasonNameConflict, Violation: secondLegacyNode},
+		{Name: "LegacyHostMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: legacyHostMismatch},
 	})
 	if !decision.Allowed {
 		return "", decision
@@ -53,7 +53,7 @@ func LegacyNode(search LegacySearch) (name string, decision policy.Decision) {
 // OneLegacyNode decides whether at most one legacy Node has the address of a host.
 func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
 	if message := severalLegacyNodes(found, address); message != "" {
-		return policy.Decision{Check: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Message: message}
+		return policy.Decision{Check: "LegacyNodeAmbiguous", Reason: v1alpha1.ReasonNameConflict, Message: message}
 	}
 	return policy.Decision{Allowed: true}
 }

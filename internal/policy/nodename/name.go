@@ -45,7 +45,7 @@ type CloudAnswer struct {
 func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 	name = strings.ToLower(told.Name)
 	decision = policy.Decide(told, "The cloud knows the machine as "+name+".", []policy.Check[CloudAnswer]{
-		{Name: "CloudNameTold", Reason: v1alpha1.ReasonCloudNameUnknown, Violation: func(c CloudAnswer) string {
+		{Name: "CloudNameMissing", Reason: v1alpha1.ReasonCloudNameUnknown, Violation: func(c CloudAnswer) string {
 			switch {
 			case c.Error != "":
 				return fmt.Sprintf("The metadata service of %s did not return the machine name, which is used as the node name: %s.",
@@ -56,8 +56,8 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 			}
 			return ""
 		}},
-		{Name: "CloudNameForm", Reason: v1alpha1.ReasonCloudNameUnknown, Violation: invalidCloudName},
-		{Name: "CloudNameOfMachine", Reason: v1alpha1.ReasonNameConflict, Violation: cloudNameMismatch},
+		{Name: "CloudNameInvalid", Reason: v1alpha1.ReasonCloudNameUnknown, Violation: invalidCloudName},
+		{Name: "CloudNameMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: cloudNameMismatch},
 	})
 	if !decision.Allowed {
 		return "", decision

@@ -58,7 +58,7 @@ func versionOf(node *corev1.Node) string {
 }
 
 var (
-	legacyNodeCheck = policy.Check[Claim]{Name: "OlderNode", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
+	legacyNodeCheck = policy.Check[Claim]{Name: "LegacyNodeNotFound", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 		if c.Node == nil || !nodeidentity.IsLegacyNode(c.Node) {
 			return "There is no Node that an operator before version 12 has configured."
 		}
@@ -67,13 +67,13 @@ var (
 
 	// listedHostChecks are for hosts of the ConfigMap windows-instances.
 	listedHostChecks = []policy.Check[Claim]{
-		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
+		{Name: "LegacyNodeSourceMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 			if c.Node.Labels[v1alpha1.LabelBYOH] == "true" {
 				return ""
 			}
 			return "it is the node of a Machine, and this host is listed in windows-instances."
 		}},
-		{Name: "OlderNodeAddress", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
+		{Name: "LegacyNodeAddressMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 			if c.Legacy.Dialed != "" && slices.Contains(nodeidentity.InternalIPs(c.Node.Status.Addresses), c.Legacy.Dialed) {
 				return ""
 			}
@@ -85,17 +85,17 @@ var (
 
 	// machineHostChecks are for hosts of Machines.
 	machineHostChecks = []policy.Check[Claim]{
-		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
+		{Name: "LegacyNodeSourceMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 			if _, listed := c.Node.Labels[v1alpha1.LabelBYOH]; !listed {
 				return ""
 			}
 			return "it is a host of windows-instances, and this one belongs to a Machine."
 		}},
-		{Name: "OlderNodeMachine", Reason: v1alpha1.ReasonNameConflict, Violation: machineMismatch},
+		{Name: "LegacyNodeMachineMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: machineMismatch},
 		hostKeyCheck,
 	}
 
-	hostKeyCheck = policy.Check[Claim]{Name: "OlderNodeHostKey", Reason: v1alpha1.ReasonNameConflict, Violation: hostKeyMismatch}
+	hostKeyCheck = policy.Check[Claim]{Name: "LegacyNodeHostKeyMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: hostKeyMismatch}
 )
 
 // machineMismatch describes why the Node does not belong to the claimant's Machine.

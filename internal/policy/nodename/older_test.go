@@ -60,36 +60,36 @@ func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
 		"a listed host of the time before host keys were pinned":                         {listed, unpinned, LegacyProof{Dialed: "10.0.0.8"}, ""},
 		"a listed host whose key is in the ConfigMap":                                    {listed, unpinned, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-1"}, ""},
 		"the Node's key counts, and not what was noted before it was a node":             {listed, node, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-9"}, ""},
-		"a listed host that was not reached yet":                                         {listed, node, LegacyProof{}, "OlderNodeAddress"},
-		"a host at another address that calls itself by the name of the Node":            {listed, node, LegacyProof{Dialed: "10.0.0.66"}, "OlderNodeAddress"},
-		"such a host that also has the right key, copied from an image":                  {listed, unpinned, LegacyProof{Dialed: "10.0.0.66", RecordedKey: "key-1"}, "OlderNodeAddress"},
-		"a host at the Node's external address or name, which are not those of the host": {listed, legacyNodeOf("10.0.0.8", "10.0.0.9", nil), LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeAddress"},
-		"another machine at the Node's address, with another key than the Node's":        {stranger, node, LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeHostKey"},
-		"another machine at the Node's address, with another key than the ConfigMap's":   {stranger, unpinned, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-1"}, "OlderNodeHostKey"},
+		"a listed host that was not reached yet":                                         {listed, node, LegacyProof{}, "LegacyNodeAddressMismatch"},
+		"a host at another address that calls itself by the name of the Node":            {listed, node, LegacyProof{Dialed: "10.0.0.66"}, "LegacyNodeAddressMismatch"},
+		"such a host that also has the right key, copied from an image":                  {listed, unpinned, LegacyProof{Dialed: "10.0.0.66", RecordedKey: "key-1"}, "LegacyNodeAddressMismatch"},
+		"a host at the Node's external address or name, which are not those of the host": {listed, legacyNodeOf("10.0.0.8", "10.0.0.9", nil), LegacyProof{Dialed: "10.0.0.8"}, "LegacyNodeAddressMismatch"},
+		"another machine at the Node's address, with another key than the Node's":        {stranger, node, LegacyProof{Dialed: "10.0.0.8"}, "LegacyNodeHostKeyMismatch"},
+		"another machine at the Node's address, with another key than the ConfigMap's":   {stranger, unpinned, LegacyProof{Dialed: "10.0.0.8", RecordedKey: "key-1"}, "LegacyNodeHostKeyMismatch"},
 		"a host with another key that an administrator has accepted":                     {accepted, node, LegacyProof{Dialed: "10.0.0.8"}, ""},
-		"a listed host that claims the node of a Machine":                                {listed, ofMachine, LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeSource"},
+		"a listed host that claims the node of a Machine":                                {listed, ofMachine, LegacyProof{Dialed: "10.0.0.8"}, "LegacyNodeSourceMismatch"},
 		"a Linux node": {listed, legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" }),
-			LegacyProof{Dialed: "10.0.0.8"}, "OtherNode"},
+			LegacyProof{Dialed: "10.0.0.8"}, "ForeignNode"},
 		"a Node that another instance has taken over": {listed, legacyNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
 			n.Annotations[v1alpha1.AnnotationInstance], n.Annotations[v1alpha1.AnnotationHostKey] = "other", "key-2"
-		}), LegacyProof{Dialed: "10.0.0.8"}, "OtherNode"},
+		}), LegacyProof{Dialed: "10.0.0.8"}, "ForeignNode"},
 
 		"the Machine says which its Node is, without a connection":         {unseen, ofMachine, proof(func(*MachineProof) {}), ""},
 		"the Machine says so, and the host was reached":                    {machine, ofMachine, proof(func(*MachineProof) {}), ""},
 		"a Machine that was not linked to its Node, which has its address": {unseen, ofMachine, proof(unlinked), ""},
-		"a Machine whose Node is another":                                  {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeName = "win-2" }), "OlderNodeMachine"},
-		"a Machine whose Node was deleted, and there is one of its name":   {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeUID = "before" }), "OlderNodeMachine"},
-		"a Machine that was not linked, and the Node is another Machine's": {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.NodeOfOtherMachine = true }), "OlderNodeMachine"},
-		"a Machine that was not linked, and has another address":           {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.Addresses = []string{"10.0.0.9"} }), "OlderNodeMachine"},
-		"a Machine that is gone, or was made again":                        {unseen, ofMachine, LegacyProof{Dialed: "10.0.0.8"}, "OlderNodeMachine"},
-		"a Machine's host that claims the node of a listed one":            {machine, node, proof(func(*MachineProof) {}), "OlderNodeSource"},
+		"a Machine whose Node is another":                                  {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeName = "win-2" }), "LegacyNodeMachineMismatch"},
+		"a Machine whose Node was deleted, and there is one of its name":   {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeUID = "before" }), "LegacyNodeMachineMismatch"},
+		"a Machine that was not linked, and the Node is another Machine's": {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.NodeOfOtherMachine = true }), "LegacyNodeMachineMismatch"},
+		"a Machine that was not linked, and has another address":           {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.Addresses = []string{"10.0.0.9"} }), "LegacyNodeMachineMismatch"},
+		"a Machine that is gone, or was made again":                        {unseen, ofMachine, LegacyProof{Dialed: "10.0.0.8"}, "LegacyNodeMachineMismatch"},
+		"a Machine's host that claims the node of a listed one":            {machine, node, proof(func(*MachineProof) {}), "LegacyNodeSourceMismatch"},
 		"a Machine's host that shows another key than that of its Node": {func() v1alpha1.WindowsInstance {
 			i := machine
 			i.Status.HostKey = &v1alpha1.HostKey{Key: "key-2"}
 			return i
-		}(), ofMachine, proof(func(*MachineProof) {}), "OlderNodeHostKey"},
+		}(), ofMachine, proof(func(*MachineProof) {}), "LegacyNodeHostKeyMismatch"},
 		"a Machine's host is not asked for an address: the Machine API is proof":  {machine, ofMachine, proof(func(m *MachineProof) { m.Addresses = nil }), ""},
-		"a Machine without address or Node, whose host calls itself by this name": {machine, ofMachine, LegacyProof{Dialed: "10.0.0.8", Machine: &MachineProof{}}, "OlderNodeMachine"},
+		"a Machine without address or Node, whose host calls itself by this name": {machine, ofMachine, LegacyProof{Dialed: "10.0.0.8", Machine: &MachineProof{}}, "LegacyNodeMachineMismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision := Grant(Claim{Instance: c.instance, NodeName: "win", Node: c.node, Legacy: c.older})

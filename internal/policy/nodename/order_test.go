@@ -25,7 +25,7 @@ func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
 		t.Error("they count as one host")
 	}
 	if decision := Grant(Claim{Instance: instance, NodeName: "win",
-		Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
+		Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "NodeNameInUse" {
 		t.Errorf("the name that both claim: %+v", decision)
 	}
 	if fate, _ := nodeidentity.FateOf(&instance, nil, []v1alpha1.WindowsInstance{clone}); fate != nodeidentity.Restored {
@@ -40,7 +40,7 @@ func TestANodeOfTwoMachinesIsTakenOverByNone(t *testing.T) {
 		Instance: machine, NodeName: "win", Node: legacyNodeOf("win", "10.0.0.8", ofMachineAPI),
 		Legacy: LegacyProof{Machine: &MachineProof{NodeName: "win", NodeUID: "uid-of-win", NodeOfOtherMachine: true}},
 	})
-	if decision.Check != "OlderNodeMachine" {
+	if decision.Check != "LegacyNodeMachineMismatch" {
 		t.Errorf("decision is %+v", decision)
 	}
 }

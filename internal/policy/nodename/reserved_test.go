@@ -58,7 +58,7 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 		for name, allowed := range map[string]bool{"win-a": true, "kubernetes": false, "localhost": false, "api-int": false,
 			"api-int.lab.example.com": false, "oauth-openshift.apps.lab.example.com": false} {
 			decision := nodename.Grant(nodename.Claim{Instance: newBoundInstance(nil), NodeName: name, Cluster: aCluster})
-			if decision.Allowed != allowed || !allowed && (decision.Check != "ClusterName" ||
+			if decision.Allowed != allowed || !allowed && (decision.Check != "ReservedName" ||
 				decision.Reason != v1alpha1.ReasonNameConflict) {
 				t.Errorf("%s: %+v", name, decision)
 			}

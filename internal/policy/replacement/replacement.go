@@ -149,11 +149,11 @@ func Next(fleet Fleet, version string, change KeyChange) Replacements {
 			{Name: ClusterUnsupported, Violation: clusterRefused},
 			{Name: MachineUnsupported, Violation: nameRefused},
 			{Name: ImageUnsupported, Violation: imageRefused},
-			{Name: "Phase", Violation: machineNotRunning},
-			{Name: "UserData", Violation: userDataOutdated},
-			{Name: "InPlace", Violation: inPlaceChangePending},
-			{Name: "NodeBusy", Violation: nodeChanging},
-			{Name: "Surplus", Violation: surplusMachines},
+			{Name: "MachineNotRunning", Violation: machineNotRunning},
+			{Name: "UserDataOutdated", Violation: userDataOutdated},
+			{Name: "InPlaceChangePending", Violation: inPlaceChangePending},
+			{Name: "NodeChanging", Violation: nodeChanging},
+			{Name: "SurplusMachines", Violation: surplusMachines},
 			{Name: "MachineFailed", Violation: machineHasFailed},
 		})
 		if !decision.Allowed {

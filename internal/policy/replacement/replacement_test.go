@@ -60,14 +60,14 @@ func TestNextReplacements(t *testing.T) {
 		"none whose set is gone":                                             {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets = nil }, left: "a"},
 		"none whose key comes from elsewhere":                                {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].ExternalKey = true }, left: "a"},
 		"another one while one is paused":                                    {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Paused = true }, want: "b", left: "a"},
-		"none before new Machines would accept the key":                      {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
-		"none that does not run yet":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Phase = "Provisioned" }, waits: "Phase"},
+		"none before new Machines would accept the key":                      {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserDataOutdated"},
+		"none that does not run yet":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Phase = "Provisioned" }, waits: "MachineNotRunning"},
 		"none whose Node is being changed": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
 			f.Nodes[0].Changing, f.Machines[0].Refused, k.Known = true, false, InPlaceTimeout
-		}, want: "b", waits: "NodeBusy"},
+		}, want: "b", waits: "NodeChanging"},
 		"one whose change has ended with a refusal of the key":       {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
 		"one whose change in place has made way for its replacement": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
-		"none while its set is made smaller":                         {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Replicas-- }, waits: "Surplus"},
+		"none while its set is made smaller":                         {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Replicas-- }, waits: "SurplusMachines"},
 		"first the one whose Node does not work":                     {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[1].Ready = false }, want: "b a"},
 		"first the one with a slot, whose replacement an operator has not completed": {fleet: fleetOf("a", "b", "c"), change: func(f *Fleet, _ *KeyChange) {
 			f.Nodes[1].Ready, f.Machines[2].HasSlot = false, true
@@ -85,18 +85,18 @@ func TestNextReplacements(t *testing.T) {
 		"one while another has failed, which is ignored": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
 			f.Machines[1].Phase, f.Machines[1].Ignored = "Failed", true
 		}, want: "a"},
-		"none in the first minutes that was not tried with the key": {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Refused = false }, waits: "InPlace"},
+		"none in the first minutes that was not tried with the key": {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Refused = false }, waits: "InPlaceChangePending"},
 		"one that could not be tried for long": {fleet: fleetOf("a"), change: func(f *Fleet, k *KeyChange) {
 			f.Machines[0].Refused, k.Known = false, InPlaceTimeout
 		}, want: "a"},
-		"none in the first minutes that can be given the key by the previous one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = oldKey }, waits: "InPlace"},
+		"none in the first minutes that can be given the key by the previous one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = oldKey }, waits: "InPlaceChangePending"},
 		"one that could not be given it for long": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) {
 			k.Previous, k.Known = oldKey, InPlaceTimeout
 		}, want: "a"},
 		"one for which the previous key is not the one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = "another" }, want: "a"},
 		"one that need not wait, when another must": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
 			k.Previous, f.Nodes[1].KeyHash = oldKey, "older"
-		}, want: "b", waits: "InPlace"},
+		}, want: "b", waits: "InPlaceChangePending"},
 
 		"one of another version that is to be replaced for it": {fleet: newOutdatedFleet("a", "b"), want: "a b"},
 		"none of this version":                                 {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = newVersion }},
@@ -109,7 +109,7 @@ func TestNextReplacements(t *testing.T) {
 		"none of another version whose key comes from elsewhere, and is another": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, _ *KeyChange) {
 			f.Sets[0].ExternalKey, f.Nodes[0].KeyHash = true, oldKey
 		}, left: "a"},
-		"none of another version that would be followed by one without the key": {fleet: newOutdatedFleet("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
+		"none of another version that would be followed by one without the key": {fleet: newOutdatedFleet("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserDataOutdated"},
 		"one of another version at once, though its host might be given the key": {fleet: newOutdatedFleet("a"), change: func(f *Fleet, k *KeyChange) {
 			k.Previous, f.Nodes[0].KeyHash = oldKey, oldKey
 		}, want: "a"},

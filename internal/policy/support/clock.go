@@ -48,7 +48,7 @@ func SupportClock(reading ClockReading) policy.Decision {
 		return policy.Decision{Allowed: true}
 	}
 	return policy.Decision{
-		Check: "Clock", Reason: v1alpha1.ReasonClockSkew,
+		Check: "ClockSkew", Reason: v1alpha1.ReasonClockSkew,
 		Message: fmt.Sprintf("The %s A difference of up to %s is allowed.", reading.describeSkew(),
 			policy.ShortDuration(maxClockSkew)),
 	}

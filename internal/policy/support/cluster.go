@@ -30,13 +30,13 @@ func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision
 		parsed = nil
 	}
 	return policy.Decide(clusterSubject{cluster, line, parsed}, allowed, []policy.Check[clusterSubject]{
-		{Name: "ClusterFloor", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterTooOld},
-		{Name: "ClusterVersion", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterVersionUnsupported},
-		{Name: "ClusterPatch", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterPatchTooOld},
-		{Name: "Platform", Reason: v1alpha1.ReasonPlatformUnsupported, Violation: platformUnknown},
-		{Name: "NetworkType", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: networkTypeUnsupported},
-		{Name: "HybridOverlay", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: hybridOverlayDisabled},
-		{Name: "CustomVXLANPort", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: customVXLANPortMissing},
+		{Name: "ClusterTooOld", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterTooOld},
+		{Name: "ClusterVersionUnsupported", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterVersionUnsupported},
+		{Name: "ClusterPatchTooOld", Reason: v1alpha1.ReasonClusterVersionUnsupported, Violation: clusterPatchTooOld},
+		{Name: "PlatformUnsupported", Reason: v1alpha1.ReasonPlatformUnsupported, Violation: platformUnknown},
+		{Name: "NetworkTypeUnsupported", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: networkTypeUnsupported},
+		{Name: "HybridOverlayDisabled", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: hybridOverlayDisabled},
+		{Name: "CustomVXLANPortMissing", Reason: v1alpha1.ReasonNetworkUnsupported, Violation: customVXLANPortMissing},
 	})
 }
 

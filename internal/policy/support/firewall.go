@@ -26,7 +26,7 @@ func SupportFirewall(system host.SystemInfo) policy.Decision {
 		return policy.Decision{Allowed: true}
 	}
 	return policy.Decision{
-		Check: "Firewall", Reason: v1alpha1.ReasonFirewallPolicyUnsupported,
+		Check: "FirewallPolicyUnsupported", Reason: v1alpha1.ReasonFirewallPolicyUnsupported,
 		Message: fmt.Sprintf("A group policy excludes local firewall rules on the host and has no rule for SSH in the profile %s: "+
 			"the operator could lose its connection when the pod network is created.", policy.Enumerate(blocked)),
 	}

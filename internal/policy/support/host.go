@@ -42,11 +42,11 @@ func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Clu
 	subject := hostSubject{system: system, cluster: cluster}
 	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.windowsBuild(), cluster.Platform)
 	return policy.Decide(subject, allowed, []policy.Check[hostSubject]{
-		{Name: "Architecture", Reason: v1alpha1.ReasonArchitectureUnsupported, Violation: architectureUnsupported},
-		{Name: "Edition", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: editionUnsupported},
-		{Name: "WindowsVersion", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: windowsUnsupported},
-		{Name: "WindowsUpdate", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: windowsUpdateMissing},
-		{Name: "VXLANPort", Reason: v1alpha1.ReasonVXLANPortUnsupported, Violation: vxlanPortUnsupported},
+		{Name: "ArchitectureUnsupported", Reason: v1alpha1.ReasonArchitectureUnsupported, Violation: architectureUnsupported},
+		{Name: "EditionUnsupported", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: editionUnsupported},
+		{Name: "WindowsUnsupported", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: windowsUnsupported},
+		{Name: "WindowsUpdateMissing", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Violation: windowsUpdateMissing},
+		{Name: "VXLANPortUnsupported", Reason: v1alpha1.ReasonVXLANPortUnsupported, Violation: vxlanPortUnsupported},
 	})
 }
 

@@ -24,8 +24,8 @@ func Machine(cluster nodespec.Cluster, machine string) policy.Decision {
 	platform, _ := findPlatform(cluster.Platform)
 	allowed := fmt.Sprintf("Windows Machines are supported on platform %s.", cluster.Platform)
 	return policy.Decide(machineSubject{platform, cluster, machine}, allowed, []policy.Check[machineSubject]{
-		{Name: "MachinePlatform", Reason: v1alpha1.ReasonPlatformUnsupported, Violation: machinesUnsupported},
-		{Name: "MachineName", Reason: v1alpha1.ReasonMachineNameTooLong, Violation: machineNameTooLong},
+		{Name: "MachinesUnsupported", Reason: v1alpha1.ReasonPlatformUnsupported, Violation: machinesUnsupported},
+		{Name: "MachineNameTooLong", Reason: v1alpha1.ReasonMachineNameTooLong, Violation: machineNameTooLong},
 	})
 }
 

@@ -34,9 +34,9 @@ var builds = []struct {
 // Results, in the order of builds.
 const (
 	yes    = ""
-	never  = "WindowsVersion"
-	update = "WindowsUpdate"
-	vxlan  = "VXLANPort"
+	never  = "WindowsUnsupported"
+	update = "WindowsUpdateMissing"
+	vxlan  = "VXLANPortUnsupported"
 )
 
 // The rows are the tables of the guides, written by hand and not derived from Platforms().

@@ -79,44 +79,44 @@ func TestSupportCluster(t *testing.T) {
 		// R-108, R-110
 		"OVN-Kubernetes with hybrid networking": {newSupportedCluster("AWS"), expectation{"", "", []string{"5.0.3", "AWS"}}},
 		// R-109, L-06
-		"OpenShift SDN": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("OpenShiftSDN", false)), expectation{"NetworkType", net,
+		"OpenShift SDN": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("OpenShiftSDN", false)), expectation{"NetworkTypeUnsupported", net,
 			[]string{"OpenShiftSDN", "OVN-Kubernetes"}}},
-		"a network of no name": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("", true)), expectation{"NetworkType", net, nil}},
+		"a network of no name": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("", true)), expectation{"NetworkTypeUnsupported", net, nil}},
 		// R-109, L-06
 		"OVN-Kubernetes without hybrid networking": {changeCluster(newSupportedCluster("AWS"), withClusterNetwork("OVNKubernetes", false)),
-			expectation{"HybridOverlay", net, []string{"hybridClusterNetwork", "oc patch networks.operator.openshift.io cluster ",
+			expectation{"HybridOverlayDisabled", net, []string{"hybridClusterNetwork", "oc patch networks.operator.openshift.io cluster ",
 				`"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}}}}}'`}}},
 		// R-109, R-111
 		"vSphere without hybrid networking": {changeCluster(newSupportedCluster("VSphere"), withClusterNetwork("OVNKubernetes", false)),
-			expectation{"HybridOverlay", net, []string{`"hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
+			expectation{"HybridOverlayDisabled", net, []string{`"hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
 		// R-111
 		"vSphere without a custom VXLAN port": {changeCluster(newSupportedCluster("VSphere"), func(c *nodespec.Cluster) {
 			c.Network.VXLANPort, c.Network.HybridClusterNetworks = nil, []string{"10.200.0.0/14"}
 		}),
-			expectation{"CustomVXLANPort", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789", `"hybridOverlayConfig":null}}}}'`,
+			expectation{"CustomVXLANPortMissing", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789", `"hybridOverlayConfig":null}}}}'`,
 				`[{"cidr":"10.200.0.0/14","hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
 		// R-111
 		"vSphere with one": {newSupportedCluster("VSphere"), expectation{}},
 		"AWS with one":     {changeCluster(newSupportedCluster("AWS"), withVXLANPort(9898)), expectation{}},
-		"a platform that nobody knows": {newSupportedCluster("IBMCloud"), expectation{"Platform", platform,
+		"a platform that nobody knows": {newSupportedCluster("IBMCloud"), expectation{"PlatformUnsupported", platform,
 			[]string{`"IBMCloud"`, "AWS", "Nutanix", "None"}}},
-		"no platform told": {newSupportedCluster(""), expectation{"Platform", platform, nil}},
+		"no platform told": {newSupportedCluster(""), expectation{"PlatformUnsupported", platform, nil}},
 		// R-014
-		"the last version below the floor": {at("4.6.7"), expectation{"ClusterFloor", version, []string{"4.6.7", "4.6.8"}}},
-		"a candidate of the floor":         {at("4.6.8-rc.1"), expectation{"ClusterFloor", version, []string{"4.6.8"}}},
-		"a cluster of OpenShift 3":         {at("3.11.0"), expectation{"ClusterFloor", version, []string{"3.11.0"}}},
-		"an invalid version":               {at("latest"), expectation{"ClusterFloor", version, []string{`"latest"`}}},
-		"no version":                       {at(""), expectation{"ClusterFloor", version, nil}},
+		"the last version below the floor": {at("4.6.7"), expectation{"ClusterTooOld", version, []string{"4.6.7", "4.6.8"}}},
+		"a candidate of the floor":         {at("4.6.8-rc.1"), expectation{"ClusterTooOld", version, []string{"4.6.8"}}},
+		"a cluster of OpenShift 3":         {at("3.11.0"), expectation{"ClusterTooOld", version, []string{"3.11.0"}}},
+		"an invalid version":               {at("latest"), expectation{"ClusterTooOld", version, []string{`"latest"`}}},
+		"no version":                       {at(""), expectation{"ClusterTooOld", version, nil}},
 		// R-014
-		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersion", version,
+		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersionUnsupported", version,
 			[]string{"4.6.8", "5.0", "1.36", "12", "Upgrade the cluster"}}},
 		// R-155
-		"the minor version before": {at("4.22.9"), expectation{"ClusterVersion", version,
+		"the minor version before": {at("4.22.9"), expectation{"ClusterVersionUnsupported", version,
 			[]string{"4.22.9", "OpenShift 5.0"}}},
 		// R-155
-		"the minor version after": {at("5.1.0"), expectation{"ClusterVersion", version,
+		"the minor version after": {at("5.1.0"), expectation{"ClusterVersionUnsupported", version,
 			[]string{"5.1.0", "OpenShift 5.0", "Upgrade the operator"}}},
-		"a candidate of the minor version after": {at("5.1.0-ec.2"), expectation{"ClusterVersion", version,
+		"a candidate of the minor version after": {at("5.1.0-ec.2"), expectation{"ClusterVersionUnsupported", version,
 			[]string{"Upgrade the operator"}}},
 		"the first release of the minor version": {at("5.0.0"), expectation{}},
 		"a candidate of it":                      {at("5.0.0-rc.4"), expectation{}},
@@ -145,7 +145,7 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 			c.Version = g.serves
 			expectation{}.checkDecision(t, line.SupportCluster(c))
 			c.Version = g.other
-			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.checkDecision(t,
+			expectation{"ClusterVersionUnsupported", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.checkDecision(t,
 				line.SupportCluster(c))
 		})
 	}
@@ -169,13 +169,13 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", MinCluster: "4.12.3",
 		MinKubernetes: "1.25.4"}
 	next := ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3", MinKubernetes: "1.36.2"}
-	const version, reason = "ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported
+	const version, reason = "ClusterVersionUnsupported", v1alpha1.ReasonClusterVersionUnsupported
 	for name, c := range map[string]struct {
 		cluster string
 		line    ReleaseLine
 		expectation
 	}{
-		"the patch before it": {"4.12.2", guide, expectation{"ClusterPatch", reason,
+		"the patch before it": {"4.12.2", guide, expectation{"ClusterPatchTooOld", reason,
 			[]string{"OpenShift 4.12.2", "OpenShift 4.12.3", "release line 7", "Upgrade the cluster."}}},
 		"that very patch":  {"4.12.3", guide, expectation{}},
 		"a patch after it": {"4.12.10", guide, expectation{}},
@@ -183,17 +183,17 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 			expectation{version, reason, []string{"4.11.30", "4.12"}}},
 		"a later minor version": {"4.13.5", guide,
 			expectation{version, reason, []string{"4.13.5", "4.12"}}},
-		"the first patch, two short": {"5.0.0", next, expectation{"ClusterPatch", reason,
+		"the first patch, two short": {"5.0.0", next, expectation{"ClusterPatchTooOld", reason,
 			[]string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
-		"a patch that is one short": {"5.0.2", next, expectation{"ClusterPatch", reason,
+		"a patch that is one short": {"5.0.2", next, expectation{"ClusterPatchTooOld", reason,
 			[]string{"OpenShift 5.0.2", "OpenShift 5.0.3"}}},
 		"the patch":             {"5.0.3", next, expectation{}},
 		"a patch of two digits": {"5.0.10", next, expectation{}},
-		"a candidate for the patch before it": {"5.0.2-rc.1", next, expectation{"ClusterPatch", reason,
+		"a candidate for the patch before it": {"5.0.2-rc.1", next, expectation{"ClusterPatchTooOld", reason,
 			[]string{"5.0.2-rc.1", "5.0.3"}}},
 		"a candidate for the patch": {"5.0.3-rc.1", next, expectation{}},
 		"a nightly build, which is no part of it": {"5.0.0-0.nightly-2026-07-01-081500", next,
-			expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
+			expectation{"ClusterPatchTooOld", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
 		"a release of OKD, which has no patch version":     {"5.0.0-okd-scos.3", next, expectation{}},
 		"a nightly build of OKD":                           {"5.0.0-0.okd-scos-2026-07-01-081500", next, expectation{}},
 		"a release of OKD for the minor version before it": {"4.22.0-okd-scos.7", next, expectation{version, reason, []string{"4.22.0-okd-scos.7", "5.0"}}},
@@ -217,23 +217,23 @@ func TestSupportMachine(t *testing.T) {
 	}{
 		"a name of 15 characters on Azure": {"Azure", fifteen, expectation{}},
 		// R-051, L-19
-		"a name of 16 characters on Azure": {"Azure", sixteen, expectation{"MachineName", long,
+		"a name of 16 characters on Azure": {"Azure", sixteen, expectation{"MachineNameTooLong", long,
 			[]string{sixteen, "16 characters", "15 at most", "9 characters", "Azure"}}},
 		"a name of 15 characters on vSphere": {"VSphere", fifteen, expectation{}},
 		// R-051, L-19
-		"a name of 16 characters on vSphere": {"VSphere", sixteen, expectation{"MachineName", long,
+		"a name of 16 characters on vSphere": {"VSphere", sixteen, expectation{"MachineNameTooLong", long,
 			[]string{sixteen, "16 characters", "VSphere"}}},
 		// R-051
 		"a long name on AWS":          {"AWS", "lab-x7k2p-windows-worker-us-east-1a-abcde", expectation{}},
 		"a long name on Google Cloud": {"GCP", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
 		"a long name on Nutanix":      {"Nutanix", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
 		// R-052, L-26
-		"a Machine without a platform": {"None", "winworker-abcde", expectation{"MachinePlatform", noMachines,
+		"a Machine without a platform": {"None", "winworker-abcde", expectation{"MachinesUnsupported", noMachines,
 			[]string{"None", "windows-instances"}}},
 		// R-052, L-26
-		"a Machine on bare metal": {"BareMetal", "winworker-abcde", expectation{"MachinePlatform", noMachines,
+		"a Machine on bare metal": {"BareMetal", "winworker-abcde", expectation{"MachinesUnsupported", noMachines,
 			[]string{"BareMetal", "windows-instances"}}},
-		"a Machine on an unknown platform": {"IBMCloud", "winworker-abcde", expectation{"MachinePlatform", noMachines,
+		"a Machine on an unknown platform": {"IBMCloud", "winworker-abcde", expectation{"MachinesUnsupported", noMachines,
 			[]string{"IBMCloud"}}},
 	} {
 		t.Run(name, func(t *testing.T) { c.checkDecision(t, Machine(newSupportedCluster(c.platform), c.machine)) })
@@ -257,24 +257,24 @@ func TestSupportHost(t *testing.T) {
 	}{
 		"a supported host": {server2022, newSupportedCluster("None"), expectation{"", "", []string{"10.0.20348.681", "None"}}},
 		"a version to come": {newWindowsInfo("Windows Server 2028", "10.0.30000", 1), newSupportedCluster("None"),
-			expectation{"WindowsVersion", build, []string{"Windows Server 2028"}}},
+			expectation{"WindowsUnsupported", build, []string{"Windows Server 2028"}}},
 		"a host that tells nothing": {host.SystemInfo{Architecture: "amd64", Edition: "Server"}, newSupportedCluster("None"),
-			expectation{"WindowsVersion", build, nil}},
+			expectation{"WindowsUnsupported", build, nil}},
 		"Windows 11, which has the build of Windows Server 2025": {edition("Professional", "10.0.26100"), newSupportedCluster("None"),
-			expectation{"Edition", build, []string{"Professional", "10.0.26100.1742"}}},
+			expectation{"EditionUnsupported", build, []string{"Professional", "10.0.26100.1742"}}},
 		"Windows 10, which has the build of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), newSupportedCluster("AWS"),
-			expectation{"Edition", build, []string{"AWS"}}},
+			expectation{"EditionUnsupported", build, []string{"AWS"}}},
 		"another architecture": {host.SystemInfo{Edition: "ServerDatacenter", Version: "10.0.26100", Architecture: "arm64"},
 			newSupportedCluster("None"),
-			expectation{"Architecture", v1alpha1.ReasonArchitectureUnsupported, []string{"arm64"}}},
+			expectation{"ArchitectureUnsupported", v1alpha1.ReasonArchitectureUnsupported, []string{"arm64"}}},
 		// R-109
 		"a host of a cluster that is not supported": {newWindowsInfo("Windows Server 2016", "10.0.14393", 1),
 			changeCluster(newSupportedCluster("None"), withClusterNetwork("OpenShiftSDN", false)),
-			expectation{"NetworkType", v1alpha1.ReasonNetworkUnsupported, []string{"OpenShiftSDN"}}},
+			expectation{"NetworkTypeUnsupported", v1alpha1.ReasonNetworkUnsupported, []string{"OpenShiftSDN"}}},
 		"a host on vSphere without a custom VXLAN port": {server2022, changeCluster(newSupportedCluster("VSphere"), func(c *nodespec.Cluster) {
 			c.Network.VXLANPort = nil
 		}),
-			expectation{"CustomVXLANPort", v1alpha1.ReasonNetworkUnsupported, nil}},
+			expectation{"CustomVXLANPortMissing", v1alpha1.ReasonNetworkUnsupported, nil}},
 	} {
 		t.Run(name, func(t *testing.T) { c.checkDecision(t, CurrentLine().SupportHost(c.system, c.cluster)) })
 	}
