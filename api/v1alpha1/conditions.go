@@ -6,7 +6,7 @@ const (
 	ConditionReachable = "Reachable"
 	// ConditionSupported: Windows version, network and name allow this host to be a node of this cluster.
 	ConditionSupported = "Supported"
-	// ConditionPrepared: Windows features and host name are in force.
+	// ConditionPrepared: Windows features and host name are configured.
 	ConditionPrepared = "Prepared"
 	// ConditionInstalled: payload, files and services are on the host.
 	ConditionInstalled = "Installed"

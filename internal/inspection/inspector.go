@@ -243,7 +243,7 @@ func (i *inspector) findSubject(ctx context.Context, name string, key sshkey.Key
 func (i *inspector) newTarget(ctx context.Context, instance *v1alpha1.WindowsInstance, key sshkey.Key, facts *nodespec.Cluster) (remote.Target, error) {
 	machine, err := nodes.Machines{Live: i.reader}.Get(ctx, instance)
 	if err != nil {
-		return remote.Target{}, fmt.Errorf("read the host key that the Machine announces: %w", err)
+		return remote.Target{}, fmt.Errorf("read the expected host key from the Machine: %w", err)
 	}
 	announced := ""
 	if machine != nil {

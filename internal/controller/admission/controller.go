@@ -88,7 +88,7 @@ func (r *Reconciler) getOwnerReference(ctx context.Context) (*metav1.OwnerRefere
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Namespace %s, the operator's own, which its admission policies belong to: %w",
+		return nil, fmt.Errorf("read Namespace %s of the operator, the owner of the admission policies: %w",
 			r.Namespace, err)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {

@@ -10,13 +10,13 @@ import (
 const action = "KeepPolicies"
 
 func policiesInstalled(operator *appsv1.Deployment) recorder.Event {
-	return recorder.Normal(operator, nil, "AdmissionPoliciesInstalled", action, "The admission policies of the operator are in place.")
+	return recorder.Normal(operator, nil, "AdmissionPoliciesInstalled", action, "The admission policies of the operator are installed.")
 }
 
 func policiesFailed(err error) func(*appsv1.Deployment) recorder.Event {
 	return func(operator *appsv1.Deployment) recorder.Event {
 		return recorder.Warning(operator, nil, "AdmissionPoliciesFailed", action,
-			"The admission policies of the operator cannot be put in place: "+err.Error()+
+			"The admission policies of the operator cannot be installed: "+err.Error()+
 				". Nodes keep working; where a policy is missing, only RBAC limits access. The operator retries.")
 	}
 }

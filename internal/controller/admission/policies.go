@@ -113,12 +113,12 @@ var annotations = []admissionv1.Variable{
 func nodeValidations(who string) []admissionv1.Validation {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	return []admissionv1.Validation{
-		denyUnless("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not add or change one.",
+		denyUnless("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not add or change them.",
 			fmt.Sprintf(`variables.after.all(name, !name.startsWith(%q) ||
 name in variables.before && variables.before[name] == variables.after[name])`, prefix)),
-		denyUnless("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove one.",
+		denyUnless("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove them.",
 			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
-		denyUnless("A Windows node stays a Windows node: "+who+" must not change or remove its label "+
+		denyUnless("The operating system of a Windows node belongs to the operator: "+who+" must not change or remove the label "+
 			corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
 				windowsNodeExpression("oldObject"), windowsNodeExpression("object"))),

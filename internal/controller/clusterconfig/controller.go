@@ -143,7 +143,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	if err == nil {
 		rest, begun := s.absences.observeRead(reader.found, s.clock.Now())
 		if len(begun) > 0 && rest > 0 {
-			log.FromContext(ctx).Info("an object is absent; for some time nodes keep their configuration", "objects", begun,
+			log.FromContext(ctx).Info("an object does not exist; nodes keep their configuration for a grace period", "objects", begun,
 				"time", rest.String())
 		}
 		if rest > 0 {

@@ -71,7 +71,7 @@ func (r *Reporter) reportSupport(ctx context.Context, s supportState) error {
 			return recorder.Normal(operator, nil, operatorcondition.ClusterSupported, "CheckCluster", s.message)
 		}
 		return recorder.Warning(operator, nil, s.reason, "CheckCluster",
-			s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are.")
+			s.message+" Until this is corrected, the operator configures no hosts; existing nodes are not changed.")
 	})
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (r *Reconciler) denyRequest(ctx context.Context, csr *certificatesv1.Certif
 	log.FromContext(ctx).Info("certificate request denied", "signer", csr.Spec.SignerName, "check", decision.Check,
 		"message", decision.Message)
 	r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "CertificateRequestForged", "Deny",
-		"CertificateSigningRequest %s is denied: %s", csr.Name, decision.Message)
+		"CertificateSigningRequest %s was denied: %s", csr.Name, decision.Message)
 	return nil
 }
 

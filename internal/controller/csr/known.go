@@ -62,11 +62,11 @@ func (r *Reconciler) readClusterIdentities(ctx context.Context, instances []v1al
 		defer cancel()
 		var nodes corev1.NodeList
 		if err := r.Live.List(ctx, &nodes); err != nil {
-			return certrequest.ClusterIdentities{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
+			return certrequest.ClusterIdentities{}, now, fmt.Errorf("list Nodes to find the names and addresses in use: %w", err)
 		}
 		var machines machinev1beta1.MachineList
 		if err := fleet.ListMachines(ctx, r.Live, &machines, instances); err != nil {
-			return certrequest.ClusterIdentities{}, now, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
+			return certrequest.ClusterIdentities{}, now, fmt.Errorf("list Machines to find the names and addresses in use: %w", err)
 		}
 		r.lastRead.at, r.lastRead.nodes, r.lastRead.machines = now, nodes.Items, machines.Items
 	}

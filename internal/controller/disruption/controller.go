@@ -103,7 +103,7 @@ func (g *PolicyGate) reviewPolicy(ctx context.Context) (reviewed *policyUpdate, 
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("keep WindowsDisruptionPolicy %s: %w", v1alpha1.DisruptionPolicyName, err)
+		return nil, fmt.Errorf("update WindowsDisruptionPolicy %s: %w", v1alpha1.DisruptionPolicyName, err)
 	}
 	return reviewed, nil
 }
@@ -151,7 +151,7 @@ func nextReviewDelay(b *policyUpdate) time.Duration {
 func (r *Reconciler) reportUpgradeable(ctx context.Context, b *policyUpdate, pool disruptionpolicy.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("read the API server's version, which the nodes' kubelets must match: %w", err)
+		return fmt.Errorf("read the version of the API server for the check of the kubelets: %w", err)
 	}
 	var kubelets []disruptionpolicy.Kubelet
 	for i := range b.state.Instances {

@@ -60,7 +60,7 @@ func (g *PolicyGate) beginUpdate(ctx context.Context) (*policyUpdate, error) {
 	err := g.Live.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if apierrors.IsNotFound(err) {
 		if err := g.Client.Create(ctx, object); err != nil {
-			return nil, fmt.Errorf("make WindowsDisruptionPolicy %s with its defaults: %w", object.Name, err)
+			return nil, fmt.Errorf("create WindowsDisruptionPolicy %s with its defaults: %w", object.Name, err)
 		}
 	} else if err != nil {
 		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", object.Name, err)
@@ -139,7 +139,7 @@ func (b *policyUpdate) newDisruption(request disruptionpolicy.Request) (v1alpha1
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
 			Check: "InstanceRecreated", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance +
-				" no longer exists, or is another one.",
+				" no longer exists, or was recreated.",
 		}
 	}
 	if instance.Spec.Paused { // the caller has read an older, cached instance
@@ -165,7 +165,7 @@ func (b *policyUpdate) newDisruption(request disruptionpolicy.Request) (v1alpha1
 func machineDeleting(instance string) policy.Decision {
 	return policy.Decision{
 		Check: "MachineDeleting", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance +
-			" is gone or already being deleted.",
+			" no longer exists or is already being deleted.",
 	}
 }
 
@@ -215,7 +215,7 @@ func (b *policyUpdate) updateStatus() {
 		summary.Nodes, summary.Updated, summary.Failed
 
 	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonSucceeded, Message: "The operator can follow the policy."}
+		Reason: v1alpha1.ReasonSucceeded, Message: "The policy is valid."}
 	if b.settings.Invalid != "" {
 		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonDisruptionPolicyInvalid
 		valid.Message = "Until the policy is corrected, nodes are disrupted only for repairs and for the removal of hosts: " +
@@ -228,7 +228,7 @@ func (b *policyUpdate) updateStatus() {
 	}
 	stopped := metav1.Condition{
 		Type: v1alpha1.ConditionStopped, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded,
-		Message: "Nothing waits for an administrator.",
+		Message: "No action of an administrator is required.",
 	}
 	if summary.Stopped {
 		stopped.Status, stopped.Reason, stopped.Message = metav1.ConditionTrue, summary.Reason, summary.Message

@@ -47,7 +47,7 @@ func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, er
 		{"MachineSets", func() error { return ListMachines(ctx, live, &sets, instances.Items) }},
 	} {
 		if err := list.read(); err != nil {
-			return nil, fmt.Errorf("list %s to see which nodes are unavailable: %w", list.what, err)
+			return nil, fmt.Errorf("list %s to find the unavailable nodes: %w", list.what, err)
 		}
 	}
 	f := &Fleet{Instances: instances.Items, Nodes: nodes.Items, Machines: machines.Items, MachineSets: sets.Items}

@@ -85,7 +85,7 @@ func TestAClockThatIsALittleOffIsAdvice(t *testing.T) {
 	if !strings.Contains(ready.Message, " But the host's clock shows ") || !strings.Contains(ready.Message, "3m ahead") {
 		t.Errorf("the message is %q", ready.Message)
 	}
-	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "ClockSkew The node takes pods, but the host's clock shows ") {
+	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "ClockSkew The node accepts pods, but the host's clock shows ") {
 		t.Errorf("there is no event: %s", told)
 	}
 }

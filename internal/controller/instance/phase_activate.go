@@ -41,10 +41,10 @@ func (p activatePhase) reconcile(ctx context.Context, s *scope.Scope) *result.Re
 	if o := p.refreshClock(s); o != nil {
 		return o
 	}
-	proven := "The node passed its checks and takes pods." + p.reportAdvisoryFailures(s, spec) + p.reportClosedKubeletPort(s, spec.NodeIP)
+	proven := "The node passed its checks and accepts pods." + p.reportAdvisoryFailures(s, spec) + p.reportClosedKubeletPort(s, spec.NodeIP)
 	err := p.nodes.Activate(ctx, s.Instance, node, s.Key.Hash())
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "remove the start-up taint from the Node", err)
 	}
 	identity.RecordReported(&s.Instance.Status, spec, s.Host.Facts, p.clock.Now())
 	to := &s.Instance.Status
@@ -109,19 +109,19 @@ func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) 
 		return service.Name == nodespec.ServiceCloudNodeManager
 	})
 	who, where := "the cloud controller manager",
-		"look at the pods in namespace openshift-cloud-controller-manager, and whether the platform has the host as a virtual machine."
+		"check the pods in namespace openshift-cloud-controller-manager, and that the platform has a virtual machine for the host."
 	if nodename.HasGuestNameLookup(platform) {
 		where += " On vSphere, VMware Tools must report " + node.Name + " as the DNS name of the guest, in the same lower-case letters."
 	}
 	if onHost {
-		who, where = "the cloud controller manager's part on the host, the service "+nodespec.ServiceCloudNodeManager+",",
-			`look at its log in C:\var\log\`+nodespec.ServiceCloudNodeManager+" on the host."
+		who, where = "the cloud controller manager on the host, service "+nodespec.ServiceCloudNodeManager+",",
+			`check its log in C:\var\log\`+nodespec.ServiceCloudNodeManager+" on the host."
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotInitialized, Outcome: result.Wait, HoldsSlot: true,
-		Message: "The node passed its checks, but takes no pods yet: Node " + node.Name + " has the taint " +
+		Message: "The node passed its checks, but accepts no pods yet: Node " + node.Name + " has the taint " +
 			v1alpha1.TaintUninitialized + " until " + who + " has initialized it.",
-		NextAction: "The operator continues when the taint is gone, which takes seconds. If it lasts, " + where,
+		NextAction: "The operator continues when the taint is removed, usually within seconds. Otherwise, " + where,
 	}
 }
 
@@ -161,5 +161,5 @@ func (p activatePhase) reportClosedKubeletPort(s *scope.Scope, nodeIP string) st
 	}
 	p.events.Emit(status.KubeletPortUnreachableEvent(s.Instance, net.JoinHostPort(nodeIP, kubeletPort), err))
 	return " But TCP port " + kubeletPort +
-		" of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
+		" of the host is closed: oc logs and oc exec do not reach the pods. Open the port in the network between control plane and host."
 }

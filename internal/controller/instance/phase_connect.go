@@ -54,7 +54,7 @@ func (p connectPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 		p.events.Emit(status.SSHKeyAuthorizedEvent(s.Instance, target.Key.Fingerprint()))
 	}
 	p.pinHostKey(s, connected.Presented(), s.Instance.Status.HostKey == nil)
-	s.MarkTrue(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
+	s.MarkTrue(v1alpha1.ConditionReachable, "The host presents its pinned host key over SSH and accepts the operator's key.")
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (p connectPhase) readAnnouncedHostKey(ctx context.Context, s *scope.Scope) 
 	}
 	machine, err := p.machines.Get(ctx, s.Instance)
 	if err != nil {
-		return "", result.FromAPIError(v1alpha1.ConditionReachable, "read the host key that the Machine announces", err)
+		return "", result.FromAPIError(v1alpha1.ConditionReachable, "read the expected host key from the Machine", err)
 	}
 	if machine == nil {
 		return "", nil
@@ -114,8 +114,8 @@ func explainKeyNotAccepted(s *scope.Scope, o *result.Result) *result.Result {
 	if !o.SSHKeyRejected {
 		return o
 	}
-	hint := "With the key before as " + sshkeysecret.SecretPreviousKey +
-		" in that Secret, the operator installs the new one on the host."
+	hint := "If that Secret contains the previous key as " + sshkeysecret.SecretPreviousKey +
+		", the operator installs the new key on the host."
 	if s.HasMachine() {
 		hint += " Otherwise the operator replaces Machines that get their key from its user data, one at a time."
 	}

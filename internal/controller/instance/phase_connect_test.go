@@ -304,7 +304,7 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	})
 	instance, _ := x.reconcile()
 	prepared := expectCondition(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
-	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but the agent on it does not: ") ||
+	if !strings.Contains(prepared.Message, "The host restarts. Its SSH server responds, but the agent does not: ") ||
 		strings.HasSuffix(prepared.Message, ": ") {
 		t.Errorf("the message is %q", prepared.Message)
 	}

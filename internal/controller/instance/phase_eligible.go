@@ -36,9 +36,9 @@ func (p eligibilityPhase) reconcile(ctx context.Context, s *scope.Scope) *result
 	if decision.Allowed {
 		return p.checkBuild(s, node)
 	}
-	next := "Nothing is sent to the host. The operator continues when the cluster is supported."
+	next := "The operator continues when the cluster is supported. Until then, the operator does not connect to the host."
 	if decision.Reason == v1alpha1.ReasonMachineNameTooLong {
-		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
+		next = "Delete the Machine and create a MachineSet with a shorter name. The operator does not connect to the host."
 	}
 	return refuseHost(s, node, &result.Result{
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.Blocked,
@@ -71,12 +71,12 @@ func (p eligibilityPhase) checkBuild(s *scope.Scope, node *corev1.Node) *result.
 // buildRemedy returns the next action for a node in service with a Windows build that is unsupported for new
 // hosts.
 func buildRemedy(s *scope.Scope, replaced bool) string {
-	const kept = "The node is neither changed nor replaced. "
+	const kept = " Until then, the node is neither changed nor replaced."
 	switch {
 	case replaced:
-		return kept + "Give its MachineSet an image with a supported build, or update Windows on the host. The operator then replaces the Machine."
+		return "Give its MachineSet an image with a supported build, or update Windows on the host. The operator then replaces the Machine." + kept
 	case s.HasMachine():
-		return kept + "Update Windows on the host; or give its MachineSet an image with a supported build, and delete the Machine."
+		return "Update Windows on the host; or give its MachineSet an image with a supported build, and delete the Machine." + kept
 	}
-	return kept + "Update Windows on the host; the operator then continues."
+	return "Update Windows on the host; the operator then continues." + kept
 }

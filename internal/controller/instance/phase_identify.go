@@ -41,7 +41,7 @@ func (p identifyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Re
 	return &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: result.Blocked,
 		RequeueAfter: result.HostRecheckInterval, Message: message,
-		NextAction: "Nothing on this host is changed. Give the hosts their addresses back, or list the host of Node " + s.NodeName() +
-			" at its present address.",
+		NextAction: "Restore the addresses of the hosts, or list the host of Node " + s.NodeName() +
+			" at its current address. Until then, this host is not changed.",
 	}
 }

@@ -25,7 +25,7 @@ func (p installPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 	if o := p.delivery.apply(ctx, s, spec); o != nil {
 		return o
 	}
-	s.MarkTrue(v1alpha1.ConditionPrepared, "Windows features and host name are in force.")
-	s.MarkTrue(v1alpha1.ConditionInstalled, "Payload, configuration and services are on the host.")
+	s.MarkTrue(v1alpha1.ConditionPrepared, "Windows features and host name are configured.")
+	s.MarkTrue(v1alpha1.ConditionInstalled, "Payload, configuration and services are installed.")
 	return nil
 }

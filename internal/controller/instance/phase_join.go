@@ -65,8 +65,8 @@ func (p joinPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Result
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNodeNotRegistered, Outcome: result.ChangeFailed,
 			StatusDelay: p.nodes.NodeWaitStatusDelay,
 			Message:     "The kubelet runs and has its certificate; Node " + s.NodeName() + " is not registered yet.",
-			NextAction: `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` +
-				s.Cluster.APIServerInternalURL + "?",
+			NextAction: "The operator continues when the Node is registered. If this takes long, check that the host reaches " +
+				s.Cluster.APIServerInternalURL + `, and the log in C:\var\log\kubelet on the host.`,
 		})
 	}
 	if host := s.Instance.Status.Host; host != nil {
@@ -167,7 +167,7 @@ func (p joinPhase) reportLostCertificate(s *scope.Scope) *result.Result {
 		Phase: "join", Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateExpired, Outcome: result.Wait, HoldsSlot: true,
 		RequeueAfter: minRequeueDelay,
 		Message:      describeLostCertificate(s.Host.Facts.Identity.Current),
-		NextAction:   "The operator has a new certificate signed for the key that the host has made, and sends it over the pinned connection.",
+		NextAction:   "The operator requests a new certificate for the host's key and sends it over the pinned connection.",
 	}
 	p.events.Emit(status.StoppedEvent(s.Instance, lost))
 	return lost

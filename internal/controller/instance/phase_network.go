@@ -42,7 +42,7 @@ func (p networkPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned,
 			Outcome: result.ChangeFailed, StatusDelay: p.nodes.NodeWaitStatusDelay,
 			Message:    "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
-			NextAction: "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods" + maxNodesHint(s.Cluster.Network.HybridSubnets),
+			NextAction: "The operator waits for the hybrid overlay of OVN-Kubernetes, which assigns the subnet. If this takes long, check the ovnkube-control-plane pods" + maxNodesHint(s.Cluster.Network.HybridSubnets),
 		})
 	}
 	if o := p.delivery.apply(ctx, s, spec); o != nil {
@@ -51,11 +51,11 @@ func (p networkPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 	if needs := s.Host.RemainingPlan.Needs; len(needs) > 0 {
 		return &result.Result{
 			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonInProgress, HoldsSlot: true,
-			Message:    "The agent still needs " + string(needs[0]) + " to set up the network.",
+			Message:    "The pod network is not configured yet: " + string(needs[0]) + " is missing.",
 			NextAction: "The operator retries.",
 		}
 	}
-	s.MarkTrue(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")
+	s.MarkTrue(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is configured.")
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (p networkPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Res
 // report the exhaustion of its subnets.
 func maxNodesHint(subnets int) string {
 	if subnets == 0 {
-		return " and at hybridClusterNetwork."
+		return " and hybridClusterNetwork."
 	}
 	return fmt.Sprintf(". The subnets of hybridClusterNetwork limit the number of Windows nodes to %d.", subnets)
 }

@@ -15,7 +15,7 @@ func checkPaused(_ context.Context, s *scope.Scope) *result.Result {
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonPaused, Outcome: result.Wait,
-		Message:    "The instance is paused: the operator neither touches the host nor watches over its node.",
-		NextAction: "Set spec.paused to false to let the operator go on.",
+		Message:    "The instance is paused: the operator does not change the host or monitor its node.",
+		NextAction: "Set spec.paused to false to resume.",
 	}
 }

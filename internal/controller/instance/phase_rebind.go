@@ -39,7 +39,7 @@ func (p rebindPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Resu
 		node := &candidates[i]
 		own, err := p.nodes.Owns(ctx, s, node)
 		if err != nil {
-			return result.FromAPIError(v1alpha1.ConditionReachable, "find out whose Node it is", err)
+			return result.FromAPIError(v1alpha1.ConditionReachable, "determine the owner of the Node", err)
 		}
 		if !own {
 			continue

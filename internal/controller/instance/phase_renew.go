@@ -148,7 +148,7 @@ func (p renewalPhase) renewalFailed(s *scope.Scope, err error) *result.Result {
 	}
 	var unsigned *hostjobs.UnsignedError
 	if errors.As(err, &unsigned) {
-		return result.FromAPIError(v1alpha1.ConditionJoined, "have certificates signed", unsigned.Err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "issue the certificates", unsigned.Err)
 	}
 	return s.HandleFailure(v1alpha1.ConditionUpToDate, err)
 }
@@ -182,7 +182,7 @@ func renewalBlocked(instance *v1alpha1.WindowsInstance, failure *result.Result, 
 func formatExpiry(instance *v1alpha1.WindowsInstance, due []string) string {
 	for _, certificate := range instance.Status.Certificates {
 		if slices.Contains(due, certificate.Name) {
-			return ", good until " + certificate.NotAfter.UTC().Format(time.RFC3339) + ","
+			return ", valid until " + certificate.NotAfter.UTC().Format(time.RFC3339) + ","
 		}
 	}
 	return ""

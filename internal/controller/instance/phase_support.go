@@ -54,7 +54,7 @@ func (p supportPhase) checkFirewall(ctx context.Context, s *scope.Scope) *result
 	}
 	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of the legacy operator", err)
 	}
 	if len(legacy) > 0 {
 		return nil
@@ -99,7 +99,7 @@ func (p supportPhase) adoptLegacyNode(ctx context.Context, s *scope.Scope) *resu
 	}
 	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of the legacy operator", err)
 	}
 	if len(legacy) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (p supportPhase) endRestart(ctx context.Context, s *scope.Scope, node *core
 		return nodes.AwaitRestarted(node)
 	}
 	if err := p.nodes.EndRestart(ctx, s.Instance); err != nil {
-		return result.FromAPIError(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "uncordon the Node", err)
 	}
 	s.RequestSlotRelease()
 	return nil

@@ -35,7 +35,7 @@ func (p unmanagedPhase) reconcile(ctx context.Context, s *scope.Scope) *result.R
 	s.Instance.Status.Step = nil
 	o = unmanagedResult(s.Instance)
 	if node != nil && !drain.IsUndisrupted(s, node) {
-		o.Message += " The operator had begun to change the host, so its Node stays unschedulable."
+		o.Message += " The operator had begun to change the host, so its Node remains unschedulable."
 	}
 	return o
 }
@@ -74,8 +74,8 @@ func unmanagedResult(instance *v1alpha1.WindowsInstance) *result.Result {
 	switch o.Reason {
 	case v1alpha1.ReasonMachineDeleting:
 		o.Message = "The Machine API deletes Machine " + machine +
-			" and drains its node: the operator leaves host and Node alone."
-		o.NextAction = "No action is needed: this WindowsInstance is deleted when the Machine is gone. If the deletion takes long, check which pods of the node cannot be evicted."
+			" and drains its node: the operator does not change the host or the Node."
+		o.NextAction = "No action is needed: this WindowsInstance is deleted with the Machine. If the deletion takes long, check which pods of the node cannot be evicted."
 	case v1alpha1.ReasonMachineFailed:
 		o.Message = "Machine " + machine + " is in phase Failed: its host is not configured."
 		o.NextAction = "Check the Machine with oc describe, and delete it: its MachineSet creates a replacement. A MachineHealthCheck does so automatically."
@@ -84,9 +84,9 @@ func unmanagedResult(instance *v1alpha1.WindowsInstance) *result.Result {
 			o.Reason = v1alpha1.ReasonMachineIgnored
 		}
 		o.Message = "Machine " + machine +
-			" is ignored: the host and its Node stay as they are, and the operator does not monitor them."
-		o.NextAction = "To have the host managed again, take the label " + v1alpha1.LabelIgnore +
-			" from the Machine, and give it the label " +
+			" is ignored: the operator does not change or monitor the host and its Node."
+		o.NextAction = "To manage the host again, remove the label " + v1alpha1.LabelIgnore +
+			" from the Machine, and add the label " +
 			v1alpha1.LabelMachineOSID + "=" + v1alpha1.MachineOSIDWindows + "."
 	}
 	return o

@@ -43,7 +43,7 @@ func (p verifyPhase) reconcile(ctx context.Context, s *scope.Scope) *result.Resu
 		return &result.Result{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: result.ChangeFailed,
 			Message:    strings.Join(failed, "; "),
-			NextAction: "The node keeps its start-up taint and takes no pods until all checks pass.",
+			NextAction: "The node keeps its start-up taint and accepts no pods until all checks pass.",
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func failedChecks(wanted []nodespec.Check, results []agentapi.CheckResult, advis
 		i := slices.IndexFunc(results, func(r agentapi.CheckResult) bool { return r.Name == check.Name })
 		switch {
 		case i < 0:
-			failed = append(failed, check.Name+": the agent did not answer")
+			failed = append(failed, check.Name+": the agent did not respond")
 		case !results[i].Passed:
 			failed = append(failed, check.Name+": "+sanitize.Plain(results[i].Message, maxFindingLength))
 		}

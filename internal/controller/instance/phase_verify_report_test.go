@@ -34,7 +34,7 @@ func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
 	t.Run("the node is proven once its kubelet has reported", func(t *testing.T) {
 		x, _, instance := restartKubelet(t)
 		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-		if !nodeidentity.IsReady(x.getNode()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
+		if !nodeidentity.IsReady(x.getNode()) || !strings.Contains(ready.Message, "It has not reported since its start at ") {
 			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, nodeidentity.IsReady(x.getNode()))
 		}
 		if _, after := x.reconcile(); after > readyPollInterval {

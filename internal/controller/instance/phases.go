@@ -43,50 +43,50 @@ func (a *dependencies) phasesFor(instance *v1alpha1.WindowsInstance) []phaseEntr
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
 		return []phaseEntry{
-			{name: "remember", run: a.rebind.reconcile},
+			{name: "rebindNode", run: a.rebind.reconcile},
 			{name: "unmanaged", run: a.unmanaged.reconcile},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
 		return []phaseEntry{
 			{name: "disconnect", run: a.removal.Disconnect},
-			{name: "remember", run: a.rebind.reconcile},
-			{name: "forgetNode", run: a.removal.ForgetNode},
-			{name: "lateNode", run: a.removal.AwaitLateNode},
-			{name: "forgetKubelet", run: a.removal.ForgetKubelet},
+			{name: "rebindNode", run: a.rebind.reconcile},
+			{name: "deleteNode", run: a.removal.DeleteNode},
+			{name: "awaitLateNode", run: a.removal.AwaitLateNode},
+			{name: "deleteKubeletRequests", run: a.removal.DeleteKubeletRequests},
 			{name: "deleteInstance", run: a.removal.DeleteInstance},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
 		return []phaseEntry{
 			{name: "pause", run: checkPaused, slotPolicy: yieldsSlot},
 			{name: "settings", run: a.settings.reconcile},
-			{name: "remember", run: a.rebind.reconcile},
-			{name: "handOver", run: a.removal.TransferSharedHost, slotPolicy: yieldsSlot},
+			{name: "rebindNode", run: a.rebind.reconcile},
+			{name: "transferSharedHost", run: a.removal.TransferSharedHost, slotPolicy: yieldsSlot},
 			{name: "key", run: runIf(removal.NeedsHost, a.key.reconcile), slotPolicy: yieldsSlot},
 			{name: "identify", run: a.removal.Identify},
 			{name: "drain", run: a.removal.Drain},
-			{name: "reachForRemoval", run: a.removal.ConnectHost},
-			{name: "giveBack", run: a.removal.RestoreHost},
-			{name: "forgetNode", run: a.removal.ForgetNode},
-			{name: "forgetKubelet", run: a.removal.ForgetKubelet},
+			{name: "connectHost", run: a.removal.ConnectHost},
+			{name: "restoreHost", run: a.removal.RestoreHost},
+			{name: "deleteNode", run: a.removal.DeleteNode},
+			{name: "deleteKubeletRequests", run: a.removal.DeleteKubeletRequests},
 			{name: "deleteInstance", run: a.removal.DeleteInstance},
 		}
 	}
 	return []phaseEntry{
-		{name: "entry", run: a.entryValidation.reconcile, keepsReady: alwaysKeepsReady},
+		{name: "validateEntry", run: a.entryValidation.reconcile, keepsReady: alwaysKeepsReady},
 		{name: "pause", run: checkPaused, keepsReady: alwaysKeepsReady},
-		{name: "keep", run: a.drift.reconcile, keepsReady: alwaysKeepsReady},
+		{name: "revertNodeDrift", run: a.drift.reconcile, keepsReady: alwaysKeepsReady},
 		{name: "key", run: a.key.reconcile, keepsReady: alwaysKeepsReady},
 		{name: "cluster", run: a.cluster.reconcile, keepsReady: alwaysKeepsReady},
 		{name: "settings", run: a.settings.reconcile},
-		{name: "remember", run: a.rebind.reconcile},
-		{name: "adoptMachine", run: a.adoption.AdoptMachineNode},
+		{name: "rebindNode", run: a.rebind.reconcile},
+		{name: "adoptMachineNode", run: a.adoption.AdoptMachineNode},
 		{name: "renew", run: a.renew.reconcile},
-		{name: "idle", run: a.idle.reconcile},
-		{name: "failed", run: a.rollback.HoldFailedChange},
-		{name: "eligible", run: a.eligibility.reconcile, keepsReady: whenNodeInService},
+		{name: "checkUpToDate", run: a.idle.reconcile},
+		{name: "holdFailedChange", run: a.rollback.HoldFailedChange},
+		{name: "checkEligibility", run: a.eligibility.reconcile, keepsReady: whenNodeInService},
 		{name: "replacement", run: a.replacement.reconcile},
-		{name: "turn", run: a.disruptor.AwaitSlot},
-		{name: "reach", run: a.connect.reconcile, keepsReady: whenNodeUnaffected, slotPolicy: contactsHost},
+		{name: "awaitSlot", run: a.disruptor.AwaitSlot},
+		{name: "connect", run: a.connect.reconcile, keepsReady: whenNodeUnaffected, slotPolicy: contactsHost},
 		{name: "adoptKey", run: a.adoptKey.reconcile},
 		{name: "inspect", run: inspectHost, slotPolicy: contactsHost},
 		{name: "identify", run: a.identify.reconcile, keepsReady: whenNodeInService},
@@ -100,7 +100,7 @@ func (a *dependencies) phasesFor(instance *v1alpha1.WindowsInstance) []phaseEntr
 		{name: "join", run: a.join.reconcile},
 		{name: "network", run: a.network.reconcile},
 		{name: "verify", run: a.verify.reconcile},
-		{name: "release", run: a.activate.reconcile},
+		{name: "activate", run: a.activate.reconcile},
 	}
 }
 

@@ -35,12 +35,12 @@ func (p connectPhase) awaitUserData(s *scope.Scope, err error) *result.Result {
 	switch {
 	case hostjobs.IsKeyRejected(err):
 		o.Reason, o.SSHKeyRejected = v1alpha1.ReasonUserDataInProgress, false
-		o.Message = "The host answers, but does not accept the operator's key yet: its user data is still being applied. " +
+		o.Message = "The host responds, but does not accept the operator's key yet: its user data is still being applied. " +
 			o.Message
 		o.NextAction = "The operator retries every " + maxUserDataInterval.String() +
 			" at the latest. If the key is not accepted by " + by + ": " + o.NextAction
 	case hostjobs.IsUnreachable(err):
-		o.Message = "The Machine is new: its host may be starting still. " + o.Message
+		o.Message = "The Machine was created recently, and its host may still be starting. " + o.Message
 		o.NextAction = "The operator retries every " + maxUserDataInterval.String() +
 			" at the latest. If the host is not reached by " + by + ": " + o.NextAction
 	default:

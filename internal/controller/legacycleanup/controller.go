@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	if needed != "" {
 		r.cleared = false
-		log.FromContext(ctx).V(1).Info("keeping the objects that an older version of the operator left in the cluster",
+		log.FromContext(ctx).V(1).Info("keeping the objects of the legacy operator",
 			"because", needed)
 		return ctrl.Result{}, nil
 	}
@@ -116,13 +116,13 @@ func (r *Reconciler) deleteLeftover(ctx context.Context, left leftover) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s, which an older version of the operator left: %w", left, err)
+		return fmt.Errorf("delete %s of the legacy operator: %w", left, err)
 	}
-	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object",
+	log.FromContext(ctx).Info("deleted an object of the legacy operator", "object",
 		left.String(), "it was", left.purpose)
 	// The related object makes each event separate, not part of a series.
 	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // the name is sufficient
-	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LegacyObjectDeleted", "TakeOver",
-		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.purpose)
+	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LegacyObjectDeleted", "DeleteLegacyObject",
+		"%s of the legacy operator was deleted, because no node needs it anymore. It was %s.", left, left.purpose)
 	return nil
 }

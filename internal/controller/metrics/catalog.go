@@ -16,11 +16,11 @@ var workBuckets = []float64{.5, 2, 10, 30, 60, 300, 900, 3600}
 // Metrics of the cluster.
 var (
 	ClusterSupported = newStateGauge("wmco_cluster_supported",
-		"1 if the operator can serve the cluster, 0 if it cannot; the label reason is the cause.")
+		"1 if the operator supports the cluster, 0 otherwise; the label reason is the cause.")
 	SettingsNotFollowed = newGauge("wmco_unsupported_settings",
 		"Settings of the cluster, such as registry mirrors, that Windows nodes do not follow, or only in part.")
 	MonitoringEnabled = newStateGauge("wmco_monitoring_enabled",
-		"1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is not; the label reason is the cause.")
+		"1 if the cluster's Prometheus is configured to scrape Windows nodes, 0 otherwise; the label reason is the cause.")
 )
 
 // Metrics of the work on hosts.
@@ -65,7 +65,7 @@ var (
 	NodesDisrupted = newGauge("wmco_nodes_disrupted",
 		"Windows nodes being disrupted, and deleted Machines without a replacement.")
 	DisruptionsStarted = newCounters("wmco_disruptions_total",
-		"Disruptions of Windows nodes that the operator has started, by cause.", causeLabel)
+		"Disruptions of Windows nodes started by the operator, by cause.", causeLabel)
 	DisruptionsFailed = newCounters("wmco_disruptions_failed_total",
 		"Windows nodes that were not Ready again before the failure deadline of a disruption, by cause.", causeLabel)
 	NodesOutdated = newGauge("wmco_nodes_outdated",
@@ -73,7 +73,7 @@ var (
 	UpgradeStopped = newStateGauge("wmco_disruptions_stopped",
 		"1 while changes of Windows nodes are stopped until an administrator acts, 0 otherwise; the label reason is the cause.")
 	MachinesReplaced = newCounters("wmco_machines_replaced_total",
-		"Machines that the operator has deleted so that their MachineSets create new ones, by cause.",
+		"Machines that the operator deleted for replacement by their MachineSets, by cause.",
 		Label{"cause", "`key`, `version`", 2})
 	MachinesOutdated = newGauge("wmco_machines_outdated",
 		"Machines that wait for a replacement, or for a change of their hosts in place.")

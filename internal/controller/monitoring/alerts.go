@@ -49,14 +49,14 @@ func changeAlerts() []Alert {
 			Expr:    `wmco_disruptions_stopped{reason!="CanaryFailed"} == 1`,
 			For:     "5m",
 			Summary: "Changes of Windows nodes are stopped until an administrator acts.",
-			Description: "The operator changes no more Windows nodes, with the reason {{ $labels.reason }}. " +
+			Description: "The operator does not change Windows nodes, with the reason {{ $labels.reason }}. " +
 				"The condition Stopped of WindowsDisruptionPolicy cluster names the failed node.",
 		}, {
 			Name:    "WindowsCanaryFailed",
 			Expr:    `wmco_disruptions_stopped{reason="CanaryFailed"} == 1`,
 			For:     "5m",
 			Summary: "The first Windows node with a new version or new settings has failed.",
-			Description: "The other Windows nodes stay as they are. The condition Stopped of WindowsDisruptionPolicy cluster " +
+			Description: "No other Windows node is changed. The condition Stopped of WindowsDisruptionPolicy cluster " +
 				"names the node.",
 		}, {
 			// Half of the time between renewal and expiry has passed, independent of the validity of the certificate.
@@ -65,7 +65,7 @@ func changeAlerts() []Alert {
 			For:     "15m",
 			Summary: "The operator has not renewed a certificate of a Windows node.",
 			Description: "The certificate of service {{ $labels.certificate }} on the host of WindowsInstance " +
-				"{{ $labels.name }} is to be renewed, and was not. When it expires, the service loses its access to the API " +
+				"{{ $labels.name }} is overdue for renewal. When it expires, the service loses its access to the API " +
 				"server.",
 		}, {
 			// A kubelet renews its certificate when 10 to 30 percent of the validity remains, which is one day
@@ -87,7 +87,7 @@ func hostAlerts() []Alert {
 		{
 			Name:    "WindowsHostDriftsRepeatedly",
 			Expr:    `increase(wmco_agent_repairs_total[1h]) > 4`,
-			Summary: "The agent of a Windows node repairs its host again and again.",
+			Summary: "The agent of a Windows node repairs its host repeatedly.",
 			Description: "The agent of Node {{ $labels.node }} has repaired its host {{ $value | humanize }} times within an " +
 				"hour. Another program on the host changes the configuration of the node: see the events DriftRepaired.",
 		}, {
@@ -109,9 +109,9 @@ func hostAlerts() []Alert {
 		}, {
 			Name:    "WindowsHostKeyChanged",
 			Expr:    `wmco_instance_status{reason="HostKeyChanged"} == 1`,
-			Summary: "A Windows host shows another SSH host key than before.",
+			Summary: "A Windows host presents a different SSH host key than before.",
 			Description: "The host of WindowsInstance {{ $labels.name }} was reinstalled, or another machine answers at its " +
-				"address. The operator sends nothing to it until an administrator accepts the new key.",
+				"address. The operator does not log in to it until an administrator accepts the new key.",
 		}, {
 			// Without Windows nodes in service, nothing waits for the operator.
 			Name:    "WindowsMachineConfigOperatorDown",

@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil // the operator is being uninstalled; deleting the namespace deletes the objects
 	}
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("read Namespace %s, the operator's own: %w", r.Namespace, err)
+		return ctrl.Result{}, fmt.Errorf("read Namespace %s of the operator: %w", r.Namespace, err)
 	}
 	s, err := r.reconcileObjects(ctx, namespace)
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) er
 		version := slice.ResourceVersion
 		err := r.Client.Delete(ctx, slice, client.Preconditions{ResourceVersion: &version})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete EndpointSlice %s/%s, which has no address left: %w", r.Namespace, slice.Name, err)
+			return fmt.Errorf("delete EndpointSlice %s/%s without addresses: %w", r.Namespace, slice.Name, err)
 		}
 	}
 	metrics.NodesMonitored.Set(float64(len(addresses)))

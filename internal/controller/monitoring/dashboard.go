@@ -110,7 +110,7 @@ func nodePanels() []Panel {
 			{"sum by (instance) (rate(node_network_transmit_bytes_total" + of + "[5m]))", "out"}}},
 		{Title: "Repairs within an hour", Queries: []Query{
 			{"sum by (node) (increase(wmco_agent_repairs_total" + itsOf + "[1h]))", "{{node}}"}}},
-		{Title: "Life of certificates", Unit: "s", Queries: []Query{
+		{Title: "Remaining validity of certificates", Unit: "s", Queries: []Query{
 			{"wmco_certificate_expiry_timestamp_seconds - time() and on (name) wmco_instance_info" + itsOf, "{{certificate}}"},
 			{"kubelet_certificate_manager_client_ttl_seconds" + itsOf, "kubelet"}}},
 	}

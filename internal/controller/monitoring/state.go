@@ -42,19 +42,19 @@ func enabledState() monitoringState {
 
 func unlabeledState(namespace string) monitoringState {
 	return monitoringState{reason: reasonUnlabeled, message: "Namespace " + namespace + " does not have the label " +
-		labelMonitoring + "=true, so the cluster's Prometheus does not scrape Windows nodes. To have graphs of them: " +
+		labelMonitoring + "=true, so the cluster's Prometheus does not scrape Windows nodes. To enable scraping: " +
 		"oc label namespace " + namespace + " " + labelMonitoring + "=true"}
 }
 
 func apiMissingState() monitoringState {
 	return monitoringState{reason: reasonNotServed, message: "The API server does not have the kinds ServiceMonitor and " +
 		"PrometheusRule of " + serviceMonitorKind.Group + ", so no Prometheus is configured to scrape Windows nodes. " +
-		"The operator makes the objects when the kinds are there."}
+		"The operator creates the objects when the kinds exist."}
 }
 
 func conflictState(on bool, object fmt.Stringer) monitoringState {
-	return monitoringState{on, reasonConflict, object.String() + " is not the operator's, and stays as it is: it lacks the label " +
-		v1alpha1.LabelManagedBy + "=" + v1alpha1.OperatorName + ". Delete or rename it, so that the operator can make its own."}
+	return monitoringState{on, reasonConflict, object.String() + " was not created by the operator and is not changed: it lacks the label " +
+		v1alpha1.LabelManagedBy + "=" + v1alpha1.OperatorName + ". Delete or rename it, so that the operator can create its own."}
 }
 
 // reportState sets the metric and the condition for OLM, and emits an event after a change. A healthy initial state
@@ -68,7 +68,7 @@ func (r *Reconciler) reportState(ctx context.Context, s monitoringState) error {
 		case s.enabled:
 			return recorder.Warning(operator, nil, s.reason, action, s.message)
 		}
-		return recorder.Warning(operator, nil, reasonDisabled, action, s.message+" Nodes work all the same.")
+		return recorder.Warning(operator, nil, reasonDisabled, action, s.message+" Nodes are not affected.")
 	})
 	if err != nil {
 		return err

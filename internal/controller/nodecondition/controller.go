@@ -144,7 +144,7 @@ func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present 
 	}
 	patch := client.StrategicMergeFrom(node, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w",
+		return fmt.Errorf("set condition %s of Node %s to Unknown after the timeout of the agent: %w",
 			unknown.Type, node.Name, err)
 	}
 	return nil

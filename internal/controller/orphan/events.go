@@ -18,16 +18,16 @@ func nodeWithoutInstance(node *corev1.Node, namespace string) recorder.Event {
 	} else {
 		message.WriteString("no WindowsInstance in namespace " + namespace + " refers to it")
 	}
-	message.WriteString(": the operator neither watches over its host nor removes it. ")
+	message.WriteString(": the operator neither monitors its host nor removes it. ")
 	if _, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]; cordoned {
 		message.WriteString("It is unschedulable, because the operator was draining it. ")
 	}
 	if _, listed := node.Labels[v1alpha1.LabelBYOH]; listed {
-		message.WriteString("List the host in ConfigMap windows-instances, under the same address as before, " +
-			"to have it managed again; then take the entry out if the host is to be removed. ")
+		message.WriteString("To manage the host again, list it in ConfigMap windows-instances under the same address as before; " +
+			"to remove the host, then delete that entry. ")
 	} else {
 		message.WriteString("If its Machine exists, remove the label " + v1alpha1.LabelIgnore +
-			" from the Machine to have the host managed again, or make the Node schedulable with: oc adm uncordon " + node.Name + ". ")
+			" from the Machine to manage the host again, or uncordon the Node: oc adm uncordon " + node.Name + ". ")
 	}
 	message.WriteString("If the host no longer exists, delete the Node.")
 	return recorder.Warning(node, nil, "NodeWithoutInstance", "Watch", message.String())

@@ -11,7 +11,7 @@ import (
 
 // ErrNotRead means that a decision needs a list that is being read from the API server. The end of the read
 // triggers a reconcile.
-var ErrNotRead = errors.New("it is being read from the API server")
+var ErrNotRead = errors.New("the list is being read from the API server")
 
 // Lists reads all objects of a kind for reconciles that must not wait long.
 type Lists[T any] struct {

@@ -23,7 +23,7 @@ func NewOptionalCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject
 		ByObject:         objects,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache for optional kinds: %w", err)
+		return nil, fmt.Errorf("create a cache for optional kinds: %w", err)
 	}
 	if err := mgr.Add(kept); err != nil {
 		return nil, fmt.Errorf("run the cache for optional kinds: %w", err)

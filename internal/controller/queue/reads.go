@@ -51,7 +51,7 @@ func (r *SharedRead[T]) Get(ctx context.Context, clock clock.WithTicker, read fu
 		return requested.Value()
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("wait for a reading of the API server: %w", context.Cause(ctx))
+		return none, fmt.Errorf("wait for a read of the API server: %w", context.Cause(ctx))
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *SharedRead[T]) run(ctx context.Context, clock clock.WithTicker, mine *R
 func readWithRecover[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("a reading of the API server has panicked: %v", cause)
+			err = fmt.Errorf("panic during a read of the API server: %v", cause)
 			log.FromContext(ctx).Error(err, "report this to the operator's maintainers", "stack", string(debug.Stack()))
 		}
 	}()

@@ -27,7 +27,7 @@ func Operator(ctx context.Context, live client.Reader, namespace string) (*appsv
 	case apierrors.IsNotFound(err):
 		return named, nil
 	default:
-		return named, fmt.Errorf("read Deployment %s/%s, the operator's own, for an event about it: %w", namespace,
+		return named, fmt.Errorf("read Deployment %s/%s of the operator for an event: %w", namespace,
 			v1alpha1.OperatorName, err)
 	}
 }

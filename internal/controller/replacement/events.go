@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-const configuredOtherwise = "The host was configured with an SSH key other than the present one of Secret cloud-private-key"
+const configuredOtherwise = "The host was configured with an SSH key other than the current key of Secret cloud-private-key"
 
 // replacementReason describes why a Machine is replaced, given the version of its Node.
 func (r *Reconciler) replacementReason(cause v1alpha1.DisruptionCause, version string) string {
@@ -24,7 +24,7 @@ func (r *Reconciler) replacementReason(cause v1alpha1.DisruptionCause, version s
 func (r *Reconciler) machineReplaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version string) []recorder.Event {
 	message := r.replacementReason(cause, version) + ": Machine " + machine.Name +
-		" is deleted after its node is drained, and its MachineSet creates another one."
+		" is deleted after its node is drained, and its MachineSet creates a replacement."
 	return []recorder.Event{
 		recorder.Normal(machine, instance, "MachineReplaced", "DeleteMachine", message),
 		recorder.Normal(instance, machine, "MachineReplaced", "DeleteMachine", message),
@@ -38,7 +38,7 @@ func (r *Reconciler) machineReplaced(cause v1alpha1.DisruptionCause, machine *ma
 func (r *Reconciler) replacementPending(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, reason, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine"+reason,
-		r.replacementReason(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
+		r.replacementReason(cause, version)+". Machine "+machine.Name+" waits for its replacement: "+why)
 }
 
 // deletionRejected reports that the API server refuses to delete a Machine. The action distinguishes this event from
@@ -46,13 +46,13 @@ func (r *Reconciler) replacementPending(cause v1alpha1.DisruptionCause, machine 
 func (r *Reconciler) deletionRejected(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, why string) recorder.Event {
 	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachineRefused", r.replacementReason(cause, version)+
-		". The API server refuses to delete Machine "+machine.Name+"; its node stays in service, and the operator retries: "+why)
+		". The API server rejects the deletion of Machine "+machine.Name+"; its node stays in service, and the operator retries: "+why)
 }
 
 // replacementPaused reports that a Machine waits because a user has paused it.
 func replacementPaused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine",
-		"Machine "+machine.Name+" must be replaced, but not yet: "+why)
+		"Machine "+machine.Name+" waits for its replacement: "+why)
 }
 
 func machineNotReplaced(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {

@@ -44,7 +44,7 @@ func newNamespaceCaches(mgr ctrl.Manager) (namespaceCaches, error) {
 			},
 		})
 		if err != nil {
-			return nil, fmt.Errorf("make a cache for Namespace %s: %w", name, err)
+			return nil, fmt.Errorf("create a cache for Namespace %s: %w", name, err)
 		}
 		if err := mgr.Add(one); err != nil {
 			return nil, fmt.Errorf("run the cache for Namespace %s: %w", name, err)

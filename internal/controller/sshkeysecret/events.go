@@ -14,27 +14,27 @@ func privateKeyInvalid(secret *corev1.Secret, err error) recorder.Event {
 
 func previousKeyInvalid(secret *corev1.Secret, err error) recorder.Event {
 	return recorder.Warning(secret, nil, "PreviousPrivateKeyInvalid", "ReadPrivateKey",
-		err.Error()+". The operator cannot use the previous key to add the present key to hosts that refuse it. Correct key "+SecretPreviousKey+", or remove it.")
+		err.Error()+". The operator cannot use the previous key to add the current key on hosts that reject it. Correct key "+SecretPreviousKey+", or remove it.")
 }
 
 func userDataCreated(secret, userData *corev1.Secret) recorder.Event {
-	return recorder.Normal(secret, userData, "UserDataCreated", "KeepUserData",
+	return recorder.Normal(secret, userData, "UserDataCreated", "UpdateUserData",
 		userDataRef(userData)+" was created: new Windows Machines with this user data accept the key.")
 }
 
 func userDataUpdated(secret, userData *corev1.Secret) recorder.Event {
-	return recorder.Normal(secret, userData, "UserDataUpdated", "KeepUserData",
-		userDataRef(userData)+" was updated: new Windows Machines accept the present key. Existing Machines are not changed by this.")
+	return recorder.Normal(secret, userData, "UserDataUpdated", "UpdateUserData",
+		userDataRef(userData)+" was updated: new Windows Machines accept the current key. Existing Machines are not changed.")
 }
 
 func userDataRestored(secret, userData *corev1.Secret, what string) recorder.Event {
-	return recorder.Warning(secret, userData, "UserDataRestored", "KeepUserData",
+	return recorder.Warning(secret, userData, "UserDataRestored", "UpdateUserData",
 		userDataRef(userData)+" was "+what+
 			"; the operator restored it. For other user data, create a Secret with another name.")
 }
 
 func userDataRefused(secret, userData *corev1.Secret, err error) recorder.Event {
-	return recorder.Warning(secret, userData, "UserDataUpdateFailed", "KeepUserData",
+	return recorder.Warning(secret, userData, "UserDataUpdateFailed", "UpdateUserData",
 		userDataRef(userData)+" cannot be corrected: "+err.Error()+". Delete the Secret; the operator creates it again.")
 }
 

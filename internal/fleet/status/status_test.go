@@ -90,7 +90,7 @@ func TestTheTableOfAFleet(t *testing.T) {
 		"The operator upgrades the node when it is its turn.")
 	waiting.Status.DisruptionPending = true
 	blocked := withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked", "Node win-2 is not drained yet.",
-		"The operator continues when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.")
+		"The operator continues when the pods are evicted. If a PodDisruptionBudget allows no disruption, its owner must change it.")
 	fresh := fleet.Instance{WindowsInstance: v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-4", Namespace: "wmco", CreationTimestamp: timeBefore(time.Second)},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.4",

@@ -204,7 +204,7 @@ func (f Forecaster) fillForecast(ctx context.Context, stay *hostsession.Session,
 func (f Forecaster) beginSession(ctx context.Context, inCluster nodes.Machines, s *scope.Scope) (*hostsession.Session, error) {
 	machine, err := inCluster.Get(ctx, s.Instance)
 	if err != nil {
-		return nil, fmt.Errorf("read the host key that the Machine announces: %w", err)
+		return nil, fmt.Errorf("read the expected host key from the Machine: %w", err)
 	}
 	announced := ""
 	if machine != nil {

@@ -75,7 +75,7 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return form("The certificate request cannot be read: %.200v.", err)
+		return form("The certificate request cannot be parsed: %.200v.", err)
 	}
 	if problem := weakKey(parsed); problem != "" {
 		return nil, policy.Decision{Check: "KeyWeak", Reason: reasonRefused, Message: problem}
@@ -97,15 +97,15 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 // unexpectedContent parses the request a second time and requires exactly the parsed content. crypto/x509 ignores
 // unknown attributes, attribute values and trailing parts of sequences, and picks one of duplicate elements.
 func (r *nodeRequest) unexpectedContent() string {
-	const more = "The certificate request holds something that no request of a node does"
+	const more = "The certificate request contains an element that is not allowed in a request of a node"
 	if !unmarshalAll(r.Raw, &fullRequest{}) || !unmarshalAll(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
-		return more + ", or is in another form."
+		return more + ", or is not in the canonical encoding."
 	}
 	switch attributes := r.signed.Attributes; {
 	case len(attributes) == 0:
 		return ""
 	case len(attributes) > 1 || !attributes[0].ID.Equal(oidExtensionRequest) || len(attributes[0].Extensions) != 1:
-		return more + ": attributes besides one list of extensions."
+		return more + ": an attribute other than one list of extensions."
 	}
 	return ""
 }
@@ -159,14 +159,14 @@ func wrongCommonName(r *nodeRequest, user string) string {
 	if r.Subject.CommonName == user {
 		return ""
 	}
-	return fmt.Sprintf("The request is for %.100q; it may be for %q only.", r.Subject.CommonName, user)
+	return fmt.Sprintf("The request has the common name %.100q; it must be %q.", r.Subject.CommonName, user)
 }
 
 func wrongOrganization(r *nodeRequest, group string) string {
 	if slices.Equal(r.Subject.Organization, []string{group}) {
 		return ""
 	}
-	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.",
+	return fmt.Sprintf("The request has the organizations %s; %q must be the only one.",
 		someQuoted(r.Subject.Organization), group)
 }
 
@@ -176,16 +176,16 @@ func wrongOrganization(r *nodeRequest, group string) string {
 func unexpectedSubject(r *nodeRequest) string {
 	for _, name := range r.Subject.Names {
 		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {
-			return fmt.Sprintf("The request's subject holds %s beside common name and organization.", name.Type)
+			return fmt.Sprintf("The request's subject contains attribute %s; only common name and organization are allowed.", name.Type)
 		}
 	}
 	if len(r.Subject.Names) != 2 || len(r.signed.Subject) != 2 || len(r.signed.Subject[0]) != 1 || len(r.signed.Subject[1]) != 1 {
-		return "The request's subject holds something else than one common name and one organization, each by itself."
+		return "The request's subject must contain exactly one common name and one organization, each in a separate element."
 	}
 	for _, relative := range r.signed.Subject {
 		value := relative[0].Value
 		if value.Class != asn1.ClassUniversal || value.IsCompound || value.Tag != asn1.TagPrintableString && value.Tag != asn1.TagUTF8String {
-			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.",
+			return fmt.Sprintf("The request's subject contains a string of ASN.1 type %d; PrintableString and UTF8String are allowed.",
 				value.Tag)
 		}
 	}
@@ -206,14 +206,14 @@ func weakKey(r *x509.CertificateRequest) string {
 		case elliptic.P256(), elliptic.P384(), elliptic.P521():
 			return ""
 		}
-		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.",
+		return fmt.Sprintf("The key has %d bits; an ECDSA key must use curve P-256, P-384 or P-521.",
 			key.Curve.Params().BitSize)
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < minRSABits || bits > maxRSABits {
-			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, minRSABits, maxRSABits)
+			return fmt.Sprintf("The key has %d bits; an RSA key must have %d to %d.", bits, minRSABits, maxRSABits)
 		}
 		if key.E < minRSAExponent || key.E%2 == 0 {
-			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.",
+			return fmt.Sprintf("The key has the exponent %d; the exponent of an RSA key must be odd and at least %d.",
 				key.E, minRSAExponent)
 		}
 		return ""
@@ -233,7 +233,7 @@ var signatures = []x509.SignatureAlgorithm{
 func unexpectedNames(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if extension.Id.Equal(oidSubjectAlternativeName) {
-			return "The request for a client certificate holds alternative names; that of a client has none."
+			return "The request for a client certificate contains alternative names, which are not allowed."
 		}
 	}
 	return ""
@@ -242,7 +242,7 @@ func unexpectedNames(r *nodeRequest) string {
 func unexpectedExtensions(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
-			return fmt.Sprintf("The request holds the extension %s, which a node does not need.", extension.Id)
+			return fmt.Sprintf("The request contains the extension %s, which is not allowed.", extension.Id)
 		}
 	}
 	return ""

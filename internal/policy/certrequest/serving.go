@@ -49,7 +49,7 @@ const (
 // unknown kinds.
 func unsupportedNameTypes(a nodeCSR) string {
 	if len(a.request.DNSNames)+len(a.request.IPAddresses) == 0 {
-		return "The request names neither a DNS name nor an address to serve."
+		return "The request contains neither a DNS name nor an address."
 	}
 	for _, extension := range a.request.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
@@ -57,11 +57,11 @@ func unsupportedNameTypes(a nodeCSR) string {
 		}
 		var names []asn1.RawValue
 		if !unmarshalAll(extension.Value, &names) {
-			return "The request's alternative names cannot be read."
+			return "The request's alternative names cannot be parsed."
 		}
 		for _, name := range names {
 			if name.Class != asn1.ClassContextSpecific || name.IsCompound || name.Tag != tagDNSName && name.Tag != tagIPAddress {
-				return "The request holds alternative names that are neither DNS names nor addresses, such as e-mail addresses or URIs, which a kubelet does not serve."
+				return "The request contains alternative names other than DNS names and addresses, such as e-mail addresses or URIs, which a kubelet does not use."
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func unsupportedNameTypes(a nodeCSR) string {
 func unknownNames(a nodeCSR) string {
 	for _, name := range a.request.DNSNames {
 		if !a.node.Assigned.HasName(name) && !a.node.Reported.HasName(name) {
-			return fmt.Sprintf("The request holds the DNS name %.100q, which is not known to be the node's own.", name)
+			return fmt.Sprintf("The request contains the DNS name %.100q, which is not a known name of the node.", name)
 		}
 	}
 	return ""
@@ -96,7 +96,7 @@ func unknownAddresses(a nodeCSR) string {
 			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
 				"The operator has not reached the host at this address, no source assigns it, and it is not the address of the Node.", address)
 		default:
-			return fmt.Sprintf("The request holds the address %s, which is not known to be the node's own.", address)
+			return fmt.Sprintf("The request contains the address %s, which is not a known address of the node.", address)
 		}
 	}
 	return ""
@@ -107,7 +107,7 @@ func unknownAddresses(a nodeCSR) string {
 func clusterIdentity(a nodeCSR) string {
 	for _, name := range a.request.DNSNames {
 		if whose := nodename.ReservedName(name, a.cluster); whose != "" {
-			return fmt.Sprintf("The request holds the DNS name %.100q, which is %s.", name, whose)
+			return fmt.Sprintf("The request contains the DNS name %.100q, which is %s.", name, whose)
 		}
 		if a.cluster == nil && !a.node.Assigned.HasName(name) {
 			return fmt.Sprintf("The request contains the DNS name %.100q, which only the host itself reports. "+
@@ -116,7 +116,7 @@ func clusterIdentity(a nodeCSR) string {
 	}
 	for _, address := range a.request.ipAddresses() {
 		if whose := nodename.ReservedAddress(address, a.cluster); whose != "" {
-			return fmt.Sprintf("The request holds the address %s, which is %s.", address, whose)
+			return fmt.Sprintf("The request contains the address %s, which is %s.", address, whose)
 		}
 		if a.cluster == nil && !a.node.Assigned.HasAddress(address) {
 			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
@@ -134,12 +134,12 @@ func foreignIdentity(a nodeCSR) string {
 	for _, other := range a.otherNodes {
 		for _, name := range a.request.DNSNames {
 			if other.Assigned.HasEquivalentName(name) || other.Reported.HasEquivalentName(name) && !a.node.Assigned.HasName(name) {
-				return fmt.Sprintf("The request holds the DNS name %.100q, which node %s has too.", name, other.Name)
+				return fmt.Sprintf("The request contains the DNS name %.100q, which also belongs to node %s.", name, other.Name)
 			}
 		}
 		for _, address := range a.request.ipAddresses() {
 			if rank := other.RankAddress(address); rank != AddressUnknown && rank >= a.node.RankAddress(address) {
-				return fmt.Sprintf("The request holds the address %s, which node %s has too.", address, other.Name)
+				return fmt.Sprintf("The request contains the address %s, which also belongs to node %s.", address, other.Name)
 			}
 		}
 	}

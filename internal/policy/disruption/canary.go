@@ -133,7 +133,7 @@ func (s *decisionInput) soakingCanary(brought rollout) string {
 	for _, d := range s.entries {
 		if brought.isIntroducedBy(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool) {
 			s.retryAt(d.until)
-			return fmt.Sprintf("%s, as the first with %s. %s", d.describeDisruption(), s.describeRollout(brought), s.describeFollowCondition())
+			return fmt.Sprintf("%s, as the first node with %s. %s", d.describeDisruption(), s.describeRollout(brought), s.describeFollowCondition())
 		}
 	}
 	for _, n := range s.pool.Nodes {
@@ -142,12 +142,12 @@ func (s *decisionInput) soakingCanary(brought rollout) string {
 		}
 		if !n.Ready {
 			s.retryAt(n.Since.Add(s.settings.FailureDeadline))
-			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describeWithPool(), s.describeRollout(brought),
+			return fmt.Sprintf("%s is the first node with %s, and has not been Ready since %s. %s", n.describeWithPool(), s.describeRollout(brought),
 				formatTime(n.Since), s.describeFollowCondition())
 		}
 		until := n.Since.Add(s.settings.CanarySoak)
 		s.retryAt(until)
-		return fmt.Sprintf("%s is the first with %s, and must stay Ready until %s before other nodes follow.",
+		return fmt.Sprintf("%s is the first node with %s, and must remain Ready until %s before other nodes follow.",
 			n.describeWithPool(), s.describeRollout(brought), formatTime(until))
 	}
 	return ""

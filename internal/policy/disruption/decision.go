@@ -160,7 +160,7 @@ func windowClosed(s *decisionInput) string {
 	case open:
 		return ""
 	case next.IsZero():
-		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within years.",
+		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within the next years.",
 			v1alpha1.DisruptionPolicyName)
 	}
 	s.retryAt(next)

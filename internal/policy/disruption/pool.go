@@ -100,7 +100,7 @@ func (d timedDisruption) describeDisruption() string {
 		v1alpha1.CauseUpgrade:       "upgraded",
 		v1alpha1.CauseConfiguration: "reconfigured",
 		v1alpha1.CauseReboot:        "restarted",
-		v1alpha1.CauseKeyChange:     "given another SSH key",
+		v1alpha1.CauseKeyChange:     "given a new SSH key",
 		v1alpha1.CauseRepair:        "repaired",
 		v1alpha1.CauseRemoval:       "removed",
 	}[d.Cause]

@@ -146,7 +146,7 @@ func (p *parser) parseDuration(field string, value *metav1.Duration, unset, leas
 	case value == nil:
 		return unset
 	case value.Duration < least:
-		p.addFieldError(field, value.Duration, "is too short", fmt.Sprintf("write %s or more, or leave it out for %s", least, unset))
+		p.addFieldError(field, value.Duration, "is too short", fmt.Sprintf("use %s or more, or omit it for %s", least, unset))
 		return unset
 	}
 	return value.Duration
@@ -158,7 +158,7 @@ func (p *parser) parseStrategy(value v1alpha1.UpgradeStrategy) v1alpha1.UpgradeS
 		return value
 	case "":
 	default:
-		p.addFieldError("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace,
+		p.addFieldError("upgradeStrategy", string(value), "is not a strategy", fmt.Sprintf("use %s or %s", v1alpha1.UpgradeReplace,
 			v1alpha1.UpgradeInPlace))
 	}
 	return v1alpha1.UpgradeReplace
@@ -169,8 +169,8 @@ func (p *parser) parseLabelKey(key string) string {
 		return ""
 	}
 	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-		p.addFieldError("hostPoolLabel", key, "is no key of a label",
-			"write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
+		p.addFieldError("hostPoolLabel", key, "is not a label key",
+			"use a key such as topology.kubernetes.io/zone, or omit it for one pool with all listed hosts")
 		return ""
 	}
 	return key
@@ -180,12 +180,12 @@ func (p *parser) parsePools(specs []v1alpha1.DisruptionPool) map[string]PoolSett
 	pools := map[string]PoolSettings{}
 	for i, spec := range specs {
 		if !isPoolName(spec.Name) {
-			p.addFieldError(fmt.Sprintf("pools[%d].name", i), spec.Name, "is the name of no pool",
-				"write MachineSet/<name>, or Machines for those of no MachineSet, or Hosts for the listed hosts, or Hosts/<value> for those with a value of the label hostPoolLabel")
+			p.addFieldError(fmt.Sprintf("pools[%d].name", i), spec.Name, "is not a pool name",
+				"use MachineSet/<name>, Machines for Machines without a MachineSet, Hosts for the listed hosts, or Hosts/<value> for listed hosts with that value of the label hostPoolLabel")
 			continue
 		}
 		if _, twice := pools[spec.Name]; twice {
-			p.addFieldError(fmt.Sprintf("pools[%d].name", i), spec.Name, "is there twice", "leave one of them")
+			p.addFieldError(fmt.Sprintf("pools[%d].name", i), spec.Name, "is a duplicate", "remove one of the two entries")
 			continue
 		}
 		pools[spec.Name] = PoolSettings{MaxUnavailable: p.parseLimit(fmt.Sprintf("pools[%d].maxUnavailable", i),
@@ -215,7 +215,7 @@ func (p *parser) parseLimit(field string, value *intstr.IntOrString) *Limit {
 	}
 	number, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || number == 0 || percent && number > 100 {
-		p.addFieldError(field, value.String(), "is no number of nodes", "write a number from 1 on, or a percentage from 1% to 100%")
+		p.addFieldError(field, value.String(), "is not a number of nodes", "use a number from 1, or a percentage from 1% to 100%")
 		return nil
 	}
 	if percent {

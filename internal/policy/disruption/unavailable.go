@@ -134,7 +134,7 @@ func (s *decisionInput) limitViolation(unavailable []unavailableNode, limit int,
 			words = append(words, u.what)
 		}
 	}
-	message := fmt.Sprintf("%s; %s, %d may be unavailable at a time.", listSome(words), of, limit)
+	message := fmt.Sprintf("%s; %s, %d may be unavailable at the same time.", listSome(words), of, limit)
 	if !s.retryTime.IsZero() {
 		message += fmt.Sprintf(" This node follows when a disruption slot is free, or by %s if the other nodes have not recovered by then.", formatTime(s.retryTime))
 	}

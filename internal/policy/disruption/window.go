@@ -36,36 +36,36 @@ func parseWindow(spec v1alpha1.MaintenanceWindow) (Window, error) {
 	}
 	if spec.Duration.Duration < time.Minute {
 		return Window{}, fieldError("duration", spec.Duration.Duration, "is shorter than a minute",
-			"write how long the window is open, as in 4h")
+			"use a duration such as 4h")
 	}
 	text := fmt.Sprintf("%q for %s, %s", spec.Schedule, policy.ShortDuration(spec.Duration.Duration), zone)
 	return Window{Text: text, schedule: schedule, duration: spec.Duration.Duration, zone: zone}, nil
 }
 
 func parseZone(name string) (*time.Location, error) {
-	const remedy = "write a name of the time zone database, as in Europe/Paris, or leave it out for UTC"
+	const remedy = "use a name of the time zone database such as Europe/Paris, or omit it for UTC"
 	if name == "Local" { // the zone of the operator's host, unknown to administrators
-		return nil, fieldError("timeZone", name, "is no time zone", remedy)
+		return nil, fieldError("timeZone", name, "is not a time zone", remedy)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fieldError("timeZone", name, "is no time zone that the operator knows", remedy)
+		return nil, fieldError("timeZone", name, "is not a known time zone", remedy)
 	}
 	return zone, nil
 }
 
 func parseSchedule(text string) (cron.Schedule, error) {
-	const remedy = `write minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday), as in "0 2 * * SAT"`
+	const remedy = `use minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday), such as "0 2 * * SAT"`
 	if strings.ContainsRune(text, '=') { // a TZ= prefix: the cron package accepts it, and panics if nothing follows
-		return nil, fieldError("schedule", text, "has another thing in it than five fields",
+		return nil, fieldError("schedule", text, "contains more than the five fields of cron",
 			remedy+", and the time zone in timeZone")
 	}
 	schedule, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
-		return nil, fieldError("schedule", text, "is not five fields of cron ("+err.Error()+")", remedy)
+		return nil, fieldError("schedule", text, "does not consist of the five fields of cron ("+err.Error()+")", remedy)
 	}
 	if schedule.Next(longAgo).IsZero() {
-		return nil, fieldError("schedule", text, "names a day that never comes", remedy)
+		return nil, fieldError("schedule", text, "contains a date that does not exist", remedy)
 	}
 	return schedule, nil
 }

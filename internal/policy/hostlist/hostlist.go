@@ -50,7 +50,7 @@ func ValidateAddress(address string) error {
 		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
 	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up",
+		return fmt.Errorf("%q cannot be the address of a Windows host: it refers to the machine that resolves it",
 			address)
 	}
 	return nil

@@ -78,7 +78,7 @@ func validateName(what, name string, longest int) error {
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) || r == utf8.RuneError || strings.ContainsRune(forbiddenInUsername, r) {
-			return fmt.Errorf("the %s holds %q, which Windows does not allow there", what, r)
+			return fmt.Errorf("the %s contains %q, which Windows does not allow there", what, r)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func ExpectedHostKeys(annotations ...string) ([]string, error) {
 			case fingerprint == "", slices.Contains(fingerprints, fingerprint):
 				continue
 			case !fingerprintForm.MatchString(fingerprint):
-				return nil, fmt.Errorf("%.60q in the annotation %s is no fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
+				return nil, fmt.Errorf("%.60q in the annotation %s is not a fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
 					fingerprint, v1alpha1.AnnotationExpectedHostKey)
 			case len(fingerprints) == maxFingerprints:
 				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey,
@@ -39,7 +39,7 @@ func ExpectedHostKeys(annotations ...string) ([]string, error) {
 		}
 	}
 	if fingerprints == nil && slices.ContainsFunc(annotations, func(annotation string) bool { return annotation != "" }) {
-		return nil, fmt.Errorf("the annotation %s names no fingerprint", v1alpha1.AnnotationExpectedHostKey)
+		return nil, fmt.Errorf("the annotation %s contains no fingerprint", v1alpha1.AnnotationExpectedHostKey)
 	}
 	return fingerprints, nil
 }
@@ -50,7 +50,7 @@ func IsHostKeyAccepted(instance *v1alpha1.WindowsInstance, fingerprint string) b
 }
 
 // reusePrefix is the start of the text about a host key that another host also has.
-const reusePrefix = " But its SSH host key is also that of "
+const reusePrefix = " But it shares its SSH host key with "
 
 // maxNamedInstances is the maximum number of other instances in that text.
 const maxNamedInstances = 3

@@ -41,7 +41,7 @@ func HostMismatch(instance *v1alpha1.WindowsInstance, reached ReachedHost, node 
 			return ""
 		}
 		return fmt.Sprintf("The host that answers at %s is not configured and has another machine ID than the host of Node %s, "+
-			"and Node %s is Ready: its host runs elsewhere.", instance.Spec.Address, name, name)
+			"and Node %s is Ready: the host of the Node runs at another address.", instance.Spec.Address, name, name)
 	}
 	holder := holderOf(reached.NodeName, instance, others)
 	switch {

@@ -83,7 +83,7 @@ func Grant(claim Claim) policy.Decision {
 	if whose := ReservedName(claim.NodeName, &claim.Cluster); whose != "" {
 		return policy.Decision{
 			Check: "ReservedName", Reason: v1alpha1.ReasonNameConflict,
-			Message: fmt.Sprintf("The host would become node %s, which is %s. No certificate is issued for a name that belongs to another endpoint.",
+			Message: fmt.Sprintf("The host would become node %s, which is %s. No certificate is issued for a name of another endpoint.",
 				claim.NodeName, whose),
 		}
 	}
@@ -114,7 +114,7 @@ func againstMachines(claim Claim) policy.Decision {
 		}) || strings.EqualFold(machine.Name, firstLabel(claim.NodeName)) {
 			return policy.Decision{
 				Check: "ForeignMachineName", Reason: v1alpha1.ReasonNameConflict,
-				Message: fmt.Sprintf("The host would become node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
+				Message: fmt.Sprintf("The host would become node %s, which is a name of Machine %s/%s. No certificate is issued for a name of another host.",
 					claim.NodeName, machine.Namespace, machine.Name),
 			}
 		}
@@ -175,7 +175,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 		return policy.Decision{
 			Check: "ComputerNameConflict", Reason: v1alpha1.ReasonNameConflict,
 			Message: fmt.Sprintf("The computer name of the host is %s, and the host of WindowsInstance %s (%s), Node %s, "+
-				"has the same computer name. Each host would take the other's Node for its own and create the other's pod network.",
+				"has the same computer name. Each host would use the Node and the pod network of the other host.",
 				computerName(&claim.Instance), other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 		}
 	}
@@ -241,7 +241,7 @@ func againstNode(claim Claim) policy.Decision {
 	}
 	return policy.Decision{
 		Check: "ForeignNode", Reason: v1alpha1.ReasonNameConflict,
-		Message: fmt.Sprintf("Node %s exists and belongs to another host. No certificate is issued for a name that belongs to another.", claim.NodeName),
+		Message: fmt.Sprintf("Node %s exists and belongs to another host. No certificate is issued for a name of another host.", claim.NodeName),
 	}
 }
 

@@ -86,7 +86,7 @@ func severalLegacyNodes(found []corev1.Node, address string) string {
 	if more := len(names) - maxNamedNodes; more > 0 {
 		names = append(names[:maxNamedNodes], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("Nodes %s of an operator before version 12 all have the address %s of this host. Only one of them can be its Node.",
+	return fmt.Sprintf("Nodes %s of the legacy operator (before version 12) all have the address %s of this host. Only one of these Nodes can belong to the host.",
 		policy.Enumerate(names), address)
 }
 
@@ -97,7 +97,7 @@ func secondLegacyNode(s LegacySearch) string {
 		!IsLegacyOfListed(s.Named) && (s.Named.Annotations[v1alpha1.AnnotationInstance] != "" || !isJoining(s.Named)) {
 		return ""
 	}
-	return fmt.Sprintf("Node %s of an operator before version 12 has the address %s of this host, and Node %s has its name. Only one of them can be its Node.",
+	return fmt.Sprintf("Node %s of the legacy operator (before version 12) has the address %s of this host, and Node %s has the name of this host. Only one of these Nodes can belong to the host.",
 		s.Found[0].Name, s.Address, s.Named.Name)
 }
 
@@ -107,7 +107,7 @@ func legacyHostMismatch(s LegacySearch) string {
 	if hasSameFirstLabel(node.Name, s.Expected) || IsNamedAfter(node.Name, s.HostName) {
 		return ""
 	}
-	return fmt.Sprintf("Node %s of an operator before version 12 has the address %s of this host, but the host is named %.100q, which would be Node %q.",
+	return fmt.Sprintf("Node %s of the legacy operator (before version 12) has the address %s of this host, but the host is named %.100q, which would be Node %q.",
 		node.Name, s.Address, s.HostName, s.Expected)
 }
 

@@ -72,8 +72,8 @@ func invalidCloudName(c CloudAnswer) string {
 	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 && !isAddress(name) {
 		return ""
 	}
-	return fmt.Sprintf("The metadata service of %s returned the machine name %.100q, which cannot be a node name: it must be made of "+
-		"letters, digits, '-' and '.', with at most %d characters, and be no IP address.", c.Platform, c.Name, validation.LabelValueMaxLength)
+	return fmt.Sprintf("The metadata service of %s returned the machine name %.100q, which cannot be a node name: it must consist of "+
+		"letters, digits, '-' and '.', with at most %d characters, and must not be an IP address.", c.Platform, c.Name, validation.LabelValueMaxLength)
 }
 
 func cloudNameMismatch(c CloudAnswer) string {
@@ -82,7 +82,7 @@ func cloudNameMismatch(c CloudAnswer) string {
 		return ""
 	}
 	return fmt.Sprintf("The host reports the machine name %.100q from the cloud, but the names of its Machine are %q. No certificate is issued for a "+
-		"name that is not the Machine's.", c.Name, slices.Compact(names))
+		"name that does not belong to the Machine.", c.Name, slices.Compact(names))
 }
 
 // ShouldKeepName reports whether a host keeps its granted node name on a platform where the cloud names the machines.

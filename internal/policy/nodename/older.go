@@ -60,7 +60,7 @@ func versionOf(node *corev1.Node) string {
 var (
 	legacyNodeCheck = policy.Check[Claim]{Name: "LegacyNodeNotFound", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 		if c.Node == nil || !nodeidentity.IsLegacyNode(c.Node) {
-			return "There is no Node that an operator before version 12 has configured."
+			return "There is no Node of the legacy operator (before version 12)."
 		}
 		return ""
 	}}
@@ -71,13 +71,13 @@ var (
 			if c.Node.Labels[v1alpha1.LabelBYOH] == "true" {
 				return ""
 			}
-			return "it is the node of a Machine, and this host is listed in windows-instances."
+			return "it is the node of a Machine, and this host is listed in ConfigMap windows-instances."
 		}},
 		{Name: "LegacyNodeAddressMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: func(c Claim) string {
 			if c.Legacy.Dialed != "" && slices.Contains(nodeidentity.InternalIPs(c.Node.Status.Addresses), c.Legacy.Dialed) {
 				return ""
 			}
-			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins as a new node.",
+			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If the host is the same and its address has changed, delete the Node: the host then joins as a new node.",
 				addressOrNone(c.Legacy.Dialed), nodeidentity.InternalIPs(c.Node.Status.Addresses))
 		}},
 		hostKeyCheck,
@@ -89,7 +89,7 @@ var (
 			if _, listed := c.Node.Labels[v1alpha1.LabelBYOH]; !listed {
 				return ""
 			}
-			return "it is a host of windows-instances, and this one belongs to a Machine."
+			return "it is the node of a host in windows-instances, and this host belongs to a Machine."
 		}},
 		{Name: "LegacyNodeMachineMismatch", Reason: v1alpha1.ReasonNameConflict, Violation: machineMismatch},
 		hostKeyCheck,
@@ -109,13 +109,13 @@ func machineMismatch(c Claim) string {
 	case machine.NodeName != "" && machine.NodeName != c.Node.Name:
 		return fmt.Sprintf("the node of this host's Machine is %s.", machine.NodeName)
 	case machine.NodeName != "" && machine.NodeUID != "" && machine.NodeUID != c.Node.UID:
-		return "the node of this host's Machine was another one of that name."
+		return "the node of this host's Machine was a different Node with the same name."
 	case machine.NodeName != "":
 		return ""
 	case slices.ContainsFunc(nodeidentity.InternalIPs(c.Node.Status.Addresses), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
 		return ""
 	}
-	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses,
+	return fmt.Sprintf("the addresses of this host's Machine are %v, the addresses of the Node are %v.", machine.Addresses,
 		nodeidentity.InternalIPs(c.Node.Status.Addresses))
 }
 

@@ -19,7 +19,7 @@ func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 	if !address.IsGlobalUnicast() || slices.ContainsFunc(nonHostNetworks, func(network netip.Prefix) bool {
 		return network.Contains(address)
 	}) {
-		return "no address by which one host is reached"
+		return "not the address of a single host"
 	}
 	if cluster == nil {
 		return ""
@@ -46,7 +46,7 @@ func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 	case slices.ContainsFunc(cluster.VirtualIPs, is):
 		return "a virtual address of the cluster"
 	case slices.ContainsFunc(apiServers(cluster), is):
-		return "the API server's"
+		return "an address of the API server"
 	}
 	return ""
 }
@@ -56,7 +56,7 @@ func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 func ReservedName(name string, cluster *nodespec.Cluster) string {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if isInDomain(name, "localhost") || isInDomain(name, "localdomain") {
-		return "every host's own"
+		return "a loopback name of every host"
 	}
 	domain := "cluster.local"
 	if cluster != nil && cluster.Kubelet.ClusterDomain != "" {
@@ -85,7 +85,7 @@ func isInDomain(name, domain string) bool {
 // has the name that the installer assigns: api-int or api in that domain.
 func describeClusterName(name, server string) string {
 	if name == server {
-		return "the API server's"
+		return "a name of the API server"
 	}
 	label, domain, _ := strings.Cut(server, ".")
 	if label != "api-int" && label != "api" || domain == "" {
@@ -93,7 +93,7 @@ func describeClusterName(name, server string) string {
 	}
 	for _, other := range []string{"api-int", "api"} {
 		if name == other || name == other+"."+domain {
-			return "the API server's"
+			return "a name of the API server"
 		}
 	}
 	if isInDomain(name, "apps."+domain) {

@@ -23,7 +23,7 @@ func clusterRefused(s subject) string {
 	if s.fleet.ClusterRefusal == "" {
 		return ""
 	}
-	return s.fleet.ClusterRefusal + " A new Machine would not become a node, so this one stays."
+	return s.fleet.ClusterRefusal + " A new Machine would not become a node, so this Machine is not replaced."
 }
 
 // nameRefused detects a MachineSet with Machine names that nodes cannot have.
@@ -31,7 +31,7 @@ func nameRefused(s subject) string {
 	if s.machine.NameRefusal == "" {
 		return ""
 	}
-	return s.machine.NameRefusal + " A new Machine would not become a node either, so this one stays."
+	return s.machine.NameRefusal + " A new Machine would not become a node either, so this Machine is not replaced."
 }
 
 // imageRefused detects a MachineSet with a refused Windows build in its image. Only the youngest host with that image
@@ -52,6 +52,6 @@ func imageRefused(s subject) string {
 	if youngest == nil || youngest.BuildRefusal == "" {
 		return ""
 	}
-	return fmt.Sprintf("The image of MachineSet %s has Windows build %s, as Machine %s shows, and a new Machine would be refused. %s "+
+	return fmt.Sprintf("The image of MachineSet %s has Windows build %s, as reported by Machine %s, and a new Machine would not become a node. %s "+
 		"Give the MachineSet an image with a supported build; Machines are then replaced.", set.Name, youngest.Build, youngest.Name, youngest.BuildRefusal)
 }

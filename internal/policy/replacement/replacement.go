@@ -213,11 +213,11 @@ func (s subject) notReplacedReason(m Machine) string {
 	case m.Paused:
 		return "Its WindowsInstance is paused."
 	case !known:
-		return "No MachineSet would replace it. Add the current key to its host, or delete the Machine after you have moved its workload."
+		return "No MachineSet would replace the Machine. Add the current key on its host, or drain its node and delete the Machine."
 	case set.ExternalKey && s.hasOtherKey(m):
-		return fmt.Sprintf("The Machines of MachineSet %s get their key from a template or from user data of their own, so that the operator does not know which key "+
-			"a new one would accept. Give the host the current key by means of the previous one; or put the current key where new Machines get theirs from, "+
-			"and delete this one.", set.Name)
+		return fmt.Sprintf("The Machines of MachineSet %s get their key from a template or from their own user data, so the operator does not know the key "+
+			"that a new Machine accepts. Add the previous key to the Secret, so that the operator installs the current key on the host; "+
+			"or add the current key to the template or the user data, and delete this Machine.", set.Name)
 	}
 	return ""
 }
@@ -260,14 +260,14 @@ func inPlaceChangePending(s subject) string {
 	if s.hasOtherVersion(s.machine) || s.change.Known >= InPlaceTimeout {
 		return ""
 	}
-	why := "its host has not refused the current key yet"
+	why := "its host has not rejected the current key yet"
 	switch {
 	case s.change.Previous != "" && s.nodes[s.machine.Node].KeyHash == s.change.Previous:
-		why = "its host accepts the previous key, by which it is to be given the current one"
+		why = "its host accepts the previous key, and the operator installs the current key with it"
 	case s.machine.Refused:
 		return ""
 	}
-	return fmt.Sprintf("Machine %s is not replaced until the operator has known the key for %s: %s.", s.machine.Name, InPlaceTimeout, why)
+	return fmt.Sprintf("Machine %s is not replaced during the first %s after the change of the key: %s.", s.machine.Name, policy.ShortDuration(InPlaceTimeout), why)
 }
 
 // nodeChanging detects a host that the operator is changing. This does not apply if the Machine must be replaced for
@@ -298,7 +298,7 @@ func surplusMachines(s subject) string {
 func machineHasFailed(s subject) string {
 	for _, m := range s.fleet.Machines {
 		if m.Set == s.machine.Set && m.Phase == machinev1beta1.PhaseFailed && !m.Ignored {
-			return fmt.Sprintf("Machine %s of MachineSet %s has failed, and another may fail in the same way. Check its status, then delete it or have the operator ignore it.",
+			return fmt.Sprintf("Machine %s of MachineSet %s has failed, and a replacement may fail in the same way. Check its status, then delete it or set the ignore label.",
 				m.Name, m.Set)
 		}
 	}

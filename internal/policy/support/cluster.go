@@ -57,7 +57,7 @@ func clusterTooOld(s clusterSubject) string {
 // newer than the API server, which Kubernetes does not allow, and newer clusters are not tested.
 func clusterVersionUnsupported(s clusterSubject) string {
 	served := version.MustParseGeneric(s.line.Cluster)
-	step := "Upgrade the cluster, or install the release of the operator that is for it."
+	step := "Upgrade the cluster, or install the release of the operator for this version."
 	switch {
 	case s.version.Major() == served.Major() && s.version.Minor() == served.Minor():
 		return ""

@@ -103,7 +103,7 @@ func vxlanPortUnsupported(s hostSubject) string {
 			able = append(able, r.Name)
 		}
 	}
-	return fmt.Sprintf("%s, build %s, on platform %s, cannot use the cluster's custom VXLAN port %d. Able to: %s.",
+	return fmt.Sprintf("%s, build %s, on platform %s, does not support the cluster's custom VXLAN port %d. Supported with: %s.",
 		s.system.Product, s.windowsBuild(), s.cluster.Platform, *s.cluster.Network.VXLANPort, policy.Enumerate(able))
 }
 

@@ -74,7 +74,7 @@ func (a *Adoption) AdoptNode(ctx context.Context, s *scope.Scope) *result.Result
 	}
 	proof, err := a.buildLegacyProof(ctx, s, node)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionJoined, "find out whose Node it is", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "determine the owner of the Node", err)
 	}
 	return a.bindLegacyNode(ctx, s, node, proof)
 }
@@ -99,7 +99,7 @@ func (a *Adoption) bindLegacyNode(ctx context.Context, s *scope.Scope, node *cor
 	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 	s.Instance.Status.Version = from
 	a.Events.Emit(status.NodeAdoptedEvent(s.Instance, node))
-	s.MarkTrue(v1alpha1.ConditionJoined, "Node "+node.Name+" of an older version of the operator was taken over.")
+	s.MarkTrue(v1alpha1.ConditionJoined, "Node "+node.Name+" of the legacy operator was adopted.")
 	return result.WriteFirst(v1alpha1.ConditionJoined)
 }
 
@@ -116,7 +116,7 @@ func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *result.
 	s.Host.Close()
 	return &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-		NextAction: "The host and its Node are not changed. Correct the problem that the message names; the operator then continues by itself.",
+		NextAction: "Correct the problem that the message names; the operator then continues automatically. Until then, the host and its Node are not changed.",
 	}
 }
 

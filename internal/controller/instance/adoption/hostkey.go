@@ -29,11 +29,11 @@ const hostKeysConfigMap = "windows-ssh-host-keys"
 func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Result {
 	older, err := a.legacyNodes(ctx, s)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionReachable, "find the Nodes of the legacy operator", err)
 	}
 	noted, err := a.readRecordedHostKeys(ctx)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
+		return result.FromAPIError(v1alpha1.ConditionReachable, "read the host keys of the legacy operator", err)
 	}
 	key, address := "", ""
 	if len(noted) > 0 || slices.ContainsFunc(older, hasPinnedHostKey) {
@@ -55,9 +55,9 @@ func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Re
 	if err != nil {
 		return &result.Result{
 			Condition: v1alpha1.ConditionReachable, Reason: hostjobs.ReasonHostKeyChanged,
-			Message: fmt.Sprintf("The host key that an older version of the operator recorded for %s is invalid: %v",
+			Message: fmt.Sprintf("The host key that the legacy operator recorded for %s is invalid: %v",
 				s.Instance.Spec.Address, err),
-			NextAction: fmt.Sprintf("Nothing is sent to the host. Remove the entry from ConfigMap %s, or remove annotation %s from the host's Node; the operator then pins the key that the host presents.",
+			NextAction: fmt.Sprintf("Remove the entry from ConfigMap %s, or remove annotation %s from the host's Node; the operator then pins the key that the host presents. Until then, the operator does not connect to the host.",
 				hostKeysConfigMap, v1alpha1.AnnotationHostKey),
 		}
 	}

@@ -64,9 +64,9 @@ func (t *Disruptor) ReplacementPending(s *scope.Scope) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonReplacementPending,
 		Outcome: result.Wait, NeedsReplacement: true,
-		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " +
-			machine + " is deleted when the WindowsDisruptionPolicy allows it.",
-		NextAction: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
+		Message: "The node was configured by another version of the operator, so the operator deletes Machine " +
+			machine + " when the WindowsDisruptionPolicy allows it.",
+		NextAction: "The MachineSet then creates a replacement, which this version configures. To change hosts in place instead: oc annotate machineset <name> -n " +
 			v1alpha1.MachineNamespace + " " + v1alpha1.AnnotationUpgradeStrategy + "=" + string(v1alpha1.UpgradeInPlace),
 	}
 }

@@ -209,7 +209,7 @@ func (t *Disruptor) UncordonAndRelease(ctx context.Context, s *scope.Scope, node
 	}
 	if node != nil && nodes.IsCordoned(node) {
 		if err := t.Nodes.Uncordon(ctx, s.Instance); err != nil {
-			return result.FromAPIError(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+			return result.FromAPIError(v1alpha1.ConditionUpToDate, "uncordon the Node", err)
 		}
 	}
 	s.RequestSlotRelease()

@@ -104,7 +104,7 @@ func (d Drainer) describeRemainingPods(ctx context.Context, helper *drain.Helper
 		}
 		names = append(names, pod.Namespace+"/"+pod.Name)
 	}
-	text := ". Pods that are left: " + strings.Join(names, ", ") + "."
+	text := ". Remaining pods: " + strings.Join(names, ", ") + "."
 	if budgets := d.blockingBudgets(ctx, pods[:min(len(pods), maxNamedPods)]); len(budgets) > 0 {
 		text += " " + formatBlockingBudgets(budgets)
 	}
@@ -145,6 +145,6 @@ func drainBlocked(node *corev1.Node, message string) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, HoldsSlot: true,
 		Message:    "Node " + node.Name + " is not drained yet: " + message,
-		NextAction: "The operator continues when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+		NextAction: "The operator continues when the pods are evicted. If a PodDisruptionBudget allows no disruption, its owner must change it.",
 	}
 }

@@ -32,7 +32,7 @@ func (t *Disruptor) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node
 	}
 	since, err := t.Cordon(ctx, s, node)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionReady, "make the Node unschedulable", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "cordon the Node", err)
 	}
 	without, err := t.isDrainExcluded(ctx, s)
 	if err != nil {
@@ -144,8 +144,8 @@ func uncordonedDuringDrain(node *corev1.Node) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, Outcome: result.Wait, HoldsSlot: true,
 		RequeueAfter: redrainDelay,
-		Message:      "Node " + node.Name + " was made schedulable while the operator drained it, so other pods may have come.",
-		NextAction:   "The operator makes the node unschedulable again, and drains it.",
+		Message:      "Node " + node.Name + " was uncordoned during the drain, so new pods may be running on it.",
+		NextAction:   "The operator cordons the node and drains it again.",
 	}
 }
 
@@ -166,11 +166,11 @@ func (t *Disruptor) drainTimedOut(ctx context.Context, s *scope.Scope, node *cor
 	after := "The operator retries later. "
 	if cause != v1alpha1.CauseRemoval {
 		if err := t.Nodes.Uncordon(ctx, s.Instance); err != nil {
-			return result.FromAPIError(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+			return result.FromAPIError(v1alpha1.ConditionReady, "uncordon the Node", err)
 		}
-		after = "The node takes pods again as before. "
+		after = "The node accepts pods again. "
 	}
-	message := fmt.Sprintf("The pods of the node did not leave within %s: %s", s.Settings.DrainTimeout, blocked.Message)
+	message := fmt.Sprintf("The drain did not finish within %s: %s", s.Settings.DrainTimeout, blocked.Message)
 	t.Changes.Record(s, node, v1alpha1.ReasonDrainTimedOut, message, "")
 	failed := s.Instance.Status.FailedChange
 	failed.Cause, failed.RolledBack, failed.DrainTimedOut = cause, true, true
@@ -180,7 +180,7 @@ func (t *Disruptor) drainTimedOut(ctx context.Context, s *scope.Scope, node *cor
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: result.Wait,
 		RequeueAfter: failed.RetryAfter.Sub(t.Clock.Now()),
-		Message:      message, NextAction: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+		Message:      message, NextAction: after + "If a PodDisruptionBudget allows no disruption, its owner must change it.",
 	}
 }
 

@@ -56,7 +56,7 @@ func (h *Host) Connect(request ConnectRequest) (connected Connected, pending *re
 	target := request.Target
 	show := workingResult(v1alpha1.ConditionReachable, "")
 	show.StatusDelay = connectStatusDelay
-	show.NextAction = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.", target.Address,
+	show.NextAction = fmt.Sprintf("The operator connects to %s over SSH, with a timeout of %s.", target.Address,
 		remote.DefaultDialTimeout+remote.DefaultHandshakeTimeout)
 	key := Key{KindConnect, fmt.Sprint(target.Address, " ", target.Port, " ", target.User, " ", target.Key.Hash(), " ", target.Expected, " ", target.HostKey)}
 	hosts := h.runner.hosts

@@ -148,7 +148,7 @@ func (s *session) uploadSpec(ctx context.Context, spec nodespec.NodeSpec, presen
 	}
 	archive, err := s.payload.Archive(lacking)
 	if err != nil {
-		return nil, payloadError{fmt.Errorf("make an archive of files: %w", err)}
+		return nil, payloadError{fmt.Errorf("create an archive of files: %w", err)}
 	}
 	defer func() { _ = archive.Close() }() // only read
 	payloadPath := nodespec.InboxPayload(archive.Name)

@@ -135,7 +135,7 @@ func (s *session) patchAgent(ctx context.Context, agent payload.File) (there boo
 			return false, err
 		}
 		if _, err := s.runWithAgent(ctx, former, agentapi.Patch, "--patch", path); err != nil {
-			log.FromContext(ctx).Info("the agent is sent whole, because its former version cannot be patched", "reason", err.Error())
+			log.FromContext(ctx).Info("the agent is sent in full, because its previous version cannot be patched", "reason", err.Error())
 			return false, nil
 		}
 		return s.connection.Has(ctx, nodespec.AgentPath(agent.SHA256), agent.Size)

@@ -34,7 +34,7 @@ func (h *Host) HandleFailure(condition string, err error) *result.Result {
 func TimeoutResult(condition string) *result.Result {
 	return &result.Result{
 		Condition: condition, Reason: v1alpha1.ReasonJobTimedOut,
-		Message:    "The operator worked on the host for too long without finishing, and stopped.",
+		Message:    "The operator's work on the host exceeded its time limit and was stopped.",
 		NextAction: "The operator retries; completed steps are not repeated. Check the host's load, its disk, and its network.",
 	}
 }

@@ -145,7 +145,7 @@ func DoAfter[T any](h *Host, key Key, show *result.Result, before Before, run fu
 
 // errStale means that the connection was lost between the reconcile and its job. It is not a failure: the next
 // reconcile reconnects.
-var errStale = errors.New("the connection has ended in the meantime")
+var errStale = errors.New("the connection was closed meanwhile")
 
 // doOverConnection is DoAfter for work over the connection of the host.
 func doOverConnection[T any](h *Host, kind Kind, input string, show *result.Result, before Before,
@@ -169,7 +169,7 @@ func doOverConnection[T any](h *Host, kind Kind, input string, show *result.Resu
 func workingResult(condition, step string) *result.Result {
 	return &result.Result{
 		Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, HoldsSlot: true, Step: step, StatusDelay: jobStatusDelay,
-		Message: "The operator works on the host.", NextAction: "The operator waits for the step " + step + " on the host.",
+		Message: "The operator is working on the host.", NextAction: "The operator waits for the step " + step + " on the host.",
 	}
 }
 

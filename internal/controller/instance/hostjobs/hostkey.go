@@ -79,7 +79,7 @@ func keyOfAnotherHost(instance, holder *v1alpha1.WindowsInstance, changed *remot
 	}
 	return &remote.Error{Reason: remote.ReasonHostKeyChanged, Host: instance.Spec.Address, Stage: remote.StageHostKey, Err: changed,
 		Message: message,
-		Next: "the operator sends nothing to the host. Give the hosts their addresses back, or correct the list of hosts. " +
-			"If the host was reinstalled from an image with keys in it, make new host keys on it: delete C:\\ProgramData\\ssh\\ssh_host_*, " +
+		Next: "restore the addresses of the hosts, or correct the list of hosts; until then, the operator does not log in to the host. " +
+			"If the host was reinstalled from an image with keys in it, generate new host keys on it: delete C:\\ProgramData\\ssh\\ssh_host_*, " +
 			"run ssh-keygen -A, and restart the service sshd"}
 }

@@ -26,7 +26,7 @@ const (
 	KindRenew       Kind = "Renew"
 	KindReboot      Kind = "Reboot"
 	KindFindRemains Kind = "FindRemains"
-	KindRestore     Kind = "GiveBack"
+	KindRestore     Kind = "Restore"
 	KindDrain       Kind = "Drain"
 	KindSign        Kind = "Sign"
 	KindResolve     Kind = "Resolve"

@@ -24,11 +24,11 @@ import (
 // Causes that end a job before its work is done.
 var (
 	// ErrGone means that the operator no longer manages the host, which is deleted with its Machine.
-	ErrGone = errors.New("the host leaves the cluster with its Machine")
+	ErrGone = errors.New("the Machine of the host no longer belongs to the cluster")
 	// ErrSuperseded means that the desired state of the host has changed.
-	ErrSuperseded = errors.New("something else is wanted of the host")
+	ErrSuperseded = errors.New("the desired state of the host has changed")
 	// ErrTimedOut means that the job exceeded its limit.
-	ErrTimedOut = errors.New("the operator worked on the host without finishing, and stopped")
+	ErrTimedOut = errors.New("the job on the host exceeded its time limit and was stopped")
 )
 
 // minSlowFailure is the minimum duration of a failed job for its host to count as slow. A refused connection takes
@@ -275,7 +275,7 @@ func (r *Runner) runWithTimeout(ctx context.Context, h *Handle) (answer any, err
 				p, stack = elsewhere.Value, elsewhere.Stack
 			}
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "a job has failed", "stack", string(stack))
-			answer, err = nil, fmt.Errorf("an error in the operator, whose log has the details: %v", p)
+			answer, err = nil, fmt.Errorf("internal error of the operator, see its log: %v", p)
 		}
 	}()
 	leave, err := r.slots.acquireForJob(ctx, h, r.clock)

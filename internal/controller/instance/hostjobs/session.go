@@ -91,6 +91,6 @@ func formatTransfer(done, total, sent int64, in time.Duration) string {
 // transferWaitReporter returns a function that reports a wait for transfers to other hosts.
 func (s *session) transferWaitReporter(step string) func() {
 	return func() {
-		s.Report(Step{Name: step, Detail: "waits until other hosts have got their programs", Waits: true})
+		s.Report(Step{Name: step, Detail: "waiting for transfers to other hosts", Waits: true})
 	}
 }

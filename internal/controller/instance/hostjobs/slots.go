@@ -66,7 +66,7 @@ func classOf(run *run, record *record) class {
 
 // acquireForJob waits for the slot of a job, and returns the function that releases the slot.
 func (s slots) acquireForJob(ctx context.Context, h *Handle, clock clock.WithTicker) (leave func(), err error) {
-	const waits = "waits until the work on other hosts has ended"
+	const waits = "waiting for the jobs on other hosts"
 	switch h.class {
 	case newHost:
 		return acquireSlot(ctx, s.first, s.retry, firstContactTimeShare, clock, func() { h.Report(Step{Name: string(h.run.job.Kind), Detail: waits, Waits: true}) })
@@ -83,7 +83,7 @@ func acquireSlot(ctx context.Context, limit, late *semaphore.Weighted, share tim
 	if !limit.TryAcquire(1) {
 		waits()
 		if err := limit.Acquire(ctx, 1); err != nil {
-			return nil, fmt.Errorf("wait until the work on other hosts has ended: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("wait for a worker slot: %w", context.Cause(ctx))
 		}
 	}
 	var mu sync.Mutex

@@ -28,8 +28,8 @@ func TargetOf(instance *v1alpha1.WindowsInstance, key sshkey.Key, cluster nodesp
 	if nodename.IsAPIServerName(target.Address, cluster) {
 		return target, &result.Result{
 			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: result.Blocked,
-			Message:    target.Address + " is the name of the cluster's API server, and no Windows host.",
-			NextAction: "Correct the entry. Nothing is sent there.",
+			Message:    target.Address + " is the cluster's API server, not a Windows host.",
+			NextAction: "Correct the entry. The operator does not connect to this address.",
 		}
 	}
 	pinned := instance.Status.HostKey
@@ -38,8 +38,8 @@ func TargetOf(instance *v1alpha1.WindowsInstance, key sshkey.Key, cluster nodesp
 		if err != nil {
 			return target, &result.Result{
 				Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyUnexpected),
-				Message:    "It is not known which host key is the right one: " + err.Error() + ".",
-				NextAction: "Nothing is sent to the host. Correct the annotation, or take it away.",
+				Message:    "The expected host key cannot be determined: " + err.Error() + ".",
+				NextAction: "Correct or remove the annotation. Until then, the operator does not connect to the host.",
 			}
 		}
 		target.Expected = expected

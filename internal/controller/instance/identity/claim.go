@@ -101,7 +101,7 @@ func (n *NodeNamer) yieldSharedHost(ctx context.Context, s *scope.Scope, name st
 	// found later.
 	instances, err := n.Nodes.Claimants(ctx, name)
 	if err != nil {
-		return result.FromAPIError(v1alpha1.ConditionJoined, "find the other instances of the name", err)
+		return result.FromAPIError(v1alpha1.ConditionJoined, "find other instances with the node name", err)
 	}
 	decision := nodename.StillHeld(nodename.Claim{Instance: *s.Instance, NodeName: name, Node: node, Others: instances})
 	if decision.Allowed {
@@ -132,7 +132,7 @@ func (n *NodeNamer) refuseRename(ctx context.Context, s *scope.Scope, name strin
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: result.Blocked,
 		RequeueAfter: result.HostRecheckInterval,
 		Message:      fmt.Sprintf("The host is Node %s, but its name is now %s. A host keeps its node name: no certificate is issued for another name.", ref.Name, name),
-		NextAction:   fmt.Sprintf("Nothing on the host is changed. Rename it back to %s, or remove it from its source and add it again after its Node is gone.", ref.Name),
+		NextAction:   fmt.Sprintf("Rename the host back to %s, or remove it from its source and add it again after its Node is deleted. Until then, the host is not changed.", ref.Name),
 	}
 }
 
@@ -157,7 +157,7 @@ func (n *NodeNamer) expectedNodeName(ctx context.Context, s *scope.Scope) (strin
 	if err != nil {
 		return "", &result.Result{
 			Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonHostNameInvalid, Message: err.Error(),
-			NextAction: "Give the Windows host another name, or another primary DNS suffix if the message names that; the operator then continues.",
+			NextAction: "Change the name of the Windows host, or its primary DNS suffix if the message names the suffix; the operator then continues.",
 		}
 	}
 	return name, nil
@@ -183,13 +183,13 @@ func (n *NodeNamer) CheckName(ctx context.Context, s *scope.Scope) (nodename.Cla
 	now := n.Clock.Now()
 	claim, err := n.Nodes.Claim(ctx, s, s.NodeName())
 	if err != nil {
-		return claim, result.FromAPIError(v1alpha1.ConditionJoined, "look up other owners of the Node's name", err)
+		return claim, result.FromAPIError(v1alpha1.ConditionJoined, "find other owners of the node name", err)
 	}
 	claim.Now = now
 	if decision := nodename.StillGranted(claim); !decision.Allowed {
 		return claim, &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-			NextAction: "No certificate was issued. Give one of the two hosts a unique name, or remove one of them from the cluster.",
+			NextAction: "Give one of the two hosts a unique name, or remove one of them from the cluster. Until then, no certificate is issued.",
 		}
 	}
 	return claim, nil

@@ -66,13 +66,13 @@ func cloudNameResult(decision policy.Decision) *result.Result {
 		return &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
 			NextAction: result.HostUnchanged +
-				"If the Machine is right, check who has access to the host; delete the Machine to have it replaced.",
+				"If the Machine is correct, check who has access to the host; to replace the Machine, delete it.",
 		}
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Message: decision.Message,
 		NextAction: result.HostUnchanged +
-			"Allow the host to connect to http://169.254.169.254, in its routes, its firewall and the metadata options of the instance; the operator then continues by itself. " +
+			"Allow the host to connect to http://169.254.169.254, in its routes, its firewall and the metadata options of the instance; the operator then continues automatically. " +
 			"On AWS and GCP only machines of that cloud can be nodes: remove any other host from its source.",
 	}
 }

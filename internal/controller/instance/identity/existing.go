@@ -28,7 +28,7 @@ func (n *NodeNamer) existingNodeName(ctx context.Context, s *scope.Scope) (strin
 	name, decision, err := n.legacyNodeName(ctx, s)
 	switch {
 	case err != nil:
-		return "", result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of an operator before version 12", err)
+		return "", result.FromAPIError(v1alpha1.ConditionJoined, "find the Nodes of the legacy operator", err)
 	case !decision.Allowed:
 		return "", n.refuseLegacy(s, decision)
 	}
@@ -70,7 +70,7 @@ func (n *NodeNamer) legacyNodeName(ctx context.Context, s *scope.Scope) (string,
 // refuseLegacy stops before the host or a Node is changed.
 func (n *NodeNamer) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.Result {
 	o := n.withdrawClaim(s, decision)
-	o.NextAction = result.HostUnchanged + "Delete the Node that is not this host's: that of a host which no longer exists, or which has another address now. " +
+	o.NextAction = result.HostUnchanged + "Delete the Node that does not belong to this host, for example the Node of a host that no longer exists or has a new address. " +
 		"If the host was renamed, rename it back."
 	return o
 }

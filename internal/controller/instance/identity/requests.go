@@ -58,7 +58,7 @@ func (c Signer) HandleRejection(ctx context.Context, s *scope.Scope, identity st
 	service := nodespec.Identity{Name: identity}.Service()
 	o := &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: result.ChangeFailed,
-		Message:    "The agent did not take the certificate that was signed for its request for " + service + ".",
+		Message:    "The agent rejected the certificate issued for service " + service + ".",
 		NextAction: "At the next attempt, the operator requests a new certificate.",
 	}
 	if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {

@@ -63,7 +63,7 @@ func (c Signer) Issue(s *scope.Scope, wanted []nodespec.Identity, facts *plan.Fa
 		return c.SignAll(ctx, instance, node, wanted, facts)
 	})
 	if err != nil {
-		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "have the certificate of Node "+node+" signed", err)
+		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "issue the certificate of Node "+node+" signed", err)
 	}
 	return issued, pending
 }
@@ -101,7 +101,7 @@ func refuseRequest(identity nodespec.Identity, facts *plan.Facts) *result.Result
 		return &result.Result{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: result.ChangeFailed,
 			Message:    "The agent sent no certificate request for " + identity.CommonName + ".",
-			NextAction: "No certificate was signed. The operator requests it again.",
+			NextAction: "The operator requests it again. Until then, no certificate is signed.",
 		}
 	}
 	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName,
@@ -156,7 +156,7 @@ func (c Signer) signRequest(ctx context.Context, instance, node string, request 
 		}
 		// The object may be from an earlier attempt, or from another client that has predicted the name.
 		if isNew := !existed && made.UID == present.UID; !hasSubmittedContent(present, csr) || !isNew && !c.isCreatedByOperator(present) {
-			return false, fmt.Errorf("CertificateSigningRequest %s is there already and is not the operator's (made by %s): delete it", name, present.Spec.Username)
+			return false, fmt.Errorf("CertificateSigningRequest %s already exists and was created by %s, not by the operator: delete it", name, present.Spec.Username)
 		}
 		if refused := describeRejection(present); refused != "" {
 			return false, fmt.Errorf("CertificateSigningRequest %s was %s", name, refused)

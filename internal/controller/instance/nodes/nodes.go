@@ -137,7 +137,7 @@ func (n Nodes) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsI
 func (n Nodes) Owns(ctx context.Context, s *scope.Scope, node *corev1.Node) (bool, error) {
 	instances, err := n.Instances(ctx, s)
 	if err != nil {
-		return false, fmt.Errorf("find out whose Node %s is: %w", node.Name, err)
+		return false, fmt.Errorf("determine the owner of Node %s: %w", node.Name, err)
 	}
 	return nodeidentity.IsNodeOwner(s.Instance, node, instances), nil
 }
@@ -163,7 +163,7 @@ func NotReadyMessage(node *corev1.Node) string {
 	if ready := nodeidentity.ReadyCondition(node); ready != nil {
 		return ready.Message
 	}
-	return "it has not reported yet"
+	return "the kubelet has not reported yet"
 }
 
 // IsRebootRequested reports whether a restart of the node's host was requested.

@@ -60,9 +60,9 @@ func ExplainNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time
 	case node == nil:
 		return message
 	case !nodeidentity.IsReady(node):
-		return message + " It says: " + NotReadyMessage(node)
+		return message + " It reports: " + NotReadyMessage(node)
 	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API stores whole seconds
-		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
+		return message + " It has not reported since its start at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
 	}
 	return ""
 }
@@ -105,6 +105,6 @@ func AwaitRestarted(node *corev1.Node) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: result.Wait, HoldsSlot: true,
 		Message:    fmt.Sprintf("The host has restarted, and Node %s is not Ready yet: %s", node.Name, NotReadyMessage(node)),
-		NextAction: "The operator makes the node schedulable when the kubelet reports Ready.",
+		NextAction: "The operator uncordons the node when the kubelet reports Ready.",
 	}
 }

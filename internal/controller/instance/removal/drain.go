@@ -71,6 +71,6 @@ func (r *Removal) drainPostponed(s *scope.Scope) *result.Result {
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: result.Wait, RequeueAfter: rest,
 		Message: failed.Message,
 		NextAction: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
-			". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+			". If a PodDisruptionBudget allows no disruption, its owner must change it.",
 	}
 }

@@ -76,7 +76,7 @@ func (r *Removal) ConnectHost(ctx context.Context, s *scope.Scope) *result.Resul
 	}
 	if o.Outcome.IsFailure() {
 		if o.SSHKeyRejected {
-			o.NextAction += " If the removed entry had a wrong user, add it again with the right one, and remove it when the host is Reachable."
+			o.NextAction += " If the removed entry had a wrong user, add the entry again with the correct user, and remove it when the host is Reachable."
 		}
 		o.NextAction = fmt.Sprintf("%s The Node is kept until the host is restored. %s", o.NextAction, r.forgetHint(s))
 	}

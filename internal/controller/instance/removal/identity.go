@@ -66,7 +66,7 @@ func (r *Removal) checkHostMismatch(ctx context.Context, s *scope.Scope) *result
 	s.RequestSlotRelease()
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonHostMismatch, Message: message,
-		NextAction: "Nothing on this host is restored or deleted, and Node " + s.NodeName() + " stays. Give the hosts their addresses back, or list the host of Node " +
-			s.NodeName() + " at its present address. " + r.forgetHint(s),
+		NextAction: "Restore the addresses of the hosts, or list the host of Node " + s.NodeName() +
+			" at its current address. Until then, nothing on this host is restored or deleted, and the Node is kept. " + r.forgetHint(s),
 	}
 }

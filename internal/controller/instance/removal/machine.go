@@ -34,7 +34,7 @@ func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *result.Resul
 	}
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, RequeueAfter: rest,
-		Message:    "The Machine is gone. Its kubelet was about to register Node " + ref.Name + ", which would be left behind.",
-		NextAction: "The operator looks for that Node for " + lateNodeTimeout.String() + ", and then deletes this instance.",
+		Message:    "The Machine no longer exists, but its kubelet may still register Node " + ref.Name + ".",
+		NextAction: "The operator waits " + lateNodeTimeout.String() + " for that Node, deletes it if it appears, and then deletes this instance.",
 	}
 }

@@ -19,12 +19,12 @@ func ownershipFailure(err error) *result.Result {
 	if err == nil {
 		return nil
 	}
-	return result.FromAPIError(v1alpha1.ConditionReady, "find out whose Node it is", err)
+	return result.FromAPIError(v1alpha1.ConditionReady, "determine the owner of the Node", err)
 }
 
-// ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has
+// DeleteNode deletes the Node and the certificate requests of the instance. A Node that another instance has
 // adopted is not deleted.
-func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *result.Result {
+func (r *Removal) DeleteNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return result.FromAPIError(v1alpha1.ConditionReady, "delete certificate requests", err)
 	}
@@ -65,9 +65,9 @@ func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *result.Re
 var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName,
 	certificatesv1.KubeletServingSignerName}
 
-// ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. Requests that the operator
+// DeleteKubeletRequests deletes the certificate requests of the kubelet of a deleted Node. Requests that the operator
 // created were deleted with the Node.
-func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *result.Result {
+func (r *Removal) DeleteKubeletRequests(ctx context.Context, s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if s.HostTransferred || ref == nil || !ref.Confirmed {
 		return nil
@@ -108,9 +108,9 @@ func (r *Removal) TransferSharedHost(ctx context.Context, s *scope.Scope) *resul
 		s.HostTransferred = true
 		r.Events.Emit(status.HostSharedEvent(s.Instance, other))
 	case nodeidentity.Inherited:
-		return otherInstancePending(other, "it takes over the node; this WindowsInstance is deleted after that.")
+		return otherInstancePending(other, "that instance adopts the Node, and then this WindowsInstance is deleted.")
 	case nodeidentity.Follows:
-		return otherInstancePending(other, "it is also being removed, and gives the host back first.")
+		return otherInstancePending(other, "that instance is also being removed, and restores the host first.")
 	case nodeidentity.Restored:
 	}
 	return nil
@@ -122,6 +122,6 @@ func otherInstancePending(other *v1alpha1.WindowsInstance, why string) *result.R
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, RequeueAfter: transferPollInterval,
 		Message:    "The host also belongs to WindowsInstance " + other.Name + " (" + other.Spec.Address + "): " + why,
-		NextAction: "The operator continues when that is done. If it lasts, see the status of WindowsInstance " + other.Name + ".",
+		NextAction: "The operator continues afterwards. If this takes long, check the status of WindowsInstance " + other.Name + ".",
 	}
 }

@@ -40,7 +40,7 @@ func (r *Removal) findOrphanedNode(ctx context.Context, s *scope.Scope) *result.
 	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, HoldsSlot: true, RequeueAfter: time.Second,
-		Message:    "The host is Node " + node.Name + ", whose former WindowsInstance was deleted.",
-		NextAction: "The operator drains the node, gives the host back, and deletes the Node.",
+		Message:    "The host is Node " + node.Name + ", whose previous WindowsInstance was deleted.",
+		NextAction: "The operator drains the node, restores the host, and deletes the Node.",
 	}
 }

@@ -68,7 +68,7 @@ type Result struct {
 // continue.
 func WriteFirst(condition string) *Result {
 	return &Result{Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Continue, HoldsSlot: true, StatusDelay: time.Second,
-		Message: "The operator works on the host.", NextAction: "The operator continues immediately."}
+		Message: "The operator is working on the host.", NextAction: "The operator continues immediately."}
 }
 
 // KeepsCondition reports whether the result leaves a condition unchanged. A nil result does not.
@@ -92,14 +92,14 @@ func FromAPIError(condition, what string, err error) *Result {
 	if errors.Is(err, queue.ErrNotRead) {
 		return &Result{
 			Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Working, HoldsSlot: true, StatusDelay: listStatusDelay,
-			Message:    "The operator waits for a list from the API server that it needs to " + what + ".",
-			NextAction: "The operator continues when the API server has answered.",
+			Message:    "The operator waits for a list from the API server, in order to " + what + ".",
+			NextAction: "The operator continues when the API server responds.",
 		}
 	}
 	if apierrors.IsConflict(err) {
 		return &Result{
 			Condition: condition, Reason: v1alpha1.ReasonWaiting, Outcome: Wait, HoldsSlot: true, RequeueAfter: conflictDelay, StatusDelay: conflictStatusDelay,
-			Message: "Another client changed the same object at the same time.", NextAction: "The operator retries at once.",
+			Message: "Another client changed the same object at the same time.", NextAction: "The operator retries immediately.",
 		}
 	}
 	return &Result{
@@ -124,7 +124,7 @@ func FromSpecError(err error) *Result {
 	o := &Result{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
 		Message:    err.Error(),
-		NextAction: "The operator cannot determine the host's configuration until this is corrected.",
+		NextAction: "Correct the problem that the message names. Until then, the host is not configured.",
 	}
 	var lacks *nodespec.MissingProgramsError
 	if errors.As(err, &lacks) {
@@ -147,7 +147,7 @@ func APIServerUnreachable(facts *plan.APIServerFacts) *Result {
 	}
 	return &Result{
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonAPIServerUnreachable,
-		Message:    "The host cannot reach the API server at " + facts.URL + ", and so no kubelet on it could: " + facts.Error,
+		Message:    "The host cannot reach the API server at " + facts.URL + "; a kubelet on the host could not register: " + facts.Error,
 		NextAction: next,
 	}
 }

@@ -65,7 +65,7 @@ func (f *Rollback) HoldFailedChange(ctx context.Context, s *scope.Scope) *result
 	}
 	if nodes.IsCordoned(node) {
 		if err := f.Nodes.Uncordon(ctx, s.Instance); err != nil {
-			return result.FromAPIError(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+			return result.FromAPIError(v1alpha1.ConditionUpToDate, "uncordon the Node", err)
 		}
 	}
 	s.NodeInService = true
@@ -78,7 +78,7 @@ func (f *Rollback) HoldFailedChange(ctx context.Context, s *scope.Scope) *result
 	return &result.Result{
 		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: result.Wait,
 		RequeueAfter: failed.RetryAfter.Sub(now), Message: failed.Message,
-		NextAction: "The node stays in service, without the change. The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+		NextAction: "The node stays in service without the change. The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
 			", " + f.Changes.RetryHint(s),
 	}
 }
@@ -95,7 +95,7 @@ func (f *Rollback) ConsumeRetryAnnotation(ctx context.Context, s *scope.Scope) *
 	after := s.Instance.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationRetry)
 	if err := f.Client.Patch(ctx, after, client.MergeFrom(s.Instance)); client.IgnoreNotFound(err) != nil {
-		return result.FromAPIError(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
+		return result.FromAPIError(v1alpha1.ConditionUpToDate, "remove the annotation "+v1alpha1.AnnotationRetry, err)
 	}
 	s.Instance.Annotations, s.Instance.ResourceVersion = after.Annotations, after.ResourceVersion
 	s.Stored.Annotations, s.Stored.ResourceVersion = after.Annotations, after.ResourceVersion

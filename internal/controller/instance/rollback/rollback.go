@@ -43,7 +43,7 @@ func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result 
 	}
 	// The node is updated before the record, so that the record is true for every reader.
 	if err := f.Nodes.Uncordon(ctx, s.Instance); err != nil {
-		return result.FromAPIError(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+		return result.FromAPIError(v1alpha1.ConditionReady, "uncordon the Node", err)
 	}
 	failed.RolledBack = true
 	failed.RetryAfter = ptr.To(metav1.NewTime(f.Clock.Now().Add(RetryDelay(s.Settings.FailureDeadline,

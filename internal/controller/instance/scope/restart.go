@@ -46,7 +46,7 @@ func (s *Scope) AwaitAgentReturn(o *result.Result) *result.Result {
 	if restarting == nil {
 		return o
 	}
-	restarting.Message += " It answers over SSH, but the agent on it does not: " + o.Message
+	restarting.Message += " Its SSH server responds, but the agent does not: " + o.Message
 	return restarting
 }
 
@@ -87,7 +87,7 @@ func awaitReboot(looks int) *result.Result {
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: result.Wait, HoldsSlot: true,
 		RequeueAfter: min(minRebootPollInterval<<min(looks-1, 8), maxRebootPollInterval),
 		Message:      "The host restarts.",
-		NextAction: fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.",
+		NextAction: fmt.Sprintf("The operator waits for a new boot ID of the host, at most %d minutes.",
 			int(rebootTimeout.Minutes())),
 	}
 }

@@ -142,7 +142,7 @@ func (s *Scope) MarkTrue(condition, message string) {
 func (s *Scope) RestoreTrueConditions() {
 	for _, condition := range Conditions {
 		if !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, condition) {
-			s.MarkTrue(condition, "This was true when the operator last worked on the host.")
+			s.MarkTrue(condition, "This was true at the last check of the host.")
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (s *Scope) WithTimeout(now time.Time, what string, limit time.Duration, o *
 		o.Outcome, o.RequeueAfter = result.Wait, rest
 		return o
 	}
-	o.Message += " This has lasted longer than " + limit.String() + "."
+	o.Message += " The operator has waited longer than " + limit.String() + "."
 	return o
 }
 

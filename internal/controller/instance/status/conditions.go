@@ -38,7 +38,7 @@ func setConditions(status *v1alpha1.WindowsInstanceStatus, passed map[string]met
 				Message: "Known once " + blocked + " is true."}
 		default:
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,
-				Message: "Not looked at yet."}
+				Message: "Not checked yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
 		condition.Message = sanitize.Plain(condition.Message, result.MaxMessageLength)

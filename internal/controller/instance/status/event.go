@@ -44,7 +44,7 @@ func HostKeyPinnedEvent(instance *v1alpha1.WindowsInstance, first bool) recorder
 		" was accepted as requested, and is now pinned."
 	if first {
 		message = "First contact with " + instance.Spec.Address + ": its host key " + instance.Status.HostKey.Fingerprint +
-			" is pinned from now on."
+			" is now pinned."
 	}
 	return recorder.Normal(instance, nil, "HostKeyPinned", "Connect", message)
 }
@@ -66,14 +66,14 @@ func HostRebootingEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 
 // NodeReadyEvent reports that the node accepts pods, and the time needed for that.
 func NodeReadyEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) recorder.Event {
-	return recorder.Normal(instance, node, "NodeReady", "Release",
-		"Node "+node.Name+" passed all checks and takes pods, "+after.Round(time.Second).String()+
+	return recorder.Normal(instance, node, "NodeReady", "Activate",
+		"Node "+node.Name+" passed all checks and accepts pods, "+after.Round(time.Second).String()+
 			" after the host was listed.")
 }
 
 // DrainStartedEvent reports that the node is drained, and the cause.
 func DrainStartedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, cause v1alpha1.DisruptionCause) recorder.Event {
-	return recorder.Normal(instance, node, "DrainStarted", "Drain", "Pods are moved away from Node "+
+	return recorder.Normal(instance, node, "DrainStarted", "Drain", "Draining Node "+
 		node.Name+". Cause: "+string(cause)+".")
 }
 
@@ -85,7 +85,7 @@ func DrainTimedOutEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, m
 // ChangeFailedEvent reports that a change of a node in service has failed.
 func ChangeFailedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *result.Result) recorder.Event {
 	return recorder.Warning(instance, node, v1alpha1.ReasonChangeFailed, "Change",
-		"The change of Node "+node.Name+" has failed. If the host can be rolled back, the operator does so now; otherwise it tries the change again. "+
+		"The change of Node "+node.Name+" has failed. If a rollback is possible, the operator rolls the host back; otherwise, the operator retries the change. "+
 			sanitize.Sentence(o.Reason+": "+o.Message))
 }
 
@@ -94,25 +94,25 @@ func ChangeFailedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, o 
 func RollbackUnavailableEvent(instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Warning(instance, nil, "RollbackUnavailable", "Change",
 		"If the next change of this node fails, its host cannot be rolled back: "+sanitize.Sentence(why)+
-			" The operator then tries the change again until it succeeds. To keep the host as it is, set paused: true in the policy.")
+			" The operator then retries the change until it succeeds. To prevent the change, set paused: true in the WindowsDisruptionPolicy.")
 }
 
 // RolledBackEvent reports that the host was rolled back to its state before the change.
 func RolledBackEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	return recorder.Normal(instance, node, "RolledBack", "Change", "The host of Node "+node.Name+
-		" was rolled back to its state before the change. The Node takes pods again.")
+		" was rolled back to its state before the change. The Node accepts pods again.")
 }
 
 // RebootRequestedEvent reports that the host restarts because of the annotation on its Node.
 func RebootRequestedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	return recorder.Normal(instance, node, "HostRebooting", "Reboot",
-		"The host restarts, as the annotation "+v1alpha1.AnnotationRebootRequired+" of Node "+node.Name+" asks.")
+		"The host restarts, as annotation "+v1alpha1.AnnotationRebootRequired+" of Node "+node.Name+" requests.")
 }
 
 // HostRestoredEvent reports that the host is restored to its original state.
 func HostRestoredEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, nil, "HostRestored", "Remove",
-		"The host is as it was before it became a node.")
+		"The host was restored to its original state.")
 }
 
 // HostNotRestoredEvent reports changes of a later release on the host that this release could not restore.
@@ -150,10 +150,10 @@ func NodeDriftRevertedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Nod
 	message := "Another client changed fields that the operator owns on Node " + node.Name + "; the operator restored them: " +
 		strings.Join(changed, ", ") + "."
 	if !again {
-		return recorder.Normal(instance, node, "NodeDriftReverted", "Keep", message)
+		return recorder.Normal(instance, node, "NodeDriftReverted", "RevertDrift", message)
 	}
-	return recorder.Warning(instance, node, "NodeDriftReverted", "Keep", message+
-		" This happens again and again, so the operator restores them less and less often. Find the other client in the audit log of the API server, and stop it.")
+	return recorder.Warning(instance, node, "NodeDriftReverted", "RevertDrift", message+
+		" Because the client keeps changing the fields, the operator restores them less often. Identify the client in the audit log of the API server, and stop it.")
 }
 
 // KubeletPortUnreachableEvent reports that the API server may not reach the kubelet.
@@ -166,31 +166,31 @@ func KubeletPortUnreachableEvent(instance *v1alpha1.WindowsInstance, address str
 // AdvisoryCheckFailedEvent reports that an advisory check has failed.
 func AdvisoryCheckFailedEvent(instance *v1alpha1.WindowsInstance, failed string) recorder.Event {
 	return recorder.Warning(instance, nil, "AdvisoryCheckFailed", "Verify",
-		"The node takes pods, but this check failed: "+failed)
+		"The node accepts pods, but this check failed: "+failed)
 }
 
 // ClockSkewEvent reports that the clock of a node's host is wrong.
 func ClockSkewEvent(instance *v1alpha1.WindowsInstance, clock string) recorder.Event {
-	return recorder.Warning(instance, nil, "ClockSkew", "Verify", "The node takes pods, but "+clock)
+	return recorder.Warning(instance, nil, "ClockSkew", "Verify", "The node accepts pods, but "+clock)
 }
 
 // HostSharedEvent reports that the host also belongs to another instance.
 func HostSharedEvent(instance, other *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, other, "HostShared", "Remove",
-		"The host also belongs to WindowsInstance "+other.Name+". The host stays as it is; only this WindowsInstance is deleted.")
+		"The host also belongs to WindowsInstance "+other.Name+". The host is not changed; only this WindowsInstance is deleted.")
 }
 
 // SSHKeyAuthorizedEvent reports that the current SSH key was added on the host with the previous one.
 func SSHKeyAuthorizedEvent(instance *v1alpha1.WindowsInstance, fingerprint string) recorder.Event {
 	return recorder.Normal(instance, nil, "SSHKeyAuthorized", "Connect",
-		"The host refused the present key and accepted the previous one. The present key, "+fingerprint+
-			", was added to the keys that the host accepts.")
+		"The host rejected the current key and accepted the previous key. The operator added the current key, "+fingerprint+
+			", to the keys that the host accepts.")
 }
 
 // SSHKeyUpdatedEvent reports that the host was reached with the current SSH key.
 func SSHKeyUpdatedEvent(instance *v1alpha1.WindowsInstance, fingerprint string) recorder.Event {
 	return recorder.Normal(instance, nil, "SSHKeyUpdated", "Connect",
-		"The host was reached with the present key, "+fingerprint+".")
+		"The host accepts the current key, "+fingerprint+".")
 }
 
 // NodeDeletedEvent reports that the Node was deleted.
@@ -204,14 +204,14 @@ func NodeAdoptedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) rec
 	if from != "" {
 		from = " (" + from + ")"
 	}
-	return recorder.Normal(instance, node, "NodeAdopted", "TakeOver",
-		"Node "+node.Name+", which an older version of the operator"+from+
-			" has configured, belongs to this instance now. It is upgraded when the WindowsDisruptionPolicy allows it.")
+	return recorder.Normal(instance, node, "NodeAdopted", "Adopt",
+		"Node "+node.Name+", configured by the legacy operator"+from+
+			", now belongs to this instance. It is upgraded when the WindowsDisruptionPolicy allows it.")
 }
 
 // HostKeyImportedEvent reports that a host key recorded by a legacy operator is pinned.
 func HostKeyImportedEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
-	return recorder.Normal(instance, nil, "HostKeyPinned", "TakeOver",
-		"The host key "+instance.Status.HostKey.Fingerprint+", which an older version of the operator has noted for "+
-			instance.Spec.Address+", is pinned.")
+	return recorder.Normal(instance, nil, "HostKeyPinned", "Adopt",
+		"The host key "+instance.Status.HostKey.Fingerprint+", which the legacy operator recorded for "+
+			instance.Spec.Address+", is now pinned.")
 }

@@ -26,9 +26,9 @@ func legacyObject(instance *v1alpha1.WindowsInstance) *corev1.ObjectReference {
 func LegacySetupEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	about := legacyObject(instance)
 	if instance.Spec.Source.Machine != nil {
-		return recorder.Normal(about, instance, "MachineSetup", "Release", "Machine "+about.Name+" is configured as a node.")
+		return recorder.Normal(about, instance, "MachineSetup", "Activate", "Machine "+about.Name+" is configured as a node.")
 	}
-	return recorder.Normal(about, instance, "InstanceSetup", "Release",
+	return recorder.Normal(about, instance, "InstanceSetup", "Activate",
 		"The instance with address "+instance.Spec.Address+" is configured as a worker node.")
 }
 

@@ -116,7 +116,7 @@ func (r *Reconciler) absenceDelay(ctx context.Context, absent bool) time.Duratio
 	now := r.Clock.Now()
 	if r.absentSince.IsZero() {
 		r.absentSince = now
-		log.FromContext(ctx).V(1).Info("the ConfigMap is absent; its hosts stay as they are until that has lasted",
+		log.FromContext(ctx).V(1).Info("the ConfigMap does not exist; its hosts are not changed during the grace period",
 			"configMap", ConfigMapName, "time", r.Delays.Absence.String())
 	}
 	return max(r.Delays.Absence-now.Sub(r.absentSince), 0)
@@ -148,7 +148,7 @@ func (r *Reconciler) isNamespaceDeleting(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read Namespace %s to see whether ConfigMap %s is deleted with it: %w",
+		return false, fmt.Errorf("read Namespace %s to check whether ConfigMap %s is deleted with it: %w",
 			r.Namespace, ConfigMapName, err)
 	}
 	return !namespace.DeletionTimestamp.IsZero(), nil

@@ -160,7 +160,7 @@ func (r *Reconciler) listMachines(ctx context.Context, instances []v1alpha1.Wind
 			// An API server that does not serve Machines, for example during its start, responds differently.
 			delete(byName, reference.Name)
 		default:
-			return nil, fmt.Errorf("read Machine %s to see whether it is gone: %w", key, err)
+			return nil, fmt.Errorf("read Machine %s to check whether it exists: %w", key, err)
 		}
 	}
 	machines := make([]*machinev1beta1.Machine, 0, len(byName))

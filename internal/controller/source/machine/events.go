@@ -32,7 +32,7 @@ func (r *Reconciler) reportMetadata(machine *machinev1beta1.Machine) {
 
 func metadataInvalid(machine *machinev1beta1.Machine, faults []string) recorder.Event {
 	return recorder.Warning(machine, nil, "NodeMetadataInvalid", "CreateInstance",
-		"A Node cannot have some labels or taints of this Machine, so that they are left out. Correct spec.metadata.labels and spec.taints of the Machine and its MachineSet. "+
+		"A Node cannot have some labels or taints of this Machine, so the operator omits them. Correct spec.metadata.labels and spec.taints of the Machine and its MachineSet. "+
 			strings.Join(faults, "; "))
 }
 
@@ -48,15 +48,15 @@ func hostUnmanaged(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsIn
 	case v1alpha1.ReasonMachineFailed:
 		why = "The Machine has failed."
 	case v1alpha1.ReasonMachineIgnored:
-		why = "The Machine has the label to be ignored, or no longer has the label of a Windows Machine."
+		why = "The Machine has the ignore label, or no longer has the label of a Windows Machine."
 	}
-	return recorder.Normal(instance, machine, instance.Spec.DesiredStateReason, "LeaveAlone",
-		why+" The operator leaves its host and Node alone.")
+	return recorder.Normal(instance, machine, instance.Spec.DesiredStateReason, "StopManaging",
+		why+" The operator does not change its host and Node.")
 }
 
 func machineManaged(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {
-	return recorder.Normal(instance, machine, "MachineManaged", "TakeUp",
-		"The operator makes the host of the Machine a node again.")
+	return recorder.Normal(instance, machine, "MachineManaged", "Manage",
+		"The operator manages the host of the Machine again.")
 }
 
 // machineNotFound is reported on the remaining instance, because the Machine no longer exists.
@@ -66,7 +66,7 @@ func machineNotFound(instance *v1alpha1.WindowsInstance) recorder.Event {
 		UID: reference.UID}}
 	return recorder.Normal(instance, machine, "MachineNotFound", "RequestRemoval",
 		"Machine "+reference.Namespace+"/"+reference.Name+", UID "+string(reference.UID)+
-			", is gone with its host: the operator removes the remaining objects of the host from the cluster.")
+			", no longer exists: the operator removes the remaining objects of its host from the cluster.")
 }
 
 func instanceNameConflict(machine *machinev1beta1.Machine, namespace string) recorder.Event {

@@ -108,7 +108,7 @@ func (r *Reconciler) readLiveSet(ctx context.Context, owner *metav1.OwnerReferen
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		return nil, nil //nolint:nilnil // gone is an answer
 	case err != nil:
-		return nil, fmt.Errorf("read MachineSet %s to see whether it is gone: %w", name, err)
+		return nil, fmt.Errorf("read MachineSet %s to check whether it exists: %w", name, err)
 	case set.UID != owner.UID:
 		return nil, nil //nolint:nilnil // another one has its name
 	}
