@@ -82,17 +82,17 @@ func newCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload",
-		"folder with the files that the operator copies to hosts")
+		"directory with the files that the operator copies to hosts")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0",
-		`address of the metrics server (HTTPS, for clients that may get /metrics); "0" turns it off`)
+		`address of the metrics server (HTTPS, for clients with the permission to get /metrics); "0" disables it`)
 	flags.StringVar(&c.MetricsCertificateDirectory, "metrics-cert-dir", "",
-		"folder with tls.crt and tls.key of the metrics server; without them its certificate is self-signed")
+		"directory with tls.crt and tls.key of the metrics server (default: a self-signed certificate)")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081",
-		`address of the health and readiness probes; "0" turns them off`)
+		`address of the health and readiness probes; "0" disables them`)
 	flags.BoolVar(&c.LeaderElection, "leader-elect", true,
-		"use leader election, so that only one of several operators works at a time")
+		"enable leader election, so that only one replica is active")
 	flags.BoolVar(&c.Debug, debugFlag, false,
-		"write debug logs, in the operator and on the hosts; the environment variable "+argumentsVariable+"=--"+debugFlag+" has the same effect")
+		"debug logs of the operator and on hosts; the environment variable "+argumentsVariable+"=--"+debugFlag+" has the same effect")
 	flags.StringVar(&legacyAlgorithms, legacyAlgorithmsFlag, os.Getenv(legacyAlgorithmsVariable),
 		"weak SSH algorithms to allow for hosts with an old OpenSSH, separated by commas; the default is the value of the environment variable "+legacyAlgorithmsVariable)
 	// controller-runtime registers --kubeconfig on the standard flag set.
@@ -178,7 +178,7 @@ func readEnvironment(c *operator.Config, legacyAlgorithms string) error {
 	}
 	c.Namespace = os.Getenv("WATCH_NAMESPACE")
 	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
-		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the namespace that the operator is installed in, and only that one", c.Namespace)
+		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be exactly the namespace of the operator", c.Namespace)
 	}
 	if debug, _ := parseDebugLogging(os.Getenv(argumentsVariable)); debug {
 		c.Debug = true
@@ -193,7 +193,7 @@ func readEnvironment(c *operator.Config, legacyAlgorithms string) error {
 		return err
 	}
 	if c.RESTConfig, err = config.GetConfig(); err != nil {
-		return errors.Join(errors.New("the API server is not known: run in a cluster, or set --kubeconfig or KUBECONFIG"),
+		return errors.Join(errors.New("no API server is configured: run in a cluster, or set --kubeconfig or KUBECONFIG"),
 			err)
 	}
 	redirect.Refuse(c.RESTConfig)

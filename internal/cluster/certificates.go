@@ -73,7 +73,7 @@ func readBundle(ctx context.Context, reader client.Reader, name, key, remedy str
 	}
 	text, ok := configMap.Data[key]
 	if !ok {
-		return "", &Error{Object: id, Field: "key " + key, Message: "the key is not there. " + remedy}
+		return "", &Error{Object: id, Field: "key " + key, Message: "the key does not exist. " + remedy}
 	}
 	bundle, err := extractCertificates([]byte(text))
 	if err != nil {

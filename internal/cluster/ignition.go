@@ -145,7 +145,7 @@ func decompressGzip(compressed []byte) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(reader, fileLimit+1))
 	if err != nil {
-		return nil, fmt.Errorf("its content cannot be unpacked: %w", err)
+		return nil, fmt.Errorf("its content cannot be decompressed: %w", err)
 	}
 	if len(content) > fileLimit {
 		return nil, errTooLarge

@@ -28,7 +28,7 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 	case err != nil:
 		return fault(err.Error())
 	case !found:
-		return fault("the file is not there. The machine config operator writes the workers' KubeletConfiguration to it.")
+		return fault("the file does not exist. The machine config operator writes the workers' KubeletConfiguration to it.")
 	}
 	var kubelet workerKubelet
 	if err := yaml.Unmarshal(content, &kubelet); err != nil {

@@ -36,7 +36,7 @@ func unusableClients(found *corev1.ConfigMap) *Notice {
 	}
 	return &Notice{
 		Object: "ConfigMap " + MetricsClients.String(), ResourceVersion: found.ResourceVersion, Field: "key " + clientCAKey,
-		Message: problem + " The API server writes it: look at the ClusterOperator kube-apiserver.",
+		Message: problem + " The API server writes it: check the ClusterOperator kube-apiserver.",
 	}
 }
 

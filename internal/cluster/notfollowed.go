@@ -69,7 +69,7 @@ const maxScopes = 3
 
 // unverifiedMessage returns the message for a signature policy. containerd verifies no signatures.
 func unverifiedMessage(scopes []configv1.ImageScope, pods string) string {
-	return fmt.Sprintf("Windows nodes do not verify the signatures of images: images that Linux nodes refuse run in pods%s on Windows nodes (%s). "+
+	return fmt.Sprintf("Windows nodes do not verify the signatures of images: images that Linux nodes reject run in pods%s on Windows nodes (%s). "+
 		"Let only trusted users push to these registries, or block them in Image cluster, %s.", pods, listNames(scopes, maxScopes), blockedField)
 }
 

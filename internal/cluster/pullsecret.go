@@ -44,7 +44,7 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	const remedy = " Until it is corrected, nodes keep their current credentials."
 	content, found := secret.Data[corev1.DockerConfigJsonKey]
 	if !found {
-		return about.error(field, "the key is not there: the credentials for registries are not known."+remedy)
+		return about.error(field, "the key does not exist: the credentials for registries are unknown."+remedy)
 	}
 	// The errors of the decoder are discarded because they may quote the content.
 	var config struct {

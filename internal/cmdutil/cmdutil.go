@@ -72,7 +72,7 @@ func (a *Access) Namespace() string {
 func (a *Access) Config() (*rest.Config, error) {
 	config, err := a.Flags.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("the cluster is not known: %w", err)
+		return nil, fmt.Errorf("load the configuration of the cluster: %w", err)
 	}
 	config.QPS, config.Burst = clientQPS, clientBurst
 	redirect.Refuse(config)

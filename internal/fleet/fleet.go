@@ -96,7 +96,7 @@ func Find(instances []Instance, name string) (Instance, error) {
 		case 1:
 			return found[0], nil
 		default:
-			return Instance{}, fmt.Errorf("%q is ambiguous: %s. Give the name of one of them", name, formatNames(found))
+			return Instance{}, fmt.Errorf("%q is ambiguous: %s. Specify one of these names", name, formatNames(found))
 		}
 	}
 	if len(instances) == 0 {

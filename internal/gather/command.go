@@ -83,10 +83,10 @@ collection continues.`,
 		},
 	}
 	flags := cobraCommand.Flags()
-	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
+	flags.StringVar(&c.file, "file", "", "archive to write (default: windows-gather-<time>.tar.gz)")
 	flags.StringVar(&c.directory, "dest-dir", directory, "directory to write files into, instead of an archive")
-	flags.DurationVar(&c.timeout, podexec.CollectTimeout, 2*time.Minute, "timeout of the operator for one host over SSH; a kubelet has 20s at most")
-	flags.BoolVar(&c.overSSH, "over-ssh", true, "have the operator collect data from the hosts over SSH")
+	flags.DurationVar(&c.timeout, podexec.CollectTimeout, 2*time.Minute, "timeout for one host over SSH (at most 20s for a kubelet)")
+	flags.BoolVar(&c.overSSH, "over-ssh", true, "collect data from the hosts over SSH")
 	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
 	return cobraCommand
 }

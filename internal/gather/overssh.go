@@ -42,7 +42,7 @@ func (g *gatherer) collectOverSSH(ctx context.Context, operator podexec.Runner, 
 	}
 	rounds := time.Duration((len(wishes) + maxConcurrentHosts - 1) / maxConcurrentHosts)
 	limit := rounds*(g.timeout+cleanupAllowance) + responseAllowance
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the operator has not answered within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the operator has not responded within %s", limit))
 	defer cancel()
 	reports, answer := io.Pipe()
 	go func() { answer.CloseWithError(g.runCollectCommand(ctx, operator, request, answer)) }()
@@ -77,7 +77,7 @@ func addMissingHosts(err error, open map[string]bool, hosts int) error {
 	if len(open) == 0 || len(open) == hosts {
 		return err
 	}
-	return fmt.Errorf("%w. There is no report of %s", err, strings.Join(slices.Sorted(maps.Keys(open)), ", "))
+	return fmt.Errorf("%w. No reports of %s", err, strings.Join(slices.Sorted(maps.Keys(open)), ", "))
 }
 
 // runCollectCommand runs the operator's command, which writes its reports.
@@ -101,7 +101,7 @@ func (g *gatherer) writeReport(report podexec.CollectReport, shown *page.Host) {
 	if report.Plan != "" {
 		add(folder+planName, []byte(report.Plan))
 	} else if report.Error == "" {
-		g.recordGap(folder+planName, errors.New("the operator is older than this program, and creates no plan. See: kubectl windows plan"))
+		g.recordGap(folder+planName, errors.New("the operator is older than this program and does not create plans. See: kubectl windows plan"))
 	}
 	if report.Error != "" {
 		g.recordGap(folder+hostFileName, errors.New(report.Error))

@@ -83,7 +83,7 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
 	const (
 		all    = "data that the operator reads from hosts over SSH: "
-		noPlan = "hosts/win-1/plan.txt: the operator is older than this program, and creates no plan. See: kubectl windows plan"
+		noPlan = "hosts/win-1/plan.txt: the operator is older than this program and does not create plans. See: kubectl windows plan"
 	)
 	for name, c := range map[string]struct {
 		o    operator

@@ -52,7 +52,7 @@ type archive struct {
 func newArchive(name string, now time.Time) (*archive, error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
-		return nil, fmt.Errorf("make the archive: %w", err)
+		return nil, fmt.Errorf("create the archive: %w", err)
 	}
 	compressed := gzip.NewWriter(file)
 	return &archive{name: name, file: file, compressed: compressed, tar: tar.NewWriter(compressed), now: now}, nil
@@ -84,7 +84,7 @@ func (a *archive) finishOutput() error {
 		}
 	}
 	if err := os.Rename(a.file.Name(), a.name); err != nil {
-		return fmt.Errorf("name the archive: %w", err)
+		return fmt.Errorf("rename the archive: %w", err)
 	}
 	a.finished = true
 	return nil

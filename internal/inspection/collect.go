@@ -41,7 +41,7 @@ func collectCommand(configure func() (operator.Config, error)) *cobra.Command {
 	o, limit := &options{}, time.Duration(0)
 	command := &cobra.Command{
 		Use:   podexec.CollectCommand,
-		Short: "Describe hosts for a support case, for kubectl windows gather. The standard input names the hosts; nothing is changed",
+		Short: "Collect data of hosts for kubectl windows gather, with the hosts from standard input; nothing is changed",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var request podexec.CollectRequest
@@ -55,7 +55,7 @@ func collectCommand(configure func() (operator.Config, error)) *cobra.Command {
 		},
 	}
 	o.addAttached(command)
-	command.Flags().DurationVar(&limit, podexec.CollectTimeout, 2*time.Minute, "how long one host may take")
+	command.Flags().DurationVar(&limit, podexec.CollectTimeout, 2*time.Minute, "timeout for one host")
 	return command
 }
 
@@ -133,16 +133,16 @@ func (l hostCollector) collectHost(ctx context.Context, instance *v1alpha1.Windo
 	}
 	if wish.Logs {
 		report.Logs, err = hostlogs.Ends(ctx, hostlogs.Files{Host: stay})
-		lacks("logs", "sending its logs", err)
+		lacks("logs", "reading its logs", err)
 	}
 	if err := stay.EnsureAgent(ctx, instance.Status.Host != nil); err != nil {
-		lacks("host data", "taking the agent's program", err)
+		lacks("host data", "installing the agent", err)
 	} else {
 		report.Found, report.Runs, err = collectFindings(ctx, stay)
 		lacks("host data", "the agent command collect", err)
 	}
 	report.Plan = formatForecast(l.planHost(ctx, stay, instance))
-	lacks("the files for this report", "deleting it", stay.Finish(ctx))
+	lacks("the files for this report", "deleting the temporary files", stay.Finish(ctx))
 	return report
 }
 
@@ -159,7 +159,7 @@ func (l hostCollector) planHost(ctx context.Context, stay *hostsession.Session, 
 }
 
 // errHostTimeout is the cause that ends the work on one host.
-var errHostTimeout = errors.New("the time for one host is over")
+var errHostTimeout = errors.New("the timeout for the host expired")
 
 // loginTimeout is the part of a host's time limit that its login may use, so that unreachable hosts delay all
 // other hosts less.
@@ -175,7 +175,7 @@ type stages struct {
 // formatFailure describes the failure of a stage.
 func (s stages) formatFailure(stage string, err error) string {
 	if errors.Is(err, errHostTimeout) {
-		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
+		return fmt.Sprintf("host %s: timed out after %s during %s; for more time, use --%s=%s", s.address, s.end, stage,
 			podexec.CollectTimeout, 2*s.all)
 	}
 	return sanitize.Printable(err.Error())

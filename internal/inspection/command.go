@@ -27,7 +27,7 @@ func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 func (s ExitStatus) ExitStatus() int { return int(s) }
 
 // errCallerGone is the cause that ends a command after its caller has disconnected.
-var errCallerGone = errors.New("the caller of the command is gone")
+var errCallerGone = errors.New("the caller of the command has disconnected")
 
 // options are the common flags of the commands.
 type options struct {
@@ -36,7 +36,7 @@ type options struct {
 }
 
 func (o *options) addFlags(command *cobra.Command) {
-	command.Flags().StringVarP(&o.output, "output", "o", "text", "text or json")
+	command.Flags().StringVarP(&o.output, "output", "o", "text", "output format. One of: text, json")
 	o.addAttached(command)
 }
 
@@ -46,7 +46,7 @@ func (o *options) addAttached(command *cobra.Command) {
 
 func (o *options) checkOutput() error {
 	if o.output != "text" && o.output != "json" {
-		return fmt.Errorf("--output is %q: it can be text or json", o.output)
+		return fmt.Errorf("invalid --output %q: use text or json", o.output)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 				return err
 			}
 			if all == (len(names) > 0) {
-				return errors.New("give names of hosts, or --all")
+				return errors.New("specify the names of hosts, or --all")
 			}
 			return o.runInspector(command, configure, func(ctx context.Context, i *inspector) error {
 				return i.planHosts(ctx, names, func(f []Forecast) error { return o.write(command.OutOrStdout(), f, formatForecasts(f)) })
@@ -131,6 +131,6 @@ func diagnoseCommand(configure func() (operator.Config, error)) *cobra.Command {
 		},
 	}
 	o.addFlags(command)
-	command.Flags().StringVar(&user, "username", "", "user to log in as; default: that of the list of hosts, or Administrator")
+	command.Flags().StringVar(&user, "username", "", "user to log in as (default: the user in the list of hosts, or Administrator)")
 	return command
 }

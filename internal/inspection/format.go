@@ -32,7 +32,7 @@ func formatForecast(f Forecast) string {
 		fmt.Fprintf(&b, "  %s\n", f.Error)
 	}
 	if f.HeldBack != "" && f.HasChanges() {
-		fmt.Fprintf(&b, "  The operator holds this back, because a new host would be refused: %s\n", f.HeldBack)
+		fmt.Fprintf(&b, "  The operator does not replace it, because a new host would not become a node: %s\n", f.HeldBack)
 	}
 	for _, note := range f.Notes {
 		fmt.Fprintf(&b, "  %s\n", note)
@@ -60,7 +60,7 @@ func writeDrain(b *strings.Builder, f Forecast) {
 		return
 	}
 	if len(f.Pods) == 0 {
-		b.WriteString("  The node is drained first; no pod has to leave it.\n")
+		b.WriteString("  The node is drained first; no pods are evicted.\n")
 		return
 	}
 	fmt.Fprintf(b, "  The node is drained first; %s:\n", sanitize.Pluralize(len(f.Pods), "pod is evicted", "pods are evicted"))
@@ -73,7 +73,7 @@ func formatEvictionBlocker(pod dryrun.Pod) string {
 	if pod.Held == "" {
 		return ""
 	}
-	return ": not now. " + pod.Held
+	return ": blocked: " + pod.Held
 }
 
 func formatSummary(f Forecast) string {
@@ -119,7 +119,7 @@ func formatDiagnosis(d Diagnosis) string {
 	if d.Instance != "" {
 		fmt.Fprintf(&b, ", WindowsInstance %s", d.Instance)
 	} else {
-		b.WriteString(", which is in no list")
+		b.WriteString(", not listed")
 	}
 	fmt.Fprintf(&b, ", as user %s:\n", d.User)
 	for _, rung := range d.Checks {

@@ -48,7 +48,7 @@ func TestAPlanInWords(t *testing.T) {
 	compareGolden(t, "plan.txt", formatForecasts([]Forecast{
 		{
 			Instance: "win-1", Address: "10.0.0.1", Node: "win-1", Drains: true, FilesToSend: 2, BytesToSend: 13 << 20,
-			Notes: []string{"The operator is paused for this host, and does nothing of this until it is resumed."},
+			Notes: []string{"The host is paused: the operator makes no changes until it is resumed."},
 			Steps: []dryrun.Step{
 				{Name: `InstallRelease kubelet`, Reason: "the release is not on the host"},
 				{Name: "StopService kubelet", Reason: "its command line differs", DisruptsPods: true},
@@ -108,7 +108,7 @@ func run(t *testing.T, in io.Reader, configure func() (operator.Config, error), 
 
 func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
 	for line, says := range map[string]string{
-		"plan": "give names of hosts, or --all", "plan win-1 --all": "give names of hosts, or --all",
+		"plan": "specify the names of hosts, or --all", "plan win-1 --all": "specify the names of hosts, or --all",
 		"plan --all -o yaml": "it can be text or json", "diagnose": "accepts 1 arg",
 	} {
 		err := run(t, bytes.NewReader(nil), func() (operator.Config, error) {

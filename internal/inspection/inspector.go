@@ -76,10 +76,10 @@ func newInspector(configure func() (operator.Config, error)) (*inspector, error)
 		return nil, err
 	}
 	if i.reader, err = client.New(c.RESTConfig, client.Options{Scheme: scheme}); err != nil {
-		return nil, fmt.Errorf("make a client for the API server: %w", err)
+		return nil, fmt.Errorf("create a client for the API server: %w", err)
 	}
 	if i.clientset, err = kubernetes.NewForConfig(c.RESTConfig); err != nil {
-		return nil, fmt.Errorf("make a client for the API server: %w", err)
+		return nil, fmt.Errorf("create a client for the API server: %w", err)
 	}
 	if i.payload, err = payload.Load(c.PayloadDirectory); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 	}
 	o.addAttached(command)
 	command.Flags().BoolVarP(&viewer.Follow, "follow", "f", false, "stream the logs until interrupted")
-	command.Flags().IntVar(&viewer.Tail, "tail", 200, "how many lines of the end to show; -1 shows all")
+	command.Flags().IntVar(&viewer.Tail, "tail", 200, "lines of recent log to show; -1 shows all")
 	command.Flags().DurationVar(&viewer.Since, "since", 0, "show logs newer than a duration")
 	command.Flags().BoolVar(&events, "events", false, "show entries of Windows' event log about the node")
 	return command

@@ -28,11 +28,11 @@ func formatRuns(runs []agentapi.Run) string {
 func formatLine(line agentapi.Line) string {
 	switch {
 	case line.Hello != nil:
-		return fmt.Sprintf("begins: agent %s, process %d, boot %s", line.Hello.Version, line.Hello.PID, line.Hello.BootID)
+		return fmt.Sprintf("started: agent %s, process %d, boot %s", line.Hello.Version, line.Hello.PID, line.Hello.BootID)
 	case line.Step != nil:
 		return formatStep(*line.Step)
 	case line.Failure != nil:
-		return fmt.Sprintf("has failed, %s: %s", line.Failure.Reason, line.Failure)
+		return fmt.Sprintf("failed, %s: %s", line.Failure.Reason, line.Failure)
 	case line.Type == agentapi.TypeRebooting:
 		return "the host restarts"
 	case line.Result != nil:
@@ -53,19 +53,19 @@ func formatStep(step agentapi.Step) string {
 }
 
 func formatResult(result agentapi.Result) string {
-	said := "has ended"
+	said := "completed"
 	if result.Plan != nil && len(result.Plan.Needs) > 0 {
 		said += fmt.Sprintf(". Further steps wait for: %v", result.Plan.Needs)
 	}
 	if result.NoRollbackReason != "" {
-		said += ". No fallback is kept: " + result.NoRollbackReason
+		said += ". No rollback target: " + result.NoRollbackReason
 	}
 	if len(result.NotRestored) > 0 {
 		said += ". Not restored: " + strings.Join(result.NotRestored, ", ")
 	}
 	for _, check := range result.Checks {
 		if !check.Passed {
-			said += fmt.Sprintf(". Check %s has failed: %s", check.Name, check.Message)
+			said += fmt.Sprintf(". Check %s failed: %s", check.Name, check.Message)
 		}
 	}
 	return said

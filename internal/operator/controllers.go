@@ -38,7 +38,7 @@ import (
 func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.Pool, error) {
 	clientset, err := kubernetes.NewForConfig(c.RESTConfig)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the API server: %w", err)
+		return nil, fmt.Errorf("create a client for the API server: %w", err)
 	}
 	files, err := c.openPayload()
 	if err != nil {

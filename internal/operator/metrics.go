@@ -109,11 +109,11 @@ func selfSigned() (*tls.Certificate, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil,
 		"")
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate for the metrics server: %w", err)
+		return nil, fmt.Errorf("create a certificate for the metrics server: %w", err)
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate for the metrics server: %w", err)
+		return nil, fmt.Errorf("create a certificate for the metrics server: %w", err)
 	}
 	return &pair, nil
 }

@@ -27,7 +27,7 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 			ctx, cancel := context.WithTimeout(r.Context(), cacheSyncTimeout)
 			defer cancel()
 			if !mgr.GetCache().WaitForCacheSync(ctx) {
-				return errors.New("the operator's caches are not filled yet")
+				return errors.New("the operator's caches have not synced yet")
 			}
 			return nil
 		}),
@@ -44,5 +44,5 @@ func checkJobs(beyond time.Duration) error {
 	if beyond <= maxJobOverrun {
 		return nil
 	}
-	return fmt.Errorf("a job on a host has not ended %s after its limit: the operator must be restarted", beyond)
+	return fmt.Errorf("a job on a host has not ended %s after its timeout: the operator must be restarted", beyond)
 }

@@ -65,7 +65,7 @@ func optionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unreadableKinds, restart func()) (*servedKinds, error) {
 	clientset, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the API server: %w", err)
+		return nil, fmt.Errorf("create a client for the API server: %w", err)
 	}
 	kinds, err := optionalKinds(mgr.GetScheme())
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *servedKinds) Start(ctx context.Context) error {
 			continue // other components report an unreachable API server
 		}
 		if !served.Equal(s.atStart) && served.Equal(before) {
-			s.log.Info("the API server serves other kinds than at the start of the operator; the operator ends, for Kubernetes to start it again",
+			s.log.Info("the kinds served by the API server have changed since the start of the operator; the operator exits, so that Kubernetes restarts it",
 				"new", describeKinds(served.Difference(s.atStart)), "missing", describeKinds(s.atStart.Difference(served)))
 			s.restart()
 			return nil

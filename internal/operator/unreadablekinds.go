@@ -61,7 +61,7 @@ func (u *unreadableKinds) recordFailure(kind string, err error) {
 	before := u.kinds[kind]
 	u.kinds[kind] = refusal{err, u.clock.Now()}
 	if before.err == nil || before.err.Error() != err.Error() {
-		u.log.Error(err, "a kind that the operator follows cannot be read; it is tried again", "kind", kind)
+		u.log.Error(err, "a kind cannot be read; the operator retries", "kind", kind)
 	}
 }
 
@@ -78,6 +78,6 @@ func (u *unreadableKinds) explainError(err error) error {
 	if len(found) == 0 {
 		return err
 	}
-	return fmt.Errorf("the API server did not let the operator read %s; deploy/rbac has the rights that it needs: %w",
+	return fmt.Errorf("the API server does not allow the operator to read %s; deploy/rbac contains the required permissions: %w",
 		strings.Join(found, ", "), err)
 }

@@ -17,9 +17,9 @@ func directoryReason(facts Facts, directory nodespec.Directory) string {
 	fact, there := facts.Files[directory.Path]
 	switch {
 	case !there:
-		return "folder " + directory.Path + " is not there"
+		return "folder " + directory.Path + " does not exist"
 	case !isPlainDirectory(fact):
-		return directory.Path + " is " + kindOf(fact) + " and not a folder"
+		return directory.Path + " is " + kindOf(fact) + ", not a folder"
 	case fact.Foreign && directory.Access.IsRestricted():
 		return "folder " + directory.Path + " is owned by a non-administrator"
 	case !isSameAccess(fact.Access, directory.Access):
@@ -45,10 +45,10 @@ func kindOf(fact FileFact) string {
 func DescribeDirectoryConflict(path string, fact FileFact) string {
 	switch {
 	case !isPlainDirectory(fact):
-		return path + " is " + kindOf(fact) + "; the node needs a folder there that only administrators can change: move it away"
+		return path + " is " + kindOf(fact) + "; the node needs a folder there that only administrators can change: move it"
 	case fact.Foreign && !nodespec.IsWithin(path, nodespec.Root):
 		return path + " is owned by a non-administrator, or a non-administrator may change its permissions; the node keeps " +
-			"keys and secrets below it: check its content, then move it away or make Administrators the owner " +
+			"keys and secrets below it: check its content, then move it or make Administrators the owner " +
 			"(takeown /a /r /f, icacls /reset /t)"
 	}
 	return ""

@@ -44,7 +44,7 @@ func (m *planner) fileReason(file nodespec.File) string {
 	fact, there := m.facts.Files[file.Path]
 	switch {
 	case !there:
-		return "file " + file.Path + " is not there"
+		return "file " + file.Path + " does not exist"
 	case fact.LinkTarget != "" || fact.Directory:
 		return file.Path + " is not a file"
 	case fact.Text != TextDigest(file.Bytes()):
@@ -92,7 +92,7 @@ func (m *planner) makeLinks() {
 	for _, link := range m.links {
 		switch fact, there := m.facts.Files[link.Path]; {
 		case !there:
-			m.addOperation(MakeLink{Link: link}, "link %s is not there", link.Path)
+			m.addOperation(MakeLink{Link: link}, "link %s does not exist", link.Path)
 		case !nodespec.IsSamePath(fact.LinkTarget, link.Target):
 			m.addOperation(MakeLink{Link: link}, "link %s does not point to %s", link.Path, link.Target)
 		}

@@ -173,7 +173,7 @@ func (m *planner) stopForeignAgent() {
 		return
 	}
 	m.foreign = true
-	m.addOperation(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
+	m.addOperation(StopService{Service: nodespec.ServiceAgent}, "the agent of the legacy operator would revert the changes")
 }
 
 // killReplaced kills processes of programs that a link replaces and that no service stops: container shims.
@@ -210,7 +210,7 @@ func (m *planner) removeLegacy(r *restorePlanner, path string) {
 		return // ends through a step of this plan, or independently
 	}
 	before := r.why
-	r.why = "an older operator left it, and the node does not use it"
+	r.why = "it belongs to the legacy operator, and the node does not use it"
 	r.restorePath(path)
 	r.why = before
 }

@@ -163,9 +163,9 @@ func (m *planner) setFirewall() {
 	for _, rule := range m.spec.Firewall {
 		switch fact, there := m.facts.Firewall[rule.Name]; {
 		case !there:
-			m.addOperation(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
+			m.addOperation(SetFirewallRule{Rule: rule}, "firewall rule %s does not exist", rule.Name)
 		case !isSameRule(fact, rule):
-			m.addOperation(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name,
+			m.addOperation(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as configured", rule.Name,
 				rule.Protocol, rule.LocalPort)
 		}
 	}

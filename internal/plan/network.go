@@ -44,7 +44,7 @@ func (m *planner) setUpEndpoint() {
 func (m *planner) removeNetworkFiles() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
-			m.addOperation(RemovePath{Path: file.Path}, "%s, and no pod must start before it runs", m.networkReason())
+			m.addOperation(RemovePath{Path: file.Path}, "%s, and pods must not start before that", m.networkReason())
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (m *planner) networkReason() string {
 		}
 		return "HNS network " + network.Name + " has the subnet " + network.Subnet + " instead of " + wanted.PodSubnet
 	}
-	return "HNS network " + wanted.HNSNetwork + " is not there yet"
+	return "HNS network " + wanted.HNSNetwork + " does not exist yet"
 }
 
 // DescribeAdapterMismatch returns the problem of an HNS network that uses a host address other than the node's

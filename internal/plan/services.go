@@ -153,7 +153,7 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 	differs := func(what string) string { return "the " + what + " of service " + wanted.Name + " differs" }
 	switch {
 	case !there:
-		return "service " + wanted.Name + " is not there"
+		return "service " + wanted.Name + " does not exist"
 	case fact.CommandLine != wanted.CommandLine:
 		return differs("command line")
 	case !isSameSet(fact.Dependencies, wanted.Dependencies, true):

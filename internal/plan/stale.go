@@ -13,7 +13,7 @@ import (
 // releases, directories with foreign content, such as data of pods, remain until the removal. Features and the host
 // name remain too, because a change requires a restart of the host.
 func (m *planner) restoreStale() {
-	r := &restorePlanner{facts: m.facts, why: "the node does not need it any more"}
+	r := &restorePlanner{facts: m.facts, why: "the node does not need it anymore"}
 	stale := m.staleEntries()
 	services := slices.DeleteFunc(r.orderedServiceNames(), func(name string) bool { return !stale.services[name] })
 	for _, name := range slices.Backward(services) {
@@ -99,7 +99,7 @@ func (m *planner) removeRelease(r *restorePlanner, directory string) {
 	if _, there := m.facts.Files[directory]; there {
 		r.steps = append(r.steps, Step{
 			Name: Name(RemovePath{Path: directory}), Operation: RemovePath{Path: directory},
-			Reason: "nothing runs from this former release",
+			Reason: "no process uses this previous release",
 		})
 	}
 }

@@ -32,7 +32,7 @@ func newUserDataCommand(a *cmdutil.Access) *cobra.Command {
 contains the public key and no secret. With --platform, show the script for another platform, with the same key.`,
 		Example: `  kubectl windows userdata
 
-  # For a virtual machine that is made by hand
+  # For a virtual machine created by hand
   kubectl windows userdata --platform=None`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return showUserData(cmd.Context(), a, platform) },
@@ -55,7 +55,7 @@ func platformNames() string {
 
 func showUserData(ctx context.Context, a *cmdutil.Access, platform string) error {
 	if platform != "" && !slices.Contains(platforms, configv1.PlatformType(platform)) {
-		return fmt.Errorf("the platform %q is not known: one of %s", platform, platformNames())
+		return fmt.Errorf("invalid --platform %q: use one of %s", platform, platformNames())
 	}
 	reader, err := a.Client()
 	if err != nil {
@@ -65,7 +65,7 @@ func showUserData(ctx context.Context, a *cmdutil.Access, platform string) error
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}
 	err = reader.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no Secret %s: the operator makes it once there is a private key, and the Machine API", key)
+		return fmt.Errorf("Secret %s does not exist: the operator creates it if the private key and the Machine API exist", key)
 	}
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", key, err)

@@ -68,7 +68,7 @@ latest events. Select a host by the name of the WindowsInstance or the Node, or 
 	flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "show the hosts of all namespaces")
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "print the table without its header line")
 	flags.BoolVarP(&c.watch, "watch", "w", false, "watch for changes, until interrupted")
-	flags.StringVar(&c.wait, "wait", "", "wait until this condition, such as Ready, is True for all hosts that are shown")
+	flags.StringVar(&c.wait, "wait", "", "wait until this condition, such as Ready, is True for all selected hosts")
 	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "timeout of --wait")
 	return cobraCommand
 }

@@ -142,7 +142,7 @@ func (v view) formatReasons(f fleet.Fleet) []string {
 	for _, g := range order {
 		next := next[g]
 		if next == "" {
-			next = "The operator has not checked the host yet. If this lasts, check that the operator's pod runs."
+			next = "The operator has not checked the host yet. If this takes long, check that the operator's pod runs."
 		}
 		heading := fmt.Sprintf("%s: %s", g.state, formatNames(members[g]))
 		paragraphs = append(paragraphs, wrapText(heading, "", v.width)+"\n"+wrapText(next, "  ", v.width))

@@ -178,7 +178,7 @@ func (e Evidence) checkClock() Check {
 	if advice := support.ClockAdvice(e.Clock); advice != "" {
 		return newCheck(clockCheck, strings.ToUpper(advice[:1])+advice[1:], "", "")
 	}
-	return newCheck(clockCheck, "The host's clock agrees with the operator's.", "", "")
+	return newCheck(clockCheck, "The host's clock matches the operator's clock.", "", "")
 }
 
 func (e Evidence) checkDisk() Check {
@@ -205,10 +205,10 @@ func (e Evidence) checkPorts() Check {
 	switch {
 	case e.Node && len(closed) > 0:
 		return newCheck(portsCheck, "", "The operator cannot connect to TCP port "+strings.Join(closed, ", ")+" of the node.",
-			"Let the cluster's nodes reach it, in the firewalls and routes between them and the host.")
+			"Allow connections from the cluster's nodes to the port in firewalls and routes.")
 	case !e.Node && e.Facts.Applied == "" && len(open) > 0:
 		return newCheck(portsCheck, "", "Another program answers on TCP port "+strings.Join(open, ", ")+
-			", which a node needs for itself.", "Find out on the host which it is with netstat -abno, and remove it if it is not the kubelet of this cluster.")
+			", which a node needs.", "Identify the program with netstat -abno on the host, and remove it unless it is the kubelet of this cluster.")
 	}
 	var found []string
 	if len(open) > 0 {

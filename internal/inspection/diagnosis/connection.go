@@ -96,9 +96,9 @@ func (e Evidence) passedMessage(name string) string {
 		return fmt.Sprintf("User %s is an administrator.", e.User)
 	}
 	if e.AgentCopied {
-		return "The operator's agent runs. The copy that was brought for this is deleted again."
+		return "The operator's agent runs. The copy installed for this check is deleted."
 	}
-	return "The operator's agent is on the host, and runs."
+	return "The operator's agent is installed and runs."
 }
 
 func (e Evidence) describeName() string {
@@ -119,10 +119,10 @@ func (e Evidence) describeHostKey() string {
 	}
 	switch {
 	case key == nil:
-		return "The host shows a host key."
+		return "The host presents a host key."
 	case e.Pinned:
-		return "The host shows the pinned key " + key.Fingerprint() + "."
+		return "The host presents the pinned key " + key.Fingerprint() + "."
 	}
-	return "The host shows the key " + key.Fingerprint() +
+	return "The host presents the key " + key.Fingerprint() +
 		", and none is pinned yet. Compare it with ssh-keygen -l on the host's console."
 }

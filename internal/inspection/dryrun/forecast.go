@@ -141,10 +141,10 @@ func instanceNotes(s *scope.Scope) []string {
 	case v1alpha1.DesiredStateRemoved:
 		return []string{"The host is being removed. " + instance.Status.NextAction}
 	case v1alpha1.DesiredStateUnmanaged:
-		return []string{"The operator leaves the host alone. " + instance.Status.NextAction}
+		return []string{"The operator does not manage the host. " + instance.Status.NextAction}
 	}
 	if instance.Spec.Paused {
-		notes = append(notes, "The operator is paused for this host, and does nothing of this until it is resumed.")
+		notes = append(notes, "The host is paused: the operator makes no changes until it is resumed.")
 	}
 	if failed := instance.Status.FailedChange; failed != nil {
 		notes = append(notes, "A change has failed: "+sanitize.Sentence(failed.Message)+" "+instance.Status.NextAction)
@@ -155,8 +155,8 @@ func instanceNotes(s *scope.Scope) []string {
 // errNotInspected returns the error for a host where non-administrators may read the agent's directory: no
 // NodeSpec is sent there. The host may have been reverted to an earlier state.
 func errNotInspected(instance *v1alpha1.WindowsInstance) error {
-	return fmt.Errorf("the operator has not looked at this host yet, or not as it is now. %s See: kubectl windows diagnose %s",
-		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
+	return fmt.Errorf("the operator has not checked the current state of this host yet. %s See: kubectl windows diagnose %s",
+		cmp.Or(instance.Status.NextAction, "The operator checks the host as soon as possible."), instance.Name)
 }
 
 func (f Forecaster) fillForecast(ctx context.Context, stay *hostsession.Session, s *scope.Scope, made *Forecast) error {
@@ -231,7 +231,7 @@ func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.
 	}
 	when := " is deleted and replaced when the WindowsDisruptionPolicy allows it."
 	if made.HeldBack != "" {
-		when = " is deleted and replaced when a new host would be accepted and the WindowsDisruptionPolicy allows it."
+		when = " is deleted and replaced when a new host would be supported and the WindowsDisruptionPolicy allows it."
 	}
 	*made = Forecast{Instance: made.Instance, Address: made.Address, Node: made.Node, Steps: []Step{}, Replaced: true,
 		HeldBack: made.HeldBack, Notes: append(made.Notes, "Machine "+nodes.MachineName(s.Instance.Spec.Source)+when)}

@@ -91,7 +91,7 @@ func (v EventViewer) followEvents(ctx context.Context, asked time.Time, shown ma
 			return nil //nolint:nilerr // an interrupted command has succeeded
 		}
 		if remote.ReasonOf(err) == remote.ReasonConnectionLost {
-			return fmt.Errorf("%w. Run the command again when the host answers", err)
+			return fmt.Errorf("%w. Run the command again when the host responds", err)
 		}
 		warned = v.Warn(err, warned) // a busy host does not end the command
 		if err != nil {

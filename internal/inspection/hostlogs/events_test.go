@@ -225,7 +225,7 @@ func TestAnEventLogIsFollowedAndEachEventShownOnce(t *testing.T) {
 
 func TestAFollowedEventLogEndsWithTheConnection(t *testing.T) {
 	v, _, _ := newViewer(answered{}, answered{err: &remote.Error{Reason: remote.ReasonConnectionLost, Host: "10.0.0.1", Message: "the connection was lost"}})
-	if err := followUntil(t, v, func() bool { return false }); err == nil || !strings.Contains(err.Error(), "Run the command again when the host answers") {
+	if err := followUntil(t, v, func() bool { return false }); err == nil || !strings.Contains(err.Error(), "Run the command again when the host responds") {
 		t.Errorf("it ends with %v", err)
 	}
 }

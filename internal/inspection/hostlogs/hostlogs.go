@@ -39,7 +39,7 @@ const (
 func (f Files) Services(ctx context.Context) ([]string, error) {
 	entries, err := f.Host.List(ctx, nodespec.LogRoot)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the operator has made no folder for logs on this host yet (%w)", err)
+		return nil, fmt.Errorf("the operator has not created a folder for logs on this host yet (%w)", err)
 	}
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	known := nodespec.ServiceNames()
 	if !slices.Contains(known, service) {
-		return "", fmt.Errorf("%w: a node has no such service; its services are %s", logprinter.ErrNotFound, strings.Join(known, ", "))
+		return "", fmt.Errorf("%w: a node has no such service; the services are %s", logprinter.ErrNotFound, strings.Join(known, ", "))
 	}
 	folder := nodespec.LogDirectory(service)
 	entries, err := f.Host.List(ctx, folder)
@@ -86,7 +86,7 @@ func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.
 	read, err := f.Host.Read(ctx, path, offset, chunk)
 	var lost *remote.Error
 	if errors.As(err, &lost) && lost.Reason == remote.ReasonConnectionLost {
-		err = fmt.Errorf("host %s: %s, so %w. Run the command again when the host answers", lost.Host, lost.Message, logprinter.ErrGone)
+		err = fmt.Errorf("host %s: %s, so %w. Run the command again when the host responds", lost.Host, lost.Message, logprinter.ErrGone)
 	}
 	return logprinter.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
 }

@@ -54,7 +54,7 @@ type Session struct {
 func (v Connector) Connect(ctx context.Context, target remote.Target) (*Session, error) {
 	var random [4]byte
 	if _, err := io.ReadFull(v.Rand, random[:]); err != nil {
-		return nil, fmt.Errorf("make a name for the visit: %w", err)
+		return nil, fmt.Errorf("generate a name for the session: %w", err)
 	}
 	connection, err := v.Dialer.Connect(ctx, target)
 	if err != nil {
@@ -160,7 +160,7 @@ func (v *Session) Collect(ctx context.Context, arguments ...string) (agentapi.Re
 
 // ErrUnprotected means that non-administrators may read files in the agent's directory, or that the directory does not
 // exist.
-var ErrUnprotected = errors.New("the agent's folder on the host is not closed to others than administrators")
+var ErrUnprotected = errors.New("non-administrators may read the agent's folder on the host")
 
 // Plan requests the agent's plan for a NodeSpec. A NodeSpec contains secrets, and is only sent if the agent has
 // just verified that its own directory is closed to non-administrators; otherwise the error is ErrUnprotected.
@@ -205,7 +205,7 @@ type LeftoverError struct {
 }
 
 func (e *LeftoverError) Error() string {
-	return fmt.Sprintf("%s may be left on the host, and can be deleted: %v", strings.Join(e.Paths, " and "), e.Err)
+	return fmt.Sprintf("%s may remain on the host and can be deleted: %v", strings.Join(e.Paths, " and "), e.Err)
 }
 
 // Unwrap returns the reason for the failed deletion.

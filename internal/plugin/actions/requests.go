@@ -92,7 +92,7 @@ disruption policy allows the restart, the operator drains the node, restarts the
 	},
 	refuse: func(i fleet.Instance) error {
 		if fleet.NodeName(i) == "" {
-			return fmt.Errorf("%s is not a node yet. Restart its host on the host itself", i.Name)
+			return fmt.Errorf("%s is not a node yet: restart the host manually", i.Name)
 		}
 		return nil
 	},
@@ -127,10 +127,10 @@ being removed. The operator then deletes the Node without the host. The changes 
 	refuse: func(i fleet.Instance) error {
 		switch {
 		case i.Spec.Source.Machine != nil:
-			return fmt.Errorf("%s is the host of a Machine, and is forgotten when Machine %s is deleted", i.Name,
+			return fmt.Errorf("%s is the host of a Machine: delete Machine %s instead", i.Name,
 				i.Spec.Source.Machine.Name)
 		case i.Spec.DesiredState != v1alpha1.DesiredStateRemoved:
-			return fmt.Errorf("%s is not being removed. Delete key %s from the ConfigMap windows-instances first", i.Name,
+			return fmt.Errorf("%s is not being removed: first delete key %s from the ConfigMap windows-instances", i.Name,
 				i.Spec.Source.ConfigMapKey)
 		}
 		return nil
@@ -158,7 +158,7 @@ Read the fingerprint on the console of the host, and not from a message: another
   ssh-keygen -l -f C:\ProgramData\ssh\ssh_host_ed25519_key.pub`,
 		example: "  kubectl windows accept-host-key win-worker-1 SHA256:n7Xy…",
 		danger: func(i fleet.Instance) string {
-			return fmt.Sprintf("%s trusts the host that has the key %s from now on, and sends it the cluster's credentials for nodes.",
+			return fmt.Sprintf("The operator then trusts the host of %s with the key %s, and sends it the cluster's credentials for nodes.",
 				i.Name, fingerprint)
 		},
 		done: func(_ context.Context, _ client.Client, _ fleet.Instance, now *fleet.Instance) (bool, error) {
@@ -174,7 +174,7 @@ Read the fingerprint on the console of the host, and not from a message: another
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			fingerprint = arguments[1]
 			if !fingerprints.MatchString(fingerprint) {
-				return errors.New("a fingerprint is SHA256: and 43 characters, as ssh-keygen -l prints it")
+				return errors.New("invalid fingerprint: use SHA256: and 43 characters, as printed by ssh-keygen -l")
 			}
 			return r.runRequests(cmd.Context(), arguments[:1])
 		},

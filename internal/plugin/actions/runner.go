@@ -66,7 +66,7 @@ func (r *runner) addFlags(c *cobra.Command) {
 		c.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation")
 	}
 	c.Flags().BoolVar(&r.wait, "wait", true, "wait for completion")
-	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "how long to wait")
+	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "timeout of --wait")
 }
 
 // runRequests runs the request for each named instance. All names are resolved first, so that a wrong name changes
@@ -148,7 +148,7 @@ func (r *runner) waitForEffect(ctx context.Context, c client.Client, before flee
 		select {
 		case <-r.Clock.After(pollInterval):
 		case <-timeout.C():
-			return fmt.Errorf("after %s the operator has not done it for %s. The request is still pending. See: kubectl windows status %s",
+			return fmt.Errorf("timed out after %s waiting for %s; the request is still pending. See: kubectl windows status %s",
 				r.timeout, before.Name, before.Name)
 		case <-ctx.Done():
 			return context.Cause(ctx)

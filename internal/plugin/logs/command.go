@@ -59,10 +59,10 @@ kubelet shows the events of one source in the log Application: Kubernetes does n
   # The end of the kubelet's log
   kubectl windows logs win-worker-1 kubelet
 
-  # Its log of the last half hour
+  # The kubelet's log of the last half hour
   kubectl windows logs win-worker-1 kubelet --since=30m
 
-  # The complete log of the agent, and then its new lines
+  # The complete log of the agent, followed by new lines
   kubectl windows logs win-worker-1 windows-instance-config-daemon --tail=-1 -f
 
   # Events about services and restarts since yesterday
@@ -73,7 +73,7 @@ kubelet shows the events of one source in the log Application: Kubernetes does n
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			if c.since < 0 {
-				return fmt.Errorf("--since %s is in the future", -c.since)
+				return fmt.Errorf("invalid --since -%s: use a positive duration", -c.since)
 			}
 			if c.since > 0 && !cmd.Flags().Changed("tail") {
 				c.tail = -1
@@ -88,8 +88,8 @@ kubelet shows the events of one source in the log Application: Kubernetes does n
 		},
 	}
 	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "stream the logs until interrupted")
-	cobraCommand.Flags().BoolVar(&c.events, "events", false, "show Windows' event log, in place of the log of a service")
-	cobraCommand.Flags().IntVar(&c.tail, "tail", 200, "how many lines of the end to show; -1 shows all")
+	cobraCommand.Flags().BoolVar(&c.events, "events", false, "show Windows' event log instead of the log of a service")
+	cobraCommand.Flags().IntVar(&c.tail, "tail", 200, "lines of recent log to show; -1 shows all")
 	cobraCommand.Flags().DurationVar(&c.since, "since", 0,
 		"show logs newer than a duration like 30m; by default, all logs unless --tail is given")
 	return cobraCommand

@@ -13,10 +13,10 @@ import (
 // findAMI finds the newest image of a Windows version with Amazon's command line tool. Only images of Amazon
 // count: anyone can publish an image with such a name.
 func findAMI(ctx context.Context, region, version string) (image, name string, err error) {
-	byHand := fmt.Sprintf("Name it with --image ami-…; this lists them:\n  %s", machineset.AMICommand(region, version))
+	byHand := fmt.Sprintf("Specify an image with --image ami-…; list the images with:\n  %s", machineset.AMICommand(region, version))
 	aws, err := exec.LookPath("aws")
 	if err != nil {
-		return "", "", fmt.Errorf("no image is given, and the program aws, which can find one, is not installed. %s",
+		return "", "", fmt.Errorf("no image is specified, and the program aws, which can find an image, is not installed. %s",
 			byHand)
 	}
 	var stdout, stderr bytes.Buffer
@@ -29,7 +29,7 @@ func findAMI(ctx context.Context, region, version string) (image, name string, e
 	}
 	found := strings.Fields(stdout.String())
 	if len(found) != 2 || !strings.HasPrefix(found[0], "ami-") {
-		return "", "", fmt.Errorf("no image of Amazon is for Windows Server %s in region %s. %s", version, region, byHand)
+		return "", "", fmt.Errorf("Amazon has no image for Windows Server %s in region %s. %s", version, region, byHand)
 	}
 	return found[0], found[1], nil
 }

@@ -61,7 +61,7 @@ func (c *command) generateMachineSet(ctx context.Context) error {
 func (c *command) readCluster(ctx context.Context, reader client.Reader) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
-		return fmt.Errorf("read Infrastructure cluster: %w. Each OpenShift cluster has this object; is this the right cluster?", err)
+		return fmt.Errorf("read Infrastructure cluster: %w. Each OpenShift cluster has this object: check the context of the kubeconfig", err)
 	}
 	if infrastructure.Status.InfrastructureName == "" || infrastructure.Status.PlatformStatus == nil {
 		return errors.New("read Infrastructure cluster: status.infrastructureName or status.platformStatus is missing; the installer sets them")

@@ -42,7 +42,7 @@ func newCommand(a *cmdutil.Access, findAMI findImage) *cobra.Command {
 		Short: "Create a MachineSet for Windows with the values of the cluster",
 		Long: `Create a MachineSet for Windows on AWS, Azure, GCP or vSphere. Network, security groups, identities, tags and disk
 encryption come from a MachineSet of Linux workers, the image and the size from the platform's guide.`,
-		Example: `  # Look at it
+		Example: `  # Print it
   kubectl windows machineset generate
 
   # Create it with three Machines
@@ -65,7 +65,7 @@ func newGenerateCommand(c *command) *cobra.Command {
 	}
 	c.addCommonFlags(sub)
 	c.specFlags(sub.Flags())
-	sub.Flags().StringVar(&c.file, "file", "", "the file to write, in place of the standard output")
+	sub.Flags().StringVar(&c.file, "file", "", "file to write instead of standard output")
 	return sub
 }
 
@@ -107,10 +107,10 @@ func (c *command) addCommonFlags(sub *cobra.Command) {
 	}
 	flags := sub.Flags()
 	flags.StringVar(&c.options.Version, "version", machineset.Versions[0], "Windows Server 2019, 2022 or 2025")
-	flags.StringVar(&c.options.Zone, "zone", "", "the availability zone (default: the zone of the first worker MachineSet)")
+	flags.StringVar(&c.options.Zone, "zone", "", "availability zone (default: the zone of the first worker MachineSet)")
 	flags.StringVar(&c.options.Name, "name", "",
-		"the name of the MachineSet (default: made from cluster, version and zone); on Azure and vSphere at most 9 characters")
-	flags.StringVar(&c.from, "from", "", "the worker MachineSet to copy values from (default: the first one)")
+		"name of the MachineSet (default: composed of cluster, version and zone); on Azure and vSphere at most 9 characters")
+	flags.StringVar(&c.from, "from", "", "worker MachineSet to copy values from (default: the first worker MachineSet)")
 	completions := cobra.FixedCompletions(machineset.Versions, cobra.ShellCompDirectiveNoFileComp)
 	if err := sub.RegisterFlagCompletionFunc("version", completions); err != nil {
 		panic(err) // unknown flag
@@ -120,9 +120,9 @@ func (c *command) addCommonFlags(sub *cobra.Command) {
 // specFlags adds the flags that determine the content of the MachineSet.
 func (c *command) specFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.options.Image, "image", "",
-		"the image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
-	flags.StringVar(&c.template, "template", "", "the image on vSphere: the full path of a template (docs/vsphere.md)")
-	flags.Int32Var(&c.options.Replicas, "replicas", 1, "the number of Machines")
+		"image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
+	flags.StringVar(&c.template, "template", "", "image on vSphere: the full path of a template (docs/vsphere.md)")
+	flags.Int32Var(&c.options.Replicas, "replicas", 1, "number of Machines")
 }
 
 // checkOptions refuses options that are invalid for every cluster.

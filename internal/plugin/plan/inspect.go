@@ -42,16 +42,16 @@ operator's pod.
 The exit status is 0 if no host would be changed, 2 if a host would be changed, and 1 if the result is unknown for a host.`,
 		Example: `  kubectl windows plan win-worker-1
 
-  # Of all hosts, for a program
+  # All hosts, as JSON
   kubectl windows plan --all -o json`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			switch {
 			case all && len(names) > 0:
-				return errors.New("give either names or --all")
+				return errors.New("specify either names or --all")
 			case all:
 				names = []string{"--all"}
 			case len(names) == 0:
-				return errors.New("give the names of hosts, or --all")
+				return errors.New("specify the names of hosts, or --all")
 			}
 			return q.runCommand(cmd.Context(), append([]string{"plan"}, names...))
 		},
@@ -77,7 +77,7 @@ The exit status is 0 if no check has failed, 2 if a check has failed, and 1 if t
 check are left on the host. A check that was not reached because the cluster's settings are unknown does not count as failed.`,
 		Example: `  kubectl windows diagnose win-worker-1
 
-  # A host that is in no list yet
+  # A host that is not listed yet
   kubectl windows diagnose 10.0.0.17 --username=Administrator`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
@@ -95,8 +95,8 @@ check are left on the host. A check that was not reached because the cluster's s
 }
 
 func (q *operatorClient) addFlags(c *cobra.Command) {
-	c.Flags().StringVarP(&q.output, "output", "o", "text", "text or json")
-	c.Flags().DurationVar(&q.timeout, "timeout", 10*time.Minute, "how long the operator may take")
+	c.Flags().StringVarP(&q.output, "output", "o", "text", "output format. One of: text, json")
+	c.Flags().DurationVar(&q.timeout, "timeout", 10*time.Minute, "timeout for the operator")
 }
 
 func (q *operatorClient) completeNames(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -106,9 +106,9 @@ func (q *operatorClient) completeNames(cmd *cobra.Command, _ []string, _ string)
 // runCommand runs a command of the operator, and returns its exit status as an error.
 func (q *operatorClient) runCommand(ctx context.Context, command []string) error {
 	if q.output != "text" && q.output != "json" {
-		return fmt.Errorf("--output is %q: it can be text or json", q.output)
+		return fmt.Errorf("invalid --output %q: use text or json", q.output)
 	}
-	late := fmt.Errorf("the operator has not answered within %s. See whether it works: kubectl get pods -n %s", q.timeout,
+	late := fmt.Errorf("the operator has not responded within %s. Check its pod: kubectl get pods -n %s", q.timeout,
 		q.Namespace())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -73,7 +73,7 @@ func TestTheOperatorIsAsked(t *testing.T) {
 
 func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 	for line, says := range map[string]string{
-		"plan":                  "give the names of hosts, or --all",
+		"plan":                  "specify the names of hosts, or --all",
 		"plan win-1 --all":      "either names or --all",
 		"plan win-1 -o yaml":    "it can be text or json",
 		"diagnose":              "accepts 1 arg",
