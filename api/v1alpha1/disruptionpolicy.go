@@ -9,7 +9,7 @@ import (
 // DisruptionPolicyName is the name of the one WindowsDisruptionPolicy that the operator follows.
 const DisruptionPolicyName = "cluster"
 
-// UpgradeStrategy is how the node of a Machine comes to another version of the operator.
+// UpgradeStrategy defines how the node of a Machine is upgraded to another version of the operator.
 // +kubebuilder:validation:Enum=Replace;InPlace
 type UpgradeStrategy string
 
@@ -25,13 +25,13 @@ type WindowsDisruptionPolicySpec struct {
 	// paused stops all disruptions of nodes, except repairs and removals.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// maxUnavailable is how many Windows nodes may be unavailable because of the operator, nodes of Machines and of listed hosts together. It is a
-	// number, or a percentage of the nodes, which is rounded down and is never less than one node.
+	// maxUnavailable is the maximum number of Windows nodes that may be unavailable because of the operator, including nodes of Machines and of
+	// listed hosts. It is a number, or a percentage of the nodes, rounded down to at least one node.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]*|[1-9][0-9]?%|100%)$`
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 2147483647)",message="must be a number from 1 on, or a percentage"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 2147483647)",message="must be a number from 1, or a percentage"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// pools limits single pools of nodes further. A pool without an entry has the limit of all nodes.
@@ -50,7 +50,7 @@ type WindowsDisruptionPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// canarySoak is how long the first node of a pool must stay Ready with another version of the operator, or with other settings of the
+	// canarySoak is the time for which the first node of a pool must remain Ready with another version of the operator, or with other settings of the
 	// cluster, before the other nodes are changed.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
@@ -59,7 +59,7 @@ type WindowsDisruptionPolicySpec struct {
 	// stopOnFailure stops further disruptions while the change of a node has failed.
 	// +optional
 	StopOnFailure bool `json:"stopOnFailure,omitempty"`
-	// failureDeadline is how long a node that does not become Ready after a change counts as unavailable. After that time the change has failed.
+	// failureDeadline is the time after which the change of a node that has not become Ready has failed. Until then, the node counts as unavailable.
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
@@ -85,11 +85,11 @@ type DisruptionPool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=270
 	Name string `json:"name"`
-	// maxUnavailable is a number, or a percentage of the pool's nodes, which is rounded down and is never less than one node.
+	// maxUnavailable is a number, or a percentage of the pool's nodes, rounded down to at least one node.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]*|[1-9][0-9]?%|100%)$`
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 2147483647)",message="must be a number from 1 on, or a percentage"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 2147483647)",message="must be a number from 1, or a percentage"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// paused stops the disruptions of this pool.
@@ -99,11 +99,11 @@ type DisruptionPool struct {
 
 // MaintenanceWindow is a recurring time window.
 type MaintenanceWindow struct {
-	// schedule is when the window begins, as five fields of cron: "0 2 * * SAT".
+	// schedule defines the start times of the window, in five fields of cron: "0 2 * * SAT".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule"`
-	// duration is how long the window lasts.
+	// duration is the duration of the window.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	Duration metav1.Duration `json:"duration"`
@@ -113,7 +113,7 @@ type MaintenanceWindow struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// DisruptionCause is why a node is disrupted.
+// DisruptionCause is the cause of a disruption.
 // +kubebuilder:validation:Enum=Upgrade;Configuration;Reboot;KeyChange;Repair;Removal
 type DisruptionCause string
 
@@ -125,7 +125,7 @@ const (
 	CauseConfiguration DisruptionCause = "Configuration"
 	// CauseReboot is a restart of the host that an administrator has requested.
 	CauseReboot DisruptionCause = "Reboot"
-	// CauseKeyChange is a host that does not accept the present SSH key.
+	// CauseKeyChange is a host that does not accept the current SSH key.
 	CauseKeyChange DisruptionCause = "KeyChange"
 	// CauseRepair is a node that is not Ready.
 	CauseRepair DisruptionCause = "Repair"
@@ -133,7 +133,7 @@ const (
 	CauseRemoval DisruptionCause = "Removal"
 )
 
-// Disruption is a node that the operator disrupts, or a Machine that it has deleted and that is not replaced yet.
+// Disruption is a node that the operator disrupts, or a deleted Machine without a replacement in service.
 type Disruption struct {
 	// instance is the name of the WindowsInstance.
 	Instance string `json:"instance"`
@@ -144,28 +144,27 @@ type Disruption struct {
 	Node string `json:"node,omitempty"`
 	// pool is the pool of the node.
 	Pool string `json:"pool"`
-	// cause is why the node is disrupted.
+	// cause is the cause of the disruption.
 	Cause DisruptionCause `json:"cause"`
 	// version is the target version of the operator.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// configurationDigest identifies the target settings of the node's services: a digest for each service whose restart affects pods. It is absent
-	// if the disruption does not change settings, or while the settings are not known.
+	// configurationDigest identifies the target settings of the node's services: a digest for each service whose restart affects pods. It is unset
+	// if the disruption does not change settings, or while the settings are unknown.
 	// +optional
 	ConfigurationDigest string `json:"configurationDigest,omitempty"`
 	// machine is the name of the Machine that was deleted. It is empty for a change in place.
 	// +optional
 	Machine string `json:"machine,omitempty"`
-	// since is when the disruption began. The disruption counts until it ends, or until failureDeadline has passed.
+	// since is the start time of the disruption. The disruption counts until it ends, or until failureDeadline has passed.
 	Since metav1.Time `json:"since"`
-	// holderIdentity identifies the process of the operator that works on the node. Only this process, or a process that has taken over the
-	// disruption, ends it. Another process removes the entry when the node has been in service for a minute, because no process works on it any
-	// longer.
+	// holderIdentity identifies the process of the operator that works on the node. Only this process, or a process that has adopted the
+	// disruption, ends the disruption. Another process removes the entry when the node has been in service for a minute.
 	HolderIdentity string `json:"holderIdentity"`
 }
 
-// ObservedNode records since when a node is Ready, or is not Ready, as the operator observed. A kubelet reports times by the clock of its host, which may
-// be wrong, so these times decide nothing.
+// ObservedNode records the time at which the operator observed that a node became Ready or NotReady. A kubelet reports times by the clock of its
+// host, which may be wrong, so decisions do not use the times of the kubelet.
 type ObservedNode struct {
 	// instance is the name of the WindowsInstance.
 	Instance string `json:"instance"`
@@ -173,26 +172,26 @@ type ObservedNode struct {
 	InstanceUID types.UID `json:"instanceUID"`
 	// ready is true if the node is Ready.
 	Ready bool `json:"ready"`
-	// since is when the operator saw this for the first time, by its own clock.
+	// since is the time at which the operator first observed this state, by its own clock.
 	Since metav1.Time `json:"since"`
-	// kubeletTransitionTime is the time of the change by the clock of the host. An operator that has just started compares it with the time that the
-	// kubelet reports now: a different value means that the node has changed meanwhile.
+	// kubeletTransitionTime is the time of the change by the clock of the host. After a start, the operator compares it with the current time of the
+	// kubelet: a different value means that the node has changed meanwhile.
 	// +optional
 	KubeletTransitionTime *metav1.Time `json:"kubeletTransitionTime,omitempty"`
 }
 
-// WindowsDisruptionPolicyStatus shows which nodes are being disrupted. Only the operator writes it.
+// WindowsDisruptionPolicyStatus shows the nodes that are being disrupted. Only the operator writes it.
 type WindowsDisruptionPolicyStatus struct {
 	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// disruptions are the nodes that are disrupted now. Each decision to disrupt one more node is written here and nowhere else: of two
+	// disruptions are the nodes that are disrupted now. Each decision to disrupt another node is written only here: of two
 	// concurrent decisions, the API server accepts one.
 	// +optional
 	// +listType=map
 	// +listMapKey=instance
 	Disruptions []Disruption `json:"disruptions,omitempty"`
-	// observedNodes are the nodes that are not Ready, and those that became Ready again less than canarySoak ago.
+	// observedNodes are the nodes that are not Ready, and the nodes that became Ready less than canarySoak ago.
 	// +optional
 	// +listType=map
 	// +listMapKey=instance
@@ -209,7 +208,7 @@ type WindowsDisruptionPolicyStatus struct {
 	// failed is the number of nodes whose last change has failed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// conditions are Valid (the operator can follow the spec), Progressing (nodes are still to be changed) and Stopped (no node is disrupted until
+	// conditions are Valid (the spec is valid), Progressing (changes of nodes are pending or in progress) and Stopped (no node is disrupted until
 	// an administrator acts).
 	// +optional
 	// +listType=map
@@ -229,7 +228,7 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=windp,singular=windowsdisruptionpolicy,path=windowsdisruptionpolicies
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'cluster'",message="the operator follows the WindowsDisruptionPolicy named cluster, and no other"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'cluster'",message="the name must be cluster: the operator uses no other WindowsDisruptionPolicy"
 // +kubebuilder:printcolumn:name="Max",type=string,JSONPath=`.spec.maxUnavailable`
 // +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
@@ -242,7 +241,7 @@ type WindowsDisruptionPolicy struct {
 
 	// spec limits how many Windows nodes the operator disrupts at once, and when. An administrator writes it.
 	Spec WindowsDisruptionPolicySpec `json:"spec,omitempty"`
-	// status shows which nodes are being disrupted, and how far all nodes are. Only the operator writes it.
+	// status shows the nodes that are being disrupted, and the progress of all nodes. Only the operator writes it.
 	Status WindowsDisruptionPolicyStatus `json:"status,omitempty"`
 }
 

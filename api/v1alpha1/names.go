@@ -1,14 +1,14 @@
 package v1alpha1
 
-// Labels of Machines, under the names that the guides give them.
+// Labels of Machines, with the names in the guides.
 const (
-	// LabelMachineOSID on a Machine tells the operating system of its image; the operator is for those of MachineOSIDWindows.
+	// LabelMachineOSID on a Machine is the operating system of its image; the operator manages Machines with MachineOSIDWindows.
 	LabelMachineOSID = "machine.openshift.io/os-id"
 	// MachineOSIDWindows is the value of LabelMachineOSID on Windows Machines.
 	MachineOSIDWindows = "Windows"
-	// LabelIgnore on a Machine, set to "true", makes the operator leave it alone.
+	// LabelIgnore on a Machine, set to "true", makes the host unmanaged.
 	LabelIgnore = "windowsmachineconfig.openshift.io/ignore"
-	// MachineNamespace is where the Machine API has its Machines.
+	// MachineNamespace is the namespace of Machines.
 	MachineNamespace = "openshift-machine-api"
 )
 
@@ -25,48 +25,47 @@ const (
 
 	// AnnotationVersion on a Node is the operator version that finished its configuration.
 	AnnotationVersion = "windowsmachineconfig.openshift.io/version"
-	// AnnotationPubKeyHash on a Node identifies the SSH public key that it was configured with.
+	// AnnotationPubKeyHash on a Node identifies the SSH public key with which its host was configured.
 	AnnotationPubKeyHash = "windowsmachineconfig.openshift.io/pub-key-hash"
 	// AnnotationInstance on a Node binds it to its WindowsInstance ("name/uid").
 	AnnotationInstance = "windowsmachineconfig.openshift.io/instance"
 	// AnnotationHostKey and AnnotationHostKeyType on a Node are the pinned SSH host key (base64) and its type.
 	AnnotationHostKey     = "windowsmachineconfig.openshift.io/ssh-host-key"
 	AnnotationHostKeyType = "windowsmachineconfig.openshift.io/ssh-host-key-type"
-	// AnnotationCordoned on a Node says that the operator made it unschedulable, and so may make it schedulable again.
+	// AnnotationCordoned on a Node records that the operator cordoned the Node, and so may uncordon it.
 	AnnotationCordoned = "windowsmachineconfig.openshift.io/cordoned"
-	// AnnotationDrained on a Node is DrainIncomplete from its cordon on, and the value of AnnotationCordoned from the end of its drain on. It is
-	// removed with AnnotationCordoned. Without it, it is not known whether the node was drained.
+	// AnnotationDrained on a Node is DrainIncomplete after the cordon, and the value of AnnotationCordoned after the drain. It is removed with
+	// AnnotationCordoned. Without the annotation, the state of the drain is unknown.
 	AnnotationDrained = "windowsmachineconfig.openshift.io/drained"
 
 	// AnnotationAcceptHostKey on a WindowsInstance is the fingerprint of a changed host key that an administrator accepts.
 	AnnotationAcceptHostKey = "windowsmachineconfig.openshift.io/accept-host-key"
-	// AnnotationExpectedHostKey on a Machine or a WindowsInstance are the fingerprints of which the host must show one at the first contact, as
-	// ssh-keygen -l prints them, separated by commas.
+	// AnnotationExpectedHostKey on a Machine or a WindowsInstance lists the expected fingerprints for the first contact with the host, as
+	// printed by ssh-keygen -l, separated by commas.
 	AnnotationExpectedHostKey = "windowsmachineconfig.openshift.io/expected-host-key"
 	// AnnotationEntryFault on a WindowsInstance is the fault of its entry in the ConfigMap windows-instances. It is absent if the entry is valid, or
 	// if the instance keeps the user name of an earlier entry.
 	AnnotationEntryFault = "windowsmachineconfig.openshift.io/entry-fault"
-	// AnnotationForgetHost on a WindowsInstance, set to "true", lets a removal go on without a host that is gone for good.
+	// AnnotationForgetHost on a WindowsInstance, set to "true", continues a removal without the host, which no longer exists.
 	AnnotationForgetHost = "windowsmachineconfig.openshift.io/forget-host"
 
-	// AnnotationRebootRequired on a Node asks for a restart of its host, whatever its value. The operator drains the node, restarts the host,
-	// and takes the annotation away.
+	// AnnotationRebootRequired on a Node requests a restart of its host; the value does not matter. The operator drains the node, restarts the
+	// host, and removes the annotation.
 	AnnotationRebootRequired = "windowsmachineconfig.openshift.io/reboot-required"
-	// AnnotationRetry on a WindowsInstance, when it is added or its value changes, has a change tried again that has failed. The operator takes
-	// it away.
+	// AnnotationRetry on a WindowsInstance requests a retry of a failed change. The operator removes the annotation.
 	AnnotationRetry = "windowsmachineconfig.openshift.io/retry"
 	// AnnotationUpgradeStrategy on a MachineSet is the UpgradeStrategy of its Machines.
 	AnnotationUpgradeStrategy = "windowsmachineconfig.openshift.io/upgrade-strategy"
-	// AnnotationExcludeDrain on a Machine leaves out the drain of its node; its value does not matter. It is the Machine API's.
+	// AnnotationExcludeDrain on a Machine excludes its node from draining; the value does not matter. The annotation belongs to the Machine API.
 	AnnotationExcludeDrain = "machine.openshift.io/exclude-node-draining"
 
-	// AnnotationDesiredVersion and AnnotationUsername on a Node come from operators before version 12, as does LabelUpgrading.
+	// AnnotationDesiredVersion and AnnotationUsername on a Node come from the legacy operator (before version 12), as does LabelUpgrading.
 	AnnotationDesiredVersion = "windowsmachineconfig.openshift.io/desired-version"
 	AnnotationUsername       = "windowsmachineconfig.openshift.io/username"
-	// AnnotationTakenOverFrom on a Node is the version of the operator before version 12 that has configured its host, until this operator has.
-	// It tells such a host, which has nothing of ours yet, from one that another version of ours has configured.
+	// AnnotationTakenOverFrom on a Node is the version of the legacy operator that configured its host. The annotation is removed when this
+	// operator has configured the host. It distinguishes such a host from a host that another version of this operator configured.
 	AnnotationTakenOverFrom = "windowsmachineconfig.openshift.io/adopted-from"
-	// LabelUpgrading on a Node is the lock of operators before version 12.
+	// LabelUpgrading on a Node is the upgrade lock of the legacy operator.
 	LabelUpgrading = "windowsmachineconfig.openshift.io/upgrading"
 
 	// AnnotationPodSubnet on a Node is the pod subnet that OVN-Kubernetes' hybrid overlay assigned.
@@ -80,17 +79,17 @@ const (
 	TaintNotReadyFormer = "windowsmachineconfig.openshift.io/not-ready"
 	// TaintWindows keeps pods without a toleration for Windows off the node.
 	TaintWindows = "os"
-	// TaintUninitialized is on a Node that the cloud controller manager has not initialized. It is Kubernetes'.
+	// TaintUninitialized is on a Node that the cloud controller manager has not initialized. The taint belongs to Kubernetes.
 	TaintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
-// DrainIncomplete is the value of AnnotationDrained before the pods of the node have left.
+// DrainIncomplete is the value of AnnotationDrained before the pods of the node are evicted.
 const DrainIncomplete = "false"
 
 // OperatorName is the name of the operator's Deployment and ServiceAccount, and the manager of the objects that it owns.
 const OperatorName = "windows-machine-config-operator"
 
-// OperatorLease names the Lease in the operator's namespace by which one operator of several works.
+// OperatorLease is the name of the Lease for leader election in the operator's namespace.
 const OperatorLease = OperatorName
 
 // LabelManagedBy has the value OperatorName on the objects that the operator owns. The key is Kubernetes'.

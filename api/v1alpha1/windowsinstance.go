@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DesiredState is what an instance should be.
+// DesiredState is the desired state of a host.
 // +kubebuilder:validation:Enum=Node;Unmanaged;Removed
 type DesiredState string
 
 const (
 	// DesiredStateNode is a host that is a Ready node of the cluster.
 	DesiredStateNode DesiredState = "Node"
-	// DesiredStateUnmanaged leaves host and Node alone: the Machine that the host belongs to is being deleted, has failed or is to be
-	// ignored.
+	// DesiredStateUnmanaged is a host that the operator does not change or monitor: its Machine is being deleted, has failed or has
+	// the ignore label.
 	DesiredStateUnmanaged DesiredState = "Unmanaged"
 	// DesiredStateRemoved is a host restored to its original state; the object is deleted afterwards. The host of a Machine is deleted
 	// with the Machine, and not restored.
@@ -32,24 +32,24 @@ type WindowsInstanceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=104
 	Username string `json:"username,omitempty"`
-	// source is where the instance comes from.
+	// source is the source of the instance.
 	Source Source `json:"source"`
-	// hostName is the computer name that the host is given. If it is empty, the host keeps its name.
+	// hostName is the computer name that the operator sets. If it is empty, the host keeps its name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	HostName string `json:"hostName,omitempty"`
-	// node has labels and taints for the Node, in addition to those of every Windows node.
+	// node contains labels and taints for the Node, in addition to the labels and taints of every Windows node.
 	// +optional
 	Node *NodeMetadata `json:"node,omitempty"`
 	// desiredState is Node, or Unmanaged if the operator must not manage the host, or Removed if the source no longer lists the host.
 	// +kubebuilder:default=Node
 	DesiredState DesiredState `json:"desiredState,omitempty"`
-	// desiredStateReason is why the host is Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
+	// desiredStateReason is the reason for Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DesiredStateReason string `json:"desiredStateReason,omitempty"`
-	// upgradeStrategy is how the host is upgraded to another version of the operator. Listed hosts, and Machines that no MachineSet would create
-	// again, are changed in place.
+	// upgradeStrategy defines how the host is upgraded to another version of the operator. Listed hosts, and Machines without a
+	// MachineSet, are changed in place.
 	// +optional
 	// +kubebuilder:default=InPlace
 	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitempty"`
@@ -58,10 +58,10 @@ type WindowsInstanceSpec struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Source is where an instance comes from. Exactly one field is set.
+// Source is the source of an instance. Exactly one field is set.
 // +kubebuilder:validation:XValidation:rule="has(self.machine) != has(self.configMapKey)",message="exactly one of machine and configMapKey must be set"
 type Source struct {
-	// machine is the Machine of the Machine API that the instance was created for.
+	// machine is the Machine of the instance in the Machine API.
 	// +optional
 	Machine *MachineReference `json:"machine,omitempty"`
 	// configMapKey is the key in the ConfigMap windows-instances that lists the host.
@@ -77,7 +77,7 @@ type MachineReference struct {
 	Namespace string `json:"namespace"`
 	// name is the name of the Machine.
 	Name string `json:"name"`
-	// uid distinguishes this Machine from another one of the same name, which is another host.
+	// uid distinguishes this Machine from another Machine with the same name and another host.
 	UID types.UID `json:"uid"`
 }
 
@@ -97,10 +97,10 @@ type WindowsInstanceStatus struct {
 	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// summary is the reason of the condition that keeps the instance from being Ready, or Ready.
+	// summary is the reason of the condition that blocks the instance, or Ready.
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// nextAction describes what happens next, or what an administrator must do.
+	// nextAction describes the next action of the operator or of an administrator.
 	// +optional
 	NextAction string `json:"nextAction,omitempty"`
 	// step is the step that is in progress.
@@ -109,14 +109,14 @@ type WindowsInstanceStatus struct {
 	// hostKey is the pinned SSH host key.
 	// +optional
 	HostKey *HostKey `json:"hostKey,omitempty"`
-	// host has the facts that the host reported.
+	// host contains the facts reported by the host.
 	// +optional
 	Host *HostStatus `json:"host,omitempty"`
 	// nodeRef names the Node. It is set before the host is changed, and claims the name.
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`
 	// registrationID changes when the kubelet must register its Node again. A new value restarts the kubelet, which registers a Node only when it
-	// starts. The value is the UID of the last Node that was deleted while its host stayed listed, or the time at which the kubelet was last
+	// starts. The value is the UID of the last Node that was deleted while its host remained listed, or the time at which the kubelet was last
 	// restarted because its Node did not register.
 	// +optional
 	RegistrationID string `json:"registrationID,omitempty"`
@@ -130,10 +130,10 @@ type WindowsInstanceStatus struct {
 	// service whose restart affects pods. Nodes with the same settings have the same digests.
 	// +optional
 	ConfigurationDigest string `json:"configurationDigest,omitempty"`
-	// publicKeyHash identifies the SSH key that the host was configured with.
+	// publicKeyHash identifies the SSH key with which the host was configured.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
-	// restartStartedAt is when the host last reported a restart. It is absent when no restart is awaited.
+	// restartStartedAt is the time at which the host last reported a restart. It is unset while no restart is in progress.
 	// +optional
 	RestartStartedAt *metav1.Time `json:"restartStartedAt,omitempty"`
 	// disruptionPending is true while a change of the node waits until the WindowsDisruptionPolicy allows it.
@@ -142,19 +142,19 @@ type WindowsInstanceStatus struct {
 	// sshKeyRejected is true when the host did not accept the operator's SSH key at the last attempt to connect.
 	// +optional
 	SSHKeyRejected bool `json:"sshKeyRejected,omitempty"`
-	// replacementVersion is the operator version for which the Machine must be replaced. Other versions ignore it.
+	// replacementVersion is the operator version for which the Machine must be replaced. Other versions ignore the field.
 	// +optional
 	ReplacementVersion string `json:"replacementVersion,omitempty"`
 	// readiness is the state on which the operator bases its decisions, instead of the conditions Ready and UpToDate.
 	// +optional
 	Readiness *Readiness `json:"readiness,omitempty"`
-	// failedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
+	// failedChange is the last change of the node while it was in service, if the change failed and is still desired.
 	// +optional
 	FailedChange *FailedChange `json:"failedChange,omitempty"`
-	// requestedReboot is a restart that an administrator has requested and that is in progress.
+	// requestedReboot is a restart in progress that an administrator requested.
 	// +optional
 	RequestedReboot *RequestedReboot `json:"requestedReboot,omitempty"`
-	// certificates are those client certificates of the node's services that the operator renews. The kubelet renews its own.
+	// certificates are the client certificates of the node's services that the operator renews. The kubelet renews its own certificate.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -170,38 +170,38 @@ type WindowsInstanceStatus struct {
 type CertificateStatus struct {
 	// name is the name of the Windows service.
 	Name string `json:"name"`
-	// notAfter is when the certificate expires.
+	// notAfter is the time at which the certificate expires.
 	NotAfter metav1.Time `json:"notAfter"`
-	// renewAt is when the operator replaces it.
+	// renewAt is the time at which the operator renews the certificate.
 	RenewAt metav1.Time `json:"renewAt"`
-	// issuedAt is when the operator last renewed it, by the operator's clock.
+	// issuedAt is the time at which the operator last renewed the certificate, by the operator's clock.
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 }
 
-// Readiness is whether a node works, and since when.
+// Readiness is the state of a node, and the time of its last change.
 type Readiness struct {
 	// ready is true while the node is verified and Ready.
 	Ready bool `json:"ready"`
-	// since is when ready last changed. If the host was brought up to date later, and is ready, since is when that was finished.
+	// since is the time at which ready last changed, or at which a later update of a ready host was completed.
 	Since metav1.Time `json:"since"`
 }
 
-// FailedChange is an attempt to change a node in service that failed.
+// FailedChange is a failed change of a node in service.
 type FailedChange struct {
 	// cause is the cause of the change.
 	Cause DisruptionCause `json:"cause"`
-	// version is the operator version that has tried the change. Another version retries at once.
+	// version is the operator version that made the change. Another version retries immediately.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// specDigest identifies the target NodeSpec. Another NodeSpec is tried at once.
+	// specDigest identifies the target NodeSpec. Another NodeSpec is applied immediately.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
 	// configurationDigest identifies the target settings of the node's services. After the first node with these settings has failed, the other
 	// nodes are not changed.
 	// +optional
 	ConfigurationDigest string `json:"configurationDigest,omitempty"`
-	// previousDigest identifies the NodeSpec that the host had before the change, and to which it is rolled back. It is empty when the host cannot be rolled back.
+	// previousDigest identifies the NodeSpec before the change, which is the rollback target. It is empty if the host cannot be rolled back.
 	// +optional
 	PreviousDigest string `json:"previousDigest,omitempty"`
 	// reason is the reason of the failure, as in a condition.
@@ -209,17 +209,17 @@ type FailedChange struct {
 	// message describes the failure.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// time is when it failed last.
+	// time is the time of the last failure.
 	Time metav1.Time `json:"time"`
-	// attempts is how often it has failed.
+	// attempts is the number of failures.
 	Attempts int32 `json:"attempts"`
-	// drainTimedOut is true when the pods of the node did not leave in time, so that nothing on the host was changed.
+	// drainTimedOut is true if the drain of the node timed out, so that nothing on the host was changed.
 	// +optional
 	DrainTimedOut bool `json:"drainTimedOut,omitempty"`
-	// rolledBack is true when the host was rolled back to its state before the change.
+	// rolledBack is true if the host was rolled back to its state before the change.
 	// +optional
 	RolledBack bool `json:"rolledBack,omitempty"`
-	// retryAfter is when the operator retries the change.
+	// retryAfter is the time at which the operator retries the change.
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
 }
@@ -228,13 +228,13 @@ type FailedChange struct {
 type RequestedReboot struct {
 	// bootID identifies the boot that the restart ends.
 	BootID string `json:"bootID"`
-	// startedAt is when the operator first requested the restart.
+	// startedAt is the time at which the operator first requested the restart.
 	StartedAt metav1.Time `json:"startedAt"`
 }
 
 // StepStatus is a step in progress.
 type StepStatus struct {
-	// name is the step's name as in the agent's plan, or a phase of the operator.
+	// name is the name of the step in the agent's plan, or a step of the operator.
 	Name string `json:"name"`
 	// index is the number of the step in the plan, from 1.
 	// +optional
@@ -245,7 +245,7 @@ type StepStatus struct {
 	// detail is the condition that the step waits for, or the number of bytes transferred.
 	// +optional
 	Detail string `json:"detail,omitempty"`
-	// startedAt is when the step began.
+	// startedAt is the start time of the step.
 	StartedAt metav1.Time `json:"startedAt"`
 }
 
@@ -261,9 +261,9 @@ type HostKey struct {
 
 // HostStatus are facts of a host.
 type HostStatus struct {
-	// name is the host name in force.
+	// name is the current host name.
 	Name string `json:"name"`
-	// domain is the primary DNS suffix of the host, such as corp.example.com. It is empty for a host that has none.
+	// domain is the primary DNS suffix of the host, such as corp.example.com. It is empty for a host without a suffix.
 	// +optional
 	Domain string `json:"domain,omitempty"`
 	// product is the Windows product, such as Windows Server 2022 Datacenter.
@@ -272,20 +272,20 @@ type HostStatus struct {
 	// build is the Windows build with its revision, such as 10.0.20348.681.
 	// +optional
 	Build string `json:"build,omitempty"`
-	// machineID is the Windows installation's own identifier.
+	// machineID is the identifier of the Windows installation.
 	// +optional
 	MachineID string `json:"machineID,omitempty"`
 	// bootID differs after each boot.
 	// +optional
 	BootID string `json:"bootID,omitempty"`
-	// addresses are the host's IPv4 addresses, that of the default route first. Windows may change their order.
+	// addresses are the host's IPv4 addresses, with the address of the default route first. Windows may change their order.
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
-	// nodeIP is the internal IP address of the Node. The Node keeps it as long as the host has the address, in whatever order the host
-	// lists its addresses.
+	// nodeIP is the internal IP address of the Node. The Node keeps it as long as the host has the address, regardless of the order of
+	// the addresses.
 	// +optional
 	NodeIP string `json:"nodeIP,omitempty"`
-	// lastReachedAddress is the address at which the operator reached the host when it read these facts. When spec.address leads to another
+	// lastReachedAddress is the address at which the operator reached the host when it read these facts. If spec.address resolves to another
 	// address, the operator reads the facts again.
 	// +optional
 	LastReachedAddress string `json:"lastReachedAddress,omitempty"`
@@ -295,11 +295,11 @@ type HostStatus struct {
 type NodeReference struct {
 	// name is the name of the Node.
 	Name string `json:"name"`
-	// confirmed is true once no other instance and no other Node was found to have the name. A name that is not confirmed is only
+	// confirmed is true after the operator verified that no other instance and no other Node has the name. An unconfirmed name is only
 	// claimed.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
-	// claimedAt is when the operator wrote a claim that is not confirmed yet. After some minutes the claim no longer counts against an older
+	// claimedAt is the time at which the operator wrote an unconfirmed claim. After some minutes the claim no longer counts against an older
 	// instance.
 	// +optional
 	ClaimedAt *metav1.Time `json:"claimedAt,omitempty"`
