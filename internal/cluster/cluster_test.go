@@ -193,7 +193,7 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 		"no Ignition":                      {func(f *fixture) { f.ignition = "{}" }, []string{"MachineConfig rendered-worker-1", "spec.config"}},
 		"an Ignition of a version to come": {func(f *fixture) { f.ignition = `{"ignition":{"version":"4.0.0"}}` }, []string{"spec.config", "Ignition"}},
 		"an Ignition without a kubelet's configuration": {func(f *fixture) { delete(f.files, kubeletConfigPath) },
-			[]string{kubeletConfigPath, "not there"}},
+			[]string{kubeletConfigPath, "does not exist"}},
 		"an invalid configuration of the kubelet": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "kind: Pod"} },
 			[]string{kubeletConfigPath, `"Pod"`}},
 		"a kubelet's configuration that is no YAML": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "{"} },

@@ -28,7 +28,7 @@ func TestSignaturePoliciesThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 		imagePolicy("shop", "signed", "registry.example.com/shop"),
 		imagePolicy("openshift-monitoring", "own", "quay.io/openshift"))
 	_, told := f.readValid(t)
-	const refused = "images that Linux nodes refuse run in pods"
+	const refused = "images that Linux nodes reject run in pods"
 	expectNotices(t, told,
 		"ClusterImagePolicy a-first, spec.scopes|"+refused+" on Windows nodes (localhost:5000)",
 		"ClusterImagePolicy signed|"+refused+"|(registry.example.com, *.example.org, …@sha256:0123, 1 more)|spec.registrySources.blockedRegistries",

@@ -105,7 +105,7 @@ func TestADiskThatIsFullIsSaid(t *testing.T) {
 
 func TestAnArchiveWithoutAFolder(t *testing.T) {
 	_, err := newArchive(filepath.Join(t.TempDir(), "nosuch", "case.tar.gz"), time.Unix(0, 0))
-	if err == nil || !strings.Contains(err.Error(), "make the archive") {
+	if err == nil || !strings.Contains(err.Error(), "create the archive") {
 		t.Error(err)
 	}
 }

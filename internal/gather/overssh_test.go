@@ -96,7 +96,7 @@ func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
 		}, []string{all + "wmco: no key"}},
 		"it says what is no report": {newFakeOperator("warning: something\n", 0, nil), []string{all + "invalid character 'w' looking for beginning of value"}},
 		"it is cut off": {newFakeOperator(`{"name":"win-1"}`, 0, errors.New("the connection was lost")),
-			[]string{all + "the connection was lost. There is no report of win-2", noPlan}},
+			[]string{all + "the connection was lost. No reports of win-2", noPlan}},
 		"it leaves a host out": {newFakeOperator(`{"name":"win-1"}`, 0, nil), []string{noPlan, "hosts/win-2/host.json: the operator has reported nothing about the host"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
 	report := hostCollector{inspector: i, key: key, timeout: time.Millisecond}.collectHost(t.Context(), instance, podexec.CollectedHost{Name: "win-1"})
-	const want = "host 10.0.0.9 has taken 1ms, and was not done with its login. --host-timeout=2ms gives it more time"
+	const want = "host 10.0.0.9: timed out after 1ms during its login; for more time, use --host-timeout=2ms"
 	if report.Error != want {
 		t.Errorf("it says %q, want %q", report.Error, want)
 	}
@@ -59,7 +59,7 @@ func TestAFailureIsNotTakenForAHostThatIsSlow(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 	if said := s.formatFailure("the agent command collect", fmt.Errorf("read: %w", errHostTimeout)); said !=
-		"host 10.0.0.9 has taken 20s, and was not done with the agent command collect. --host-timeout=4m0s gives it more time" {
+		"host 10.0.0.9: timed out after 20s during the agent command collect; for more time, use --host-timeout=4m0s" {
 		t.Errorf("it says %q", said)
 	}
 }
@@ -79,7 +79,7 @@ func TestAPlanThatWasNotMadeInTimeIsNotOneWithoutChanges(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errHostTimeout)
 	l := hostCollector{inspector: &inspector{}, timeout: time.Minute}
-	if made := l.planHost(ctx, nil, instance); !strings.Contains(made.Error, "was not done with the agent's plan") {
+	if made := l.planHost(ctx, nil, instance); !strings.Contains(made.Error, "timed out after 1m0s during the agent's plan") {
 		t.Errorf("it is %+v", made)
 	}
 	l.planErr = errors.New("the cluster's configuration cannot be used: it has no network")

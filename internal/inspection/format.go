@@ -73,7 +73,7 @@ func formatEvictionBlocker(pod dryrun.Pod) string {
 	if pod.Held == "" {
 		return ""
 	}
-	return ": blocked: " + pod.Held
+	return ": blocked. " + pod.Held
 }
 
 func formatSummary(f Forecast) string {

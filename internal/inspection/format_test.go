@@ -109,7 +109,7 @@ func run(t *testing.T, in io.Reader, configure func() (operator.Config, error), 
 func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
 	for line, says := range map[string]string{
 		"plan": "specify the names of hosts, or --all", "plan win-1 --all": "specify the names of hosts, or --all",
-		"plan --all -o yaml": "it can be text or json", "diagnose": "accepts 1 arg",
+		"plan --all -o yaml": "use text or json", "diagnose": "accepts 1 arg",
 	} {
 		err := run(t, bytes.NewReader(nil), func() (operator.Config, error) {
 			t.Error("the operator's configuration was read")

@@ -45,10 +45,10 @@ func kindOf(fact FileFact) string {
 func DescribeDirectoryConflict(path string, fact FileFact) string {
 	switch {
 	case !isPlainDirectory(fact):
-		return path + " is " + kindOf(fact) + "; the node needs a folder there that only administrators can change: move it"
+		return path + " is " + kindOf(fact) + "; the node needs a folder there that only administrators can change: move it away"
 	case fact.Foreign && !nodespec.IsWithin(path, nodespec.Root):
 		return path + " is owned by a non-administrator, or a non-administrator may change its permissions; the node keeps " +
-			"keys and secrets below it: check its content, then move it or make Administrators the owner " +
+			"keys and secrets below it: check its content, then move it away or make Administrators the owner " +
 			"(takeown /a /r /f, icacls /reset /t)"
 	}
 	return ""

@@ -185,7 +185,7 @@ func (l lab) testPlan(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	}
 	for _, words := range []string{"StopService kubelet", "(disrupts pods)", "because ", "The operator is paused for this host",
 		"The node is drained first; 2 pods are evicted:", w.Namespace + "/web-",
-		"not now. These PodDisruptionBudgets allow no disruption now: " + w.Namespace + "/web."} {
+		"blocked. These PodDisruptionBudgets allow no disruption now: " + w.Namespace + "/web."} {
 		if !strings.Contains(said, words) {
 			l.Errorf("want %q in:\n%s", words, said)
 		}

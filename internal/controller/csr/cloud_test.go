@@ -73,27 +73,27 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 		says    string
 		objects []client.Object
 	}{
-		"when the cloud does not know the Node yet": {"not known to be",
+		"when the cloud does not know the Node yet": {"not a known name of the node",
 			[]client.Object{newListedInstance(), namedNode(winNode, newCloudNode().Status.Addresses...)}},
-		"with the address of a node of the cluster": {"master-0 has too", []client.Object{
+		"with the address of a node of the cluster": {"master-0 also has", []client.Object{
 			newListedInstance(), newCloudNode(), namedNode("master-0", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
-		"with the address of another instance's Node": {"other has too", []client.Object{
+		"with the address of another instance's Node": {"other also has", []client.Object{
 			newListedInstance(), newCloudNode(), confirmed, namedNode("other", corev1.NodeAddress{Type: corev1.NodeExternalIP,
 				Address: publicIP})}},
-		"with the address of a Machine that has no Node yet": {"of Machine master-3 has too", []client.Object{
+		"with the address of a Machine that has no Node yet": {"of Machine master-3 also has", []client.Object{
 			newListedInstance(), newCloudNode(), &machinev1beta1.Machine{
 				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
 				Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP,
 					Address: publicIP}}},
 			}}},
-		"with the name of such a Machine": {"of Machine master-3 has too", []client.Object{
+		"with the name of such a Machine": {"of Machine master-3 also has", []client.Object{
 			newListedInstance(), newCloudNode(), &machinev1beta1.Machine{
 				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
 				Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: cloudName}}},
 			}}},
-		"with the address by which another host is listed": {"of WindowsInstance other has too", []client.Object{
+		"with the address by which another host is listed": {"of WindowsInstance other also has", []client.Object{
 			newListedInstance(), newCloudNode(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicIP })}},
-		"with a name by which another host is listed": {"of WindowsInstance other has too", []client.Object{
+		"with a name by which another host is listed": {"of WindowsInstance other also has", []client.Object{
 			newListedInstance(), newCloudNode(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicName })}},
 	} {
 		t.Run(name+" are left pending", func(t *testing.T) {

@@ -349,14 +349,14 @@ func TestANodeWhoseMachineIsToBeIgnored(t *testing.T) {
 	t.Run("stays unschedulable after its host was begun with, and the status says so", func(t *testing.T) {
 		x, instance := ignored(t, setDrained)
 		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
-		if !x.getNode().Spec.Unschedulable || !strings.Contains(ready.Message, "stays unschedulable") {
+		if !x.getNode().Spec.Unschedulable || !strings.Contains(ready.Message, "remains unschedulable") {
 			t.Errorf("unschedulable %t: %s", x.getNode().Spec.Unschedulable, ready.Message)
 		}
 	})
 	t.Run("is in service when its pods have not left", func(t *testing.T) {
 		x, instance := ignored(t, setDraining)
 		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
-		if x.getNode().Spec.Unschedulable || strings.Contains(ready.Message, "stays unschedulable") {
+		if x.getNode().Spec.Unschedulable || strings.Contains(ready.Message, "remains unschedulable") {
 			t.Errorf("unschedulable %t: %s", x.getNode().Spec.Unschedulable, ready.Message)
 		}
 	})

@@ -197,7 +197,7 @@ func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	x.untilDue()
 	instance, _ := x.reconcile()
 	condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
-	if !strings.Contains(condition.Message, "made by system:node:"+machine) || len(signed) > 0 ||
+	if !strings.Contains(condition.Message, "created by system:node:"+machine) || len(signed) > 0 ||
 		h.currentCertificate(identity) != nil {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}

@@ -69,7 +69,7 @@ func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
 			after := s.reconcileOnce()
 			instance := s.instanceOrNil()
 			if says := slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
-				return c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonJobTimedOut || strings.Contains(c.Message, "for too long"))
+				return c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonJobTimedOut || strings.Contains(c.Message, "exceeded its time limit"))
 			}); says != (s.kind != hostjobs.KindCommit) || says && (after == 0 || after > maxRetryDelay) {
 				t.Errorf("the next look is after %s; the status is %+v", after, instance.Status)
 			}
@@ -168,7 +168,7 @@ func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 	for attempt := range 3 {
 		instance, after = x.reconcile()
 		condition := expectCondition(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
-		if !strings.Contains(condition.Message, "an error in the operator") || strings.Contains(condition.Message, "goroutine") {
+		if !strings.Contains(condition.Message, "internal error of the operator") || strings.Contains(condition.Message, "goroutine") {
 			t.Errorf("it says %q", condition.Message)
 		}
 		if want := retryDelay(attempt+1, 0); after != want {

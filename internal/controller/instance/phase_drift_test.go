@@ -168,7 +168,7 @@ func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
 		t.Errorf("the longest pause is %s", wait)
 	}
 	if told := x.popEvents(); len(told) != 12+revertWarnThreshold || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
-		!strings.HasPrefix(told[revertWarnThreshold-1], "Warning NodeDriftReverted") || !strings.Contains(told[15], "again and again") {
+		!strings.HasPrefix(told[revertWarnThreshold-1], "Warning NodeDriftReverted") || !strings.Contains(told[15], "keeps changing the fields") {
 		t.Errorf("the events are %q", told)
 	}
 	x.clock.Step(revertQuietPeriod)

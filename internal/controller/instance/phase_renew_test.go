@@ -107,7 +107,7 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 			condition := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
 			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			if !strings.Contains(condition.Message, "cloud-node-manager") ||
-				!strings.Contains(condition.Message, ", good until 2") {
+				!strings.Contains(condition.Message, ", valid until 2") {
 				t.Errorf("it says %q", condition.Message)
 			}
 			if after <= 0 || after > maxRetryDelay {

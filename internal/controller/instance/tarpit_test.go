@@ -250,7 +250,7 @@ func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
 		}
 		return instance.Status.Step != nil
 	})
-	if step := instance.Status.Step; step.Name != "Connect" || !strings.Contains(step.Detail, "until the work on other hosts has ended") ||
+	if step := instance.Status.Step; step.Name != "Connect" || !strings.Contains(step.Detail, "waiting for the jobs on other hosts") ||
 		instance.Status.Summary != v1alpha1.ReasonInProgress || x.countDialsTo(address) > 0 {
 		t.Errorf("the step is %+v, the summary %s; it was dialed %d times", step, instance.Status.Summary, x.countDialsTo(address))
 	}

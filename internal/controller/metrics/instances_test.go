@@ -130,8 +130,8 @@ func TestEachInstanceHasItsSeries(t *testing.T) {
 func TestAStandingHasOneSeries(t *testing.T) {
 	MonitoringEnabled.Set(false, "NamespaceNotLabeled")
 	MonitoringEnabled.Set(true, "MonitoringEnabled")
-	want := "# HELP wmco_monitoring_enabled 1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is " +
-		"not; the label reason is the cause.\n# TYPE wmco_monitoring_enabled gauge\nwmco_monitoring_enabled{reason=\"MonitoringEnabled\"} 1\n"
+	want := "# HELP wmco_monitoring_enabled 1 if the cluster's Prometheus is configured to scrape Windows nodes, 0 " +
+		"otherwise; the label reason is the cause.\n# TYPE wmco_monitoring_enabled gauge\nwmco_monitoring_enabled{reason=\"MonitoringEnabled\"} 1\n"
 	if err := testutil.CollectAndCompare(MonitoringEnabled.vec, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}

@@ -87,7 +87,7 @@ func compareGolden(t *testing.T, name, got string) {
 
 func TestTheTableOfAFleet(t *testing.T) {
 	waiting := withFalseCondition(newReadyInstance(3), v1alpha1.ConditionUpToDate, "MaxUnavailableReached", "1 node may be unavailable.",
-		"The operator upgrades the node when it is its turn.")
+		"The operator changes the node when the WindowsDisruptionPolicy allows it.")
 	waiting.Status.DisruptionPending = true
 	blocked := withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked", "Node win-2 is not drained yet.",
 		"The operator continues when the pods are evicted. If a PodDisruptionBudget allows no disruption, its owner must change it.")

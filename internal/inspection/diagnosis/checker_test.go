@@ -371,7 +371,7 @@ func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 	}
 	_, err := x.checker.Diagnose(ctx, x.subject)
 	if left := (*hostsession.LeftoverError)(nil); !errors.Is(err, gone) || !errors.As(err, &left) ||
-		!strings.Contains(err.Error(), nodespec.LandingRoot) || !strings.Contains(err.Error(), "may be left on the host") {
+		!strings.Contains(err.Error(), nodespec.LandingRoot) || !strings.Contains(err.Error(), "may remain on the host") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -418,7 +418,7 @@ func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
 	x := newTrial(t)
 	x.server.Inject(winhost.RejectKey, winhost.RejectKey.Example())
 	for _, rung := range x.runDiagnosis().Checks {
-		if rung.Name == hostKeyCheck && (!strings.Contains(rung.Message, "shows the key SHA256:") || !strings.Contains(rung.Message, "none is pinned yet")) {
+		if rung.Name == hostKeyCheck && (!strings.Contains(rung.Message, "presents the key SHA256:") || !strings.Contains(rung.Message, "none is pinned yet")) {
 			t.Errorf("%+v", rung)
 		}
 	}
@@ -446,7 +446,7 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 		suggests string
 	}{
 		"is not suggested for acceptance, and the instance is named": {
-			[]v1alpha1.WindowsInstance{pinned("other", "10.0.0.9", presented)}, "of WindowsInstance other (10.0.0.9)", "Give the hosts their addresses back",
+			[]v1alpha1.WindowsInstance{pinned("other", "10.0.0.9", presented)}, "of WindowsInstance other (10.0.0.9)", "Restore the addresses of the hosts",
 		},
 		"after its deletion can be accepted": {nil, "the host was reinstalled", v1alpha1.AnnotationAcceptHostKey},
 	} {

@@ -75,9 +75,9 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 	for line, says := range map[string]string{
 		"plan":                  "specify the names of hosts, or --all",
 		"plan win-1 --all":      "either names or --all",
-		"plan win-1 -o yaml":    "it can be text or json",
+		"plan win-1 -o yaml":    "use text or json",
 		"diagnose":              "accepts 1 arg",
-		"diagnose win-1 -o xml": "it can be text or json",
+		"diagnose win-1 -o xml": "use text or json",
 	} {
 		o := newOperator("", 0)
 		if _, err := o.runKubectl(t, newClock(), line); err == nil || !strings.Contains(err.Error(), says) || o.arguments != nil {
@@ -104,7 +104,7 @@ func TestAnOperatorThatHangsIsNotWaitedForLongerThanSaid(t *testing.T) {
 		return 0, fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}}
 	_, err := o.runKubectl(t, clock, "plan win-1 --timeout=1m")
-	if err == nil || !strings.Contains(err.Error(), "the operator has not answered within 1m0s") {
+	if err == nil || !strings.Contains(err.Error(), "the operator has not responded within 1m0s") {
 		t.Errorf("the error is %v", err)
 	}
 }

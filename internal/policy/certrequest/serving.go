@@ -134,12 +134,12 @@ func foreignIdentity(a nodeCSR) string {
 	for _, other := range a.otherNodes {
 		for _, name := range a.request.DNSNames {
 			if other.Assigned.HasEquivalentName(name) || other.Reported.HasEquivalentName(name) && !a.node.Assigned.HasName(name) {
-				return fmt.Sprintf("The request contains the DNS name %.100q, which also belongs to node %s.", name, other.Name)
+				return fmt.Sprintf("The request contains the DNS name %.100q, which node %s also has.", name, other.Name)
 			}
 		}
 		for _, address := range a.request.ipAddresses() {
 			if rank := other.RankAddress(address); rank != AddressUnknown && rank >= a.node.RankAddress(address) {
-				return fmt.Sprintf("The request contains the address %s, which also belongs to node %s.", address, other.Name)
+				return fmt.Sprintf("The request contains the address %s, which node %s also has.", address, other.Name)
 			}
 		}
 	}

@@ -57,9 +57,9 @@ func TestCanariesOfSettings(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"the first node of all goes": {change: many},
 		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.addReconfiguration("a1", settingsAfter, 0) },
-			check: "CanarySoaking", message: "Node node-a1 (MachineSet/a) is being reconfigured (since 2026-11-21 12:00 UTC), as the first with the changed settings of kubelet. Other nodes follow when it has been Ready for 1h.", after: 30 * time.Minute},
+			check: "CanarySoaking", message: "Node node-a1 (MachineSet/a) is being reconfigured (since 2026-11-21 12:00 UTC), as the first node with the changed settings of kubelet. Other nodes follow when it has been Ready for 1h.", after: 30 * time.Minute},
 		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
-			check: "CanarySoaking", message: "Node node-a1 (MachineSet/a) is the first with the changed settings of kubelet, and must stay Ready until 2026-11-21 12:40 UTC before other nodes follow.", after: 40 * time.Minute},
+			check: "CanarySoaking", message: "Node node-a1 (MachineSet/a) is the first node with the changed settings of kubelet, and must remain Ready until 2026-11-21 12:40 UTC before other nodes follow.", after: 40 * time.Minute},
 		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.findNode("a1").Ready = false },
 			check: "CanarySoaking", message: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
 		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.findNode("a1").Ready = false },
@@ -104,7 +104,7 @@ func TestCanariesOfSettings(t *testing.T) {
 			c.findNode("h1").Version = versionBefore
 			c.setRequest("h1", v1alpha1.CauseUpgrade)
 			c.addReconfiguration("h2", settingsAfter, 0)
-		}, check: "CanarySoaking", message: "as the first with version 12.1.0 with the current settings of the cluster", after: 30 * time.Minute},
+		}, check: "CanarySoaking", message: "as the first node with version 12.1.0 with the current settings of the cluster", after: 30 * time.Minute},
 		"an upgrade does not bring settings with which the first has failed": {change: func(c *disruptionCase) {
 			failed(c)
 			c.findNode("h1").Version = versionBefore

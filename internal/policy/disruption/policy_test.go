@@ -68,7 +68,7 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 			c.settings, _ = Parse(openAt("0 12 * * SAT", time.Hour, ""))
 		}},
 		"no node goes by a policy that cannot be followed": {change: invalid, check: "PolicyInvalid",
-			message: `spec.maxUnavailable: "0" is no number of nodes`},
+			message: `spec.maxUnavailable: "0" is not a number of nodes`},
 		"a repair goes by a policy that cannot be followed":  {change: func(c *disruptionCase) { invalid(c); repair(c) }},
 		"a removal goes by a policy that cannot be followed": {change: func(c *disruptionCase) { invalid(c); remove(c) }},
 		"but only one at a time": {change: func(c *disruptionCase) {
@@ -150,13 +150,13 @@ func TestCanaries(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"the first node of all goes": {change: many},
 		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.addDisruption("a1", upgrade, 0) },
-			check: "CanarySoaking", message: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 12:00 UTC), as the first with version 12.1.0. Other nodes follow when it has been Ready for 1h.", after: 30 * time.Minute},
+			check: "CanarySoaking", message: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 12:00 UTC), as the first node with version 12.1.0. Other nodes follow when it has been Ready for 1h.", after: 30 * time.Minute},
 		"the others wait for the first one until it is Ready where that is enough": {change: func(c *disruptionCase) {
 			c.settings.CanarySoak = 0
 			c.addDisruption("a1", v1alpha1.CauseUpgrade, 0)
 		}, check: "CanarySoaking", message: "Other nodes follow when it is Ready.", after: 30 * time.Minute},
 		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
-			check: "CanarySoaking", message: "must stay Ready until 2026-11-21 12:40 UTC before other nodes follow", after: 40 * time.Minute},
+			check: "CanarySoaking", message: "must remain Ready until 2026-11-21 12:40 UTC before other nodes follow", after: 40 * time.Minute},
 		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.findNode("a1").Ready = false },
 			check: "CanarySoaking", message: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
 		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.findNode("a1").Ready = false },

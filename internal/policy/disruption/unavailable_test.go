@@ -136,7 +136,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node is upgraded when no other is disturbed": {change: func(*disruptionCase) {}},
 		"a host waits for a Machine that is upgraded": {change: func(c *disruptionCase) { c.markCanariesVerified(); c.addDisruption("a1", upgrade, 10*time.Minute) },
-			check: "MaxUnavailableReached", message: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at a time. This node follows when a disruption slot is free, or by 2026-11-21 12:20 UTC",
+			check: "MaxUnavailableReached", message: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at the same time. This node follows when a disruption slot is free, or by 2026-11-21 12:20 UTC",
 			after: 20 * time.Minute},
 		"a Machine waits for a host that is restarted": {change: func(c *disruptionCase) { c.setRequest("a1", reboot); c.addDisruption("h1", reboot, 0) },
 			check: "MaxUnavailableReached", message: "Node node-h1 (Hosts) is being restarted", after: 30 * time.Minute},

@@ -57,12 +57,12 @@ func parseZone(name string) (*time.Location, error) {
 func parseSchedule(text string) (cron.Schedule, error) {
 	const remedy = `use minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday), such as "0 2 * * SAT"`
 	if strings.ContainsRune(text, '=') { // a TZ= prefix: the cron package accepts it, and panics if nothing follows
-		return nil, fieldError("schedule", text, "contains more than the five fields of cron",
+		return nil, fieldError("schedule", text, "contains a time zone",
 			remedy+", and the time zone in timeZone")
 	}
 	schedule, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
-		return nil, fieldError("schedule", text, "does not consist of the five fields of cron ("+err.Error()+")", remedy)
+		return nil, fieldError("schedule", text, "is not a cron schedule with five fields ("+err.Error()+")", remedy)
 	}
 	if schedule.Next(longAgo).IsZero() {
 		return nil, fieldError("schedule", text, "contains a date that does not exist", remedy)

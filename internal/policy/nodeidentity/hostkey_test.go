@@ -35,7 +35,7 @@ func TestExpectedHostKeys(t *testing.T) {
 		"a key in place of its fingerprint": {[]string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGG"},
 			nil, "ssh-ed25519"},
 		"a good and a bad one: nothing may be taken":             {[]string{oneFingerprint + ",x"}, nil, `"x"`},
-		"an annotation with nothing in it: nothing may be taken": {[]string{" , "}, nil, "names no fingerprint"},
+		"an annotation with nothing in it: nothing may be taken": {[]string{" , "}, nil, "contains no fingerprint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ExpectedHostKeys(c.annotations...)

@@ -46,7 +46,7 @@ func TestWhichHostIsNotThatOfTheNode(t *testing.T) {
 		"not the host of a Node without an instance": {ref: &known, reached: ReachedHost{"B", "b"},
 			want: "is configured as Node b. It is not the host of Node a."},
 		"not another machine while the Node is Ready": {ref: &known, reached: ReachedHost{"B", ""}, node: ready,
-			want: "Node a is Ready: its host runs elsewhere"},
+			want: "Node a is Ready: the host of the Node runs at another address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := &v1alpha1.WindowsInstance{}

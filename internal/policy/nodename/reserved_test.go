@@ -29,10 +29,10 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 		"10.132.7.1":  "Windows pods",
 		"192.168.7.2": "virtual", "203.0.113.7": "API server", "::ffff:203.0.113.7": "API server",
 		"::ffff:172.30.0.1": "Services",
-		"127.0.0.1":         "one host", "::1": "one host", "169.254.169.254": "one host", "fe80::1": "one host",
-		"224.0.0.1": "one host", "ff02::1": "one host",
-		"0.0.0.0": "one host", "0.1.2.3": "one host", "::": "one host", "255.255.255.255": "one host",
-		"240.0.0.1": "one host",
+		"127.0.0.1":         "single host", "::1": "single host", "169.254.169.254": "single host", "fe80::1": "single host",
+		"224.0.0.1": "single host", "ff02::1": "single host",
+		"0.0.0.0": "single host", "0.1.2.3": "single host", "::": "single host", "255.255.255.255": "single host",
+		"240.0.0.1": "single host",
 	} {
 		if got := nodename.ReservedAddress(netip.MustParseAddr(address), &aCluster); (got == "") != (says == "") ||
 			!strings.Contains(got, says) {

@@ -63,7 +63,7 @@ func (c Signer) Issue(s *scope.Scope, wanted []nodespec.Identity, facts *plan.Fa
 		return c.SignAll(ctx, instance, node, wanted, facts)
 	})
 	if err != nil {
-		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "issue the certificate of Node "+node+" signed", err)
+		return nil, result.FromAPIError(v1alpha1.ConditionJoined, "issue the certificate of Node "+node, err)
 	}
 	return issued, pending
 }
