@@ -62,7 +62,7 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	windows("Ready", "status")
 	windows("no change", "plan", "--all")
 	windows("The host presents the pinned key", "diagnose", "10.9.0.1")
-	windows("is in no list", "diagnose", "10.9.0.2", "--username", "Administrator")
+	windows("not listed", "diagnose", "10.9.0.2", "--username", "Administrator")
 	windows("files of 1 host", "gather", "--file", filepath.Join(t.TempDir(), "gathered.tar.gz"))
 
 	requireNoError(t, demo.Process.Signal(os.Interrupt))

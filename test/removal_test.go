@@ -187,7 +187,7 @@ func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waitForNextAction(t, r, "instance-1", "If the removed entry had a wrong user, add it again with the right one")
+	waitForNextAction(t, r, "instance-1", "If the removed entry had a wrong user, add the entry again with the correct user")
 	getNode(t, r, "instance-1")
 	list(t, r)
 	waitUntilReady(t, r)

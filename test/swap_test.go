@@ -85,7 +85,7 @@ func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
 	requireNoError(t, r.Client.Get(t.Context(), keyOf(ownInstance.Namespace, ownInstance.Name), ownInstance))
 	reachable := meta.FindStatusCondition(ownInstance.Status.Conditions, v1alpha1.ConditionReachable)
 	if wanted := "of WindowsInstance " + otherInstance.Name; !strings.Contains(reachable.Message, wanted) ||
-		!strings.Contains(ownInstance.Status.NextAction, "Give the hosts their addresses back") {
+		!strings.Contains(ownInstance.Status.NextAction, "Restore the addresses of the hosts") {
 		t.Errorf("the message lacks %q: %s %s", wanted, reachable.Message, ownInstance.Status.NextAction)
 	}
 	if n := getNode(t, r, "instance-3"); n.UID != uid || n.Spec.Unschedulable {

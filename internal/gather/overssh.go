@@ -21,7 +21,7 @@ import (
 const (
 	hostFileName = "host.json"
 	planName     = "plan.txt"
-	runsName     = "last-verbs.txt"
+	runsName     = "last-commands.txt"
 )
 
 // responseAllowance is the time that the operator may need besides the hosts. cleanupAllowance is the additional

@@ -69,7 +69,7 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 	files, gaps, shown := gatherHosts(t, o)
 	if diff := cmp.Diff(map[string]string{"hosts/win-1/host.json": "{\n  \"facts\": 1\n}", "hosts/win-1/logs/kubelet.log": "one\n",
 		"hosts/win-1/logs/.._x.log": "two\n",
-		"hosts/win-1/plan.txt":      "win-1: no change\n", "hosts/win-1/last-verbs.txt": "apply\n", "hosts/win-2/plan.txt": "win-2: not known\n"}, files); diff != "" {
+		"hosts/win-1/plan.txt":      "win-1: no change\n", "hosts/win-1/last-commands.txt": "apply\n", "hosts/win-2/plan.txt": "win-2: not known\n"}, files); diff != "" {
 		t.Errorf("the files are (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"hosts/win-1/over SSH: logs: no folder", "hosts/win-2/host.json: host 10.0.0.2: no TCP connection"}, gaps); diff != "" {

@@ -21,7 +21,7 @@ func TestATemplateWithAnSSHHostKeyIsReported(t *testing.T) {
 		for _, name := range l.waitUntilReady(set, 2) {
 			l.waitForInstance(name, "to report its host key", func(i *v1alpha1.WindowsInstance) bool {
 				reachable := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReachable)
-				return reachable != nil && strings.Contains(reachable.Message, "its SSH host key is also that of") == shared
+				return reachable != nil && strings.Contains(reachable.Message, "it shares its SSH host key with") == shared
 			})
 		}
 	}

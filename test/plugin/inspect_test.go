@@ -103,7 +103,7 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	t.Run("a host that is in no list is looked at, and stays as it was", func(t *testing.T) {
 		l := lab{t, l.Environment}
 		host := l.Host("instance-2")
-		l.checkOutput(pod, 0, []string{"which is in no list", "none is pinned yet", "that was brought for this is deleted again", "The operator enables it"},
+		l.checkOutput(pod, 0, []string{"not listed", "none is pinned yet", "The copy installed for this check is deleted", "The operator enables it"},
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
 		l.checkNothingLeft("instance-2")
 		for _, folder := range []string{nodespec.Root, nodespec.LandingRoot} {
@@ -157,7 +157,7 @@ func (l lab) checkPlanHeld(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 		l.Fatal(err)
 	}
 	out, status := l.runInPod(pod, "plan", first.Name)
-	if status != 2 || !strings.Contains(out, "The operator holds this back, because a new host would be refused") || !strings.Contains(out, "OpenShift "+unserved) {
+	if status != 2 || !strings.Contains(out, "The operator does not replace it, because a new host would not become a node") || !strings.Contains(out, "OpenShift "+unserved) {
 		l.Errorf("status %d:\n%s", status, out)
 	}
 	if err := l.UpgradeCluster(l.Context(), served, true); err != nil {
@@ -183,7 +183,7 @@ func (l lab) testPlan(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 		}); err != nil {
 		l.Fatalf("no change is planned: %v\n%s", err, said)
 	}
-	for _, words := range []string{"StopService kubelet", "(disrupts pods)", "because ", "The operator is paused for this host",
+	for _, words := range []string{"StopService kubelet", "(disrupts pods)", "because ", "The host is paused: the operator makes no changes",
 		"The node is drained first; 2 pods are evicted:", w.Namespace + "/web-",
 		"blocked. These PodDisruptionBudgets allow no disruption now: " + w.Namespace + "/web."} {
 		if !strings.Contains(said, words) {

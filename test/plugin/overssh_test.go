@@ -127,7 +127,7 @@ func (l lab) testInterruptedPlan(pod fakepod.Pod, name string) {
 	}
 	interrupt(errGone)
 	close(done)
-	if err := <-ended; !errors.Is(err, errGone) || strings.Contains(err.Error(), "may be left") {
+	if err := <-ended; !errors.Is(err, errGone) || strings.Contains(err.Error(), "may remain") {
 		l.Errorf("it ends with %v", err)
 	}
 	l.checkNothingLeft("instance-1")
@@ -198,7 +198,7 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	l.checkFileContains(filepath.Join(folder, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
 	l.checkFileContains(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
 	for _, h := range l.Hosts() {
-		why := "the operator has not looked at this host yet"
+		why := "the operator has not checked the current state of this host yet"
 		if slices.Contains(deadNames, h.Options.Name) {
 			why = "host " + h.Options.Address
 		}

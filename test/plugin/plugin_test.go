@@ -144,7 +144,7 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		l := lab{t, l.Environment}
 		l.checkSuccess("# user: Administrator\n", "userdata")
 		l.checkSuccess("# user: capi\n", "userdata", "--platform=Azure")
-		l.checkError(`the platform "Sun" is not known: one of AWS,`, "userdata", "--platform=Sun")
+		l.checkError(`invalid --platform "Sun": use one of AWS,`, "userdata", "--platform=Sun")
 		l.checkError(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
 	})
 	t.Run("a namespace without an operator is said to have none", func(t *testing.T) {
@@ -269,7 +269,7 @@ func (l lab) testAcceptKey(t *testing.T) {
 	l.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
 	l.checkSuccess("", "reboot", first, "--yes", "--wait=false") // so that the operator connects
 	l.waitForSummary("instance-1", "HostKeyChanged")
-	l.checkError("a fingerprint is SHA256: and 43 characters", "accept-host-key", first, "SHA256:short", "--yes")
+	l.checkError("invalid fingerprint: use SHA256: and 43 characters", "accept-host-key", first, "SHA256:short", "--yes")
 	key, err := l.Host("instance-1").HostKey()
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func (l lab) testAcceptKey(t *testing.T) {
 func (l lab) testForget(t *testing.T) {
 	l.T = t
 	second := l.getInstance("instance-2").Name
-	l.checkError("is not being removed. Delete key", "forget", second, "--yes")
+	l.checkError("is not being removed: first delete key", "forget", second, "--yes")
 	l.Host("instance-2").Machine().PowerOff()
 	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
 		t.Fatal(err)

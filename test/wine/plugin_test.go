@@ -50,7 +50,7 @@ func (l *lab) checkPluginCommands(t *testing.T, pod fakepod.Pod, h *wine.Host) {
 	says(nil, "gather", name, "--dest-dir", folder)
 	for file, words := range map[string][]string{
 		"plan.txt":       {plan},
-		"last-verbs.txt": {"apply\n", "verify\n", "has ended\n"},
+		"last-commands.txt": {"apply\n", "verify\n", "completed\n"},
 		"host.json":      {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
 	} {
 		content, err := os.ReadFile(filepath.Join(folder, "hosts", name, file))

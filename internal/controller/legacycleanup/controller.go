@@ -119,7 +119,7 @@ func (r *Reconciler) deleteLeftover(ctx context.Context, left leftover) error {
 		return fmt.Errorf("delete %s of the legacy operator: %w", left, err)
 	}
 	log.FromContext(ctx).Info("deleted an object of the legacy operator", "object",
-		left.String(), "it was", left.purpose)
+		left.String(), "purpose", left.purpose)
 	// The related object makes each event separate, not part of a series.
 	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // the name is sufficient
 	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LegacyObjectDeleted", "DeleteLegacyObject",

@@ -289,7 +289,7 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 			f.reconcileAll()
 			f.reconcileAll()
 			if said := f.drainEvents(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning") ||
-				!strings.Contains(said[0], f.namespace+"/"+c.object.GetName()+" is not the operator's") {
+				!strings.Contains(said[0], f.namespace+"/"+c.object.GetName()+" was not created by the operator") {
 				t.Errorf("it is said %q", said)
 			}
 			requireNoError(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(c.object), c.object))

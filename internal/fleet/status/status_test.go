@@ -169,7 +169,7 @@ func TestTheTableFitsIntoTheTerminal(t *testing.T) {
 func TestOneHost(t *testing.T) {
 	i := withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked",
 		"Node win-2 is not drained yet. These PodDisruptionBudgets allow no disruption now: web/web.",
-		"The operator continues when the pods are gone.")
+		"The operator continues when the pods are evicted.")
 	i.Spec.Paused = true
 	i.Status.Step = &v1alpha1.StepStatus{Name: "SendPayload", Index: 3, Total: 20, Detail: "12 of 40 MB", StartedAt: timeBefore(time.Minute)}
 	i.Status.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Reason: "ChecksFailed",

@@ -36,7 +36,7 @@ func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node 
 	if unserved != nil {
 		return errors.Join(err, fmt.Errorf("and the kubelet of node %s does not serve events: %w", node, unserved))
 	}
-	fmt.Fprintf(c.ErrOut, "The operator cannot read the events (%s). The kubelet of node %s shows the last ones of %s in the log Application, of any age:\n",
+	fmt.Fprintf(c.ErrOut, "The operator cannot read the events (%s). The kubelet of node %s shows the last events of %s in the log Application, of any age:\n",
 		said, node, source)
 	if strings.TrimSpace(string(served)) == "" {
 		fmt.Fprintln(c.ErrOut, "There are none.")

@@ -131,11 +131,11 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 		"the kubelet, if the operator cannot be asked": {of: node, operator: operator{err: noRight}, out: served,
 			asked: "logs win-1 --events --tail=5 --since=0s --follow=false",
 			errOut: "The operator cannot read the events (" + noRight.Error() + "). " +
-				"The kubelet of node node-1 shows the last ones of windows-instance-config-daemon in the log Application, of any age:\n"},
+				"The kubelet of node node-1 shows the last events of windows-instance-config-daemon in the log Application, of any age:\n"},
 		"the kubelet, if the operator does not reach the host": {of: node, operator: operator{status: 1}, out: "by the operator\n" + served,
 			asked: "logs win-1 --events --tail=5 --since=0s --follow=false",
 			errOut: "The operator cannot read the events (see above). " +
-				"The kubelet of node node-1 shows the last ones of windows-instance-config-daemon in the log Application, of any age:\n"},
+				"The kubelet of node node-1 shows the last events of windows-instance-config-daemon in the log Application, of any age:\n"},
 		"nobody, if Windows has no such source": {of: node, operator: operator{err: noRight}, service: []string{"kubelet"},
 			asked: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false",
 			fail:  "the kubelet of node node-1 does not serve events: no source of events on the node is called kubelet"},

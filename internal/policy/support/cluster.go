@@ -64,7 +64,7 @@ func clusterVersionUnsupported(s clusterSubject) string {
 	case s.version.WithPreRelease("").GreaterThan(served):
 		step = "Upgrade the operator."
 	}
-	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, serves OpenShift %s with Kubernetes %s. %s",
+	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, supports OpenShift %s with Kubernetes %s. %s",
 		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
 }
 

@@ -43,6 +43,6 @@ func machineNameTooLong(s machineSubject) string {
 		return ""
 	}
 	return fmt.Sprintf("The name of Machine %s has %d characters; on platform %s a Windows Machine may have %d at most. "+
-		"Replace it with one of a MachineSet whose name has %d characters at most: a MachineSet adds %d for each Machine.",
+		"Replace it with a Machine of a MachineSet whose name has at most %d characters: the names of its Machines are %d characters longer.",
 		s.name, len(s.name), s.cluster.Platform, limit, limit-MachineSuffix, MachineSuffix)
 }

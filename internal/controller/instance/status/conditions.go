@@ -35,7 +35,7 @@ func setConditions(status *v1alpha1.WindowsInstanceStatus, passed map[string]met
 			condition = *previous
 		case blocked != "":
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,
-				Message: "Known once " + blocked + " is true."}
+				Message: "Waiting for condition " + blocked + "."}
 		default:
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,
 				Message: "Not checked yet."}

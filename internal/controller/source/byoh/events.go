@@ -32,7 +32,7 @@ const maxNamedKeys = 10
 func removalsDelayed(configMap *corev1.ConfigMap, held heldRemovals, until time.Time) recorder.Event {
 	return recorder.Warning(configMap, nil, "RemovalsDelayed", "RequestRemoval",
 		fmt.Sprintf("The list no longer contains %d of the %d hosts that the operator has worked on (%s). Their nodes will be drained and removed, starting at %s. "+
-			"To keep them, list them again before that time. Nothing has been done to them yet.",
+			"To keep them, list them again before that time. They have not been changed yet.",
 			len(held.names), held.hostCount, formatNames(held.names), until.UTC().Format(time.RFC3339)))
 }
 
