@@ -50,7 +50,7 @@ type WindowsDisruptionPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// canarySoak is the time for which the first node of a pool must remain Ready with another version of the operator, or with other settings of the
+	// canarySoak is the time that the first node of a pool must remain Ready with another version of the operator, or with other settings of the
 	// cluster, before the other nodes are changed.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
@@ -163,7 +163,7 @@ type Disruption struct {
 	HolderIdentity string `json:"holderIdentity"`
 }
 
-// ObservedNode records the time at which the operator observed that a node became Ready or NotReady. A kubelet reports times by the clock of its
+// ObservedNode records the time when the operator observed that a node became Ready or NotReady. A kubelet reports times by the clock of its
 // host, which may be wrong, so decisions do not use the times of the kubelet.
 type ObservedNode struct {
 	// instance is the name of the WindowsInstance.
@@ -172,7 +172,7 @@ type ObservedNode struct {
 	InstanceUID types.UID `json:"instanceUID"`
 	// ready is true if the node is Ready.
 	Ready bool `json:"ready"`
-	// since is the time at which the operator first observed this state, by its own clock.
+	// since is the time of the first observation of this state, by the clock of the operator.
 	Since metav1.Time `json:"since"`
 	// kubeletTransitionTime is the time of the change by the clock of the host. After a start, the operator compares it with the current time of the
 	// kubelet: a different value means that the node has changed meanwhile.

@@ -25,7 +25,7 @@ const (
 
 	// AnnotationVersion on a Node is the operator version that finished its configuration.
 	AnnotationVersion = "windowsmachineconfig.openshift.io/version"
-	// AnnotationPubKeyHash on a Node identifies the SSH public key with which its host was configured.
+	// AnnotationPubKeyHash on a Node identifies the configured SSH public key of its host.
 	AnnotationPubKeyHash = "windowsmachineconfig.openshift.io/pub-key-hash"
 	// AnnotationInstance on a Node binds it to its WindowsInstance ("name/uid").
 	AnnotationInstance = "windowsmachineconfig.openshift.io/instance"

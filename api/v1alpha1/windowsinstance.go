@@ -116,7 +116,7 @@ type WindowsInstanceStatus struct {
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`
 	// registrationID changes when the kubelet must register its Node again. A new value restarts the kubelet, which registers a Node only when it
-	// starts. The value is the UID of the last Node that was deleted while its host remained listed, or the time at which the kubelet was last
+	// starts. The value is the UID of the last Node that was deleted while its host remained listed, or the time when the kubelet was last
 	// restarted because its Node did not register.
 	// +optional
 	RegistrationID string `json:"registrationID,omitempty"`
@@ -130,10 +130,10 @@ type WindowsInstanceStatus struct {
 	// service whose restart affects pods. Nodes with the same settings have the same digests.
 	// +optional
 	ConfigurationDigest string `json:"configurationDigest,omitempty"`
-	// publicKeyHash identifies the SSH key with which the host was configured.
+	// publicKeyHash identifies the configured SSH key of the host.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
-	// restartStartedAt is the time at which the host last reported a restart. It is unset while no restart is in progress.
+	// restartStartedAt is the time of the last report of a restart by the host. It is unset while no restart is in progress.
 	// +optional
 	RestartStartedAt *metav1.Time `json:"restartStartedAt,omitempty"`
 	// disruptionPending is true while a change of the node waits until the WindowsDisruptionPolicy allows it.
@@ -170,11 +170,11 @@ type WindowsInstanceStatus struct {
 type CertificateStatus struct {
 	// name is the name of the Windows service.
 	Name string `json:"name"`
-	// notAfter is the time at which the certificate expires.
+	// notAfter is the expiry time of the certificate.
 	NotAfter metav1.Time `json:"notAfter"`
-	// renewAt is the time at which the operator renews the certificate.
+	// renewAt is the planned time of the renewal.
 	RenewAt metav1.Time `json:"renewAt"`
-	// issuedAt is the time at which the operator last renewed the certificate, by the operator's clock.
+	// issuedAt is the time of the last renewal, by the operator's clock.
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 }
@@ -183,7 +183,7 @@ type CertificateStatus struct {
 type Readiness struct {
 	// ready is true while the node is verified and Ready.
 	Ready bool `json:"ready"`
-	// since is the time at which ready last changed, or at which a later update of a ready host was completed.
+	// since is the time of the last change of ready, or of the completion of a later update of a ready host.
 	Since metav1.Time `json:"since"`
 }
 
@@ -219,7 +219,7 @@ type FailedChange struct {
 	// rolledBack is true if the host was rolled back to its state before the change.
 	// +optional
 	RolledBack bool `json:"rolledBack,omitempty"`
-	// retryAfter is the time at which the operator retries the change.
+	// retryAfter is the time of the next retry.
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
 }
@@ -228,7 +228,7 @@ type FailedChange struct {
 type RequestedReboot struct {
 	// bootID identifies the boot that the restart ends.
 	BootID string `json:"bootID"`
-	// startedAt is the time at which the operator first requested the restart.
+	// startedAt is the time of the first request of the operator for the restart.
 	StartedAt metav1.Time `json:"startedAt"`
 }
 
@@ -299,7 +299,7 @@ type NodeReference struct {
 	// claimed.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
-	// claimedAt is the time at which the operator wrote an unconfirmed claim. After some minutes the claim no longer counts against an older
+	// claimedAt is the time of an unconfirmed claim. After some minutes the claim no longer counts against an older
 	// instance.
 	// +optional
 	ClaimedAt *metav1.Time `json:"claimedAt,omitempty"`

@@ -92,7 +92,7 @@ func FromAPIError(condition, what string, err error) *Result {
 	if errors.Is(err, queue.ErrNotRead) {
 		return &Result{
 			Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Working, HoldsSlot: true, StatusDelay: listStatusDelay,
-			Message:    "The operator waits for a list from the API server, in order to " + what + ".",
+			Message:    "The operator waits for a list from the API server that is needed to " + what + ".",
 			NextAction: "The operator continues when the API server responds.",
 		}
 	}
