@@ -24,7 +24,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const (
@@ -93,7 +93,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The operator inspects a host if its node has not been Ready for two minutes.
-			r := newInstalledRig(t, testenv.Options{Cluster: parallelCluster(t), Hosts: testenv.Hosts(1), Clock: rigtest.FastClock(t)})
+			r := newInstalledRig(t, testenv.Options{Cluster: parallelCluster(t), Hosts: testenv.Hosts(1), Clock: e2e.FastClock(t)})
 			run(t, r)
 			list(t, r)
 			waitUntilReady(t, r)

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 func keyOf(namespace, name string) types.NamespacedName {
@@ -152,7 +152,7 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r, "instance-2")
-	if touched := slices.DeleteFunc(journal.Entries(nil)[before:], rigtest.IsHostActivity); len(touched) > 0 {
+	if touched := slices.DeleteFunc(journal.Entries(nil)[before:], e2e.IsHostActivity); len(touched) > 0 {
 		t.Errorf("the operator touched a healthy host: %+v", touched)
 	}
 	if got := getNode(t, r, "instance-1").UID; got != uid {

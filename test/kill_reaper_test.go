@@ -23,7 +23,7 @@ type reaper struct {
 	rig        *testenv.Environment
 	agentsOnly bool                  // agent commands are killed, not the operator
 	gate       bool                  // the status write of the disruption policy is a boundary, too
-	release    *testenv.Release      // release of the next operators; nil: the rig's own
+	release    *testenv.Release      // release of the next operators; nil: the environment's own
 	watches    map[string]*hostWatch // by the IP address of the host
 
 	mu       sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // asOpenShift contains the options of most tests' control planes.
@@ -32,17 +32,17 @@ func init() {
 const agentPath = "../build/wicd.exe"
 
 // files provides the payload with the real agent.
-var files = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
+var files = e2e.NewPayload(agentPath, payload.Options{SizePercent: 25})
 
 func TestMain(m *testing.M) {
 	takeAway := []func() int{files.Remove}
 	for range cap(controlPlanes) {
 		takeAway = append(takeAway, func() int { return (<-controlPlanes).Stop() })
 	}
-	os.Exit(rigtest.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, takeAway...))
 }
 
-const waitTimeout = rigtest.WaitTimeout
+const waitTimeout = e2e.WaitTimeout
 
 // parallelCluster runs a test in parallel with other callers and returns a control plane that the test owns until its
 // end. Tests that create a clock call parallelCluster first, because the call may wait.
@@ -86,14 +86,14 @@ func start(t *testing.T, options testenv.Options) *testenv.Environment {
 	if options.PayloadDir == "" {
 		options.PayloadDir = files.Directory(t)
 	}
-	return rigtest.Boot(t, options)
+	return e2e.Boot(t, options)
 }
 
 // newInstalledRig boots a lab and installs the operator with its key, without running the operator.
 func newInstalledRig(t *testing.T, options testenv.Options) *testenv.Environment {
 	t.Helper()
 	r := start(t, options)
-	rigtest.Install(t, r)
+	e2e.Install(t, r)
 	return r
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // Maximum cost of a join for the API server, as in lab/bench. The writes record state that must not be lost. They
@@ -43,7 +43,7 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(1)})
 	run(t, r)
 	const quiet = 3 * time.Second
-	rigtest.RequireSilence(t, r, quiet, nil)
+	e2e.RequireSilence(t, r, quiet, nil)
 	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	list(t, r)
 	waitUntilReady(t, r)
 	slow := int(time.Since(begin) / progressInterval)
-	rigtest.RequireSilence(t, r, quiet, nil)
+	e2e.RequireSilence(t, r, quiet, nil)
 	if err := requests.Update(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	}
 	list(t, r)
 	waitUntilReady(t, r)
-	rigtest.RequireSilence(t, r, quiet, nil)
+	e2e.RequireSilence(t, r, quiet, nil)
 
 	heard, err := r.MonitorActivity()
 	if err != nil {
@@ -114,7 +114,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 			t.Fatalf("the operator did not look at %d instances again", hosts)
 		}
 	}
-	rigtest.RequireSilence(t, r, quiet, nil)
+	e2e.RequireSilence(t, r, quiet, nil)
 
 	requests, sessions, err := heard.NextActivity()
 	if err != nil {
@@ -129,7 +129,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 		t.Errorf("hosts were contacted %d times", sessions)
 	}
 	for h, n := range before {
-		if entries := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[n:], rigtest.IsHostActivity); len(entries) > 0 {
+		if entries := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[n:], e2e.IsHostActivity); len(entries) > 0 {
 			t.Errorf("the operator touched %s: %+v", h.Options.Name, entries)
 		}
 	}

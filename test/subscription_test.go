@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/fakeolm"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // withApprovalMode sets the approval mode for InstallPlans of a Subscription.
@@ -113,7 +113,7 @@ func (m *lifecycleManager) setUpgradeable(namespace string, status metav1.Condit
 // OLM.
 func TestSubscriptionsToTheOperator(t *testing.T) {
 	t.Parallel()
-	r := rigtest.Boot(t, testenv.Options{Hosts: testenv.Hosts(1), PayloadDir: files.Directory(t),
+	r := e2e.Boot(t, testenv.Options{Hosts: testenv.Hosts(1), PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift}})
 	m := newLifecycleManager(t, r)
 	const namespace = "windows-manual"

@@ -28,7 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const (
@@ -40,7 +40,7 @@ const (
 func ownCluster(t *testing.T, hosts int) *testenv.Environment {
 	t.Helper()
 	t.Parallel()
-	r := rigtest.Boot(t, testenv.Options{
+	r := e2e.Boot(t, testenv.Options{
 		Hosts: testenv.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})

@@ -56,7 +56,7 @@ type Monitoring struct {
 	first     *process.Process // the process that ended first, once done is closed
 }
 
-// Start starts the monitoring of a rig, which must have the service CA. Start returns when the API is
+// Start starts the monitoring of an environment, which must have the service CA. Start returns when the API is
 // available. Targets are scraped as soon as the operator has created its objects.
 func Start(ctx context.Context, r *testenv.Environment, o Options) (*Monitoring, error) {
 	m := &Monitoring{done: make(chan struct{})}

@@ -27,8 +27,8 @@ import (
 
 var errClosed = errors.New("the lab was closed")
 
-// Close stops the lab: operators in this process, hosts, control plane, files. Objects of the rig are deleted from a
-// shared control plane.
+// Close stops the lab: operators in this process, hosts, control plane, files. Objects of the environment are deleted
+// from a shared control plane.
 func (r *Environment) Close() error {
 	r.stop(errClosed) // operators and stand-ins
 	var group sync.WaitGroup
@@ -48,9 +48,9 @@ func (r *Environment) Close() error {
 	return errors.Join(errs...)
 }
 
-// emptyCluster deletes the objects of this rig: instances, Secret, ConfigMap, lease, nodes, certificate requests, and
-// the operator's objects for Prometheus. The installed manifests are the same for each rig and are kept. The
-// namespace is kept as well, because its deletion takes seconds.
+// emptyCluster deletes the objects of this environment: instances, Secret, ConfigMap, lease, nodes, certificate
+// requests, and the operator's objects for Prometheus. The installed manifests are the same for each environment and
+// are kept. The namespace is kept as well, because its deletion takes seconds.
 func (r *Environment) emptyCluster() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

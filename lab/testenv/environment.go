@@ -44,14 +44,15 @@ import (
 // Namespace is the default namespace of the operator.
 const Namespace = "openshift-windows-machine-config-operator"
 
-// Options configure a rig. The zero value means a separate control plane and no hosts.
+// Options configure an environment. The zero value means a separate control plane and no hosts.
 type Options struct {
 	// Hosts are booted at the start. See Hosts for a number of standard hosts.
 	Hosts []HostOptions
 	// Cluster is a shared control plane with the profile openshift, used instead of a separate one. Close deletes the
-	// rig's objects, except for the objects that each rig installs. Only one rig may use the cluster at a time.
+	// environment's objects, except for the objects that each environment installs. Only one environment may use the
+	// cluster at a time.
 	Cluster *cluster.Cluster
-	// ControlPlane are options of the rig's own control plane; its profile is always openshift.
+	// ControlPlane are options of the environment's own control plane; its profile is always openshift.
 	ControlPlane cluster.Options
 	// Network is the network of the hosts. Default: a winhost.Network.
 	Network Network
@@ -74,14 +75,14 @@ type Options struct {
 	// too, but their timers follow the real clock. If the clock stops for 40 s, the control plane considers nodes
 	// dead.
 	Clock clock.WithTicker
-	// VirtualTime replaces the clock of hosts, operator and programs. The rig advances the time whenever neither this
-	// process nor the control plane works. Only one rig of a process may have virtual time.
+	// VirtualTime replaces the clock of hosts, operator and programs. The environment advances the time whenever
+	// neither this process nor the control plane works. Only one environment of a process may have virtual time.
 	VirtualTime *virtualtime.Clock
 	// Rand is the source of keys. It must be safe for concurrent use. Default: crypto/rand.
 	Rand io.Reader
-	// Dir holds the files of the rig, and is kept. Default: a temporary directory, which Close removes.
+	// Dir holds the files of the environment, and is kept. Default: a temporary directory, which Close removes.
 	Dir string
-	// PayloadDir is an existing payload, for example of another rig. Default: a new payload is generated.
+	// PayloadDir is an existing payload, for example of another environment. Default: a new payload is generated.
 	PayloadDir string
 	// Agent is the agent built for Windows. Default: build/wicd.exe of the repository.
 	Agent string
@@ -131,7 +132,7 @@ type Environment struct {
 // New starts a lab. Close stops it; ctx only limits the start.
 func New(ctx context.Context, options Options) (*Environment, error) {
 	r := &Environment{options: options.withDefaults(), contents: fake.NewContentStore(), namespace: Namespace}
-	log.SetLogger(r.options.Log) // The libraries have a single logger; the first rig's is kept.
+	log.SetLogger(r.options.Log) // The libraries have a single logger; the first environment's is kept.
 	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
@@ -168,7 +169,7 @@ func (o Options) withDefaults() Options {
 
 func (r *Environment) createDir(context.Context) (err error) {
 	if r.dir == "" {
-		if r.dir, err = os.MkdirTemp("", "wmco-rig-"); err != nil {
+		if r.dir, err = os.MkdirTemp("", "wmco-testenv-"); err != nil {
 			return fmt.Errorf("make the lab's directory: %w", err)
 		}
 		r.onClose(r.removeDir)
@@ -207,7 +208,7 @@ func (r *Environment) createClients(context.Context) (err error) {
 	if r.cache, err = cache.New(config, cache.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make a cache: %w", err)
 	}
-	r.group.Go(func() { _ = r.cache.Start(r.running) }) // ends with the rig
+	r.group.Go(func() { _ = r.cache.Start(r.running) }) // ends with the environment
 	return nil
 }
 
@@ -273,7 +274,7 @@ func (r *Environment) Cluster() *cluster.Cluster { return r.cluster }
 // Network returns the network of the hosts.
 func (r *Environment) Network() Network { return r.network }
 
-// Dir returns the directory of the rig's files.
+// Dir returns the directory of the environment's files.
 func (r *Environment) Dir() string { return r.dir }
 
 // PayloadDir returns the directory of the payload that the operator copies to hosts.

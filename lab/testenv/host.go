@@ -298,7 +298,7 @@ func (r *Environment) Host(name string) *Host {
 			return h
 		}
 	}
-	panic(fmt.Sprintf("the rig has no host %q", name))
+	panic(fmt.Sprintf("the environment has no host %q", name))
 }
 
 // Hosts returns all BYOH hosts, in the order of their creation.

@@ -173,7 +173,7 @@ func (r *Environment) keepLegacyNode(m *fake.Machine, name string) {
 		defer cancel()
 		r.group.Go(func() {
 			defer cancel()
-			_ = m.WaitFor(ctx, func(m *fake.Machine) bool { // ends with the rig at the latest
+			_ = m.WaitFor(ctx, func(m *fake.Machine) bool { // ends with the environment at the latest
 				now, there := m.Service("kubelet")
 				return !there || now.PID != kubelet.PID || now.State != host.ServiceRunning
 			})

@@ -22,7 +22,7 @@ type Operator struct {
 }
 
 // RunOperator starts an operator with the rights of its ServiceAccount, after InstallOperator. adjust may change the
-// configuration. The operator stops with the rig at the latest.
+// configuration. The operator stops with the environment at the latest.
 func (r *Environment) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	r.mu.Lock()
 	config, namespace := r.operatorConfig, r.namespace

@@ -8,8 +8,8 @@ type Release struct {
 	PayloadDirectory string
 }
 
-// WithRelease runs an operator of another release than the rig's own, as in an upgrade. Hosts run the programs of all
-// releases.
+// WithRelease runs an operator of another release than the environment's own, as in an upgrade. Hosts run the programs
+// of all releases.
 func WithRelease(release Release) func(*operator.Config) {
 	return func(c *operator.Config) { c.Version, c.PayloadDirectory = release.Version, release.PayloadDirectory }
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/faultproxy"
 )
 
-// Proxy runs a proxy in front of the API server, which ends with the rig. An operator with the adjustment accesses
-// the cluster through the proxy.
+// Proxy runs a proxy in front of the API server, which ends with the environment. An operator with the adjustment
+// accesses the cluster through the proxy.
 func (r *Environment) Proxy() (*faultproxy.Proxy, func(*operator.Config), error) {
 	proxy, err := faultproxy.Start(r.Config)
 	if err != nil {

@@ -104,7 +104,7 @@ func (v *vm) removeHost(h *Host) {
 	if network, ok := r.network.(interface{ RemoveAddress(string) }); ok {
 		network.RemoveAddress(v.address)
 	}
-	_ = os.RemoveAll(r.filesOf(h)) // the rig removes the rest at its end
+	_ = os.RemoveAll(r.filesOf(h)) // the environment removes the rest at its end
 }
 
 // filesOf returns the directory for the real files of a host. Computer names may be reused by other virtual machines.

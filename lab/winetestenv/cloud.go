@@ -45,7 +45,7 @@ type Cloud struct {
 
 var _ fakemachineapi.Cloud = (*Cloud)(nil)
 
-// NewCloud creates a cloud without hosts. The caller closes the cloud before the rig.
+// NewCloud creates a cloud without hosts. The caller closes the cloud before the environment.
 func (k *Kit) NewCloud(ctx context.Context, r *testenv.Environment, options CloudOptions) *Cloud {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)

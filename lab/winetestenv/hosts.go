@@ -1,5 +1,5 @@
-// Package winetestenv adds Wine hosts to a rig, for tests and the demo. The hosts accept the rig's key, and have
-// the lab's payload and the node program that the payload's executables start.
+// Package winetestenv adds Wine hosts to an environment, for tests and the demo. The hosts accept the environment's
+// key, and have the lab's payload and the node program that the payload's executables start.
 package winetestenv
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// Kit holds the parts for Wine hosts of a rig.
+// Kit holds the parts for Wine hosts of an environment.
 type Kit struct {
 	// Base is the base that all hosts are cloned from.
 	Base *wine.Base
@@ -48,8 +48,8 @@ func (k *Kit) Payload(dir, agent, version string, options payload.Options) (err 
 	return err
 }
 
-// AddHost creates and boots a host that accepts the rig's key for administrators. The caller closes the host
-// before the rig.
+// AddHost creates and boots a host that accepts the environment's key for administrators. The caller closes the host
+// before the environment.
 func (k *Kit) AddHost(ctx context.Context, r *testenv.Environment, options wine.Options) (*wine.Host, error) {
 	signer, err := ssh.ParsePrivateKey(r.PrivateKey())
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/fakeopenshift"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // shared is a control plane that neither approves nor signs any request.
@@ -32,13 +32,13 @@ var shared = clustertest.New(cluster.Options{
 	NoRenewalApproval: true,
 })
 
-var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
+var files = e2e.NewPayload("", payload.Options{SizePercent: 5})
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, shared.Stop, files.Remove)) }
 
-const waitTimeout = rigtest.WaitTimeout
+const waitTimeout = e2e.WaitTimeout
 
-// lab is a rig with a signer and a test.
+// lab is an environment with a signer and a test.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -50,7 +50,7 @@ type lab struct {
 func newLab(t *testing.T, hosts int, validity func(user string, now time.Time) fakeopenshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)
-	r := rigtest.Boot(t, testenv.Options{Cluster: c, Hosts: testenv.Hosts(hosts), PayloadDir: files.Directory(t)})
+	r := e2e.Boot(t, testenv.Options{Cluster: c, Hosts: testenv.Hosts(hosts), PayloadDir: files.Directory(t)})
 	l := lab{T: t, Environment: r}
 	authority, err := c.CSRSigner()
 	l.requireNoError(err)
@@ -64,7 +64,7 @@ func newLab(t *testing.T, hosts int, validity func(user string, now time.Time) f
 			t.Error(err)
 		}
 	})
-	rigtest.Install(t, r)
+	e2e.Install(t, r)
 	l.requireNoError(r.ListHosts(t.Context()))
 	return l
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1"})
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop)) }
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, shared.Stop)) }
 
 // buildProgram builds a program like the Makefile with FIPS=1, and checks that Go reports the FIPS module.
 func buildProgram(t *testing.T, target string) string {
@@ -69,7 +69,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err != nil || !strings.HasPrefix(version, "12.") {
 		t.Fatalf("wmco version says %q, error %v", version, err)
 	}
-	r := rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t)})
+	r := e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t)})
 	config, err := r.InstallOperator(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err := operator.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.WaitTimeout, true,
+	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, e2e.WaitTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
 		})
@@ -119,8 +119,8 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if !fips140.Enabled() {
 		t.Fatal("FIPS mode is off")
 	}
-	r := rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), Hosts: testenv.Hosts(1)})
-	rigtest.Install(t, r)
+	r := e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), Hosts: testenv.Hosts(1)})
+	e2e.Install(t, r)
 	o, err := r.RunOperator()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if err := r.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.WaitTimeout)
 	defer cancel()
 	if err := r.WaitReady(ctx); err != nil {
 		t.Error(err)

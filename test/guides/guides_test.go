@@ -21,18 +21,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/fakeolm"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const root = "../.."
 
-var files = rigtest.NewPayload(filepath.Join(root, "build/wicd.exe"), payload.Options{SizePercent: 25})
+var files = e2e.NewPayload(filepath.Join(root, "build/wicd.exe"), payload.Options{SizePercent: 25})
 
 func TestMain(m *testing.M) {
 	if _, is := os.LookupEnv(kubectlVariable); is {
 		os.Exit(runKubectl(os.Args[1:]))
 	}
-	os.Exit(rigtest.Main(m, files.Remove))
+	os.Exit(e2e.Main(m, files.Remove))
 }
 
 // notGuides lists documents without commands for administrators.
@@ -108,11 +108,11 @@ func reasonNotToRun(line string) string {
 
 //
 func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
-	r := rigtest.Boot(t, testenv.Options{
+	r := e2e.Boot(t, testenv.Options{
 		Hosts: testenv.Hosts(1), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
-	rigtest.Install(t, r)
+	e2e.Install(t, r)
 	fill := createObjects(t, r)
 	folder := newWorkDirectory(t, r)
 	variables := commandEnvironment(t, r, folder)
@@ -211,7 +211,7 @@ func createObjects(t *testing.T, r *testenv.Environment) func(line string) strin
 		}
 		must(r.Apply(t.Context(), object))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.WaitTimeout)
 	defer cancel()
 	must(r.WaitReady(ctx))
 	machines, err := r.WaitMachinesReady(ctx, set, 1)

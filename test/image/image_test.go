@@ -21,7 +21,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // The image starts with exactly the arguments, variables, volumes and permissions of the Deployment on the cluster,
@@ -83,7 +83,7 @@ func runUntilNode(t *testing.T, r *testenv.Environment, w written, containers en
 	if err := r.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.WaitTimeout)
 	defer cancel()
 	failure := r.WaitReady(ctx)
 	t.Run("oc adm must-gather gets what a support case needs", func(t *testing.T) { checkGather(t, r, containers, container) })
@@ -123,7 +123,7 @@ func undeployOperator(t *testing.T, r *testenv.Environment) {
 func waitForProbe(t *testing.T, ended chan error, address string, log *bytes.Buffer) {
 	t.Helper()
 	var end error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.WaitTimeout, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, e2e.WaitTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			select {
 			case end = <-ended:

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const (
@@ -56,7 +56,7 @@ func testMain(m *testing.M) int {
 	return linuxns.RunTests(linuxns.Config{
 		Addresses: []netip.Addr{api, netip.MustParseAddr(testenv.Address(1))},
 		Names:     map[string]netip.Addr{apiName: api},
-	}, func() int { return rigtest.Main(m) })
+	}, func() int { return e2e.Main(m) })
 }
 
 // buildPrograms builds hack/image and hack/release outside of the tests' network, because modules cannot be fetched
@@ -80,7 +80,7 @@ func buildPrograms() (remove func(), err error) {
 // bootLab boots a control plane with one unlisted host.
 func bootLab(t *testing.T, payloadDir, version string) *testenv.Environment {
 	t.Helper()
-	return rigtest.Boot(t, testenv.Options{
+	return e2e.Boot(t, testenv.Options{
 		Network: testenv.RealNetwork{}, Hosts: testenv.Hosts(1), PayloadDir: payloadDir, Version: version,
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort)},
 	})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const ownNamespace = "windows-machine-config"
@@ -103,7 +103,7 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 func awaitKinds(t *testing.T, r *testenv.Environment) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.WaitTimeout, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, e2e.WaitTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			last = errors.Join(r.Client.List(ctx, &v1alpha1.WindowsInstanceList{}),
 				r.Client.List(ctx, &v1alpha1.WindowsDisruptionPolicyList{}))

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // release is a release of the operator with the versions that its nodes report.
@@ -66,7 +66,7 @@ func runRelease(t *testing.T, r *testenv.Environment, of release) (node corev1.N
 	pod := operatorDeployment(t, r).Spec.Template.Spec
 	var log bytes.Buffer
 	process := layers{unpackImage(t, of.image)}.start(t, containerOf(t, r, of.image, pod), &log)
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.WaitTimeout)
 	defer cancel()
 	h := r.Hosts()[0]
 	failure := r.WaitForInstance(ctx, h, "to be Ready with "+of.version, func(i *v1alpha1.WindowsInstance) bool {

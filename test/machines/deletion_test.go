@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // A Machine that is deleted at any moment of its configuration leaves no objects.
@@ -96,13 +96,13 @@ func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 // The host of a Machine fails while a pod runs on the node, and a MachineHealthCheck has the Machine replaced.
 //
 func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
-	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: e2e.FastClock(t)})
 	trail := l.openTrail()
 	l.startOperator()
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitUntilReady("windows", 1)[0]
 	node := l.nodeOf(name)
-	w := rigtest.Deploy(t, l.Environment, 1, nil, "0")
+	w := e2e.Deploy(t, l.Environment, 1, nil, "0")
 	l.requireNoError(l.Client.Delete(t.Context(), w.Budget(t))) // The budget never allows the eviction of the only pod once that pod is not Ready.
 	l.requireNoError(l.Client.Create(t.Context(), &machinev1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "windows"},

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // newDrainHelper returns the drain helper of `kubectl drain --ignore-daemonsets --delete-emptydir-data`.
@@ -32,7 +32,7 @@ func (l lab) cordonByHand(name string) {
 }
 
 // drainByHand drains the node of a Machine as `kubectl drain` does.
-func (l lab) drainByHand(w *rigtest.Workload, name string) {
+func (l lab) drainByHand(w *e2e.Workload, name string) {
 	l.Helper()
 	node := l.nodeOf(name)
 	if len(w.PodsOnNode(l.T, node.Name)) == 0 {

@@ -14,21 +14,21 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // A disruption budget blocks the replacement of a Machine, and the platform has no capacity for another virtual
 // machine before the pods are gone. After failureDeadline, other MachineSets are no longer blocked, while the
 // affected MachineSet waits. All replacements continue once the budget allows it. R-161
 func TestAReplacementThatPodsHoldUp(t *testing.T) {
-	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: e2e.FastClock(t)})
 	l.startOperator()
 	l.createMachineSet("windows-a", 2, testenv.MachineSetOptions{})
 	l.createMachineSet("windows-b", 1, testenv.MachineSetOptions{})
 	a, b := l.waitUntilReady("windows-a", 2), l.waitUntilReady("windows-b", 1)[0]
 	held, next := a[0], a[1]
 	node, nodeOfB := l.nodeOf(held), l.nodeOf(b).Name
-	w := rigtest.Deploy(t, l.Environment, 2, map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}, "100%")
+	w := e2e.Deploy(t, l.Environment, 2, map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}, "100%")
 	makeRoom := l.InjectVM(testenv.VMFault{Machine: "windows-a-*",
 		CreateError: errors.New("VcpuLimitExceeded: the quota is used up")})
 	defer makeRoom()

@@ -17,7 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // waitForKeyHash waits until all Windows nodes have the hash of the current key.
@@ -98,7 +98,7 @@ func countMachines(machines map[string]machine, before []string) (away, going, o
 //
 func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{LinuxNodes: 2})
-	unchanged := rigtest.ForeignMachines(t, l.Environment)
+	unchanged := e2e.ForeignMachines(t, l.Environment)
 	l.startOperator()
 	l.createMachineSet("windows-a", 2, testenv.MachineSetOptions{})
 	l.createMachineSet("windows-b", 1, testenv.MachineSetOptions{})

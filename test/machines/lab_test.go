@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // controlPlanes holds the unused control planes by platform, two for the platform of most tests. Each starts at its
@@ -41,18 +41,18 @@ func TestMain(m *testing.M) {
 			takeAway = append(takeAway, func() int { return (<-free).Stop() })
 		}
 	}
-	os.Exit(rigtest.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, takeAway...))
 }
 
 const agentPath = "../../build/wicd.exe"
 
 // Payloads with the real agent: a small payload, and a full payload for the test that measures the time.
 var (
-	files    = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
-	allFiles = rigtest.NewPayload(agentPath, payload.Options{})
+	files    = e2e.NewPayload(agentPath, payload.Options{SizePercent: 25})
+	allFiles = e2e.NewPayload(agentPath, payload.Options{})
 )
 
-// lab is a rig with a test.
+// lab is an environment with a test.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -85,8 +85,8 @@ func start(t *testing.T, platform string, options testenv.Options) lab {
 	if options.PayloadDir == "" {
 		options.PayloadDir = files.Directory(t)
 	}
-	r := rigtest.Boot(t, options)
-	rigtest.Install(t, r)
+	r := e2e.Boot(t, options)
+	e2e.Install(t, r)
 	return lab{t, r}
 }
 
@@ -101,7 +101,7 @@ func (l lab) requireNoError(err error) {
 // inTime runs a wait with a time limit.
 func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(l.Context(), e2e.WaitTimeout)
 	defer cancel()
 	l.requireNoError(wait(ctx))
 }

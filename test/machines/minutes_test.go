@@ -7,7 +7,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -52,7 +52,7 @@ func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(
 	l.requireNoError(err)
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	// On a busy machine, virtual time passes slowly.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*e2e.WaitTimeout)
 	defer cancel()
 	names, err := l.WaitMachinesReady(ctx, "windows", 1)
 	l.requireNoError(err)

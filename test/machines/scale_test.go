@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
@@ -47,7 +47,7 @@ func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
 	l.waitUntilReady("another", 1)
 	for _, name := range names {
 		entries := l.MachineHost(name).Machine().Journal().Entries(nil)[before[name]:]
-		if touched := slices.DeleteFunc(entries, rigtest.IsHostActivity); len(touched) > 0 {
+		if touched := slices.DeleteFunc(entries, e2e.IsHostActivity); len(touched) > 0 {
 			t.Errorf("the operator touched host %s: %+v", name, touched)
 		}
 	}

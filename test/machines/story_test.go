@@ -15,7 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 type machine = machinev1.Machine
@@ -37,7 +37,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	l.scaleMachineSet("windows", 3)
 	names := l.waitUntilReady("windows", 3)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
-	w := rigtest.Deploy(t, l.Environment, int32(poolPods), poolLabels, "4")
+	w := e2e.Deploy(t, l.Environment, int32(poolPods), poolLabels, "4")
 
 	//
 	t.Run("each Machine has a node with the labels of the Machine, which the operator has given it", func(t *testing.T) {
@@ -167,7 +167,7 @@ func (l lab) machineUIDs(names []string) (uids []types.UID) {
 
 // checkDeletionWithBudget deletes a Machine with pods that must all be available. It checks that several attempts to
 // drain change nothing, and then allows the evictions.
-func (l lab) checkDeletionWithBudget(w *rigtest.Workload, name string) {
+func (l lab) checkDeletionWithBudget(w *e2e.Workload, name string) {
 	l.Helper()
 	const attempts = 5
 	w.SetBudget(l.T, "100%")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // Three MachineSets run in a zone each, next to listed hosts.
@@ -186,7 +186,7 @@ func (l lab) restoreListedHosts() {
 		}
 		for name, each := range before {
 			entries := each.host.Machine().Journal().Entries(nil)[journals[name]:]
-			if touched := slices.DeleteFunc(entries, rigtest.IsHostActivity); len(touched) > 0 {
+			if touched := slices.DeleteFunc(entries, e2e.IsHostActivity); len(touched) > 0 {
 				t.Errorf("the operator touched the host of Machine %s: %+v", name, touched)
 			}
 		}

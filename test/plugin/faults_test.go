@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -30,8 +30,8 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 	for _, f := range failures {
 		options = append(options, testenv.HostOptions{Name: string(f.fault)})
 	}
-	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: options})}
-	rigtest.Install(t, l.Environment)
+	l := lab{t, e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: options})}
+	e2e.Install(t, l.Environment)
 	for _, f := range failures {
 		l.Host(string(f.fault)).Inject(f.fault, f.fault.Example())
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 	"github.com/windows-machine-config/wmco/lab/fakepod"
 	"github.com/windows-machine-config/wmco/lab/secretscan"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // testEventsOverSSH requests the events of a node, once and with --follow.
@@ -51,7 +51,7 @@ func (l lab) testEventsOverSSH(pod fakepod.Pod, name string) {
 	}()
 	shows := func(words string) {
 		l.Helper()
-		if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.WaitTimeout, true, func(context.Context) (bool, error) {
+		if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, e2e.WaitTimeout, true, func(context.Context) (bool, error) {
 			return strings.Contains(shown.String(), words), nil
 		}); err != nil {
 			l.Fatalf("it has printed %q, %v", shown, err)

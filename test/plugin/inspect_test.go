@@ -13,14 +13,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/fakepod"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // runInPod runs a command of kubectl windows against an operator in a pod, and returns the output and the exit status.
 func (l lab) runInPod(pod fakepod.Pod, arguments ...string) (string, int) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(l.Context(), e2e.WaitTimeout)
 	defer cancel()
 	out, status, err := pod.Windows(ctx, l.Cluster().Kubeconfig, arguments...)
 	if err != nil {
@@ -58,8 +58,8 @@ func (l lab) checkNothingLeft(host string) {
 }
 
 func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
-	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(2)})}
-	rigtest.Install(t, l.Environment)
+	l := lab{t, e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(2)})}
+	e2e.Install(t, l.Environment)
 	var pod fakepod.Pod
 	if _, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c }); err != nil {
 		t.Fatal(err)
@@ -170,12 +170,12 @@ func (l lab) testPlan(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.checkSuccess(first.Name+": paused", "pause", first.Name)
 	l.waitForSummary("instance-1", v1alpha1.ReasonPaused)
-	w := rigtest.Deploy(l.T, l.Environment, 2, nil, "100%")
+	w := e2e.Deploy(l.T, l.Environment, 2, nil, "100%")
 	if err := l.SetKubeletSettings(l.Context(), map[string]any{"maxPods": 99}); err != nil {
 		l.Fatal(err)
 	}
 	said := ""
-	if err := wait.PollUntilContextTimeout(l.Context(), 500*time.Millisecond, rigtest.WaitTimeout, true,
+	if err := wait.PollUntilContextTimeout(l.Context(), 500*time.Millisecond, e2e.WaitTimeout, true,
 		func(context.Context) (bool, error) {
 			out, status := l.runInPod(pod, "plan", first.Name)
 			said = out

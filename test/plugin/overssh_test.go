@@ -27,7 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/fakepod"
 	"github.com/windows-machine-config/wmco/lab/secretscan"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -89,7 +89,7 @@ func (l lab) testLogsOverSSH(pod fakepod.Pod, name string) {
 		ended <- err
 	}()
 	l.writeHostFile("instance-1", log, fmt.Sprintf("%stime=%s three\n", before, time.Now().UTC().Format(time.RFC3339)))
-	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.WaitTimeout, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, e2e.WaitTimeout, true, func(context.Context) (bool, error) {
 		return strings.Contains(out.String(), "three"), nil
 	}); err != nil || strings.Contains(out.String(), "one") {
 		l.Fatalf("it has printed %q, %v", out.String(), err)
@@ -139,8 +139,8 @@ var loginFaults = []winhost.Fault{winhost.RefuseConnection, winhost.HangBeforeBa
 
 const fleetSize = 50
 
-// createFleet creates instances for the hosts of a rig that are not nodes yet. Every tenth host is dead. It returns
-// the names of the dead hosts.
+// createFleet creates instances for the hosts of an environment that are not nodes yet. Every tenth host is dead. It
+// returns the names of the dead hosts.
 func (l lab) createFleet() (names []string) {
 	l.Helper()
 	for n, h := range l.Hosts() {
@@ -163,8 +163,8 @@ func (l lab) createFleet() (names []string) {
 }
 
 func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
-	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(fleetSize)})}
-	rigtest.Install(t, l.Environment)
+	l := lab{t, e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(fleetSize)})}
+	e2e.Install(t, l.Environment)
 	var pod fakepod.Pod
 	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	l.requireNoError(err)

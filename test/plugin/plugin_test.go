@@ -28,18 +28,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/secretscan"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 var (
 	shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1"})
-	files  = rigtest.NewPayload("../../build/wicd.exe", payload.Options{SizePercent: 25})
+	files  = e2e.NewPayload("../../build/wicd.exe", payload.Options{SizePercent: 25})
 )
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, shared.Stop, files.Remove)) }
 
-// lab is a rig with the plugin.
+// lab is an environment with the plugin.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -52,7 +52,7 @@ func (l lab) runWindows(arguments ...string) (out, messages string, err error) {
 	root := plugin.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr},
 		clock.RealClock{}, "test")
 	root.SetArgs(append(arguments, "--kubeconfig="+l.Cluster().Kubeconfig))
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(l.Context(), e2e.WaitTimeout)
 	defer cancel()
 	err = root.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
@@ -71,7 +71,7 @@ func (l lab) checkSuccess(words string, arguments ...string) {
 func (l lab) runUntilOutput(words string, arguments ...string) {
 	l.Helper()
 	said := ""
-	if err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, rigtest.WaitTimeout, true,
+	if err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, e2e.WaitTimeout, true,
 		func(context.Context) (bool, error) {
 			var err error
 			said, _, err = l.runWindows(arguments...)
@@ -101,7 +101,7 @@ func (l lab) getInstance(host string) *v1alpha1.WindowsInstance {
 // waitForSummary waits until an instance is in a state.
 func (l lab) waitForSummary(host, state string) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(l.Context(), e2e.WaitTimeout)
 	defer cancel()
 	if err := l.WaitForInstance(ctx, l.Host(host), "to be "+state, func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Status.Summary == state
@@ -111,9 +111,9 @@ func (l lab) waitForSummary(host, state string) {
 }
 
 func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
-	l := lab{t, rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t),
+	l := lab{t, e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t),
 		Hosts: testenv.Hosts(2)})}
-	rigtest.Install(t, l.Environment)
+	e2e.Install(t, l.Environment)
 	l.checkSuccess("There are no Windows hosts in namespace "+testenv.Namespace, "status")
 	if _, err := l.RunOperator(); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func (l lab) testForget(t *testing.T) {
 	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.WaitTimeout)
 	defer cancel()
 	if err := l.WaitForInstance(ctx, l.Host("instance-2"), "to be removed", func(i *v1alpha1.WindowsInstance) bool {
 		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 //
@@ -47,7 +47,7 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 // The clocks of hosts and operator run faster than Prometheus' clock here: failed operations are retried, and an
 // agent reports repeated repairs at increasing intervals.
 func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
-	fast := rigtest.FastClock(t)
+	fast := e2e.FastClock(t)
 	l := start(t, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)
 	l.fast = fast
 	for _, s := range statesOfChanges {

@@ -25,15 +25,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/monitoring"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const (
 	programs   = "../../build"
 	apiAddress = "10.9.255.1"
 	domain     = "lab.example.com"
-	// scrapeInterval is the scrape and evaluation interval here, instead of 30 seconds. All other settings and rules are
-	// unchanged.
+	// scrapeInterval is the scrape and evaluation interval here, instead of 30 seconds. All other settings and rules
+	// are unchanged.
 	scrapeInterval = time.Second
 )
 
@@ -43,9 +43,9 @@ func TestMain(m *testing.M) {
 	os.Exit(linuxns.RunTests(linuxns.Config{
 		Addresses: []netip.Addr{api, netip.MustParseAddr(testenv.Address(1)), netip.MustParseAddr(testenv.Address(2)),
 			netip.MustParseAddr(testenv.Address(3))},
-		// The second host of a rig is listed by its name.
+		// The second host of an environment is listed by its name.
 		Names: map[string]netip.Addr{"api-int." + domain: api, testenv.DNSName(2): netip.MustParseAddr(testenv.Address(2))},
-	}, func() int { return rigtest.Main(m) }))
+	}, func() int { return e2e.Main(m) }))
 }
 
 // monitored lists the hosts that are nodes from the start.
@@ -67,12 +67,12 @@ func start(t *testing.T, options testenv.Options, listed ...string) lab {
 	t.Helper()
 	options.Network, options.ServiceCA = testenv.RealNetwork{}, true
 	options.ControlPlane.Listen, options.ControlPlane.Domain = net.JoinHostPort(apiAddress, "6443"), domain
-	l := lab{T: t, Environment: rigtest.Boot(t, options)}
+	l := lab{T: t, Environment: e2e.Boot(t, options)}
 	if options.ControlPlane.ExternalSigner {
 		l.resumeRenewals = l.startSigner()
 	}
-	rigtest.Install(t, l.Environment)
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.WaitTimeout)
+	e2e.Install(t, l.Environment)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.WaitTimeout)
 	defer cancel()
 	metrics, certificates := net.JoinHostPort(apiAddress, "8443"), filepath.Join(t.TempDir(), "metrics-tls")
 	l.requireNoError(monitoring.OperatorTarget(ctx, l.Environment, metrics, certificates))
@@ -138,7 +138,7 @@ func (l lab) get(ctx context.Context, path string, parameters url.Values, data a
 // waitUntil polls four times per scrape interval until the condition holds.
 func (l lab) waitUntil(what string, holds func(context.Context) (bool, error)) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), rigtest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(l.Context(), e2e.WaitTimeout)
 	defer cancel()
 	ticker := time.NewTicker(scrapeInterval / 4)
 	defer ticker.Stop()

@@ -29,7 +29,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/fakeolm"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 const (
@@ -47,15 +47,15 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		panic(err)
 	}
-	os.Exit(rigtest.Main(m, shared.Stop, files.Remove))
+	os.Exit(e2e.Main(m, shared.Stop, files.Remove))
 }
 
 // files provides the payload with the real agent.
-var files = rigtest.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{SizePercent: 25})
+var files = e2e.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{SizePercent: 25})
 
-const waitTimeout = rigtest.WaitTimeout
+const waitTimeout = e2e.WaitTimeout
 
-// lab is a rig with a test and an installed operator.
+// lab is an environment with a test and an installed operator.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -74,7 +74,7 @@ type installation struct {
 // newLab boots a lab on the control plane and installs the operator with its key, without running the operator.
 func (w installation) newLab(t *testing.T) lab {
 	t.Helper()
-	r := rigtest.Boot(t, testenv.Options{
+	r := e2e.Boot(t, testenv.Options{
 		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(2), LinuxNodes: 1,
 		MachineAPI: true, ServiceCA: true,
 	})

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/robustness"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 var releases = &releaseFiles{}
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, releases.deleteReleases)) }
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, releases.deleteReleases)) }
 
 // Variables set by `make robustness`.
 const (
@@ -197,7 +197,7 @@ func (r run) saveResults(report robustness.Report) error {
 func (r run) runOptions(t *testing.T) robustness.Options {
 	t.Helper()
 	return robustness.Options{
-		Releases: releases.ensureReleases(t), Timeout: rigtest.WaitTimeout, QuietPeriod: 4 * time.Second,
+		Releases: releases.ensureReleases(t), Timeout: e2e.WaitTimeout, QuietPeriod: 4 * time.Second,
 		Progress: func(format string, arguments ...any) { t.Logf(r.name+": "+format, arguments...) },
 	}
 }

@@ -21,21 +21,21 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
 
 // files provides a payload of small files, which are sufficient for the attacks.
-var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
+var files = e2e.NewPayload("", payload.Options{SizePercent: 5})
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, shared.Stop, files.Remove)) }
 
-const waitTimeout = rigtest.WaitTimeout
+const waitTimeout = e2e.WaitTimeout
 
 type reader = client.Reader
 
-// lab is a rig with a test.
+// lab is an environment with a test.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -51,8 +51,8 @@ func (l lab) runSubtest(name string, run func(lab)) {
 func newInstalledLab(t *testing.T, options testenv.Options) lab {
 	t.Helper()
 	options.Cluster, options.PayloadDir = shared.Cluster(t), files.Directory(t)
-	r := rigtest.Boot(t, options)
-	rigtest.Install(t, r)
+	r := e2e.Boot(t, options)
+	e2e.Install(t, r)
 	return lab{t, r}
 }
 

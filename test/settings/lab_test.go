@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // controlPlanes holds the control planes, each started at its first use: one without a cloud for most tests, and
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	for _, p := range controlPlanes {
 		takeAway = append(takeAway, p.Stop)
 	}
-	os.Exit(rigtest.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, takeAway...))
 }
 
 // closeCommon ends the shared lab.
@@ -57,14 +57,14 @@ func closeCommon() int {
 	return 0
 }
 
-var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
+var files = e2e.NewPayload("", payload.Options{SizePercent: 5})
 
-const waitTimeout = rigtest.WaitTimeout
+const waitTimeout = e2e.WaitTimeout
 
 // hosts is the number of hosts in the shared lab.
 const hosts = 3
 
-// lab is a rig with a test.
+// lab is an environment with a test.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -176,6 +176,6 @@ func (l lab) nodeOf(h *testenv.Host) *corev1.Node {
 // explainFailure logs the state of the lab if the test has failed.
 func (l lab) explainFailure() {
 	if l.Failed() {
-		rigtest.Explain(l.T, l.Environment)
+		e2e.Explain(l.T, l.Environment)
 	}
 }

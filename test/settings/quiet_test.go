@@ -3,7 +3,7 @@ package settings
 import (
 	"time"
 
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // quietPeriod is the minimum time without activity for a cluster to count as silent.
@@ -13,5 +13,5 @@ const quietPeriod = 1200 * time.Millisecond
 // to no host.
 func (l lab) waitForSilence() {
 	l.Helper()
-	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, nil)
+	e2e.RequireSilence(l.T, l.Environment, quietPeriod, nil)
 }

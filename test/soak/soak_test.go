@@ -13,10 +13,10 @@ import (
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/soak"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m)) }
 
 // Variables set by `make soak`.
 const (
@@ -46,7 +46,7 @@ func TestNothingGrowsFromDayToDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := soak.Run(t.Context(), soak.Options{
-		Days: days, Releases: generateReleases(t), Stride: clockStep, Timeout: 2 * rigtest.WaitTimeout, Dir: results,
+		Days: days, Releases: generateReleases(t), Stride: clockStep, Timeout: 2 * e2e.WaitTimeout, Dir: results,
 		Progress: func(format string, arguments ...any) { t.Logf(format, arguments...) },
 	})
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // fastClock returns a clock for hosts and operator that is about ten times as fast as the real clock.
-func fastClock(t *testing.T) *clocktesting.FakeClock { return rigtest.FastClock(t) }
+func fastClock(t *testing.T) *clocktesting.FakeClock { return e2e.FastClock(t) }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // fleet contains MachineSets and listed hosts with a workload.
@@ -63,7 +63,7 @@ func (l lab) newReadyFleet(sets, replicas, pods int) fleet {
 // A fleet of Machines and listed hosts is upgraded through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
 	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 2})
-	othersUnchanged := rigtest.ForeignMachines(t, l.Environment)
+	othersUnchanged := e2e.ForeignMachines(t, l.Environment)
 	o := l.startOperator(initial)
 	f := l.newReadyFleet(2, 2, 8)
 	l.waitForSilence()

@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // Platforms of the shared control planes: one with Machines, one without.
@@ -56,16 +56,16 @@ func TestMain(m *testing.M) {
 			takeAway = append(takeAway, func() int { return (<-free).Stop() })
 		}
 	}
-	os.Exit(rigtest.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, takeAway...))
 }
 
 // The maximum time for a complete fleet is fleetTimeout.
 const (
-	waitTimeout  = rigtest.WaitTimeout
+	waitTimeout  = e2e.WaitTimeout
 	fleetTimeout = 10 * time.Minute
 )
 
-// lab is a rig with a test.
+// lab is an environment with a test.
 type lab struct {
 	*testing.T
 	*testenv.Environment
@@ -81,8 +81,8 @@ func start(t *testing.T, name string, options testenv.Options) lab {
 	first := releaseByName(t, initial)
 	options.Cluster, options.PayloadDir, options.Version = plane.Cluster(t), first.PayloadDirectory, first.Version
 	options.MachineAPI = name == withMachines
-	r := rigtest.Boot(t, options)
-	rigtest.Install(t, r)
+	r := e2e.Boot(t, options)
+	e2e.Install(t, r)
 	return lab{t, r}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
 // watched records the availability of a fleet and checks its limits.
@@ -71,14 +71,14 @@ const quietPeriod = 4 * time.Second
 // to no host.
 func (l lab) waitForSilence() {
 	l.Helper()
-	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, nil)
+	e2e.RequireSilence(l.T, l.Environment, quietPeriod, nil)
 }
 
 // waitForReadsOnly waits for a period in which the operator sends only read requests, such as checks whether it may
 // continue, and connects to no host.
 func (l lab) waitForReadsOnly() {
 	l.Helper()
-	rigtest.RequireSilence(l.T, l.Environment, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
+	e2e.RequireSilence(l.T, l.Environment, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
 // allHosts returns all listed hosts and all hosts of Machines, including former ones.

@@ -27,7 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/linuxns"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
-	"github.com/windows-machine-config/wmco/lab/testenv/rigtest"
+	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 	"github.com/windows-machine-config/wmco/lab/wine"
 	"github.com/windows-machine-config/wmco/lab/winetestenv"
 )
@@ -67,7 +67,7 @@ func testMain(m *testing.M) int {
 	}
 	config := linuxns.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, GracePeriod: time.Minute}
 	return linuxns.RunTests(config, func() int {
-		if err := rigtest.LogOperators(); err != nil {
+		if err := e2e.LogOperators(); err != nil {
 			fmt.Println(err)
 			return 1
 		}

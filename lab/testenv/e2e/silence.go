@@ -1,4 +1,4 @@
-package rigtest
+package e2e
 
 import (
 	"strings"

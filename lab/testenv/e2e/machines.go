@@ -1,4 +1,4 @@
-package rigtest
+package e2e
 
 import (
 	"context"
@@ -27,8 +27,8 @@ type machineVersion struct {
 }
 
 // ForeignMachines labels one Machine of the control plane as Windows, and creates a Machine of a Linux worker. The
-// returned function checks that no Machine other than Windows workers was changed since then. The rig needs at least
-// two LinuxNodes.
+// returned function checks that no Machine other than Windows workers was changed since then. The environment needs at
+// least two LinuxNodes.
 func ForeignMachines(t *testing.T, r *testenv.Environment) (unchanged func(t *testing.T)) {
 	t.Helper()
 	must := func(err error) {

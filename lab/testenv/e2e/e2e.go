@@ -1,18 +1,18 @@
-// Package rigtest provides labs for the end-to-end tests of a package:
+// Package e2e provides labs for the end-to-end tests of a package:
 //
 //	var (
 //		shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
-//		files  = rigtest.NewPayload("../../build/wicd.exe", payload.Options{})
+//		files  = e2e.NewPayload("../../build/wicd.exe", payload.Options{})
 //	)
 //
-//	func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
+//	func TestMain(m *testing.M) { os.Exit(e2e.Main(m, shared.Stop, files.Remove)) }
 //
 //	func TestSomething(t *testing.T) {
-//		r := rigtest.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(1)})
-//		rigtest.Install(t, r)
+//		r := e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(1)})
+//		e2e.Install(t, r)
 //		...
 //	}
-package rigtest
+package e2e
 
 import (
 	"context"
