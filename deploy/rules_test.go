@@ -140,9 +140,9 @@ func TestTheOperatorsRightsAreSmall(t *testing.T) {
 				t.Errorf("%s is of any name", r)
 			}
 		}
-		for said := range clusterWideWrites {
-			if !seen[said] && !strings.Contains(said, "admissionregistration") {
-				t.Errorf("%s is no right of the operator any more: take it out of the list", said)
+		for rule := range clusterWideWrites {
+			if !seen[rule] && !strings.Contains(rule, "admissionregistration") {
+				t.Errorf("%s is no right of the operator any more: take it out of the list", rule)
 			}
 		}
 	})

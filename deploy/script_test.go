@@ -11,16 +11,16 @@ import (
 // Without KUBECTL the script calls the kubectl of PATH, and not itself recursively. The kubectl of this test
 // reports a host. R-017
 func TestTheScriptTakesKubectlByItsName(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	program := "#!/bin/sh\ncase \"$*\" in *windowsinstances*) echo windowsinstance/one ;; esac\n"
-	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(program), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	script := exec.CommandContext(t.Context(), "../hack/deploy", "delete")
-	script.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "FUNCNEST=10"}
-	printed, err := script.CombinedOutput()
-	if err == nil || !strings.Contains(string(printed), "the operator has 1 hosts") {
-		t.Errorf("error %v: %.1000s", err, printed)
+	script.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "FUNCNEST=10"}
+	output, err := script.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "the operator has 1 hosts") {
+		t.Errorf("error %v: %.1000s", err, output)
 	}
 }
 
@@ -32,22 +32,22 @@ func TestTheRemovalSaysWhatItWaitsFor(t *testing.T) {
 		{"a namespace", "-k", "kubectl describe namespace openshift-windows-machine-config-operator"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			folder := t.TempDir()
-			program := "#!/bin/sh\necho \"$*\" >>" + folder + "/said\ncase \"$*\" in *delete*" + test.fails + "*) exit 1 ;; esac\n"
-			if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil {
+			dir := t.TempDir()
+			program := "#!/bin/sh\necho \"$*\" >>" + dir + "/said\ncase \"$*\" in *delete*" + test.fails + "*) exit 1 ;; esac\n"
+			if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(program), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			script := exec.CommandContext(t.Context(), "../hack/deploy", "delete")
-			script.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
-			printed, err := script.CombinedOutput()
-			if err == nil || !strings.Contains(string(printed), test.want) {
-				t.Errorf("error %v: %s", err, printed)
+			script.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+			output, err := script.CombinedOutput()
+			if err == nil || !strings.Contains(string(output), test.want) {
+				t.Errorf("error %v: %s", err, output)
 			}
-			said, err := os.ReadFile(filepath.Join(folder, "said"))
+			log, err := os.ReadFile(filepath.Join(dir, "said"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+			lines := strings.Split(strings.TrimSpace(string(log)), "\n")
 			if last := lines[len(lines)-1]; !strings.Contains(last, test.fails) || !strings.Contains(last, "--timeout=") {
 				t.Errorf("the last call was kubectl %s", last)
 			}

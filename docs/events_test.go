@@ -90,7 +90,7 @@ func recordConstants(file *ast.File, known map[string]string) {
 }
 
 // emissionsIn returns the events that a function emits.
-func emissionsIn(t *testing.T, room string, function *ast.FuncDecl, known map[string]string) (found []emission) {
+func emissionsIn(t *testing.T, pkg string, function *ast.FuncDecl, known map[string]string) (found []emission) {
 	t.Helper()
 	ast.Inspect(function, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
@@ -101,7 +101,7 @@ func emissionsIn(t *testing.T, room string, function *ast.FuncDecl, known map[st
 		if !ok {
 			return true
 		}
-		e := emission{where: room + "." + function.Name.Name}
+		e := emission{where: pkg + "." + function.Name.Name}
 		var reason ast.Expr
 		switch {
 		case (selector.Sel.Name == "Normal" || selector.Sel.Name == "Warning") && fmt.Sprint(selector.X) == "recorder" && len(call.Args) == 5:
@@ -114,7 +114,7 @@ func emissionsIn(t *testing.T, room string, function *ast.FuncDecl, known map[st
 		default:
 			return true
 		}
-		e.reasons = reasonsOf(t, e.where, room, reason, known)
+		e.reasons = reasonsOf(t, e.where, pkg, reason, known)
 		found = append(found, e)
 		return true
 	})
@@ -122,7 +122,7 @@ func emissionsIn(t *testing.T, room string, function *ast.FuncDecl, known map[st
 }
 
 // reasonsOf returns the possible values of an event's reason.
-func reasonsOf(t *testing.T, where, room string, reason ast.Expr, known map[string]string) []string {
+func reasonsOf(t *testing.T, where, pkg string, reason ast.Expr, known map[string]string) []string {
 	t.Helper()
 	switch r := reason.(type) {
 	case *ast.BasicLit:
@@ -132,7 +132,7 @@ func reasonsOf(t *testing.T, where, room string, reason ast.Expr, known map[stri
 		}
 		return []string{text}
 	case *ast.Ident:
-		if text, ok := known[room+"."+r.Name]; ok {
+		if text, ok := known[pkg+"."+r.Name]; ok {
 			return []string{text}
 		}
 	case *ast.SelectorExpr:
@@ -159,10 +159,10 @@ func TestEveryEventIsDocumented(t *testing.T) {
 			documented[reason] = row[2]
 		}
 	}
-	made := map[string]bool{}
+	emitted := map[string]bool{}
 	for _, e := range findEmissions(t) {
 		for _, reason := range e.reasons {
-			made[reason] = true
+			emitted[reason] = true
 			types := documented[reason]
 			if types == "" {
 				t.Errorf("docs/events.md has no row for the event %s (%s)", reason, e.where)
@@ -172,11 +172,11 @@ func TestEveryEventIsDocumented(t *testing.T) {
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(documented)) {
-		if !made[reason] {
+		if !emitted[reason] {
 			t.Errorf("docs/events.md has a row for %s, which nothing makes", reason)
 		}
 	}
-	if len(made) < 60 {
-		t.Errorf("only %d events were found in the code", len(made))
+	if len(emitted) < 60 {
+		t.Errorf("only %d events were found in the code", len(emitted))
 	}
 }

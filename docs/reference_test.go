@@ -135,12 +135,12 @@ func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 					continue
 				}
 				fields++
-				says := formatComment(field)
-				if !strings.HasPrefix(says, name+" ") {
+				comment := formatComment(field)
+				if !strings.HasPrefix(comment, name+" ") {
 					t.Errorf("%s.%s: its comment must begin with %q, so that the definition describes it: %q", declared.Name.Name,
-						field.Names[0], name, says)
+						field.Names[0], name, comment)
 				}
-				if !strings.HasSuffix(rows[name], "| "+strings.ReplaceAll(says, "<", "&lt;")+" |") {
+				if !strings.HasSuffix(rows[name], "| "+strings.ReplaceAll(comment, "<", "&lt;")+" |") {
 					t.Errorf("docs/api.md says of %s.%s: %q; run make generate", declared.Name.Name, name, rows[name])
 				}
 			}

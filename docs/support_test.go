@@ -19,8 +19,8 @@ func TestNoLimitIsLeftOut(t *testing.T) {
 		if want := fmt.Sprintf("L-%02d", i+1); row[0] != want {
 			t.Fatalf("docs/support.md has %s in the place of %s", row[0], want)
 		}
-		says := regexp.MustCompile(`^(kept|lifted in part|lifted)\b`).FindString(row[2])
-		if state := states[row[0]]; state == "" || state != says {
+		documented := regexp.MustCompile(`^(kept|lifted in part|lifted)\b`).FindString(row[2])
+		if state := states[row[0]]; state == "" || state != documented {
 			t.Errorf("%s: docs/support.md says %q, docs/requirements.md %q", row[0], row[2], state)
 		}
 	}

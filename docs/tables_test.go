@@ -42,7 +42,7 @@ func syncFile(t *testing.T, path, fresh string) {
 
 // replaceGenerated returns the document with the texts between the markers. All other bytes are preserved.
 func replaceGenerated(document string, texts ...string) (string, error) {
-	fresh, wanted := "", len(texts)
+	fresh, total := "", len(texts)
 	for len(texts) > 0 {
 		before, rest, found := strings.Cut(document, begin)
 		_, after, ended := strings.Cut(rest, end)
@@ -52,7 +52,7 @@ func replaceGenerated(document string, texts ...string) (string, error) {
 		fresh, document, texts = fresh+before+begin+"\n\n"+texts[0]+"\n"+end, after, texts[1:]
 	}
 	if len(texts) > 0 || strings.Contains(document, begin) {
-		return "", fmt.Errorf("it needs %d lines %q, and a line %q after each", wanted, begin, end)
+		return "", fmt.Errorf("it needs %d lines %q, and a line %q after each", total, begin, end)
 	}
 	return fresh + document, nil
 }

@@ -113,13 +113,13 @@ func checkReport(report hosttest.Report, where hosttest.Environment, behaviors [
 func readAnswers(files fs.FS, columns []column) (map[string]map[string]question.Document, error) {
 	answers := map[string]map[string]question.Document{}
 	for _, c := range columns {
-		folder, err := fs.Sub(files, strings.TrimSuffix(c.file, ".json"))
+		dir, err := fs.Sub(files, strings.TrimSuffix(c.file, ".json"))
 		if err != nil {
 			return nil, err
 		}
 		answers[c.title] = map[string]question.Document{}
 		for _, q := range question.All() {
-			d, err := q.Read(folder)
+			d, err := q.Read(dir)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -229,12 +229,12 @@ func formatCounts(operation string, behaviors []hosttest.Behavior, c column) str
 		}
 	}
 	var parts []string
-	for _, standing := range []hosttest.Status{
+	for _, status := range []hosttest.Status{
 		hosttest.Simulated, hosttest.Verified, hosttest.Emulated, hosttest.Differs, hosttest.FakeOnly,
 		hosttest.Failed, hosttest.NotRun,
 	} {
-		if counts[standing] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[standing], standing))
+		if counts[status] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -245,8 +245,8 @@ func formatReasons(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
 		type cause struct {
-			standing hosttest.Status
-			reason   string
+			status hosttest.Status
+			reason string
 		}
 		var order []cause
 		of := map[cause][]string{}
@@ -268,7 +268,7 @@ func formatReasons(behaviors []hosttest.Behavior, columns []column) string {
 		}
 		fmt.Fprintf(&b, "\n### Reasons for other results: %s\n\n| | reason | operations |\n|---|---|---|\n", c.title)
 		for _, key := range order {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", key.standing, key.reason, strings.Join(of[key], ", "))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", key.status, key.reason, strings.Join(of[key], ", "))
 		}
 	}
 	return b.String()
@@ -311,8 +311,8 @@ func TestTablesOfWhatWasVerified(t *testing.T) {
 }
 
 func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
-	of := func(standing hosttest.Status) hosttest.Result {
-		return hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: standing}
+	of := func(status hosttest.Status) hosttest.Result {
+		return hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: status}
 	}
 	for name, test := range map[string]struct {
 		report hosttest.Report
@@ -380,23 +380,23 @@ func TestAnswersOfTheWitness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, name := range []string{"windows-2022", "windows-2025"} {
-		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Write(filepath.Join(folder, "windows-2022")); err != nil {
+	if err := d.Write(filepath.Join(dir, "windows-2022")); err != nil {
 		t.Fatal(err)
 	}
 	answers, err := readAnswers(os.DirFS(folder), columns)
 	if table := answerTable(answers, columns); err != nil || !strings.Contains(table, "` | not run | not known: one/two | not run |\n") {
 		t.Errorf("%v\n%s", err, table)
 	}
-	if err := d.Write(filepath.Join(folder, "windows-2025")); err != nil {
+	if err := d.Write(filepath.Join(dir, "windows-2025")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readAnswers(os.DirFS(folder), columns); err == nil {
+	if _, err := readAnswers(os.DirFS(dir), columns); err == nil {
 		t.Error("the answers of another Windows are accepted")
 	}
 }

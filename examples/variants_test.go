@@ -30,11 +30,11 @@ func checkGenerated(t *testing.T, want *unstructured.Unstructured, o machineset.
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict(rendered, &made.Object); err != nil {
+	got := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict(rendered, &got.Object); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want.Object, made.Object); diff != "" {
+	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 		t.Errorf("the example has (-), and the generator makes (+):\n%s", diff)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(set.Spec.Template.Spec.ProviderSpec.Value.Raw))
@@ -42,7 +42,7 @@ func checkGenerated(t *testing.T, want *unstructured.Unstructured, o machineset.
 	if err := decoder.Decode(spec); err != nil {
 		t.Errorf("the Machine API does not know all fields: %v", err)
 	}
-	if err := newStrictClient(t).Create(t.Context(), made, client.DryRunAll); err != nil {
+	if err := newStrictClient(t).Create(t.Context(), got, client.DryRunAll); err != nil {
 		t.Errorf("the API server does not take it: %v", err)
 	}
 }

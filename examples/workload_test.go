@@ -74,11 +74,11 @@ func createNodes(t *testing.T, c client.Client) {
 // reportNodeReady reports the status of a node as the kubelet does.
 func reportNodeReady(ctx context.Context, c client.Client, node *corev1.Node) error {
 	before := node.DeepCopy()
-	room := corev1.ResourceList{
+	resources := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
 		corev1.ResourcePods: resource.MustParse("110"),
 	}
-	node.Status.Capacity, node.Status.Allocatable = room, room
+	node.Status.Capacity, node.Status.Allocatable = resources, resources
 	now := metav1.Now()
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now,

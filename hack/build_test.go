@@ -22,7 +22,7 @@ esac
 `
 
 // runBuild runs the script with the fake, and returns the recorded arguments and the output of the script.
-func runBuild(t *testing.T, environment []string, programs ...string) (called, printed string, err error) {
+func runBuild(t *testing.T, environment []string, programs ...string) (called, output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	checkout, err := filepath.Abs("..")
@@ -74,8 +74,8 @@ func TestHowEachProgramIsBuilt(t *testing.T) {
 	} {
 		t.Run(c.program, func(t *testing.T) {
 			want := "in " + c.module + ": build -v -o /into/" + c.output + " " + c.how + " | " + c.platform + " cgo=0 fips=\n"
-			if called, printed, err := runBuild(t, nil, c.program); err != nil || called != want {
-				t.Errorf("got  %swant %s%v, %s", called, want, err, printed)
+			if called, output, err := runBuild(t, nil, c.program); err != nil || called != want {
+				t.Errorf("got  %swant %s%v, %s", called, want, err, output)
 			}
 		})
 	}
@@ -84,49 +84,49 @@ func TestHowEachProgramIsBuilt(t *testing.T) {
 func TestFIPSIsForWhatAClusterRuns(t *testing.T) {
 	for program, want := range map[string]bool{"wmco": true, "operator-linux-amd64": true, "wicd.exe": true, "lab": false,
 		"lab-controlplane": false, "plugin-linux-amd64": false, "kubectl-windows": false, "gotestsum": false} {
-		called, printed, err := runBuild(t, []string{"FIPS=1"}, program)
+		called, output, err := runBuild(t, []string{"FIPS=1"}, program)
 		if got := strings.Contains(called, "fips=v1.0.0\n"); err != nil || got != want {
-			t.Errorf("%s is built in FIPS mode: %t, %v, %s", program, got, err, printed)
+			t.Errorf("%s is built in FIPS mode: %t, %v, %s", program, got, err, output)
 		}
 	}
 }
 
 func TestAProgramThatThereIsNotIsRefused(t *testing.T) {
-	if called, printed, err := runBuild(t, nil, "wmcp"); err == nil || called != "" || !strings.Contains(printed, "wmcp") {
-		t.Errorf("go is called with %q, %v, %s", called, err, printed)
+	if called, output, err := runBuild(t, nil, "wmcp"); err == nil || called != "" || !strings.Contains(output, "wmcp") {
+		t.Errorf("go is called with %q, %v, %s", called, err, output)
 	}
 }
 
 func TestAFileGetsALineForEachFifthOfWhatIsCompiled(t *testing.T) {
-	_, printed, err := runBuild(t, []string{"PRINTS=" + strings.Repeat("go: downloading example.com/a v1.0.0\n", 9) +
+	_, output, err := runBuild(t, []string{"PRINTS=" + strings.Repeat("go: downloading example.com/a v1.0.0\n", 9) +
 		strings.Repeat("example.com/a/b\n", 100), "STALE=" + strings.Repeat("x\n", 100)}, "wmco")
 	want := "  wmco: fetching Go modules\n  wmco: 0 % compiled\n  wmco: 20 % compiled\n  wmco: 40 % compiled\n  wmco: 60 % compiled\n" +
 		"  wmco: 80 % compiled\n  wmco: 100 % compiled\nbuilt wmco\n"
-	if err != nil || printed != want {
-		t.Errorf("%v, it prints:\n%s", err, printed)
+	if err != nil || output != want {
+		t.Errorf("%v, it prints:\n%s", err, output)
 	}
 }
 
 func TestWithNothingToDoNothingIsPrinted(t *testing.T) {
-	if _, printed, err := runBuild(t, nil, "wmco", "lab"); err != nil || printed != "" {
-		t.Errorf("%v, it prints:\n%s", err, printed)
+	if _, output, err := runBuild(t, nil, "wmco", "lab"); err != nil || output != "" {
+		t.Errorf("%v, it prints:\n%s", err, output)
 	}
 }
 
 func TestComplaintsOfTheCompilerArePassedOnAndEndTheBuild(t *testing.T) {
-	called, printed, err := runBuild(t, []string{"PRINTS=a\n# b\nb.go:1:2: undefined: x\n", "STATUS=1"}, "wmco", "lab")
-	if err == nil || strings.Contains(called, "lab") || !strings.Contains(printed, "# b\nb.go:1:2: undefined: x\n") ||
-		strings.Contains(printed, "built") {
-		t.Errorf("%v, it prints:\n%s", err, printed)
+	called, output, err := runBuild(t, []string{"PRINTS=a\n# b\nb.go:1:2: undefined: x\n", "STATUS=1"}, "wmco", "lab")
+	if err == nil || strings.Contains(called, "lab") || !strings.Contains(output, "# b\nb.go:1:2: undefined: x\n") ||
+		strings.Contains(output, "built") {
+		t.Errorf("%v, it prints:\n%s", err, output)
 	}
 }
 
 func TestAVersionOfKubernetesIsNeededForItsProgramsAlone(t *testing.T) {
 	for program, needed := range map[string]bool{"wmco": false, "operator-linux-amd64": false, "wicd.exe": false, "lab": false, "golangci-lint": false,
 		"lab-controlplane": true, "kubectl": true} {
-		called, printed, err := runBuild(t, []string{noKubernetes}, program)
-		if needed != (err != nil) || needed != (called == "") || needed != strings.Contains(printed, "KUBERNETES_VERSION") {
-			t.Errorf("%s is built with %q, %v, %s", program, called, err, printed)
+		called, output, err := runBuild(t, []string{noKubernetes}, program)
+		if needed != (err != nil) || needed != (called == "") || needed != strings.Contains(output, "KUBERNETES_VERSION") {
+			t.Errorf("%s is built with %q, %v, %s", program, called, err, output)
 		}
 	}
 }

@@ -36,12 +36,12 @@ func programModules(t *testing.T) map[string]bool {
 	t.Helper()
 	command := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/wmco", "./lab/demo")
 	command.Dir = ".."
-	printed, err := command.Output()
+	output, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	modules := map[string]bool{}
-	for module := range strings.FieldsSeq(string(printed)) {
+	for module := range strings.FieldsSeq(string(output)) {
 		modules[module] = true
 	}
 	return modules

@@ -85,8 +85,8 @@ func TestTheStepsOfWorkflows(t *testing.T) {
 				if step.Run == "" || job.Defaults.Run.Shell+step.Shell != "" {
 					continue
 				}
-				if printed, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", step.Run).CombinedOutput(); err != nil {
-					t.Errorf("%s, job %s: %s", file, name, printed)
+				if output, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", step.Run).CombinedOutput(); err != nil {
+					t.Errorf("%s, job %s: %s", file, name, output)
 				}
 			}
 		}

@@ -44,8 +44,8 @@ func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
-	if asked := questions.Load() - before; asked > 0 {
-		t.Errorf("name servers were asked %d times", asked)
+	if queries := questions.Load() - before; queries > 0 {
+		t.Errorf("name servers were asked %d times", queries)
 	}
 }
 
@@ -292,8 +292,8 @@ func TestANameThatDoesNotResolveIsNamed(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	instance := waitForReason(t, r, "instance-1", "NameNotResolved")
-	if said := testenv.Explain(instance); !strings.Contains(said, "instance-1.example.com") {
-		t.Errorf("the status does not name it:\n%s", said)
+	if status := testenv.Explain(instance); !strings.Contains(status, "instance-1.example.com") {
+		t.Errorf("the status does not name it:\n%s", status)
 	}
 	network.SetName("instance-1.example.com", r.Host("instance-1").Options.Address)
 	waitUntilReady(t, r)

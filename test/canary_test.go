@@ -45,7 +45,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	pumpClock(t, clock, tenfoldStep)
 	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(3), Clock: clock})
 	r.Host("instance-2").Inject(winhost.RejectKey, winhost.Parameters{})
-	mend := r.Host("instance-3").Inject(winhost.ServiceFailsToStart, winhost.ServiceFailsToStart.Example())
+	restore := r.Host("instance-3").Inject(winhost.ServiceFailsToStart, winhost.ServiceFailsToStart.Example())
 	damaged := damagedKey(r.PrivateKey())
 	requireNoError(t, r.SetKey(t.Context(), damaged))
 
@@ -60,7 +60,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	waitUntilReady(t, r, "instance-1")
 	waitForReason(t, r, "instance-2", "AuthenticationFailed")
 	waitForReason(t, r, "instance-3", "ServiceFailed")
-	mend()
+	restore()
 	waitUntilReady(t, r, "instance-3")
 
 	kept := secretscan.Secrets{}
@@ -69,17 +69,17 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	for _, name := range []string{"instance-1", "instance-3"} {
 		addKubeletKeys(t, kept, r.Host(name))
 	}
-	look := func(t *testing.T) {
+	search := func(t *testing.T) {
 		expectNone(t, kept, "the operator's log", log.readAll())
 		expectNoneInCluster(t, kept, r)
 		for _, h := range r.Hosts() {
 			expectNoneOnHost(t, kept, h)
 		}
 	}
-	t.Run("while nodes run and hosts fail", look)
+	t.Run("while nodes run and hosts fail", search)
 	list(t, r, "instance-2", "instance-3")
 	waitUntilDeleted(t, r, "instance-1")
-	t.Run("after a removal", look)
+	t.Run("after a removal", search)
 	t.Run("and this would have been noticed", func(t *testing.T) {
 		if text := string(log.readAll()); !strings.Contains(text, "AuthenticationFailed") ||
 			!strings.Contains(text, `"level"=1`) {

@@ -104,7 +104,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 			requireNoError(t, h.Machine().Host().Services.Stop(t.Context(), "kubelet"))
 			c.lose(t, h)
 
-			said := collectConditions(t, r)
+			reported := collectConditions(t, r)
 			markNodeLost(t, r, "instance-1")
 			waitUntilRestored(t, r, "instance-1")
 			after, err := h.Machine().Drive().ReadFile(currentCertificate)
@@ -114,7 +114,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 			if got := getNode(t, r, "instance-1").UID; got != uid {
 				t.Errorf("the node was made anew: %s, before %s", got, uid)
 			}
-			if !said(v1alpha1.ConditionJoined, v1alpha1.ReasonCertificateExpired, c.words) {
+			if !reported(v1alpha1.ConditionJoined, v1alpha1.ReasonCertificateExpired, c.words) {
 				t.Errorf("the status did not say that the certificate %q", c.words)
 			}
 			if !waitForEvent(t, r, v1alpha1.ReasonCertificateExpired, c.words) {
@@ -143,7 +143,7 @@ func waitUntilRestored(t *testing.T, r *testenv.Environment, name string) {
 
 // collectConditions collects the status conditions of all instances from now on. The returned function ends the
 // collection and reports whether a condition was false with the reason and a message containing the words.
-func collectConditions(t *testing.T, r *testenv.Environment) (said func(condition, reason, words string) bool) {
+func collectConditions(t *testing.T, r *testenv.Environment) (reported func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})
 	requireNoError(t, err)

@@ -33,23 +33,23 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	requireNoError(t, demo.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- demo.Wait() }()
-	printed := func() string {
+	out := func() string {
 		data, err := os.ReadFile(outputFile)
 		requireNoError(t, err)
 		return string(data)
 	}
 	named := regexp.MustCompile(`export KUBECONFIG=(\S+)`)
-	for named.FindStringSubmatch(printed()) == nil {
+	for named.FindStringSubmatch(out()) == nil {
 		select {
 		case err := <-ended:
-			if strings.Contains(printed(), linuxns.ErrUnavailable.Error()) && os.Getuid() != 0 {
-				t.Skipf("SKIPPED: the demo: %s", printed())
+			if strings.Contains(out(), linuxns.ErrUnavailable.Error()) && os.Getuid() != 0 {
+				t.Skipf("SKIPPED: the demo: %s", out())
 			}
-			t.Fatalf("the demo has ended (is it built? run make build): %v\n%s", err, printed())
+			t.Fatalf("the demo has ended (is it built? run make build): %v\n%s", err, out())
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	kubeconfig := named.FindStringSubmatch(printed())[1]
+	kubeconfig := named.FindStringSubmatch(out())[1]
 	windows := func(wants string, arguments ...string) {
 		t.Helper()
 		var out, errOut bytes.Buffer // one buffer cannot collect two streams
@@ -67,6 +67,6 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 
 	requireNoError(t, demo.Process.Signal(os.Interrupt))
 	if err := <-ended; err != nil {
-		t.Errorf("the demo ended with %v:\n%s", err, printed())
+		t.Errorf("the demo ended with %v:\n%s", err, out())
 	}
 }

@@ -30,9 +30,9 @@ func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the demo failed (is it built? run make build): %v\n%s", err, output)
 	}
-	for _, said := range []string{"10-9-0-1", "instance-2", "Ready"} {
-		if !strings.Contains(string(output), said) {
-			t.Errorf("the demo does not speak of %s:\n%s", said, output)
+	for _, want := range []string{"10-9-0-1", "instance-2", "Ready"} {
+		if !strings.Contains(string(output), want) {
+			t.Errorf("the demo does not speak of %s:\n%s", want, output)
 		}
 	}
 	left, err := os.ReadDir(temp)

@@ -62,7 +62,7 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 	// it as another step.
 	for name, drift := range map[string]struct {
 		step  string
-		alter func(t *testing.T) (mended func() bool)
+		alter func(t *testing.T) (isReverted func() bool)
 	}{
 		"a service that was stopped, with those that depend on it": {"StartService containerd", func(t *testing.T) func() bool {
 			requireNoError(t, windows.Services.Stop(t.Context(), "containerd"))
@@ -103,16 +103,16 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 		}},
 	} {
 		t.Run(name+" is put back, and reported", func(t *testing.T) {
-			began := clock.Now()
-			mended := drift.alter(t)
+			start := clock.Now()
+			isReverted := drift.alter(t)
 			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
-			if err := machine.WaitFor(ctx, func(*fake.Machine) bool { return mended() }); err != nil {
+			if err := machine.WaitFor(ctx, func(*fake.Machine) bool { return isReverted() }); err != nil {
 				t.Fatal(err)
 			}
 			// The full check runs once a minute, and the agent repairs drift immediately.
-			if took := clock.Since(began); took > timeouts.DriftCheckInterval+timeouts.ServiceStartTimeout {
-				t.Errorf("it took %s", took)
+			if elapsed := clock.Since(start); elapsed > timeouts.DriftCheckInterval+timeouts.ServiceStartTimeout {
+				t.Errorf("it took %s", elapsed)
 			}
 			repaired(t, drift.step)
 		})
@@ -121,7 +121,7 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 	t.Run("kube-proxy that dies again and again is started by Windows each time, also while the agent is away", func(t *testing.T) {
 		requireNoError(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
 		for range 4 {
-			before, began := findService(t, windows, nodespec.ServiceKubeProxy), clock.Now()
+			before, start := findService(t, windows, nodespec.ServiceKubeProxy), clock.Now()
 			requireNoError(t, machine.CrashService(nodespec.ServiceKubeProxy, 255))
 			runs := func(*fake.Machine) bool {
 				now := findService(t, windows, nodespec.ServiceKubeProxy)
@@ -130,8 +130,8 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			requireNoError(t, machine.WaitFor(ctx, runs))
 			cancel()
-			if took := clock.Since(began); took < 10*time.Second {
-				t.Errorf("it took %s: that was not the service manager, which waits for its delay", took)
+			if elapsed := clock.Since(start); elapsed < 10*time.Second {
+				t.Errorf("it took %s: that was not the service manager, which waits for its delay", elapsed)
 			}
 		}
 		if findService(t, windows, nodespec.ServiceAgent).State == host.ServiceRunning {
@@ -189,7 +189,7 @@ func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
 	} {
 		t.Run(name+" runs again within half an hour, after few connections and without a drain", func(t *testing.T) {
 			waitForConfiguration(t, r, "instance-1", corev1.ConditionTrue, "")
-			connections, began := machine.Journal().Count(fake.KindConnection), clock.Now()
+			connections, start := machine.Journal().Count(fake.KindConnection), clock.Now()
 			change(t)
 			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
@@ -197,8 +197,8 @@ func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
 				now := findService(t, windows, nodespec.ServiceAgent)
 				return now.State == host.ServiceRunning && now.CommandLine == intended
 			}))
-			if took := clock.Since(began); took > 2*nodecondition.HeartbeatTimeout {
-				t.Errorf("it took %s", took)
+			if elapsed := clock.Since(start); elapsed > 2*nodecondition.HeartbeatTimeout {
+				t.Errorf("it took %s", elapsed)
 			}
 			waitForConfiguration(t, r, "instance-1", corev1.ConditionTrue, "")
 			waitUntilReady(t, r)

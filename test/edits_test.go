@@ -202,8 +202,8 @@ func (a *administrator) findFaults(ctx context.Context) ([]string, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		if there := !apierrors.IsNotFound(err); there != listed {
-			fault("Node %s is there: %t", h.Options.Name, there)
+		if exists := !apierrors.IsNotFound(err); exists != listed {
+			fault("Node %s is there: %t", h.Options.Name, exists)
 		}
 		if listed != (ready[h.Options.Name] == 1) {
 			fault("%d instances of %s are Ready", ready[h.Options.Name], h.Options.Name)

@@ -26,9 +26,9 @@ import (
 // spite of the fault.
 type faultCase struct {
 	fault      winhost.Fault
-	host       string                              // name of the host; the fault's when empty
-	parameters *winhost.Parameters                 // the fault's example when nil
-	inject     func(h *testenv.Host) (mend func()) // for a fault that does not exist from the start
+	host       string                                 // name of the host; the fault's when empty
+	parameters *winhost.Parameters                    // the fault's example when nil
+	inject     func(h *testenv.Host) (restore func()) // for a fault that does not exist from the start
 
 	meanwhile string // next action in the status before the limit has passed
 
@@ -48,7 +48,7 @@ func (c faultCase) hostName() string {
 }
 
 // injectFault injects the fault into the host.
-func (c faultCase) injectFault(h *testenv.Host) (mend func()) {
+func (c faultCase) injectFault(h *testenv.Host) (restore func()) {
 	if c.inject != nil {
 		return c.inject(h)
 	}
@@ -62,9 +62,9 @@ func (c faultCase) injectFault(h *testenv.Host) (mend func()) {
 // injectAtRestart returns a function that injects a fault when a host restarts for the first time.
 func injectAtRestart(fault winhost.Fault) func(*testenv.Host) func() {
 	return func(h *testenv.Host) func() {
-		mend := func() {}
-		h.Machine().OnShutdown(sync.OnceFunc(func() { mend = h.Inject(fault, fault.Example()) }))
-		return func() { mend() }
+		restore := func() {}
+		h.Machine().OnShutdown(sync.OnceFunc(func() { restore = h.Inject(fault, fault.Example()) }))
+		return func() { restore() }
 	}
 }
 
@@ -137,9 +137,9 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 		hosts = append(hosts, testenv.HostOptions{Name: c.hostName()})
 	}
 	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: hosts, Clock: clock})
-	mend := map[string]func(){}
+	restore := map[string]func(){}
 	for _, c := range cases {
-		mend[c.hostName()] = c.injectFault(r.Host(c.hostName()))
+		restore[c.hostName()] = c.injectFault(r.Host(c.hostName()))
 	}
 	run(t, r)
 	list(t, r)
@@ -155,11 +155,11 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 			t.Run(c.hostName()+" says what is waited for", func(t *testing.T) { waitForNextAction(t, r, c.hostName(), c.meanwhile) })
 		}
 	}
-	began := clock.Now()
+	start := clock.Now()
 	pumpAtRest(t, clock, virtualtime.Programs(r.Cluster().PID()))
 	for _, c := range cases {
 		if c.reason != "" {
-			t.Run(c.hostName()+" is named in time", func(t *testing.T) { c.checkReported(t, r, began) })
+			t.Run(c.hostName()+" is named in time", func(t *testing.T) { c.checkReported(t, r, start) })
 		}
 	}
 	t.Run("hosts without a fault, and those that only lose time, become Ready", func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 		}
 	})
 	for _, c := range cases {
-		mend[c.hostName()]()
+		restore[c.hostName()]()
 	}
 	for _, c := range cases {
 		t.Run(c.hostName()+" becomes Ready when it is mended", func(t *testing.T) { waitUntilReady(t, r, c.hostName()) })
@@ -204,7 +204,7 @@ func waitForNextAction(t *testing.T, r *testenv.Environment, name, text string) 
 }
 
 // checkReported waits for the reason and checks when and with which message the reason was reported.
-func (c faultCase) checkReported(t *testing.T, r *testenv.Environment, began time.Time) {
+func (c faultCase) checkReported(t *testing.T, r *testenv.Environment, start time.Time) {
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	var instance *v1alpha1.WindowsInstance
@@ -215,8 +215,8 @@ func (c faultCase) checkReported(t *testing.T, r *testenv.Environment, began tim
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := testenv.Explain(instance)
-	t.Logf("an administrator reads:\n%s", said)
+	explanation := testenv.Explain(instance)
+	t.Logf("an administrator reads:\n%s", explanation)
 	condition := meta.FindStatusCondition(instance.Status.Conditions, c.condition)
 	if condition == nil || condition.Reason != c.reason {
 		t.Fatalf("condition %s does not have the reason %s", c.condition, c.reason)
@@ -230,15 +230,15 @@ func (c faultCase) checkReported(t *testing.T, r *testenv.Environment, began tim
 	// Times in a status have a resolution of one second, the first retry comes after two seconds, and a busy
 	// machine is slow. Without a limit, the report would take minutes.
 	const slack = 20 * time.Second
-	told := condition.LastTransitionTime.Time
+	reported := condition.LastTransitionTime.Time
 	for _, entry := range r.Host(c.hostName()).Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == c.step
 	}) {
-		if entry.Time.Before(told.Add(time.Second)) {
-			began = entry.Time
+		if entry.Time.Before(reported.Add(time.Second)) {
+			start = entry.Time
 		}
 	}
-	if took := told.Sub(began); took > c.timeout+slack {
-		t.Errorf("it was told %s after the step began; the limit is %s", took, c.timeout)
+	if elapsed := reported.Sub(start); elapsed > c.timeout+slack {
+		t.Errorf("it was told %s after the step began; the limit is %s", elapsed, c.timeout)
 	}
 }

@@ -71,12 +71,12 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	instance := waitForReason(t, r, "instance-1", "HostKeyChanged")
-	said := testenv.Explain(instance)
-	if !strings.Contains(said, instance.Status.HostKey.Fingerprint) ||
-		!strings.Contains(said, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
-		t.Fatalf("the status names neither the old key nor the command that accepts the new one:\n%s", said)
+	explanation := testenv.Explain(instance)
+	if !strings.Contains(explanation, instance.Status.HostKey.Fingerprint) ||
+		!strings.Contains(explanation, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
+		t.Fatalf("the status names neither the old key nor the command that accepts the new one:\n%s", explanation)
 	}
-	_, rest, _ := strings.Cut(said, v1alpha1.AnnotationAcceptHostKey+"=")
+	_, rest, _ := strings.Cut(explanation, v1alpha1.AnnotationAcceptHostKey+"=")
 	fingerprint, _, _ := strings.Cut(rest, " ")
 	setAnnotation(t, r, instance, v1alpha1.AnnotationAcceptHostKey, strings.TrimRight(fingerprint, "`.\n"))
 	waitUntilDeleted(t, r, "instance-1")

@@ -118,8 +118,8 @@ func incompleteUploads(drive *fake.Drive) []string {
 		return nil // does not exist
 	}
 	var paths []string
-	for _, folder := range folders {
-		files, err := drive.ReadDir(folder.Path)
+	for _, dir := range folders {
+		files, err := drive.ReadDir(dir.Path)
 		if err != nil {
 			continue // a file, or deleted
 		}
@@ -190,8 +190,8 @@ func patchedParts(request *http.Request) []string {
 		return nil
 	}
 	var parts []string
-	add := func(name string, there bool) {
-		if there {
+	add := func(name string, exists bool) {
+		if exists {
 			parts = append(parts, name)
 		}
 	}

@@ -130,12 +130,12 @@ func threeReleases(t *testing.T) (first, next, bad testenv.Release) {
 // boundary.
 func (k *reaper) allowAllDisruptions() {
 	k.Helper()
-	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(),
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.env.Namespace(),
 		Name: v1alpha1.DisruptionPolicyName}}
 	p.Spec.MaxUnavailable = ptr.To(intstr.FromString("100%"))
 	p.Spec.CanarySoak = &metav1.Duration{}
 	p.Spec.FailureDeadline = &metav1.Duration{Duration: 12 * time.Hour}
-	if err := k.rig.Client.Create(k.Context(), p); err != nil {
+	if err := k.env.Client.Create(k.Context(), p); err != nil {
 		k.Fatal(err)
 	}
 }
@@ -144,13 +144,13 @@ func (k *reaper) allowAllDisruptions() {
 func (d *dayTwo) setPaused(paused bool, names ...string) {
 	d.Helper()
 	for _, name := range names {
-		instance, err := d.rig.Instance(d.Context(), name)
+		instance, err := d.env.Instance(d.Context(), name)
 		if err != nil {
 			d.Fatal(err)
 		}
 		after := instance.DeepCopy()
 		after.Spec.Paused = paused
-		if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(instance)); err != nil {
+		if err := d.env.Client.Patch(d.Context(), after, client.MergeFrom(instance)); err != nil {
 			d.Fatal(err)
 		}
 	}
@@ -159,11 +159,11 @@ func (d *dayTwo) setPaused(paused bool, names ...string) {
 func (d *dayTwo) requestRestart(names ...string) {
 	d.Helper()
 	for _, name := range names {
-		d.ended[name] = d.rig.Host(name).Machine().BootID()
-		before := getNode(d.T, d.rig, name)
+		d.ended[name] = d.env.Host(name).Machine().BootID()
+		before := getNode(d.T, d.env, name)
 		after := before.DeepCopy()
 		after.Annotations[v1alpha1.AnnotationRebootRequired] = "patches"
-		if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(before)); err != nil {
+		if err := d.env.Client.Patch(d.Context(), after, client.MergeFrom(before)); err != nil {
 			d.Fatal(err)
 		}
 	}
@@ -196,14 +196,14 @@ func (d *dayTwo) killDuringGroup(what string, table boundaries, restarts int, be
 	d.Helper()
 	before := map[string]int{}
 	for _, name := range names {
-		before[name] = d.rig.Host(name).Machine().Journal().Count(fake.KindReboot)
+		before[name] = d.env.Host(name).Machine().Journal().Count(fake.KindReboot)
 	}
 	d.setBoundaries(table, false)
 	d.start()
 	begin(names...)
 	d.runUntil(table, func(ctx context.Context) error { return d.done(ctx, names...) })
 	for _, name := range names {
-		if n := d.rig.Host(name).Machine().Journal().Count(fake.KindReboot) - before[name]; n != restarts {
+		if n := d.env.Host(name).Machine().Journal().Count(fake.KindReboot) - before[name]; n != restarts {
 			d.Errorf("%s of host %s: it was restarted %d times, want %d", what, name, n, restarts)
 		}
 	}
@@ -226,21 +226,21 @@ func (d *dayTwo) awaitDone(names ...string) {
 func (d *dayTwo) requestRetry(names ...string) {
 	d.Helper()
 	name := names[0]
-	instance, err := d.rig.Instance(d.Context(), name)
+	instance, err := d.env.Instance(d.Context(), name)
 	if err != nil {
 		d.Fatal(err)
 	}
 	d.failed = instance.Status.FailedChange.Time
 	after := instance.DeepCopy()
 	after.Annotations = map[string]string{v1alpha1.AnnotationRetry: "now"}
-	if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(instance)); err != nil {
+	if err := d.env.Client.Patch(d.Context(), after, client.MergeFrom(instance)); err != nil {
 		d.Fatal(err)
 	}
 }
 
 // awaitRolledBack waits until the node is rolled back after its change has failed (again).
 func (d *dayTwo) awaitRolledBack(ctx context.Context, names ...string) error {
-	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
+	err := d.env.WaitForInstance(ctx, d.env.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
 		failed := i.Status.FailedChange
 		return testenv.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) &&
 			i.Status.SpecDigest == failed.PreviousDigest
@@ -255,8 +255,8 @@ func (d *dayTwo) awaitRolledBack(ctx context.Context, names ...string) error {
 // failure.
 func (d *dayTwo) awaitInService(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		h := d.rig.Host(name)
-		err := d.rig.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
+		h := d.env.Host(name)
+		err := d.env.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
 			return testenv.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil &&
 				i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
 		})
@@ -270,24 +270,24 @@ func (d *dayTwo) awaitInService(ctx context.Context, names ...string) error {
 // awaitSchedulable waits until nodes with the desired release are schedulable and hold no slot.
 func (d *dayTwo) awaitSchedulable(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		h := d.rig.Host(name)
-		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{},
+		h := d.env.Host(name)
+		err := d.env.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				n := &corev1.Node{}
 				err := reader.Get(ctx, client.ObjectKey{Name: name}, n)
 				_, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]
-				_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-				return h.Machine().BootID() != d.ended[name] && !cordoned && !wanted && !n.Spec.Unschedulable &&
+				_, rebootRequired := n.Annotations[v1alpha1.AnnotationRebootRequired]
+				return h.Machine().BootID() != d.ended[name] && !cordoned && !rebootRequired && !n.Spec.Unschedulable &&
 					n.Annotations[v1alpha1.AnnotationVersion] == d.next.Version, client.IgnoreNotFound(err)
 			})
 		if err != nil {
 			return err
 		}
 	}
-	return d.rig.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{},
+	return d.env.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			p := &v1alpha1.WindowsDisruptionPolicy{}
-			err := reader.Get(ctx, client.ObjectKey{Namespace: d.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
+			err := reader.Get(ctx, client.ObjectKey{Namespace: d.env.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
 			for _, disruption := range p.Status.Disruptions {
 				for _, name := range names {
 					if disruption.Node == name {

@@ -61,13 +61,13 @@ func (s *sightings) recordObject(object any) {
 	}
 }
 
-func (s *sightings) addIdentity(whose, identity string) {
+func (s *sightings) addIdentity(owner, identity string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[whose] == nil {
-		s.seen[whose] = map[string]bool{}
+	if s.seen[owner] == nil {
+		s.seen[owner] = map[string]bool{}
 	}
-	s.seen[whose][identity] = true
+	s.seen[owner][identity] = true
 }
 
 // checkUnique checks that no identity was created twice.
@@ -78,9 +78,9 @@ func (s *sightings) checkUnique(t *testing.T, atLeast int) {
 	if len(s.seen) < atLeast {
 		t.Errorf("only %d identities were seen, want %d", len(s.seen), atLeast)
 	}
-	for _, whose := range slices.Sorted(maps.Keys(s.seen)) {
-		if identities := s.seen[whose]; len(identities) != 1 {
-			t.Errorf("%s: there were %d: %v", whose, len(identities), slices.Collect(maps.Keys(identities)))
+	for _, owner := range slices.Sorted(maps.Keys(s.seen)) {
+		if identities := s.seen[owner]; len(identities) != 1 {
+			t.Errorf("%s: there were %d: %v", owner, len(identities), slices.Collect(maps.Keys(identities)))
 		}
 	}
 }

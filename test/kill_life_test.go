@@ -29,7 +29,7 @@ func (l *life) hasEnded() bool {
 // start starts the next operator.
 func (k *reaper) start() {
 	l := &life{killed: make(chan struct{})}
-	o, err := k.rig.RunOperator(func(c *operator.Config) {
+	o, err := k.env.RunOperator(func(c *operator.Config) {
 		if k.release != nil {
 			testenv.WithRelease(*k.release)(c)
 		}

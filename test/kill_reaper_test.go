@@ -20,19 +20,19 @@ var errStruck = errors.New("killed by the test")
 // operator is killed at all these boundaries at once and replaced by another operator.
 type reaper struct {
 	*testing.T
-	rig        *testenv.Environment
+	env        *testenv.Environment
 	agentsOnly bool                  // agent commands are killed, not the operator
 	gate       bool                  // the status write of the disruption policy is a boundary, too
 	release    *testenv.Release      // release of the next operators; nil: the environment's own
 	watches    map[string]*hostWatch // by the IP address of the host
 
-	mu       sync.Mutex
-	table    boundaries
-	learning bool // boundaries are entered into the table, without kills
-	life     *life
-	waiting  map[string]bool // hosts and requests that wait at a boundary
-	arrived  chan struct{}
-	lives    int
+	mu        sync.Mutex
+	table     boundaries
+	recording bool // boundaries are entered into the table, without kills
+	life      *life
+	waiting   map[string]bool // hosts and requests that wait at a boundary
+	arrived   chan struct{}
+	lives     int
 }
 
 // boundaries maps the name of each boundary to true if an operator or an agent was killed there.
@@ -57,7 +57,7 @@ func newReaper(t *testing.T) *reaper {
 // attachHost makes the agent of a host wait at boundaries. If agent commands end with their session, the kill hits
 // exactly at the boundary. Otherwise the agent continues alone.
 func (k *reaper) attachHost(r *testenv.Environment, h *testenv.Host) {
-	k.rig = r
+	k.env = r
 	k.mu.Lock()
 	k.watches[h.Options.Address] = &hostWatch{host: h}
 	k.mu.Unlock()
@@ -84,16 +84,16 @@ func (k *reaper) attachHost(r *testenv.Environment, h *testenv.Host) {
 }
 
 // killAgent kills an agent command before an operation, if no command was killed at this boundary yet.
-func (k *reaper) killAgent(o fake.Operation, who, label string) error {
+func (k *reaper) killAgent(o fake.Operation, component, label string) error {
 	k.mu.Lock()
 	used, known := k.table[label]
-	if k.learning && !known {
+	if k.recording && !known {
 		k.table[label] = false
 	}
-	kill := !k.learning && known && !used
+	kill := !k.recording && known && !used
 	if kill {
 		k.table[label] = true
-		k.Logf("%s at %s", who, label)
+		k.Logf("%s at %s", component, label)
 	}
 	k.mu.Unlock()
 	if !kill {
@@ -110,7 +110,7 @@ func hasSurvivingAgent(h *testenv.Host) bool {
 
 // waitAtBoundary waits at the first unused boundary until the operator is killed. If all boundaries are used, it
 // returns false at once. A nil life means the current life.
-func (k *reaper) waitAtBoundary(l *life, who string, labels ...string) bool {
+func (k *reaper) waitAtBoundary(l *life, component string, labels ...string) bool {
 	k.mu.Lock()
 	if l == nil {
 		l = k.life
@@ -118,19 +118,19 @@ func (k *reaper) waitAtBoundary(l *life, who string, labels ...string) bool {
 	fresh := false
 	for _, label := range labels {
 		used, known := k.table[label]
-		if k.learning && !known {
+		if k.recording && !known {
 			k.table[label] = false
 		}
-		if !k.learning && known && !used && l != nil && !l.hasEnded() {
+		if !k.recording && known && !used && l != nil && !l.hasEnded() {
 			k.table[label], fresh = true, true
-			k.Logf("life %d: %s at %s", k.lives, who, label)
+			k.Logf("life %d: %s at %s", k.lives, component, label)
 		}
 	}
 	if !fresh {
 		k.mu.Unlock()
 		return false
 	}
-	k.waiting[who] = true
+	k.waiting[component] = true
 	k.mu.Unlock()
 	select {
 	case k.arrived <- struct{}{}:
@@ -170,7 +170,7 @@ func (k *reaper) run(done <-chan struct{}) {
 // isEveryHostWaiting reports whether all busy hosts wait at a boundary.
 func (k *reaper) isEveryHostWaiting() bool {
 	var instances v1alpha1.WindowsInstanceList
-	if err := k.rig.Client.List(k.Context(), &instances); err != nil {
+	if err := k.env.Client.List(k.Context(), &instances); err != nil {
 		return false
 	}
 	working := 0
@@ -225,10 +225,10 @@ func (k *reaper) learnBoundaries(work func()) boundaries {
 }
 
 // setBoundaries sets the boundaries to kill at or to learn.
-func (k *reaper) setBoundaries(table boundaries, learning bool) {
+func (k *reaper) setBoundaries(table boundaries, recording bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.table, k.learning = table, learning
+	k.table, k.recording = table, recording
 }
 
 // runUntil kills operators at boundaries until the work is done.
@@ -243,9 +243,9 @@ func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 		defer close(done)
 		err = work(ctx)
 	}()
-	began := time.Now()
+	start := time.Now()
 	k.run(done)
-	k.Logf("after %s", time.Since(began).Round(time.Second))
+	k.Logf("after %s", time.Since(start).Round(time.Second))
 	k.setBoundaries(nil, false)
 	if k.hasWaiting() { // by a host that had finished before the kill
 		k.killOperator()

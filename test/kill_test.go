@@ -99,18 +99,18 @@ func (c *killCycle) run(hosts []*testenv.Host) {
 		before[h.Options.Name] = h.Machine().Snapshot()
 	}
 
-	list(c.T, c.rig, names...)
-	c.runUntil(c.configuration, func(ctx context.Context) error { return c.rig.WaitReady(ctx, names...) })
+	list(c.T, c.env, names...)
+	c.runUntil(c.configuration, func(ctx context.Context) error { return c.env.WaitReady(ctx, names...) })
 	for _, h := range hosts {
 		checkConfiguredOnce(c.T, c.undisruptedSteps, h)
 	}
 
-	if err := c.rig.DeleteInstances(c.Context()); err != nil {
+	if err := c.env.DeleteInstances(c.Context()); err != nil {
 		c.Fatal(err)
 	}
 	c.runUntil(c.removal, func(ctx context.Context) error {
 		for _, name := range names {
-			if err := c.rig.WaitGone(ctx, name); err != nil {
+			if err := c.env.WaitGone(ctx, name); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func (c *killCycle) run(hosts []*testenv.Host) {
 		if restarts := h.Machine().Journal().Count(fake.KindReboot); restarts != 2 {
 			c.Errorf("host %s was restarted %d times, want once to join and once to leave", h.Options.Name, restarts)
 		}
-		checkNothingLeft(c.T, c.rig, h.Options.Name)
+		checkNothingLeft(c.T, c.env, h.Options.Name)
 	}
 }
 

@@ -35,11 +35,11 @@ const agentPath = "../build/wicd.exe"
 var files = e2e.NewPayload(agentPath, payload.Options{SizePercent: 25})
 
 func TestMain(m *testing.M) {
-	takeAway := []func() int{files.Remove}
+	cleanups := []func() int{files.Remove}
 	for range cap(controlPlanes) {
-		takeAway = append(takeAway, func() int { return (<-controlPlanes).Stop() })
+		cleanups = append(cleanups, func() int { return (<-controlPlanes).Stop() })
 	}
-	os.Exit(e2e.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, cleanups...))
 }
 
 const waitTimeout = e2e.WaitTimeout
@@ -56,9 +56,9 @@ func parallelCluster(t *testing.T) *cluster.Cluster {
 // metrics, which all operators of a process share, or counts requests, which increase in a busy process.
 func exclusiveCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	taken := <-controlPlanes
-	t.Cleanup(func() { controlPlanes <- taken })
-	return taken.Cluster(t)
+	controlPlane := <-controlPlanes
+	t.Cleanup(func() { controlPlanes <- controlPlane })
+	return controlPlane.Cluster(t)
 }
 
 // parallelClusterWith is like parallelCluster, with a control plane that has other options and ends with the test.

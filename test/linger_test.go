@@ -16,20 +16,20 @@ import (
 
 // commandsDuringRestart returns the agent commands that a host received between each accepted restart and the boot
 // after it.
-func commandsDuringRestart(journal *fake.Journal) (told [][]string) {
+func commandsDuringRestart(journal *fake.Journal) (commands [][]string) {
 	waits := false
 	for _, e := range journal.Entries(nil) {
 		words := strings.Fields(e.Detail)
 		switch {
 		case e.Kind == fake.KindReboot:
-			waits, told = true, append(told, nil)
+			waits, commands = true, append(commands, nil)
 		case e.Kind == fake.KindPower && e.Detail == "boot":
 			waits = false
 		case waits && e.Kind == winhost.KindCommand && len(words) > 1:
-			told[len(told)-1] = append(told[len(told)-1], words[1])
+			commands[len(commands)-1] = append(commands[len(commands)-1], words[1])
 		}
 	}
-	return told
+	return commands
 }
 
 // after accepting a restart, Windows and its SSH server continue for a while.
@@ -44,7 +44,7 @@ func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	onlyLookedAt := func(t *testing.T, restarts int) {
+	expectOnlyReads := func(t *testing.T, restarts int) {
 		t.Helper()
 		verbs := commandsDuringRestart(journal)
 		if len(verbs) != restarts {
@@ -66,7 +66,7 @@ func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) 
 		}
 	}
 	t.Run("on its way to a node, and configured once", func(t *testing.T) {
-		onlyLookedAt(t, 1)
+		expectOnlyReads(t, 1)
 		times := map[string]int{}
 		for _, e := range journal.Entries(nil) {
 			if e.Kind == fake.KindFeature || strings.HasPrefix(e.Detail, "configure ") {
@@ -87,6 +87,6 @@ func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) 
 			t.Fatal(err)
 		}
 		waitUntilDeleted(t, r, "instance-1")
-		onlyLookedAt(t, 2)
+		expectOnlyReads(t, 2)
 	})
 }

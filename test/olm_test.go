@@ -22,7 +22,7 @@ import (
 // lifecycleManager is an administrator of a cluster where lab/fakeolm simulates OLM.
 type lifecycleManager struct {
 	*testing.T
-	rig    *testenv.Environment
+	env    *testenv.Environment
 	bundle *fakeolm.Bundle
 	player *fakeolm.Player
 	client client.Client // has OLM's kinds in its scheme
@@ -60,7 +60,7 @@ func newLifecycleManager(t *testing.T, r *testenv.Environment) *lifecycleManager
 	requireNoError(t, v1alpha1.AddToScheme(scheme))
 	typed, err := client.New(r.Cluster().Config, client.Options{Scheme: scheme})
 	requireNoError(t, err)
-	m := &lifecycleManager{T: t, rig: r, bundle: bundle, player: player, client: typed}
+	m := &lifecycleManager{T: t, env: r, bundle: bundle, player: player, client: typed}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: marketplace}}
 	requireNoError(t, client.IgnoreAlreadyExists(r.Client.Create(t.Context(), namespace)))
 	m.createCatalogSource("redhat-operators", catalogImage)
@@ -91,7 +91,7 @@ func (m *lifecycleManager) createSubscription(namespace string, change func(*uns
 			requireNoError(m.T, unstructured.SetNestedStringSlice(object.Object, []string{namespace}, "spec", "targetNamespaces"))
 		}
 		change(object)
-		requireNoError(m.T, m.rig.Apply(m.Context(), object))
+		requireNoError(m.T, m.env.Apply(m.Context(), object))
 	}
 }
 
@@ -135,14 +135,14 @@ func (m *lifecycleManager) installOperator(namespace string) {
 	m.waitForPhase(namespace, m.bundle.Version.Name, succeeded)
 	// No node of the lab runs the pod. Its creation and recreation are enough.
 	deployment := m.operatorDeployment(namespace)
-	requireNoError(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
+	requireNoError(m.T, m.env.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
 		[]byte(`{"spec":{"replicas":1}}`))))
 	waitUntil(m.T, "the operator's pod is made", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
-		err := m.rig.Client.List(ctx, &pods, client.InNamespace(namespace))
+		err := m.env.Client.List(ctx, &pods, client.InNamespace(namespace))
 		return len(pods.Items) > 0, err
 	})
-	requireNoError(m.T, m.rig.CreateKey(ctx))
+	requireNoError(m.T, m.env.CreateKey(ctx))
 }
 
 // bundleObjects returns the objects that OLM creates for the ClusterServiceVersion.
@@ -164,7 +164,7 @@ func (m *lifecycleManager) operatorDeployment(namespace string) *unstructured.Un
 // run starts the operator instead of the pod, which no node of the lab runs.
 func (m *lifecycleManager) run() *testenv.Operator {
 	m.Helper()
-	o, err := m.rig.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.bundle.Version.Name })
+	o, err := m.env.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.bundle.Version.Name })
 	requireNoError(m.T, err)
 	return o
 }
@@ -177,12 +177,12 @@ func (m *lifecycleManager) uninstallOperator(namespace string, running *testenv.
 	subscription, err := testenv.Example("wmco-sub.yaml")
 	requireNoError(m.T, err)
 	subscription.SetNamespace(namespace)
-	requireNoError(m.T, m.rig.Client.Delete(ctx, subscription))
+	requireNoError(m.T, m.env.Client.Delete(ctx, subscription))
 	csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.bundle.Version.Name}}
 	requireNoError(m.T, m.client.Delete(ctx, csv))
 	for _, object := range m.bundleObjects(namespace) {
 		m.syncUntil(namespace, object.GetKind()+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
-			err := m.rig.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+			err := m.env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		})
 	}

@@ -159,13 +159,13 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
-	mend := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
+	restore := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	waitForReason(t, r, "instance-1", "AuthenticationFailed")
 	getNode(t, r, "instance-1")
-	mend()
+	restore()
 	waitUntilDeleted(t, r, "instance-1")
 	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
@@ -286,7 +286,7 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 	list(t, r)
 	waitUntilReady(t, r)
 	uid := getNode(t, r, "instance-1").UID
-	mend := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
+	restore := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
 	if err := r.DeleteInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 	if n := getNode(t, r, "instance-1"); !n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationCordoned] == "" {
 		t.Errorf("the node was not drained: %+v", n.Spec)
 	}
-	mend()
+	restore()
 	list(t, r)
 	waitUntilReady(t, r)
 	n := getNode(t, r, "instance-1")
@@ -335,7 +335,7 @@ func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T)
 	requireNoError(t, r.SetInstances(t.Context(), map[string]string{h.Options.Address: value}))
 	await(h.Options.Address, "to be Ready", func(i *v1alpha1.WindowsInstance) bool { return i != nil && testenv.IsReady(i) })
 
-	mend := h.Inject(winhost.AgentBlocked, winhost.Parameters{})
+	restore := h.Inject(winhost.AgentBlocked, winhost.Parameters{})
 	requireNoError(t, r.DeleteInstances(t.Context()))
 	removed := await(h.Options.Address, "to be stopped in its removal", func(i *v1alpha1.WindowsInstance) bool {
 		return blocked(i) && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
@@ -346,7 +346,7 @@ func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T)
 		t.Fatalf("it knows its Node: %+v", next.Status.NodeRef)
 	}
 	requireNoError(t, r.DeleteInstances(t.Context()))
-	mend()
+	restore()
 	await(h.Options.DNSName, "to be gone", func(i *v1alpha1.WindowsInstance) bool { return i == nil })
 	if err := r.Client.Get(t.Context(), keyOf("", h.Options.Name), &corev1.Node{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Node is left behind (%v)", err)

@@ -49,19 +49,19 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	requests := audit.CountRequests(log, audit.ServiceAccount(r.Namespace(), "windows-machine-config-operator"))
-	begin := time.Now()
+	start := time.Now()
 	list(t, r)
 	waitUntilReady(t, r)
-	slow := int(time.Since(begin) / progressInterval)
+	slow := int(time.Since(start) / progressInterval)
 	e2e.RequireSilence(t, r, quiet, nil)
 	if err := requests.Update(); err != nil {
 		t.Fatal(err)
 	}
-	looks := requests.Kinds["list machinesets"]
-	if looks < 1 || looks > maxFleetReads+slow {
-		t.Errorf("the fleet was read %d times: %s", looks, requests)
+	lists := requests.Kinds["list machinesets"]
+	if lists < 1 || lists > maxFleetReads+slow {
+		t.Errorf("the fleet was read %d times: %s", lists, requests)
 	}
-	reads := maxReads + requestsPerFleetRead*(looks-1) + conflictReads*requests.Conflicts
+	reads := maxReads + requestsPerFleetRead*(lists-1) + conflictReads*requests.Conflicts
 	writes := maxWrites + slow + requests.Conflicts
 	t.Logf("a join costs %s, with %d conflicts", requests, requests.Conflicts)
 	if requests.Reads > reads || requests.Writes > writes {
@@ -82,7 +82,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	waitUntilReady(t, r)
 	e2e.RequireSilence(t, r, quiet, nil)
 
-	heard, err := r.MonitorActivity()
+	monitor, err := r.MonitorActivity()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	}
 	e2e.RequireSilence(t, r, quiet, nil)
 
-	requests, sessions, err := heard.NextActivity()
+	requests, sessions, err := monitor.NextActivity()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 //
 func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
-	mend := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
+	restore := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
 	pod := windowsPod("default")
 	if err := r.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady }) {
 		t.Errorf("the node's taints are %+v", n.Spec.Taints)
 	}
-	if version, there := n.Annotations[v1alpha1.AnnotationVersion]; there {
+	if version, exists := n.Annotations[v1alpha1.AnnotationVersion]; exists {
 		t.Errorf("a node whose set-up has failed says that it is of version %q", version)
 	}
 	waitForPod(t, r, pod, "not to be scheduled", func(p *corev1.Pod) bool {
@@ -47,7 +47,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 		})
 	})
 
-	mend()
+	restore()
 	waitUntilReady(t, r)
 	waitForPod(t, r, pod, "to run", func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "instance-1" && p.Status.Phase == corev1.PodRunning

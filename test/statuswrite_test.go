@@ -19,14 +19,14 @@ import (
 // resource version prevents a write to another instance of the same name.
 func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{})
-	made := func() *v1alpha1.WindowsInstance {
+	newInstance := func() *v1alpha1.WindowsInstance {
 		t.Helper()
 		instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "made-twice"},
 			Spec: v1alpha1.WindowsInstanceSpec{Address: "10.9.0.200", Source: v1alpha1.Source{ConfigMapKey: "10.9.0.200"}}}
 		requireNoError(t, r.Client.Create(t.Context(), instance))
 		return instance
 	}
-	first := made()
+	first := newInstance()
 	writer := status.Writer{Client: r.Client, Clock: clock.RealClock{}, Namespace: r.Namespace()}
 	begin := func(key string) *scope.Scope {
 		s := scope.New(first.DeepCopy(), &scope.Session{}, &hostjobs.Host{}, writer.Clock)
@@ -42,7 +42,7 @@ func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
 	}
 
 	requireNoError(t, r.Client.Delete(t.Context(), first))
-	second := made()
+	second := newInstance()
 	defer func() { requireNoError(t, r.Client.Delete(t.Context(), second)) }()
 	s.Instance.Status.HostKey.Key = "still the first"
 	if _, err := writer.Write(t.Context(), s); !apierrors.IsConflict(err) {

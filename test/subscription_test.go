@@ -88,7 +88,7 @@ func (m *lifecycleManager) offerRelease(version string) *fakeolm.Bundle {
 func (m *lifecycleManager) conditionName(namespace string) string {
 	m.Helper()
 	deployment := &appsv1.Deployment{}
-	requireNoError(m.T, m.rig.Client.Get(m.Context(), client.ObjectKeyFromObject(m.operatorDeployment(namespace)), deployment))
+	requireNoError(m.T, m.env.Client.Get(m.Context(), client.ObjectKeyFromObject(m.operatorDeployment(namespace)), deployment))
 	env := deployment.Spec.Template.Spec.Containers[0].Env
 	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == operatorcondition.NameVariable })
 	if i < 0 {
@@ -102,7 +102,7 @@ func (m *lifecycleManager) setUpgradeable(namespace string, status metav1.Condit
 	m.Helper()
 	scheme := runtime.NewScheme()
 	requireNoError(m.T, operatorcondition.AddToScheme(scheme))
-	c, err := client.New(m.rig.Cluster().Config, client.Options{Scheme: scheme})
+	c, err := client.New(m.env.Cluster().Config, client.Options{Scheme: scheme})
 	requireNoError(m.T, err)
 	writer := operatorcondition.NewWriter(c, c, namespace, m.conditionName(namespace))
 	requireNoError(m.T, writer.Set(m.Context(), metav1.Condition{Type: operatorsv2.Upgradeable, Status: status,

@@ -65,14 +65,14 @@ var legacyTraces = []string{
 func checkLikeNewHost(t *testing.T, r *testenv.Environment, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
-	alike := strings.NewReplacer(name, fresh, r.Host(name).Options.Address, r.Host(fresh).Options.Address)
+	sameNames := strings.NewReplacer(name, fresh, r.Host(name).Options.Address, r.Host(fresh).Options.Address)
 	got, expected := m.Snapshot(), want.Snapshot()
 	for service := range expected.Services {
 		if found, _ := want.Service(service); !strings.HasPrefix(found.Description, "OpenShift managed") {
 			continue
 		}
 		now, model := serviceOf(t, m, service), serviceOf(t, want, service)
-		if alike.Replace(now.CommandLine) != model.CommandLine || !slices.Equal(now.Dependencies, model.Dependencies) ||
+		if sameNames.Replace(now.CommandLine) != model.CommandLine || !slices.Equal(now.Dependencies, model.Dependencies) ||
 			now.Description != model.Description {
 			t.Errorf("%s: %s is\n%+v, want\n%+v", name, service, now, model)
 		}
@@ -163,7 +163,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 		waitUntilDeleted(t, r, "instance-1")
 		checkNothingLeft(t, r, "instance-1")
 		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"} {
-			if found, there := r.Host("instance-1").Machine().Service(service); there {
+			if found, exists := r.Host("instance-1").Machine().Service(service); exists {
 				t.Errorf("service %s is left: %+v", service, found)
 			}
 		}
@@ -197,7 +197,7 @@ func checkMonitoring(t *testing.T, r *testenv.Environment, exporter *corev1.Serv
 	}
 	for _, name := range hosts {
 		m := r.Host(name).Machine()
-		if found, there := m.Service("windows_exporter"); !there || found.State != host.ServiceRunning {
+		if found, exists := m.Service("windows_exporter"); !exists || found.State != host.ServiceRunning {
 			t.Errorf("%s: the exporter's service is %+v", name, found)
 		}
 	}
@@ -321,7 +321,7 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 		m := r.Host(name).Machine()
 		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter",
 			"csi-proxy", "windows-instance-config-daemon"} {
-			if found, there := m.Service(service); there {
+			if found, exists := m.Service(service); exists {
 				t.Errorf("%s: service %s is left: %+v", name, service, found)
 			}
 		}

@@ -80,7 +80,7 @@ func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		list(t, r, "instance-2")
 		waitUntilDeleted(t, r, "instance-1")
 		for _, name := range []string{"kubelet", "hybrid-overlay-node", "kube-proxy"} {
-			if service, there := m.Service(name); there {
+			if service, exists := m.Service(name); exists {
 				t.Errorf("service %s is left: %+v", name, service)
 			}
 		}
@@ -92,9 +92,9 @@ func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 
 func serviceOf(t *testing.T, m *fake.Machine, name string) host.Service {
 	t.Helper()
-	service, there := m.Service(name)
-	if !there || service.State != host.ServiceRunning {
-		t.Fatalf("service %s of %s is %+v (there: %t)", name, m.Name(), service, there)
+	service, exists := m.Service(name)
+	if !exists || service.State != host.ServiceRunning {
+		t.Fatalf("service %s of %s is %+v (there: %t)", name, m.Name(), service, exists)
 	}
 	return service
 }

@@ -345,8 +345,8 @@ func deleteNamespace(t *testing.T, r *testenv.Environment, name string) {
 	waitUntil(t, "the admission policies are gone that belonged to it", func(ctx context.Context) (bool, error) {
 		var policies admissionv1.ValidatingAdmissionPolicyList
 		var bindings admissionv1.ValidatingAdmissionPolicyBindingList
-		ours := client.MatchingLabels{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
-		err := errors.Join(r.Client.List(ctx, &policies, ours), r.Client.List(ctx, &bindings, ours))
+		ownedByOperator := client.MatchingLabels{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
+		err := errors.Join(r.Client.List(ctx, &policies, ownedByOperator), r.Client.List(ctx, &bindings, ownedByOperator))
 		return len(policies.Items)+len(bindings.Items) == 0, err
 	})
 }

@@ -19,7 +19,7 @@ func TestHostsWhoseListsFailOrShrink(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	unreadable, shrinking := r.Host("instance-1").Machine(), r.Host("instance-2").Machine()
 	before := shrinking.Snapshot()
-	mend := unreadable.FailList(fake.AntivirusList, 1, fake.CodeAccessDenied)
+	restore := unreadable.FailList(fake.AntivirusList, 1, fake.CodeAccessDenied)
 	run(t, r)
 	list(t, r)
 	waitUntilReady(t, r)
@@ -53,7 +53,7 @@ func TestHostsWhoseListsFailOrShrink(t *testing.T) {
 				return false, err
 			}))
 	})
-	mend()
+	restore()
 
 	t.Run("exclusions that cannot be read at the removal stay, and networks that vanish meanwhile do not stop it", func(t *testing.T) {
 		set := shrinking.Exclusions()

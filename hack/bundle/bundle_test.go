@@ -65,9 +65,9 @@ func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	}
 	want := readFiles(t, directory)
 	got := map[string]string{}
-	for _, folder := range []string{"bundle", "catalog"} {
-		for name, text := range readFiles(t, filepath.Join(root, "deploy", "olm", folder)) {
-			got[folder+"/"+name] = text
+	for _, dir := range []string{"bundle", "catalog"} {
+		for name, text := range readFiles(t, filepath.Join(root, "deploy", "olm", dir)) {
+			got[dir+"/"+name] = text
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -255,7 +255,7 @@ func TestAListOfReleasesWithoutTheVersionAsItsLastReleaseIsRefused(t *testing.T)
 	for name, test := range map[string]struct {
 		releases []release
 		version  string
-		says     string
+		message  string
 	}{
 		"another version": {[]release{newFinalRelease("12.0.0")}, "12.0.1", "add the new release there"},
 		"no release":      {nil, "12.0.0", "names no release"},
@@ -268,7 +268,7 @@ func TestAListOfReleasesWithoutTheVersionAsItsLastReleaseIsRefused(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			s := read(t)
 			s.releases.Releases = test.releases
-			if _, err := generateFiles(s, options{version: test.version}); err == nil || !strings.Contains(err.Error(), test.says) {
+			if _, err := generateFiles(s, options{version: test.version}); err == nil || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("got %v", err)
 			}
 		})

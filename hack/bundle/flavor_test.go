@@ -95,13 +95,13 @@ func TestWhatCannotBePublishedSaysSo(t *testing.T) {
 		"none of the operator":   {"", bundle, false, true},
 		"as in a repository":     {"", "", false, false},
 	} {
-		var said strings.Builder
+		var output strings.Builder
 		if err := run(options{root: root, out: t.TempDir(), version: makefileVersion(t), flavor: "redhat",
-			image: test.image, bundleImage: test.bundle}, &said); err != nil {
+			image: test.image, bundleImage: test.bundle}, &output); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(said.String(), "set BUNDLE_IMAGE") != test.catalog || strings.Contains(said.String(), "set IMAGE") != test.inner {
-			t.Errorf("%s: it says %q", name, &said)
+		if strings.Contains(output.String(), "set BUNDLE_IMAGE") != test.catalog || strings.Contains(output.String(), "set IMAGE") != test.inner {
+			t.Errorf("%s: it says %q", name, &output)
 		}
 	}
 }

@@ -73,13 +73,13 @@ func run(o options, out io.Writer) error {
 			return err
 		}
 	}
-	said := fmt.Sprintf("%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.releaseName(s.releases.headRelease().Version))
+	report := fmt.Sprintf("%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.releaseName(s.releases.headRelease().Version))
 	if o.image != "" && o.bundleImage == "" {
-		said += "The catalog names no real image of the bundle: set BUNDLE_IMAGE before you publish it.\n"
+		report += "The catalog names no real image of the bundle: set BUNDLE_IMAGE before you publish it.\n"
 	}
 	if o.bundleImage != "" && o.image == "" {
-		said += "The bundle names no real image of the operator: set IMAGE before you publish it.\n"
+		report += "The bundle names no real image of the operator: set IMAGE before you publish it.\n"
 	}
-	_, err = io.WriteString(out, said)
+	_, err = io.WriteString(out, report)
 	return err
 }

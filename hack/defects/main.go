@@ -63,10 +63,10 @@ func run(ctx context.Context, out io.Writer, root, pattern string, list bool) er
 		}
 		return nil
 	}
-	begin := time.Now()
+	start := time.Now()
 	counts := seedAll(ctx, out, newSeeder(root), rows)
 	fmt.Fprintf(out, "%d defects: %d caught, %d survived, %d rows broken, in %s\n",
-		len(rows), counts[caught], counts[survived], counts[broken], time.Since(begin).Round(time.Second))
+		len(rows), counts[caught], counts[survived], counts[broken], time.Since(start).Round(time.Second))
 	if counts[caught] != len(rows) {
 		return errNotAllCaught
 	}
@@ -86,15 +86,15 @@ func seedAll(ctx context.Context, out io.Writer, s *seeder, rows []row) map[verd
 	counts := map[verdict]int{}
 	var mutex sync.Mutex
 	var group sync.WaitGroup
-	turns := make(chan row)
+	jobs := make(chan row)
 	for range maxConcurrentDefects {
 		group.Go(func() {
-			for r := range turns {
-				begin := time.Now()
-				verdict, why := s.seedDefect(ctx, r, baseline[r.Package])
+			for r := range jobs {
+				start := time.Now()
+				verdict, reason := s.seedDefect(ctx, r, baseline[r.Package])
 				mutex.Lock()
 				counts[verdict]++
-				fmt.Fprintf(out, "%-8s %s (%s)%s, %.1fs\n", verdict, r.Defect, r.Breaks, why, time.Since(begin).Seconds())
+				fmt.Fprintf(out, "%-8s %s (%s)%s, %.1fs\n", verdict, r.Defect, r.Breaks, reason, time.Since(start).Seconds())
 				mutex.Unlock()
 			}
 		})
@@ -103,9 +103,9 @@ func seedAll(ctx context.Context, out io.Writer, s *seeder, rows []row) map[verd
 		if ctx.Err() != nil {
 			break
 		}
-		turns <- r
+		jobs <- r
 	}
-	close(turns)
+	close(jobs)
 	group.Wait()
 	return counts
 }

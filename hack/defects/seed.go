@@ -27,7 +27,7 @@ func newSeeder(root string) *seeder {
 
 // seedDefect applies a defect, runs the tests that must fail, and returns the verdict. why is appended to the printed
 // line.
-func (s *seeder) seedDefect(ctx context.Context, r row, baseline testRun) (v verdict, why string) {
+func (s *seeder) seedDefect(ctx context.Context, r row, baseline testRun) (v verdict, reason string) {
 	if problem := baseline.mustPass(r.Fails); problem != "" {
 		return broken, ": without the defect, " + problem
 	}
@@ -48,12 +48,12 @@ func (s *seeder) seedDefect(ctx context.Context, r row, baseline testRun) (v ver
 
 // testInOverlay runs the tests with the defect in an overlay.
 func (s *seeder) testInOverlay(ctx context.Context, r row, content []byte) (result testRun, err error) {
-	folder, err := os.MkdirTemp("", "defect")
+	dir, err := os.MkdirTemp("", "defect")
 	if err != nil {
 		return testRun{}, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	file, overlay := filepath.Join(folder, filepath.Base(r.File)), filepath.Join(folder, "overlay.json")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file, overlay := filepath.Join(dir, filepath.Base(r.File)), filepath.Join(dir, "overlay.json")
 	mapping, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(s.root,
 		filepath.FromSlash(r.File)): file}})
 	if err != nil {

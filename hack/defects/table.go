@@ -27,8 +27,8 @@ type row struct {
 type table []row
 
 // readTable reads all files of a directory, ordered by name.
-func readTable(folder string) (table, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+func readTable(dir string) (table, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, err
 	}

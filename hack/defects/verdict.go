@@ -133,7 +133,7 @@ func (t testRun) mustPass(tests []string) string {
 }
 
 // computeVerdict verifies that each of the tests has failed by its own assertion.
-func (t testRun) computeVerdict(tests []string) (v verdict, why string) {
+func (t testRun) computeVerdict(tests []string) (v verdict, reason string) {
 	if t.problem != "" {
 		return broken, ": " + t.problem
 	}

@@ -78,11 +78,11 @@ func (a artifact) RawManifest() ([]byte, error) { return a.manifest, nil }
 
 // LayerByDigest implements partial.CompressedImageCore.
 func (a artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
-	own, err := a.content.Digest()
+	manifestDigest, err := a.content.Digest()
 	if err != nil {
 		return nil, err
 	}
-	if digest == own {
+	if digest == manifestDigest {
 		return a.content, nil
 	}
 	config, err := partial.ConfigLayer(a)

@@ -67,7 +67,7 @@ func checkBuiltOn(t *testing.T, m builtImage, name string) {
 			entries["payload/manifest.json"].content == "" {
 			t.Errorf("the image for %s has %d files", platform, len(entries))
 		}
-		if _, ours := entries[certificatesPath]; ours {
+		if _, hasCertificates := entries[certificatesPath]; hasCertificates {
 			t.Error("the certificate authorities of the base are covered")
 		}
 		config, err := image.ConfigFile()

@@ -50,8 +50,8 @@ func (b blob) MediaType() (types.MediaType, error) { return types.OCILayer, nil 
 func (b blob) Compressed() (io.ReadCloser, error) { return os.Open(b.path) }
 
 // writeBlob writes a layer into the directory of blobs, under its digest. The output is reproducible.
-func writeBlob(folder string, l layer, modified time.Time, create func(string) (io.WriteCloser, error)) (blob, error) {
-	temporary := filepath.Join(folder, "incomplete")
+func writeBlob(dir string, l layer, modified time.Time, create func(string) (io.WriteCloser, error)) (blob, error) {
+	temporary := filepath.Join(dir, "incomplete")
 	target, err := create(temporary)
 	if err != nil {
 		return blob{}, err
@@ -62,7 +62,7 @@ func writeBlob(folder string, l layer, modified time.Time, create func(string) (
 		return blob{}, fmt.Errorf("layer %s: %w", l, err)
 	}
 	b := blob{digest: sha256Hash(compressed.hash), diffID: diffID, size: compressed.size}
-	b.path = filepath.Join(folder, b.digest.Hex)
+	b.path = filepath.Join(dir, b.digest.Hex)
 	return b, os.Rename(temporary, b.path)
 }
 
@@ -86,8 +86,8 @@ func writeCompressed(w io.Writer, l layer, modified time.Time) (v1.Hash, error) 
 // writeArchive writes files with their directories.
 func writeArchive(w io.Writer, files []file, modified time.Time) error {
 	t := tar.NewWriter(w)
-	for _, folder := range parentDirectories(files) {
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: 0o755, ModTime: modified,
+	for _, dir := range parentDirectories(files) {
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: modified,
 			Format: tar.FormatUSTAR}); err != nil {
 			return err
 		}
@@ -120,13 +120,13 @@ func writeArchive(w io.Writer, files []file, modified time.Time) error {
 func parentDirectories(files []file) []string {
 	seen := map[string]bool{}
 	for _, f := range files {
-		for folder := path.Dir(f.path); folder != "."; folder = path.Dir(folder) {
-			seen[folder] = true
+		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {
+			seen[dir] = true
 		}
 	}
 	return slices.SortedFunc(func(yield func(string) bool) {
-		for folder := range seen {
-			if !yield(folder) {
+		for dir := range seen {
+			if !yield(dir) {
 				return
 			}
 		}

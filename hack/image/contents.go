@@ -49,11 +49,11 @@ func (w writer) newSBOM(operators []operator, p *payload.Payload, digest v1.Hash
 
 // linkedModules returns a module that is linked into this program.
 func linkedModules(path string) []*debug.Module {
-	own, ok := debug.ReadBuildInfo()
+	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return nil
 	}
-	for _, m := range own.Deps {
+	for _, m := range info.Deps {
 		if m.Path == path {
 			return []*debug.Module{m}
 		}

@@ -23,16 +23,16 @@ const testVersion = "12.3.4"
 
 // operators returns programs by platform that are recognized as the operator and do nothing. All tests share them.
 var operators = sync.OnceValues(func() (map[string][]byte, error) {
-	folder, err := os.MkdirTemp("", "wmco-test-operator-")
+	dir, err := os.MkdirTemp("", "wmco-test-operator-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 	for name, content := range map[string]string{
 		"go.mod":           "module github.com/windows-machine-config/wmco\n\ngo 1.26.0\n",
 		"cmd/wmco/main.go": "package main\n\nfunc main() {}\n",
 	} {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
 		if err != nil {
 			return nil, err
@@ -41,13 +41,13 @@ var operators = sync.OnceValues(func() (map[string][]byte, error) {
 	programs := map[string][]byte{}
 	for _, architecture := range []string{"amd64", "arm64"} {
 		build := exec.Command("go", "build", "-trimpath", "-o", architecture, "./cmd/wmco")
-		build.Dir = folder
+		build.Dir = dir
 		build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0", "GOWORK=off",
 			"GOFLAGS=-buildvcs=false")
-		if printed, err := build.CombinedOutput(); err != nil {
-			return nil, errors.Join(err, errors.New(string(printed)))
+		if output, err := build.CombinedOutput(); err != nil {
+			return nil, errors.Join(err, errors.New(string(output)))
 		}
-		if programs["linux/"+architecture], err = os.ReadFile(filepath.Join(folder, architecture)); err != nil {
+		if programs["linux/"+architecture], err = os.ReadFile(filepath.Join(dir, architecture)); err != nil {
 			return nil, err
 		}
 	}
@@ -63,15 +63,15 @@ type parts struct {
 // writeInputs writes the inputs of an image into a new directory.
 func writeInputs(t *testing.T, with parts) options {
 	t.Helper()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	programs, err := operators()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{payload: filepath.Join(folder, "payload"), agent: filepath.Join(folder, "wicd.exe"), version: testVersion,
-		output: filepath.Join(folder, "out", "image"), create: createFile}
+	o := options{payload: filepath.Join(dir, "payload"), agent: filepath.Join(dir, "wicd.exe"), version: testVersion,
+		output: filepath.Join(dir, "out", "image"), create: createFile}
 	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
-		file := filepath.Join(folder, filepath.Base(platform))
+		file := filepath.Join(dir, filepath.Base(platform))
 		write(t, file, string(programs[platform]))
 		if err := o.operators.Set(platform + "=" + file); err != nil {
 			t.Fatal(err)

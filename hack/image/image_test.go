@@ -49,13 +49,13 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 			}
 		})
 		t.Run("the payload on "+platform+" is whole", func(t *testing.T) {
-			folder := t.TempDir()
+			dir := t.TempDir()
 			for name, e := range entries {
 				if e.Typeflag == tar.TypeReg && strings.HasPrefix(name, "payload/") {
-					write(t, filepath.Join(folder, name), e.content)
+					write(t, filepath.Join(dir, name), e.content)
 				}
 			}
-			p, err := payload.Load(filepath.Join(folder, "payload"))
+			p, err := payload.Load(filepath.Join(dir, "payload"))
 			requireNoError(t, err)
 			requireNoError(t, p.Verify())
 			if gaps := p.Gaps(); len(gaps) > 0 {

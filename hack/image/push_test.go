@@ -25,8 +25,8 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 	defer server.Close()
 	o := writeInputs(t, parts{})
 	o.image = strings.TrimPrefix(server.URL, "http://") + "/team/wmco:dev"
-	var said bytes.Buffer
-	requireNoError(t, run(t.Context(), o, &said))
+	var output bytes.Buffer
+	requireNoError(t, run(t.Context(), o, &output))
 	m := read(t, o.output)
 	tag, err := name.NewTag(o.image)
 	requireNoError(t, err)
@@ -39,9 +39,9 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 			t.Errorf("pushed %s, and the layout has %s", digest, m.digest)
 		}
 		for platform, image := range m.images {
-			wanted, err := image.Digest()
+			want, err := image.Digest()
 			requireNoError(t, err)
-			got, err := remote.Image(tag.Context().Digest(wanted.String()))
+			got, err := remote.Image(tag.Context().Digest(want.String()))
 			requireNoError(t, err)
 			if unpackImage(t, got)["usr/bin/wmco"].content == "" {
 				t.Errorf("the one for %s has no operator", platform)
@@ -50,8 +50,8 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 	})
 	t.Run("the last line is the name with the digest", func(t *testing.T) {
 		want := "pushed " + o.image + "\n" + strings.TrimSuffix(o.image, ":dev") + "@" + m.digest.String() + "\n"
-		if !strings.HasSuffix(said.String(), want) {
-			t.Errorf("it says %s, want %s", said.String(), want)
+		if !strings.HasSuffix(output.String(), want) {
+			t.Errorf("it says %s, want %s", output.String(), want)
 		}
 	})
 	// This registry does not list referrers, so the client stores the list under a tag, as OCI defines.

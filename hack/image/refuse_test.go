@@ -152,14 +152,14 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			said := cliutil.OneLine(err)
+			message := cliutil.OneLine(err)
 			for _, want := range test.want {
-				if !strings.Contains(said, want) {
-					t.Errorf("it says %q, without %q", said, want)
+				if !strings.Contains(message, want) {
+					t.Errorf("it says %q, without %q", message, want)
 				}
 			}
-			if strings.Contains(said, "\n") || strings.Contains(said, ". ") {
-				t.Errorf("it says more than a sentence: %q", said)
+			if strings.Contains(message, "\n") || strings.Contains(message, ". ") {
+				t.Errorf("it says more than a sentence: %q", message)
 			}
 			if left, err := os.ReadDir(filepath.Dir(o.output)); err == nil && len(left) > 0 {
 				t.Errorf("it leaves %v", left)

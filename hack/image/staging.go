@@ -24,11 +24,11 @@ func newStaging(output string) (staging, error) {
 	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
 		return staging{}, err
 	}
-	folder, err := os.MkdirTemp(filepath.Dir(output), "."+filepath.Base(output)+"-")
+	dir, err := os.MkdirTemp(filepath.Dir(output), "."+filepath.Base(output)+"-")
 	if err != nil {
 		return staging{}, err
 	}
-	return staging{directory: folder, output: output}, nil
+	return staging{directory: dir, output: output}, nil
 }
 
 func (s staging) layoutPath() string { return filepath.Join(s.directory, "new") }

@@ -117,11 +117,11 @@ func (w writer) writeImage(o operator, shared []layer, sharedBlobs []blob) (v1.I
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
-	own, err := operatorLayer(o)
+	operatorBlob, err := operatorLayer(o)
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
-	ownBlobs, err := w.blobsOf([]layer{own})
+	operatorBlobs, err := w.blobsOf([]layer{operatorBlob})
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
@@ -129,7 +129,7 @@ func (w writer) writeImage(o operator, shared []layer, sharedBlobs []blob) (v1.I
 	if err != nil {
 		return nil, writtenImage{}, fmt.Errorf("the base image BASE=%s: %w", w.base.source, err)
 	}
-	layers, blobs := append(slices.Clone(shared), own), append(slices.Clone(sharedBlobs), ownBlobs...)
+	layers, blobs := append(slices.Clone(shared), operatorBlob), append(slices.Clone(sharedBlobs), operatorBlobs...)
 	var shares []share
 	for i, b := range blobs {
 		l, err := partial.CompressedToLayer(b)

@@ -67,7 +67,7 @@ const (
 
 // verifyVersion verifies that an executable reports the true version. A program that reports another version is an
 // error (OCPBUGS-7843). Variables are checked in any case, because the output may lack some of them.
-func verifyVersion(ctx context.Context, asker ProgramRunner, unavailable error, file string, e Executable, v Version) (VersionCheck, error) {
+func verifyVersion(ctx context.Context, runner ProgramRunner, unavailable error, file string, e Executable, v Version) (VersionCheck, error) {
 	count, err := checkVariables(file, e, v)
 	if err != nil {
 		return VersionCheck{}, err
@@ -80,7 +80,7 @@ func verifyVersion(ctx context.Context, asker ProgramRunner, unavailable error, 
 	case e.Question == nil:
 		proof.NotRunReason = "it has no command that tells its version"
 		return proof, nil
-	case asker == nil:
+	case runner == nil:
 		proof.NotRunReason = unavailable.Error()
 		return proof, nil
 	}
@@ -88,7 +88,7 @@ func verifyVersion(ctx context.Context, asker ProgramRunner, unavailable error, 
 	if err != nil {
 		return VersionCheck{}, fmt.Errorf("%s: %w", e.Output, err)
 	}
-	answer, err := asker.RunProgram(ctx, file, e.Question.Arguments)
+	answer, err := runner.RunProgram(ctx, file, e.Question.Arguments)
 	if line, ok := lineWith(answer, want); ok {
 		return VersionCheck{Method: methodAnswer, Detail: line}, nil
 	}

@@ -39,13 +39,13 @@ type Built struct {
 // Component builds and checks the executables of a component, one after the other: linking a large executable
 // requires gigabytes of memory.
 func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
-	folder := filepath.Join(b.Bin, c.Name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(b.Bin, c.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	var list []Built
 	for _, e := range c.Executables {
-		built, err := b.buildExecutable(ctx, e, filepath.Join(folder, e.Output))
+		built, err := b.buildExecutable(ctx, e, filepath.Join(dir, e.Output))
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", c.Name, err)
 		}

@@ -59,9 +59,9 @@ func readExternals(file string, table Table) (map[string]External, error) {
 
 // refuseMissing returns an error for a missing external component before the long build starts. Without the
 // component, no host can become a node.
-func refuseMissing(components []Component, brought map[string]External, allowed []string) error {
+func refuseMissing(components []Component, externals map[string]External, allowed []string) error {
 	for _, c := range components {
-		_, is := brought[c.Name]
+		_, is := externals[c.Name]
 		if c.External != "" && !is && !slices.Contains(allowed, c.Name) {
 			return fmt.Errorf("component %s (%s) is not built from a Go module: give RELEASE=<release image of OpenShift>, "+
 				"EXTERNAL=<list> or SOURCE=<sources>, see docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
@@ -71,7 +71,7 @@ func refuseMissing(components []Component, brought map[string]External, allowed 
 }
 
 // checkFiles also makes the file names absolute.
-func (e External) checkFiles(folder string, table Table) error {
+func (e External) checkFiles(dir string, table Table) error {
 	i := slices.IndexFunc(table.Components, func(c Component) bool { return c.Name == e.Component && c.External != "" })
 	if i < 0 {
 		return errors.New("the table has no external component of that name")
@@ -89,7 +89,7 @@ func (e External) checkFiles(folder string, table Table) error {
 	}
 	for i, f := range e.Files {
 		if !filepath.IsAbs(f.File) {
-			f.File = filepath.Join(folder, f.File)
+			f.File = filepath.Join(dir, f.File)
 			e.Files[i] = f
 		}
 		sum, err := fileDigest(f.File)

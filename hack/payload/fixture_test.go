@@ -52,8 +52,8 @@ func newFixture(t *testing.T) fixture {
 }
 
 // makeWritable makes the module cache deletable, which Go writes read-only.
-func makeWritable(t *testing.T, folder string) {
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+func makeWritable(t *testing.T, dir string) {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			err = os.Chmod(path, 0o755)
 		}
@@ -91,11 +91,11 @@ func (f fixture) publishVersion(t *testing.T, version string) {
 // createModule creates a directory to build a version of the tool.
 func (f fixture) createModule(t *testing.T, name, version string) {
 	t.Helper()
-	folder := filepath.Join(f.modules, name)
-	writeFile(t, filepath.Join(folder, "go.mod"), "module example.org/payload/"+name+
+	dir := filepath.Join(f.modules, name)
+	writeFile(t, filepath.Join(dir, "go.mod"), "module example.org/payload/"+name+
 		"\n\ngo 1.26.0\n\ntool example.org/tool\n\nrequire example.org/tool "+version+"\n")
 	command := exec.Command("go", "mod", "tidy")
-	command.Dir = folder
+	command.Dir = dir
 	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("go mod tidy: %v: %s", err, out)
@@ -108,12 +108,12 @@ func (f fixture) buildAgent(t *testing.T) string { return f.buildProgram(t, "wic
 // buildProgram builds a program with another name next to the agent.
 func (f fixture) buildProgram(t *testing.T, name string) string {
 	t.Helper()
-	folder := filepath.Join(f.dir, "agent")
-	writeFile(t, filepath.Join(folder, "go.mod"), "module "+strings.TrimSuffix(agentPackage,
+	dir := filepath.Join(f.dir, "agent")
+	writeFile(t, filepath.Join(dir, "go.mod"), "module "+strings.TrimSuffix(agentPackage,
 		"/cmd/wicd")+"\n\ngo 1.26.0\n")
-	writeFile(t, filepath.Join(folder, "cmd", name, "main.go"), "package main\n\nfunc main() {}\n")
-	output := filepath.Join(folder, name+".exe")
-	if _, err := (Source{Directory: folder}).goCommand(t.Context(), "build", "-o", output, "./cmd/"+name); err != nil {
+	writeFile(t, filepath.Join(dir, "cmd", name, "main.go"), "package main\n\nfunc main() {}\n")
+	output := filepath.Join(dir, name+".exe")
+	if _, err := (Source{Directory: dir}).goCommand(t.Context(), "build", "-o", output, "./cmd/"+name); err != nil {
 		t.Fatal(err)
 	}
 	return output

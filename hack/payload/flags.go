@@ -13,8 +13,8 @@ import (
 // release that does not, no node would become Ready. The method of the check is added to each component.
 func compareFlags(ctx context.Context, b Builder, components []Component, externals map[string]External) error {
 	for _, c := range components {
-		e, brought := externals[c.Name]
-		if !brought || len(c.Flags) == 0 {
+		e, isExternal := externals[c.Name]
+		if !isExternal || len(c.Flags) == 0 {
 			continue
 		}
 		for _, f := range e.Files {

@@ -42,16 +42,16 @@ func fromRelease(ctx context.Context, o options, table Table, externals map[stri
 }
 
 // writeComponentFiles writes the files of a component into a directory. The files get the final names after all checks.
-func writeComponentFiles(ctx context.Context, from *release.Release, c Component, folder string) (External, error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func writeComponentFiles(ctx context.Context, from *release.Release, c Component, dir string) (External, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return External{}, err
 	}
-	unchecked, err := os.MkdirTemp(folder, ".unchecked-")
+	unchecked, err := os.MkdirTemp(dir, ".unchecked-")
 	if err != nil {
 		return External{}, err
 	}
 	defer os.RemoveAll(unchecked)
-	taken := External{Component: c.Name, Version: "v" + from.Version}
+	external := External{Component: c.Name, Version: "v" + from.Version}
 	for _, name := range c.Files {
 		file := filepath.Join(unchecked, name)
 		origin, err := from.File(ctx, c.Release.Image, path.Join(c.Release.Directory, name), file)
@@ -65,15 +65,15 @@ func writeComponentFiles(ctx context.Context, from *release.Release, c Component
 		if err != nil {
 			return External{}, err
 		}
-		taken.Source, taken.how = origin.String(), "taken from the release's image "+origin.Image+", by its digest"
-		taken.Files = append(taken.Files, ExternalFile{File: filepath.Join(folder, name), SHA256: sum})
+		external.Source, external.how = origin.String(), "taken from the release's image "+origin.Image+", by its digest"
+		external.Files = append(external.Files, ExternalFile{File: filepath.Join(dir, name), SHA256: sum})
 	}
 	for _, name := range c.Files {
-		if err := os.Rename(filepath.Join(unchecked, name), filepath.Join(folder, name)); err != nil {
+		if err := os.Rename(filepath.Join(unchecked, name), filepath.Join(dir, name)); err != nil {
 			return External{}, err
 		}
 	}
-	return taken, nil
+	return external, nil
 }
 
 // checkProgram checks that a file is a program for Windows nodes, built from the expected package. The sum of its

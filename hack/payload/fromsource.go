@@ -46,11 +46,11 @@ func fromSource(ctx context.Context, o options, table Table, externals map[strin
 
 // buildSource builds the only file of a component. The file gets its final name after the check.
 func buildSource(ctx context.Context, o options, c Component) (External, error) {
-	folder := filepath.Join(o.bin, c.Name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(o.bin, c.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return External{}, err
 	}
-	scratch, err := os.MkdirTemp(folder, ".source-")
+	scratch, err := os.MkdirTemp(dir, ".source-")
 	if err != nil {
 		return External{}, err
 	}
@@ -76,7 +76,7 @@ func buildSource(ctx context.Context, o options, c Component) (External, error) 
 	if err != nil {
 		return External{}, err
 	}
-	file := filepath.Join(folder, c.Files[0])
+	file := filepath.Join(dir, c.Files[0])
 	return External{Component: c.Name, Version: versionOfSum(sum), Source: module + ", source tree " + sum,
 		Files: []ExternalFile{{File: file, SHA256: digest}},
 		how:   "built with " + version + " from the source tree with the sum " + sum}, os.Rename(unchecked, file)

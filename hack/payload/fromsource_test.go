@@ -216,7 +216,7 @@ func TestFlagsAreComparedWithTheHelpOfAProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "overlay-node.exe")
 	writeFile(t, file, "MZ node windows-service cert-dir")
 	for name, test := range map[string]struct {
-		asker   ProgramRunner
+		runner  ProgramRunner
 		flags   []string
 		missing string // "" for none
 		how     string
@@ -232,7 +232,7 @@ func TestFlagsAreComparedWithTheHelpOfAProgram(t *testing.T) {
 		"there is no Wine, and the executable lacks one": {nil, []string{"node", "loglevel"}, "--loglevel", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			how, err := checkProgramFlags(t.Context(), Builder{Runner: test.asker, NoRunnerReason: errors.New("no Wine here")}, file, test.flags)
+			how, err := checkProgramFlags(t.Context(), Builder{Runner: test.runner, NoRunnerReason: errors.New("no Wine here")}, file, test.flags)
 			if (err != nil) != (test.missing != "") || err != nil && !strings.Contains(err.Error(), test.missing) {
 				t.Fatalf("got error %v", err)
 			}

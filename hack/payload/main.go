@@ -78,22 +78,22 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := table.Select(strings.Fields(o.components))
+	selected, err := table.Select(strings.Fields(o.components))
 	if err != nil {
 		return err
 	}
 	if o.reproducible {
-		return compareBuilds(ctx, o, wanted, log)
+		return compareBuilds(ctx, o, selected, log)
 	}
 	if names := strings.Fields(o.executables); len(names) > 0 {
-		return buildExecutables(ctx, newBuilder(ctx, o, log), wanted, names)
+		return buildExecutables(ctx, newBuilder(ctx, o, log), selected, names)
 	}
 	externals, err := collectExternals(ctx, o, table, log)
 	if err != nil {
 		return err
 	}
 	if o.components == "" {
-		if err := refuseMissing(wanted, externals, strings.Fields(o.allowMissing)); err != nil {
+		if err := refuseMissing(selected, externals, strings.Fields(o.allowMissing)); err != nil {
 			return err
 		}
 	}
@@ -113,11 +113,11 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	}
 	var all []Built
 	for _, c := range table.Components {
-		external, brought := externals[c.Name]
+		external, isExternal := externals[c.Name]
 		switch {
-		case brought:
+		case isExternal:
 			build.Components = append(build.Components, external.newSource(c))
-		case c.External != "" || !slices.ContainsFunc(wanted, func(w Component) bool { return w.Name == c.Name }):
+		case c.External != "" || !slices.ContainsFunc(selected, func(w Component) bool { return w.Name == c.Name }):
 			build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Reason: c.reasonOfAbsence()})
 		default:
 			list, err := builder.Component(ctx, c)
@@ -177,12 +177,12 @@ func (c Component) reasonOfAbsence() string {
 
 func newBuilder(ctx context.Context, o options, log io.Writer) Builder {
 	builder := Builder{Modules: o.modules, Bin: o.bin, Log: log}
-	asker, err := newWine(ctx, o.wine)
+	runner, err := newWine(ctx, o.wine)
 	if err != nil {
 		builder.NoRunnerReason = err
 		fmt.Fprintf(log, "executables are not asked for their version: %v\n", err)
 	} else {
-		builder.Runner = asker
+		builder.Runner = runner
 	}
 	return builder
 }
@@ -193,12 +193,12 @@ const windowBytes = 128 << 20
 
 func loadEarlier(o options) ([]*payload.Payload, error) {
 	var list []*payload.Payload
-	for _, folder := range strings.Fields(o.previous) {
-		if isSameDirectory(folder, o.output) {
+	for _, dir := range strings.Fields(o.previous) {
+		if isSameDirectory(dir, o.output) {
 			return nil, fmt.Errorf("the earlier payload in %s would be overwritten by this one: copy it to another folder first",
-				folder)
+				dir)
 		}
-		p, err := payload.Load(folder)
+		p, err := payload.Load(dir)
 		if err != nil {
 			return nil, fmt.Errorf("an earlier payload to make patches from: %w", err)
 		}

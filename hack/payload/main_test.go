@@ -70,8 +70,8 @@ func TestBuildAPayload(t *testing.T) {
 		if err := run(t.Context(), only, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		for name, there := range map[string]bool{"only/cloud-tool/cloud-tool.exe": true, "only/tool": false, "no-payload": false} {
-			if _, err := os.Stat(filepath.Join(f.dir, name)); (err == nil) != there {
+		for name, exists := range map[string]bool{"only/cloud-tool/cloud-tool.exe": true, "only/tool": false, "no-payload": false} {
+			if _, err := os.Stat(filepath.Join(f.dir, name)); (err == nil) != exists {
 				t.Errorf("%s is there: %v", name, err == nil)
 			}
 		}

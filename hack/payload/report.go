@@ -106,22 +106,22 @@ func patchLine(m payload.Manifest, patch payload.Patch) PatchLine {
 	return line
 }
 
-func percentOf(part, whole int64) float64 {
-	if whole == 0 {
+func percentOf(part, total int64) float64 {
+	if total == 0 {
 		return 0
 	}
-	return float64(part*1000/whole) / 10
+	return float64(part*1000/total) / 10
 }
 
 // write writes report.txt and report.json.
-func (r Report) write(folder string) error {
+func (r Report) write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(folder, "report.json"), append(data, '\n'), 0o644),
-		os.WriteFile(filepath.Join(folder, "report.txt"), []byte(r.formatReport()), 0o644))
+		os.WriteFile(filepath.Join(dir, "report.json"), append(data, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, "report.txt"), []byte(r.formatReport()), 0o644))
 }
 
 const mib = 1 << 20

@@ -145,13 +145,13 @@ func (t Table) Select(names []string) ([]Component, error) {
 	if len(names) == 0 {
 		return t.Components, nil
 	}
-	var kept []Component
+	var selected []Component
 	for _, c := range t.Components {
 		if slices.Contains(names, c.Name) {
-			kept = append(kept, c)
+			selected = append(selected, c)
 		}
 	}
-	return kept, nil
+	return selected, nil
 }
 
 func (t Table) componentNames() []string {

@@ -25,9 +25,9 @@ var requirement = regexp.MustCompile(`(?m)^(?:require)?\s+(\S+) (v\S+)(?: // ind
 // moduleIn returns the module of a package from go.mod, without running Go, which would download the module.
 func moduleIn(t *testing.T, e Executable) (path, version, goMod, goSum string) {
 	t.Helper()
-	folder := filepath.Join(repository, "payload", e.Module)
+	dir := filepath.Join(repository, "payload", e.Module)
 	for name, content := range map[string]*string{"go.mod": &goMod, "go.sum": &goSum} {
-		data, err := os.ReadFile(filepath.Join(folder, name))
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

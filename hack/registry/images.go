@@ -50,8 +50,8 @@ func IsDirectory(source string) bool {
 }
 
 // InLayout returns all images of an OCI layout.
-func InLayout(folder string) ([]Image, error) {
-	path, err := layout.FromPath(folder)
+func InLayout(dir string) ([]Image, error) {
+	path, err := layout.FromPath(dir)
 	if err != nil {
 		return nil, fmt.Errorf("it is not a folder with an OCI layout: %w", err)
 	}
@@ -154,13 +154,13 @@ func imageWithPlatform(d v1.Descriptor, image v1.Image) ([]Image, error) {
 
 // For returns the image for a platform.
 func For(images []Image, p v1.Platform) (Image, error) {
-	var others []string
+	var platforms []string
 	for _, i := range images {
 		if i.Platform.OS == p.OS && i.Platform.Architecture == p.Architecture {
 			return i, nil
 		}
-		others = append(others, i.Platform.String())
+		platforms = append(platforms, i.Platform.String())
 	}
-	slices.Sort(others)
-	return Image{}, fmt.Errorf("no image for %s: it has %s", p.String(), strings.Join(slices.Compact(others), ", "))
+	slices.Sort(platforms)
+	return Image{}, fmt.Errorf("no image for %s: it has %s", p.String(), strings.Join(slices.Compact(platforms), ", "))
 }

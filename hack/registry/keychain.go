@@ -37,8 +37,8 @@ func Keychain() (authn.Keychain, error) {
 func podmanKeychain() authn.Keychain {
 	home, _ := os.UserHomeDir() // otherwise there is no such file
 	var files []authn.Keychain
-	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))} {
-		files = append(files, loginFile(filepath.Join(folder, "containers", "auth.json")))
+	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))} {
+		files = append(files, loginFile(filepath.Join(dir, "containers", "auth.json")))
 	}
 	return authn.NewMultiKeychain(files...)
 }

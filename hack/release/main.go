@@ -76,15 +76,15 @@ func write(o options, log io.Writer) error {
 	if err := os.MkdirAll(o.output, 0o755); err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp(o.output, ".incomplete-")
+	dir, err := os.MkdirTemp(o.output, ".incomplete-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	if err := o.assembleFiles(folder); err != nil {
+	defer os.RemoveAll(dir)
+	if err := o.assembleFiles(dir); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Chmod(folder, 0o755), os.Rename(folder, target)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Rename(dir, target)); err != nil {
 		return err
 	}
 	fmt.Fprintf(log, "%s has the release; sign %s and %s, see docs/releasing.md\n", target, sumsFile, provenanceFile)
@@ -92,11 +92,11 @@ func write(o options, log io.Writer) error {
 }
 
 // assembleFiles writes all files into a directory.
-func (o options) assembleFiles(folder string) error {
+func (o options) assembleFiles(dir string) error {
 	for name, source := range map[string]string{
 		"image.oci.tar": o.image, "payload.tar": o.payload, "bundle.tar": filepath.Join(o.bundle, "bundle"),
 	} {
-		if err := packDirectory(source, filepath.Join(folder, name)); err != nil {
+		if err := packDirectory(source, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
@@ -108,14 +108,14 @@ func (o options) assembleFiles(folder string) error {
 		if err != nil {
 			return fmt.Errorf("%w: `make release` builds it", err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return err
 		}
 	}
-	if err := o.writePlugins(folder); err != nil {
+	if err := o.writePlugins(dir); err != nil {
 		return err
 	}
-	sums, err := writeSums(folder)
+	sums, err := writeSums(dir)
 	if err != nil {
 		return err
 	}
@@ -123,5 +123,5 @@ func (o options) assembleFiles(folder string) error {
 	if err != nil {
 		return err
 	}
-	return writeProvenance(folder, o, digest, sums)
+	return writeProvenance(dir, o, digest, sums)
 }

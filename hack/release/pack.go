@@ -23,27 +23,27 @@ const (
 )
 
 // packDirectory writes a directory as a reproducible archive: files are ordered by name, without times and owners.
-func packDirectory(folder, archive string) error {
-	if _, err := os.Stat(folder); err != nil {
-		return fmt.Errorf("pack %s: %w: `make release` builds it", folder, err)
+func packDirectory(dir, archive string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("pack %s: %w: `make release` builds it", dir, err)
 	}
 	file, err := os.Create(archive)
 	if err != nil {
 		return err
 	}
 	w := tar.NewWriter(file)
-	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(folder, path)
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
 		return addFile(w, path, filepath.ToSlash(name))
 	})
 	if err := errors.Join(err, w.Close(), file.Close()); err != nil {
-		return fmt.Errorf("pack %s: %w", folder, err)
+		return fmt.Errorf("pack %s: %w", dir, err)
 	}
 	return nil
 }
@@ -78,22 +78,22 @@ func fileMode(info fs.FileInfo) int64 {
 type sum struct{ name, sha256 string }
 
 // writeSums writes the checksums of all files in a directory, in the format of `sha256sum --check`.
-func writeSums(folder string) ([]sum, error) {
-	entries, err := os.ReadDir(folder) // by name
+func writeSums(dir string) ([]sum, error) {
+	entries, err := os.ReadDir(dir) // by name
 	if err != nil {
 		return nil, err
 	}
 	var sums []sum
 	var text strings.Builder
 	for _, entry := range entries {
-		digest, err := digestOf(filepath.Join(folder, entry.Name()))
+		digest, err := digestOf(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, err
 		}
 		sums = append(sums, sum{entry.Name(), digest})
 		fmt.Fprintf(&text, "%s  %s\n", digest, entry.Name())
 	}
-	return sums, os.WriteFile(filepath.Join(folder, sumsFile), []byte(text.String()), 0o644)
+	return sums, os.WriteFile(filepath.Join(dir, sumsFile), []byte(text.String()), 0o644)
 }
 
 func digestOf(path string) (string, error) {
@@ -110,10 +110,10 @@ func digestOf(path string) (string, error) {
 }
 
 // imageDigest returns the digest of the image for all platforms, which is the first in the layout of `make image`.
-func imageDigest(folder string) (string, error) {
-	path, err := layout.FromPath(folder)
+func imageDigest(dir string) (string, error) {
+	path, err := layout.FromPath(dir)
 	if err != nil {
-		return "", fmt.Errorf("%s is no image: %w: `make release` builds it", folder, err)
+		return "", fmt.Errorf("%s is no image: %w: `make release` builds it", dir, err)
 	}
 	index, err := path.ImageIndex()
 	if err != nil {
@@ -124,18 +124,18 @@ func imageDigest(folder string) (string, error) {
 		return "", err
 	}
 	if len(manifest.Manifests) == 0 || !manifest.Manifests[0].MediaType.IsIndex() {
-		return "", fmt.Errorf("%s has no image for several platforms: `make release` builds it", folder)
+		return "", fmt.Errorf("%s has no image for several platforms: `make release` builds it", dir)
 	}
 	return manifest.Manifests[0].Digest.Hex, nil
 }
 
 // imageReference returns the name of a pushed image, with its digest.
-func imageReference(folder, pushed string) (string, error) {
+func imageReference(dir, pushed string) (string, error) {
 	tag, err := name.NewTag(pushed)
 	if err != nil {
 		return "", fmt.Errorf("IMAGE=%s is no name with a tag that the release's image is pushed to: %w", pushed, err)
 	}
-	digest, err := imageDigest(folder)
+	digest, err := imageDigest(dir)
 	if err != nil {
 		return "", err
 	}

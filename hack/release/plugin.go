@@ -33,10 +33,10 @@ func (p platform) programName() string {
 func (p platform) archiveName() string { return "kubectl-windows-" + p.os + "-" + p.arch + ".tar.gz" }
 
 // writePlugins packs the plugin for each platform, with the license, and writes the manifest for krew.
-func (o options) writePlugins(folder string) error {
+func (o options) writePlugins(dir string) error {
 	var sums []sum
 	for _, p := range platforms {
-		archive := filepath.Join(folder, p.archiveName())
+		archive := filepath.Join(dir, p.archiveName())
 		files := map[string]string{p.programName(): filepath.Join(o.plugin, p.os+"-"+p.arch, p.programName()), "LICENSE": o.license}
 		if err := writeArchive(archive, files, "LICENSE", p.programName()); err != nil {
 			return fmt.Errorf("%w: `make release` builds it", err)
@@ -51,7 +51,7 @@ func (o options) writePlugins(folder string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, krewFile), manifest, 0o644)
+	return os.WriteFile(filepath.Join(dir, krewFile), manifest, 0o644)
 }
 
 // writeArchive writes files into an archive, under these names and in this order.

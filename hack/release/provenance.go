@@ -43,7 +43,7 @@ const repository = "https://github.com/windows-machine-config/wmco"
 
 // writeProvenance writes the commit and the build command of each file and of the image. For reproducible output,
 // it includes neither time nor signature.
-func writeProvenance(folder string, o options, image string, sums []sum) error {
+func writeProvenance(dir string, o options, image string, sums []sum) error {
 	s := statement{Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1"}
 	s.Subject = append(s.Subject, subject{Name: "windows-machine-config-operator", Digest: map[string]string{"sha256": image}})
 	for _, one := range sums {
@@ -61,5 +61,5 @@ func writeProvenance(folder string, o options, image string, sums []sum) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, provenanceFile), append(data, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, provenanceFile), append(data, '\n'), 0o644)
 }

@@ -26,10 +26,10 @@ const (
 // writeBuildResults writes small replacements for the build results of `make release`.
 func writeBuildResults(t *testing.T) options {
 	t.Helper()
-	folder := t.TempDir()
-	o := options{version: version, commit: commit, name: "registry.example.com/wmco:v12.1.0", changelog: filepath.Join(folder, "CHANGELOG.md"),
-		image: filepath.Join(folder, "image"), payload: filepath.Join(folder, "payload"), bundle: filepath.Join(folder, "olm"),
-		plugin: filepath.Join(folder, "plugin"), license: filepath.Join(folder, "LICENSE"), output: filepath.Join(folder, "release")}
+	dir := t.TempDir()
+	o := options{version: version, commit: commit, name: "registry.example.com/wmco:v12.1.0", changelog: filepath.Join(dir, "CHANGELOG.md"),
+		image: filepath.Join(dir, "image"), payload: filepath.Join(dir, "payload"), bundle: filepath.Join(dir, "olm"),
+		plugin: filepath.Join(dir, "plugin"), license: filepath.Join(dir, "LICENSE"), output: filepath.Join(dir, "release")}
 	path, err := layout.Write(o.image, empty.Index)
 	requireNoError(t, err)
 	requireNoError(t, path.AppendIndex(mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: empty.Image})))
@@ -64,12 +64,12 @@ func requireNoError(t *testing.T, err error) {
 func createRelease(t *testing.T, o options) map[string]string {
 	t.Helper()
 	requireNoError(t, run(t.Context(), o, io.Discard))
-	folder := filepath.Join(o.output, o.version)
-	entries, err := os.ReadDir(folder)
+	dir := filepath.Join(o.output, o.version)
+	entries, err := os.ReadDir(dir)
 	requireNoError(t, err)
 	files := map[string]string{}
 	for _, entry := range entries {
-		data, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		requireNoError(t, err)
 		files[entry.Name()] = string(data)
 	}
@@ -102,8 +102,8 @@ func TestARelease(t *testing.T) {
 	t.Run("has checksums that sha256sum accepts", func(t *testing.T) {
 		check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 		check.Dir = filepath.Join(o.output, version)
-		if printed, err := check.CombinedOutput(); err != nil || bytes.Count(printed, []byte(": OK")) != 5+1+len(platforms) {
-			t.Errorf("%v: %s", err, printed)
+		if output, err := check.CombinedOutput(); err != nil || bytes.Count(output, []byte(": OK")) != 5+1+len(platforms) {
+			t.Errorf("%v: %s", err, output)
 		}
 	})
 	t.Run("says of each file and of the image where it comes from", func(t *testing.T) {
@@ -139,11 +139,11 @@ func TestARelease(t *testing.T) {
 	t.Run("names its image by the digest, for the bundle", func(t *testing.T) {
 		o := o
 		o.reference = true
-		var printed bytes.Buffer
-		requireNoError(t, run(t.Context(), o, &printed))
+		var output bytes.Buffer
+		requireNoError(t, run(t.Context(), o, &output))
 		digest, err := imageDigest(o.image)
 		requireNoError(t, err)
-		if got := printed.String(); got != "registry.example.com/wmco@sha256:"+digest+"\n" {
+		if got := output.String(); got != "registry.example.com/wmco@sha256:"+digest+"\n" {
 			t.Errorf("it is %s", got)
 		}
 	})

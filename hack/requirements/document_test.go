@@ -99,7 +99,7 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, new string
 		found    map[string][]proof
-		says     string
+		message  string
 	}{
 		"a row that nothing proves":     {"", "", with("R-001"), "R-001 has no test of the product"},
 		"a row that only the lab shows": {"", "", with("R-001", inLab), "R-001 has no test of the product"},
@@ -127,8 +127,8 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := updateDocument([]byte(strings.Replace(example, test.old, test.new, 1)), test.found)
-			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %v, want an error with %q", err, test.says)
+			if err == nil || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("got %v, want an error with %q", err, test.message)
 			}
 		})
 	}

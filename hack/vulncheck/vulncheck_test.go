@@ -53,7 +53,7 @@ func buildGovulncheck(t *testing.T) string {
 }
 
 // runCheck runs the script, and returns the output and the result. Go's own database is unreachable.
-func runCheck(t *testing.T, scanner, database string, programs ...string) (said string, passes bool) {
+func runCheck(t *testing.T, scanner, database string, programs ...string) (output string, passes bool) {
 	t.Helper()
 	script, err := filepath.Abs("check")
 	if err != nil {
@@ -69,31 +69,31 @@ func runCheck(t *testing.T, scanner, database string, programs ...string) (said 
 func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 	scanner := buildGovulncheck(t)
 	t.Run("and the check says what it calls", func(t *testing.T) {
-		said, passes := runCheck(t, scanner, ownDatabase(t), vulnerable, sound)
+		output, passes := runCheck(t, scanner, ownDatabase(t), vulnerable, sound)
 		if passes {
 			t.Error("it passes")
 		}
 		for _, want := range []string{"GO-0000-0001", "vulnerable.greeting calls strings.ToTitle", "DB updated: 2026-01-02", sound[len("linux:"):]} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%q is missing in %s", want, said)
+			if !strings.Contains(output, want) {
+				t.Errorf("%q is missing in %s", want, output)
 			}
 		}
 	})
 	t.Run("and one that does not call it passes", func(t *testing.T) {
-		if said, passes := runCheck(t, scanner, ownDatabase(t), sound); !passes {
-			t.Errorf("it fails: %s", said)
+		if output, passes := runCheck(t, scanner, ownDatabase(t), sound); !passes {
+			t.Errorf("it fails: %s", output)
 		}
 	})
 	t.Run("and what cannot be scanned fails, too", func(t *testing.T) {
-		if said, passes := runCheck(t, scanner, ownDatabase(t), "linux:./not-there", sound); passes {
-			t.Errorf("it passes: %s", said)
+		if output, passes := runCheck(t, scanner, ownDatabase(t), "linux:./not-there", sound); passes {
+			t.Errorf("it passes: %s", output)
 		}
 	})
 	// A skipped check is reported, and is not counted as passed.
 	t.Run("and without a database nothing is checked", func(t *testing.T) {
-		if said, passes := runCheck(t, scanner, "", vulnerable); !passes || !strings.HasPrefix(said, "NOT CHECKED") ||
-			!strings.Contains(said, "GOVULNDB") {
-			t.Errorf("passes: %t, and says %s", passes, said)
+		if output, passes := runCheck(t, scanner, "", vulnerable); !passes || !strings.HasPrefix(output, "NOT CHECKED") ||
+			!strings.Contains(output, "GOVULNDB") {
+			t.Errorf("passes: %t, and says %s", passes, output)
 		}
 	})
 	for name, database := range map[string]string{
@@ -104,8 +104,8 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 		"is no URL that we know":         "ftp://example.com",
 	} {
 		t.Run("and fails with a named database that "+name, func(t *testing.T) {
-			if said, passes := runCheck(t, scanner, database, sound); passes || !strings.Contains(said, database) {
-				t.Errorf("passes: %t, and says %s", passes, said)
+			if output, passes := runCheck(t, scanner, database, sound); passes || !strings.Contains(output, database) {
+				t.Errorf("passes: %t, and says %s", passes, output)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestACheckThatCannotRunFails(t *testing.T) {
 	if err := os.Symlink(bash, filepath.Join(programs, "bash")); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ scanner, path, wanted string }{
+	for name, c := range map[string]struct{ scanner, path, want string }{
 		"a scanner that is not there":        {filepath.Join(programs, "none"), "", filepath.Join(programs, "none")},
 		"a scanner of another platform":      {file("foreign", "MZ\x00\x00", 0o700), "", "foreign"},
 		"a scanner that may not be executed": {file("text", "#!/bin/sh\n", 0o600), "", "text"},
@@ -140,8 +140,8 @@ func TestACheckThatCannotRunFails(t *testing.T) {
 			if c.path != "" {
 				t.Setenv("PATH", c.path)
 			}
-			if said, passes := runCheck(t, c.scanner, "", sound); passes || strings.Contains(said, "NOT CHECKED") || !strings.Contains(said, c.wanted) {
-				t.Errorf("passes: %t, and says %s", passes, said)
+			if output, passes := runCheck(t, c.scanner, "", sound); passes || strings.Contains(output, "NOT CHECKED") || !strings.Contains(output, c.want) {
+				t.Errorf("passes: %t, and says %s", passes, output)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
 	r := newConfiguredRig(t)
 	var shown []byte
 	r.bendHost(func(h *host.Host) { h.Probes = recordingProbes{h.Probes, &shown} })
-	ask := func(check nodespec.Check) {
+	evaluate := func(check nodespec.Check) {
 		spec := r.fullSpec()
 		spec.Checks = []nodespec.Check{check}
 		r.must(r.Drive().WriteFile(nodespec.SpecPath, mustEncode(t, spec)))
@@ -64,17 +64,17 @@ func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
 		}
 	}
 	exporter := nodespec.Check{Name: "ExporterServes", Kind: nodespec.CheckHTTP, Target: "https://127.0.0.1:9182/metrics"}
-	if ask(exporter); shown != nil {
+	if evaluate(exporter); shown != nil {
 		t.Error("one that asks for no certificate is shown one")
 	}
 	exporter.ClientCertificate = current
 	want, err := r.Drive().ReadFile(current)
 	r.must(err)
-	if ask(exporter); len(shown) == 0 || string(shown) != string(want) {
+	if evaluate(exporter); len(shown) == 0 || string(shown) != string(want) {
 		t.Errorf("it is shown %d bytes, want %d", len(shown), len(want))
 	}
 	r.must(r.Drive().Remove(current))
-	if ask(exporter); shown != nil {
+	if evaluate(exporter); shown != nil {
 		t.Error("a file that is not there is shown")
 	}
 }

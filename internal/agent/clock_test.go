@@ -31,11 +31,11 @@ func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	if interval != timeouts.DriftPollInterval {
 		return ticker
 	}
-	looks := &pollTicker{Ticker: ticker, clock: c}
+	polling := &pollTicker{Ticker: ticker, clock: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ticker, c.waits = looks, false
-	return looks
+	c.ticker, c.waits = polling, false
+	return polling
 }
 
 // isIdle reports whether the service waits for its next poll.

@@ -79,7 +79,7 @@ func TestNewReleaseOfOneComponent(t *testing.T) {
 	})
 	t.Run("no trace of it is left in the ledger", func(t *testing.T) {
 		line, _ := r.run("facts")
-		if _, there := line.Result.Facts.Ledger.Paths[former.releaseOf("containerd").Directory]; there {
+		if _, exists := line.Result.Facts.Ledger.Paths[former.releaseOf("containerd").Directory]; exists {
 			t.Error("it is still there")
 		}
 	})
@@ -133,10 +133,10 @@ func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
 		return spec
 	}
 	reference := newConfiguredRig(t)
-	whole := &killer{}
-	whole.registerHook(reference)
+	counting := &killer{}
+	counting.registerHook(reference)
 	reference.mustApply(spec(reference))
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(counting.seen) {
 		r := newConfiguredRig(t)
 		started := r.countEntries(fake.KindService, "kubelet runs")
 		k := &killer{n: n}

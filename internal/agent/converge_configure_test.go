@@ -35,10 +35,10 @@ func TestFirstConfiguration(t *testing.T) {
 		}
 	})
 	t.Run("runs every service from its release", func(t *testing.T) {
-		for _, wanted := range r.fullSpec().Services {
-			service, _ := r.Service(wanted.Name)
-			if service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
-				t.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
+		for _, want := range r.fullSpec().Services {
+			service, _ := r.Service(want.Name)
+			if service.State != host.ServiceRunning || service.RunningCommandLine != want.CommandLine {
+				t.Errorf("%s: %s %s", want.Name, service.State, service.RunningCommandLine)
 			}
 		}
 	})

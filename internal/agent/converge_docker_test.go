@@ -86,9 +86,9 @@ func TestHostWithDocker(t *testing.T) {
 		}
 	})
 	t.Run("Docker runs on", func(t *testing.T) {
-		service, there := r.Service(dockerService)
+		service, exists := r.Service(dockerService)
 		was := r.before.Services[dockerService]
-		if !there || service.State != host.ServiceRunning || service.CommandLine != was.Config.CommandLine || service.StartType != was.Config.StartType {
+		if !exists || service.State != host.ServiceRunning || service.CommandLine != was.Config.CommandLine || service.StartType != was.Config.StartType {
 			t.Errorf("%+v", service)
 		}
 	})

@@ -28,10 +28,10 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	args := r.sendSpec(newSpec(nil))
-	mend := r.DiskFull(8 << 10)
+	restore := r.DiskFull(8 << 10)
 	line, _ := r.run(append([]string{"apply"}, args...)...)
 	r.checkFailure(line, agentapi.ReasonDiskFull, "not enough space")
-	mend()
+	restore()
 	r.configureHost()
 	if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
 		t.Error(formatSteps(p))
@@ -42,10 +42,10 @@ func TestServiceThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
-	mend := r.ServiceFailsToStart("kubelet", 255)
+	restore := r.ServiceFailsToStart("kubelet", 255)
 	line, _ := r.apply(r.fullSpec())
 	r.checkFailure(line, agentapi.ReasonServiceFailed, "StartService kubelet", "255", `C:\var\log\kubelet`)
-	mend()
+	restore()
 	r.mustApply(r.fullSpec())
 }
 
@@ -74,10 +74,10 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 	r := newConfiguredRig(t)
 	args := r.sendSpec(r.fullSpec())
 	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node creates the network only when it starts
-	line, took := r.runStepping(append([]string{"apply"}, args...)...)
+	line, elapsed := r.runStepping(append([]string{"apply"}, args...)...)
 	r.checkFailure(line, agentapi.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
-	if took < timeouts.NetworkTimeout || took > timeouts.NetworkTimeout+stepOfVerbs {
-		t.Errorf("after %s", took)
+	if elapsed < timeouts.NetworkTimeout || elapsed > timeouts.NetworkTimeout+stepOfVerbs {
+		t.Errorf("after %s", elapsed)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestFileInTheWay(t *testing.T) {
 	r.must(r.Drive().WriteFile(`C:\k\kubelet.exe`, make([]byte, 2<<20)))
 	line, _ := r.apply(newSpec(nil))
 	r.checkFailure(line, agentapi.ReasonStepFailed, `C:\k\kubelet.exe`, "move it away")
-	if _, there := r.Service("containerd"); there || r.Journal().Count(fake.KindFeature) > 0 {
+	if _, exists := r.Service("containerd"); exists || r.Journal().Count(fake.KindFeature) > 0 {
 		t.Error("the host was changed before the agent knew that it could give it back")
 	}
 }

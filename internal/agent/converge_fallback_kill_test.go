@@ -53,12 +53,12 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			whole := &killer{}
+			counting := &killer{}
 			reference := newConfiguredRig(t)
 			s.prepare(reference)
-			whole.registerHook(reference)
+			counting.registerHook(reference)
 			s.killed(reference)
-			for n := range killPoints(whole.seen) {
+			for n := range killPoints(counting.seen) {
 				t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 					t.Parallel()
 					r := newConfiguredRig(t)
@@ -86,10 +86,10 @@ func TestRollbackOfHalfAnUpgrade(t *testing.T) {
 	origin := newConfiguredRig(t)
 	former := origin.fullSpec()
 	want := withoutChance(origin.Snapshot())
-	whole := &killer{}
-	whole.registerHook(origin)
+	reference := &killer{}
+	reference.registerHook(origin)
 	origin.mustResult(origin.applyUpgrade(origin.nextSpec(), former))
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(reference.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newConfiguredRig(t)

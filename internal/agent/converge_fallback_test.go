@@ -79,7 +79,7 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 	t.Run("the rest follows the new spec", func(t *testing.T) {
 		got := r.Snapshot()
-		if _, there := got.Firewall["ContainerLogsPort"]; there || got.Environment["HTTPS_PROXY"] != "" || got.Environment["NO_PROXY"] != ".svc" {
+		if _, exists := got.Firewall["ContainerLogsPort"]; exists || got.Environment["HTTPS_PROXY"] != "" || got.Environment["NO_PROXY"] != ".svc" {
 			t.Errorf("%v, %v", got.Firewall, got.Environment)
 		}
 	})
@@ -257,17 +257,17 @@ func TestRollbackOfAFailedUpgrade(t *testing.T) {
 	former := r.fullSpec()
 	r.versions = versions{"kubelet": "v2", "containerd": "v2"}
 	next := r.fullSpec()
-	mend := r.ServiceFailsToStart("kubelet", 255)
+	restore := r.ServiceFailsToStart("kubelet", 255)
 	line, _ := r.applyUpgrade(next, former)
 	r.checkFailure(line, agentapi.ReasonServiceFailed)
-	mend()
+	restore()
 	if facts, _ := r.run("facts"); facts.Result.Facts.RollbackTarget != former.Digest() {
 		t.Fatalf("fallback %q", facts.Result.Facts.RollbackTarget)
 	}
 	r.mustResult(r.run("rollback"))
-	for _, wanted := range former.Services {
-		if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
-			t.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
+	for _, want := range former.Services {
+		if service, _ := r.Service(want.Name); service.State != host.ServiceRunning || service.RunningCommandLine != want.CommandLine {
+			t.Errorf("%s: %s %s", want.Name, service.State, service.RunningCommandLine)
 		}
 	}
 	line, _ = r.run("verify")
@@ -320,10 +320,10 @@ func TestServiceGoesOnWithARollback(t *testing.T) {
 		t.Fatal("nothing was killed")
 	}
 	r.advanceTime(timeouts.DriftCheckInterval)
-	for _, wanted := range former.Services {
-		service, _ := r.Service(wanted.Name)
-		if service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
-			t.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
+	for _, want := range former.Services {
+		service, _ := r.Service(want.Name)
+		if service.State != host.ServiceRunning || service.RunningCommandLine != want.CommandLine {
+			t.Errorf("%s: %s %s", want.Name, service.State, service.RunningCommandLine)
 		}
 	}
 	result, _ := r.mustResult(r.run("rollback"))

@@ -95,26 +95,26 @@ func TestHostWithAForeignContainerd(t *testing.T) {
 //
 func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(r *rig, mend func()){
+	for name, end := range map[string]func(r *rig, restore func()){
 		"its removal leaves that as it was": func(r *rig, _ func()) {
 			r.removeNode()
 			r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
 			compareSnapshots(r.T, r.before, r.Snapshot())
 		},
-		"it becomes a node once that is stopped": func(r *rig, mend func()) {
+		"it becomes a node once that is stopped": func(r *rig, restore func()) {
 			r.must(r.Host().Services.Stop(r.ctx, "my-containerd"))
 			// The host restarts once for its name.
 			r.must(r.Host().Services.SetStartType(r.ctx, "my-containerd", host.StartDisabled))
-			mend()
+			restore()
 			r.configureHost()
 			r.awaitServices()
 		},
 	} {
 		each := func(t *testing.T, sameStore bool) {
 			t.Parallel()
-			r, mend := withContainerd(t, "my-containerd"), func() {}
+			r, restore := withContainerd(t, "my-containerd"), func() {}
 			if sameStore {
-				mend = r.ServiceFailsToStart("containerd", 1053) // ERROR_SERVICE_REQUEST_TIMEOUT
+				restore = r.ServiceFailsToStart("containerd", 1053) // ERROR_SERVICE_REQUEST_TIMEOUT
 			}
 			spec := newSpec(nil)
 			spec.HostName = "" // no restart is needed
@@ -140,7 +140,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 			default:
 				t.Fatalf("%+v", line)
 			}
-			end(r, mend)
+			end(r, restore)
 		}
 		t.Run(name, func(t *testing.T) { each(t, false) })
 		t.Run(name+", with the same store", func(t *testing.T) { each(t, true) })

@@ -90,15 +90,15 @@ func withoutChance(s fake.Snapshot) fake.Snapshot {
 func TestConfigurationKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	reference := newRig(t).start()
-	whole := &killer{}
-	whole.registerHook(reference)
+	counting := &killer{}
+	counting.registerHook(reference)
 	reference.configureHost()
 	reference.awaitServices()
 	want := withoutChance(reference.Snapshot())
-	if whole.seen < 60 {
-		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
+	if counting.seen < 60 {
+		t.Fatalf("only %d changes: the test does not see the agent", counting.seen)
 	}
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(counting.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
@@ -135,14 +135,14 @@ func TestRemovalKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	reference := newRig(t, withForeignObjects).start()
 	reference.configureHost()
-	whole := &killer{}
-	whole.registerHook(reference)
+	counting := &killer{}
+	counting.registerHook(reference)
 	reference.removeNode()
 	compareSnapshots(t, reference.before, reference.Snapshot())
-	if whole.seen < 20 {
-		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
+	if counting.seen < 20 {
+		t.Fatalf("only %d changes: the test does not see the agent", counting.seen)
 	}
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(counting.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, withForeignObjects).start()
@@ -198,14 +198,14 @@ func compareSnapshots(t *testing.T, want, got fake.Snapshot) {
 		return
 	}
 	for path, file := range want.Files {
-		if other, there := got.Files[path]; !there {
+		if other, exists := got.Files[path]; !exists {
 			t.Errorf("%s is not there", path)
 		} else if other != file {
 			t.Errorf("%s is %+v, should be %+v", path, other, file)
 		}
 	}
 	for path, file := range got.Files {
-		if _, there := want.Files[path]; !there {
+		if _, exists := want.Files[path]; !exists {
 			t.Errorf("%s should not be there: %+v", path, file)
 		}
 	}

@@ -41,15 +41,15 @@ func newLegacyHost(t *testing.T, change ...func(*rig)) *rig {
 	})
 	r.must(r.Boot(r.ctx))
 	r.before = r.Snapshot()
-	put := func(path string, content []byte) {
+	write := func(path string, content []byte) {
 		r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 		r.must(r.Drive().WriteFile(path, content))
 	}
 	for path, name := range legacyPrograms {
-		put(path, programContent(name, "v0"))
+		write(path, programContent(name, "v0"))
 	}
 	for _, path := range slices.Concat(legacyFiles, legacyLogs, foreignFiles) {
-		put(path, []byte("of the older operator: "+path))
+		write(path, []byte("of the older operator: "+path))
 	}
 	r.must(r.Drive().Symlink(legacyAgentLog[strings.LastIndexByte(legacyAgentLog, '\\')+1:], serviceLog))
 	r.must(r.Drive().MkdirAll(pki))
@@ -110,15 +110,15 @@ func (r *rig) checkNoLegacyFiles() {
 	if older, err := r.Drive().ReadFile(legacyAgentLog); err != nil || string(older) != "of the older operator: "+legacyAgentLog {
 		r.Errorf("the log of the older agent is %q (%v)", older, err)
 	}
-	if _, there := r.Service("cloud-node-manager"); there {
+	if _, exists := r.Service("cloud-node-manager"); exists {
 		r.Error("service cloud-node-manager is left")
 	}
-	for _, wanted := range r.fullSpec().Services {
-		if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
-			r.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
+	for _, want := range r.fullSpec().Services {
+		if service, _ := r.Service(want.Name); service.State != host.ServiceRunning || service.RunningCommandLine != want.CommandLine {
+			r.Errorf("%s: %s %s", want.Name, service.State, service.RunningCommandLine)
 		}
 	}
-	if value, there := r.Snapshot().Environment["HTTP_PROXY"]; there {
+	if value, exists := r.Snapshot().Environment["HTTP_PROXY"]; exists {
 		r.Errorf("HTTP_PROXY is %s", value)
 	}
 }
@@ -188,12 +188,12 @@ func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 func TestTakeOverKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	reference := newLegacyHost(t, addLegacySettings)
-	whole := &killer{}
-	whole.registerHook(reference)
+	counting := &killer{}
+	counting.registerHook(reference)
 	reference.configureHost()
 	reference.awaitServices()
 	want := withoutChance(reference.Snapshot())
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(counting.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newLegacyHost(t, addLegacySettings)
@@ -242,14 +242,14 @@ func TestRemovalInsteadOfATakeOver(t *testing.T) {
 		compareSnapshots(r.T, r.before, got)
 	}
 	reference := newLegacyHost(t)
-	whole := &killer{}
-	whole.registerHook(reference)
+	counting := &killer{}
+	counting.registerHook(reference)
 	steps := reference.removeNode()
 	if steps[0] != "StopService "+nodespec.ServiceAgent || !reference.hasPaths(foreignFiles...) {
 		t.Errorf("steps %v", steps)
 	}
 	returned(reference)
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(counting.seen) {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newLegacyHost(t)

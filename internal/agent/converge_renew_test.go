@@ -50,8 +50,8 @@ func newIdentifiedHost(t *testing.T) (*rig, nodespec.NodeSpec) {
 	if line.Type != agentapi.TypeResult {
 		t.Fatalf("%s %v", line.Type, line.Failure)
 	}
-	wanted := []nodespec.Need{nodespec.NeedCertificate, nodespec.NeedCertificateOf(cloud.Name)}
-	if !slices.Equal(line.Result.Plan.Needs[:2], wanted) {
+	want := []nodespec.Need{nodespec.NeedCertificate, nodespec.NeedCertificateOf(cloud.Name)}
+	if !slices.Equal(line.Result.Plan.Needs[:2], want) {
 		t.Fatalf("needs %q", line.Result.Plan.Needs)
 	}
 	spec = spec.WithCertificate("", r.signRequest(line.Result.Facts.Identity.Request))

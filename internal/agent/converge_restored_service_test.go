@@ -80,7 +80,7 @@ func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
 	r.must(r.Drive().WriteFile(nodespec.LedgerPath, alterDocument(t, data, func(ledger map[string]any) {
 		record := ledger["services"].(map[string]any)["kube-proxy"].(map[string]any)
 		delays, _ := json.Marshal(record["restartDelays"])
-		if _, there := record["recovery"]; !there || string(delays) != "[60000000000,-1]" {
+		if _, exists := record["recovery"]; !exists || string(delays) != "[60000000000,-1]" {
 			t.Errorf("the record is %v", record)
 		}
 		delete(record, "recovery")

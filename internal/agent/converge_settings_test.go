@@ -21,14 +21,14 @@ const registries = `C:\k\containerd\registries`
 
 // withMirror adds the directory of a registry with its files to a spec.
 func withMirror(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpec {
-	folder := registries + `\` + registry
+	dir := registries + `\` + registry
 	spec.Directories = slices.Clone(spec.Directories)
 	if last := spec.Directories[len(spec.Directories)-1].Path; !nodespec.IsWithin(last, registries) {
 		spec.Directories = append(spec.Directories, nodespec.Directory{Path: registries})
 	}
-	spec.Directories = append(spec.Directories, nodespec.Directory{Path: folder})
+	spec.Directories = append(spec.Directories, nodespec.Directory{Path: dir})
 	spec.Files = append(slices.Clone(spec.Files),
-		nodespec.File{Path: folder + `\ca.crt`, Content: "CA\n"}, nodespec.File{Path: folder + `\hosts.toml`, Secret: nodespec.Secret(content)})
+		nodespec.File{Path: dir + `\ca.crt`, Content: "CA\n"}, nodespec.File{Path: dir + `\hosts.toml`, Secret: nodespec.Secret(content)})
 	return spec
 }
 
@@ -118,21 +118,21 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 		spec.TrustedCertificates, spec.Routes = []nodespec.TrustedCertificate{newAuthority("Other CA")}, []string{"169.254.169.253/32"}
 		return spec
 	}
-	story := func(r *rig, k *killer) {
+	run := func(r *rig, k *killer) {
 		k.registerHook(r)
 		for _, spec := range []nodespec.NodeSpec{next(r), r.fullSpec()} {
 			r.retryKilled(func() (agentapi.Line, []string) { return r.apply(spec) })
 		}
 	}
-	reference, whole := newConfiguredRig(t), &killer{}
+	reference, counting := newConfiguredRig(t), &killer{}
 	want := withoutChance(reference.Snapshot())
-	story(reference, whole)
+	run(reference, counting)
 	compareSnapshots(t, want, withoutChance(reference.Snapshot()))
-	for n := range killPoints(whole.seen) {
+	for n := range killPoints(counting.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r, k := newConfiguredRig(t), &killer{n: n}
-			story(r, k)
+			run(r, k)
 			t.Log("killed before " + k.at)
 			compareSnapshots(t, want, withoutChance(r.Snapshot()))
 			r.removeNode()
@@ -153,13 +153,13 @@ func TestServiceKeepsTheSettings(t *testing.T) {
 		t.Errorf("left to do: %s; restarted: %v", formatSteps(p), r.startedServices(n))
 	}
 	t.Run("without a default route it waits for one, and all else is done", func(t *testing.T) {
-		mend := r.LoseDefaultRoute()
+		restore := r.LoseDefaultRoute()
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.advanceTime(timeouts.DriftCheckInterval)
 		if !r.isRunning("kube-proxy") || len(r.eventsByID(report.EventNotRepaired)) != 0 {
 			t.Errorf("kube-proxy runs: %t; events %+v", r.isRunning("kube-proxy"), r.Events())
 		}
-		mend()
+		restore()
 		r.advanceTime(timeouts.DriftCheckInterval)
 		if routes := r.AddedRoutes(); !slices.Equal(routes, []string{metadataRoute}) {
 			t.Errorf("routes %v", routes)
@@ -198,7 +198,7 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 // node reports the remaining trust, and nothing is retried.
 func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Parallel()
-	ours := newAuthority("Example CA")
+	authority := newAuthority("Example CA")
 	without := func(r *rig) nodespec.NodeSpec {
 		spec := r.fullSpec()
 		spec.TrustedCertificates = nil
@@ -207,7 +207,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Run("a node that does not need it any more has nothing left to do", func(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
-		withdraw := r.PolicyTrusts(ours.DER)
+		withdraw := r.PolicyTrusts(authority.DER)
 		var out bytes.Buffer
 		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: append([]string{"apply"}, r.sendSpec(without(r))...), Stdout: &out, Stderr: io.Discard})
 		r.must(err)
@@ -218,7 +218,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 			t.Errorf("left to do: %s", formatSteps(p))
 		}
 		withdraw()
-		if slices.Contains(r.TrustedRoots(), ours.Fingerprint) {
+		if slices.Contains(r.TrustedRoots(), authority.Fingerprint) {
 			t.Error("what was ours is still in the store")
 		}
 		r.mustApply(r.fullSpec())
@@ -228,7 +228,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Run("the service tries it once and tells", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		r.PolicyTrusts(ours.DER)
+		r.PolicyTrusts(authority.DER)
 		data, err := without(r).Encode()
 		r.must(err)
 		n := r.countEntries(fake.KindRoot, "distrust")
@@ -236,8 +236,8 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 		for range 3 {
 			r.advanceTime(timeouts.DriftCheckInterval)
 		}
-		if told := strings.Count(r.readLog(), "group policy"); told != 1 || r.countEntries(fake.KindRoot, "distrust") != n+1 {
-			t.Errorf("told %d times: %s", told, r.readLog())
+		if count := strings.Count(r.readLog(), "group policy"); count != 1 || r.countEntries(fake.KindRoot, "distrust") != n+1 {
+			t.Errorf("told %d times: %s", count, r.readLog())
 		}
 		if events := r.eventsByID(report.EventNotRepaired); len(events) != 0 {
 			t.Errorf("events %+v", events)
@@ -246,7 +246,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Run("a host that leaves is given back", func(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
-		withdraw := r.PolicyTrusts(ours.DER)
+		withdraw := r.PolicyTrusts(authority.DER)
 		r.removeNode()
 		withdraw()
 		compareSnapshots(t, r.before, r.Snapshot())

@@ -94,10 +94,10 @@ func TestAgentUpgradeWhileItRuns(t *testing.T) {
 	t.Run("killed anywhere, the next apply goes on", func(t *testing.T) {
 		t.Parallel()
 		reference := newConfiguredRig(t)
-		whole := &killer{}
-		whole.registerHook(reference)
+		counting := &killer{}
+		counting.registerHook(reference)
 		reference.mustApply(reference.upgradedSpec())
-		for n := range killPoints(whole.seen) {
+		for n := range killPoints(counting.seen) {
 			r := newConfiguredRig(t)
 			k := &killer{n: n}
 			k.registerHook(r)

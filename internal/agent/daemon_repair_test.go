@@ -89,7 +89,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 			spec := r.fullSpec()
 			spec.Files[0].Content += "other: true\n"
 			args := r.sendSpec(spec)
-			mend := r.OnOperation(func(o fake.Operation) error { // small files still fit
+			restore := r.OnOperation(func(o fake.Operation) error { // small files still fit
 				if o.Interface == "Files" && o.Method == "Write" && nodespec.IsWithin(o.Target, nodespec.ReleasesRoot) {
 					return host.ErrDiskFull
 				}
@@ -113,7 +113,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 			if config, err := r.Drive().ReadFile(spec.Files[0].Path); err != nil || strings.Contains(string(config), "other") {
 				t.Errorf("its configuration is %s, %v", config, err)
 			}
-			mend()
+			restore()
 			r.mustApply(spec)
 			if p := r.runPlan(spec); len(p.Steps)+len(p.Needs) != 0 {
 				t.Errorf("left to do: %s", formatSteps(p))
@@ -222,9 +222,9 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 	t.Run("it goes on looking, and knows it when it compares again", func(t *testing.T) {
 		t.Parallel()
 		var hang atomic.Bool
-		var asked atomic.Int32
+		var queries atomic.Int32
 		r := newNodeRig(t, func(r *rig) {
-			r.bendHost(func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &asked} })
+			r.bendHost(func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &queries} })
 		})
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
 		r.advanceTime(timeouts.DriftCheckInterval)
@@ -232,7 +232,7 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 		r.awaitIdle()
 		n := r.ticking.completedPolls()
 		r.ticking.Step(timeouts.DriftPollInterval)
-		for asked.Load() == 0 && r.ctx.Err() == nil {
+		for queries.Load() == 0 && r.ctx.Err() == nil {
 			runtime.Gosched()
 		}
 		hang.Store(false) // for later queries

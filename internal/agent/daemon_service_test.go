@@ -81,9 +81,9 @@ func TestServiceRepairsDrift(t *testing.T) {
 			if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 {
 				t.Errorf("not repaired: %s", formatSteps(p))
 			}
-			for _, wanted := range r.fullSpec().Services {
-				if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning {
-					t.Errorf("service %s does not run", wanted.Name)
+			for _, want := range r.fullSpec().Services {
+				if service, _ := r.Service(want.Name); service.State != host.ServiceRunning {
+					t.Errorf("service %s does not run", want.Name)
 				}
 			}
 			if !strings.Contains(r.readLog(), "because") {

@@ -158,9 +158,9 @@ func TestServiceAfterABoot(t *testing.T) {
 	t.Run("one that Windows has not started yet is left to Windows for a while", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		mend := r.ServiceFailsToStart("containerd", 1)
+		restore := r.ServiceFailsToStart("containerd", 1)
 		reboot(r)
-		mend()
+		restore()
 		r.advanceTime(timeouts.DriftCheckInterval)
 		if service, _ := r.Service("containerd"); service.State != host.ServiceStopped {
 			t.Error("it was started")
@@ -173,9 +173,9 @@ func TestServiceAfterABoot(t *testing.T) {
 	t.Run("one that stops after the operator was there is not left for a while", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		mend := r.ServiceFailsToStart("kube-proxy", 1)
+		restore := r.ServiceFailsToStart("kube-proxy", 1)
 		reboot(r)
-		mend()
+		restore()
 		r.must(r.Host().Files.Remove(r.ctx, nodespec.AppliedPath)) // the operator writes the file only after a change
 		r.mustApply(r.fullSpec())
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
@@ -298,13 +298,13 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
-	mend := r.ServiceFailsToStart("kube-proxy", 1)
+	restore := r.ServiceFailsToStart("kube-proxy", 1)
 	r.bendHost(func(h *host.Host) { h.System = futureBoot{h.System} })
 	n, boot := r.countEntries("ready", nodespec.ServiceAgent), r.BootID()
 	r.must(r.Host().Power.Reboot(r.ctx, "test"))
 	r.awaitBoot(boot)
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.countEntries("ready", nodespec.ServiceAgent) > n }))
-	mend()
+	restore()
 	r.advanceTime(timeouts.DriftPollInterval)
 	r.advanceTime(timeouts.BootGracePeriod)
 	if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {

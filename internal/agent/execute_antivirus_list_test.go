@@ -31,7 +31,7 @@ func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
 	t.Parallel()
 	failingLists(t, func(t *testing.T, after int, code uint32) {
 		r := newRig(t).start()
-		mend := r.FailList(fake.AntivirusList, after, code)
+		restore := r.FailList(fake.AntivirusList, after, code)
 		if got := exclusionSteps(r.configureHost()); len(got) != 0 {
 			t.Errorf("steps: %q", got)
 		}
@@ -42,7 +42,7 @@ func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
 		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
 			t.Errorf("there is more to do: %s", formatSteps(p))
 		}
-		mend()
+		restore()
 		if steps := r.mustApply(r.fullSpec()); len(exclusionSteps(steps)) != len(r.fullSpec().Exclusions) || !r.hasExclusions(r.fullSpec()) {
 			t.Errorf("they are not set when they can be read: %q", steps)
 		}

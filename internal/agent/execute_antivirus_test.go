@@ -58,7 +58,7 @@ func disabledDefender(r *rig) {
 // R-098, R-099
 func TestHostsWithAndWithoutDefender(t *testing.T) {
 	t.Parallel()
-	lookAlike := func(r *rig) {
+	withSimilarProcess := func(r *rig) {
 		withoutDefender(r)
 		path := `C:\Program Files\Contoso\Windows Defender Companion.exe`
 		r.must(r.Drive().MkdirAll(`C:\Program Files\Contoso`))
@@ -75,7 +75,7 @@ func TestHostsWithAndWithoutDefender(t *testing.T) {
 		"a host on which Defender is at work":                           {func(*rig) {}, true},
 		"a host on which Defender is installed but stopped":             {disabledDefender, false},
 		"a host without Defender":                                       {withoutDefender, false},
-		"a host with another process that is named Windows Defender...": {lookAlike, false},
+		"a host with another process that is named Windows Defender...": {withSimilarProcess, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +161,7 @@ func TestDefenderThatRefuses(t *testing.T) {
 	t.Run("changes of its exclusions", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		mend := r.DefenderRefuses()
+		restore := r.DefenderRefuses()
 		if got := exclusionSteps(r.configureHost()); len(got) == 0 {
 			t.Error("it was not asked")
 		}
@@ -171,7 +171,7 @@ func TestDefenderThatRefuses(t *testing.T) {
 		if check := r.exclusionsResult(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "containerd.exe") || !strings.Contains(check.Message, "tamper protection") {
 			t.Errorf("%+v", check)
 		}
-		mend()
+		restore()
 		if steps := r.mustApply(r.fullSpec()); len(exclusionSteps(steps)) != len(r.fullSpec().Exclusions) || !r.hasExclusions(r.fullSpec()) {
 			t.Errorf("the next apply does not ask again: %q", steps)
 		}
@@ -257,17 +257,17 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 		r.must(r.Host().Antivirus.RemoveExclusion(r.ctx, exclusion))
 	}
 	r.DefenderRefuses()
-	asked := 0
+	queries := 0
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Antivirus" && o.Method == "AddExclusion" {
-			asked++
+			queries++
 		}
 		return nil
 	})
 	r.advanceTime(timeouts.AntivirusCacheTTL)
 	r.advanceTime(timeouts.AntivirusCacheTTL)
-	if want := len(r.fullSpec().Exclusions); asked != want {
-		t.Errorf("Defender was asked %d times, want %d", asked, want)
+	if want := len(r.fullSpec().Exclusions); queries != want {
+		t.Errorf("Defender was asked %d times, want %d", queries, want)
 	}
 	if n := strings.Count(r.readLog(), "tamper protection"); n == 0 {
 		t.Errorf("the log does not say so: %s", r.readLog())
@@ -281,17 +281,17 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 func TestServiceAsksDefenderSeldom(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
-	asked := 0
+	queries := 0
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Antivirus" && o.Method == "Exclusions" {
-			asked++
+			queries++
 		}
 		return nil
 	})
 	for range 10 {
 		r.advanceTime(timeouts.DriftCheckInterval)
 	}
-	if asked > 1 {
-		t.Errorf("%d times in %s", asked, 10*timeouts.DriftCheckInterval)
+	if queries > 1 {
+		t.Errorf("%d times in %s", queries, 10*timeouts.DriftCheckInterval)
 	}
 }

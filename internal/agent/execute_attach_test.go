@@ -40,13 +40,13 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 		r := newConfiguredRig(t)
 		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
 		r.SlowsAttachment(1<<30, 0)
-		began := time.Now()
+		start := time.Now()
 		line, _ := r.apply(r.fullSpec())
 		if line.Type != agentapi.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {
 			t.Errorf("got %+v", line)
 		}
-		if took := time.Since(began); took < timeouts.AttachTimeout {
-			t.Errorf("it was given up after %s", took)
+		if elapsed := time.Since(start); elapsed < timeouts.AttachTimeout {
+			t.Errorf("it was given up after %s", elapsed)
 		}
 	})
 }

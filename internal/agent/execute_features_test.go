@@ -18,14 +18,14 @@ import (
 
 // countFeatureQueries counts the DISM queries of one process: the agent's service, or a command.
 func (r *rig) countFeatureQueries(service string) *atomic.Int32 {
-	var asked atomic.Int32
+	var queries atomic.Int32
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Features" && o.Method == "State" && o.Process.Service == service {
-			asked.Add(1)
+			queries.Add(1)
 		}
 		return nil
 	})
-	return &asked
+	return &queries
 }
 
 // A DISM session takes seconds and starts Windows servicing.
@@ -36,26 +36,26 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 		r := newConfiguredRig(t)
 		spec := r.fullSpec()
 		args := append([]string{"plan"}, r.sendSpec(spec)...)
-		asked := r.countFeatureQueries("")
+		queries := r.countFeatureQueries("")
 		r.run(args...)
-		if got := int(asked.Load()); got != len(spec.Features)+len(spec.OptionalFeatures) {
+		if got := int(queries.Load()); got != len(spec.Features)+len(spec.OptionalFeatures) {
 			t.Errorf("%d questions for %d features", got, len(spec.Features)+len(spec.OptionalFeatures))
 		}
 	})
 	t.Run("the service does not ask at each comparison, but asks again", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		asked := r.countFeatureQueries(nodespec.ServiceAgent)
+		queries := r.countFeatureQueries(nodespec.ServiceAgent)
 		for range 5 {
 			r.advanceTime(timeouts.DriftCheckInterval)
 		}
-		if got := asked.Load(); got > 1 {
+		if got := queries.Load(); got > 1 {
 			t.Errorf("%d questions within 5 minutes", got)
 		}
-		before := asked.Load()
+		before := queries.Load()
 		r.advanceTime(timeouts.FeatureCacheTTL)
 		r.advanceTime(timeouts.DriftPollInterval)
-		if asked.Load() == before {
+		if queries.Load() == before {
 			t.Error("it does not ask again")
 		}
 	})
@@ -65,8 +65,8 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	mend := r.DISMHangs()
-	r.Cleanup(mend)
+	restore := r.DISMHangs()
+	r.Cleanup(restore)
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Features" && o.Method == "Enable" {
 			go r.stepping.passWhileHanging(r.ctx)
@@ -86,7 +86,7 @@ func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	if _, err := r.Drive().Stat(nodespec.LockPath); !errors.Is(err, host.ErrNotExist) {
 		t.Errorf("the lock is left: %v", err)
 	}
-	mend()
+	restore()
 	r.clock = clock.RealClock{}
 	if steps := r.configureHost(); !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "EnableFeature") }) {
 		t.Errorf("the next attempts did %q", steps)

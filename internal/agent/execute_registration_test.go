@@ -88,10 +88,10 @@ func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
 func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	asked := 0
-	mend := r.OnOperation(func(o fake.Operation) error {
+	queries := 0
+	restore := r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Registry" && o.Method == "SetNumber" && strings.HasSuffix(o.Target, "RegistrationEnabled") {
-			asked++
+			queries++
 			return errors.New("access is denied")
 		}
 		return nil
@@ -104,14 +104,14 @@ func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
 	if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {
 		t.Errorf("it is tried again and again: %s", formatSteps(p))
 	}
-	before := asked
+	before := queries
 	for range 3 {
 		r.advanceTime(timeouts.DriftCheckInterval)
 	}
-	if asked != before || len(r.eventsByID(report.EventRepaired)) != 0 {
-		t.Errorf("the service tried %d times, events %+v", asked-before, r.Events())
+	if queries != before || len(r.eventsByID(report.EventRepaired)) != 0 {
+		t.Errorf("the service tried %d times, events %+v", queries-before, r.Events())
 	}
-	mend()
+	restore()
 	r.mustApply(r.fullSpec())
 	r.checkRegistration(false)
 	r.awaitServices()

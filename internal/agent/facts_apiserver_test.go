@@ -93,13 +93,13 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 		t.Run(silent+" that never answers is waited for only so long", func(t *testing.T) {
 			t.Parallel()
 			one := map[string][]string{"api-int.lab.example.com": {address}}
-			began := time.Now()
+			start := time.Now()
 			got := apiServerFacts(t, outside{names: one}, func(r *rig) { r.Silence(silent) })
 			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no answer within "+timeouts.APIServerTimeout.String()) {
 				t.Errorf("%+v", got)
 			}
-			if took := time.Since(began); took > timeouts.APIServerTimeout+30*time.Second {
-				t.Errorf("it took %s", took)
+			if elapsed := time.Since(start); elapsed > timeouts.APIServerTimeout+30*time.Second {
+				t.Errorf("it took %s", elapsed)
 			}
 		})
 	}

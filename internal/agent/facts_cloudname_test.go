@@ -19,8 +19,8 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, onAWS).start()
 		line, _ := r.run("facts", "--platform", "AWS")
-		if told := line.Result.Facts.CloudName; told == nil || told.Name != "ip-10-0-0-4.ec2.internal" || told.Platform != "AWS" || told.Error != "" {
-			t.Errorf("%+v", told)
+		if name := line.Result.Facts.CloudName; name == nil || name.Name != "ip-10-0-0-4.ec2.internal" || name.Platform != "AWS" || name.Error != "" {
+			t.Errorf("%+v", name)
 		}
 	})
 	t.Run("but not where the operator does not want it", func(t *testing.T) {
@@ -34,9 +34,9 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
 		line, _ := r.run("facts", "--platform", "GCP")
-		told := line.Result.Facts.CloudName
-		if told == nil || told.Name != "" || !strings.Contains(told.Error, "no metadata service of GCP") || line.Result.Facts.System.HostName == "" {
-			t.Errorf("%+v", told)
+		name := line.Result.Facts.CloudName
+		if name == nil || name.Name != "" || !strings.Contains(name.Error, "no metadata service of GCP") || line.Result.Facts.System.HostName == "" {
+			t.Errorf("%+v", name)
 		}
 	})
 	t.Run("and the rest is reported although it refuses", func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 		r := newRig(t, onAWS).start()
 		r.bendHost(func(h *host.Host) { h.Metadata = deaf{} })
 		line, _ := r.run("facts", "--platform", "AWS")
-		if told := line.Result.Facts.CloudName; told == nil || told.Name != "" || !strings.Contains(told.Error, "401") {
-			t.Errorf("%+v", told)
+		if name := line.Result.Facts.CloudName; name == nil || name.Name != "" || !strings.Contains(name.Error, "401") {
+			t.Errorf("%+v", name)
 		}
 	})
 }
@@ -66,9 +66,9 @@ func TestTheInboxIsClosedToOthersBeforeASpecIsSent(t *testing.T) {
 		t.Fatalf("SFTP makes folders for administrators only: %s %v", info.Access, err)
 	}
 	r.run("facts")
-	for _, folder := range []string{nodespec.AgentRoot, nodespec.InboxRoot} {
-		if info, err := r.Drive().Stat(folder); err != nil || info.Access != host.AccessAdministrators {
-			t.Errorf("%s may be used by %s (%v)", folder, info.Access, err)
+	for _, dir := range []string{nodespec.AgentRoot, nodespec.InboxRoot} {
+		if info, err := r.Drive().Stat(dir); err != nil || info.Access != host.AccessAdministrators {
+			t.Errorf("%s may be used by %s (%v)", dir, info.Access, err)
 		}
 	}
 	r.must(r.Drive().RemoveAll(nodespec.InboxRoot))

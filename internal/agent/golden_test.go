@@ -24,7 +24,7 @@ func (r *rig) recordOutput(args ...string) string {
 	if err != nil && !strings.Contains(err.Error(), fake.ErrProcessEnded.Error()) {
 		r.Fatal(err)
 	}
-	told := "$ wicd " + strings.ReplaceAll(strings.Join(args, " "), boot, "BOOT") + "\n"
+	transcript := "$ wicd " + strings.ReplaceAll(strings.Join(args, " "), boot, "BOOT") + "\n"
 	for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		line, ok := agentapi.Decode([]byte(text))
 		if !ok {
@@ -50,9 +50,9 @@ func (r *rig) recordOutput(args ...string) string {
 		}
 		data, err := json.Marshal(fields)
 		r.must(err)
-		told += string(data) + "\n"
+		transcript += string(data) + "\n"
 	}
-	return told
+	return transcript
 }
 
 // The output of the upgrade commands is part of the contract between two releases.
@@ -60,29 +60,29 @@ func TestGoldenAnswersOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	former := r.fullSpec()
-	story := r.recordOutput("rollback") + r.recordOutput("commit")
+	transcript := r.recordOutput("rollback") + r.recordOutput("commit")
 	next := r.nextSpec()
 	r.mustResult(r.applyUpgrade(next, former))
-	story += r.recordOutput("rollback", "--digest", "sha256:"+former.Digest())
-	story += r.recordOutput("rollback", "--digest", "sha256:"+former.Digest())
+	transcript += r.recordOutput("rollback", "--digest", "sha256:"+former.Digest())
+	transcript += r.recordOutput("rollback", "--digest", "sha256:"+former.Digest())
 	r.mustResult(r.applyUpgrade(next, former))
-	story += r.recordOutput("commit")
+	transcript += r.recordOutput("commit")
 	boot := r.BootID()
-	story += r.recordOutput("reboot", "--boot-id", "boot:"+boot)
+	transcript += r.recordOutput("reboot", "--boot-id", "boot:"+boot)
 	r.awaitBoot(boot)
-	story += strings.ReplaceAll(r.recordOutput("reboot", "--boot-id", "boot:"+boot), boot, "FORMER-BOOT")
-	story += r.recordOutput("reboot")
+	transcript += strings.ReplaceAll(r.recordOutput("reboot", "--boot-id", "boot:"+boot), boot, "FORMER-BOOT")
+	transcript += r.recordOutput("reboot")
 
 	path := filepath.Join("testdata", "upgrade.golden")
 	if *update {
 		r.must(os.MkdirAll("testdata", 0o755))
-		r.must(os.WriteFile(path, []byte(story), 0o644))
+		r.must(os.WriteFile(path, []byte(transcript), 0o644))
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v; `go test ./internal/agent -update` writes it", err)
 	}
-	if story != string(want) {
-		t.Errorf("%s differs; if that is meant, run `go test ./internal/agent -update` and read the difference. Got:\n%s", path, story)
+	if transcript != string(want) {
+		t.Errorf("%s differs; if that is meant, run `go test ./internal/agent -update` and read the difference. Got:\n%s", path, transcript)
 	}
 }

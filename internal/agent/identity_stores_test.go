@@ -18,8 +18,8 @@ func TestServiceDeletesFormerCertificates(t *testing.T) {
 	for day := 1; day <= 9; day++ {
 		r.must(r.Drive().WriteFile(file(fmt.Sprintf("ovnkube-client-2026-01-%02d-10-11-12.pem", day)), []byte("key")))
 	}
-	others := []string{"ovnkube-client-2026-01-01.pem", "notes.pem", "other-client-2026-01-01-10-11-12.pem", "kubelet.crt"}
-	for _, name := range others {
+	foreign := []string{"ovnkube-client-2026-01-01.pem", "notes.pem", "other-client-2026-01-01-10-11-12.pem", "kubelet.crt"}
+	for _, name := range foreign {
 		r.must(r.Drive().WriteFile(file(name), []byte("other")))
 	}
 	r.must(r.Drive().Symlink(file("ovnkube-client-2026-01-02-10-11-12.pem"), file("ovnkube-client-current.pem")))
@@ -30,13 +30,13 @@ func TestServiceDeletesFormerCertificates(t *testing.T) {
 	for _, info := range infos {
 		left = append(left, info.Name)
 	}
-	for _, name := range append(slices.Clone(others), "ovnkube-client-2026-01-02-10-11-12.pem", "ovnkube-client-2026-01-08-10-11-12.pem",
+	for _, name := range append(slices.Clone(foreign), "ovnkube-client-2026-01-02-10-11-12.pem", "ovnkube-client-2026-01-08-10-11-12.pem",
 		"ovnkube-client-2026-01-09-10-11-12.pem", "ovnkube-client-current.pem") {
 		if !slices.Contains(left, name) {
 			t.Errorf("%s is gone", name)
 		}
 	}
-	if len(left) != len(others)+4+2 || !r.hasPaths(current) {
+	if len(left) != len(foreign)+4+2 || !r.hasPaths(current) {
 		t.Errorf("left %q", left)
 	}
 	if p := r.runPlan(r.fullSpec()); len(p.Steps) != 0 || len(r.Events()) != 0 {

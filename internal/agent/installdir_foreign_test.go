@@ -35,15 +35,15 @@ func (r *rig) createForeign(path string) {
 
 // expectRefused fails unless the command was refused because of the path, with advice, and the given paths
 // contain no secrets.
-func (r *rig) expectRefused(line agentapi.Line, path string, places ...string) {
+func (r *rig) expectRefused(line agentapi.Line, path string, directories ...string) {
 	r.Helper()
 	if line.Failure == nil || !strings.Contains(line.Failure.Message, path) ||
 		!strings.Contains(line.Failure.Message, "move it away") {
 		r.Errorf("it says %+v", line)
 	}
-	for _, place := range places {
-		if entries, err := r.Drive().ReadDir(place); err == nil && len(entries) > 0 {
-			r.Errorf("there is something in %s: %v", place, entries)
+	for _, path := range directories {
+		if entries, err := r.Drive().ReadDir(path); err == nil && len(entries) > 0 {
+			r.Errorf("there is something in %s: %v", path, entries)
 		}
 	}
 }

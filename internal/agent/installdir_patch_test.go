@@ -35,15 +35,15 @@ func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
 		if line := patch(r, patchOf(t, r.program, successor)); line.Type != agentapi.TypeResult {
 			t.Fatalf("%s %+v", line.Type, line.Failure)
 		}
-		if made, err := r.Drive().ReadFile(nodespec.AgentPath(hexDigest(successor))); err != nil || !bytes.Equal(made, successor) {
-			t.Errorf("%q, %v", made, err)
+		if program, err := r.Drive().ReadFile(nodespec.AgentPath(hexDigest(successor))); err != nil || !bytes.Equal(program, successor) {
+			t.Errorf("%q, %v", program, err)
 		}
 		r.expectClosed(nodespec.AgentPath(hexDigest(successor)))
 		r.expectOwnProgram()
 	})
-	whole := patchOf(t, []byte("the program of another host"), successor)
+	patchData := patchOf(t, []byte("the program of another host"), successor)
 	for name, content := range map[string]func(*rig) []byte{
-		"not of one that was made for another program": func(*rig) []byte { return whole },
+		"not of one that was made for another program": func(*rig) []byte { return patchData },
 		"not of one that was cut":                      func(r *rig) []byte { p := patchOf(r.T, r.program, successor); return p[:len(p)-3] },
 		"not of one that was changed": func(r *rig) []byte {
 			p := patchOf(r.T, r.program, successor)

@@ -14,10 +14,10 @@ import (
 
 func TestServiceRotatesLogs(t *testing.T) {
 	t.Parallel()
-	const folder, path = `C:\var\log\containerd`, `C:\var\log\containerd\containerd.log`
+	const dir, path = `C:\var\log\containerd`, `C:\var\log\containerd\containerd.log`
 	r := newNodeRig(t)
 	logs := func() (rotated []string) {
-		infos, err := r.Drive().ReadDir(folder)
+		infos, err := r.Drive().ReadDir(dir)
 		r.must(err)
 		for _, info := range infos {
 			if info.Name != "containerd.log" {
@@ -36,7 +36,7 @@ func TestServiceRotatesLogs(t *testing.T) {
 		"other-20200101-000000.log",
 	}
 	for _, name := range append(slices.Clone(kept), old) {
-		r.must(r.Drive().WriteFile(folder+`\`+name, []byte("x")))
+		r.must(r.Drive().WriteFile(dir+`\`+name, []byte("x")))
 	}
 	t.Run("one of the size stays; what is older than its age goes, and nothing else", func(t *testing.T) {
 		write(1000)
@@ -51,7 +51,7 @@ func TestServiceRotatesLogs(t *testing.T) {
 		if len(rotated) != 1 {
 			t.Fatalf("got %q", rotated)
 		}
-		copied, _ := r.Drive().ReadFile(folder + `\` + rotated[0])
+		copied, _ := r.Drive().ReadFile(dir + `\` + rotated[0])
 		left, err := r.Drive().ReadFile(path)
 		if len(copied) != 1001 || len(left) != 0 || err != nil {
 			t.Errorf("%d bytes copied, %d left (%v)", len(copied), len(left), err)
@@ -106,28 +106,28 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 	t.Run("a full disk is reported once, and once more after it had room", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		told := func(want int) {
+		expectReports := func(want int) {
 			t.Helper()
 			if n := strings.Count(r.readLog(), "logs are not kept as they should be"); n != want {
 				t.Errorf("told %d times, want %d: %s", n, want, r.readLog())
 			}
 		}
 		tooLarge(r)
-		mend := r.DiskFull(512 << 10)
+		restore := r.DiskFull(512 << 10)
 		for range 5 {
 			r.advanceTime(timeouts.LogCheckInterval)
 		}
-		told(1)
-		mend()
+		expectReports(1)
+		restore()
 		r.advanceTime(timeouts.LogCheckInterval)
 		if n := len(rotatedLogs(r)); n != 1 {
 			t.Errorf("%d copies", n)
 		}
 		tooLarge(r)
-		mend = r.DiskFull(512 << 10)
-		defer mend()
+		restore = r.DiskFull(512 << 10)
+		defer restore()
 		r.advanceTime(timeouts.LogCheckInterval)
-		told(2)
+		expectReports(2)
 	})
 	t.Run("a log that another program has mapped stays, without copies", func(t *testing.T) {
 		t.Parallel()

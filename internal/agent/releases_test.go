@@ -125,11 +125,11 @@ func TestFilesOfReleases(t *testing.T) {
 	})
 }
 
-func filesIn(t *testing.T, folder string) (names []string) {
+func filesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			name, _ := filepath.Rel(folder, path)
+			name, _ := filepath.Rel(dir, path)
 			names = append(names, filepath.ToSlash(name))
 		}
 		return err
@@ -148,17 +148,17 @@ func writeRelease(t *testing.T, release string) {
 	}
 	var lines bytes.Buffer
 	for platform := range platforms {
-		folder := filepath.Join(releasesDirectory, release, platform)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		dir := filepath.Join(releasesDirectory, release, platform)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		for name, data := range collectLeftFiles(t, platform) {
-			if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, name := range filesIn(t, folder) {
-			data, err := os.ReadFile(filepath.Join(folder, name))
+		for _, name := range filesIn(t, dir) {
+			data, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				t.Fatal(err)
 			}

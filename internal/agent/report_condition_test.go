@@ -72,14 +72,14 @@ func TestNodeCondition(t *testing.T) {
 	t.Run("says what cannot be repaired once, and that it is over", func(t *testing.T) {
 		t.Parallel()
 		r, n, _ := newPublishingRig(t)
-		mend := r.ServiceFailsToStart("kube-proxy", 7)
+		restore := r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.passUntil("the trouble", func() bool { return n.configCondition().Reason == nodespec.ConfigurationDrifted })
 		if got := n.configCondition(); got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "StartService kube-proxy") || !strings.Contains(got.Message, "exit code is 7") {
 			t.Errorf("%+v", got)
 		}
 		r.checkQuiet(n)
-		mend()
+		restore()
 		r.passUntil("the end of the trouble", func() bool { return n.configCondition().Status == corev1.ConditionTrue })
 	})
 	t.Run("says what is left to the operator", func(t *testing.T) {
@@ -117,10 +117,10 @@ func TestNodeCondition(t *testing.T) {
 		r, n, _ := newPublishingRig(t)
 		begin := r.ticking.Now()
 		for r.ticking.Since(begin) < time.Hour { // a service that repeatedly fails and recovers
-			mend := r.ServiceFailsToStart("kube-proxy", 7)
+			restore := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 			r.advanceTime(timeouts.DriftCheckInterval)
-			mend()
+			restore()
 			r.advanceTime(timeouts.DriftCheckInterval)
 		}
 		if _, patches := n.requestCounts(); patches > 17 {
@@ -135,15 +135,15 @@ func TestNodeCondition(t *testing.T) {
 func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	r, n, _ := newPublishingRig(t)
-	told := map[string]bool{}
+	messages := map[string]bool{}
 	for begin := r.ticking.Now(); r.ticking.Since(begin) < time.Hour; r.advanceTime(timeouts.DriftCheckInterval) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		if got := n.configCondition(); got.Reason == nodespec.ConfigurationRepaired {
-			told[got.Message] = true
+			messages[got.Message] = true
 		}
 	}
-	if len(told) < 5 {
-		t.Errorf("within an hour %d repairs are reported", len(told))
+	if len(messages) < 5 {
+		t.Errorf("within an hour %d repairs are reported", len(messages))
 	}
 	if _, patches := n.requestCounts(); patches > 17 {
 		t.Errorf("%d patches in an hour", patches)
@@ -163,7 +163,7 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 	}
 	r.must(r.Drive().WriteFile(nodespec.SpecPath, mustEncode(t, spec)))
 	r.must(r.Drive().WriteFile(path, []byte("former canary\n")))
-	said := func() string {
+	messages := func() string {
 		var all strings.Builder
 		requests, _ := n.requestCounts()
 		for i := range requests {
@@ -172,7 +172,7 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 		return all.String()
 	}
 	r.passUntil("the repair", func() bool {
-		return strings.Contains(said(), `WriteFile C:\\k\\config.json`) && strings.Contains(said(), "ConfigureService kube-proxy")
+		return strings.Contains(messages(), `WriteFile C:\\k\\config.json`) && strings.Contains(messages(), "ConfigureService kube-proxy")
 	})
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Files" && o.Method == "Write" && o.Target == path {
@@ -184,7 +184,7 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 	r.passUntil("the failure", func() bool { return n.configCondition().Reason == nodespec.ConfigurationDrifted })
 	key, err := r.Drive().ReadFile(spec.Identity.Path(nodespec.CurrentCertificate))
 	r.must(err)
-	if all := said(); strings.Contains(all, "canary") || strings.Contains(all, "PRIVATE KEY") || strings.Contains(all, string(key)) {
+	if all := messages(); strings.Contains(all, "canary") || strings.Contains(all, "PRIVATE KEY") || strings.Contains(all, string(key)) {
 		t.Errorf("published: %s", all)
 	}
 }

@@ -27,13 +27,13 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
-		before, taken := n.requestCounts()
+		before, patchesBefore := n.requestCounts()
 		for begin := r.ticking.Now(); r.ticking.Since(begin) < 2*time.Hour; {
 			r.passAnswered(timeouts.DriftCheckInterval)
 		}
 		requests, patches := n.requestCounts()
-		if requests -= before; requests < 20 || requests > 60 || patches != taken {
-			t.Errorf("%d requests within two hours, %d patches", requests, patches-taken)
+		if requests -= before; requests < 20 || requests > 60 || patches != patchesBefore {
+			t.Errorf("%d requests within two hours, %d patches", requests, patches-patchesBefore)
 		}
 		if lines := strings.Count(r.readLog(), "connection refused"); lines != 1 {
 			t.Errorf("the log has it %d times", lines)

@@ -177,17 +177,17 @@ func (r *rig) passUntil(what string, condition func() bool) {
 // checkQuiet advances the time while the condition may only be written as a heartbeat.
 func (r *rig) checkQuiet(n *nodeServer) {
 	r.Helper()
-	said := func() string {
+	message := func() string {
 		c := n.configCondition()
 		return fmt.Sprint(c.Status, c.Reason, c.Message, c.LastTransitionTime)
 	}
 	before, _ := n.requestCounts()
-	was := said()
+	was := message()
 	for range 4 * int(timeouts.ConditionInterval/timeouts.DriftCheckInterval) {
 		r.passAnswered(timeouts.DriftCheckInterval)
 	}
-	if after, _ := n.requestCounts(); after-before > 2*5 || said() != was {
-		r.Errorf("%d requests more; it says %s, and said %s", after-before, said(), was)
+	if after, _ := n.requestCounts(); after-before > 2*5 || message() != was {
+		r.Errorf("%d requests more; it says %s, and said %s", after-before, message(), was)
 	}
 }
 

@@ -181,7 +181,7 @@ func missingDigests(spec nodespec.NodeSpec, present map[string]string) []string 
 	var sums []string
 	for _, release := range spec.Releases {
 		for _, file := range release.Files {
-			if _, there := present[file.SHA256]; !there {
+			if _, exists := present[file.SHA256]; !exists {
 				sums = append(sums, file.SHA256)
 			}
 		}

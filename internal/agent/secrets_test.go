@@ -42,7 +42,7 @@ func TestSecretFiles(t *testing.T) {
 			}
 		}
 		args := append([]string{"apply"}, r.sendSpec(spec)...)
-		var said, kept strings.Builder
+		var output, kept strings.Builder
 		for _, failing := range []string{"Files.Write", "Services.Configure", ""} {
 			remove := r.OnOperation(func(o fake.Operation) error {
 				if o.Interface+"."+o.Method == failing && strings.HasSuffix(o.Process.Path, nodespec.AgentProgram) && (o.Target == path || o.Target == "kubelet") {
@@ -51,7 +51,7 @@ func TestSecretFiles(t *testing.T) {
 				return nil
 			})
 			r.must(r.Drive().WriteFile(args[2], mustEncode(t, spec)))
-			_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: args, Stdout: &said, Stderr: &said})
+			_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: args, Stdout: &output, Stderr: &output})
 			r.must(err)
 			remove()
 			lines, err := r.Drive().ReadFile(nodespec.LastRunPath("apply"))
@@ -62,7 +62,7 @@ func TestSecretFiles(t *testing.T) {
 			t.Errorf("of the verbs %s is kept", kept.String())
 		}
 		r.must(r.Drive().WriteFile(path, []byte("drift")))
-		text := said.String() + kept.String()
+		text := output.String() + kept.String()
 		for _, event := range r.Events() {
 			text += event.Message
 		}

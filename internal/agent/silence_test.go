@@ -31,7 +31,7 @@ const stepOfVerbs = 10 * time.Second
 func (r *rig) runStepping(args ...string) (agentapi.Line, time.Duration) {
 	r.Helper()
 	r.clock = r.stepping
-	began, answer := r.stepping.Now(), make(chan agentapi.Line)
+	start, answer := r.stepping.Now(), make(chan agentapi.Line)
 	go func() {
 		line, _ := r.run(args...)
 		answer <- line
@@ -39,7 +39,7 @@ func (r *rig) runStepping(args ...string) (agentapi.Line, time.Duration) {
 	for {
 		select {
 		case line := <-answer:
-			return line, r.stepping.Since(began)
+			return line, r.stepping.Since(start)
 		case <-r.stepping.idle:
 			r.stepping.Step(stepOfVerbs)
 		case <-r.ctx.Done():

@@ -54,7 +54,7 @@ func TestLedgerOfALaterRelease(t *testing.T) {
 		r.program, r.versions = own, nil
 		r.mustResult(r.run("rollback"))
 		holds(t)
-		if _, there := read()["environment"].(map[string]any)["NO_PROXY"]; there {
+		if _, exists := read()["environment"].(map[string]any)["NO_PROXY"]; exists {
 			t.Error("an entry that was restored is still there")
 		}
 	})

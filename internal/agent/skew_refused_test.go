@@ -16,9 +16,9 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 		return func(spec map[string]any) { spec["schema"], spec[name] = 7, value }
 	}
 	for name, c := range map[string]struct {
-		change func(map[string]any)
-		verb   []string
-		says   string // empty if the command succeeds
+		change  func(map[string]any)
+		verb    []string
+		message string // empty if the command succeeds
 	}{
 		"a later one is no matter for a renewal":    {change("more", 1), []string{"renew", "--identity", cloud.Name}, ""},
 		"a later one proves nothing":                {change("more", 1), []string{"verify"}, "a later agent must check the node"},
@@ -31,8 +31,8 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 			t.Parallel()
 			h := leftBy(t, "12.0", "azure", func(spec, _ map[string]any) { c.change(spec) })
 			line, _ := h.run(c.verb...)
-			if c.says != "" {
-				h.checkFailure(line, agentapi.ReasonSpecNotFound, c.says)
+			if c.message != "" {
+				h.checkFailure(line, agentapi.ReasonSpecNotFound, c.message)
 			} else if line.Type != agentapi.TypeResult {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
@@ -45,8 +45,8 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spoil func(h *formerHost)
-		says  string
+		spoil   func(h *formerHost)
+		message string
 	}{
 		"the NodeSpec was changed by somebody else": {func(h *formerHost) {
 			h.must(h.Drive().WriteFile(nodespec.SpecPath, []byte(`{"schema":0}`)))
@@ -60,11 +60,11 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 			t.Parallel()
 			h := leftBy(t, "12.0", "none", forms["with another schema version"])
 			c.spoil(h)
-			if facts := h.readFacts(t); !strings.Contains(facts.NoRollbackReason, c.says) {
+			if facts := h.readFacts(t); !strings.Contains(facts.NoRollbackReason, c.message) {
 				t.Errorf("facts say %q", facts.NoRollbackReason)
 			}
 			result := h.upgradeTo(h.nextSpec())
-			if !strings.Contains(result.NoRollbackReason, c.says) || result.Facts.RollbackTarget != "" {
+			if !strings.Contains(result.NoRollbackReason, c.message) || result.Facts.RollbackTarget != "" {
 				t.Errorf("fallback %q, %q", result.Facts.RollbackTarget, result.NoRollbackReason)
 			}
 		})

@@ -99,10 +99,10 @@ func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[s
 		manifest := alterDocument(t, left["manifest-"+each.Component+".json"], func(fields map[string]any) { fields["source"] = "module" })
 		r.must(r.Drive().WriteFile(each.Manifest(), manifest))
 	}
-	own := func(of *host.Host) {
+	current := func(of *host.Host) {
 		of.Files = translated{of.Files, [][2][]byte{{h.spec, left["spec.json"]}, {applied, left["applied.json"]}}}
 	}
-	r.former.Store(&own)
+	r.former.Store(&current)
 	r.program = programContent("wicd.exe", "v2")
 	return h
 }

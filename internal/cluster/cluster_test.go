@@ -256,10 +256,10 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 		})
 	}
 	t.Run("a request that fails may succeed later", func(t *testing.T) {
-		broken := errors.New("connection refused")
-		_, _, err := Read(t.Context(), answering(broken), operatorNamespace, nodespec.ServingCertificate{})
+		failure := errors.New("connection refused")
+		_, _, err := Read(t.Context(), answering(failure), operatorNamespace, nodespec.ServingCertificate{})
 		var fault *Error
-		if !errors.Is(err, broken) || errors.As(err, &fault) || !strings.Contains(err.Error(), "kube-root-ca.crt") {
+		if !errors.Is(err, failure) || errors.As(err, &fault) || !strings.Contains(err.Error(), "kube-root-ca.crt") {
 			t.Errorf("error is %v", err)
 		}
 	})

@@ -78,9 +78,9 @@ func nodeInputs() nodespec.Inputs {
 
 // checkSettings reads the settings in the objects. They must cause an *Error or result in a valid node.
 func checkSettings(t *testing.T, objects ...client.Object) {
-	in, told := nodeInputs(), notices{}
-	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{readProxy, told.readTrustedCAs,
-		told.readRegistries} {
+	in, got := nodeInputs(), notices{}
+	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{readProxy, got.readTrustedCAs,
+		got.readRegistries} {
 		if err := concern(t.Context(), stored(objects), &in.Cluster); err != nil {
 			var fault *Error
 			if !errors.As(err, &fault) {
@@ -89,7 +89,7 @@ func checkSettings(t *testing.T, objects ...client.Object) {
 			return
 		}
 	}
-	for _, notice := range told {
+	for _, notice := range got {
 		if text := notice.String(); notice.Object == "" || notice.Message == "" ||
 			strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
 			t.Errorf("notice is %q", notice)

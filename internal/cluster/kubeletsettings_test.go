@@ -42,11 +42,11 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 				content = strings.Replace(content, "clusterDomain: cluster.local\n", "", 1)
 			}
 			f.files[kubeletConfigPath] = file{content: content}
-			facts, told := f.readValid(t)
+			facts, notices := f.readValid(t)
 			if facts.Kubelet.Settings != test.want {
 				t.Errorf("got %s, want %s", facts.Kubelet.Settings, test.want)
 			}
-			expectNotices(t, told)
+			expectNotices(t, notices)
 		})
 	}
 }

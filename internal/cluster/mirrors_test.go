@@ -78,9 +78,9 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, test.objects...).readValid(t)
+			facts, notices := withObjects(t, test.objects...).readValid(t)
 			expectRegistries(t, facts.Registries, test.want...)
-			expectNotices(t, told, test.notices...)
+			expectNotices(t, notices, test.notices...)
 		})
 	}
 }
@@ -124,9 +124,9 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, digestMirrors("a", test.entries...)).readValid(t)
+			facts, notices := withObjects(t, digestMirrors("a", test.entries...)).readValid(t)
 			expectRegistries(t, facts.Registries, test.want...)
-			expectNotices(t, told, test.notices...)
+			expectNotices(t, notices, test.notices...)
 		})
 	}
 }

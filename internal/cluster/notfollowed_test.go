@@ -42,8 +42,8 @@ func TestMirrorsOfAFormerKindAreReported(t *testing.T) {
 		&operatorv1alpha1.ImageContentSourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "empty"}},
 		&operatorv1alpha1.ImageContentSourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "mirrors"},
 			Spec: operatorv1alpha1.ImageContentSourcePolicySpec{RepositoryDigestMirrors: mirrors}})
-	facts, told := f.readValid(t)
-	expectNotices(t, told, "ImageContentSourcePolicy mirrors, spec.repositoryDigestMirrors|oc adm migrate icsp")
+	facts, notices := f.readValid(t)
+	expectNotices(t, notices, "ImageContentSourcePolicy mirrors, spec.repositoryDigestMirrors|oc adm migrate icsp")
 	if len(facts.Registries.Hosts) > 0 {
 		t.Errorf("they are used: %+v", facts.Registries.Hosts)
 	}
@@ -64,8 +64,8 @@ func TestIPsecBetweenPodsIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.IPsecConfig = c.ipsec
-			facts, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			facts, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 			if !facts.Network.HybridOverlay {
 				t.Error("the hybrid overlay was not read")
 			}
@@ -85,8 +85,8 @@ func TestAMigrationOfTheMTUIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.operatorNetwork.Spec.Migration = c.migration
-			_, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			_, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 		})
 	}
 }
@@ -121,8 +121,8 @@ func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *t
 			f := newFixture(t)
 			f.optional = append(f.optional, &operatorv1.MachineConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
 				Spec: operatorv1.MachineConfigurationSpec{NodeDisruptionPolicy: operatorv1.NodeDisruptionPolicyConfig{Files: c.files}}})
-			_, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			_, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 		})
 	}
 }
@@ -130,8 +130,8 @@ func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *t
 func TestFIPSModeOfLinuxWorkersIsReported(t *testing.T) {
 	f := newFixture(t)
 	f.rendered.Spec.FIPS = true
-	_, told := f.readValid(t)
-	expectNotices(t, told, "MachineConfig rendered-worker-1, spec.fips|run in FIPS mode, and Windows nodes do not|group policy")
+	_, notices := f.readValid(t)
+	expectNotices(t, notices, "MachineConfig rendered-worker-1, spec.fips|run in FIPS mode, and Windows nodes do not|group policy")
 }
 
 func TestPodsHaveADNSServerThatTheyReach(t *testing.T) {
@@ -143,8 +143,8 @@ func TestPodsHaveADNSServerThatTheyReach(t *testing.T) {
 	for dns, want := range map[string]string{
 		"[172.30.0.10]": "172.30.0.10", `["fd02::a", 172.30.0.10]`: "172.30.0.10", `[172.30.0.10, "fd02::a"]`: "172.30.0.10",
 	} {
-		facts, told := with(dns).readValid(t)
-		expectNotices(t, told)
+		facts, notices := with(dns).readValid(t)
+		expectNotices(t, notices)
 		if got := strings.Join(facts.Kubelet.ClusterDNS, " "); got != want {
 			t.Errorf("of %s pods get %q", dns, got)
 		}

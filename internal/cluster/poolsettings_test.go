@@ -60,8 +60,8 @@ func TestKubeletConfigsThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := withPool(t)
 			f.optional = append(f.optional, kubeletConfigWith(c.spec, c.fields))
-			_, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			_, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 		})
 	}
 }
@@ -71,8 +71,8 @@ func TestAKubeletConfigWithoutASelectorIsForNoPool(t *testing.T) {
 	config := kubeletConfigWith(machineconfigv1.KubeletConfigSpec{LogLevel: ptr.To(int32(4))}, "")
 	config.Spec.MachineConfigPoolSelector = nil
 	f.optional = append(f.optional, config)
-	_, told := f.readValid(t)
-	expectNotices(t, told)
+	_, notices := f.readValid(t)
+	expectNotices(t, notices)
 }
 
 func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
@@ -96,8 +96,8 @@ func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testin
 			f := withPool(t)
 			f.optional = append(f.optional, &machineconfigv1.ContainerRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "limits"},
 				Spec: machineconfigv1.ContainerRuntimeConfigSpec{MachineConfigPoolSelector: c.selector, ContainerRuntimeConfig: c.settings}})
-			_, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			_, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 		})
 	}
 }
@@ -105,6 +105,6 @@ func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testin
 func TestImagesThatAreNotPulledAheadAreReported(t *testing.T) {
 	f := withPool(t)
 	f.pool.Spec.PinnedImageSets = []machineconfigv1.PinnedImageSetRef{{Name: "release"}, {Name: "apps"}}
-	_, told := f.readValid(t)
-	expectNotices(t, told, "MachineConfigPool worker, spec.pinnedImageSets|PinnedImageSet ahead (apps, release)|Use a DaemonSet")
+	_, notices := f.readValid(t)
+	expectNotices(t, notices, "MachineConfigPool worker, spec.pinnedImageSets|PinnedImageSet ahead (apps, release)|Use a DaemonSet")
 }

@@ -33,14 +33,14 @@ func TestNodesReachOutThroughTheClustersProxy(t *testing.T) {
 		"not at all when there are exceptions only": {configv1.ProxyStatus{NoProxy: "a,b"}, nodespec.Proxy{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, proxyWith(test.status)).readValid(t)
+			facts, notices := withObjects(t, proxyWith(test.status)).readValid(t)
 			if facts.Proxy != test.want {
 				t.Errorf("got %#v: %q %q %q", facts.Proxy, string(facts.Proxy.HTTP), string(facts.Proxy.HTTPS), facts.Proxy.NoProxy)
 			}
 			if err := facts.Proxy.Validate(); err != nil {
 				t.Error(err)
 			}
-			expectNotices(t, told)
+			expectNotices(t, notices)
 		})
 	}
 }

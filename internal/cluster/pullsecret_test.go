@@ -38,7 +38,7 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 			"quay.io=u:p"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, pullSecretWith(`{"auths":`+test.auths+`,"credsStore":"x"}`)).readValid(t)
+			facts, notices := withObjects(t, pullSecretWith(`{"auths":`+test.auths+`,"credsStore":"x"}`)).readValid(t)
 			var got []string
 			for _, credential := range facts.Registries.Credentials {
 				decoded, err := base64.StdEncoding.DecodeString(string(credential.Auth))
@@ -50,7 +50,7 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 			if strings.Join(got, " ") != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
-			expectNotices(t, told)
+			expectNotices(t, notices)
 		})
 	}
 }
@@ -76,13 +76,13 @@ func TestCredentialsThatCannotBeUsedAreToldAndHoldUpNothing(t *testing.T) {
 		"a name that is empty":     {`"":{"auth":"` + encodeBase64("u:p") + `"}`, "entry 1 of auths"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, pullSecretWith(`{"auths":{`+test.entry+`,"good.io":{"auth":"`+
+			facts, notices := withObjects(t, pullSecretWith(`{"auths":{`+test.entry+`,"good.io":{"auth":"`+
 				encodeBase64("u:p")+`"}}}`)).readValid(t)
-			expectNotices(t, told, "Secret openshift-config/pull-secret|key .dockerconfigjson|"+test.want)
+			expectNotices(t, notices, "Secret openshift-config/pull-secret|key .dockerconfigjson|"+test.want)
 			if credentials := facts.Registries.Credentials; len(credentials) != 1 || credentials[0].Registry != "good.io" {
 				t.Errorf("got %v", credentials)
 			}
-			if text := told[0].String(); strings.Contains(text, "canary") || strings.Contains(text, encodeBase64("canary")) {
+			if text := notices[0].String(); strings.Contains(text, "canary") || strings.Contains(text, encodeBase64("canary")) {
 				t.Errorf("notice %q repeats a value", text)
 			}
 		})
@@ -118,13 +118,13 @@ func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
 		{Registry: "index.docker.io", Auth: "hub"}, {Registry: "m.io", Auth: "host"}, {Registry: "m.io/a", Auth: "a"},
 		{Registry: "m.io/a/b", Auth: "ab"}, {Registry: "m.io:5000", Auth: "port"},
 	}
-	for place, want := range map[string]nodespec.Secret{
+	for repository, want := range map[string]nodespec.Secret{
 		"m.io": "host", "m.io/x": "host", "m.io/a": "a", "m.io/ab": "host", "m.io/a/c": "a", "m.io/a/b": "ab",
 		"m.io/a/b/c": "ab", "m.io:5000/a": "port", "n.io": "", "docker.io/library": "hub",
 	} {
-		host, path, _ := strings.Cut(place, "/")
+		host, path, _ := strings.Cut(repository, "/")
 		if got := authorizationFor(credentials, host, path); got != want {
-			t.Errorf("%s gets %q, want %q", place, string(got), string(want))
+			t.Errorf("%s gets %q, want %q", repository, string(got), string(want))
 		}
 	}
 }
@@ -135,15 +135,15 @@ func TestCredentialsForAPartOfARegistryWithMirrorsAreNotUsed(t *testing.T) {
 		encodeBase64("u:canary") + `"},"gcr.io/a":{"auth":"` + encodeBase64("u:p") + `"},` +
 		`"https://index.docker.io/v1/":{"auth":"` + encodeBase64("u:p") + `"}}}`)
 	t.Run("which is reported", func(t *testing.T) {
-		_, told := withObjects(t, secret, digestMirrors("a", digestEntry("quay.io/b", "m.example.com/b"),
+		_, notices := withObjects(t, secret, digestMirrors("a", digestEntry("quay.io/b", "m.example.com/b"),
 			digestEntry("docker.io", "m.example.com/hub"))).readValid(t)
-		expectNotices(t, told, `Secret openshift-config/pull-secret|auths["quay.io/a"]|mirrors`)
-		if strings.Contains(told[0].String(), "canary") {
-			t.Error(told[0])
+		expectNotices(t, notices, `Secret openshift-config/pull-secret|auths["quay.io/a"]|mirrors`)
+		if strings.Contains(notices[0].String(), "canary") {
+			t.Error(notices[0])
 		}
 	})
 	t.Run("which nobody needs to know where only the mirrors are asked", func(t *testing.T) {
-		_, told := withObjects(t, secret, digestMirrors("a", withoutSource(digestEntry("quay.io", "m.example.com")))).readValid(t)
-		expectNotices(t, told)
+		_, notices := withObjects(t, secret, digestMirrors("a", withoutSource(digestEntry("quay.io", "m.example.com")))).readValid(t)
+		expectNotices(t, notices)
 	})
 }

@@ -39,9 +39,9 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 		"no registries that are searched in turn": {configv1.RegistrySources{ContainerRuntimeSearchRegistries: []string{"quay.io"}}, nil, []string{"containerRuntimeSearchRegistries"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, imageWith(test.sources)).readValid(t)
+			facts, notices := withObjects(t, imageWith(test.sources)).readValid(t)
 			expectRegistries(t, facts.Registries, test.want...)
-			expectNotices(t, told, test.notices...)
+			expectNotices(t, notices, test.notices...)
 			if facts.Registries.OnlyAllowed != (len(test.sources.AllowedRegistries) > 0) {
 				t.Errorf("only allowed: %v", facts.Registries.OnlyAllowed)
 			}
@@ -58,7 +58,7 @@ func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
 	}), pullSecretWith(`{"auths":{"n.example.com":{"auth":"dTpw"},"m.example.com:5000/b":{"auth":"dTpw"}}}`))
 	f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "m.example.com..5000",
 		Data: []byte(newAuthorityPEM(t, "m"))})
-	facts, told := f.readValid(t)
+	facts, notices := f.readValid(t)
 	expectRegistries(t, facts.Registries,
 		"blocked.example.com blocked insecure",
 		"m.example.com:5000 insecure CA",
@@ -66,18 +66,18 @@ func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
 		"quay.io <- m.example.com:5000/a insecure CA <- n.example.com/ insecure authorized",
 		"registry.example.com blocked insecure",
 	)
-	expectNotices(t, told, "Image cluster|insecureRegistries[0]", "Image cluster|insecureRegistries[1]",
+	expectNotices(t, notices, "Image cluster|insecureRegistries[0]", "Image cluster|insecureRegistries[1]",
 		"ImageDigestMirrorSet a|mirrors[2]|blocks it")
 }
 
 func TestAMirrorForTwoPartsOfARegistryIsReachedInOneWay(t *testing.T) {
-	facts, told := withObjects(t, digestMirrors("a", digestEntry("quay.io/a", "m.example.com/a"),
+	facts, notices := withObjects(t, digestMirrors("a", digestEntry("quay.io/a", "m.example.com/a"),
 		digestEntry("quay.io/b", "m.example.com/b")),
 		pullSecretWith(`{"auths":{"m.example.com/a":{"auth":"dTpw"},"m.example.com/b":{"auth":"dTpx"}}}`)).readValid(t)
 	if mirrors := facts.Registries.Hosts[0].Mirrors; len(mirrors) != 1 || mirrors[0].Authorization != "dTpw" {
 		t.Errorf("got %+v", mirrors)
 	}
-	expectNotices(t, told, "ImageDigestMirrorSet a|spec.imageDigestMirrors[1].mirrors[0]|same settings")
+	expectNotices(t, notices, "ImageDigestMirrorSet a|spec.imageDigestMirrors[1].mirrors[0]|same settings")
 }
 
 func TestScopes(t *testing.T) {

@@ -47,8 +47,8 @@ func TestRegistriesOfTheCloudWithoutCredentialsAreReported(t *testing.T) {
 			if c.secret != "" {
 				f.optional = append(f.optional, pullSecretWith(c.secret))
 			}
-			_, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			_, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 		})
 	}
 }
@@ -71,8 +71,8 @@ func TestCredentialsOfNamespacesAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.files[c.path] = file{content: c.content}
-			_, told := f.readValid(t)
-			expectNotices(t, told, c.want...)
+			_, notices := f.readValid(t)
+			expectNotices(t, notices, c.want...)
 		})
 	}
 }

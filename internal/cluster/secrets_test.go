@@ -61,8 +61,8 @@ func servingSecret(certificate, key string) *corev1.Secret {
 func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	_, otherKey := servingCertificate(t)
-	facts, told := withObjects(t, servingSecret(certificate, key)).readValid(t)
-	expectNotices(t, told)
+	facts, notices := withObjects(t, servingSecret(certificate, key)).readValid(t)
+	expectNotices(t, notices)
 	if got := facts.MetricsServing; got.Certificate != certificate || string(got.Key) != key {
 		t.Errorf("got %+v", got)
 	}
@@ -97,16 +97,16 @@ func TestNoSecretIsPrinted(t *testing.T) {
 		digestMirrors("a", digestEntry("quay.io", "m.example.com", "n.example.com")),
 		servingSecret(certificate, key),
 	)
-	facts, told := f.readValid(t)
+	facts, notices := f.readValid(t)
 	if len(facts.Registries.Hosts) == 0 || facts.Registries.Hosts[0].Mirrors[0].Authorization == "" {
 		t.Fatal("the test's secrets are not read")
 	}
 	secrets := []string{"canary", encodeBase64("user:canary3"), encodeBase64("user:canary4"), strings.Split(key, "\n")[1]}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		for _, printed := range []string{fmt.Sprintf(format, facts), fmt.Sprintf(format, &facts),
-			fmt.Sprintf(format, facts.Registries), fmt.Sprintf(format, told)} {
+		for _, output := range []string{fmt.Sprintf(format, facts), fmt.Sprintf(format, &facts),
+			fmt.Sprintf(format, facts.Registries), fmt.Sprintf(format, notices)} {
 			for _, secret := range secrets {
-				if strings.Contains(printed, secret) || strings.Contains(printed, fmt.Sprintf("%x", secret)) {
+				if strings.Contains(output, secret) || strings.Contains(output, fmt.Sprintf("%x", secret)) {
 					t.Errorf("%s prints %q", format, secret)
 				}
 			}
@@ -148,16 +148,16 @@ func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 			Resource: "proxies"}, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, told, err := Read(t.Context(), answering(err), operatorNamespace, nodespec.ServingCertificate{}); err != nil || len(told) > 0 {
-				t.Errorf("error %v, notices %v", err, told)
+			if _, notices, err := Read(t.Context(), answering(err), operatorNamespace, nodespec.ServingCertificate{}); err != nil || len(notices) > 0 {
+				t.Errorf("error %v, notices %v", err, notices)
 			}
 		})
 	}
 	t.Run("but a request that fails is one that may succeed later", func(t *testing.T) {
-		broken := errors.New("connection refused")
-		_, _, err := Read(t.Context(), answering(broken), operatorNamespace, nodespec.ServingCertificate{})
+		failure := errors.New("connection refused")
+		_, _, err := Read(t.Context(), answering(failure), operatorNamespace, nodespec.ServingCertificate{})
 		var fault *Error
-		if !errors.Is(err, broken) || errors.As(err, &fault) {
+		if !errors.Is(err, failure) || errors.As(err, &fault) {
 			t.Errorf("error is %v", err)
 		}
 	})

@@ -24,11 +24,11 @@ func withObjects(t *testing.T, objects ...client.Object) *fixture {
 // readValid reads a valid cluster.
 func (f *fixture) readValid(t *testing.T) (nodespec.Cluster, []Notice) {
 	t.Helper()
-	facts, told, err := Read(t.Context(), f.newClient(t), operatorNamespace, nodespec.ServingCertificate{})
+	facts, notices, err := Read(t.Context(), f.newClient(t), operatorNamespace, nodespec.ServingCertificate{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return facts, told
+	return facts, notices
 }
 
 // expectNotices expects one notice for each text, in this order.
@@ -130,8 +130,8 @@ func TestAClusterWithoutSettingsHasNone(t *testing.T) {
 			&machineconfigv1.ControllerConfig{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := f.readValid(t)
-			expectNotices(t, told)
+			facts, notices := f.readValid(t)
+			expectNotices(t, notices)
 			if facts.Proxy != (nodespec.Proxy{}) || facts.TrustedCAs != nil ||
 				facts.MetricsServing != (nodespec.ServingCertificate{}) {
 				t.Errorf("got %+v", facts)

@@ -91,11 +91,11 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.clientCA = configWithTrust(test.bundle)
-			facts, told := f.readValid(t)
+			facts, notices := f.readValid(t)
 			if !slices.Equal(facts.TrustedCAs, test.want) {
 				t.Errorf("got %q", facts.TrustedCAs)
 			}
-			expectNotices(t, told, test.notices...)
+			expectNotices(t, notices, test.notices...)
 		})
 	}
 }
@@ -134,8 +134,8 @@ func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
 			machineconfigv1.ImageRegistryBundle{File: "Registry.Example.COM", Data: []byte(b)})
 		f.clientCA.Spec.ImageRegistryBundleData = []machineconfigv1.ImageRegistryBundle{{File: "registry.example.com",
 			Data: []byte(a + b)}}
-		facts, told := f.readValid(t)
-		expectNotices(t, told)
+		facts, notices := f.readValid(t)
+		expectNotices(t, notices)
 		expectRegistries(t, facts.Registries, "registry.example.com CA", "registry.example.com:5000 CA")
 		both := []string{a, b}
 		slices.Sort(both)
@@ -161,11 +161,11 @@ func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
 		t.Run(name+" is reported and delays nothing", func(t *testing.T) {
 			f := newFixture(t)
 			f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: test.file, Data: []byte(test.data)})
-			facts, told := f.readValid(t)
-			expectNotices(t, told, "ControllerConfig machine-config-controller|"+test.notice)
+			facts, notices := f.readValid(t)
+			expectNotices(t, notices, "ControllerConfig machine-config-controller|"+test.notice)
 			expectRegistries(t, facts.Registries, test.registries...)
-			if strings.Contains(told[0].String(), "canary") {
-				t.Errorf("notice %q repeats content", told[0])
+			if strings.Contains(notices[0].String(), "canary") {
+				t.Errorf("notice %q repeats content", notices[0])
 			}
 		})
 	}

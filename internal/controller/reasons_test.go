@@ -35,7 +35,7 @@ var allowedConditionReaders = []string{
 // not change the behavior of the operator: decisions read typed fields. Kinds of errors (remote.Reason,
 // agentapi.Reason) are separate types and may be compared.
 func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
-	files, looked := token.NewFileSet(), 0
+	files, checked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -44,7 +44,7 @@ func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		looked++
+		checked++
 		for _, declaration := range file.Decls {
 			function, ok := declaration.(*ast.FuncDecl)
 			if !ok || slices.Contains(allowedReasonComparers, filepath.ToSlash(path)+" "+function.Name.Name) {
@@ -64,8 +64,8 @@ func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || looked < 50 {
-		t.Fatalf("%d files, error %v", looked, err)
+	if err != nil || checked < 50 {
+		t.Fatalf("%d files, error %v", checked, err)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestHowAHostIs(t *testing.T) {
 		instance Instance
 		node     *corev1.Node
 		want     Health
-		why      string
+		reason   string
 	}{
 		"a host that does not answer is out of reach": {instance(lost, ready), nil, Unreachable, "ConnectionTimedOut: because"},
 		"whatever its kubelet says":                   {instance(lost), node(corev1.ConditionTrue), Unreachable, "ConnectionTimedOut: because"},
@@ -52,8 +52,8 @@ func TestHowAHostIs(t *testing.T) {
 		"one that works is well": {instance(reached, ready, upToDate), node(corev1.ConditionTrue), Healthy, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, why := HealthOf(test.instance, test.node); got != test.want || why != test.why {
-				t.Errorf("%d, %q; want %d, %q", got, why, test.want, test.why)
+			if got, reason := HealthOf(test.instance, test.node); got != test.want || reason != test.reason {
+				t.Errorf("%d, %q; want %d, %q", got, reason, test.want, test.reason)
 			}
 		})
 	}

@@ -21,11 +21,11 @@ import (
 )
 
 func TestAnArchiveHasItsNameOnceItIsWhole(t *testing.T) {
-	folder := t.TempDir()
-	name := filepath.Join(folder, "case.tar.gz")
-	there := func() []string {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "case.tar.gz")
+	fileNames := func() []string {
 		t.Helper()
-		entries, err := os.ReadDir(folder)
+		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,23 +42,23 @@ func TestAnArchiveHasItsNameOnceItIsWhole(t *testing.T) {
 	if err := interrupted.addFile("a.txt", []byte("a")); err != nil {
 		t.Fatal(err)
 	}
-	if names := there(); len(names) != 1 || names[0] == "case.tar.gz" {
+	if names := fileNames(); len(names) != 1 || names[0] == "case.tar.gz" {
 		t.Errorf("while it is written there is %v", names)
 	}
 	interrupted.discardOutput()
-	if names := there(); len(names) > 0 {
+	if names := fileNames(); len(names) > 0 {
 		t.Errorf("an interrupted archive leaves %v", names)
 	}
 
-	whole, err := newArchive(name, time.Unix(0, 0))
+	archive, err := newArchive(name, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(whole.addFile("a.txt", []byte("alpha")), whole.addFile("b/c.txt", nil), whole.finishOutput()); err != nil {
+	if err := errors.Join(archive.addFile("a.txt", []byte("alpha")), archive.addFile("b/c.txt", nil), archive.finishOutput()); err != nil {
 		t.Fatal(err)
 	}
-	whole.discardOutput()
-	if names := there(); !cmp.Equal(names, []string{"case.tar.gz"}) {
+	archive.discardOutput()
+	if names := fileNames(); !cmp.Equal(names, []string{"case.tar.gz"}) {
 		t.Errorf("there is %v", names)
 	}
 	want := map[string]string{"windows-gather/a.txt": "alpha", "windows-gather/b/c.txt": ""}

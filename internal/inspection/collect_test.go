@@ -55,8 +55,8 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 
 func TestAFailureIsNotTakenForAHostThatIsSlow(t *testing.T) {
 	s := stages{"10.0.0.9", 2 * time.Minute, 20 * time.Second}
-	if said := s.formatFailure("its login", errors.New("no route\x1b[2J")); !strings.HasPrefix(said, "no route") || strings.Contains(said, "\x1b") || strings.Contains(said, "--host-timeout") {
-		t.Errorf("it says %q", said)
+	if message := s.formatFailure("its login", errors.New("no route\x1b[2J")); !strings.HasPrefix(message, "no route") || strings.Contains(message, "\x1b") || strings.Contains(message, "--host-timeout") {
+		t.Errorf("it says %q", message)
 	}
 	if said := s.formatFailure("the agent command collect", fmt.Errorf("read: %w", errHostTimeout)); said !=
 		"host 10.0.0.9: timed out after 20s during the agent command collect; for more time, use --host-timeout=4m0s" {
@@ -83,11 +83,11 @@ func TestAPlanThatWasNotMadeInTimeIsNotOneWithoutChanges(t *testing.T) {
 		t.Errorf("it is %+v", made)
 	}
 	l.planErr = errors.New("the cluster's configuration cannot be used: it has no network")
-	if made := l.planHost(t.Context(), nil, instance); made.Error != l.planErr.Error() {
-		t.Errorf("it is %+v", made)
+	if forecast := l.planHost(t.Context(), nil, instance); forecast.Error != l.planErr.Error() {
+		t.Errorf("it is %+v", forecast)
 	}
 	instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-	if made := l.planHost(t.Context(), nil, instance); made.Error != "" || !made.Removed {
-		t.Errorf("a host that is given back needs no network: %+v", made)
+	if forecast := l.planHost(t.Context(), nil, instance); forecast.Error != "" || !forecast.Removed {
+		t.Errorf("a host that is given back needs no network: %+v", forecast)
 	}
 }

@@ -115,7 +115,7 @@ func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
 			t.Error("the operator's configuration was read")
 			return operator.Config{}, errors.New("it was")
 		}, strings.Fields(line)...)
-		if err == nil || !strings.Contains(err.Error(), says) {
+		if err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -3,7 +3,7 @@ package logprinter
 import "testing"
 
 func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
-	for want, folder := range map[string]struct {
+	for want, dir := range map[string]struct {
 		service string
 		names   []string
 	}{
@@ -14,18 +14,18 @@ func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
 		"other.log":          {"other-node", []string{"other.log", "other-20260301-143000.log"}},
 		"":                   {"kubelet", []string{"readme.txt", "old/"}},
 	} {
-		if got := CurrentLog(folder.service, folder.names); got != want {
-			t.Errorf("of %v it is %q, want %q", folder, got, want)
+		if got := CurrentLog(dir.service, dir.names); got != want {
+			t.Errorf("of %v it is %q, want %q", dir, got, want)
 		}
 	}
 }
 
 func TestServicesAreFoundByTheFolderOfTheirLogs(t *testing.T) {
-	for service, folder := range map[string]string{
+	for service, dir := range map[string]string{
 		"kubelet": "kubelet", "hybrid-overlay-node": "hybrid-overlay", "windows-instance-config-daemon": "wicd", "pods": "pods",
 	} {
-		if got, back := DirectoryName(service), ServiceOf(folder); got != folder || back != service {
-			t.Errorf("the logs of %s are in %s, and those in %s are of %s", service, got, folder, back)
+		if got, back := DirectoryName(service), ServiceOf(dir); got != dir || back != service {
+			t.Errorf("the logs of %s are in %s, and those in %s are of %s", service, got, dir, back)
 		}
 	}
 }

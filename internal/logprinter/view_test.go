@@ -30,14 +30,14 @@ type node struct {
 
 func newNode(t *testing.T) node {
 	t.Helper()
-	folder := t.TempDir()
-	server := httptest.NewServer(http.StripPrefix("/logs/", http.FileServer(http.Dir(folder))))
+	dir := t.TempDir()
+	server := httptest.NewServer(http.StripPrefix("/logs/", http.FileServer(http.Dir(dir))))
 	t.Cleanup(server.Close)
 	base, err := url.Parse(server.URL + "/logs/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node{directory: folder, Files: nodelogs.Files{Client: server.Client(), Base: base}}
+	return node{directory: dir, Files: nodelogs.Files{Client: server.Client(), Base: base}}
 }
 
 func (n node) write(t *testing.T, path, content string) {
@@ -163,8 +163,8 @@ func TestAReasonThatStaysIsToldOnceAndALogThatIsGoneEndsTheCommand(t *testing.T)
 	on := clocktesting.NewFakeClock(time.Now())
 	c, out := newViewer(on, 10)
 	c.Follow = true
-	restarts, gone := errors.New("the kubelet does not answer"), fmt.Errorf("host 10.0.0.1: %w", logprinter.ErrGone)
-	source := &failing{n.Files, []error{restarts, restarts, restarts, nil, restarts, gone}}
+	restarts, errGone := errors.New("the kubelet does not answer"), fmt.Errorf("host 10.0.0.1: %w", logprinter.ErrGone)
+	source := &failing{n.Files, []error{restarts, restarts, restarts, nil, restarts, errGone}}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Show(t.Context(), source, "kubelet") }()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

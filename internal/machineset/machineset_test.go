@@ -326,7 +326,7 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		platform configv1.PlatformType
 		change   func(*Options)
-		says     string
+		message  string
 	}{
 		"platform None": {"None", func(*Options) {}, "windows-instances"},
 		"Nutanix": {"Nutanix", func(*Options) {},
@@ -376,14 +376,14 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if workers[test.platform] == "" {
-				if _, err := Generate(Options{Platform: test.platform, Version: "2022"}); err == nil || !strings.Contains(err.Error(), test.says) {
+				if _, err := Generate(Options{Platform: test.platform, Version: "2022"}); err == nil || !strings.Contains(err.Error(), test.message) {
 					t.Errorf("it says: %v", err)
 				}
 				return
 			}
 			o := newOptions(t, test.platform)
 			test.change(&o)
-			if _, err := Generate(o); err == nil || !strings.Contains(err.Error(), test.says) {
+			if _, err := Generate(o); err == nil || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("it says: %v", err)
 			}
 		})

@@ -147,12 +147,12 @@ func TestALongLogIsReadInPieces(t *testing.T) {
 
 func TestTheRedirectOfAKubeletIsAnError(t *testing.T) {
 	var received []string
-	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	foreignServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		received = append(received, r.Header.Get("Authorization"))
 		_, _ = io.WriteString(w, `{"kind":"SecretList"}`)
 	}))
-	t.Cleanup(thief.Close)
-	for _, location := range []string{thief.URL, "../../../../../secrets"} {
+	t.Cleanup(foreignServer.Close)
+	for _, location := range []string{foreignServer.URL, "../../../../../secrets"} {
 		files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/kubelet") {
 				w.Header().Set("Location", location)

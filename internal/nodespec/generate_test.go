@@ -193,8 +193,8 @@ func TestPathsAreLegalOnWindows(t *testing.T) {
 	for _, service := range spec.Services {
 		for _, word := range host.SplitCommandLine(service.CommandLine) {
 			if _, path, found := strings.Cut(word, `C:\var\log`); found && strings.HasSuffix(path, ".log") {
-				if folder := LogRoot + path[:strings.LastIndexByte(path, '\\')]; !folders[folder] {
-					t.Errorf("%s logs to %s, which nobody makes", service.Name, folder)
+				if dir := LogRoot + path[:strings.LastIndexByte(path, '\\')]; !folders[dir] {
+					t.Errorf("%s logs to %s, which nobody makes", service.Name, dir)
 				}
 			}
 		}

@@ -81,15 +81,15 @@ func TestThePayloadKnowsTheFlagsOfTheHybridOverlay(t *testing.T) {
 	in := testInputs()
 	port := int32(9898)
 	in.Cluster.Network.VXLANPort, in.Debug = &port, true
-	var given []string
+	var names []string
 	for _, word := range wordsOf(t, mustMake(t, in), ServiceHybridOverlay) {
 		if flag, is := strings.CutPrefix(word, "--"); is {
 			name, _, _ := strings.Cut(flag, "=")
-			given = append(given, name)
+			names = append(names, name)
 		}
 	}
-	if slices.Sort(given); !slices.Equal(given, known) {
-		t.Errorf("nodes give it %q, and the table has %q", given, known)
+	if slices.Sort(names); !slices.Equal(names, known) {
+		t.Errorf("nodes give it %q, and the table has %q", names, known)
 	}
 }
 

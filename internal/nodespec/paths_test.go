@@ -42,8 +42,8 @@ func TestMustGatherFindsTheLogs(t *testing.T) {
 
 func TestWithin(t *testing.T) {
 	for name, test := range map[string]struct {
-		path, folder string
-		want         bool
+		path, dir string
+		want      bool
 	}{
 		"a folder itself":                        {`C:\k`, `C:\k`, true},
 		"what lies in it":                        {`C:\k\f`, `C:\k`, true},
@@ -54,7 +54,7 @@ func TestWithin(t *testing.T) {
 		"nothing":                                {"", `C:\k`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if nodespec.IsWithin(test.path, test.folder) != test.want {
+			if nodespec.IsWithin(test.path, test.dir) != test.want {
 				t.Error(!test.want)
 			}
 		})

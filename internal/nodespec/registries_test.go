@@ -29,9 +29,9 @@ cceNZT9puTvSWvfW
 `
 
 // hostsOf returns the hosts.toml of a host, decoded as by containerd's loader, and the file.
-func hostsOf(t testing.TB, in Inputs, folder string) (hostsTable, File) {
+func hostsOf(t testing.TB, in Inputs, dir string) (hostsTable, File) {
 	t.Helper()
-	path := `C:\k\containerd\registries\` + folder + `\hosts.toml`
+	path := `C:\k\containerd\registries\` + dir + `\hosts.toml`
 	files := containerdFiles(in)
 	i := slices.IndexFunc(files, func(f File) bool { return f.Path == path })
 	if i < 0 {
@@ -165,9 +165,9 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	)
 	in.Cluster.Registries.OnlyAllowed = true
 	t.Run("every other registry is blocked", func(t *testing.T) {
-		for _, folder := range []string{"_default", "blocked.example.com", "mirrored.example.com"} {
-			if table, _ := hostsOf(t, in, folder); !strings.HasSuffix(table.Server, ".invalid") || len(table.Hosts) != 0 {
-				t.Errorf("%s: %+v", folder, table)
+		for _, dir := range []string{"_default", "blocked.example.com", "mirrored.example.com"} {
+			if table, _ := hostsOf(t, in, dir); !strings.HasSuffix(table.Server, ".invalid") || len(table.Hosts) != 0 {
+				t.Errorf("%s: %+v", dir, table)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ func TestAMinuteWithoutAnAPIServerEndsNoLeader(t *testing.T) {
 	if skew := election.Lease - election.RenewDeadline; skew < 30*time.Second {
 		t.Errorf("another operator may begin when clocks differ by %s", skew)
 	}
-	if own := (Election{Retry: time.Second}).WithDefaults(); own.Retry != time.Second || own.Lease != election.Lease {
-		t.Errorf("of own durations, it has %+v", own)
+	if got := (Election{Retry: time.Second}).WithDefaults(); got.Retry != time.Second || got.Lease != election.Lease {
+		t.Errorf("of own durations, it has %+v", got)
 	}
 }

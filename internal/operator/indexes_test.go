@@ -23,7 +23,7 @@ type delayedIndexer struct {
 }
 
 func (n delayedIndexer) IndexField(_ context.Context, kind client.Object, field string, _ client.IndexerFunc) error {
-	if _, own := kind.(*v1alpha1.WindowsInstance); own && time.Now().Before(n.served) {
+	if _, isInstance := kind.(*v1alpha1.WindowsInstance); isInstance && time.Now().Before(n.served) {
 		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "WindowsInstance"}}
 	}
 	n.indexed[field]++
@@ -31,7 +31,7 @@ func (n delayedIndexer) IndexField(_ context.Context, kind client.Object, field 
 }
 
 func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
-	addIndexes := func(ctx context.Context, after time.Duration) (cache delayedIndexer, took time.Duration, err error) {
+	addIndexes := func(ctx context.Context, after time.Duration) (cache delayedIndexer, elapsed time.Duration, err error) {
 		begin := time.Now()
 		cache = delayedIndexer{begin.Add(after), map[string]int{}}
 		u := Config{Clock: clock.RealClock{}, Logger: logr.Discard()}.newUnreadableKinds()
@@ -40,9 +40,9 @@ func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
 	}
 	t.Run("and makes each index once when they are", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			cache, took, err := addIndexes(t.Context(), 30*time.Second)
-			if err != nil || took > 31*time.Second || len(cache.indexed) != len(index.Indexes()) {
-				t.Errorf("%v after %s: %v", err, took, cache.indexed)
+			cache, elapsed, err := addIndexes(t.Context(), 30*time.Second)
+			if err != nil || elapsed > 31*time.Second || len(cache.indexed) != len(index.Indexes()) {
+				t.Errorf("%v after %s: %v", err, elapsed, cache.indexed)
 			}
 			for field, times := range cache.indexed {
 				if times != 1 {
@@ -53,9 +53,9 @@ func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
 	})
 	t.Run("but ends when it has waited for all that it reads", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, took, err := addIndexes(t.Context(), time.Hour)
-			if !meta.IsNoMatchError(err) || took != DefaultReadTimeout {
-				t.Errorf("%v after %s", err, took)
+			_, elapsed, err := addIndexes(t.Context(), time.Hour)
+			if !meta.IsNoMatchError(err) || elapsed != DefaultReadTimeout {
+				t.Errorf("%v after %s", err, elapsed)
 			}
 		})
 	})
@@ -63,8 +63,8 @@ func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			time.AfterFunc(1500*time.Millisecond, end)
-			if _, took, err := addIndexes(ctx, time.Hour); err == nil || took != 1500*time.Millisecond {
-				t.Errorf("%v after %s", err, took)
+			if _, elapsed, err := addIndexes(ctx, time.Hour); err == nil || elapsed != 1500*time.Millisecond {
+				t.Errorf("%v after %s", err, elapsed)
 			}
 		})
 	})

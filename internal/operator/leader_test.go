@@ -24,7 +24,7 @@ import (
 // probes starts operators of one lab, each with probes.
 type probes struct {
 	*testing.T
-	rig *testenv.Environment
+	env *testenv.Environment
 }
 
 // start starts an operator that competes for leadership, and returns the address of its probes.
@@ -38,7 +38,7 @@ func (p probes) start() (*testenv.Operator, string) {
 	if err := listener.Close(); err != nil {
 		p.Fatal(err)
 	}
-	o, err := p.rig.RunOperator(func(c *operator.Config) {
+	o, err := p.env.RunOperator(func(c *operator.Config) {
 		c.LeaderElection, c.ProbeAddress = true, address
 		c.Election.Retry = time.Second // a second operator becomes leader soon
 	})
@@ -74,7 +74,7 @@ func (p probes) waitForLeader(other string) (holder string) {
 	p.Helper()
 	waitUntil(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
-		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: "windows-machine-config-operator"},
+		err := p.env.Client.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: "windows-machine-config-operator"},
 			lease)
 		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 		return holder != "" && holder != other, client.IgnoreNotFound(err)

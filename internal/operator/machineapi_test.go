@@ -177,9 +177,9 @@ func deleteDefinition(t *testing.T, admin client.Client, name string) *unstructu
 	if err := admin.Delete(t.Context(), definition.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	gone := definition.DeepCopy()
+	deleted := definition.DeepCopy()
 	waitUntil(t, name+" is gone", func(ctx context.Context) (bool, error) {
-		err := admin.Get(ctx, client.ObjectKey{Name: name}, gone)
+		err := admin.Get(ctx, client.ObjectKey{Name: name}, deleted)
 		return err != nil && client.IgnoreNotFound(err) == nil, nil
 	})
 	definition.SetResourceVersion("")

@@ -55,15 +55,15 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				begin, asked := time.Now(), 0
+				begin, requests := time.Now(), 0
 				var restarted time.Duration
 				var lines []string
 				s := &servedKinds{all: len(both), atStart: c.atStart, suspected: make(chan struct{}, 1), clock: clock.RealClock{},
 					restart: func() { restarted = time.Since(begin) },
 					log:     funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
 					read: func(context.Context) (answer, error) {
-						asked++
-						if next := c.answers[min(asked, len(c.answers))-1]; next != nil {
+						requests++
+						if next := c.answers[min(requests, len(c.answers))-1]; next != nil {
 							return next, nil
 						}
 						return nil, errors.New("no answer")
@@ -111,14 +111,14 @@ func TestKindsThatAreMissingOnceAtTheStartAreReadAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begin, asked := time.Now(), 0
+				begin, requests := time.Now(), 0
 				s := &servedKinds{all: len(all), clock: clock.RealClock{}, read: func(context.Context) (answer, error) {
-					asked++
-					return c.answers[asked-1], nil
+					requests++
+					return c.answers[requests-1], nil
 				}}
 				got, err := s.readTwice(t.Context())
-				if err != nil || !got.Equal(c.want) || time.Since(begin) != c.after || asked != len(c.answers) {
-					t.Errorf("served are %v after %s and %d reads, error %v", got, time.Since(begin), asked, err)
+				if err != nil || !got.Equal(c.want) || time.Since(begin) != c.after || requests != len(c.answers) {
+					t.Errorf("served are %v after %s and %d reads, error %v", got, time.Since(begin), requests, err)
 				}
 			})
 		})

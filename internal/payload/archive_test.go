@@ -69,10 +69,10 @@ func TestUnpack(t *testing.T) {
 		}
 	})
 	t.Run("an error of the reader is no damage", func(t *testing.T) {
-		gone := errors.New("connection reset")
+		errGone := errors.New("connection reset")
 		archive := archiveOf(t, p, all...)
-		_, err := unpackAll(io.MultiReader(bytes.NewReader(archive[:len(archive)/2]), iotest.ErrReader(gone)))
-		if !errors.Is(err, gone) || errors.Is(err, ErrDamaged) {
+		_, err := unpackAll(io.MultiReader(bytes.NewReader(archive[:len(archive)/2]), iotest.ErrReader(errGone)))
+		if !errors.Is(err, errGone) || errors.Is(err, ErrDamaged) {
 			t.Errorf("got error %v", err)
 		}
 	})

@@ -16,21 +16,21 @@ func TestArchive(t *testing.T) {
 	_, p := writeTest(t)
 	packed := []string{sumOf(kubelet), sumOf(shared), sumOf(empty)}
 
-	for name, wanted := range map[string][][]byte{
+	for name, desired := range map[string][][]byte{
 		"of all files": {kubelet, shared, empty, azure}, "of the pack alone": {kubelet, shared, empty},
 		"of a part of the pack": {shared, empty}, "of what only one platform gets": {azure}, "of an empty file": {empty},
 		"of nothing": nil,
 	} {
 		t.Run("an archive "+name+" unpacks to exactly that", func(t *testing.T) {
 			var sums []string
-			for _, content := range wanted {
+			for _, content := range desired {
 				sums = append(sums, sumOf(content))
 			}
 			got, err := unpackAll(iotest.OneByteReader(bytes.NewReader(archiveOf(t, p, sums...))))
-			if err != nil || len(got) != len(wanted) {
+			if err != nil || len(got) != len(desired) {
 				t.Fatalf("got %d files, error %v", len(got), err)
 			}
-			for _, want := range wanted {
+			for _, want := range desired {
 				if content, ok := got[sumOf(want)]; !ok || !bytes.Equal(content, want) {
 					t.Errorf("a file of %d bytes came out with %d", len(want), len(content))
 				}
@@ -224,7 +224,7 @@ func TestAnArchiveTakesNoMemory(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	if took := (after.TotalAlloc - before.TotalAlloc) / runs; took > 16<<10 {
-		t.Errorf("an archive of %d bytes takes %d bytes of memory", len(archiveOf(t, p, sums...)), took)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) / runs; allocated > 16<<10 {
+		t.Errorf("an archive of %d bytes takes %d bytes of memory", len(archiveOf(t, p, sums...)), allocated)
 	}
 }

@@ -44,15 +44,15 @@ func TestPartsAreAllThatAPayloadNeeds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole := p()
-			copied, err := Load(copyParts(t, whole))
+			full := p()
+			copied, err := Load(copyParts(t, full))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := copied.Verify(); err != nil || len(copied.Gaps()) > 0 {
 				t.Errorf("gaps %v, error %v", copied.Gaps(), err)
 			}
-			for _, patch := range whole.Manifest().Patches {
+			for _, patch := range full.Manifest().Patches {
 				if !slices.Contains(copied.Patches(patch.To), patch) {
 					t.Errorf("there is no patch from %s", patch.From)
 				}

@@ -82,9 +82,9 @@ func TestPatch(t *testing.T) {
 		}
 	})
 	t.Run("an error of the reader is passed on as it is", func(t *testing.T) {
-		broken := errors.New("the line is broken")
-		r := io.MultiReader(bytes.NewReader(patch[:len(patch)/2]), iotest.ErrReader(broken))
-		if _, err := ApplyPatch(io.Discard, from, r); !errors.Is(err, broken) || errors.Is(err, ErrDamaged) {
+		failure := errors.New("the line is broken")
+		r := io.MultiReader(bytes.NewReader(patch[:len(patch)/2]), iotest.ErrReader(failure))
+		if _, err := ApplyPatch(io.Discard, from, r); !errors.Is(err, failure) || errors.Is(err, ErrDamaged) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -179,17 +179,17 @@ func TestAsPatch(t *testing.T) {
 		"a file that speaks of one": {[]byte("about WMCOPAT1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, is, err := AsPatch(iotest.OneByteReader(bytes.NewReader(c.content)))
+			reader, is, err := AsPatch(iotest.OneByteReader(bytes.NewReader(c.content)))
 			if err != nil || is != c.want {
 				t.Fatalf("patch: %t, error %v", is, err)
 			}
-			if got, err := io.ReadAll(whole); err != nil || !bytes.Equal(got, c.content) {
+			if got, err := io.ReadAll(reader); err != nil || !bytes.Equal(got, c.content) {
 				t.Errorf("got %q, error %v", got, err)
 			}
 		})
 	}
-	broken := errors.New("broken")
-	if _, _, err := AsPatch(iotest.ErrReader(broken)); !errors.Is(err, broken) {
+	failure := errors.New("broken")
+	if _, _, err := AsPatch(iotest.ErrReader(failure)); !errors.Is(err, failure) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -127,8 +127,8 @@ func checkKubeletGuard(t fataler, m *model, spec nodespec.NodeSpec, step plan.St
 		t.Fatalf("%s without the network", step.Name)
 	}
 	for _, file := range spec.Files {
-		_, there := m.Files[file.Path]
-		if there && step.Name == "StartService kubelet" && slices.Contains(file.Needs, nodespec.NeedHNSNetwork) {
+		_, exists := m.Files[file.Path]
+		if exists && step.Name == "StartService kubelet" && slices.Contains(file.Needs, nodespec.NeedHNSNetwork) {
 			t.Fatalf("%s without the network, and %s is there", step.Name, file.Path)
 		}
 	}

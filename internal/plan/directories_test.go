@@ -13,12 +13,12 @@ import (
 // On a configured host, any object other than the node's directory at its path is a difference. The kind of object
 // determines whether the node may use the path.
 func TestWhatIsAtThePathOfAFolder(t *testing.T) {
-	const folder = `C:\var\lib\kubelet`
+	const dir = `C:\var\lib\kubelet`
 	for name, test := range map[string]struct {
-		wanted   host.Access
+		want     host.Access
 		fact     plan.FileFact
 		reason   string // of the step; empty for no step
-		obstacle string // empty if the node may use the path
+		conflict string // empty if the node may use the path
 	}{
 		"the folder": {host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessReadable}, "", ""},
 		"a link to another folder": {
@@ -43,20 +43,20 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, spec := newConfiguredModel(t)
-			spec.Directories = append(slices.Clone(spec.Directories), nodespec.Directory{Path: folder, Access: test.wanted})
-			m.Files[folder] = test.fact
+			spec.Directories = append(slices.Clone(spec.Directories), nodespec.Directory{Path: dir, Access: test.want})
+			m.Files[dir] = test.fact
 			steps := plan.Make(m.Facts, spec).Steps
 			switch {
 			case test.reason == "" && len(steps) > 0:
 				t.Errorf("it has steps: %q", namesOfSteps(steps))
-			case test.reason != "" && (len(steps) != 1 || steps[0].Name != "MakeDirectory "+folder ||
+			case test.reason != "" && (len(steps) != 1 || steps[0].Name != "MakeDirectory "+dir ||
 				!strings.Contains(steps[0].Reason, test.reason)):
 				t.Errorf("got %+v, want a step because of %q", steps, test.reason)
 			}
-			obstacle := plan.DescribeDirectoryConflict(folder, test.fact)
-			if test.obstacle == "" && obstacle != "" ||
-				test.obstacle != "" && (!strings.Contains(obstacle, test.obstacle) || !strings.Contains(obstacle, folder)) {
-				t.Errorf("the obstacle is %q, want %q", obstacle, test.obstacle)
+			conflict := plan.DescribeDirectoryConflict(dir, test.fact)
+			if test.conflict == "" && conflict != "" ||
+				test.conflict != "" && (!strings.Contains(conflict, test.conflict) || !strings.Contains(conflict, dir)) {
+				t.Errorf("the obstacle is %q, want %q", conflict, test.conflict)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 // Restricting access to C:\k revokes all rights of users to the content. The agent first checks for content that
 // must not be adopted.
 func TestAFolderOfAUsersInTheNodesOwnFolderIsTaken(t *testing.T) {
-	if obstacle := plan.DescribeDirectoryConflict(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); obstacle != "" {
-		t.Error(obstacle)
+	if conflict := plan.DescribeDirectoryConflict(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); conflict != "" {
+		t.Error(conflict)
 	}
 }

@@ -185,40 +185,40 @@ func TestWhatAChangeDoesToANode(t *testing.T) {
 
 func isRemoval(step plan.Step) bool { _, is := step.Operation.(plan.RemovePath); return is }
 
-func checkDisruption(t *testing.T, p plan.Plan, wanted, restarts []string, disturbs bool) {
+func checkDisruption(t *testing.T, p plan.Plan, want, restarts []string, disturbs bool) {
 	t.Helper()
-	var stopped, started, others []string
-	felt := false
+	var stopped, started, otherSteps []string
+	disruptive := false
 	for _, step := range p.Steps {
-		felt = felt || step.DisruptsPods
+		disruptive = disruptive || step.DisruptsPods
 		switch o := step.Operation.(type) {
 		case plan.StopService:
 			stopped = append(stopped, o.Service)
 		case plan.StartService:
 			started = append(started, o.Service)
 		default:
-			others = append(others, step.Name)
+			otherSteps = append(otherSteps, step.Name)
 		}
 	}
 	slices.Reverse(stopped)
 	if !slices.Equal(stopped, restarts) || !slices.Equal(started, restarts) {
 		t.Errorf("stopped %v, started %v, want %v", stopped, started, restarts)
 	}
-	if felt != disturbs {
-		t.Errorf("disturbs pods: %t:\n%s", felt, formatPlan(p))
+	if disruptive != disturbs {
+		t.Errorf("disturbs pods: %t:\n%s", disruptive, formatPlan(p))
 	}
-	is := func(name, wanted string) bool {
-		start, open := strings.CutSuffix(wanted, "*")
-		return name == wanted || open && strings.HasPrefix(name, start)
+	is := func(name, pattern string) bool {
+		start, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, start)
 	}
-	for _, name := range others {
-		if !slices.ContainsFunc(wanted, func(w string) bool { return is(name, w) }) {
+	for _, name := range otherSteps {
+		if !slices.ContainsFunc(want, func(w string) bool { return is(name, w) }) {
 			t.Errorf("%s is not expected", name)
 		}
 	}
-	for _, w := range wanted {
-		if !slices.ContainsFunc(others, func(name string) bool { return is(name, w) }) {
-			t.Errorf("%s is missing in %q", w, others)
+	for _, w := range want {
+		if !slices.ContainsFunc(otherSteps, func(name string) bool { return is(name, w) }) {
+			t.Errorf("%s is missing in %q", w, otherSteps)
 		}
 	}
 }

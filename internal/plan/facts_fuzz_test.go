@@ -12,10 +12,10 @@ import (
 
 // The operator plans with facts from a host that an attacker may control.
 func FuzzFactsOfAHost(f *testing.F) {
-	taken := newModel()
-	taken.Networks = []host.HNSNetwork{{Name: "OVN", Type: "l2bridge"}}
-	taken.Services["kubelet"] = host.Service{}
-	for _, facts := range []plan.Facts{{}, newModel().Facts, taken.Facts} {
+	adopted := newModel()
+	adopted.Networks = []host.HNSNetwork{{Name: "OVN", Type: "l2bridge"}}
+	adopted.Services["kubelet"] = host.Service{}
+	for _, facts := range []plan.Facts{{}, newModel().Facts, adopted.Facts} {
 		text, err := json.Marshal(facts)
 		if err != nil {
 			f.Fatal(err)

@@ -100,7 +100,7 @@ func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 		applyPartially(t, m, b, rapid.IntRange(0, 40).Draw(t, "upgraded by"))
 		for _, release := range a.Releases {
 			for _, path := range []string{release.Manifest(), release.Path(release.Files[0])} {
-				if _, there := m.Files[path]; !there {
+				if _, exists := m.Files[path]; !exists {
 					t.Fatalf("%s is gone, though it is kept", path)
 				}
 			}

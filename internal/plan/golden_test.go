@@ -45,27 +45,27 @@ func newConfiguredModel(t *testing.T) (*model, nodespec.NodeSpec) {
 func TestGoldenFirstConfiguration(t *testing.T) {
 	m, spec := newModel(), smallSpec()
 	m.Ledger = plan.Record(m.Facts, spec)
-	var story strings.Builder
-	tell := func(heading string) plan.Plan {
+	var transcript strings.Builder
+	record := func(heading string) plan.Plan {
 		p := plan.Make(m.Facts, spec)
-		story.WriteString("# " + heading + "\n" + formatPlan(p) + "\n")
+		transcript.WriteString("# " + heading + "\n" + formatPlan(p) + "\n")
 		for _, step := range p.Steps {
 			m.applyStep(step)
 		}
 		return p
 	}
-	tell("a fresh host")
-	tell("after the restart")
+	record("a fresh host")
+	record("after the restart")
 	spec.Identity.Certificate = nodeCertificate()
 	m.subnet = "10.132.1.0/24"
-	tell("with the certificate")
+	record("with the certificate")
 	spec.Network.PodSubnet = m.subnet
-	tell("with the pod subnet")
-	tell("with the endpoint's address")
-	if last := tell("at the end"); len(last.Steps)+len(last.Needs) > 0 {
+	record("with the pod subnet")
+	record("with the endpoint's address")
+	if last := record("at the end"); len(last.Steps)+len(last.Needs) > 0 {
 		t.Error("it does not end")
 	}
-	compareGolden(t, "first-configuration", story.String())
+	compareGolden(t, "first-configuration", transcript.String())
 }
 
 func TestGoldenChangedComponent(t *testing.T) {
@@ -113,22 +113,22 @@ func TestGoldenTakeOver(t *testing.T) {
 		spec := smallSpec()
 		m.Ledger = plan.Record(m.Facts, spec)
 		m.before = func(step plan.Step) { endServiceProcesses(m, step) }
-		var story strings.Builder
-		tell := func(heading string) {
+		var transcript strings.Builder
+		record := func(heading string) {
 			p := plan.Make(m.Facts, spec)
-			story.WriteString("# " + heading + "\n" + formatPlan(p) + "\n")
+			transcript.WriteString("# " + heading + "\n" + formatPlan(p) + "\n")
 			for _, step := range p.Steps {
 				m.applyStep(step)
 			}
 		}
-		tell("a host of an older operator")
+		record("a host of an older operator")
 		spec.Identity.Certificate = nodeCertificate()
 		m.subnet = "10.132.1.0/24"
 		spec.Network.PodSubnet = m.subnet
 		m.stop("overlay")
-		tell("with what it needs")
-		tell("with the endpoint's address")
-		tell("when the new services run")
-		compareGolden(t, "take-over-"+name, story.String())
+		record("with what it needs")
+		record("with the endpoint's address")
+		record("when the new services run")
+		compareGolden(t, "take-over-"+name, transcript.String())
 	}
 }

@@ -32,7 +32,7 @@ func signIdentity(t *testing.T, identity nodespec.Identity) (request, certificat
 		t.Fatal(err)
 	}
 	subject := pkix.Name{CommonName: identity.CommonName, Organization: []string{identity.Organization}}
-	made, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func signIdentity(t *testing.T, identity nodespec.Identity) (request, certificat
 	encode := func(kind string, data []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
 	}
-	return encode("CERTIFICATE REQUEST", made), encode("CERTIFICATE", issued)
+	return encode("CERTIFICATE REQUEST", der), encode("CERTIFICATE", issued)
 }
 
 func newCertificateFacts(identity nodespec.Identity, notAfter time.Time) *plan.CertificateFacts {
@@ -182,24 +182,24 @@ func TestRenewal(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts       plan.IdentityFacts
 		certificate string
-		asked       []string
+		requested   []string
 		want        string
 		needs       []nodespec.Need
 	}{
 		"makes a key while the present certificate is good": {facts: plan.IdentityFacts{Current: good},
-			asked: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName, needs: []nodespec.Need{need}},
+			requested: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName, needs: []nodespec.Need{need}},
 		"keeps a key that waits": {facts: plan.IdentityFacts{Current: good,
-			Request: request}, asked: []string{cloud.Name}, needs: []nodespec.Need{need}},
+			Request: request}, requested: []string{cloud.Name}, needs: []nodespec.Need{need}},
 		"puts the new certificate in place": {facts: plan.IdentityFacts{Current: good,
-			Request: request}, certificate: certificate, asked: []string{cloud.Name},
+			Request: request}, certificate: certificate, requested: []string{cloud.Name},
 			want: "InstallCertificate " + cloud.CommonName},
 		"does not take a certificate for a key that is gone": {facts: plan.IdentityFacts{Current: good},
-			certificate: certificate, asked: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName,
+			certificate: certificate, requested: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName,
 			needs: []nodespec.Need{need}},
 		"does nothing for an identity that was not named": {facts: plan.IdentityFacts{Current: good},
-			asked: []string{"another"}},
+			requested: []string{"another"}},
 		"and nothing else that the host lacks, nor for the kubelet": {facts: plan.IdentityFacts{Current: good},
-			asked: []string{"kubelet", ""}},
+			requested: []string{"kubelet", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, facts := withCloud()
@@ -208,7 +208,7 @@ func TestRenewal(t *testing.T) {
 			spec.Identities = []nodespec.Identity{cloud}
 			spec.Identities[0].Certificate = c.certificate
 			facts.Identities = map[string]plan.IdentityFacts{cloud.Name: c.facts}
-			p := plan.Renew(facts, spec, c.asked)
+			p := plan.Renew(facts, spec, c.requested)
 			if got := stepsOf(p); got != c.want {
 				t.Errorf("steps %q, want %q", got, c.want)
 			}

@@ -16,10 +16,10 @@ import (
 func (m *model) addFiles(paths ...string) {
 	for _, path := range paths {
 		m.Files[path] = plan.FileFact{SHA256: "old " + path, Text: "old", Size: 60 << 20, Access: host.AccessInherited}
-		for folder := path[:strings.LastIndexByte(path, '\\')]; folder != "C:"; folder = folder[:strings.LastIndexByte(folder,
+		for dir := path[:strings.LastIndexByte(path, '\\')]; dir != "C:"; dir = dir[:strings.LastIndexByte(dir,
 			'\\')] {
-			if _, there := m.Files[folder]; !there {
-				m.Files[folder] = plan.FileFact{Directory: true, Access: host.AccessInherited}
+			if _, exists := m.Files[dir]; !exists {
+				m.Files[dir] = plan.FileFact{Directory: true, Access: host.AccessInherited}
 			}
 		}
 	}
@@ -113,10 +113,10 @@ func endServiceProcesses(m *model, step plan.Step) {
 
 // R-093, R-150, R-157
 func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
-	for generation, made := range map[string]func() *model{"WMCB": withWMCB, "WICD": withWICD} {
+	for generation, newModel := range map[string]func() *model{"WMCB": withWMCB, "WICD": withWICD} {
 		for kill := -1; kill < 60; kill++ {
 			t.Run(fmt.Sprintf("%s, with the agent killed after step %d", generation, kill), func(t *testing.T) {
-				m := made()
+				m := newModel()
 				m.before = func(step plan.Step) {
 					checkAdoptionStep(t, m, step)
 					endServiceProcesses(m, step)
@@ -145,7 +145,7 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 			ledger.Environment["HTTPS_PROXY"] == nil {
 			t.Errorf("%+v", ledger)
 		}
-		if _, there := ledger.Paths[`C:\Temp\hns.psm1`]; there {
+		if _, exists := ledger.Paths[`C:\Temp\hns.psm1`]; exists {
 			t.Error("a file is taken for an older operator's on a host that had none")
 		}
 	})
@@ -205,7 +205,7 @@ func checkAdopted(t *testing.T, m *model) {
 		}
 	}
 	for _, path := range []string{`C:\Temp`, `C:\Temp\mine.ps1`, `C:\k\notes`} {
-		if _, there := m.Files[path]; !there {
+		if _, exists := m.Files[path]; !exists {
 			t.Errorf("%s is gone", path)
 		}
 	}
@@ -214,10 +214,10 @@ func checkAdopted(t *testing.T, m *model) {
 			t.Errorf("%s is kept, though it is of no use to anybody", path)
 		}
 	}
-	if _, there := m.Services["cloud-node-manager"]; there {
+	if _, exists := m.Services["cloud-node-manager"]; exists {
 		t.Error("a service of the older operator is left")
 	}
-	if value, there := m.Environment["HTTP_PROXY"]; there {
+	if value, exists := m.Environment["HTTP_PROXY"]; exists {
 		t.Errorf("HTTP_PROXY is %s", value)
 	}
 }

@@ -163,7 +163,7 @@ func TestCertificateOfTheSpec(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		certificate string
-		taken       bool
+		installs    bool
 	}{
 		"for the key that waits":            {nodeCertificate(), true},
 		"for another key":                   {newCertificatePEM("system:node:a", other, now.Add(time.Hour)), false},
@@ -178,10 +178,10 @@ func TestCertificateOfTheSpec(t *testing.T) {
 			m.Identity = plan.IdentityFacts{Request: newRequestPEM("system:node:a", "system:nodes")}
 			spec.Identity.Certificate = test.certificate
 			p := plan.Make(m.Facts, spec)
-			if taken := slices.Contains(namesOfSteps(p.Steps), "InstallCertificate system:node:a"); taken != test.taken {
-				t.Errorf("taken: %t", taken)
+			if installs := slices.Contains(namesOfSteps(p.Steps), "InstallCertificate system:node:a"); installs != test.installs {
+				t.Errorf("taken: %t", installs)
 			}
-			if needed := slices.Contains(p.Needs, nodespec.NeedCertificate); needed == test.taken {
+			if needed := slices.Contains(p.Needs, nodespec.NeedCertificate); needed == test.installs {
 				t.Errorf("needed: %t", needed)
 			}
 		})

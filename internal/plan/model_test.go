@@ -85,10 +85,10 @@ func (m *model) applyStep(step plan.Step) {
 }
 
 // listEntries returns the names in a directory.
-func (m *model) listEntries(folder string) []string {
+func (m *model) listEntries(dir string) []string {
 	names := map[string]bool{}
 	for path := range m.Files {
-		if rest, below := strings.CutPrefix(path, folder+`\`); below {
+		if rest, below := strings.CutPrefix(path, dir+`\`); below {
 			name, _, _ := strings.Cut(rest, `\`)
 			names[name] = true
 		}
@@ -299,8 +299,8 @@ func (m *model) rebootHost() {
 
 // start starts a service after its dependencies. The overlay creates the network.
 func (m *model) start(name string) {
-	service, there := m.Services[name]
-	if !there || service.State == host.ServiceRunning {
+	service, exists := m.Services[name]
+	if !exists || service.State == host.ServiceRunning {
 		return
 	}
 	for _, dependency := range service.Dependencies {

@@ -207,7 +207,7 @@ func TestTheRuleForSSHGoesLast(t *testing.T) {
 	if steps[len(steps)-1] != "DeleteFirewallRule "+nodespec.RuleSSH {
 		t.Errorf("the steps are %v", steps)
 	}
-	if _, there := m.Firewall[nodespec.RuleSSH]; there {
+	if _, exists := m.Firewall[nodespec.RuleSSH]; exists {
 		t.Error("it is still there after the removal")
 	}
 }

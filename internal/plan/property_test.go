@@ -107,7 +107,7 @@ func applyDrift(t *rapid.T, m *model) {
 			m.stop(name)
 			delete(m.Services, name)
 		case 2:
-			if service, there := m.Services[name]; there {
+			if service, exists := m.Services[name]; exists {
 				service.CommandLine += " --altered"
 				service.Description = "altered"
 				m.Services[name] = service
@@ -134,7 +134,7 @@ func applyDrift(t *rapid.T, m *model) {
 		case 11:
 			m.Routes = nil
 		case 12:
-			if _, ours := m.Ledger.TrustedCertificates["bb02"]; ours {
+			if _, recorded := m.Ledger.TrustedCertificates["bb02"]; recorded {
 				m.TrustedCertificates = withoutEntry(m.TrustedCertificates, "bb02")
 			}
 		case 9:

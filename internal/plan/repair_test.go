@@ -129,14 +129,14 @@ func TestRepair(t *testing.T) {
 
 // A directory is removed together with the remains of interrupted writes, but only if all its files are stale.
 func TestDraftsGoWithTheirFolder(t *testing.T) {
-	const folder = `C:\k\registries\a`
+	const dir = `C:\k\registries\a`
 	for name, test := range map[string]struct {
 		entry string
 		want  []string
 	}{
-		"a draft of a stale file":           {"hosts.toml.wmco-tmp", []string{"RemovePath " + folder}},
-		"a draft of somebody else's file":   {"other.wmco-tmp", []string{`RemovePath ` + folder + `\hosts.toml`}},
-		"a name that only looks like a one": {"hosts.toml.wmco-tmp2", []string{`RemovePath ` + folder + `\hosts.toml`}},
+		"a draft of a stale file":           {"hosts.toml.wmco-tmp", []string{"RemovePath " + dir}},
+		"a draft of somebody else's file":   {"other.wmco-tmp", []string{`RemovePath ` + dir + `\hosts.toml`}},
+		"a name that only looks like a one": {"hosts.toml.wmco-tmp2", []string{`RemovePath ` + dir + `\hosts.toml`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, spec := newConfiguredModel(t)
@@ -146,9 +146,9 @@ func TestDraftsGoWithTheirFolder(t *testing.T) {
 			spec.Directories, spec.Files = slices.Clone(mirrored.Directories), slices.Clone(mirrored.Files)
 			addMirrors(&mirrored, "a", "x")
 			convergeModel(t, m, mirrored, -1)
-			fact := m.Files[folder]
+			fact := m.Files[dir]
 			fact.Entries = append(slices.Clone(fact.Entries), test.entry)
-			m.Files[folder] = fact
+			m.Files[dir] = fact
 			if got := namesOfSteps(plan.Make(m.Facts, spec).Steps); !slices.Equal(got, test.want) {
 				t.Errorf("got %q\nwant %q", got, test.want)
 			}

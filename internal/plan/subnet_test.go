@@ -12,30 +12,30 @@ import (
 func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
 	before, after := clusterInputs(), clusterInputs()
 	after.PodSubnet = "10.132.9.0/24"
-	felt := func(p plan.Plan) bool {
+	isDisruptive := func(p plan.Plan) bool {
 		return slices.ContainsFunc(p.Steps, func(step plan.Step) bool { return step.DisruptsPods })
 	}
-	madeAnew := func(m *model) { // by hybrid-overlay-node
+	recreated := func(m *model) { // by hybrid-overlay-node
 		m.subnet = after.PodSubnet
 		m.Networks, m.Endpoints = []host.HNSNetwork{{Name: m.network, Type: "Overlay", Subnet: after.PodSubnet}}, nil
 	}
 	for name, meanwhile := range map[string]func(m *model){
 		"before the network has it":                                  func(*model) {},
-		"when hybrid-overlay-node has made the network anew already": madeAnew,
+		"when hybrid-overlay-node has made the network anew already": recreated,
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newAppliedModel(t, makeSpec(t, before))
 			m.PodSubnet = before.PodSubnet
 			m.Ledger = plan.Record(m.Facts, makeSpec(t, after))
 			meanwhile(m)
-			if p := plan.Make(m.Facts, makeSpec(t, after)); !felt(p) {
+			if p := plan.Make(m.Facts, makeSpec(t, after)); !isDisruptive(p) {
 				t.Errorf("no pod feels\n%s", formatPlan(p))
 			}
 			// The agent's service, which has the former spec, leaves the change to the operator.
-			if p := plan.Make(m.Facts, makeSpec(t, before)); felt(p) {
+			if p := plan.Make(m.Facts, makeSpec(t, before)); isDisruptive(p) {
 				t.Errorf("of its own accord pods feel\n%s", formatPlan(p))
 			}
-			madeAnew(m)
+			recreated(m)
 			m.PodSubnet = after.PodSubnet
 			convergeModel(t, m, makeSpec(t, after), -1)
 			if p := plan.Make(m.Facts, makeSpec(t, after)); len(p.Steps) != 0 {
@@ -46,7 +46,7 @@ func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
 	t.Run("the same network that is made anew is not", func(t *testing.T) {
 		m := newAppliedModel(t, makeSpec(t, before))
 		m.PodSubnet, m.Networks, m.Endpoints = before.PodSubnet, nil, nil
-		if p := plan.Make(m.Facts, makeSpec(t, before)); len(p.Steps) == 0 || felt(p) {
+		if p := plan.Make(m.Facts, makeSpec(t, before)); len(p.Steps) == 0 || isDisruptive(p) {
 			t.Errorf("pods feel\n%s", formatPlan(p))
 		}
 	})

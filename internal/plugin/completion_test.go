@@ -33,13 +33,13 @@ func TestKubectlCompletesTheCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, name := range []string{"kubectl-windows", "kubectl_complete-windows"} {
-		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
+		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("PATH", folder)
+	t.Setenv("PATH", dir)
 	for line, want := range map[string]string{
 		"windows machineset g":           "generate\tWrite the MachineSet as YAML",
 		"windows userdata --platform=No": "None",

@@ -201,11 +201,11 @@ func TestACommandRunsInTheOperatorsPod(t *testing.T) {
 
 func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	c := oneOperator()
-	runs, gone := make(chan struct{}), make(chan struct{})
+	runs, closed := make(chan struct{}), make(chan struct{})
 	c.program = func(_ []string, in io.Reader, _, _ io.Writer) int {
 		close(runs)
 		_, _ = io.Copy(io.Discard, in) // until the caller disconnects
-		close(gone)
+		close(closed)
 		return 0
 	}
 	ctx, interrupt := context.WithCancelCause(t.Context())
@@ -218,7 +218,7 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	select {
-	case <-gone:
+	case <-closed:
 	case <-time.After(time.Minute):
 		t.Error("the command goes on in the pod")
 	}
@@ -231,8 +231,8 @@ func programWithStatus(status int) func([]string, io.Reader, io.Writer, io.Write
 
 func TestWhyACommandCannotRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*cluster)
-		says   []string
+		change   func(*cluster)
+		messages []string
 	}{
 		"the right to run commands in pods is missing": {func(c *cluster) { c.forbidden = true },
 			[]string{`cannot create resource "pods/exec"`, "An administrator of the cluster can grant this right"}},
@@ -253,7 +253,7 @@ func TestWhyACommandCannotRun(t *testing.T) {
 			in := oneOperator()
 			c.change(in)
 			_, err := in.newPod(t).Run(t.Context(), []string{"plan", "win-1", "--output=text"}, Streams{Out: io.Discard, ErrOut: io.Discard})
-			for _, words := range c.says {
+			for _, words := range c.messages {
 				if err == nil || !strings.Contains(err.Error(), words) {
 					t.Errorf("the error is %v, want one with %q", err, words)
 				}
@@ -263,7 +263,7 @@ func TestWhyACommandCannotRun(t *testing.T) {
 }
 
 func TestTheOperatorThatLeadsIsAsked(t *testing.T) {
-	elder := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(1000, 0) }
+	older := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(1000, 0) }
 	younger := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(2000, 0) }
 	held := func(identity string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity}}
@@ -273,15 +273,15 @@ func TestTheOperatorThatLeadsIsAsked(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  string
 	}{
-		"the holder of the Lease": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, elder),
+		"the holder of the Lease": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, older),
 			operatorPod("b", corev1.ConditionTrue, younger)}, held("b_uid"), "b"},
 		"not one whose name only begins so": {[]corev1.Pod{operatorPod("operator", corev1.ConditionTrue, younger),
-			operatorPod("operator-2", corev1.ConditionTrue, elder)}, held("operator-2_uid"), "operator-2"},
+			operatorPod("operator-2", corev1.ConditionTrue, older)}, held("operator-2_uid"), "operator-2"},
 		"without a Lease the one for which others wait": {[]corev1.Pod{operatorPod("b", corev1.ConditionTrue, younger),
-			operatorPod("a", corev1.ConditionTrue, elder)}, nil, "a"},
-		"never one that is not ready": {[]corev1.Pod{operatorPod("a", corev1.ConditionFalse, elder),
+			operatorPod("a", corev1.ConditionTrue, older)}, nil, "a"},
+		"never one that is not ready": {[]corev1.Pod{operatorPod("a", corev1.ConditionFalse, older),
 			operatorPod("b", corev1.ConditionTrue, younger)}, held("a_uid"), "b"},
-		"never one that is being deleted": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, elder,
+		"never one that is being deleted": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, older,
 			func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Unix(3000, 0)) }),
 			operatorPod("b", corev1.ConditionTrue, younger)}, nil, "b"},
 	} {

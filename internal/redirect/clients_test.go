@@ -142,8 +142,8 @@ func TestNoHTTPClientOfTheProductFollowsRedirects(t *testing.T) {
 			}
 			files++
 			found, err := findFollowers(path, nil)
-			for _, place := range found {
-				t.Error(place)
+			for _, use := range found {
+				t.Error(use)
 			}
 			return err
 		})
@@ -157,7 +157,7 @@ func TestNoHTTPClientOfTheProductFollowsRedirects(t *testing.T) {
 }
 
 func TestAClientThatFollowsRedirectsIsFound(t *testing.T) {
-	const ours = "github.com/windows-machine-config/wmco/internal/redirect"
+	const path = "github.com/windows-machine-config/wmco/internal/redirect"
 	for name, c := range map[string]struct {
 		code string
 		want string // empty for code that is allowed
@@ -179,7 +179,7 @@ func TestAClientThatFollowsRedirectsIsFound(t *testing.T) {
 		"a client of others":                   {`func f(c *http.Client) { _, _ = c.Get("u") }`, ""},
 		"a configuration that refuses":         {`func f() { config, _ := flags.ToRESTConfig(); redirect.Refuse(config) }`, ""},
 	} {
-		source := "package p\nimport (\n\"net/http\"\nweb \"net/http\"\n\"k8s.io/client-go/rest\"\n\"sigs.k8s.io/controller-runtime/pkg/client/config\"\n\"" + ours + "\"\n)\n" + c.code
+		source := "package p\nimport (\n\"net/http\"\nweb \"net/http\"\n\"k8s.io/client-go/rest\"\n\"sigs.k8s.io/controller-runtime/pkg/client/config\"\n\"" + path + "\"\n)\n" + c.code
 		found, err := findFollowers("p.go", source)
 		if err != nil {
 			t.Fatal(err)

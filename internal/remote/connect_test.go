@@ -135,26 +135,26 @@ func TestHostsWithoutConnection(t *testing.T) {
 // setTalker sets a dialer that connects to a custom protocol implementation.
 func setTalker(t *testing.T, d *remote.Dialer, talker func(net.Conn)) {
 	d.Dial = func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
+		near, far := net.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			talker(theirs)
+			talker(far)
 		}()
 		t.Cleanup(func() {
-			_ = theirs.Close()
-			_ = ours.Close()
+			_ = far.Close()
+			_ = near.Close()
 			<-done
 		})
-		return ours, nil
+		return near, nil
 	}
 }
 
 func TestServersThatAreNotSSH(t *testing.T) {
 	for name, c := range map[string]struct {
-		says   string
-		reason remote.Reason
-		text   string
+		message string
+		reason  remote.Reason
+		text    string
 	}{
 		"a web server":           {"HTTP/1.1 400 Bad Request\r\n\r\n", remote.ReasonNotSSH, "not an SSH server"},
 		"a mail server":          {"220 mail.example ESMTP\r\n", remote.ReasonNotSSH, "not an SSH server"},
@@ -173,7 +173,7 @@ func TestServersThatAreNotSSH(t *testing.T) {
 			setTalker(t, d, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1024))
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
-				_, _ = io.WriteString(conn, c.says)
+				_, _ = io.WriteString(conn, c.message)
 				_ = conn.Close()
 			})
 			_, err := d.Connect(t.Context(), remote.Target{Address: "10.0.0.1", Key: newKey(t)})
@@ -197,18 +197,18 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 	t.Run("in the key exchange", func(t *testing.T) {
 		noLeaks(t)
 		d, clock := fakeDialer()
-		said := make(chan struct{})
+		written := make(chan struct{})
 		setTalker(t, d, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 1024))
 			_, _ = io.WriteString(conn, "SSH-2.0-hung\r\n")
-			close(said)
+			close(written)
 			_, _ = io.Copy(io.Discard, conn)
 		})
 		wait := inBackground(func() error {
 			_, err := d.Connect(t.Context(), remote.Target{Address: "10.0.0.1", Key: newKey(t)})
 			return err
 		})
-		<-said
+		<-written
 		clock.passTimer(handshakeTimeout)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH key exchange")
 	})

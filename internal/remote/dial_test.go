@@ -41,8 +41,8 @@ func (n *network) dialAddress(ctx context.Context, _, address string) (net.Conn,
 	case slices.Contains(n.refusing, host):
 		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
-	here, there := net.Pipe() // the SSH handshake fails, which is irrelevant here
-	return here, there.Close()
+	near, far := net.Pipe() // the SSH handshake fails, which is irrelevant here
+	return near, far.Close()
 }
 
 func resolvesTo(addresses ...string) func(context.Context, string) ([]string, error) {
@@ -116,8 +116,8 @@ func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
 	clock.passTimer(dialTimeout / 2)
 	err := wait()
 	expectError(t, err, remote.ReasonConnectionTimedOut, "no answer on TCP port 22 of 10.0.0.7 or 10.0.0.8")
-	if took := clock.Since(before); took != dialTimeout {
-		t.Errorf("it took %s", took)
+	if elapsed := clock.Since(before); elapsed != dialTimeout {
+		t.Errorf("it took %s", elapsed)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestANameServerThatIsSilentTakesNoLongerThanAnAddress(t *testing.T) {
 }
 
 func TestFailedLookUps(t *testing.T) {
-	for name, lookUp := range map[string]func(context.Context, string) ([]string, error){
+	for name, lookup := range map[string]func(context.Context, string) ([]string, error){
 		"no addresses":             resolvesTo(),
 		"an error of another kind": func(context.Context, string) ([]string, error) { return nil, errors.New("no network") },
 		"a name that does not exist": func(context.Context, string) ([]string, error) {
@@ -188,7 +188,7 @@ func TestFailedLookUps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &network{}
-			d := &remote.Dialer{Dial: n.dialAddress, LookUp: lookUp}
+			d := &remote.Dialer{Dial: n.dialAddress, LookUp: lookup}
 			_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 			expectError(t, err, remote.ReasonNameNotResolved, "host win.example.com", "the DNS name does not resolve")
 			if dialed := n.addressesDialed(); len(dialed) > 0 {

@@ -71,9 +71,9 @@ func (d *disk) writeFile(name, content string) {
 }
 
 // listNames lists a directory.
-func (d *disk) listNames(folder string) []string {
+func (d *disk) listNames(dir string) []string {
 	d.t.Helper()
-	entries, err := os.ReadDir(d.localPath(folder))
+	entries, err := os.ReadDir(d.localPath(dir))
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -104,14 +104,14 @@ func TestEnsureAgent(t *testing.T) {
 	}
 	t.Run("leftovers of broken uploads go, other files stay", func(t *testing.T) {
 		s, c := hostWith(t, nil)
-		folder := sftpForm(nodespec.LandingPath(agent.SHA256)[:strings.LastIndex(nodespec.LandingPath(agent.SHA256), `\`)])
-		s.disk.writeFile(folder+"/wicd.exe.partial-01234567", "half")
-		s.disk.writeFile(folder+"/WICD.EXE.PARTIAL-abcdef", "half")
-		s.disk.writeFile(folder+"/other.txt", "other")
+		dir := sftpForm(nodespec.LandingPath(agent.SHA256)[:strings.LastIndex(nodespec.LandingPath(agent.SHA256), `\`)])
+		s.disk.writeFile(dir+"/wicd.exe.partial-01234567", "half")
+		s.disk.writeFile(dir+"/WICD.EXE.PARTIAL-abcdef", "half")
+		s.disk.writeFile(dir+"/other.txt", "other")
 		if _, _, err := c.EnsureAgent(t.Context(), agent, nil); err != nil {
 			t.Fatal(err)
 		}
-		if names := s.disk.listNames(folder); !slices.Equal(names, []string{"other.txt", "wicd.exe"}) {
+		if names := s.disk.listNames(dir); !slices.Equal(names, []string{"other.txt", "wicd.exe"}) {
 			t.Errorf("left are %v", names)
 		}
 	})

@@ -84,9 +84,9 @@ func hostThatLies(t *testing.T, is entry) *remote.Connection {
 }
 
 func TestWhatALyingFileServerSays(t *testing.T) {
-	folder := entry{name: "a", mode: fs.ModeDir | 0o755}
+	dir := entry{name: "a", mode: fs.ModeDir | 0o755}
 	t.Run("a list without an end", func(t *testing.T) {
-		endless := folder
+		endless := dir
 		endless.name, endless.endless = strings.Repeat("n", 200), true
 		c := hostThatLies(t, endless)
 		err := c.Remove(t.Context(), `C:\k\wicd`)
@@ -94,13 +94,13 @@ func TestWhatALyingFileServerSays(t *testing.T) {
 		fitForStatus(t, err)
 	})
 	t.Run("folders in folders without an end", func(t *testing.T) {
-		c := hostThatLies(t, folder)
+		c := hostThatLies(t, dir)
 		err := c.Remove(t.Context(), `C:\k\wicd`)
 		expectError(t, err, remote.ReasonRemovalIncomplete, "more than 64 deep")
 		fitForStatus(t, err)
 	})
 	t.Run("names with control characters in what could not be deleted", func(t *testing.T) {
-		colored := folder
+		colored := dir
 		colored.name = "\x1b[31mred\u202e"
 		c := hostThatLies(t, colored)
 		fitForStatus(t, c.Remove(t.Context(), `C:\k\wicd`))
@@ -119,8 +119,8 @@ func TestWhatALyingFileServerSays(t *testing.T) {
 			if strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("size %d: the operator's own file is blamed: %v", size, err)
 			}
-			if there, err := c.Has(t.Context(), `C:\k\wicd\inbox\payload.zst`, 100_000); there || err != nil {
-				t.Errorf("size %d: %t, %v", size, there, err)
+			if exists, err := c.Has(t.Context(), `C:\k\wicd\inbox\payload.zst`, 100_000); exists || err != nil {
+				t.Errorf("size %d: %t, %v", size, exists, err)
 			}
 		}
 	})

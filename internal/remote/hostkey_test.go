@@ -166,12 +166,12 @@ func TestNothingIsSentWhereNoHostCanBe(t *testing.T) {
 			dialed := false
 			d := &remote.Dialer{Dial: func(context.Context, string, string) (net.Conn, error) {
 				dialed = true
-				ours, theirs := net.Pipe()
+				near, far := net.Pipe()
 				go func() {
-					n, _ := theirs.Read(make([]byte, 100))
+					n, _ := far.Read(make([]byte, 100))
 					received <- int64(n)
 				}()
-				return elsewhere{ours, c.end}, nil
+				return elsewhere{near, c.end}, nil
 			}}
 			_, err := d.Connect(t.Context(), remote.Target{Address: c.address, User: "Administrator",
 				Key: newKey(t), NoHostAt: none})

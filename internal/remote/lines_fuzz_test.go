@@ -23,8 +23,8 @@ func FuzzLinesOfAHost(f *testing.F) {
 		f.Add(append([]byte("\xff\xfe\x1b[2J"), append(text, "\r\nnoise\n"...)...))
 		f.Add(text[:len(text)/2])
 	}
-	f.Fuzz(func(t *testing.T, said []byte) {
-		for r := bufio.NewReader(bytes.NewReader(said)); ; {
+	f.Fuzz(func(t *testing.T, input []byte) {
+		for r := bufio.NewReader(bytes.NewReader(input)); ; {
 			text, err := readLine(r)
 			if err != nil {
 				return

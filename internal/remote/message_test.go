@@ -17,7 +17,7 @@ func TestNoErrorNamesItsHostTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, made := token.NewFileSet(), 0
+	files, count := token.NewFileSet(), 0
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -28,7 +28,7 @@ func TestNoErrorNamesItsHostTwice(t *testing.T) {
 		}
 		for _, declaration := range file.Decls {
 			makes, mentions := hostsIn(declaration)
-			if made += makes; makes == 0 {
+			if count += makes; makes == 0 {
 				continue
 			}
 			for _, mention := range mentions {
@@ -36,8 +36,8 @@ func TestNoErrorNamesItsHostTwice(t *testing.T) {
 			}
 		}
 	}
-	if made < 20 {
-		t.Fatalf("%d errors are made", made)
+	if count < 20 {
+		t.Fatalf("%d errors are made", count)
 	}
 }
 

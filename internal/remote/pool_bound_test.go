@@ -129,7 +129,7 @@ func TestThePoolHasABound(t *testing.T) {
 			held = append(held, c)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := inBackground(func() error {
+		connect := inBackground(func() error {
 			_, err := pool.Get(ctx, target(100))
 			return err
 		})
@@ -138,7 +138,7 @@ func TestThePoolHasABound(t *testing.T) {
 			return err
 		})
 		cancel()
-		expectCanceled(t, gone())
+		expectCanceled(t, connect())
 		pool.Release(held[0])
 		if err := waits(); err != nil {
 			t.Error(err)

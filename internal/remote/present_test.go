@@ -11,11 +11,11 @@ func TestHas(t *testing.T) {
 		`C:\k\wicd\inbox`:             false,
 		`C:\not\there\payload.zst`:    false,
 	} {
-		if there, err := c.Has(t.Context(), path, 5); err != nil || there != want {
-			t.Errorf("%s: %t, %v", path, there, err)
+		if exists, err := c.Has(t.Context(), path, 5); err != nil || exists != want {
+			t.Errorf("%s: %t, %v", path, exists, err)
 		}
 	}
-	if there, err := c.Has(t.Context(), `C:\k\wicd\inbox\payload.zst`, 6); err != nil || there {
+	if exists, err := c.Has(t.Context(), `C:\k\wicd\inbox\payload.zst`, 6); err != nil || exists {
 		t.Errorf("a file of another size counts as there: %v", err)
 	}
 }

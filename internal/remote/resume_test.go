@@ -76,8 +76,8 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 			<-first.Done()
 			waitFor(t, "the server has written what it received", func() bool { return s.living.Load() == 0 })
 			if c.tamper != nil {
-				folder := "C:/k/wicd/inbox/"
-				left := folder + s.disk.listNames(folder)[0]
+				dir := "C:/k/wicd/inbox/"
+				left := dir + s.disk.listNames(dir)[0]
 				s.disk.writeFile(left, string(c.tamper(s.disk.readFile(left))))
 			}
 			var last int64

@@ -431,7 +431,7 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		shell  string
 		agent  func(p *process) int
-		there  bool
+		exists bool
 		reason remote.Reason
 		texts  []string
 	}{
@@ -455,7 +455,7 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 			noLeaks(t)
 			s, conn := hostWith(t, c.agent, func(s *server) {
 				s.shell = c.shell
-				if c.there {
+				if c.exists {
 					s.disk.writeFile("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
 				}
 			})

@@ -148,8 +148,8 @@ func (s *server) serveConnection(raw net.Conn) {
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
-	gone := make(chan struct{})
-	defer close(gone)
+	closed := make(chan struct{})
+	defer close(closed)
 	all.Go(func() {
 		for request := range requests {
 			if s.deafTo != "keepalives" {
@@ -161,7 +161,7 @@ func (s *server) serveConnection(raw net.Conn) {
 	})
 	for channel := range channels {
 		if s.deafTo == "sessions" {
-			all.Go(func() { s.hangRequest("sessions", gone) })
+			all.Go(func() { s.hangRequest("sessions", closed) })
 			continue
 		}
 		if s.refuse == "sessions" {

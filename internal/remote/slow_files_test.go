@@ -26,7 +26,7 @@ type slowHost struct {
 	list    int // number of entries in each directory
 
 	mu     sync.Mutex
-	gone   <-chan struct{} // closed when the connection has ended
+	closed <-chan struct{} // closed when the connection has ended
 	waited bool            // answer has waited for gone
 }
 
@@ -42,7 +42,7 @@ func connectSlow(t *testing.T, limit, stall time.Duration) (*slowHost, *remote.C
 	c := s.mustConnect(d, key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.gone = c.Done()
+	h.closed = c.Done()
 	return h, c
 }
 
@@ -56,7 +56,7 @@ func (h *slowHost) delayAnswer() {
 	}
 	h.waited = true
 	select {
-	case <-h.gone:
+	case <-h.closed:
 	case <-time.After(10 * time.Second): // the operator does not detect the timeout
 	}
 }
@@ -91,8 +91,8 @@ func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
 		h.list = 1000 // enough for eight hours
 		err := c.Remove(t.Context(), `C:\k\wicd`)
 		expectOverall(t, err, "could not delete C:\\k\\wicd: the host answers too slowly (it was not complete after 2m0s)")
-		if took := h.clock.Since(h.begin); took > remote.DefaultFileTimeout+2*answerDelay {
-			t.Errorf("it has taken %s", took)
+		if elapsed := h.clock.Since(h.begin); elapsed > remote.DefaultFileTimeout+2*answerDelay {
+			t.Errorf("it has taken %s", elapsed)
 		}
 		<-c.Done() // other callers get a new connection
 	})
@@ -102,8 +102,8 @@ func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
 		h, c := connectSlow(t, limit, time.Hour)
 		err := c.Upload(t.Context(), `C:\k\x`, size, strings.NewReader(strings.Repeat("x", size)), nil)
 		expectOverall(t, err, "could not send C:\\k\\x: the host answers too slowly (it was not complete after 7m20s)")
-		if took := h.clock.Since(h.begin); took < limit {
-			t.Errorf("it has ended after %s, before the limit of %s", took, limit)
+		if elapsed := h.clock.Since(h.begin); elapsed < limit {
+			t.Errorf("it has ended after %s, before the limit of %s", elapsed, limit)
 		}
 	})
 }

@@ -108,8 +108,8 @@ func runStep(t *testing.T, lines []string, h *sshdHost) error {
 			m := differsCondition.FindStringSubmatch(line)
 			skipped = variables[m[1]] == variables[m[2]]
 		case existsCondition.MatchString(line):
-			_, there := h.files[variables[existsCondition.FindStringSubmatch(line)[1]]]
-			skipped = !there
+			_, exists := h.files[variables[existsCondition.FindStringSubmatch(line)[1]]]
+			skipped = !exists
 		case writeStatement.MatchString(line):
 			m := writeStatement.FindStringSubmatch(line)
 			err = h.apply(func() { h.files[variables[m[1]]] = variables[m[2]] })

@@ -88,9 +88,9 @@ func TestUses(t *testing.T) {
 }
 
 func TestAnObjectThatIsMadeByAPatchWasCreated(t *testing.T) {
-	made, changed := newEvent("patch", "", "secrets", "", "a", "b"), newEvent("patch", "", "secrets", "", "a", "b")
-	made.Response.Code, changed.Response.Code = 201, 200
-	implied := Implied([]Event{changed, made, newEvent("create", "", "secrets", "", "a", "c")})
+	created, changed := newEvent("patch", "", "secrets", "", "a", "b"), newEvent("patch", "", "secrets", "", "a", "b")
+	created.Response.Code, changed.Response.Code = 201, 200
+	implied := Implied([]Event{changed, created, newEvent("create", "", "secrets", "", "a", "c")})
 	if len(implied) != 1 || implied[0].Verb != "create" || implied[0].Object.Name != "b" {
 		t.Errorf("got %+v", implied)
 	}

@@ -66,7 +66,7 @@ func Command() *cobra.Command {
 	flags := command.Flags()
 	flags.IntSliceVar(&o.hosts, "hosts", fleetSizes(), "the sizes of the fleets to measure")
 	flags.DurationVar(&o.idleDuration, "idle", time.Minute, "how long the operator of a fleet is left alone")
-	flags.DurationVar(&o.timeout, "limit", 15*time.Minute, "how long each occasion may take for a fleet")
+	flags.DurationVar(&o.timeout, "limit", 15*time.Minute, "how long each scenario may take for a fleet")
 	flags.StringVar(&o.operator, "operator", "build/wmco", "the operator")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "the agent, built for Windows")
 	flags.StringVar(&o.payload, "payload", "build/payload", "a payload of `make payload`, whose patches are compared with their budget")
@@ -129,11 +129,11 @@ func writeResultsFile(path string, content []byte) error {
 }
 
 // patchesOf returns the patches of a payload and the files that they create. A missing payload has no patches.
-func patchesOf(folder string) (patches []Patch, err error) {
-	if _, err := os.Stat(filepath.Join(folder, "manifest.json")); errors.Is(err, os.ErrNotExist) {
+func patchesOf(dir string) (patches []Patch, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	files, err := payload.Load(folder)
+	files, err := payload.Load(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,9 @@ func runFakeFleet(arguments []string) error {
 // runBench runs the subcommand and returns the output and the written result.
 func runBench(t *testing.T, arguments ...string) (output string, result Result, err error) {
 	t.Helper()
-	var printed bytes.Buffer
+	var out bytes.Buffer
 	command := Command()
-	command.SetOut(&printed)
+	command.SetOut(&out)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	file := filepath.Join(t.TempDir(), "bench", "results.json")
 	command.SetArgs(append(arguments, "--json="+file, "--payload="+t.TempDir()))
@@ -74,7 +74,7 @@ func runBench(t *testing.T, arguments ...string) (output string, result Result, 
 	if readErr != nil {
 		t.Logf("results: %v", readErr)
 	}
-	return printed.String(), result, err
+	return out.String(), result, err
 }
 
 func TestBench(t *testing.T) {
@@ -149,17 +149,17 @@ func newPassingResult() Result {
 	join := func(hosts int, each, seconds float64, memory int64) fleet.Phase {
 		n := float64(hosts)
 		return fleet.Phase{
-			Occasion: fleet.Join, Seconds: seconds, TransferSeconds: 2.9, Arrivals: arrivals(hosts, min(14.9, seconds), seconds), Reads: int(30 * n * each), Writes: int(10 * n * each),
+			Scenario: fleet.Join, Seconds: seconds, TransferSeconds: 2.9, Arrivals: arrivals(hosts, min(14.9, seconds), seconds), Reads: int(30 * n * each), Writes: int(10 * n * each),
 			CPU: fleet.CPU{Operator: n * each, ControlPlane: n * each, Hosts: n * each}, Memory: &fleet.Memory{Peak: memory, Resident: memory},
 			Worst: fleet.Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Received: 1000},
 		}
 	}
-	idle := fleet.Phase{Occasion: fleet.Idle, Seconds: 60, CPU: fleet.CPU{Operator: 0.6}, Memory: &fleet.Memory{Peak: 256 * mib, Resident: 199 * mib}}
+	idle := fleet.Phase{Scenario: fleet.Idle, Seconds: 60, CPU: fleet.CPU{Operator: 0.6}, Memory: &fleet.Memory{Peak: 256 * mib, Resident: 199 * mib}}
 	// A restarted operator may write, and hosts may start processes without the operator.
-	restart := fleet.Phase{Occasion: fleet.Restart, Seconds: 19.9, Reads: 4000, Writes: 1000, All: fleet.Cost{Processes: 1}}
-	same := fleet.Phase{Occasion: fleet.SamePrograms, Seconds: 1.9, Writes: 3}
-	upgrade := fleet.Phase{Occasion: fleet.Upgrade, Worst: fleet.Cost{Connections: 2, Execs: 8, Received: 100}}
-	setting := fleet.Phase{Occasion: fleet.Setting, Seconds: 299, Worst: fleet.Cost{Connections: 2}}
+	restart := fleet.Phase{Scenario: fleet.Restart, Seconds: 19.9, Reads: 4000, Writes: 1000, All: fleet.Cost{Processes: 1}}
+	same := fleet.Phase{Scenario: fleet.SamePrograms, Seconds: 1.9, Writes: 3}
+	upgrade := fleet.Phase{Scenario: fleet.Upgrade, Worst: fleet.Cost{Connections: 2, Execs: 8, Received: 100}}
+	setting := fleet.Phase{Scenario: fleet.Setting, Seconds: 299, Worst: fleet.Cost{Connections: 2}}
 	alone := join(1, 1, 2.9, 100*mib)
 	alone.Reads, alone.Writes = 40, 19
 	return Result{Patches: []Patch{{File: "kubelet.exe", FileBytes: 100, PatchBytes: 10}, {File: "wicd.exe", FileBytes: 100, PatchBytes: 1}}, Fleets: []fleet.Result{
@@ -174,12 +174,12 @@ func newPassingResult() Result {
 	}}
 }
 
-// findPhase returns an occasion in the fleet with the usual programs, for a test to modify.
-func findPhase(r *Result, hosts int, of fleet.Occasion) *fleet.Phase {
+// findPhase returns a scenario in the fleet with the usual programs, for a test to modify.
+func findPhase(r *Result, hosts int, of fleet.Scenario) *fleet.Phase {
 	for i := range r.Fleets {
 		if each := &r.Fleets[i]; each.Hosts == hosts && each.SizePercent == usualSize {
 			for j := range each.Phases {
-				if each.Phases[j].Occasion == of {
+				if each.Phases[j].Scenario == of {
 					return &each.Phases[j]
 				}
 			}
@@ -263,14 +263,14 @@ func TestBudgets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newPassingResult()
 			c.spoil(&r)
-			var others []Line
+			var otherLines []Line
 			for _, line := range evaluateBudgets(r) {
 				if line.Verdict != Kept {
-					others = append(others, line)
+					otherLines = append(otherLines, line)
 				}
 			}
-			if len(others) != 1 || others[0].What != c.what || others[0].Verdict != c.verdict {
-				t.Errorf("got %+v, want %s %s", others, c.what, c.verdict)
+			if len(otherLines) != 1 || otherLines[0].What != c.what || otherLines[0].Verdict != c.verdict {
+				t.Errorf("got %+v, want %s %s", otherLines, c.what, c.verdict)
 			}
 		})
 	}
@@ -282,7 +282,7 @@ func TestBudgets(t *testing.T) {
 		}
 	})
 	t.Run("a fleet whose operator was no program of its own says nothing of its memory", func(t *testing.T) {
-		r := Result{Fleets: []fleet.Result{{Hosts: 1000, SizePercent: usualSize, Phases: []fleet.Phase{{Occasion: fleet.Idle, Seconds: float64(time.Minute / time.Second)}}}}}
+		r := Result{Fleets: []fleet.Result{{Hosts: 1000, SizePercent: usualSize, Phases: []fleet.Phase{{Scenario: fleet.Idle, Seconds: float64(time.Minute / time.Second)}}}}}
 		for _, line := range evaluateBudgets(r) {
 			if line.What == "operator's memory" && line.Verdict != NotMeasured {
 				t.Errorf("%+v", line)

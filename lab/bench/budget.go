@@ -21,7 +21,7 @@ type budget struct {
 // figure returns a figure of a run, or NaN if it was not measured.
 type figure func(Result) float64
 
-// value returns a figure of an occasion, or NaN if it was not measured.
+// value returns a figure of a scenario, or NaN if it was not measured.
 type value func(fleet.Phase) float64
 
 const (
@@ -37,7 +37,7 @@ const (
 	maxWritesAlone = maxWrites + 4
 )
 
-// Values of an occasion: the work on the worst host, kind by kind, or on all hosts together.
+// Values of a scenario: the work on the worst host, kind by kind, or on all hosts together.
 var (
 	connections   value = func(p fleet.Phase) float64 { return float64(p.Worst.Connections) }
 	execs         value = func(p fleet.Phase) float64 { return float64(p.Worst.Execs) }

@@ -7,16 +7,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/bench/fleet"
 )
 
-// phaseFigure returns the figure of an occasion in the fleet of a size, with the usual programs and nearby hosts.
-func phaseFigure(hosts int, occasion fleet.Occasion, get value) figure {
-	return sizedPhaseFigure(usualSize, 0, hosts, occasion, get)
+// phaseFigure returns the figure of a scenario in the fleet of a size, with the usual programs and nearby hosts.
+func phaseFigure(hosts int, scenario fleet.Scenario, get value) figure {
+	return sizedPhaseFigure(usualSize, 0, hosts, scenario, get)
 }
 
-// sizedPhaseFigure returns the figure of an occasion in the fleet with a program size and a round-trip time.
-func sizedPhaseFigure(sizePercent int, roundTrip time.Duration, hosts int, occasion fleet.Occasion, get value) figure {
+// sizedPhaseFigure returns the figure of a scenario in the fleet with a program size and a round-trip time.
+func sizedPhaseFigure(sizePercent int, roundTrip time.Duration, hosts int, scenario fleet.Scenario, get value) figure {
 	return func(r Result) float64 {
 		for _, each := range r.Fleets {
-			if phase, known := each.Phase(occasion); known && each.Hosts == hosts && each.SizePercent == sizePercent && each.RoundTrip == roundTrip {
+			if phase, known := each.Phase(scenario); known && each.Hosts == hosts && each.SizePercent == sizePercent && each.RoundTrip == roundTrip {
 				return get(phase)
 			}
 		}
@@ -24,9 +24,9 @@ func sizedPhaseFigure(sizePercent int, roundTrip time.Duration, hosts int, occas
 	}
 }
 
-// perHostFigure returns the figure of an occasion divided by the number of hosts.
-func perHostFigure(hosts int, occasion fleet.Occasion, get value) figure {
-	all := phaseFigure(hosts, occasion, get)
+// perHostFigure returns the figure of a scenario divided by the number of hosts.
+func perHostFigure(hosts int, scenario fleet.Scenario, get value) figure {
+	all := phaseFigure(hosts, scenario, get)
 	return func(r Result) float64 { return all(r) / float64(hosts) }
 }
 
@@ -41,12 +41,12 @@ func joinCostGrowth(get value) figure {
 	}
 }
 
-// worstFigure returns the highest figure of all fleets and the given occasions.
-func worstFigure(get value, occasion fleet.Occasion, more ...fleet.Occasion) figure {
+// worstFigure returns the highest figure of all fleets and the given scenarios.
+func worstFigure(get value, scenario fleet.Scenario, more ...fleet.Scenario) figure {
 	return func(r Result) float64 {
 		highest := math.NaN()
 		for _, each := range r.Fleets {
-			for _, of := range append([]fleet.Occasion{occasion}, more...) {
+			for _, of := range append([]fleet.Scenario{scenario}, more...) {
 				if phase, known := each.Phase(of); known {
 					highest = maxMeasured(highest, get(phase))
 				}

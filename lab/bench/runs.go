@@ -33,21 +33,21 @@ const (
 type run struct {
 	hosts, sizePercent int
 	roundTrip          time.Duration
-	occasions          []fleet.Occasion
+	scenarios          []fleet.Scenario
 }
 
-// fleetRuns returns the fleets to measure. The small fleet is upgraded; all other occasions are measured with the
+// fleetRuns returns the fleets to measure. The small fleet is upgraded; all other scenarios are measured with the
 // large fleet.
 func fleetRuns() []run {
 	return []run{
 		{hosts: 1, sizePercent: realSize},
 		{hosts: 1, sizePercent: realSize, roundTrip: distant},
-		{hosts: 1, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart, fleet.SamePrograms, fleet.Upgrade}},
-		{hosts: 10, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart}},
-		{hosts: 50, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart, fleet.SamePrograms}},
-		{hosts: smallFleet, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Upgrade}},
+		{hosts: 1, sizePercent: usualSize, scenarios: []fleet.Scenario{fleet.Idle, fleet.Restart, fleet.SamePrograms, fleet.Upgrade}},
+		{hosts: 10, sizePercent: usualSize, scenarios: []fleet.Scenario{fleet.Idle, fleet.Restart}},
+		{hosts: 50, sizePercent: usualSize, scenarios: []fleet.Scenario{fleet.Idle, fleet.Restart, fleet.SamePrograms}},
+		{hosts: smallFleet, sizePercent: usualSize, scenarios: []fleet.Scenario{fleet.Upgrade}},
 		{hosts: mediumFleet, sizePercent: usualSize},
-		{hosts: largeFleet, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart, fleet.Setting, fleet.Rotation}},
+		{hosts: largeFleet, sizePercent: usualSize, scenarios: []fleet.Scenario{fleet.Idle, fleet.Restart, fleet.Setting, fleet.Rotation}},
 	}
 }
 
@@ -59,7 +59,7 @@ func fleetSizes() (hosts []int) {
 	return slices.Compact(hosts)
 }
 
-// measureFleet runs this program once for the fleet. If the program fails, the result contains the occasions before
+// measureFleet runs this program once for the fleet. If the program fails, the result contains the scenarios before
 // the failure.
 func (r run) measureFleet(ctx context.Context, o *options) (result fleet.Result, err error) {
 	self, err := os.Executable()
@@ -73,7 +73,7 @@ func (r run) measureFleet(ctx context.Context, o *options) (result fleet.Result,
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "fleet.json")
 	command := exec.CommandContext(ctx, self, "fleet", fmt.Sprintf("--hosts=%d", r.hosts), fmt.Sprintf("--payload-percent=%d", r.sizePercent),
-		fmt.Sprintf("--round-trip=%s", r.roundTrip), fmt.Sprintf("--max-unavailable=%d", upgradedAtOnce), "--occasions="+strings.Join(occasionNames(r.occasions), ","),
+		fmt.Sprintf("--round-trip=%s", r.roundTrip), fmt.Sprintf("--max-unavailable=%d", upgradedAtOnce), "--scenarios="+strings.Join(scenarioNames(r.scenarios), ","),
 		"--operator="+o.operator, "--agent="+o.agent, fmt.Sprintf("--limit=%s", o.timeout), fmt.Sprintf("--idle=%s", o.idleDuration), "--json="+file)
 	command.Stdout, command.Stderr = o.output, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
@@ -88,9 +88,9 @@ func (r run) measureFleet(ctx context.Context, o *options) (result fleet.Result,
 	return result, nil
 }
 
-func occasionNames(occasions []fleet.Occasion) []string {
-	all := make([]string, len(occasions))
-	for i, each := range occasions {
+func scenarioNames(scenarios []fleet.Scenario) []string {
+	all := make([]string, len(scenarios))
+	for i, each := range scenarios {
 		all[i] = string(each)
 	}
 	return all

@@ -104,7 +104,7 @@ func formatSummary(lines []Line) string {
 // all hosts.
 func printTables(output io.Writer, r Result) error {
 	w := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s\n\nHOSTS\tPROGRAMS\tROUND TRIP\tOCCASION\tFIRST\tALL\tCONNECTIONS\tEXECS\tSERVICES\tRECEIVED\tREADS\tWRITES\tCPU OPERATOR\tCPU ALL\tMEMORY\n", r.Machine)
+	fmt.Fprintf(w, "\n%s\n\nHOSTS\tPROGRAMS\tROUND TRIP\tSCENARIO\tFIRST\tALL\tCONNECTIONS\tEXECS\tSERVICES\tRECEIVED\tREADS\tWRITES\tCPU OPERATOR\tCPU ALL\tMEMORY\n", r.Machine)
 	for _, each := range r.Fleets {
 		for _, p := range each.Phases {
 			first, cpu, memory := "", "", ""
@@ -115,7 +115,7 @@ func printTables(output io.Writer, r Result) error {
 				first = fmt.Sprintf("%.1f s", at)
 			}
 			fmt.Fprintf(w, "%d\t%.0f MB\t%d ms\t%s\t%s\t%.1f s\t%d\t%d\t%d\t%.2f MB\t%d\t%d\t%s\t%.1f s\t%s\n", each.Hosts, float64(each.PayloadBytes)/1e6,
-				each.RoundTrip/time.Millisecond, p.Occasion, first, elapsed(p), p.Worst.Connections, p.Worst.Execs, p.Worst.Services,
+				each.RoundTrip/time.Millisecond, p.Scenario, first, elapsed(p), p.Worst.Connections, p.Worst.Execs, p.Worst.Services,
 				received(p)/1e6, p.Reads, p.Writes, cpu, allCPU(p), memory)
 		}
 	}

@@ -149,11 +149,11 @@ type csr struct {
 // requestCertificate requests a certificate for system:node:<node> as user.
 func requestCertificate(t *testing.T, c *cluster.Cluster, user, signer, node string) *csr {
 	t.Helper()
-	made, err := tryRequest(t, c, user, signer, node)
+	created, err := tryRequest(t, c, user, signer, node)
 	if err != nil {
 		t.Fatalf("request a certificate as %s: %v", user, err)
 	}
-	return made
+	return created
 }
 
 func tryRequest(t *testing.T, c *cluster.Cluster, user, signer, node string) (*csr, error) {
@@ -173,8 +173,8 @@ func tryRequest(t *testing.T, c *cluster.Cluster, user, signer, node string) (*c
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := &csr{}
-	if made.keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
+	request := &csr{}
+	if request.keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
 		t.Fatal(err)
 	}
 	config := rest.CopyConfig(c.Config)
@@ -191,8 +191,8 @@ func tryRequest(t *testing.T, c *cluster.Cluster, user, signer, node string) (*c
 	if err != nil {
 		return nil, err
 	}
-	made.name = object.Name
-	return made, nil
+	request.name = object.Name
+	return request, nil
 }
 
 func groupOf(user string) string {

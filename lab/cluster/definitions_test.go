@@ -26,14 +26,14 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 	elsewhere := apiextensions.NewForConfigOrDie(plain.Cluster(t).Config).ApiextensionsV1().CustomResourceDefinitions()
 	notComparable := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "CreationTimestamp",
 		"ResourceVersion", "ManagedFields")
-	given := func(crd apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	clone := func(crd apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec,
 		}
 	}
 	for _, crd := range stored.Items {
 		t.Run(crd.Name, func(t *testing.T) {
-			accepted, err := elsewhere.Create(ctx, given(crd), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
+			accepted, err := elsewhere.Create(ctx, clone(crd), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
 				FieldValidation: metav1.FieldValidationStrict})
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 
 	t.Run("and their status", func(t *testing.T) {
 		crd := stored.Items[0]
-		if _, err := elsewhere.Create(ctx, given(crd), metav1.CreateOptions{}); err != nil {
+		if _, err := elsewhere.Create(ctx, clone(crd), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {

@@ -12,8 +12,8 @@ import (
 func TestRestart(t *testing.T) {
 	c := start(t, cluster.Options{})
 	clients := newClientset(t, c.Config)
-	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}}
-	if _, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+	created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}}
+	if _, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), created, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	before := c.PID()

@@ -103,15 +103,15 @@ func TestListed(t *testing.T) {
 
 func TestPreparationStage(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range []struct{ folder, want string }{
+	for _, c := range []struct{ dir, want string }{
 		{"bin", "programs"}, {"hosts/base-1", "installing Windows"}, {".standin-1", "what Wine lacks"},
 		{".wine-root-1", "chroot"},
 	} {
-		if err := os.MkdirAll(filepath.Join(dir, c.folder), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, c.dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if got := preparationStage(dir); !strings.Contains(got, c.want) {
-			t.Errorf("with %s: %q, want %q in it", c.folder, got, c.want)
+			t.Errorf("with %s: %q, want %q in it", c.dir, got, c.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type demo struct {
 	output   *output
 	listener *net.TCPListener // for users of the API server
 	ssh      *net.TCPListener // for logins to the first host; nil unless it is a Wine host
-	rig      *testenv.Environment
+	env      *testenv.Environment
 	kit      *winetestenv.Kit
 	wine     []*wine.Host
 	operator *testenv.OperatorProcess
@@ -65,13 +65,13 @@ func (d *demo) restoreListeners(environment *linuxns.Environment) error {
 	for i, listener := range d.outerListeners() {
 		file := environment.Files[i]
 		defer file.Close()
-		taken, err := net.FileListener(file)
+		inherited, err := net.FileListener(file)
 		if err != nil {
 			return fmt.Errorf("take a port of this machine: %w", err)
 		}
-		tcp, ok := taken.(*net.TCPListener)
+		tcp, ok := inherited.(*net.TCPListener)
 		if !ok {
-			return fmt.Errorf("take a port of this machine: it is a %T", taken)
+			return fmt.Errorf("take a port of this machine: it is a %T", inherited)
 		}
 		*listener = tcp
 	}
@@ -132,10 +132,10 @@ func (d *demo) bootLab(ctx context.Context) error {
 			options.MachineAPI, options.ControlPlane.Platform = true, string(platform)
 		}
 	}
-	if d.rig, err = testenv.New(ctx, options); err != nil {
+	if d.env, err = testenv.New(ctx, options); err != nil {
 		return err
 	}
-	d.controlPlane = d.rig.Cluster().Done()
+	d.controlPlane = d.env.Cluster().Done()
 	return nil
 }
 
@@ -147,20 +147,20 @@ func (d *demo) installOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.rig.Apply(ctx, object); err != nil {
+	if err := d.env.Apply(ctx, object); err != nil {
 		return err
 	}
 	d.output.printStep("oc apply -k deploy/")
-	if _, err := d.rig.InstallOperator(ctx, testenv.Namespace); err != nil {
+	if _, err := d.env.InstallOperator(ctx, testenv.Namespace); err != nil {
 		return err
 	}
 	d.output.printStep("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s",
 		testenv.Namespace)
-	if err := d.rig.CreateKey(ctx); err != nil {
+	if err := d.env.CreateKey(ctx); err != nil {
 		return err
 	}
 	d.output.printStep("oc apply -f examples/windows-instances.yaml, with the lab's hosts")
-	if err := d.rig.SetInstances(ctx, d.listedEntries()); err != nil {
+	if err := d.env.SetInstances(ctx, d.listedEntries()); err != nil {
 		return err
 	}
 	if err := os.Remove(d.log); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -171,7 +171,7 @@ func (d *demo) installOperator(ctx context.Context) error {
 		return err
 	}
 	d.operatorOptions = testenv.ProcessOptions{Program: d.programs.operator, Log: d.log, Flags: metrics}
-	if d.operator, err = d.rig.StartOperator(d.operatorOptions); err != nil {
+	if d.operator, err = d.env.StartOperator(d.operatorOptions); err != nil {
 		return err
 	}
 	d.output.printStep("the operator runs as its ServiceAccount; its log: %s", d.log)
@@ -182,5 +182,5 @@ func (d *demo) close() error {
 	if d.operator != nil {
 		d.operator.Kill()
 	}
-	return errors.Join(d.closePod(), d.prometheus.close(), d.closeWine(), d.rig.Close(), d.listener.Close())
+	return errors.Join(d.closePod(), d.prometheus.close(), d.closeWine(), d.env.Close(), d.listener.Close())
 }

@@ -12,7 +12,7 @@ import (
 
 // printTable prints a list as kubectl get does.
 func (d *demo) printTable(ctx context.Context, path string) error {
-	config := rest.CopyConfig(d.rig.Config)
+	config := rest.CopyConfig(d.env.Config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	rests, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {

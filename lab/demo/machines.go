@@ -63,25 +63,25 @@ func (d *demo) applyMachineSet(ctx context.Context) error {
 	}
 	d.machineSet = set.Name
 	d.output.printStep("kubectl windows machineset apply --image %s", windowsImage)
-	if err := d.rig.Client.Create(ctx, set); err != nil {
+	if err := d.env.Client.Create(ctx, set); err != nil {
 		return fmt.Errorf("make MachineSet %s: %w", set.Name, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, userDataTimeout)
 	defer cancel()
-	if err := d.rig.WaitUserData(limited); err != nil {
+	if err := d.env.WaitUserData(limited); err != nil {
 		return err
 	}
 	d.output.printStep("oc scale --replicas=%d machineset %s -n %s", d.desiredMachines(), set.Name, machineAPI)
-	return d.rig.Scale(ctx, set.Name, int32(d.desiredMachines())) // limited by the flag
+	return d.env.Scale(ctx, set.Name, int32(d.desiredMachines())) // limited by the flag
 }
 
 func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {
 	infrastructure := &configv1.Infrastructure{}
-	if err := d.rig.Client.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+	if err := d.env.Client.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
 		return nil, fmt.Errorf("read the cluster's infrastructure: %w", err)
 	}
 	var sets machinev1.MachineSetList
-	if err := d.rig.Client.List(ctx, &sets, client.InNamespace(machineAPI)); err != nil {
+	if err := d.env.Client.List(ctx, &sets, client.InNamespace(machineAPI)); err != nil {
 		return nil, fmt.Errorf("list MachineSets: %w", err)
 	}
 	if len(sets.Items) == 0 {
@@ -101,7 +101,7 @@ func (d *demo) showTables(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, userDataTimeout)
 	defer cancel()
-	if _, err := d.rig.WaitMachinesReady(limited, d.machineSet, d.desiredMachines()); err != nil {
+	if _, err := d.env.WaitMachinesReady(limited, d.machineSet, d.desiredMachines()); err != nil {
 		return err
 	}
 	for _, t := range []struct{ command, path string }{

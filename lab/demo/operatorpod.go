@@ -20,18 +20,18 @@ var podAddresses = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParse
 
 // serveOperatorPod enables kubectl windows to run commands in a Pod of the operator.
 func (d *demo) serveOperatorPod(ctx context.Context) error {
-	signer, err := d.rig.Cluster().CSRSigner()
+	signer, err := d.env.Cluster().CSRSigner()
 	if err != nil {
 		return err
 	}
 	var nodes corev1.NodeList
-	if err := d.rig.Client.List(ctx, &nodes); err != nil {
+	if err := d.env.Client.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("list the Linux nodes: %w", err)
 	}
 	kubelet := fakepod.Kubelet{
-		Client: d.rig.Client, Namespace: testenv.Namespace, Signer: signer, Log: d.log,
+		Client: d.env.Client, Namespace: testenv.Namespace, Signer: signer, Log: d.log,
 		Command: func(ctx context.Context, arguments ...string) *exec.Cmd {
-			return d.rig.OperatorCommand(ctx, d.operatorOptions, arguments...)
+			return d.env.OperatorCommand(ctx, d.operatorOptions, arguments...)
 		},
 	}
 	for _, node := range nodes.Items {

@@ -100,9 +100,9 @@ func TestBoardOfMachines(t *testing.T) {
 	if b.hasAllReady(1) {
 		t.Error("a Machine without an instance is Ready")
 	}
-	gone := v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
-	gone.Spec.Source.Machine, gone.Spec.DesiredState = &v1alpha1.MachineReference{Name: "win-a"}, v1alpha1.DesiredStateRemoved
-	checkLines(t, b.updateState([]v1alpha1.WindowsInstance{gone}, machine("Provisioning")), "win-a (no address yet): New")
+	removed := v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
+	removed.Spec.Source.Machine, removed.Spec.DesiredState = &v1alpha1.MachineReference{Name: "win-a"}, v1alpha1.DesiredStateRemoved
+	checkLines(t, b.updateState([]v1alpha1.WindowsInstance{removed}, machine("Provisioning")), "win-a (no address yet): New")
 	checkLines(t, b.updateState(nil, nil), "win-a (no address yet): removed, its Machine is gone",
 		"win-a (no address yet): deleted, the Machine is gone, and its virtual machine with it")
 }

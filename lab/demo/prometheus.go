@@ -23,10 +23,10 @@ func (d *demo) startMonitoring(ctx context.Context) (operatorFlags []string, err
 		return nil, nil
 	}
 	certificates := filepath.Join(d.dir, "metrics-tls")
-	if err := monitoring.OperatorTarget(ctx, d.rig, operatorMetrics, certificates); err != nil {
+	if err := monitoring.OperatorTarget(ctx, d.env, operatorMetrics, certificates); err != nil {
 		return nil, err
 	}
-	d.prometheus.Monitoring, err = monitoring.Start(ctx, d.rig, monitoring.Options{Programs: d.programs.monitoring,
+	d.prometheus.Monitoring, err = monitoring.Start(ctx, d.env, monitoring.Options{Programs: d.programs.monitoring,
 		Dir: filepath.Join(d.dir, "prometheus"), Listener: d.prometheus.listener})
 	if err != nil {
 		return nil, err

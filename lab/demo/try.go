@@ -13,12 +13,12 @@ import (
 func (d *demo) formatSuggestions() string {
 	var b strings.Builder
 	b.WriteString("\nIn another terminal, in this directory:\n\n")
-	fmt.Fprintf(&b, "    export KUBECONFIG=%s\n", d.rig.Cluster().ExternalKubeconfig)
+	fmt.Fprintf(&b, "    export KUBECONFIG=%s\n", d.env.Cluster().ExternalKubeconfig)
 	fmt.Fprintf(&b, "    export PATH=$PATH:%s\n", filepath.Dir(d.programs.plugin))
 	for _, try := range d.suggestedCommands() {
 		fmt.Fprintf(&b, "\n    %s\n", try.command)
-		if try.why != "" {
-			fmt.Fprintf(&b, "        # %s\n", try.why)
+		if try.reason != "" {
+			fmt.Fprintf(&b, "        # %s\n", try.reason)
 		}
 	}
 	b.WriteString("\nChanges are printed here. Ctrl-C ends the lab and leaves nothing behind.\n")
@@ -26,7 +26,7 @@ func (d *demo) formatSuggestions() string {
 }
 
 // suggestedCommand is a command with its purpose.
-type suggestedCommand struct{ command, why string }
+type suggestedCommand struct{ command, reason string }
 
 func (d *demo) suggestedCommands() []suggestedCommand {
 	hosts := d.hostOptions()

@@ -103,12 +103,12 @@ func isClosed(done <-chan struct{}) bool {
 
 func (d *demo) readHosts(ctx context.Context) error {
 	var instances v1alpha1.WindowsInstanceList
-	if err := d.rig.Client.List(ctx, &instances, client.InNamespace(testenv.Namespace)); err != nil {
+	if err := d.env.Client.List(ctx, &instances, client.InNamespace(testenv.Namespace)); err != nil {
 		return fmt.Errorf("list the instances: %w", err)
 	}
 	var machines machinev1.MachineList
 	if d.desiredMachines() > 0 {
-		err := d.rig.Client.List(ctx, &machines, client.InNamespace(machineAPI), client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
+		err := d.env.Client.List(ctx, &machines, client.InNamespace(machineAPI), client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
 		if err != nil {
 			return fmt.Errorf("list the Machines: %w", err)
 		}

@@ -35,27 +35,27 @@ func (a *scriptedClient) List(_ context.Context, list client.ObjectList, _ ...cl
 
 // newWatchDemo returns a demo that reads its hosts from the fake API server, and the output. end ends the control
 // plane of the demo.
-func newWatchDemo(answer func(n int) error) (d *demo, printed *bytes.Buffer, end func()) {
-	printed = &bytes.Buffer{}
+func newWatchDemo(answer func(n int) error) (d *demo, output *bytes.Buffer, end func()) {
+	output = &bytes.Buffer{}
 	controlPlane := make(chan struct{})
-	return &demo{demoOptions: &demoOptions{}, output: newOutput(printed), board: &board{}, controlPlane: controlPlane,
-		rig: &testenv.Environment{Client: &scriptedClient{errorFor: answer}}, operator: &testenv.OperatorProcess{Process: &process.Process{}}}, printed, func() { close(controlPlane) }
+	return &demo{demoOptions: &demoOptions{}, output: newOutput(output), board: &board{}, controlPlane: controlPlane,
+		env: &testenv.Environment{Client: &scriptedClient{errorFor: answer}}, operator: &testenv.OperatorProcess{Process: &process.Process{}}}, output, func() { close(controlPlane) }
 }
 
 func TestAFailedLookAtTheHostsEndsNoDemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
-		d, printed, _ := newWatchDemo(func(n int) error {
-			if looks = n; n == 4 || n >= 7 {
+		polls := 0
+		d, output, _ := newWatchDemo(func(n int) error {
+			if polls = n; n == 4 || n >= 7 {
 				return nil
 			}
 			return errors.New("etcdserver: request timed out")
 		})
-		if err := d.pollHosts(t.Context(), nil, func() bool { return looks == 8 }); err != nil {
+		if err := d.pollHosts(t.Context(), nil, func() bool { return polls == 8 }); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(printed.String(), "list the instances: etcdserver: request timed out"); n != 2 || !strings.Contains(printed.String(), "a (") {
-			t.Errorf("two failures, with a success between them, are printed %d times:\n%s", n, printed)
+		if n := strings.Count(output.String(), "list the instances: etcdserver: request timed out"); n != 2 || !strings.Contains(output.String(), "a (") {
+			t.Errorf("two failures, with a success between them, are printed %d times:\n%s", n, output)
 		}
 	})
 }
@@ -79,11 +79,11 @@ func TestADemoWithoutControlPlaneEndsAndSaysSo(t *testing.T) {
 	t.Run("but one that is asked to end ends with that", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			d, printed, end := newWatchDemo(func(int) error { return refused })
+			d, output, end := newWatchDemo(func(int) error { return refused })
 			cancel()
 			end()
-			if err := d.pollHosts(ctx, nil, func() bool { return true }); !errors.Is(err, context.Canceled) || printed.Len() > 0 {
-				t.Errorf("the demo ends with %v, and prints %s", err, printed)
+			if err := d.pollHosts(ctx, nil, func() bool { return true }); !errors.Is(err, context.Canceled) || output.Len() > 0 {
+				t.Errorf("the demo ends with %v, and prints %s", err, output)
 			}
 		})
 	})

@@ -42,7 +42,7 @@ func (o *demoOptions) prepareWine() (*winetestenv.Kit, error) {
 	}()
 	ticker := time.NewTicker(stageInterval)
 	defer ticker.Stop()
-	said := ""
+	last := ""
 	for {
 		select {
 		case r := <-done:
@@ -51,9 +51,9 @@ func (o *demoOptions) prepareWine() (*winetestenv.Kit, error) {
 			}
 			return r.kit, r.err
 		case <-ticker.C:
-			if stage := preparationStage(o.wineDir()); stage != said {
+			if stage := preparationStage(o.wineDir()); stage != last {
 				out.printStep("%s", stage)
-				said = stage
+				last = stage
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (d *demo) bootWine(ctx context.Context) error {
 		map[bool]string{true: ", one of them to add later"}[len(all) > d.hosts])
 	d.wine = make([]*wine.Host, len(all))
 	err := inParallel(all, func(i int, h testenv.HostOptions) (err error) {
-		d.wine[i], err = d.kit.AddHost(ctx, d.rig, wine.Options{
+		d.wine[i], err = d.kit.AddHost(ctx, d.env, wine.Options{
 			Name: h.Name, Address: netip.MustParseAddr(h.Address), Users: []string{h.Username},
 		})
 		return err
@@ -111,7 +111,7 @@ func (d *demo) bootWine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.keyFile(), d.rig.PrivateKey(), 0o600); err != nil {
+	if err := os.WriteFile(d.keyFile(), d.env.PrivateKey(), 0o600); err != nil {
 		return fmt.Errorf("write the hosts' key for users: %w", err)
 	}
 	go winetestenv.Forward(d.ssh, d.wine[0].Address())

@@ -93,11 +93,11 @@ func (r *healthCheckReconciler) examineMachines(ctx context.Context, check *mach
 		if err != nil {
 			return found, err
 		}
-		why, wait := unhealthyReason(check, m, node, r.Clock.Now())
+		reason, wait := unhealthyReason(check, m, node, r.Clock.Now())
 		switch {
-		case why != "":
+		case reason != "":
 			found.unhealthy = append(found.unhealthy, m)
-			r.Logger.Info("a Machine is unhealthy", "check", check.Name, "machine", m.Name, "why", why)
+			r.Logger.Info("a Machine is unhealthy", "check", check.Name, "machine", m.Name, "why", reason)
 		case wait > 0 && m.Status.NodeRef != nil:
 			r.events.Eventf(m, nil, corev1.EventTypeNormal, "DetectedUnhealthy", "Examine", "Machine %s has unhealthy node %s",
 				m.Name, m.Status.NodeRef.Name)

@@ -41,9 +41,9 @@ func unhealthyReason(check *machinev1.MachineHealthCheck, m *machinev1.Machine, 
 			continue
 		}
 		what := fmt.Sprintf("its Node's condition %s is %s", c.Type, c.Status)
-		why, wait := overdueMessage(what, condition.LastTransitionTime.Time, c.Timeout.Duration, now)
-		if why != "" {
-			return why, 0
+		reason, wait := overdueMessage(what, condition.LastTransitionTime.Time, c.Timeout.Duration, now)
+		if reason != "" {
+			return reason, 0
 		}
 		if soonest == 0 || wait < soonest {
 			soonest = wait

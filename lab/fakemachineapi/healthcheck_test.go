@@ -121,7 +121,7 @@ func TestUnhealthy(t *testing.T) {
 		status  machinev1.MachineStatus
 		node    *corev1.Node
 		startup *metav1.Duration
-		why     string
+		reason  string
 		wait    time.Duration
 	}{
 		"a Machine with a ready Node is healthy": {0, linked, node(corev1.ConditionTrue, time.Hour),
@@ -150,9 +150,9 @@ func TestUnhealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check := healthCheck("n", func(check *machinev1.MachineHealthCheck) { check.Spec.NodeStartupTimeout = c.startup })
 			m := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(c.created)}, Status: c.status}
-			why, wait := unhealthyReason(check, m, c.node, now)
-			if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || wait != c.wait {
-				t.Errorf("%q after %s, want %q after %s", why, wait, c.why, c.wait)
+			reason, wait := unhealthyReason(check, m, c.node, now)
+			if !strings.Contains(reason, c.reason) || (reason == "") != (c.reason == "") || wait != c.wait {
+				t.Errorf("%q after %s, want %q after %s", reason, wait, c.reason, c.wait)
 			}
 		})
 	}

@@ -34,20 +34,20 @@ func TestMachinePhases(t *testing.T) {
 		t.Errorf("a Machine whose virtual machine boots: phase %s, addresses %v, finalizers %v", currentPhase(m),
 			m.Status.Addresses, m.Finalizers)
 	}
-	made := f.memory.createdFor("win")
-	if len(made) != 1 || made[0].OperatingSystem != Windows || made[0].Image != "ami-7" || made[0].Zone != "us-east-1b" ||
-		string(made[0].UserData) != "<powershell>" {
-		t.Fatalf("the cloud was asked for %+v", made)
+	created := f.memory.createdFor("win")
+	if len(created) != 1 || created[0].OperatingSystem != Windows || created[0].Image != "ami-7" || created[0].Zone != "us-east-1b" ||
+		string(created[0].UserData) != "<powershell>" {
+		t.Fatalf("the cloud was asked for %+v", created)
 	}
-	if made[0].Platform != "AWS" || *m.Spec.ProviderID != "aws:///us-east-1b/"+made[0].ID ||
-		made[0].ID != instanceID("AWS", m.UID) {
-		t.Errorf("platform %s, provider ID %s, instance %s", made[0].Platform, *m.Spec.ProviderID, made[0].ID)
+	if created[0].Platform != "AWS" || *m.Spec.ProviderID != "aws:///us-east-1b/"+created[0].ID ||
+		created[0].ID != instanceID("AWS", m.UID) {
+		t.Errorf("platform %s, provider ID %s, instance %s", created[0].Platform, *m.Spec.ProviderID, created[0].ID)
 	}
 
 	f.memory.bootAll()
 	m = f.awaitPhase("win", machinev1.PhaseProvisioned)
 	if len(m.Status.Addresses) != 1 || m.Status.NodeRef != nil || m.Status.LastUpdated == nil ||
-		!strings.Contains(string(m.Status.ProviderStatus.Raw), made[0].ID) {
+		!strings.Contains(string(m.Status.ProviderStatus.Raw), created[0].ID) {
 		t.Errorf("a provisioned Machine has status %+v", m.Status)
 	}
 
@@ -57,19 +57,19 @@ func TestMachinePhases(t *testing.T) {
 		m.Annotations[annotationInstanceState] != Running {
 		t.Errorf("a running Machine has nodeRef %v, annotations %v", m.Status.NodeRef, m.Annotations)
 	}
-	dressed := func(ctx context.Context) (bool, error) {
+	hasMachineMetadata := func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(node), node)
 		_, worker := node.Labels["node-role.kubernetes.io/worker"]
 		return worker && slices.Contains(node.Spec.Taints, taint) &&
 			node.Annotations[annotationMachine] == f.namespace+"/win", err
 	}
-	f.pollUntil("the Node has labels, taints and annotation of its Machine", dressed)
+	f.pollUntil("the Node has labels, taints and annotation of its Machine", hasMachineMetadata)
 	updateObject(f, node, func(n *corev1.Node) {
 		delete(n.Labels, "node-role.kubernetes.io/worker")
 		n.Spec.Taints = nil
 		n.Labels["mine"] = "stays"
 	})
-	f.pollUntil("what the Node lost it gets again", dressed)
+	f.pollUntil("what the Node lost it gets again", hasMachineMetadata)
 	if node.Labels["mine"] != "stays" {
 		t.Error("a label of somebody else is gone")
 	}
@@ -92,8 +92,8 @@ func TestNodeIsFoundByAddressWithoutCloud(t *testing.T) {
 		m.Spec.ProviderSpec = rawSpec(map[string]any{"template": "rhcos"})
 	})
 	m := f.awaitPhase("linux", machinev1.PhaseProvisioned)
-	if made := f.memory.createdFor("linux"); made[0].OperatingSystem != Linux || m.Spec.ProviderID != nil {
-		t.Errorf("operating system %s, provider ID %v", made[0].OperatingSystem, m.Spec.ProviderID)
+	if created := f.memory.createdFor("linux"); created[0].OperatingSystem != Linux || m.Spec.ProviderID != nil {
+		t.Errorf("operating system %s, provider ID %v", created[0].OperatingSystem, m.Spec.ProviderID)
 	}
 	f.joinNode(m, corev1.ConditionTrue)
 	f.awaitPhase("linux", machinev1.PhaseRunning)
@@ -181,7 +181,7 @@ func TestRestartMakesNothingTwice(t *testing.T) {
 	updateObject(f, m, func(m *machinev1.Machine) { m.Spec.ProviderID = nil })
 	f.run()
 	f.awaitPhase("win", machinev1.PhaseProvisioned)
-	if made := f.memory.createdFor("win"); len(made) != 1 {
-		t.Errorf("%d virtual machines were made", len(made))
+	if created := f.memory.createdFor("win"); len(created) != 1 {
+		t.Errorf("%d virtual machines were made", len(created))
 	}
 }

@@ -126,7 +126,7 @@ func (r *machineSetReconciler) scaleMachines(ctx context.Context, set *machinev1
 	machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
 	if surplus < 0 {
-		if gone, err := r.isGone(ctx, set); err != nil || gone {
+		if deleted, err := r.isGone(ctx, set); err != nil || deleted {
 			return err
 		}
 	}

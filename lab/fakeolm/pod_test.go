@@ -27,12 +27,12 @@ func objectsByMethod(t *testing.T) map[string][]*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := bundle.Objects(testenv.Namespace)
+	objects, err := bundle.Objects(testenv.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string][]*unstructured.Unstructured{"from the manifests": manifests,
-		"by OLM": append(made, bundle.ClusterWide()...)}
+		"by OLM": append(objects, bundle.ClusterWide()...)}
 }
 
 // findObject returns the only object of a kind with a name prefix.

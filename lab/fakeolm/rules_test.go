@@ -82,12 +82,12 @@ func TestAnOperatorGroupMustSelectWhatTheOperatorSupports(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "windows", Name: "group"},
 				Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: test.targets}}
-			if why := fakeolm.InstallBlocker([]v1alpha1.InstallMode{{Type: test.needs, Supported: true}}, group); why != "" {
-				t.Errorf("it is refused: %s", why)
+			if reason := fakeolm.InstallBlocker([]v1alpha1.InstallMode{{Type: test.needs, Supported: true}}, group); reason != "" {
+				t.Errorf("it is refused: %s", reason)
 			}
-			why := fakeolm.InstallBlocker([]v1alpha1.InstallMode{{Type: test.needs}}, group)
-			if !strings.HasPrefix(why, string(test.needs)+" InstallModeType not supported") {
-				t.Errorf("it says %q", why)
+			reason := fakeolm.InstallBlocker([]v1alpha1.InstallMode{{Type: test.needs}}, group)
+			if !strings.HasPrefix(reason, string(test.needs)+" InstallModeType not supported") {
+				t.Errorf("it says %q", reason)
 			}
 		})
 	}
@@ -110,10 +110,10 @@ func TestWhatHoldsAReleaseBack(t *testing.T) {
 		{"the administrator holds it", condition(metav1.ConditionTrue), condition(metav1.ConditionFalse), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			why := fakeolm.UpgradeBlocker(&operatorsv2.OperatorCondition{Spec: operatorsv2.OperatorConditionSpec{Conditions: test.conditions,
+			reason := fakeolm.UpgradeBlocker(&operatorsv2.OperatorCondition{Spec: operatorsv2.OperatorConditionSpec{Conditions: test.conditions,
 				Overrides: test.overrides}})
-			if (why != "") != test.held {
-				t.Errorf("it says %q", why)
+			if (reason != "") != test.held {
+				t.Errorf("it says %q", reason)
 			}
 		})
 	}

@@ -37,8 +37,8 @@ func (p *Player) syncVersions(ctx context.Context, namespace string) error {
 		if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 			continue
 		}
-		if why := InstallBlocker(csv.Spec.InstallModes, group); why != "" {
-			if err := p.setVersionPhase(ctx, csv, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonUnsupportedOperatorGroup, why); err != nil {
+		if reason := InstallBlocker(csv.Spec.InstallModes, group); reason != "" {
+			if err := p.setVersionPhase(ctx, csv, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonUnsupportedOperatorGroup, reason); err != nil {
 				return err
 			}
 			continue
@@ -53,12 +53,12 @@ func (p *Player) syncVersions(ctx context.Context, namespace string) error {
 // installVersion installs a ClusterServiceVersion and replaces the installed one, if any.
 func (p *Player) installVersion(ctx context.Context, csv, installed *v1alpha1.ClusterServiceVersion) error {
 	if installed != nil {
-		why, err := p.readUpgradeBlocker(ctx, installed)
+		reason, err := p.readUpgradeBlocker(ctx, installed)
 		if err != nil {
 			return err
 		}
-		if why != "" {
-			return p.setVersionPhase(ctx, csv, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, why)
+		if reason != "" {
+			return p.setVersionPhase(ctx, csv, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, reason)
 		}
 	}
 	objects, err := p.ownedObjects(csv)

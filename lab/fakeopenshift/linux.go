@@ -82,12 +82,12 @@ func (l *linuxNodes) createNodes(ctx context.Context) error {
 			return fmt.Errorf("make the Linux node %s: %w", node.Name, err)
 		}
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			made, err := l.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+			created, err := l.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			made.Status = node.Status
-			_, err = l.client.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{})
+			created.Status = node.Status
+			_, err = l.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{})
 			return err
 		})
 		if err != nil {

@@ -119,7 +119,7 @@ func (f fixture) requestCertificate(user, signer string, subject pkix.Name, ip s
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	made, err := client.CertificatesV1().CertificateSigningRequests().Create(f.t.Context(),
+	created, err := client.CertificatesV1().CertificateSigningRequests().Create(f.t.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -130,7 +130,7 @@ func (f fixture) requestCertificate(user, signer string, subject pkix.Name, ip s
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return made.Name
+	return created.Name
 }
 
 func (f fixture) requestServing(node, ip string) string {
@@ -158,13 +158,13 @@ func TestHybridOverlaySubnets(t *testing.T) {
 	for _, name := range names {
 		f.createNode(name, "windows")
 	}
-	given := map[string]bool{}
+	subnets := map[string]bool{}
 	for _, name := range names {
-		given[f.awaitNode("a subnet", name, hasSubnet).Annotations[subnetAnnotation]] = true
+		subnets[f.awaitNode("a subnet", name, hasSubnet).Annotations[subnetAnnotation]] = true
 	}
 	for _, want := range []string{"10.132.0.0/23", "10.132.2.0/23", "10.132.4.0/23", "10.132.6.0/23"} {
-		if !given[want] {
-			t.Errorf("nobody has %s: %v", want, given)
+		if !subnets[want] {
+			t.Errorf("nobody has %s: %v", want, subnets)
 		}
 	}
 	if hasSubnet(f.awaitNode("the Linux node", "linux-a", func(*corev1.Node) bool { return true })) {
@@ -206,7 +206,7 @@ func (f fixture) createMachine(name, address, providerID, node string) {
 	if providerID != "" {
 		spec["providerID"] = providerID
 	}
-	made, err := machines.Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+	created, err := machines.Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine", "metadata": map[string]any{"name": name},
 		"spec": spec,
 	}}, metav1.CreateOptions{})
@@ -217,20 +217,20 @@ func (f fixture) createMachine(name, address, providerID, node string) {
 	if node != "" {
 		status["nodeRef"] = map[string]any{"kind": "Node", "name": node}
 	}
-	made.Object["status"] = status
-	if _, err := machines.UpdateStatus(f.t.Context(), made, metav1.UpdateOptions{}); err != nil {
+	created.Object["status"] = status
+	if _, err := machines.UpdateStatus(f.t.Context(), created, metav1.UpdateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
 func TestOVNIdentityApprover(t *testing.T) {
 	f := start(t, Options{})
-	ask := func(user, node string) string {
+	request := func(user, node string) string {
 		return f.requestCertificate(user, certificatesv1.KubeAPIServerClientSignerName,
 			pkix.Name{CommonName: "system:ovn-node:" + node, Organization: []string{"system:ovn-nodes"}}, "",
 			certificatesv1.UsageClientAuth)
 	}
-	own, foreign := ask("system:node:win-a", "win-a"), ask("system:node:win-a", "win-b")
+	own, foreign := request("system:node:win-a", "win-a"), request("system:node:win-a", "win-b")
 	f.awaitCondition("a node's own identity is approved", func(context.Context) (bool, error) { return f.isRequestApproved(own) })
 	if approved, err := f.isRequestApproved(foreign); approved || err != nil {
 		t.Errorf("another node's identity: approved %v, error %v", approved, err)

@@ -111,12 +111,12 @@ func (a *allocator) allocateSubnet(node *corev1.Node, list func() ([]*corev1.Nod
 	if subnet, ok := currentSubnet(nodes, node.UID); ok {
 		return subnet, nil
 	}
-	taken, alive := map[netip.Prefix]bool{}, map[types.UID]netip.Prefix{}
+	allocated, alive := map[netip.Prefix]bool{}, map[types.UID]netip.Prefix{}
 	for _, n := range nodes {
 		if subnet, err := netip.ParsePrefix(n.Annotations[subnetAnnotation]); err == nil {
-			taken[subnet.Masked()] = true
+			allocated[subnet.Masked()] = true
 		} else if subnet, ok := a.allocated[n.UID]; ok {
-			taken[subnet], alive[n.UID] = true, subnet
+			allocated[subnet], alive[n.UID] = true, subnet
 		}
 	}
 	a.allocated = alive
@@ -127,7 +127,7 @@ func (a *allocator) allocateSubnet(node *corev1.Node, list func() ([]*corev1.Nod
 			base[i] |= byte(offset >> (24 - 8*i))
 		}
 		subnet := netip.PrefixFrom(netip.AddrFrom4(base), length)
-		if !taken[subnet] {
+		if !allocated[subnet] {
 			a.allocated[node.UID] = subnet
 			return subnet, nil
 		}

@@ -72,8 +72,8 @@ func (s *simulator) serveService(ctx context.Context, ca *serviceCA, namespace, 
 	if err != nil {
 		return ignoreGone(err)
 	}
-	wanted := service.Annotations[servingSecret]
-	if wanted == "" || service.DeletionTimestamp != nil {
+	secretName := service.Annotations[servingSecret]
+	if secretName == "" || service.DeletionTimestamp != nil {
 		return nil
 	}
 	certificate, key, err := ca.issueCertificate(name + "." + namespace + ".svc")
@@ -81,7 +81,7 @@ func (s *simulator) serveService(ctx context.Context, ca *serviceCA, namespace, 
 		return err
 	}
 	_, err = s.client.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: wanted, Namespace: namespace, OwnerReferences: []metav1.OwnerReference{
+		ObjectMeta: metav1.ObjectMeta{Name: secretName, Namespace: namespace, OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service")),
 		}},
 		Type: corev1.SecretTypeTLS,
@@ -91,7 +91,7 @@ func (s *simulator) serveService(ctx context.Context, ca *serviceCA, namespace, 
 		return nil
 	}
 	if err == nil {
-		s.log.Info("made a serving certificate", "service", namespace+"/"+name, "secret", wanted)
+		s.log.Info("made a serving certificate", "service", namespace+"/"+name, "secret", secretName)
 	}
 	return err
 }

@@ -43,11 +43,11 @@ func (s *simulator) renderWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := s.kubeletSettings(ctx, &pool)
+	want, err := s.kubeletSettings(ctx, &pool)
 	if err != nil {
 		return err
 	}
-	rendered, err := withKubeletSettings(base, wanted)
+	rendered, err := withKubeletSettings(base, want)
 	if err != nil {
 		return err
 	}

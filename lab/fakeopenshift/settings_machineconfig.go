@@ -61,12 +61,12 @@ func (s *simulator) fillControllerConfig(ctx context.Context) error {
 			config.Spec.ImageRegistryBundleUserData},
 		{managedConfigNamespace, imageRegistryCAs, "imageRegistryBundleData", config.Spec.ImageRegistryBundleData},
 	} {
-		wanted, err := s.registryBundles(ctx, from.namespace, from.name)
+		want, err := s.registryBundles(ctx, from.namespace, from.name)
 		if err != nil {
 			return err
 		}
-		if len(wanted) != len(from.now) || len(wanted) > 0 && !reflect.DeepEqual(wanted, from.now) {
-			changes = append(changes, fieldChange{"add", "/spec/" + from.field, wanted})
+		if len(want) != len(from.now) || len(want) > 0 && !reflect.DeepEqual(want, from.now) {
+			changes = append(changes, fieldChange{"add", "/spec/" + from.field, want})
 		}
 	}
 	if len(changes) == 0 {

@@ -26,20 +26,20 @@ func (s *simulator) mergeProxy(ctx context.Context) error {
 	if err := s.read(ctx, configNetworkResource, theCluster, &network); err != nil {
 		return err
 	}
-	var wanted configv1.ProxyStatus
+	var want configv1.ProxyStatus
 	if proxy.Spec.HTTPProxy != "" || proxy.Spec.HTTPSProxy != "" {
 		direct, err := notProxied(proxy.Spec.NoProxy, &infrastructure.Status, &network.Status)
 		if err != nil {
 			return err
 		}
-		wanted = configv1.ProxyStatus{HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy, NoProxy: direct}
+		want = configv1.ProxyStatus{HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy, NoProxy: direct}
 	}
-	if proxy.Status == wanted {
+	if proxy.Status == want {
 		return nil
 	}
 	// Empty fields are set to null to remove them.
-	status := map[string]any{"httpProxy": orNull(wanted.HTTPProxy), "httpsProxy": orNull(wanted.HTTPSProxy),
-		"noProxy": orNull(wanted.NoProxy)}
+	status := map[string]any{"httpProxy": orNull(want.HTTPProxy), "httpsProxy": orNull(want.HTTPSProxy),
+		"noProxy": orNull(want.NoProxy)}
 	return s.patchObject(ctx, proxyResource, theCluster, map[string]any{"status": status}, "status")
 }
 
@@ -52,7 +52,7 @@ func orNull(text string) any {
 
 // notProxied merges the administrators' exceptions with the exceptions that every cluster needs. Source:
 // pkg/util/proxyconfig/no_proxy.go of the cluster network operator.
-func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string,
+func notProxied(want string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string,
 	error) {
 	internal, err := url.Parse(infrastructure.APIServerInternalURL)
 	if err != nil {
@@ -73,7 +73,7 @@ func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, ne
 			all = append(all, "169.254.169.254")
 		}
 	}
-	for _, entry := range strings.Split(wanted, ",") {
+	for _, entry := range strings.Split(want, ",") {
 		if entry != "" {
 			all = append(all, entry)
 		}
@@ -84,15 +84,15 @@ func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, ne
 
 // reportMTU writes the effective MTU of the pod network to the network's status.
 func (s *simulator) reportMTU(ctx context.Context) error {
-	var wanted operatorv1.Network
+	var want operatorv1.Network
 	var network configv1.Network
-	if err := s.read(ctx, operatorNetworkResource, theCluster, &wanted); err != nil {
+	if err := s.read(ctx, operatorNetworkResource, theCluster, &want); err != nil {
 		return err
 	}
 	if err := s.read(ctx, configNetworkResource, theCluster, &network); err != nil {
 		return err
 	}
-	ovn := wanted.Spec.DefaultNetwork.OVNKubernetesConfig
+	ovn := want.Spec.DefaultNetwork.OVNKubernetesConfig
 	if ovn == nil || ovn.MTU == nil || int(*ovn.MTU) == network.Status.ClusterNetworkMTU {
 		return nil
 	}

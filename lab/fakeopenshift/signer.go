@@ -126,19 +126,19 @@ func (s *Signer) signRequest(ctx context.Context, name string) error {
 	if err != nil || len(request.Status.Certificate) > 0 || !isApproved(request) {
 		return ignoreGone(err)
 	}
-	asked, err := parseRequest(request)
+	csr, err := parseRequest(request)
 	if err != nil {
 		return fmt.Errorf("sign request %s: %w", name, err)
 	}
-	usage, err := usageFor(request, asked)
+	usage, err := usageFor(request, csr)
 	if err != nil {
 		return fmt.Errorf("sign request %s: %w", name, err)
 	}
-	if s.isRenewalHeld(asked.Subject.CommonName, request.Spec.SignerName) {
+	if s.isRenewalHeld(csr.Subject.CommonName, request.Spec.SignerName) {
 		return fmt.Errorf("sign request %s: renewals are held back", name)
 	}
 	now := s.clock.Now()
-	certificate, err := s.issueCertificate(asked, usage, s.validityOf(asked.Subject.CommonName, now))
+	certificate, err := s.issueCertificate(csr, usage, s.validityOf(csr.Subject.CommonName, now))
 	if err != nil {
 		return fmt.Errorf("sign request %s: %w", name, err)
 	}
@@ -151,7 +151,7 @@ func (s *Signer) signRequest(ctx context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signed = append(s.signed, Signed{
-		User: asked.Subject.CommonName, SignerName: request.Spec.SignerName, Requester: request.Spec.Username,
+		User: csr.Subject.CommonName, SignerName: request.Spec.SignerName, Requester: request.Spec.Username,
 		Leaf: certificate, At: now,
 	})
 	return nil
@@ -163,18 +163,18 @@ func (s *Signer) validityOf(user string, now time.Time) Validity {
 	return s.validity(user, now)
 }
 
-func (s *Signer) issueCertificate(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate,
+func (s *Signer) issueCertificate(csr *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate,
 	error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 128))
 	if err != nil {
 		return nil, fmt.Errorf("make a serial number: %w", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: asked.Subject, DNSNames: asked.DNSNames, IPAddresses: asked.IPAddresses,
+		SerialNumber: serial, Subject: csr.Subject, DNSNames: csr.DNSNames, IPAddresses: csr.IPAddresses,
 		NotBefore: validity.NotBefore, NotAfter: validity.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.authority.Leaf, asked.PublicKey, s.authority.PrivateKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, s.authority.Leaf, csr.PublicKey, s.authority.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
@@ -183,22 +183,22 @@ func (s *Signer) issueCertificate(asked *x509.CertificateRequest, usage x509.Ext
 
 // usageFor returns the key usage of certificates of the request's signer, or an error if the signer refuses the
 // request.
-func usageFor(request *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) (x509.ExtKeyUsage,
+func usageFor(request *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) (x509.ExtKeyUsage,
 	error) {
-	if err := asked.CheckSignature(); err != nil {
+	if err := csr.CheckSignature(); err != nil {
 		return 0, fmt.Errorf("it is not signed with its own key: %w", err)
 	}
-	node := strings.HasPrefix(asked.Subject.CommonName, "system:node:") && slices.Equal(asked.Subject.Organization,
+	node := strings.HasPrefix(csr.Subject.CommonName, "system:node:") && slices.Equal(csr.Subject.Organization,
 		[]string{"system:nodes"})
 	usage, needed := x509.ExtKeyUsageClientAuth, certificatesv1.UsageClientAuth
 	switch request.Spec.SignerName {
 	case certificatesv1.KubeAPIServerClientSignerName:
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
-		if !node || len(asked.DNSNames)+len(asked.IPAddresses) > 0 {
+		if !node || len(csr.DNSNames)+len(csr.IPAddresses) > 0 {
 			return 0, errors.New("it is not that of a kubelet as a client")
 		}
 	case certificatesv1.KubeletServingSignerName:
-		if !node || len(asked.DNSNames)+len(asked.IPAddresses) == 0 {
+		if !node || len(csr.DNSNames)+len(csr.IPAddresses) == 0 {
 			return 0, errors.New("it is not that of a kubelet as a server")
 		}
 		usage, needed = x509.ExtKeyUsageServerAuth, certificatesv1.UsageServerAuth

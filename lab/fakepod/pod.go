@@ -53,7 +53,7 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams podexec.Stream
 
 // Windows runs a command of kubectl windows that needs the operator's pod, and returns the output and the exit
 // status.
-func (p Pod) Windows(ctx context.Context, kubeconfig string, arguments ...string) (printed string, exitStatus int, err error) {
+func (p Pod) Windows(ctx context.Context, kubeconfig string, arguments ...string) (output string, exitStatus int, err error) {
 	var out bytes.Buffer
 	a := cmdutil.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
 	a.Flags.KubeConfig = ptr.To(kubeconfig)

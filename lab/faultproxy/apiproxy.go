@@ -110,14 +110,14 @@ func (p *Proxy) notifyWatches() {
 // BreakWatches ends the current watches of a resource; all watches if the resource is "".
 func (p *Proxy) BreakWatches(resource string) {
 	p.mu.Lock()
-	var broken []*watchBody
+	var watches []*watchBody
 	for body := range p.watches {
 		if resource == "" || body.resource == resource {
-			broken = append(broken, body)
+			watches = append(watches, body)
 		}
 	}
 	p.mu.Unlock()
-	for _, body := range broken {
+	for _, body := range watches {
 		_ = body.Close() // the purpose of the call
 	}
 }

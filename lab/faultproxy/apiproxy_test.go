@@ -197,10 +197,10 @@ func TestAProxyHoldsWatchesBack(t *testing.T) {
 	t.Run("a delayed watch tells later, and another resource's does not", func(t *testing.T) {
 		defer p.Add(Resource(csrs), Fault{Delay: time.Hour})()
 		defer p.Add("nodes", Fault{Delay: 50 * time.Millisecond})()
-		began := time.Now()
+		start := time.Now()
 		s.eventLines <- "third"
-		if line := <-lines; line != "third" || time.Since(began) < 50*time.Millisecond {
-			t.Errorf("it told %q after %s", line, time.Since(began))
+		if line := <-lines; line != "third" || time.Since(start) < 50*time.Millisecond {
+			t.Errorf("it told %q after %s", line, time.Since(start))
 		}
 	})
 	t.Run("a broken watch ends", func(t *testing.T) {
@@ -228,9 +228,9 @@ func TestAWatchThatIsAnsweredAfterARefusalEnds(t *testing.T) {
 	_, p := newServer(t)
 	remove := p.Add("nodes", Fault{Refuse: true})
 	for resource, ends := range map[string]bool{"nodes": true, "pods": false} {
-		source, says := io.Pipe()
+		source, writer := io.Pipe()
 		body := p.newWatchBody(source, resource) // requested before the refusal
-		go fmt.Fprint(says, "x")
+		go fmt.Fprint(writer, "x")
 		data := make([]byte, 1)
 		if n, err := body.Read(data); (err != nil && n == 0) != ends {
 			t.Errorf("of %s it told %q, error %v", resource, data[:n], err)

@@ -53,7 +53,7 @@ func prepareMonitoring(ctx context.Context, r *testenv.Environment, root string)
 	if err := r.ApplyObjects(ctx, objects); err != nil {
 		return fmt.Errorf("make the objects of the cluster's monitoring: %w", err)
 	}
-	own, err := r.Cluster().ServiceAccountConfig(ctx, namespace, account)
+	config, err := r.Cluster().ServiceAccountConfig(ctx, namespace, account)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func prepareMonitoring(ctx context.Context, r *testenv.Environment, root string)
 		return err
 	}
 	for path, content := range map[string][]byte{
-		"/var/run/secrets/kubernetes.io/serviceaccount/token":                     []byte(own.BearerToken),
-		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt":                    own.CAData,
+		"/var/run/secrets/kubernetes.io/serviceaccount/token":                     []byte(config.BearerToken),
+		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt":                    config.CAData,
 		"/etc/prometheus/configmaps/" + bundleName + "/" + bundleKey:              services,
 		"/etc/prometheus/configmaps/" + servingName + "-bundle/" + kubeletsKey:    []byte(kubelets),
 		"/etc/prometheus/secrets/metrics-client-certs/" + corev1.TLSCertKey:       certificate,

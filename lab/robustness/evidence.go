@@ -78,8 +78,8 @@ func (v Violation) String() string { return v.Rule + ": " + v.What }
 
 // rules are the rules that hold at any time, regardless of the events.
 var rules = []struct {
-	sentence string
-	broken   func(Evidence) []string
+	sentence   string
+	violations func(Evidence) []string
 }{
 	{"no more nodes are disturbed than the policy allows", (Evidence).excessDisruptions},
 	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungatedCordons},
@@ -100,7 +100,7 @@ var rules = []struct {
 func Judge(e Evidence) (violations []Violation) {
 	slices.SortStableFunc(e.Changes, func(x, y testenv.Change) int { return cmp.Compare(x.Revision, y.Revision) })
 	for _, rule := range rules {
-		for i, what := range rule.broken(e) {
+		for i, what := range rule.violations(e) {
 			if i == 3 {
 				break
 			}
@@ -133,14 +133,14 @@ func (e Evidence) replayChanges(visit func(before *state, c testenv.Change)) {
 
 // visitStates calls look with each state that existed at any moment in the interval, both ends included. This also
 // covers a state that began long before, or that was the last one.
-func (e Evidence) visitStates(from, to time.Time, look func(*state)) {
+func (e Evidence) visitStates(from, to time.Time, visit func(*state)) {
 	s := newState()
 	for i, c := range e.Changes {
 		if c.At.After(to) {
 			return
 		}
 		if s.apply(c); i+1 == len(e.Changes) || e.Changes[i+1].At.After(from) {
-			look(s)
+			visit(s)
 		}
 	}
 }

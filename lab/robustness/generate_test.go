@@ -99,9 +99,9 @@ func TestAScriptIsReadAsItIsWritten(t *testing.T) {
 
 func TestShrinkKeepsWhatMakesARunFail(t *testing.T) {
 	actions := Generate(3, anyShape).Actions
-	needs := func(wanted ...Action) func([]Action) bool {
+	needs := func(required ...Action) func([]Action) bool {
 		return func(some []Action) bool {
-			return !slices.ContainsFunc(wanted, func(a Action) bool { return !slices.Contains(some, a) })
+			return !slices.ContainsFunc(required, func(a Action) bool { return !slices.Contains(some, a) })
 		}
 	}
 	t.Run("one action is found", func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // excessDisruptions checks each new entry in the policy's status: together with this entry, all counting entries must
 // be within the limit of the same object. An entry counts until its Node is schedulable again, even if the entry has
 // ended before.
-func (e Evidence) excessDisruptions() (broken []string) {
+func (e Evidence) excessDisruptions() (violations []string) {
 	early := map[types.UID]v1alpha1.Disruption{}
 	e.replayChanges(func(before *state, c testenv.Change) {
 		policy, ok := c.Object.(*v1alpha1.WindowsDisruptionPolicy)
@@ -38,12 +38,12 @@ func (e Evidence) excessDisruptions() (broken []string) {
 			}
 			counting := before.countedDisruptions(d.Since.Time, settings.FailureDeadline, policy, early)
 			if limit := settings.MaxUnavailable.Of(len(before.instances)); len(counting) > limit {
-				broken = append(broken, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", formatPosition(c),
+				violations = append(violations, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", formatPosition(c),
 					strings.Join(counting, ", "), limit))
 			}
 		}
 	})
-	return broken
+	return violations
 }
 
 // countedDisruptions returns the names of the disrupted nodes at a time.
@@ -95,6 +95,6 @@ func (s *state) isLeftCordoned(d v1alpha1.Disruption) bool {
 }
 
 func isCordonedByOperator(node *corev1.Node) bool {
-	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
-	return ours && node.Spec.Unschedulable
+	_, cordonedByOperator := node.Annotations[v1alpha1.AnnotationCordoned]
+	return cordonedByOperator && node.Spec.Unschedulable
 }

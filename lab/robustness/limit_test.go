@@ -22,7 +22,7 @@ func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
 func TestAnEntryThatEndsBeforeItsNodeIsInServiceCounts(t *testing.T) {
 	const rule = "no more nodes are disturbed than the policy allows"
 	stays := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateNode }
-	goes := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
+	removed := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
 	a, b := newDisruption("a", 0), newDisruption("b", time.Minute)
 	begun := []client.Object{newInstance("a", stays), newInstance("b", stays), newNode("a"), newNode("b"), newPolicy(1, a), newNode("a", setCordoned)}
 	then := func(more ...client.Object) past { return newHistory(append(begun[:len(begun):len(begun)], more...)...) }
@@ -32,6 +32,6 @@ func TestAnEntryThatEndsBeforeItsNodeIsInServiceCounts(t *testing.T) {
 	then(newPolicy(1), newNode("a"), newPolicy(1, b)).expectViolations(t, rule, 0)
 	then(newPolicy(1), newPolicy(1, newDisruption("a", time.Minute))).expectViolations(t, rule, 0) // it has an entry again
 	then(newPolicy(1), newPolicy(1, newDisruption("b", time.Hour))).expectViolations(t, rule, 0)   // it has failed by then
-	then(newInstance("a", goes), newPolicy(1), newPolicy(1, b)).expectViolations(t, rule, 0)       // it is being removed
+	then(newInstance("a", removed), newPolicy(1), newPolicy(1, b)).expectViolations(t, rule, 0)    // it is being removed
 	then(newPolicy(2), newPolicy(2, b)).expectViolations(t, rule, 0)
 }

@@ -13,7 +13,7 @@ import (
 
 func TestWhatIsMissingInTheEnd(t *testing.T) {
 	const version, key = "12.0.1", "hash"
-	wanted := DesiredState{Version: version, KeyHash: key, Listed: []DesiredHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []DesiredHost{{Node: "b", Address: "b"}}}
+	want := DesiredState{Version: version, KeyHash: key, Listed: []DesiredHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []DesiredHost{{Node: "b", Address: "b"}}}
 	good := func() CurrentState {
 		return CurrentState{
 			Nodes: []corev1.Node{*newNode("a", func(n *corev1.Node) {
@@ -48,38 +48,38 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 			t.Requests = []certificatesv1.CertificateSigningRequest{{ObjectMeta: metav1.ObjectMeta{Name: "wmco-a-1"}}}
 		},
 	} {
-		there := good()
-		spoil(&there)
-		if missing := Missing(wanted, there); (len(missing) == 0) != (what == "") {
+		current := good()
+		spoil(&current)
+		if missing := Missing(want, current); (len(missing) == 0) != (what == "") {
 			t.Errorf("without %q it finds %q", what, missing)
 		}
 	}
 	t.Run("a Node that the user has made unschedulable stays so, and another of its name does not", func(t *testing.T) {
-		cordoned, there := wanted, good()
+		cordoned, current := want, good()
 		cordoned.Listed = []DesiredHost{{Node: "a", Address: "10.0.0.1", Cordoned: "1"}}
 		for _, test := range []struct {
 			uid           types.UID
 			unschedulable bool
 			missing       int
 		}{{"1", true, 0}, {"1", false, 1}, {"2", false, 0}, {"2", true, 1}} {
-			there.Nodes[0].UID, there.Nodes[0].Spec.Unschedulable = test.uid, test.unschedulable
-			if missing := Missing(cordoned, there); len(missing) != test.missing {
+			current.Nodes[0].UID, current.Nodes[0].Spec.Unschedulable = test.uid, test.unschedulable
+			if missing := Missing(cordoned, current); len(missing) != test.missing {
 				t.Errorf("of UID %s, unschedulable %t, it finds %q", test.uid, test.unschedulable, missing)
 			}
 		}
 	})
-	machines := wanted
+	machines := want
 	machines.Machines = 1
 	if missing := Missing(machines, good()); len(missing) == 0 {
 		t.Error("a MachineSet may lack a Machine")
 	}
-	wanted.Listed[0].Impostor = true
-	there := good()
-	if missing := Missing(wanted, there); len(missing) == 0 {
+	want.Listed[0].Impostor = true
+	current := good()
+	if missing := Missing(want, current); len(missing) == 0 {
 		t.Error("an impostor may be Ready")
 	}
-	there.Instances[0].Status.Summary = v1alpha1.ReasonNameConflict
-	if missing := Missing(wanted, there); len(missing) > 0 {
+	current.Instances[0].Status.Summary = v1alpha1.ReasonNameConflict
+	if missing := Missing(want, current); len(missing) > 0 {
 		t.Errorf("of an impostor that is refused it finds %q", missing)
 	}
 }

@@ -99,12 +99,12 @@ func (l *lab) startSecondOperator(_ context.Context, a Action) (func(context.Con
 	if err := l.startOperator(); err != nil {
 		return nil, err
 	}
-	doomed := l.operators[a.Number]
+	killed := l.operators[a.Number]
 	return func(ctx context.Context) error {
-		doomed.Kill()
+		killed.Kill()
 		// It may have been killed before, together with the other operator, or the other operator has exited by
 		// itself.
-		if at := slices.Index(l.operators, doomed); at >= 0 {
+		if at := slices.Index(l.operators, killed); at >= 0 {
 			l.operators = slices.Delete(l.operators, at, at+1)
 			return l.startIfNone(ctx)
 		}

@@ -158,8 +158,8 @@ func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) erro
 		// An operator that first connects meanwhile pins that key.
 		l.hosts[a.Host].newKey, l.hosts[a.Host].keyUnknown = true, true
 	}
-	mend := h.Inject(fault, parameters)
-	return func(context.Context) error { mend(); return nil }, nil
+	restore := h.Inject(fault, parameters)
+	return func(context.Context) error { restore(); return nil }, nil
 }
 
 func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error, error) {

@@ -21,7 +21,7 @@ import (
 
 // ungatedCordons checks nodes that worked. A node that does not work, or was never verified, is drained for a removal
 // without a disruption slot.
-func (e Evidence) ungatedCordons() (broken []string) {
+func (e Evidence) ungatedCordons() (violations []string) {
 	e.replayChanges(func(before *state, c testenv.Change) {
 		node, ok := c.Object.(*corev1.Node)
 		if !ok || !isCordonedByOperator(node) {
@@ -31,10 +31,10 @@ func (e Evidence) ungatedCordons() (broken []string) {
 			return
 		}
 		if !before.hasEntry(node.Name) {
-			broken = append(broken, fmt.Sprintf("%s: Node %s", formatPosition(c), node.Name))
+			violations = append(violations, fmt.Sprintf("%s: Node %s", formatPosition(c), node.Name))
 		}
 	})
-	return broken
+	return violations
 }
 
 // restartTolerance is the maximum difference between a host's restart and the history of the API, by a clock that is
@@ -42,7 +42,7 @@ func (e Evidence) ungatedCordons() (broken []string) {
 const restartTolerance = 2 * time.Minute
 
 // restartedUngated checks restarts of hosts with nodes that were continuously in service around that time.
-func (e Evidence) restartedUngated() (broken []string) {
+func (e Evidence) restartedUngated() (violations []string) {
 	for _, restart := range e.Restarts {
 		served, gated, seen := true, false, false
 		e.visitStates(restart.At.Add(-restartTolerance), restart.At.Add(restartTolerance), func(s *state) {
@@ -50,10 +50,10 @@ func (e Evidence) restartedUngated() (broken []string) {
 			served, gated, seen = served && node != nil && isInService(node), gated || s.hasEntry(restart.Node), true
 		})
 		if seen && served && !gated {
-			broken = append(broken, fmt.Sprintf("%s: Node %s", restart.At.UTC().Format("15:04:05.000"), restart.Node))
+			violations = append(violations, fmt.Sprintf("%s: Node %s", restart.At.UTC().Format("15:04:05.000"), restart.Node))
 		}
 	}
-	return broken
+	return violations
 }
 
 // isInService reports whether a node works, and the operator keeps no pods off the node. A cordon by a user does not
@@ -69,7 +69,7 @@ func isNodeReady(node *corev1.Node) bool {
 	})
 }
 
-func (e Evidence) namedTwice() (broken []string) {
+func (e Evidence) namedTwice() (violations []string) {
 	e.replayChanges(func(before *state, c testenv.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
@@ -77,14 +77,14 @@ func (e Evidence) namedTwice() (broken []string) {
 		}
 		for name, other := range before.instances {
 			if ref := other.Status.NodeRef; name != c.Name && ref != nil && ref.Confirmed && ref.Name == instance.Status.NodeRef.Name {
-				broken = append(broken, fmt.Sprintf("%s: %s, of %s and %s", formatPosition(c), ref.Name, c.Name, name))
+				violations = append(violations, fmt.Sprintf("%s: %s, of %s and %s", formatPosition(c), ref.Name, c.Name, name))
 			}
 		}
 	})
-	return broken
+	return violations
 }
 
-func (e Evidence) foreignHostKeys() (broken []string) {
+func (e Evidence) foreignHostKeys() (violations []string) {
 	for _, c := range e.Changes {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || instance.Status.HostKey == nil {
@@ -97,14 +97,14 @@ func (e Evidence) foreignHostKeys() (broken []string) {
 			}
 		}
 		if !known {
-			broken = append(broken, fmt.Sprintf("%s: %s has %s", formatPosition(c), instance.Name, instance.Status.HostKey.Fingerprint))
+			violations = append(violations, fmt.Sprintf("%s: %s has %s", formatPosition(c), instance.Name, instance.Status.HostKey.Fingerprint))
 		}
 	}
-	return broken
+	return violations
 }
 
 // unacceptedHostKeys checks each instance with a pinned key that changes to a different key.
-func (e Evidence) unacceptedHostKeys() (broken []string) {
+func (e Evidence) unacceptedHostKeys() (violations []string) {
 	pinned := map[types.UID]string{}
 	e.replayChanges(func(before *state, c testenv.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
@@ -116,14 +116,14 @@ func (e Evidence) unacceptedHostKeys() (broken []string) {
 			return
 		}
 		if was := before.instances[c.Name]; was == nil || was.Annotations[v1alpha1.AnnotationAcceptHostKey] != key {
-			broken = append(broken, fmt.Sprintf("%s: %s had %s, and has %s", formatPosition(c), c.Name, former, key))
+			violations = append(violations, fmt.Sprintf("%s: %s had %s, and has %s", formatPosition(c), c.Name, former, key))
 		}
 	})
-	return broken
+	return violations
 }
 
 // foreignCertificates checks each approved request.
-func (e Evidence) foreignCertificates() (broken []string) {
+func (e Evidence) foreignCertificates() (violations []string) {
 	for _, c := range e.Changes {
 		request, ok := c.Object.(*certificatesv1.CertificateSigningRequest)
 		if !ok || !slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
@@ -132,10 +132,10 @@ func (e Evidence) foreignCertificates() (broken []string) {
 			continue
 		}
 		if what := e.foreignRequest(request); what != "" {
-			broken = append(broken, fmt.Sprintf("%s: %s of %s: %s", formatPosition(c), request.Name, request.Spec.Username, what))
+			violations = append(violations, fmt.Sprintf("%s: %s of %s: %s", formatPosition(c), request.Name, request.Spec.Username, what))
 		}
 	}
-	return broken
+	return violations
 }
 
 func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningRequest) string {
@@ -143,49 +143,49 @@ func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningReque
 	if block == nil {
 		return "it is not PEM"
 	}
-	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return err.Error()
 	}
-	if strings.HasPrefix(asked.Subject.CommonName, "system:ovn-node:") {
+	if strings.HasPrefix(csr.Subject.CommonName, "system:ovn-node:") {
 		return "" // the cluster's own approver checks these
 	}
-	node, ok := strings.CutPrefix(asked.Subject.CommonName, "system:node:")
-	host, ours := e.Hosts[node]
+	node, ok := strings.CutPrefix(csr.Subject.CommonName, "system:node:")
+	host, known := e.Hosts[node]
 	switch {
-	case !ok || !ours:
-		return "it is for " + asked.Subject.CommonName
-	case strings.HasPrefix(request.Spec.Username, "system:node:") && request.Spec.Username != asked.Subject.CommonName:
+	case !ok || !known:
+		return "it is for " + csr.Subject.CommonName
+	case strings.HasPrefix(request.Spec.Username, "system:node:") && request.Spec.Username != csr.Subject.CommonName:
 		return "it is for another node, " + node
 	}
-	for _, name := range asked.DNSNames {
+	for _, name := range csr.DNSNames {
 		if name != node && !slices.Contains(host.Names, name) {
 			return "it has the name " + name
 		}
 	}
-	for _, ip := range asked.IPAddresses {
+	for _, ip := range csr.IPAddresses {
 		if !slices.Contains(host.Addresses, ip.String()) {
 			return "it has the address " + ip.String()
 		}
 	}
-	if len(asked.URIs)+len(asked.EmailAddresses) > 0 {
-		return fmt.Sprintf("it has names that no kubelet has: %v %v", asked.URIs, asked.EmailAddresses)
+	if len(csr.URIs)+len(csr.EmailAddresses) > 0 {
+		return fmt.Sprintf("it has names that no kubelet has: %v %v", csr.URIs, csr.EmailAddresses)
 	}
 	return ""
 }
 
 // missingMessages checks each status of the current spec.
-func (e Evidence) missingMessages() (broken []string) {
+func (e Evidence) missingMessages() (violations []string) {
 	for _, c := range e.Changes {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
 		if !ok || len(instance.Status.Conditions) == 0 || isReady(instance) {
 			continue
 		}
-		if why := missingMessage(instance); why != "" {
-			broken = append(broken, formatPosition(c)+": "+instance.Name+" "+why)
+		if reason := missingMessage(instance); reason != "" {
+			violations = append(violations, formatPosition(c)+": "+instance.Name+" "+reason)
 		}
 	}
-	return broken
+	return violations
 }
 
 func missingMessage(instance *v1alpha1.WindowsInstance) string {
@@ -203,20 +203,20 @@ func missingMessage(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-func (e Evidence) foreignNodes() (broken []string) {
+func (e Evidence) foreignNodes() (violations []string) {
 	for _, r := range e.Requests {
-		if _, ours := e.Hosts[r.Object.Name]; !ours && e.hasWritten(r, "nodes") {
-			broken = append(broken, r.Verb+" "+r.URI)
+		if _, known := e.Hosts[r.Object.Name]; !known && e.hasWritten(r, "nodes") {
+			violations = append(violations, r.Verb+" "+r.URI)
 		}
 	}
-	return broken
+	return violations
 }
 
 // maxReadyLosses is the maximum number of times that an instance may lose Ready after all faults have ended: once for
 // each pending change.
 const maxReadyLosses = 3
 
-func (e Evidence) readyLosses() (broken []string) {
+func (e Evidence) readyLosses() (violations []string) {
 	lost := map[types.UID]int{}
 	e.replayChanges(func(before *state, c testenv.Change) {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
@@ -225,10 +225,10 @@ func (e Evidence) readyLosses() (broken []string) {
 			return
 		}
 		if lost[instance.UID]++; lost[instance.UID] == maxReadyLosses+1 {
-			broken = append(broken, fmt.Sprintf("%s: %s, and it says %s", formatPosition(c), c.Name, instance.Status.Summary))
+			violations = append(violations, fmt.Sprintf("%s: %s, and it says %s", formatPosition(c), c.Name, instance.Status.Summary))
 		}
 	})
-	return broken
+	return violations
 }
 
 func isReady(instance *v1alpha1.WindowsInstance) bool {

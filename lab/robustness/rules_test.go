@@ -115,8 +115,8 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 
 	const restart = "a host in service restarts only with an entry in the policy's status"
 	for _, test := range []struct {
-		before []client.Object
-		broken int
+		before     []client.Object
+		violations int
 	}{
 		{[]client.Object{newNode("a"), newPolicy(1)}, 1},
 		{[]client.Object{newNode("a"), newPolicy(1, newDisruption("a", 0))}, 0},
@@ -126,11 +126,11 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 	} {
 		p := newHistory(append(test.before, newNode("b"))...)
 		p.Restarts = []Restart{{"a", noon.Add(2*time.Minute + time.Second)}}
-		p.expectViolations(t, restart, test.broken)
+		p.expectViolations(t, restart, test.violations)
 	}
 	for _, test := range []struct {
-		objects []client.Object
-		broken  int
+		objects    []client.Object
+		violations int
 	}{
 		{[]client.Object{newNode("a")}, 1}, // no events around the restart
 		{[]client.Object{newNode("a"), newPolicy(1, newDisruption("a", 0))}, 0},
@@ -139,7 +139,7 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 	} {
 		p := newHistory(test.objects...)
 		p.Restarts = []Restart{{"a", noon.Add(time.Hour)}}
-		p.expectViolations(t, restart, test.broken)
+		p.expectViolations(t, restart, test.violations)
 		p.Restarts[0].At = noon.Add(-time.Hour) // before any known state
 		p.expectViolations(t, restart, 0)
 	}
@@ -171,13 +171,13 @@ func TestNamesAndHostKeys(t *testing.T) {
 		}
 	}
 	other := func(i *v1alpha1.WindowsInstance) { i.UID = "other" }
-	const taken = "a changed host key is taken only when an administrator has accepted it"
+	const rule = "a changed host key is taken only when an administrator has accepted it"
 	first := newInstance("a", pinned("SHA256:a"))
-	newHistory(first, newInstance("a", pinned("SHA256:b"))).expectViolations(t, taken, 1)
-	newHistory(first, newInstance("a"), newInstance("a", pinned("SHA256:b"))).expectViolations(t, taken, 1) // unpinned meanwhile
-	newHistory(first, newInstance("a", pinned("SHA256:a"), accepts("SHA256:b")), newInstance("a", pinned("SHA256:b"))).expectViolations(t, taken, 0)
-	newHistory(first, newInstance("a", pinned("SHA256:a"), accepts("SHA256:c")), newInstance("a", pinned("SHA256:b"))).expectViolations(t, taken, 1)
-	newHistory(first, newInstance("a", pinned("SHA256:b"), other)).expectViolations(t, taken, 0) // another object of the name
+	newHistory(first, newInstance("a", pinned("SHA256:b"))).expectViolations(t, rule, 1)
+	newHistory(first, newInstance("a"), newInstance("a", pinned("SHA256:b"))).expectViolations(t, rule, 1) // unpinned meanwhile
+	newHistory(first, newInstance("a", pinned("SHA256:a"), accepts("SHA256:b")), newInstance("a", pinned("SHA256:b"))).expectViolations(t, rule, 0)
+	newHistory(first, newInstance("a", pinned("SHA256:a"), accepts("SHA256:c")), newInstance("a", pinned("SHA256:b"))).expectViolations(t, rule, 1)
+	newHistory(first, newInstance("a", pinned("SHA256:b"), other)).expectViolations(t, rule, 0) // another object of the name
 
 	const foreign = "a pinned host key is one of the host's"
 	newHistory(newInstance("a", pinned("SHA256:a"))).expectViolations(t, foreign, 0)
@@ -228,19 +228,19 @@ func TestACertificateOfAnother(t *testing.T) {
 
 func TestAnInstanceThatSaysNothing(t *testing.T) {
 	const rule = "an instance that is not Ready has a reason and a next action"
-	says := func(summary, next string, conditions ...metav1.Condition) past {
+	newStatus := func(summary, next string, conditions ...metav1.Condition) past {
 		return newHistory(newInstance("a", func(i *v1alpha1.WindowsInstance) {
 			i.Status.Summary, i.Status.NextAction, i.Status.Conditions = summary, next, conditions
 		}))
 	}
 	down := metav1.Condition{Type: "Reachable", Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "It is off."}
-	says("", "").expectViolations(t, rule, 0) // just created
-	says("Unreachable", "The operator retries.", down).expectViolations(t, rule, 0)
-	says("Unreachable", "", down).expectViolations(t, rule, 1)
-	says("Ready", "", down).expectViolations(t, rule, 1)
-	says("Ready", "", metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}).expectViolations(t, rule, 0)
+	newStatus("", "").expectViolations(t, rule, 0) // just created
+	newStatus("Unreachable", "The operator retries.", down).expectViolations(t, rule, 0)
+	newStatus("Unreachable", "", down).expectViolations(t, rule, 1)
+	newStatus("Ready", "", down).expectViolations(t, rule, 1)
+	newStatus("Ready", "", metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}).expectViolations(t, rule, 0)
 	down.Message = ""
-	says("Unreachable", "The operator retries.", down).expectViolations(t, rule, 1)
+	newStatus("Unreachable", "The operator retries.", down).expectViolations(t, rule, 1)
 }
 
 func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {
@@ -266,13 +266,13 @@ func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {
 
 func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
 	secrets := secretscan.Secrets{"the key": {"c2VjcmV0"}}
-	says := func(text string) client.Object {
+	newObject := func(text string) client.Object {
 		return newInstance("a", func(i *v1alpha1.WindowsInstance) { i.Status.NextAction = text })
 	}
-	if exposed := exposedIn(newHistory(says("fine"), says("fine again")).Changes, secrets); len(exposed) != 0 {
+	if exposed := exposedIn(newHistory(newObject("fine"), newObject("fine again")).Changes, secrets); len(exposed) != 0 {
 		t.Error(exposed)
 	}
-	p := newHistory(says("fine"), says("look: c2VjcmV0"), says("still: c2VjcmV0"), says("fine"))
+	p := newHistory(newObject("fine"), newObject("look: c2VjcmV0"), newObject("still: c2VjcmV0"), newObject("fine"))
 	p.Changes = append(p.Changes, testenv.Change{Kind: kindInstance, Name: "wmco/a"}) // its deletion
 	if exposed := exposedIn(p.Changes, secrets); len(exposed) != 1 || !strings.Contains(exposed[0], "the key") {
 		t.Error(exposed)

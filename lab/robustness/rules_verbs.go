@@ -14,7 +14,7 @@ import (
 // undrainedDisruptions checks the effects of agent commands on pods of nodes in service: continuously Ready shortly
 // before, and without the operator's start-up taint. A pod that existed before and is not being deleted soon after
 // was disrupted. As for restarts, pods do not count if a user has uncordoned the Node, or if the Node was deleted.
-func (e Evidence) undrainedDisruptions() (broken []string) {
+func (e Evidence) undrainedDisruptions() (violations []string) {
 	for _, d := range e.PodDisruptions {
 		exempt := false
 		e.visitStates(d.At.Add(-restartTolerance), d.At, func(s *state) {
@@ -39,11 +39,11 @@ func (e Evidence) undrainedDisruptions() (broken []string) {
 		e.visitStates(late, late, func(s *state) { after = s.podsOn(d.Node) })
 		for name, pod := range before {
 			if survivor := after[name]; survivor != nil && survivor.UID == pod.UID {
-				broken = append(broken, fmt.Sprintf("%s: Node %s, verb %s, %s, pod %s", d.At.UTC().Format("15:04:05.000"), d.Node, d.Verb, d.What, name))
+				violations = append(violations, fmt.Sprintf("%s: Node %s, verb %s, %s, pod %s", d.At.UTC().Format("15:04:05.000"), d.Node, d.Verb, d.What, name))
 			}
 		}
 	}
-	return broken
+	return violations
 }
 
 // hasDrainTimeout reports whether the last drain of a Node timed out.
@@ -62,15 +62,15 @@ const overlapTolerance = 2 * time.Second
 
 // overlappingVerbs checks for agent commands that an operator starts on a host before the result of another command is
 // returned or no longer awaited.
-func (e Evidence) overlappingVerbs() (broken []string) {
+func (e Evidence) overlappingVerbs() (violations []string) {
 	verbs := slices.SortedStableFunc(slices.Values(e.Verbs), func(x, y Verb) int { return x.From.Compare(y.From) })
 	for i, second := range verbs {
 		for _, first := range verbs[:i] {
 			if first.Node == second.Node && first.Operator == second.Operator && first.To.Sub(second.From) > overlapTolerance {
-				broken = append(broken, fmt.Sprintf("%s: operator %d begins %s on the host of %s, and waits for %s since %s",
+				violations = append(violations, fmt.Sprintf("%s: operator %d begins %s on the host of %s, and waits for %s since %s",
 					second.From.UTC().Format("15:04:05.000"), second.Operator, second.Name, second.Node, first.Name, first.From.UTC().Format("15:04:05.000")))
 			}
 		}
 	}
-	return broken
+	return violations
 }

@@ -42,8 +42,8 @@ func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 		i.Status.FailedChange = &v1alpha1.FailedChange{DrainTimedOut: true}
 	})
 	for name, test := range map[string]struct {
-		objects []client.Object
-		broken  int
+		objects    []client.Object
+		violations int
 	}{
 		"a pod that stays on a node without a cordon":     {[]client.Object{web, held, a, a, a}, 1},
 		"a pod that stays, although the node is cordoned": {[]client.Object{web, held, drained, drained, a}, 1},
@@ -59,7 +59,7 @@ func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := disturbed(append([]client.Object{newNode("a")}, test.objects...)...)
-			p.expectViolations(t, sentence, test.broken)
+			p.expectViolations(t, sentence, test.violations)
 		})
 	}
 }
@@ -70,8 +70,8 @@ func TestVerbsOfOneOperatorDoNotOverlap(t *testing.T) {
 		return Verb{Node: node, Name: "apply", Operator: operator, From: noon.Add(from), To: noon.Add(to)}
 	}
 	for name, test := range map[string]struct {
-		verbs  []Verb
-		broken int
+		verbs      []Verb
+		violations int
 	}{
 		"one after the other":            {[]Verb{ran("a", 1, 0, time.Minute), ran("a", 1, time.Minute, time.Hour)}, 0},
 		"one in the middle of another":   {[]Verb{ran("a", 1, 0, time.Hour), ran("a", 1, time.Minute, 2*time.Minute)}, 1},
@@ -83,7 +83,7 @@ func TestVerbsOfOneOperatorDoNotOverlap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newHistory()
 			p.Verbs = test.verbs
-			p.expectViolations(t, sentence, test.broken)
+			p.expectViolations(t, sentence, test.violations)
 		})
 	}
 }
@@ -114,9 +114,9 @@ func TestWhatTheJournalOfAHostSaysOfVerbs(t *testing.T) {
 	t.Run("a verb ends with its session or its operator's connection", func(t *testing.T) {
 		clock := clocktesting.NewFakeClock(noon)
 		c := &connections{clock: clock, byClientAddress: map[string][]*connected{}}
-		here, there := net.Pipe()
-		t.Cleanup(func() { _ = there.Close() })
-		conn, err := c.wrapDial(3, func(context.Context, string, string) (net.Conn, error) { return here, nil })(t.Context(), "tcp", "a:22")
+		near, far := net.Pipe()
+		t.Cleanup(func() { _ = far.Close() })
+		conn, err := c.wrapDial(3, func(context.Context, string, string) (net.Conn, error) { return near, nil })(t.Context(), "tcp", "a:22")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ const minPodAge, maxPodEndDelay = 5 * time.Second, 30 * time.Second
 // Ready before. A pod that existed before and is not being deleted afterwards has survived the restart. If a user has
 // uncordoned a node that the operator drains, new pods may arrive and are ignored. Pods of a deleted Node need no
 // drain: their host is no node.
-func (e Evidence) restartedUndrained() (broken []string) {
+func (e Evidence) restartedUndrained() (violations []string) {
 	for _, restart := range e.Restarts {
 		gated, uncordoned := false, false
 		e.visitStates(restart.At.Add(-restartTolerance), restart.At, func(s *state) {
@@ -41,11 +41,11 @@ func (e Evidence) restartedUndrained() (broken []string) {
 		e.visitStates(late, late, func(s *state) { after = s.podsOn(restart.Node) })
 		for name, pod := range before {
 			if survivor := after[name]; survivor != nil && survivor.UID == pod.UID {
-				broken = append(broken, fmt.Sprintf("%s: Node %s, pod %s", restart.At.UTC().Format("15:04:05.000"), restart.Node, name))
+				violations = append(violations, fmt.Sprintf("%s: Node %s, pod %s", restart.At.UTC().Format("15:04:05.000"), restart.Node, name))
 			}
 		}
 	}
-	return broken
+	return violations
 }
 
 // podsOn returns the workload's pods on a node that are not being deleted.

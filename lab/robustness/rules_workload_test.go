@@ -40,8 +40,8 @@ func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
 	uncordoned := newNode("a", func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "x"} })
 	unready := newNode("a", func(n *corev1.Node) { n.Status.Conditions = nil })
 	for name, test := range map[string]struct {
-		objects []client.Object
-		broken  int
+		objects    []client.Object
+		violations int
 	}{
 		"a pod that has come just now":               {[]client.Object{held, a, a, web, a}, 0},
 		"a pod that was there before, and stays":     {[]client.Object{web, held, a, a, a}, 1},
@@ -54,7 +54,7 @@ func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := restarted(append([]client.Object{newNode("a")}, test.objects...)...)
-			p.expectViolations(t, sentence, test.broken)
+			p.expectViolations(t, sentence, test.violations)
 		})
 	}
 }

@@ -67,12 +67,12 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	if err := l.recordFaultsEnd(ctx); err != nil {
 		return report, fmt.Errorf("note that all is mended: %w", err)
 	}
-	mended := time.Now()
+	restored := time.Now()
 	missing, err := l.awaitConvergence(ctx)
 	if err != nil {
 		return report, fmt.Errorf("wait for the end: %w", err)
 	}
-	report.ConvergedAfter = time.Since(mended)
+	report.ConvergedAfter = time.Since(restored)
 	report.addViolations(converges, missing)
 	if len(missing) > 0 {
 		report.Traces = l.collectTraces()
@@ -101,8 +101,8 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 // logLines is the maximum number of log lines in a report: usually the complete run.
 const logLines = 200_000
 
-func (r *Report) addViolations(rule string, broken []string) {
-	for _, what := range broken {
+func (r *Report) addViolations(rule string, violations []string) {
+	for _, what := range violations {
 		r.Violations = append(r.Violations, Violation{rule, what})
 	}
 }
@@ -142,17 +142,17 @@ func (l *lab) collectEvidence(ctx context.Context) (Evidence, error) {
 }
 
 // addHost adds the entries of a host's journal.
-func (e *Evidence) addHost(node string, journal []fake.Entry, made *connections) {
+func (e *Evidence) addHost(node string, journal []fake.Entry, dialed *connections) {
 	for _, entry := range journal {
 		if entry.Kind == fake.KindReboot {
 			e.Restarts = append(e.Restarts, Restart{node, entry.Time})
 		}
 	}
-	e.addVerbs(node, journal, made)
+	e.addVerbs(node, journal, dialed)
 }
 
 // addVerbs adds the operators' agent commands on the host.
-func (e *Evidence) addVerbs(node string, journal []fake.Entry, made *connections) {
-	e.Verbs = append(e.Verbs, made.operatorVerbs(node, journal)...)
+func (e *Evidence) addVerbs(node string, journal []fake.Entry, dialed *connections) {
+	e.Verbs = append(e.Verbs, dialed.operatorVerbs(node, journal)...)
 	e.PodDisruptions = append(e.PodDisruptions, podDisruptions(node, journal)...)
 }

@@ -57,11 +57,11 @@ func (l *lab) recordFaultsEnd(ctx context.Context) error {
 func (l *lab) awaitConvergence(ctx context.Context) ([]string, error) {
 	left := time.Now() // time since which the operator no longer changes hosts
 	for deadline := time.Now().Add(l.options.Timeout); ; {
-		missing, given, err := l.findMissing(ctx)
+		missing, retry, err := l.findMissing(ctx)
 		if err != nil || len(missing) == 0 {
 			return nil, err
 		}
-		if !given {
+		if !retry {
 			left = time.Now()
 		}
 		if time.Now().After(deadline) || time.Since(left) > restoreTimeout {
@@ -109,7 +109,7 @@ func (l *lab) resolveFailures(ctx context.Context) error {
 
 // findMissing reads the current state, and compares it with the desired state. given is true if the API server has
 // reached the desired state, and only hosts differ from their original state.
-func (l *lab) findMissing(ctx context.Context) (missing []string, given bool, err error) {
+func (l *lab) findMissing(ctx context.Context) (missing []string, retry bool, err error) {
 	in := client.InNamespace(l.Namespace())
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
@@ -128,13 +128,13 @@ func (l *lab) findMissing(ctx context.Context) (missing []string, given bool, er
 	if err := l.Client.Get(ctx, key, policy); err != nil {
 		return nil, false, err
 	}
-	there := CurrentState{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
+	current := CurrentState{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
 	if l.shape.Machines > 0 {
-		if there.Machines, err = l.Machines(ctx, machineSet); err != nil {
+		if current.Machines, err = l.Machines(ctx, machineSet); err != nil {
 			return nil, false, err
 		}
 	}
-	if missing = Missing(l.desiredState(), there); len(missing) > 0 {
+	if missing = Missing(l.desiredState(), current); len(missing) > 0 {
 		return missing, false, nil
 	}
 	for _, h := range l.Hosts() { // last, because it reads a complete drive
@@ -190,9 +190,9 @@ func (l *lab) awaitSilence(ctx context.Context) (noise []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		switch heard := noiseOf(requests, connections); {
-		case len(heard) > 0:
-			noise, since = heard, time.Now()
+		switch found := noiseOf(requests, connections); {
+		case len(found) > 0:
+			noise, since = found, time.Now()
 		case time.Since(since) >= l.options.QuietPeriod:
 			return nil, nil
 		}

@@ -125,8 +125,8 @@ func (c *connections) wrapDial(operator int, dial dial) dial {
 		one := &connected{operator: operator, opened: c.clock.Now()}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		own := conn.LocalAddr().String()
-		c.byClientAddress[own] = append(c.byClientAddress[own], one)
+		local := conn.LocalAddr().String()
+		c.byClientAddress[local] = append(c.byClientAddress[local], one)
 		return &recordedConn{Conn: conn, closed: sync.OnceFunc(func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -77,19 +77,19 @@ type Object struct {
 // InCluster inspects every object of the API that can be listed.
 func (s Secrets) InCluster(ctx context.Context, config *rest.Config) (objects []Object, err error) {
 	err = cluster.EachObject(ctx, config, func(object *unstructured.Unstructured) error {
-		looked, err := s.inObject(object)
-		objects = append(objects, looked)
+		result, err := s.inObject(object)
+		objects = append(objects, result)
 		return err
 	})
 	return objects, err
 }
 
 func (s Secrets) inObject(object *unstructured.Unstructured) (Object, error) {
-	looked := Object{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	result := Object{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 	text, err := json.Marshal(object.Object)
 	if err != nil {
-		return looked, fmt.Errorf("look at %s %s: %w", looked.Kind, looked.Name, err)
+		return result, fmt.Errorf("look at %s %s: %w", result.Kind, result.Name, err)
 	}
-	looked.Holds = s.In(text)
-	return looked, nil
+	result.Holds = s.In(text)
+	return result, nil
 }

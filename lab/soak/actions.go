@@ -15,20 +15,20 @@ import (
 )
 
 // runAction performs an action. turn is the number of previous runs.
-func (l *lab) runAction(ctx context.Context, deed Action) error {
-	turn := l.runsByAction[deed]
-	l.runsByAction[deed]++
+func (l *lab) runAction(ctx context.Context, action Action) error {
+	run := l.runsByAction[action]
+	l.runsByAction[action]++
 	act, known := map[Action]func(*lab, context.Context, int) error{
 		ChangeSetting: (*lab).changeSetting, TrustAuthority: (*lab).trustAuthority,
 		RotateKubeletAuthority: (*lab).rotateKubeletAuthority, RotateServiceAuthority: (*lab).rotateServiceAuthority,
 		RotateKey: (*lab).rotateKey, Upgrade: (*lab).upgradeOperator, RestartAPI: (*lab).restartAPI, RelistHost: (*lab).relistHost,
 		Drift: (*lab).causeDrift, UpdateWindows: (*lab).updateWindows, Reboot: (*lab).requestReboot, ReplaceMachine: (*lab).replaceMachine,
-	}[deed]
+	}[action]
 	if !known {
-		return fmt.Errorf("nobody knows how it is done that %s", deed)
+		return fmt.Errorf("nobody knows how it is done that %s", action)
 	}
-	if err := act(l, ctx, turn); err != nil {
-		return fmt.Errorf("%s: %w", deed, err)
+	if err := act(l, ctx, run); err != nil {
+		return fmt.Errorf("%s: %w", action, err)
 	}
 	return nil
 }
@@ -36,12 +36,12 @@ func (l *lab) runAction(ctx context.Context, deed Action) error {
 // maxPods is the kubelets' pod limit; every second change adds one.
 const maxPods = 100
 
-func (l *lab) changeSetting(ctx context.Context, turn int) error {
-	return l.SetKubeletSettings(ctx, map[string]any{"maxPods": maxPods + turn%2})
+func (l *lab) changeSetting(ctx context.Context, run int) error {
+	return l.SetKubeletSettings(ctx, map[string]any{"maxPods": maxPods + run%2})
 }
 
-func (l *lab) trustAuthority(ctx context.Context, turn int) error {
-	certificate, _, err := l.newAuthority(fmt.Sprintf("administrators-%03d", turn))
+func (l *lab) trustAuthority(ctx context.Context, run int) error {
+	certificate, _, err := l.newAuthority(fmt.Sprintf("administrators-%03d", run))
 	if err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (l *lab) trustAuthority(ctx context.Context, turn int) error {
 
 // rotateKubeletAuthority keeps the authority of the control plane's own clients and replaces the additional
 // authority.
-func (l *lab) rotateKubeletAuthority(ctx context.Context, turn int) error {
-	certificate, _, err := l.newAuthority(fmt.Sprintf("clients-%03d", turn))
+func (l *lab) rotateKubeletAuthority(ctx context.Context, run int) error {
+	certificate, _, err := l.newAuthority(fmt.Sprintf("clients-%03d", run))
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (l *lab) rotateKubeletAuthority(ctx context.Context, turn int) error {
 	return err
 }
 
-func (l *lab) rotateServiceAuthority(ctx context.Context, turn int) error {
-	certificate, key, err := l.newAuthority(fmt.Sprintf("exporters-%03d", turn))
+func (l *lab) rotateServiceAuthority(ctx context.Context, run int) error {
+	certificate, key, err := l.newAuthority(fmt.Sprintf("exporters-%03d", run))
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ const (
 	driftingService = "windows_exporter"
 )
 
-func (l *lab) causeDrift(ctx context.Context, turn int) error {
-	h := l.Host(l.listed[turn%len(l.listed)])
+func (l *lab) causeDrift(ctx context.Context, run int) error {
+	h := l.Host(l.listed[run%len(l.listed)])
 	before, err := h.Machine().Drive().ReadFile(driftingFile)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (l *lab) causeDrift(ctx context.Context, turn int) error {
 	if err := errors.Join(h.Machine().Drive().Remove(driftingFile), h.Machine().CrashService(driftingService, 1)); err != nil {
 		return err
 	}
-	for began := time.Now(); ; {
+	for start := time.Now(); ; {
 		if err := l.sleepVirtual(ctx, checkInterval); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (l *lab) causeDrift(ctx context.Context, turn int) error {
 		if err == nil && string(now) == string(before) {
 			return nil
 		}
-		if time.Since(began) > l.options.Timeout {
+		if time.Since(start) > l.options.Timeout {
 			return fmt.Errorf("%s of %s was not put back: %w", driftingFile, h.Options.Name, err)
 		}
 	}
@@ -133,15 +133,15 @@ func (l *lab) causeDrift(ctx context.Context, turn int) error {
 // shutdownDuration is the time that a host with Windows updates is off.
 const shutdownDuration = 3 * time.Minute
 
-func (l *lab) updateWindows(ctx context.Context, turn int) error {
-	h := l.Host(l.listed[turn%len(l.listed)])
+func (l *lab) updateWindows(ctx context.Context, run int) error {
+	h := l.Host(l.listed[run%len(l.listed)])
 	h.Machine().PowerOff()
 	return errors.Join(l.sleepVirtual(ctx, shutdownDuration), h.Machine().Boot(ctx))
 }
 
-func (l *lab) requestReboot(ctx context.Context, turn int) error {
+func (l *lab) requestReboot(ctx context.Context, run int) error {
 	node := &corev1.Node{}
-	node.Name = l.Host(l.listed[turn%len(l.listed)]).NodeName()
+	node.Name = l.Host(l.listed[run%len(l.listed)]).NodeName()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, v1alpha1.AnnotationRebootRequired)
 	return l.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch)))
 }

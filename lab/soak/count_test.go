@@ -8,10 +8,10 @@ import (
 )
 
 func TestFilesOfAHostAreMoreOnlyWhenTheyAreMoreThanTheAgentKeeps(t *testing.T) {
-	const others = 3
+	const otherObjects = 3
 	certificates := func(held int) map[string]fake.FileSnapshot {
 		files := map[string]fake.FileSnapshot{}
-		for i := range others {
+		for i := range otherObjects {
 			files[fmt.Sprintf(`C:\k\program-%d.exe`, i)] = fake.FileSnapshot{}
 		}
 		for i := range held {

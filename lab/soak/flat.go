@@ -69,11 +69,11 @@ func measureNames(days []Day) []string {
 			all[name] = true
 		}
 	}
-	place := func(name string) int {
+	indexOf := func(name string) int {
 		return slices.IndexFunc(measures, func(m Measure) bool { return m.Name == name })
 	}
 	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(uint(place(a)), uint(place(b))), cmp.Compare(a, b)) // unknown names come last
+		return cmp.Or(cmp.Compare(uint(indexOf(a)), uint(indexOf(b))), cmp.Compare(a, b)) // unknown names come last
 	})
 }
 

@@ -41,7 +41,7 @@ func TestGoroutinesOfThisProcessAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if others, err := countStacks(profile, ".waitForTheTest+"); err != nil || others != all-waiting || others == 0 {
-		t.Errorf("%d goroutines, %d without those that wait, %v", all, others, err)
+	if counted, err := countStacks(profile, ".waitForTheTest+"); err != nil || counted != all-waiting || counted == 0 {
+		t.Errorf("%d goroutines, %d without those that wait, %v", all, counted, err)
 	}
 }

@@ -59,8 +59,8 @@ func Cycle(days int) int { return max(1, days/3) }
 
 // rhythm lists the days of each action in a cycle of ten days.
 var rhythm = []struct {
-	deed Action
-	on   []int
+	action Action
+	on     []int
 }{
 	{ChangeSetting, []int{0, 2, 4, 6, 8}},
 	{TrustAuthority, []int{2}},
@@ -81,17 +81,17 @@ var upgrades = []int{3, 8}
 
 // Plan returns the ordered actions of a day, starting from 0. All cycles have the same actions; a shorter cycle has
 // the actions of ten days, closer together.
-func Plan(number, days int) (deeds []Action) {
+func Plan(number, days int) (actions []Action) {
 	cycle := Cycle(days)
 	if number < min(cycle, tenDays) && isScheduled(upgrades, number, cycle) {
-		deeds = append(deeds, Upgrade)
+		actions = append(actions, Upgrade)
 	}
 	for _, each := range rhythm {
 		if isScheduled(each.on, number%cycle, cycle) {
-			deeds = append(deeds, each.deed)
+			actions = append(actions, each.action)
 		}
 	}
-	return deeds
+	return actions
 }
 
 // tenDays is the length of the rhythm.

@@ -10,8 +10,8 @@ func TestEachCycleHasTheSameDeeds(t *testing.T) {
 		cycle := Cycle(days)
 		upgraded := 0
 		for number := range days {
-			deeds := Plan(number, days)
-			if slices.Contains(deeds, Upgrade) {
+			actions := Plan(number, days)
+			if slices.Contains(actions, Upgrade) {
 				if upgraded++; number >= cycle {
 					t.Errorf("of %d days, day %d has an upgrade: the operator must not be another in the days that are compared", days, number)
 				}
@@ -20,8 +20,8 @@ func TestEachCycleHasTheSameDeeds(t *testing.T) {
 				continue
 			}
 			before := slices.DeleteFunc(Plan(number-cycle, days), func(d Action) bool { return d == Upgrade })
-			if !slices.Equal(deeds, before) {
-				t.Errorf("of %d days, day %d has %q, and a cycle before %q", days, number, deeds, before)
+			if !slices.Equal(actions, before) {
+				t.Errorf("of %d days, day %d has %q, and a cycle before %q", days, number, actions, before)
 			}
 		}
 		if upgraded == 0 || upgraded >= Releases {
@@ -34,13 +34,13 @@ func TestAllIsDoneInEachCycle(t *testing.T) {
 	for _, days := range []int{3, 6, 30} {
 		done := map[Action]bool{Upgrade: true}
 		for number := range Cycle(days) {
-			for _, deed := range Plan(number, days) {
-				done[deed] = true
+			for _, action := range Plan(number, days) {
+				done[action] = true
 			}
 		}
 		for _, each := range rhythm {
-			if !done[each.deed] {
-				t.Errorf("in %d days it is never done that %s", days, each.deed)
+			if !done[each.action] {
+				t.Errorf("in %d days it is never done that %s", days, each.action)
 			}
 		}
 	}
@@ -49,8 +49,8 @@ func TestAllIsDoneInEachCycle(t *testing.T) {
 // Changes that lead to disruptions wait for the maintenance window; all other actions are performed in the window.
 func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 	for number := range 30 {
-		deeds := Plan(number, 30)
-		if !slices.IsSortedFunc(deeds, func(a, b Action) int {
+		actions := Plan(number, 30)
+		if !slices.IsSortedFunc(actions, func(a, b Action) int {
 			switch {
 			case a.isBeforeWindow() == b.isBeforeWindow():
 				return 0
@@ -59,7 +59,7 @@ func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 			}
 			return 1
 		}) {
-			t.Errorf("day %d: %q", number, deeds)
+			t.Errorf("day %d: %q", number, actions)
 		}
 	}
 }
@@ -67,14 +67,14 @@ func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 func TestWhatIsDoneInAMonth(t *testing.T) {
 	counts := map[Action]int{}
 	for number := range 30 {
-		for _, deed := range Plan(number, 30) {
-			counts[deed]++
+		for _, action := range Plan(number, 30) {
+			counts[action]++
 		}
 	}
-	for deed, want := range map[Action]int{Upgrade: 2, RotateKey: 6, RelistHost: 30, Drift: 30, UpdateWindows: 9, ReplaceMachine: 6,
+	for action, want := range map[Action]int{Upgrade: 2, RotateKey: 6, RelistHost: 30, Drift: 30, UpdateWindows: 9, ReplaceMachine: 6,
 		RestartAPI: 3, ChangeSetting: 15} {
-		if counts[deed] != want {
-			t.Errorf("in a month %d times: %s; want %d", counts[deed], deed, want)
+		if counts[action] != want {
+			t.Errorf("in a month %d times: %s; want %d", counts[action], action, want)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 	if options.Days < 3 || len(options.Releases) < Releases {
 		return report, fmt.Errorf("soak: %d days with %d releases: it needs 3 days and %d releases", options.Days, len(options.Releases), Releases)
 	}
-	began := time.Now()
+	start := time.Now()
 	l, stop, err := newLab(ctx, options)
 	if err != nil {
 		return report, err
@@ -69,9 +69,9 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 		}
 		report.Days = append(report.Days, values)
 		options.Progress("day %d after %s: %.1f MiB, %.0f goroutines, %.0f files, %.0f objects", number+1,
-			time.Since(began).Round(time.Second), values[Heap], values[Goroutines], values[OpenFiles], values[Objects])
+			time.Since(start).Round(time.Second), values[Heap], values[Goroutines], values[OpenFiles], values[Objects])
 	}
-	report.Elapsed, report.Done = time.Since(began), l.runsByAction
+	report.Elapsed, report.Done = time.Since(start), l.runsByAction
 	report.Verdicts, err = Judge(report.Days, Cycle(options.Days))
 	return report, err
 }
@@ -83,19 +83,19 @@ func (l *lab) runDay(ctx context.Context, number int) (Day, error) {
 		return nil, err
 	}
 	open := false
-	for _, deed := range Plan(number, l.options.Days) {
-		if !deed.isBeforeWindow() && !open {
+	for _, action := range Plan(number, l.options.Days) {
+		if !action.isBeforeWindow() && !open {
 			if err := l.openWindow(ctx, begins); err != nil {
 				return nil, err
 			}
 			open = true
 		}
-		l.options.Progress("day %d, %s: %s", number+1, l.clock.Now().Format(time.TimeOnly), deed)
-		if err := l.runAction(ctx, deed); err != nil {
+		l.options.Progress("day %d, %s: %s", number+1, l.clock.Now().Format(time.TimeOnly), action)
+		if err := l.runAction(ctx, action); err != nil {
 			return nil, err
 		}
 		if open {
-			if err := l.awaitConvergence(ctx, string(deed)); err != nil {
+			if err := l.awaitConvergence(ctx, string(action)); err != nil {
 				return nil, err
 			}
 		}

@@ -23,7 +23,7 @@ const checkInterval = 10 * time.Second
 
 // awaitConvergence waits until the fleet has the desired state twice in a row. The limit is in real time.
 func (l *lab) awaitConvergence(ctx context.Context, after string) error {
-	began, asked := time.Now(), l.clock.Now()
+	start, virtualStart := time.Now(), l.clock.Now()
 	for quiet := 0; quiet < 2; {
 		if err := l.sleepVirtual(ctx, checkInterval); err != nil {
 			return err
@@ -34,9 +34,9 @@ func (l *lab) awaitConvergence(ctx context.Context, after string) error {
 			return fmt.Errorf("look after the fleet: %w", err)
 		case len(missing) == 0:
 			quiet++
-		case time.Since(began) > l.options.Timeout:
+		case time.Since(start) > l.options.Timeout:
 			return fmt.Errorf("after %q the fleet was not as it was asked for within %s, which were %s of virtual time:\n%s", after,
-				l.options.Timeout, l.clock.Since(asked), strings.Join(missing, "\n"))
+				l.options.Timeout, l.clock.Since(virtualStart), strings.Join(missing, "\n"))
 		default:
 			quiet = 0
 		}
@@ -74,7 +74,7 @@ func (l *lab) strideUntil(ctx context.Context, at time.Time) error {
 
 // findMissing returns the differences from the desired state.
 func (l *lab) findMissing(ctx context.Context) ([]string, error) {
-	var there robustness.CurrentState
+	var current robustness.CurrentState
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
 	var requests certificatesv1.CertificateSigningRequestList
@@ -88,15 +88,15 @@ func (l *lab) findMissing(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
-	if err := l.Client.Get(ctx, key, &there.Policy); err != nil {
+	if err := l.Client.Get(ctx, key, &current.Policy); err != nil {
 		return nil, err
 	}
 	owned, err := l.Machines(ctx, machineSet)
 	if err != nil {
 		return nil, err
 	}
-	there.Nodes, there.Instances, there.Requests, there.Machines = nodes.Items, instances.Items, requests.Items, owned
-	return robustness.Missing(l.desiredState(), there), nil
+	current.Nodes, current.Instances, current.Requests, current.Machines = nodes.Items, instances.Items, requests.Items, owned
+	return robustness.Missing(l.desiredState(), current), nil
 }
 
 func (l *lab) desiredState() robustness.DesiredState {

@@ -22,8 +22,8 @@ func (l *lab) certificateValidity(user string, now time.Time) fakeopenshift.Vali
 	if strings.HasPrefix(user, managerPrefix) {
 		left := time.Duration(l.options.Days+3) * day
 		virtual := l.clock.Now()
-		whole := time.Duration(float64(left) / (1 - managersPast))
-		return fakeopenshift.Validity{NotBefore: virtual.Add(left - whole), NotAfter: virtual.Add(left)}
+		lifetime := time.Duration(float64(left) / (1 - managersPast))
+		return fakeopenshift.Validity{NotBefore: virtual.Add(left - lifetime), NotAfter: virtual.Add(left)}
 	}
 	return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(clientValidity)}
 }

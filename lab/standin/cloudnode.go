@@ -171,13 +171,13 @@ func (m *cloudNode) initializeNode(ctx context.Context, client kubernetes.Interf
 // GetZone.
 func azureLabels(zone string) map[string]string {
 	const region = "eastus"
-	place := "0"
+	zoneLabel := "0"
 	if zone != "" {
-		place = region + "-" + zone
+		zoneLabel = region + "-" + zone
 	}
 	return map[string]string{
 		corev1.LabelInstanceTypeStable: "Standard_D2s_v3", corev1.LabelTopologyRegion: region,
-		corev1.LabelTopologyZone: place,
+		corev1.LabelTopologyZone: zoneLabel,
 	}
 }
 

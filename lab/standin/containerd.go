@@ -102,12 +102,12 @@ func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error
 // createContent creates content in the directories of containerd that a removal must delete.
 func createContent(p *node.Process, config containerdConfig) error {
 	drive := p.Machine
-	for _, folder := range []string{
+	for _, dir := range []string{
 		config.Root + `\io.containerd.content.v1.content\blobs`,
 		config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
 		config.Root + `\io.containerd.metadata.v1.bolt`, config.State + `\io.containerd.runtime.v2.task`,
 	} {
-		if err := drive.MkdirAll(folder); err != nil {
+		if err := drive.MkdirAll(dir); err != nil {
 			return err
 		}
 	}

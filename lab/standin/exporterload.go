@@ -18,8 +18,8 @@ func loadOf(host, what string, least, most float64) load {
 		return float64(h.Sum64()>>11) / (1 << 53)
 	}
 	mean := least + (most-least)*(0.3+0.4*random("mean"))
-	room := min(mean-least, most-mean)
-	return load{mean: mean, swing: room * (0.4 + 0.6*random("swing")), period: 120 + 360*random("period"),
+	amplitude := min(mean-least, most-mean)
+	return load{mean: mean, swing: amplitude * (0.4 + 0.6*random("swing")), period: 120 + 360*random("period"),
 		phase: 2 * math.Pi * random("phase")}
 }
 

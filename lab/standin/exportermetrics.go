@@ -110,10 +110,10 @@ func (s scrape) writeMemory() {
 func (s scrape) writeVolumes() {
 	const of = `volume="C:"`
 	busy := loadOf(s.host, "disk", 0, 0.5)
-	others := loadOf(s.host, "files", 10<<30, 90<<30).mean // besides the content of the simulated disk
+	otherFiles := loadOf(s.host, "files", 10<<30, 90<<30).mean // besides the content of the simulated disk
 	reads, writes := loadOf(s.host, "reads", 0, 300), loadOf(s.host, "writes", 0, 120)
 	s.writeSingle("windows_logical_disk_size_bytes", "gauge", of, volumeSize)
-	s.writeSingle("windows_logical_disk_free_bytes", "gauge", of, max(0, float64(s.info.FreeDiskBytes)-others))
+	s.writeSingle("windows_logical_disk_free_bytes", "gauge", of, max(0, float64(s.info.FreeDiskBytes)-otherFiles))
 	s.writeSingle("windows_logical_disk_idle_seconds_total", "counter", of, s.sinceBoot.Seconds()-busy.totalUntil(s.sinceBoot))
 	s.writeSingle("windows_logical_disk_reads_total", "counter", of, reads.totalUntil(s.sinceBoot))
 	s.writeSingle("windows_logical_disk_read_bytes_total", "counter", of, reads.totalUntil(s.sinceBoot)*(16<<10))

@@ -47,7 +47,7 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	if err := h.Host().Firewall.SetRule(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
-	put := func(name string) {
+	write := func(name string) {
 		certificate, key := servingPair(t, name)
 		h.write(`C:\k\tls.crt`, certificate)
 		h.write(`C:\k\tls.key`, key)
@@ -73,10 +73,10 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	if err := h.Host().Services.Start(t.Context(), "windows_exporter"); err == nil && h.isServiceRunning("windows_exporter") {
 		h.awaitMachine("it ends without a certificate", func() bool { return !h.isServiceRunning("windows_exporter") })
 	}
-	put("first")
+	write("first")
 	h.start("windows_exporter")
 	serves("first")
-	put("second")
+	write("second")
 	serves("second")
 	for address, want := range map[string]int{"https://127.0.0.1:9182/metrics": http.StatusOK,
 		"http://127.0.0.1:9182/metrics": http.StatusBadRequest} {

@@ -157,16 +157,16 @@ func (h *clusterHost) createPod(namespace, name string, change func(*corev1.Pod)
 	if change != nil {
 		change(pod)
 	}
-	var made *corev1.Pod
+	var created *corev1.Pod
 	h.pollCondition("make a pod", func(ctx context.Context) (bool, error) {
 		var err error
-		made, err = h.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		created, err = h.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) { // until the namespace has its service account
 			return false, nil
 		}
 		return err == nil, err
 	})
-	return made
+	return created
 }
 
 func (h *clusterHost) awaitPod(what, namespace, name string, condition func(*corev1.Pod) bool) *corev1.Pod {
@@ -258,8 +258,8 @@ func TestKubeletRunsPodsInName(t *testing.T) {
 			return apierrors.IsNotFound(err), nil
 		})
 		// The API server counts in full seconds.
-		if took := time.Since(start); took < 1900*time.Millisecond {
-			t.Errorf("it took %v", took)
+		if elapsed := time.Since(start); elapsed < 1900*time.Millisecond {
+			t.Errorf("it took %v", elapsed)
 		}
 	})
 }

@@ -43,7 +43,7 @@ const certificateTimeout = 2 * time.Minute
 
 // start waits for a certificate and returns a client configuration that always uses the current certificate.
 // stop ends the renewals.
-func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func(), err error) {
+func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop func(), err error) {
 	bootstrap, err := kubeconfig.Load(id.p.Machine, id.p.Environ, id.bootstrap, id.dial)
 	if err != nil {
 		return nil, nil, err
@@ -84,14 +84,14 @@ func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func()
 		id.manager.Stop()
 		return nil, nil, fmt.Errorf("certificate was not signed: %w", err)
 	}
-	own, err = id.clientConfig(bootstrap)
-	return own, id.manager.Stop, err
+	config, err = id.clientConfig(bootstrap)
+	return config, id.manager.Stop, err
 }
 
 // clientConfig returns a client configuration that uses the current certificate for each new connection.
 func (id *ovnIdentity) clientConfig(bootstrap *rest.Config) (*rest.Config, error) {
-	own := rest.AnonymousClientConfig(bootstrap)
-	tlsConfig, err := rest.TLSConfigFor(own)
+	config := rest.AnonymousClientConfig(bootstrap)
+	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +101,10 @@ func (id *ovnIdentity) clientConfig(bootstrap *rest.Config) (*rest.Config, error
 		}
 		return &tls.Certificate{}, nil
 	}
-	own.TLSClientConfig = rest.TLSClientConfig{}
-	own.Transport = utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DialContext: own.Dial, Proxy: own.Proxy})
-	own.Dial, own.Proxy = nil, nil
-	return own, nil
+	config.TLSClientConfig = rest.TLSClientConfig{}
+	config.Transport = utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DialContext: config.Dial, Proxy: config.Proxy})
+	config.Dial, config.Proxy = nil, nil
+	return config, nil
 }
 
 // driveStore is client-go's file store on the drive of a machine: files with certificate and key, which are

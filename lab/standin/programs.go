@@ -193,4 +193,4 @@ func awaitStop(ctx context.Context) int {
 
 // isServiceFlagValid reports whether a program that runs as a service has the service flag. Without the flag, the real
 // program never responds to the service control manager, which ends the program (error 1053).
-func isServiceFlagValid(p *node.Process, given bool) bool { return given || !p.Service }
+func isServiceFlagValid(p *node.Process, valid bool) bool { return valid || !p.Service }

@@ -53,9 +53,9 @@ func newHost(t *testing.T, name string, options Options) *testHost {
 		},
 	})
 	h.MountDirectory(`C:\var\lib\kubelet\pki`, h.pki)
-	for _, folder := range []string{`C:\k\cni\config`, `C:\k\containerd`, `C:\var\log\containerd`, `C:\var\log\kubelet`,
+	for _, dir := range []string{`C:\k\cni\config`, `C:\k\containerd`, `C:\var\log\containerd`, `C:\var\log\kubelet`,
 		`C:\var\log\hybrid-overlay`, `C:\var\lib\kubelet\pki`} {
-		if err := h.Drive().MkdirAll(folder); err != nil {
+		if err := h.Drive().MkdirAll(dir); err != nil {
 			t.Fatal(err)
 		}
 	}

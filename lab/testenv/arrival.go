@@ -57,10 +57,10 @@ func (r *Environment) ArrivalOf(ctx context.Context, machine string) (Arrival, e
 		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times",
 			machine, len(open), len(accepted))
 	}
-	until := func(began fake.Entry) time.Duration { // the first connection from then on
+	until := func(start fake.Entry) time.Duration { // the first connection from then on
 		for _, connection := range connections {
-			if !connection.Time.Before(began.Time) {
-				return connection.Time.Sub(began.Time)
+			if !connection.Time.Before(start.Time) {
+				return connection.Time.Sub(start.Time)
 			}
 		}
 		return 0

@@ -25,7 +25,7 @@ type AvailabilityOptions struct {
 // Availability follows Nodes, Machines, pods, the operator's list of disruptions, and the journals of hosts. Changes
 // are recorded in order, from WatchAvailability to Report.
 type Availability struct {
-	rig     *Environment
+	env     *Environment
 	options AvailabilityOptions
 	started time.Time
 	history *History
@@ -33,7 +33,7 @@ type Availability struct {
 
 // WatchAvailability starts to follow and returns when the current state is known.
 func (r *Environment) WatchAvailability(ctx context.Context, options AvailabilityOptions) (*Availability, error) {
-	a := &Availability{rig: r, options: options, started: r.options.Clock.Now()}
+	a := &Availability{env: r, options: options, started: r.options.Clock.Now()}
 	kinds := []*FollowedKind{
 		{Name: kindNode, List: func() client.ObjectList { return &corev1.NodeList{} }},
 		{Name: kindPolicy, List: func() client.ObjectList { return &v1alpha1.WindowsDisruptionPolicyList{} },

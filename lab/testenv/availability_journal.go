@@ -30,7 +30,7 @@ var nodeServices = []string{"kubelet", "containerd"}
 // serviceChanges returns the starts and stops of services on all hosts since the beginning, by time.
 func (a *Availability) serviceChanges() []serviceChange {
 	var all []serviceChange
-	for _, h := range append(a.rig.Hosts(), a.rig.MachineHosts()...) {
+	for _, h := range append(a.env.Hosts(), a.env.MachineHosts()...) {
 		for _, entry := range h.Machine().Journal().Entries(nil) {
 			if entry.Time.Before(a.started) {
 				continue

@@ -82,8 +82,8 @@ func (r *replay) recordExpected() {
 		}
 	}
 	for _, node := range r.nodes {
-		_, brought := node.Labels[v1alpha1.LabelBYOH]
-		if brought && !r.except[node.Name] && r.nodeAvailable(node.Name, node.Name) == "" {
+		_, isBYOH := node.Labels[v1alpha1.LabelBYOH]
+		if isBYOH && !r.except[node.Name] && r.nodeAvailable(node.Name, node.Name) == "" {
 			r.hosts = append(r.hosts, node.Name)
 		}
 	}
@@ -187,19 +187,19 @@ func (r *replay) hasDisruption(which func(v1alpha1.Disruption) bool) bool {
 func (r *replay) countUnavailable(at time.Time) {
 	pools, reasons := map[string]int{}, []string{}
 	for _, name := range r.hosts {
-		if why := r.nodeAvailable(name, name); why != "" {
+		if reason := r.nodeAvailable(name, name); reason != "" {
 			pools[""]++
-			reasons = append(reasons, name+" "+why)
+			reasons = append(reasons, name+" "+reason)
 			r.recordDisrupted(name)
 		}
 	}
 	available := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(r.machines)) {
 		machine := r.machines[name]
-		if why := r.machineAvailable(machine); why == "" {
+		if reason := r.machineAvailable(machine); reason == "" {
 			available[setOf(machine)]++
 		} else if !r.except[name] && r.sets[setOf(machine)] > 0 {
-			reasons = append(reasons, name+" "+why)
+			reasons = append(reasons, name+" "+reason)
 			r.recordDisrupted(name)
 		}
 	}
@@ -272,8 +272,8 @@ func (r *replay) nodeAvailable(name, host string) string {
 }
 
 func isCordonedByOperator(node *corev1.Node) bool {
-	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
-	return ours && node.Spec.Unschedulable
+	_, cordonedByOperator := node.Annotations[v1alpha1.AnnotationCordoned]
+	return cordonedByOperator && node.Spec.Unschedulable
 }
 
 func setOf(machine *machinev1.Machine) string { return machine.Labels[labelMachineSet] }

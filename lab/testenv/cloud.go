@@ -30,7 +30,7 @@ type VMOptions struct {
 
 // cloud is the platform's API. Windows virtual machines are simulated hosts; Linux nodes are mere Node objects.
 type cloud struct {
-	rig     *Environment
+	env     *Environment
 	clients kubernetes.Interface // for Linux nodes
 
 	mu            sync.Mutex
@@ -45,7 +45,7 @@ type cloud struct {
 var _ fakemachineapi.Cloud = (*cloud)(nil)
 
 func newCloud(r *Environment) *cloud {
-	return &cloud{rig: r, vms: map[string]*vm{}, usedAddresses: map[int]bool{}}
+	return &cloud{env: r, vms: map[string]*vm{}, usedAddresses: map[int]bool{}}
 }
 
 // Create implements fakemachineapi.Cloud.
@@ -75,8 +75,8 @@ func (c *cloud) Create(_ context.Context, spec fakemachineapi.VirtualMachine) er
 	}
 	c.vms[spec.ID] = v
 	var ctx context.Context
-	ctx, v.stop = context.WithCancel(c.rig.running)
-	c.rig.group.Go(func() {
+	ctx, v.stop = context.WithCancel(c.env.running)
+	c.env.group.Go(func() {
 		defer close(v.done)
 		v.run(ctx, faults)
 	})
@@ -164,7 +164,7 @@ func (c *cloud) Delete(_ context.Context, id string) error {
 	}
 	v.deleted = true
 	v.stop()
-	c.rig.group.Go(func() {
+	c.env.group.Go(func() {
 		<-v.done
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // cloudLab is a cloud without a cluster.
 type cloudLab struct {
 	*testing.T
-	rig    *Environment
+	env    *Environment
 	clock  *clocktesting.FakeClock
 	signer ssh.Signer
 }
@@ -37,7 +37,7 @@ func newCloudLab(t *testing.T, options VMOptions) *cloudLab {
 	if err := r.generateKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.rig, l.signer = r, r.key.Signer()
+	l.env, l.signer = r, r.key.Signer()
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -62,16 +62,16 @@ func (l *cloudLab) newWindowsVM(platform, name string) fakemachineapi.VirtualMac
 // run creates a virtual machine and waits until it runs.
 func (l *cloudLab) run(vm fakemachineapi.VirtualMachine) *Host {
 	l.Helper()
-	if err := l.rig.cloud.Create(l.Context(), vm); err != nil {
+	if err := l.env.cloud.Create(l.Context(), vm); err != nil {
 		l.Fatal(err)
 	}
 	l.awaitCondition("the virtual machine runs", func() bool { return l.describeVM(vm.ID).State == fakemachineapi.Running })
-	return l.rig.MachineHost(vm.MachineName)
+	return l.env.MachineHost(vm.MachineName)
 }
 
 func (l *cloudLab) describeVM(id string) fakemachineapi.VirtualMachineStatus {
 	l.Helper()
-	status, _, err := l.rig.cloud.Describe(l.Context(), id)
+	status, _, err := l.env.cloud.Describe(l.Context(), id)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func (l *cloudLab) advanceClock(d time.Duration) {
 
 // tryLogin logs in over the network.
 func (l *cloudLab) tryLogin(address, user string, signer ssh.Signer) error {
-	conn, err := l.rig.network.DialContext(l.Context(), "tcp", net.JoinHostPort(address, "22"))
+	conn, err := l.env.network.DialContext(l.Context(), "tcp", net.JoinHostPort(address, "22"))
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
 	l := newCloudLab(t, VMOptions{})
 	vm := l.newWindowsVM(platformAWS, "win-a")
 	vm.Zone, vm.Subnet = "us-east-1b", "lab-subnet-private-us-east-1a"
-	if err := l.rig.cloud.Create(t.Context(), vm); err == nil || !strings.Contains(err.Error(),
+	if err := l.env.cloud.Create(t.Context(), vm); err == nil || !strings.Contains(err.Error(),
 		"no subnet IDs were found") {
 		t.Errorf("error %v", err)
 	}
@@ -193,7 +193,7 @@ func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 	h := l.run(vm)
 	l.awaitCondition("the key is accepted", func() bool { return l.canLogin(h, "Administrator", l.signer) })
 	t.Run("making it again changes nothing", func(t *testing.T) {
-		if err := l.rig.cloud.Create(t.Context(), vm); err != nil || l.rig.MachineHost("win-a") != h {
+		if err := l.env.cloud.Create(t.Context(), vm); err != nil || l.env.MachineHost("win-a") != h {
 			t.Errorf("it is another host, or %v", err)
 		}
 	})
@@ -218,11 +218,11 @@ func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 		})
 	})
 	t.Run("it is gone for good when it was deleted", func(t *testing.T) {
-		if err := l.rig.cloud.Delete(t.Context(), vm.ID); err != nil {
+		if err := l.env.cloud.Delete(t.Context(), vm.ID); err != nil {
 			t.Fatal(err)
 		}
 		l.awaitCondition("it is gone", func() bool {
-			_, found, err := l.rig.cloud.Describe(t.Context(), vm.ID)
+			_, found, err := l.env.cloud.Describe(t.Context(), vm.ID)
 			return err == nil && !found
 		})
 		for _, address := range []string{"10.9.128.1", "ip-10-9-128-1.ec2.internal"} {
@@ -230,7 +230,7 @@ func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 				t.Errorf("%s is still somebody's: %v", address, err)
 			}
 		}
-		if err := l.rig.cloud.Delete(t.Context(), vm.ID); err != nil {
+		if err := l.env.cloud.Delete(t.Context(), vm.ID); err != nil {
 			t.Errorf("deleting what is gone: %v", err)
 		}
 		if second := l.run(l.newWindowsVM(platformAWS, "win-b")); second.currentAddress() == "10.9.128.1" {
@@ -242,18 +242,18 @@ func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 func TestVMFaults(t *testing.T) {
 	t.Run("user data hangs until it is mended", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
-		mend := l.rig.InjectVM(VMFault{Machine: "slow-*", UserDataHangs: true})
+		restore := l.env.InjectVM(VMFault{Machine: "slow-*", UserDataHangs: true})
 		slow, other := l.run(l.newWindowsVM(platformAWS, "slow-a")), l.run(l.newWindowsVM(platformAWS, "fast-a"))
 		l.awaitCondition("the other accepts the key", func() bool { return l.canLogin(other, "Administrator", l.signer) })
 		if l.canLogin(slow, "Administrator", l.signer) {
 			t.Error("it accepts the key")
 		}
-		mend()
+		restore()
 		l.awaitCondition("it accepts the key", func() bool { return l.canLogin(slow, "Administrator", l.signer) })
 	})
 	t.Run("the key is refused for a while", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
-		l.rig.InjectVM(VMFault{Machine: "win-*", KeyRefusalDuration: 5 * time.Minute})
+		l.env.InjectVM(VMFault{Machine: "win-*", KeyRefusalDuration: 5 * time.Minute})
 		h := l.run(l.newWindowsVM(platformAWS, "win-a"))
 		l.awaitCondition("the server answers", func() bool {
 			err := l.tryLogin(h.currentAddress(), "Administrator", l.signer)
@@ -267,17 +267,17 @@ func TestVMFaults(t *testing.T) {
 	t.Run("the platform refuses", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
 		quota := fakemachineapi.Permanent(errors.New("quota"))
-		mend := l.rig.InjectVM(VMFault{Machine: "*", CreateError: quota})
+		restore := l.env.InjectVM(VMFault{Machine: "*", CreateError: quota})
 		vm := l.newWindowsVM(platformAWS, "win-a")
-		if err := l.rig.cloud.Create(t.Context(), vm); !errors.Is(err, quota) {
+		if err := l.env.cloud.Create(t.Context(), vm); !errors.Is(err, quota) {
 			t.Errorf("got %v", err)
 		}
-		mend()
+		restore()
 		l.run(vm)
 	})
 	t.Run("a computer name that is too long on Azure", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
-		if err := l.rig.cloud.Create(t.Context(), l.newWindowsVM(platformAzure, "a-very-long-name")); err == nil ||
+		if err := l.env.cloud.Create(t.Context(), l.newWindowsVM(platformAzure, "a-very-long-name")); err == nil ||
 			!strings.Contains(err.Error(), "15 characters") {
 			t.Errorf("got %v", err)
 		}

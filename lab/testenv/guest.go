@@ -79,7 +79,7 @@ func (g *guest) configureImage(options *winhost.Options) {
 	user := g.host.Options.Username
 	options.HostKey = hostKeyInImage(g.vm.spec.Platform, g.vm.spec.Image)
 	if hasKeyInImage(g.vm.spec.Platform) {
-		options.AuthorizedKeys = map[string][]ssh.PublicKey{user: {g.vm.cloud.rig.imageKey()}}
+		options.AuthorizedKeys = map[string][]ssh.PublicKey{user: {g.vm.cloud.env.imageKey()}}
 		return
 	}
 	options.NotInstalled, options.Administrators = true, []string{user}
@@ -99,11 +99,11 @@ func (g *guest) startBootWork() {
 	if g.script == nil || g.ran && !g.always {
 		return
 	}
-	rig, c := g.vm.cloud.rig, g.vm.cloud
+	env, c := g.vm.cloud.env, g.vm.cloud
 	c.mu.Lock()
 	faults := c.faultsOf(g.vm.spec.MachineName)
 	c.mu.Unlock()
-	rig.group.Go(func() {
+	env.group.Go(func() {
 		err := g.run(ctx, faults)
 		if ctx.Err() != nil {
 			err = errors.New("the machine went down before the user data had run")
@@ -129,7 +129,7 @@ func (g *guest) recordUserData(err error) {
 
 // run performs the actions of the script in their order.
 func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
-	delay, refuse := g.vm.cloud.rig.options.VM.UserDataDelay, false
+	delay, refuse := g.vm.cloud.env.options.VM.UserDataDelay, false
 	for _, fault := range faults {
 		delay += fault.UserDataDelay
 		refuse = refuse || fault.KeyRefusalDuration > 0 || fault.RefusesOnceMore

@@ -14,7 +14,7 @@ import (
 // History records each change of objects in the order of the API server's store, from Follow on. No change is missed,
 // even if the API server was restarted.
 type History struct {
-	rig   *Environment
+	env   *Environment
 	stop  context.CancelFunc
 	group sync.WaitGroup
 
@@ -40,7 +40,7 @@ type Change struct {
 // Follow starts a history and returns when the current state is known.
 func (r *Environment) Follow(ctx context.Context, kinds ...*FollowedKind) (*History, error) {
 	following, stop := context.WithCancel(r.running)
-	h := &History{rig: r, stop: stop, kinds: kinds, wakeAfter: make(chan struct{})}
+	h := &History{env: r, stop: stop, kinds: kinds, wakeAfter: make(chan struct{})}
 	from := make([]string, len(kinds))
 	for i, kind := range kinds {
 		revision, err := h.listAt(ctx, kind)
@@ -89,7 +89,7 @@ func (h *History) appendChange(c Change) {
 	h.wakeAfter = make(chan struct{})
 }
 
-func (h *History) currentTime() time.Time { return h.rig.options.Clock.Now() }
+func (h *History) currentTime() time.Time { return h.env.options.Clock.Now() }
 
 // Changes waits until all changes in the API server are recorded. It returns the initial state and all changes so
 // far. Following continues.

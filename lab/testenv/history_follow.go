@@ -31,7 +31,7 @@ type FollowedKind struct {
 // store still has these states. It returns the revision for the next watch.
 func (h *History) catchLost(ctx context.Context, kind *FollowedKind, from string) (string, error) {
 	list := kind.List()
-	if err := h.rig.Client.List(ctx, list, kind.Options...); err != nil {
+	if err := h.env.Client.List(ctx, list, kind.Options...); err != nil {
 		return from, fmt.Errorf("list %s: %w", kind.Name, err)
 	}
 	first, err := revisionOf(from)
@@ -58,7 +58,7 @@ func (h *History) catchLost(ctx context.Context, kind *FollowedKind, from string
 // listAt records the unknown states in a list, and returns the revision for the next watch.
 func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.ListOption) (string, error) {
 	list := kind.List()
-	if err := h.rig.Client.List(ctx, list, append(slices.Clone(kind.Options), at...)...); err != nil {
+	if err := h.env.Client.List(ctx, list, append(slices.Clone(kind.Options), at...)...); err != nil {
 		return "", fmt.Errorf("list %s: %w", kind.Name, err)
 	}
 	revision, err := revisionOf(list.GetResourceVersion())
@@ -69,13 +69,13 @@ func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.L
 	if err != nil {
 		return "", err
 	}
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for _, item := range items {
 		object, ok := item.(client.Object)
 		if !ok {
 			return "", fmt.Errorf("a list of %s has a %T", kind.Name, item)
 		}
-		there[keyOf(object)] = true
+		present[keyOf(object)] = true
 		if err := h.recordObject(kind, object, false); err != nil {
 			return "", err
 		}
@@ -83,7 +83,7 @@ func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.L
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name := range kind.revisions {
-		if !there[name] {
+		if !present[name] {
 			delete(kind.revisions, name)
 			h.appendChange(Change{Revision: revision, At: h.currentTime(), Kind: kind.Name, Name: name})
 		}
@@ -118,7 +118,7 @@ func (h *History) watchKind(ctx context.Context, kind *FollowedKind, revision *s
 		Raw: &metav1.ListOptions{ResourceVersion: *revision, AllowWatchBookmarks: true},
 	})
 	list := kind.List()
-	watcher, err := h.rig.Client.Watch(ctx, list, options...)
+	watcher, err := h.env.Client.Watch(ctx, list, options...)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (h *History) watchKind(ctx context.Context, kind *FollowedKind, revision *s
 // catchUp waits until the watch has reported all objects of a list.
 func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 	list := kind.List()
-	if err := h.rig.Client.List(ctx, list, kind.Options...); err != nil {
+	if err := h.env.Client.List(ctx, list, kind.Options...); err != nil {
 		return err
 	}
 	want := map[string]uint64{}
@@ -176,8 +176,8 @@ func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 		case <-news:
 		case <-ctx.Done():
 			return fmt.Errorf("the watch of %s is behind: %w", kind.Name, context.Cause(ctx))
-		case <-h.rig.running.Done():
-			return errors.Join(errClosed, context.Cause(h.rig.running))
+		case <-h.env.running.Done():
+			return errors.Join(errClosed, context.Cause(h.env.running))
 		}
 	}
 }
@@ -187,12 +187,12 @@ func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 func (k *FollowedKind) hasSeenAll(want map[string]uint64, until uint64) bool {
 	for name, revision := range want {
 		// Unknown objects were deleted after the list.
-		if known, there := k.revisions[name]; there && known < revision {
+		if known, exists := k.revisions[name]; exists && known < revision {
 			return false
 		}
 	}
 	for name, revision := range k.revisions {
-		if _, there := want[name]; !there && revision <= until {
+		if _, exists := want[name]; !exists && revision <= until {
 			return false
 		}
 	}

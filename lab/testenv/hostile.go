@@ -39,19 +39,19 @@ func (r *Environment) agentOutput(p *fake.Process) io.Writer {
 	if p.Service != "" {
 		return p.Stdout // no reader
 	}
-	return &filteredOutput{rig: r, process: p}
+	return &filteredOutput{env: r, process: p}
 }
 
 type filteredOutput struct {
-	rig     *Environment
+	env     *Environment
 	process *fake.Process
 	line    []byte // the incomplete line
 }
 
 // Write implements io.Writer.
 func (m *filteredOutput) Write(data []byte) (int, error) {
-	said, _ := m.rig.outputFilters.Load(m.process.Machine)
-	change, hostile := said.(outputFilter)
+	value, _ := m.env.outputFilters.Load(m.process.Machine)
+	change, hostile := value.(outputFilter)
 	if !hostile {
 		return m.process.Stdout.Write(data)
 	}

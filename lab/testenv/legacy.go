@@ -52,7 +52,7 @@ const (
 // LegacyClusterObjects returns the cluster objects of a legacy operator of the generation of WICD, except objects of
 // users and objects that every version has.
 func LegacyClusterObjects(namespace, version string) []client.Object {
-	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	metaInNamespace := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: legacyAgentAccount}}
 	role := func(name string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
@@ -64,12 +64,12 @@ func LegacyClusterObjects(namespace, version string) []client.Object {
 			Verbs: []string{"create", "get", "list", "watch"}},
 	}
 	owner := map[string]string{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
-	hostKeys := &corev1.ConfigMap{ObjectMeta: here(legacyHostKeys)}
+	hostKeys := &corev1.ConfigMap{ObjectMeta: metaInNamespace(legacyHostKeys)}
 	hostKeys.Labels = owner
-	token := &corev1.Secret{ObjectMeta: here(legacyAgentAccount), Type: corev1.SecretTypeServiceAccountToken}
+	token := &corev1.Secret{ObjectMeta: metaInNamespace(legacyAgentAccount), Type: corev1.SecretTypeServiceAccountToken}
 	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: legacyAgentAccount}
 	return []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: here(legacyAgentAccount)},
+		&corev1.ServiceAccount{ObjectMeta: metaInNamespace(legacyAgentAccount)},
 		token,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentAccount}, Rules: rules},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentRights}, Rules: rules},
@@ -77,10 +77,10 @@ func LegacyClusterObjects(namespace, version string) []client.Object {
 			RoleRef: role(legacyAgentAccount), Subjects: account},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: legacyAgentRights}, RoleRef: role(legacyAgentRights),
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: legacyAgentGroup}}},
-		&rbacv1.RoleBinding{ObjectMeta: here(legacyAgentAccount), RoleRef: role(legacyAgentAccount), Subjects: account},
+		&rbacv1.RoleBinding{ObjectMeta: metaInNamespace(legacyAgentAccount), RoleRef: role(legacyAgentAccount), Subjects: account},
 		legacyServices(namespace, version),
 		hostKeys,
-		&corev1.ConfigMap{ObjectMeta: here(legacyLock)},
+		&corev1.ConfigMap{ObjectMeta: metaInNamespace(legacyLock)},
 	}
 }
 

@@ -150,8 +150,8 @@ func enableContainers(ctx context.Context, m *fake.Machine) error {
 
 // write writes the layout to the host. Services are then configured but not started.
 func (l legacyLayout) write(ctx context.Context, m *fake.Machine) error {
-	for _, folder := range l.directories {
-		if err := m.Drive().MkdirAll(folder); err != nil {
+	for _, dir := range l.directories {
+		if err := m.Drive().MkdirAll(dir); err != nil {
 			return err
 		}
 	}

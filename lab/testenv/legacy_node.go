@@ -174,8 +174,8 @@ func (r *Environment) keepLegacyNode(m *fake.Machine, name string) {
 		r.group.Go(func() {
 			defer cancel()
 			_ = m.WaitFor(ctx, func(m *fake.Machine) bool { // ends with the environment at the latest
-				now, there := m.Service("kubelet")
-				return !there || now.PID != kubelet.PID || now.State != host.ServiceRunning
+				now, exists := m.Service("kubelet")
+				return !exists || now.PID != kubelet.PID || now.State != host.ServiceRunning
 			})
 		})
 		_ = wait.PollUntilContextCancel(ctx, legacyLeaseInterval, true, func(ctx context.Context) (bool, error) {
@@ -192,10 +192,10 @@ func (r *Environment) renewLegacyLease(ctx context.Context, name string) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the lease of Node %s: %w", name, err)
 	}
-	there := err == nil
+	exists := err == nil
 	lease.Namespace, lease.Name = corev1.NamespaceNodeLease, name
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &now}
-	if there {
+	if exists {
 		err = r.Client.Update(ctx, lease)
 	} else {
 		err = r.Client.Create(ctx, lease)

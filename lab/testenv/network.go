@@ -60,25 +60,25 @@ func (r *Environment) apiName() string { return "api-int." + r.clusterDomain() }
 const apiAddress = "10.9.255.254"
 
 // hostNetwork is the network as seen by hosts: the other hosts, and the API server under its internal name.
-type hostNetwork struct{ rig *Environment }
+type hostNetwork struct{ env *Environment }
 
 // LookupHost implements fake.Network.
 func (n hostNetwork) LookupHost(ctx context.Context, name string) ([]string, error) {
-	if strings.EqualFold(name, n.rig.apiName()) {
+	if strings.EqualFold(name, n.env.apiName()) {
 		return []string{apiAddress}, nil
 	}
-	if own, ok := n.rig.network.(interface {
+	if resolver, ok := n.env.network.(interface {
 		LookupHost(ctx context.Context, name string) ([]string, error)
 	}); ok {
-		return own.LookupHost(ctx, name)
+		return resolver.LookupHost(ctx, name)
 	}
 	return net.DefaultResolver.LookupHost(ctx, name)
 }
 
 // DialContext implements fake.Network.
 func (n hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if host, _, err := net.SplitHostPort(address); err == nil && (host == apiAddress || address == n.rig.apiAddress) {
-		return new(net.Dialer).DialContext(ctx, network, n.rig.apiAddress)
+	if host, _, err := net.SplitHostPort(address); err == nil && (host == apiAddress || address == n.env.apiAddress) {
+		return new(net.Dialer).DialContext(ctx, network, n.env.apiAddress)
 	}
-	return n.rig.network.DialContext(ctx, network, address)
+	return n.env.network.DialContext(ctx, network, address)
 }

@@ -11,7 +11,7 @@ func TestPlatformWindows(t *testing.T) {
 	l := newCloudLab(t, VMOptions{})
 	describe := func(platform string) PlatformWindows {
 		t.Helper()
-		w, err := l.rig.PlatformWindows(l.newWindowsVM(platform, "win-a"), "10.9.128.7")
+		w, err := l.env.PlatformWindows(l.newWindowsVM(platform, "win-a"), "10.9.128.7")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestPlatformWindows(t *testing.T) {
 		}
 	})
 	t.Run("Azure refuses a name that is too long for Windows", func(t *testing.T) {
-		if _, err := l.rig.PlatformWindows(l.newWindowsVM(platformAzure, "windows-machine-a"), "10.9.128.7"); err == nil {
+		if _, err := l.env.PlatformWindows(l.newWindowsVM(platformAzure, "windows-machine-a"), "10.9.128.7"); err == nil {
 			t.Error("it is accepted")
 		}
 	})

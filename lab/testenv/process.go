@@ -25,7 +25,7 @@ type ProcessOptions struct {
 // OperatorProcess is the shipped operator in its own process.
 type OperatorProcess struct {
 	*process.Process
-	rig     *Environment
+	env     *Environment
 	options ProcessOptions
 }
 
@@ -84,5 +84,5 @@ func (r *Environment) OperatorCommand(ctx context.Context, o ProcessOptions, arg
 
 // StartAgain starts the same operator again, after this process has stopped.
 func (p *OperatorProcess) StartAgain() (*OperatorProcess, error) {
-	return p.rig.StartOperator(p.options)
+	return p.env.StartOperator(p.options)
 }

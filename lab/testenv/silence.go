@@ -7,7 +7,7 @@ import (
 
 // ActivityMonitor counts the operator's actions. Leases and watches are permanent, and do not count.
 type ActivityMonitor struct {
-	rig         *Environment
+	env         *Environment
 	log         *audit.Log
 	connections int
 }
@@ -18,7 +18,7 @@ func (r *Environment) MonitorActivity() (*ActivityMonitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ActivityMonitor{rig: r, log: log, connections: r.Connections()}, nil
+	return &ActivityMonitor{env: r, log: log, connections: r.Connections()}, nil
 }
 
 // NextActivity returns the operator's requests to the API server, and the number of connections to hosts, since the
@@ -28,14 +28,14 @@ func (l *ActivityMonitor) NextActivity() (requests []audit.Event, connections in
 	if err != nil {
 		return nil, 0, err
 	}
-	operator := audit.ServiceAccount(l.rig.Namespace(), "windows-machine-config-operator")
+	operator := audit.ServiceAccount(l.env.Namespace(), "windows-machine-config-operator")
 	for _, e := range events {
 		if e.User.Username == operator && e.Object.Resource != "leases" && e.Verb != "watch" {
 			requests = append(requests, e)
 		}
 	}
 	before := l.connections
-	l.connections = l.rig.Connections()
+	l.connections = l.env.Connections()
 	return requests, l.connections - before, nil
 }
 

@@ -33,15 +33,15 @@ func TestStaleWatches(t *testing.T) {
 	if err := r.ListHosts(ctx); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
+	start := time.Now()
 	if _, err := r.RunOperator(adjust); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took < delay {
-		t.Errorf("an operator behind the proxy had a Ready node after %s", took)
+	if elapsed := time.Since(start); elapsed < delay {
+		t.Errorf("an operator behind the proxy had a Ready node after %s", elapsed)
 	}
 }
 
@@ -52,20 +52,20 @@ func TestACacheOfALaggingAPIServer(t *testing.T) {
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
-	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "gone"}}
-	if err := r.Client.Create(ctx, gone); err != nil {
+	deleted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "gone"}}
+	if err := r.Client.Create(ctx, deleted); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Client.Delete(ctx, gone); err != nil {
+	if err := r.Client.Delete(ctx, deleted); err != nil {
 		t.Fatal(err)
 	}
 	proxy, _, err := r.Proxy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mend := proxy.Add("configmaps", faultproxy.Fault{ListsAt: gone.ResourceVersion, Hold: true})
-	key := client.ObjectKeyFromObject(gone)
-	late, err := cache.New(proxy.Through(r.operatorConfig), cache.Options{DefaultNamespaces: map[string]cache.Config{gone.Namespace: {}}})
+	restore := proxy.Add("configmaps", faultproxy.Fault{ListsAt: deleted.ResourceVersion, Hold: true})
+	key := client.ObjectKeyFromObject(deleted)
+	late, err := cache.New(proxy.Through(r.operatorConfig), cache.Options{DefaultNamespaces: map[string]cache.Config{deleted.Namespace: {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestACacheOfALaggingAPIServer(t *testing.T) {
 	if err := r.Client.Get(ctx, key, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the API server has it: %v", err)
 	}
-	mend()
+	restore()
 	err = wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		err := late.Get(ctx, key, &corev1.ConfigMap{})
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)

@@ -32,7 +32,7 @@ type vm struct {
 
 // run runs the virtual machine until ctx is done.
 func (v *vm) run(ctx context.Context, faults []*activeVMFault) {
-	boot := v.cloud.rig.options.VM.BootDuration
+	boot := v.cloud.env.options.VM.BootDuration
 	for _, fault := range faults {
 		boot += fault.BootDuration
 	}
@@ -53,7 +53,7 @@ func (v *vm) waitDuration(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := v.cloud.rig.options.Clock.NewTimer(d)
+	timer := v.cloud.env.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
@@ -72,7 +72,7 @@ func (v *vm) updateLocked(change func()) {
 
 // liveWindows boots a simulated Windows host. At the end the host is removed with all its resources.
 func (v *vm) liveWindows(ctx context.Context) error {
-	r := v.cloud.rig
+	r := v.cloud.env
 	options, system := r.options.VM, imageSystem(v.spec.Image)
 	options.RebootDuration = cmp.Or(options.RebootDuration, DefaultRebootDuration)
 	system.Domain = options.Domain
@@ -96,7 +96,7 @@ func (v *vm) liveWindows(ctx context.Context) error {
 
 // removeHost removes the host with its address, name and files.
 func (v *vm) removeHost(h *Host) {
-	r := v.cloud.rig
+	r := v.cloud.env
 	h.close()
 	if h.Options.DNSName != "" {
 		r.network.SetName(h.Options.DNSName)
@@ -124,7 +124,7 @@ func (v *vm) liveLinux(ctx context.Context) error {
 	v.updateLocked(func() { v.running = true })
 	node := fakeopenshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID,
 		Role: ignitionRole(v.spec.UserData)}
-	return node.Run(ctx, v.cloud.clients, v.cloud.rig.options.Clock)
+	return node.Run(ctx, v.cloud.clients, v.cloud.env.options.Clock)
 }
 
 // ignitionRole returns the role of the configuration that a Linux machine's user data fetches, such as worker.

@@ -34,7 +34,7 @@ type activeVMFault struct {
 
 // InjectVM injects a fault until the returned function is called. The fault affects virtual machines that are created
 // or boot again from now on.
-func (r *Environment) InjectVM(fault VMFault) (mend func()) {
+func (r *Environment) InjectVM(fault VMFault) (restore func()) {
 	active := &activeVMFault{fault, make(chan struct{})}
 	c := r.cloud
 	c.mu.Lock()

@@ -11,12 +11,12 @@ import (
 // Programs returns a function that reports whether this process, or another process with a listed ID, works or
 // is about to work. Waiting for a processor or a disk counts as work. A process that sleeps on the operating
 // system's clock is idle, so processes with measured waits must not do that.
-func Programs(others ...int) (busy func() bool) {
+func Programs(pids ...int) (busy func() bool) {
 	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"},
 		{Name: "/sched/goroutines/runnable:goroutines"}}
 	return func() bool {
 		// This process is checked last, because it may already process the results of another process.
-		for _, other := range others {
+		for _, other := range pids {
 			if isWorking(other) {
 				return true
 			}
@@ -30,12 +30,12 @@ func Programs(others ...int) (busy func() bool) {
 // not work.
 func isWorking(process int) bool {
 	tasks := fmt.Sprintf("/proc/%d/task", process)
-	folder, err := os.Open(tasks)
+	dir, err := os.Open(tasks)
 	if err != nil {
 		return false
 	}
-	threads, err := folder.Readdirnames(-1)
-	if closed := folder.Close(); err != nil || closed != nil {
+	threads, err := dir.Readdirnames(-1)
+	if closed := dir.Close(); err != nil || closed != nil {
 		return false
 	}
 	for _, thread := range threads {

@@ -40,12 +40,12 @@ func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
 			t.Errorf("after a minute's work it is %s", now)
 		}
 		busy.Store(false)
-		began := time.Now()
+		start := time.Now()
 		if now := <-over; !now.Equal(noon.Add(time.Hour)) {
 			t.Errorf("an hour later it is %s", now)
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("an hour took %s", took)
+		if elapsed := time.Since(start); elapsed > time.Second {
+			t.Errorf("an hour took %s", elapsed)
 		}
 	})
 }
@@ -53,9 +53,9 @@ func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
 // A goroutine that works only for a moment between two idle periods is not missed for long.
 func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, asked := New(noon), 0
+		c, calls := New(noon), 0
 		c.NewTimer(time.Hour)
-		run(t, c, func() bool { asked++; return asked%idleChecks == 0 })
+		run(t, c, func() bool { calls++; return calls%idleChecks == 0 })
 		time.Sleep(time.Minute)
 		if now := c.Now(); !now.Equal(noon) {
 			t.Errorf("it is %s", now)
@@ -187,7 +187,7 @@ func TestAProgramThatComputesIsSeen(t *testing.T) {
 		})
 		return command.Process.Pid
 	}
-	becomes := func(what string, process int, want bool) {
+	expectBusy := func(what string, process int, want bool) {
 		t.Helper()
 		for isWorking(process) != want {
 			if t.Context().Err() != nil {
@@ -196,8 +196,8 @@ func TestAProgramThatComputesIsSeen(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	becomes("one that computes", start("while :; do :; done"), true)
-	becomes("one that sleeps", start("exec sleep 600"), false)
+	expectBusy("one that computes", start("while :; do :; done"), true)
+	expectBusy("one that sleeps", start("exec sleep 600"), false)
 	if isWorking(1 << 30) {
 		t.Error("one that is not there works")
 	}

@@ -126,21 +126,21 @@ func (b *Base) createPrefix(ctx context.Context) error {
 	if _, err := os.Stat(b.Prefix); err == nil {
 		return nil
 	}
-	folder, held, err := newLockedDirectory(filepath.Join(b.Dir, hostsDir), "base")
+	dir, held, err := newLockedDirectory(filepath.Join(b.Dir, hostsDir), "base")
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	err = b.installPrefix(ctx, folder)
+	err = b.installPrefix(ctx, dir)
 	if err == nil {
-		err = os.Rename(filepath.Join(folder, wire.PrefixDir), b.Prefix)
+		err = os.Rename(filepath.Join(dir, wire.PrefixDir), b.Prefix)
 	}
-	return errors.Join(err, os.RemoveAll(folder))
+	return errors.Join(err, os.RemoveAll(dir))
 }
 
 // installPrefix creates a Wine prefix and replaces the programs without function.
-func (b *Base) installPrefix(ctx context.Context, folder string) error {
-	prefix := filepath.Join(folder, wire.PrefixDir)
+func (b *Base) installPrefix(ctx context.Context, dir string) error {
+	prefix := filepath.Join(dir, wire.PrefixDir)
 	if err := os.Mkdir(prefix, 0o755); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (b *Base) installPrefix(ctx context.Context, folder string) error {
 	}
 	err = errors.Join(
 		p.sendMessage(wire.Config{
-			Dir: folder, Root: b.Root, Name: "base", Hosts: "127.0.0.1 localhost", Install: true, BootDelay: time.Hour, // once is enough
+			Dir: dir, Root: b.Root, Name: "base", Hosts: "127.0.0.1 localhost", Install: true, BootDelay: time.Hour, // once is enough
 			// no second boot is needed
 			Program: []string{"regedit", "/S", `Z:\prefix\` + fakeDLLRegistry},
 		}),
@@ -169,7 +169,7 @@ func (b *Base) installPrefix(ctx context.Context, folder string) error {
 		_, err = os.Stat(filepath.Join(prefix, "user.reg")) // written last
 	}
 	if err != nil {
-		return fmt.Errorf("make a Windows installation: %w%s", err, readConsoleEnd(folder))
+		return fmt.Errorf("make a Windows installation: %w%s", err, readConsoleEnd(dir))
 	}
 	for _, stub := range stubs {
 		if err := linkProgram(prefix, b.refuse, stub); err != nil {

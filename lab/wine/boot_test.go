@@ -14,14 +14,14 @@ func TestRestart(t *testing.T) {
 	h := newHost(t, Options{Name: "restarts", Address: hostAddress(20)})
 	restart := func(t *testing.T) {
 		t.Helper()
-		next, begin := h.Boots()+1, time.Now()
+		next, start := h.Boots()+1, time.Now()
 		if _, err := h.Exec(t.Context(), `C:\guest.exe restart`); err != nil {
 			t.Logf("the session of the restart ended with: %v", err)
 		}
 		if err := h.WaitBoot(t.Context(), next); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("back after %v, of which %v down", time.Since(begin), h.options.BootDelay)
+		t.Logf("back after %v, of which %v down", time.Since(start), h.options.BootDelay)
 	}
 	t.Run("a service that starts by itself runs again after a restart", func(t *testing.T) {
 		run(t, h, `C:\guest.exe install demo`)
@@ -75,7 +75,7 @@ func TestAHostThatHangsIsReset(t *testing.T) {
 }
 
 func TestSixHosts(t *testing.T) {
-	begin := time.Now()
+	start := time.Now()
 	hosts := make([]*Host, 6)
 	var group sync.WaitGroup
 	for i := range hosts {
@@ -97,7 +97,7 @@ func TestSixHosts(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("six hosts up after %v", time.Since(begin))
+	t.Logf("six hosts up after %v", time.Since(start))
 	for _, h := range hosts {
 		if h == nil {
 			continue

@@ -41,12 +41,12 @@ func buildProgram(ctx context.Context, repository, system, name, dir string) (st
 	if system == "windows" {
 		path += ".exe"
 	}
-	aside, err := os.MkdirTemp(dir, "build-")
+	temp, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(aside) }()
-	built := filepath.Join(aside, filepath.Base(path))
+	defer func() { _ = os.RemoveAll(temp) }()
+	built := filepath.Join(temp, filepath.Base(path))
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o",
 		built, "./lab/wine/"+name)
 	command.Dir = repository

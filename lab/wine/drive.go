@@ -50,11 +50,11 @@ func cutDrive(windows string) (rest string, ok bool) {
 }
 
 // existingName returns the name in the case that the directory has.
-func existingName(folder, name string) string {
-	if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
+func existingName(dir, name string) string {
+	if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 		return name
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return name
 	}

@@ -49,9 +49,9 @@ func TestFiles(t *testing.T) {
 		if err := client.MkdirAll("/C:/k/wicd/inbox"); err != nil {
 			t.Fatal(err)
 		}
-		begin := time.Now()
+		start := time.Now()
 		write(t, client, "/C:/k/wicd/inbox/a.partial", content)
-		t.Logf("%d MiB written in %v", len(content)>>20, time.Since(begin))
+		t.Logf("%d MiB written in %v", len(content)>>20, time.Since(start))
 		file, err := client.Open("/C:/k/wicd/inbox/a.partial")
 		if err != nil {
 			t.Fatal(err)

@@ -44,17 +44,17 @@ func acquireFileLock(path string, how int) (*os.File, error) {
 }
 
 // newLockedDirectory creates the directory of a host below dir and locks it. The lock marks that the creator is alive.
-func newLockedDirectory(dir, name string) (folder string, held *os.File, err error) {
+func newLockedDirectory(dir, name string) (directory string, held *os.File, err error) {
 	all, err := lockExclusive(filepath.Join(dir, lockName)) // without the lock, a sweep could find the directory before it is locked
 	if err != nil {
 		return "", nil, err
 	}
 	defer all.Close()
-	if folder, err = os.MkdirTemp(dir, strings.ToLower(name)+"-"); err != nil {
+	if directory, err = os.MkdirTemp(dir, strings.ToLower(name)+"-"); err != nil {
 		return "", nil, err
 	}
-	held, err = lockExclusive(filepath.Join(folder, wire.LockFile))
-	return folder, held, err
+	held, err = lockExclusive(filepath.Join(directory, wire.LockFile))
+	return directory, held, err
 }
 
 // sweepHosts removes the directories of hosts that outlived a killed creator.
@@ -77,8 +77,8 @@ func sweepHosts(dir string) error {
 	return errors.Join(errs...)
 }
 
-func sweepDirectory(folder string) error {
-	held, err := acquireFileLock(filepath.Join(folder, wire.LockFile), unix.LOCK_EX|unix.LOCK_NB)
+func sweepDirectory(dir string) error {
+	held, err := acquireFileLock(filepath.Join(dir, wire.LockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil // its creator is alive
 	}
@@ -87,7 +87,7 @@ func sweepDirectory(folder string) error {
 	}
 	defer held.Close()
 	// A host that is terminating now still has files. The next sweep removes the directory.
-	if err := os.RemoveAll(folder); err != nil && !errors.Is(err, unix.ENOTEMPTY) {
+	if err := os.RemoveAll(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) {
 		return fmt.Errorf("remove what a killed host left: %w", err)
 	}
 	return nil

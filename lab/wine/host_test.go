@@ -154,8 +154,8 @@ func TestOperatorConnection(t *testing.T) {
 		if err := c.Upload(t.Context(), path, agent.Size, strings.NewReader(content), nil); err != nil {
 			t.Fatalf("upload %d: %v", i+1, err)
 		}
-		if there, err := c.Has(t.Context(), path, agent.Size); err != nil || !there {
-			t.Errorf("after upload %d: it is there: %t, %v", i+1, there, err)
+		if exists, err := c.Has(t.Context(), path, agent.Size); err != nil || !exists {
+			t.Errorf("after upload %d: it is there: %t, %v", i+1, exists, err)
 		}
 	}
 	if got := run(t, h, "type "+path); got != "two" {

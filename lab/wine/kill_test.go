@@ -52,7 +52,7 @@ func TestKilledMaker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, pid, _ := strings.Cut(strings.TrimSpace(line), " ")
+	dir, pid, _ := strings.Cut(strings.TrimSpace(line), " ")
 	alive := func() bool {
 		status, err := os.ReadFile("/proc/" + pid + "/stat")
 		return err == nil && !strings.Contains(string(status), ") Z ") // orphans in a PID namespace may stay zombies
@@ -64,19 +64,19 @@ func TestKilledMaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = maker.Wait()
-	gone := func(path string) func() bool {
+	isGone := func(path string) func() bool {
 		return func() bool {
 			_, err := os.Stat(path)
 			return os.IsNotExist(err)
 		}
 	}
 	awaitCondition(t, "the host's first process ends", func() bool { return !alive() })
-	awaitCondition(t, "the host's folder is removed", gone(folder))
-	awaitCondition(t, "the network interface is gone", gone("/sys/class/net/wine-0a080028"))
-	if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || strings.Contains(string(mounts), folder) {
+	awaitCondition(t, "the host's folder is removed", isGone(dir))
+	awaitCondition(t, "the network interface is gone", isGone("/sys/class/net/wine-0a080028"))
+	if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || strings.Contains(string(mounts), dir) {
 		t.Errorf("mounts are left: %v", err)
 	}
-	if processes := processesOf(t, folder); len(processes) > 0 {
+	if processes := processesOf(t, dir); len(processes) > 0 {
 		t.Errorf("processes are left: %v", processes)
 	}
 	if h := newHost(t, Options{Name: "heir", Address: hostAddress(40)}); h.Boots() != 1 {
@@ -85,7 +85,7 @@ func TestKilledMaker(t *testing.T) {
 }
 
 // processesOf returns the command lines of the processes with a root below the directory, by process id.
-func processesOf(t *testing.T, folder string) map[int]string {
+func processesOf(t *testing.T, dir string) map[int]string {
 	t.Helper()
 	roots, err := filepath.Glob("/proc/[0-9]*/root")
 	if err != nil {
@@ -93,7 +93,7 @@ func processesOf(t *testing.T, folder string) map[int]string {
 	}
 	found := map[int]string{}
 	for _, root := range roots {
-		if target, err := os.Readlink(root); err == nil && strings.HasPrefix(target, folder) {
+		if target, err := os.Readlink(root); err == nil && strings.HasPrefix(target, dir) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(root), "cmdline"))
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(root)))
 			if err != nil {

@@ -40,19 +40,19 @@ func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	if _, err := os.Stat(b.FakeDLLs); err == nil {
 		return nil
 	}
-	aside, err := os.MkdirTemp(b.Dir, ".standin-")
+	temp, err := os.MkdirTemp(b.Dir, ".standin-")
 	if err != nil {
 		return err
 	}
-	err = standin.Build(ctx, aside)
+	err = standin.Build(ctx, temp)
 	if err == nil {
-		err = b.patchWine(filepath.Join(aside, patchedDir))
+		err = b.patchWine(filepath.Join(temp, patchedDir))
 	}
 	if err == nil {
-		err = os.Rename(aside, b.FakeDLLs)
+		err = os.Rename(temp, b.FakeDLLs)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(aside))
+		return errors.Join(err, os.RemoveAll(temp))
 	}
 	return nil
 }

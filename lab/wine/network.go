@@ -61,8 +61,8 @@ func (l link) configureOutside(address, gateway netip.Addr) error {
 			return fmt.Errorf("let hosts reach each other over %s: %w", l.outside, err)
 		}
 	}
-	own := &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(32, 32)}
-	if err := netlink.AddrAdd(outside, &netlink.Addr{IPNet: own}); err != nil {
+	gatewayNet := &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(32, 32)}
+	if err := netlink.AddrAdd(outside, &netlink.Addr{IPNet: gatewayNet}); err != nil {
 		return fmt.Errorf("give %s the address %s: %w", l.outside, gateway, err)
 	}
 	if err := netlink.LinkSetUp(outside); err != nil {

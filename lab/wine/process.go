@@ -20,7 +20,7 @@ import (
 type process struct {
 	command  *exec.Cmd
 	commands *os.File
-	gone     chan struct{} // closed when this process and all other processes of the host have ended
+	ended    chan struct{} // closed when this process and all other processes of the host have ended
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced with each event
@@ -47,7 +47,7 @@ func launchProcess(program string) (*process, error) {
 		return nil, errors.Join(err, commands.Close())
 	}
 	defer eventsWriter.Close()
-	p := &process{command: exec.Command(program), commands: commands, gone: make(chan struct{}),
+	p := &process{command: exec.Command(program), commands: commands, ended: make(chan struct{}),
 		changed: make(chan struct{})}
 	p.command.Env = []string{} // nothing from the creator
 	p.command.Stderr = os.Stderr
@@ -84,7 +84,7 @@ func (p *process) readEvents(events io.ReadCloser) {
 	}
 	p.notifyWaiters()
 	p.mu.Unlock()
-	close(p.gone)
+	close(p.ended)
 }
 
 // applyEvent applies one event to the state.
@@ -117,13 +117,13 @@ func (p *process) notifyWaiters() {
 }
 
 // awaitState waits until the state satisfies the predicate, the host has failed or ctx is done.
-func (p *process) awaitState(ctx context.Context, wanted func(state) bool) error {
+func (p *process) awaitState(ctx context.Context, isDesired func(state) bool) error {
 	for {
 		p.mu.Lock()
 		current, changed := p.state, p.changed
 		p.mu.Unlock()
 		switch {
-		case wanted(current):
+		case isDesired(current):
 			return nil
 		case current.err != nil:
 			return current.err
@@ -151,9 +151,9 @@ const endTimeout = 20 * time.Second
 func (p *process) endHost() {
 	_ = p.commands.Close() // it was open
 	select {
-	case <-p.gone:
+	case <-p.ended:
 	case <-time.After(endTimeout):
 		_ = p.command.Process.Kill()
-		<-p.gone
+		<-p.ended
 	}
 }

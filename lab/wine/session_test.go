@@ -91,13 +91,13 @@ func TestCommands(t *testing.T) {
 	t.Run("programs that Wine only pretends to have fail and are written down", func(t *testing.T) { testRefused(t, h, client) })
 	t.Run("a command takes this long", func(t *testing.T) {
 		const n = 10
-		begin := time.Now()
+		start := time.Now()
 		for range n {
 			if _, err := Exec(client, "ver"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%v", time.Since(begin)/n)
+		t.Logf("%v", time.Since(start)/n)
 	})
 }
 

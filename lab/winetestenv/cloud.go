@@ -30,7 +30,7 @@ type CloudOptions struct {
 // Wine host runs a server that refuses all keys.
 type Cloud struct {
 	kit     *Kit
-	rig     *testenv.Environment
+	env     *testenv.Environment
 	options CloudOptions
 	running context.Context
 	stop    context.CancelFunc
@@ -50,7 +50,7 @@ func (k *Kit) NewCloud(ctx context.Context, r *testenv.Environment, options Clou
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cloud{kit: k, rig: r, options: options, vms: map[string]*vm{}, last: -1, usedAddresses: map[netip.Addr]bool{}}
+	c := &Cloud{kit: k, env: r, options: options, vms: map[string]*vm{}, last: -1, usedAddresses: map[netip.Addr]bool{}}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return c
 }
@@ -92,7 +92,7 @@ func (c *Cloud) Create(_ context.Context, spec fakemachineapi.VirtualMachine) er
 		return err
 	}
 	v := &vm{cloud: c, spec: spec, address: c.options.Addresses[index], system: system}
-	if v.windows, err = c.rig.PlatformWindows(spec, v.address.String()); err != nil {
+	if v.windows, err = c.env.PlatformWindows(spec, v.address.String()); err != nil {
 		return err
 	}
 	c.last, c.usedAddresses[v.address], c.vms[spec.ID] = index, true, v

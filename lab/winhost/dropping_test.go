@@ -20,29 +20,29 @@ func TestAPortThatIsClosedAnswersNothingBehindAFirewall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			began := time.Now()
+			start := time.Now()
 			_, err := winhost.Dropping(clock.RealClock{}, winhost.NewNetwork().DialContext)(ctx, "tcp", port)
-			if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took != 10*time.Second {
-				t.Errorf("after %s: %v", took, err)
+			if elapsed := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || elapsed != 10*time.Second {
+				t.Errorf("after %s: %v", elapsed, err)
 			}
 		})
 	})
 	t.Run("a port that is opened meanwhile answers when TCP asks again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			began, open := time.Now(), 5*time.Second
+			start, open := time.Now(), 5*time.Second
 			near, far := net.Pipe()
 			defer near.Close()
 			defer far.Close()
 			closed := winhost.NewNetwork()
 			dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-				if time.Since(began) >= open {
+				if time.Since(start) >= open {
 					return near, nil
 				}
 				return closed.DialContext(ctx, network, address)
 			}
 			if _, err := winhost.Dropping(clock.RealClock{}, dial)(t.Context(), "tcp", port); err != nil ||
-				time.Since(began) != 7*time.Second {
-				t.Errorf("after %s: %v", time.Since(began), err)
+				time.Since(start) != 7*time.Second {
+				t.Errorf("after %s: %v", time.Since(start), err)
 			}
 		})
 	})

@@ -130,7 +130,7 @@ func (f Fault) Example() Parameters { return f.findKind().example }
 
 // Inject injects a fault until mend is called. If a fault is injected several times, the last injection counts.
 // Inject panics for an unknown fault, and when the host's drive or randomness fails.
-func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
+func (h *Host) Inject(fault Fault, parameters Parameters) (restore func()) {
 	kind := fault.findKind()
 	active := &activeFault{fault: fault, parameters: parameters, left: parameters.Bytes, cleared: make(chan struct{})}
 	inject := kind.inject

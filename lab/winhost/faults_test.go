@@ -48,24 +48,24 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	t.Run("refuse-connection", func(t *testing.T) { // R-068
 		l := newLab(t)
 		old := l.dialAdministrator()
-		mend := l.host.Inject(winhost.RefuseConnection, winhost.Parameters{})
+		restore := l.host.Inject(winhost.RefuseConnection, winhost.Parameters{})
 		_ = old.Wait() // the connection is cut
 		if _, err := l.dialAs("Administrator", l.key); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v", err)
 		}
-		mend()
+		restore()
 		works(t, l)
 	})
 	t.Run("hang-before-banner", func(t *testing.T) {
 		l := newLab(t)
-		mend := l.host.Inject(winhost.HangBeforeBanner, winhost.Parameters{})
+		restore := l.host.Inject(winhost.HangBeforeBanner, winhost.Parameters{})
 		silent(t, l)
-		mend()
+		restore()
 		works(t, l)
 	})
 	t.Run("hang-after-auth", func(t *testing.T) {
 		l := newLab(t)
-		mend := l.host.Inject(winhost.HangAfterAuth, winhost.Parameters{})
+		restore := l.host.Inject(winhost.HangAfterAuth, winhost.Parameters{})
 		client := l.dialAdministrator()
 		answered := make(chan error, 1)
 		go func() {
@@ -77,7 +77,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 			t.Errorf("it answered: %v", err)
 		case <-time.After(50 * time.Millisecond):
 		}
-		mend()
+		restore()
 		if err := <-answered; err != nil {
 			t.Errorf("after it was mended: %v", err)
 		}
@@ -86,13 +86,13 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	for _, fault := range []winhost.Fault{winhost.SlowBanner, winhost.SlowLogin, winhost.SlowSession} {
 		t.Run(string(fault), func(t *testing.T) {
 			l := newLab(t)
-			mend := l.host.Inject(fault, winhost.Parameters{Duration: 30 * time.Millisecond})
-			began := time.Now()
+			restore := l.host.Inject(fault, winhost.Parameters{Duration: 30 * time.Millisecond})
+			start := time.Now()
 			l.run("echo slow")
-			if took := time.Since(began); took < 30*time.Millisecond {
-				t.Errorf("it took %v", took)
+			if elapsed := time.Since(start); elapsed < 30*time.Millisecond {
+				t.Errorf("it took %v", elapsed)
 			}
-			mend()
+			restore()
 			works(t, l)
 		})
 	}
@@ -119,23 +119,23 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	})
 	t.Run("slow-link", func(t *testing.T) {
 		l := newLab(t)
-		mend := l.host.Inject(winhost.SlowLink, winhost.Parameters{Latency: 30 * time.Millisecond})
-		began := time.Now()
+		restore := l.host.Inject(winhost.SlowLink, winhost.Parameters{Latency: 30 * time.Millisecond})
+		start := time.Now()
 		l.run("echo slow")
-		if took := time.Since(began); took < 100*time.Millisecond {
-			t.Errorf("it took %v", took)
+		if elapsed := time.Since(start); elapsed < 100*time.Millisecond {
+			t.Errorf("it took %v", elapsed)
 		}
-		mend()
+		restore()
 		works(t, l)
 	})
 	t.Run("changed-host-key", func(t *testing.T) {
 		l := newLab(t)
 		before, err := l.host.HostKey()
 		requireNoError(t, err)
-		mend := l.host.Inject(winhost.ChangedHostKey, winhost.Parameters{})
+		restore := l.host.Inject(winhost.ChangedHostKey, winhost.Parameters{})
 		changed, err := l.host.HostKey()
 		requireNoError(t, err)
-		mend()
+		restore()
 		after, err := l.host.HostKey()
 		requireNoError(t, err)
 		if b, c, a := ssh.FingerprintSHA256(before), ssh.FingerprintSHA256(changed), ssh.FingerprintSHA256(after); b == c || a != b {
@@ -145,11 +145,11 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	})
 	t.Run("reject-key", func(t *testing.T) { // R-071
 		l := newLab(t)
-		mend := l.host.Inject(winhost.RejectKey, winhost.Parameters{})
+		restore := l.host.Inject(winhost.RejectKey, winhost.Parameters{})
 		if _, err := l.dialAs("Administrator", l.key); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
 			t.Errorf("got %v", err)
 		}
-		mend()
+		restore()
 		works(t, l)
 	})
 }
@@ -204,42 +204,42 @@ func TestFaultsOfCommands(t *testing.T) {
 	})
 	t.Run("noise-before-output", func(t *testing.T) {
 		l := newLab(t)
-		mend := l.host.Inject(winhost.NoiseBeforeOutput, winhost.NoiseBeforeOutput.Example())
+		restore := l.host.Inject(winhost.NoiseBeforeOutput, winhost.NoiseBeforeOutput.Example())
 		out, _, _ := l.run(`C:\k\print.exe a`)
 		if !strings.HasPrefix(out, "\xff\xfe") || !strings.HasSuffix(out, "\r\n[\"a\"]\n") {
 			t.Errorf("got %q", out)
 		}
-		mend()
+		restore()
 		if out, _, _ := l.run(`C:\k\print.exe a`); out != "[\"a\"]\n" {
 			t.Errorf("after it was mended: %q", out)
 		}
 	})
 	t.Run("agent-blocked", func(t *testing.T) {
 		l := newLab(t)
-		mend := l.host.Inject(winhost.AgentBlocked, winhost.Parameters{})
+		restore := l.host.Inject(winhost.AgentBlocked, winhost.Parameters{})
 		if _, errs, code := l.run(agentPath + " facts"); errs != "Access is denied.\r\n" || code != 1 {
 			t.Errorf("got %q, exit %d", errs, code)
 		}
 		if _, _, code := l.run(`C:\k\print.exe`); code != 0 {
 			t.Errorf("another program: exit %d", code)
 		}
-		mend()
+		restore()
 		if _, _, code := l.run(agentPath + " facts"); code != 0 {
 			t.Errorf("after it was mended: exit %d", code)
 		}
 	})
 	t.Run("powershell-default-shell and bash-default-shell", func(t *testing.T) { // R-069
 		l := newLab(t)
-		mend := l.host.Inject(winhost.PowerShellDefaultShell, winhost.Parameters{})
+		restore := l.host.Inject(winhost.PowerShellDefaultShell, winhost.Parameters{})
 		if out, _, _ := l.run("echo %OS%"); out != "%OS%\r\n" {
 			t.Errorf("PowerShell: %q", out)
 		}
-		mend()
-		mend = l.host.Inject(winhost.BashDefaultShell, winhost.Parameters{})
+		restore()
+		restore = l.host.Inject(winhost.BashDefaultShell, winhost.Parameters{})
 		if out, _, _ := l.run("echo %OS%"); out != "%OS%\n" {
 			t.Errorf("bash: %q", out)
 		}
-		mend()
+		restore()
 		if out, _, _ := l.run("echo %OS%"); out != "Windows_NT\r\n" {
 			t.Errorf("cmd: %q", out)
 		}
@@ -250,11 +250,11 @@ func TestFaultsOfTheMachine(t *testing.T) {
 	t.Run("service-fails-to-start", func(t *testing.T) {
 		l := newLab(t)
 		services := l.machine.Host().Services
-		mend := l.host.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: "W32Time", ExitCode: 5})
+		restore := l.host.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: "W32Time", ExitCode: 5})
 		if err := services.Start(t.Context(), "W32Time"); err == nil {
 			t.Error("it starts")
 		}
-		mend()
+		restore()
 		requireNoError(t, services.Start(t.Context(), "W32Time"))
 	})
 	t.Run("slow-boot", func(t *testing.T) {
@@ -304,9 +304,9 @@ func TestEveryFaultCanBeInjectedAndCleared(t *testing.T) {
 			if parsed, err := winhost.ParseFault(string(fault)); parsed != fault || err != nil {
 				t.Errorf("its name is read as %q, %v", parsed, err)
 			}
-			mend := l.host.Inject(fault, fault.Example())
-			mend()
-			mend()
+			restore := l.host.Inject(fault, fault.Example())
+			restore()
+			restore()
 			if out, _, _ := l.run("echo well"); out != "well\r\n" {
 				t.Errorf("after it was cleared: %q", out)
 			}

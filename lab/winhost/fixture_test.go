@@ -86,9 +86,9 @@ func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost
 		}}
 	machine(&created)
 	l.machine = fake.New(created)
-	l.placeFile(agentPath, "MZ print")
+	l.writeFile(agentPath, "MZ print")
 	for name := range programs {
-		l.placeFile(`C:\k\`+name+`.exe`, "MZ "+name)
+		l.writeFile(`C:\k\`+name+`.exe`, "MZ "+name)
 	}
 	options := winhost.Options{
 		Machine: l.machine, Rand: rand.New(rand.NewSource(7)),
@@ -108,7 +108,7 @@ func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost
 	return l
 }
 
-func (l *lab) placeFile(path, content string) {
+func (l *lab) writeFile(path, content string) {
 	l.t.Helper()
 	requireNoError(l.t, l.machine.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 	requireNoError(l.t, l.machine.Drive().WriteFile(path, []byte(content)))

@@ -17,7 +17,7 @@ import (
 )
 
 func TestLogin(t *testing.T) {
-	stranger := newKey(t, 2)
+	otherKey := newKey(t, 2)
 	t.Run("a key that the administrators' file holds opens the host to every administrator", func(t *testing.T) { // R-061
 		l := newLab(t, func(o *winhost.Options) {
 			o.AuthorizedKeys["core"] = nil
@@ -36,7 +36,7 @@ func TestLogin(t *testing.T) {
 	})
 	t.Run("a key that is not authorized is refused", func(t *testing.T) { // R-071
 		l := newLab(t)
-		if _, err := l.dialAs("Administrator", stranger); err == nil || !strings.Contains(err.Error(),
+		if _, err := l.dialAs("Administrator", otherKey); err == nil || !strings.Contains(err.Error(),
 			"unable to authenticate") {
 			t.Fatalf("got %v", err)
 		}
@@ -47,8 +47,8 @@ func TestLogin(t *testing.T) {
 	})
 	t.Run("the key files are read at each login", func(t *testing.T) {
 		l := newLab(t)
-		requireNoError(t, l.host.SetAuthorizedKeys("Administrator", stranger.PublicKey()))
-		if _, err := l.dialAs("Administrator", stranger); err != nil {
+		requireNoError(t, l.host.SetAuthorizedKeys("Administrator", otherKey.PublicKey()))
+		if _, err := l.dialAs("Administrator", otherKey); err != nil {
 			t.Error(err)
 		}
 		if _, err := l.dialAs("Administrator", l.key); err == nil {
@@ -60,7 +60,7 @@ func TestLogin(t *testing.T) {
 		if _, err := l.dialAs("Administrator", l.key); err == nil {
 			t.Error("a host without keys let someone in")
 		}
-		l.placeFile(`C:\ProgramData\ssh\administrators_authorized_keys`,
+		l.writeFile(`C:\ProgramData\ssh\administrators_authorized_keys`,
 			"# from user data\r\n"+string(ssh.MarshalAuthorizedKey(l.key.PublicKey())))
 		if _, err := l.dialAs("Administrator", l.key); err != nil {
 			t.Error(err)

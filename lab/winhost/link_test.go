@@ -40,7 +40,7 @@ func TestLink(t *testing.T) {
 	t.Run("what is sent ahead costs the delay once", func(t *testing.T) {
 		near, far := newLinkPair(t, winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: roundTrip}))
 		go func() { _, _ = io.Copy(far, far) }() // an echo
-		began := time.Now()
+		start := time.Now()
 		sent := randomBytes(1 << 20)
 		go func() {
 			for chunk := range 256 {
@@ -50,12 +50,12 @@ func TestLink(t *testing.T) {
 		back := make([]byte, len(sent))
 		_, err := io.ReadFull(near, back)
 		requireNoError(t, err)
-		took := time.Since(began)
+		elapsed := time.Since(start)
 		if !bytes.Equal(back, sent) {
 			t.Error("the bytes are not the same")
 		}
-		if took < roundTrip || took > 100*roundTrip { // one after the other they take 256
-			t.Errorf("256 writes took %v", took)
+		if elapsed < roundTrip || elapsed > 100*roundTrip { // one after the other they take 256
+			t.Errorf("256 writes took %v", elapsed)
 		}
 	})
 	t.Run("bytes wait in line on a narrow link", func(t *testing.T) {
@@ -122,12 +122,12 @@ func TestLink(t *testing.T) {
 		l := newLab(t, func(o *winhost.Options) {
 			o.Link = winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: 20 * time.Millisecond})
 		})
-		began := time.Now()
+		start := time.Now()
 		if out, _, _ := l.run("echo far"); out != "far\r\n" {
 			t.Errorf("got %q", out)
 		}
-		if took := time.Since(began); took < 100*time.Millisecond { // handshake, key exchange, login, session, command
-			t.Errorf("it took only %v", took)
+		if elapsed := time.Since(start); elapsed < 100*time.Millisecond { // handshake, key exchange, login, session, command
+			t.Errorf("it took only %v", elapsed)
 		}
 	})
 	t.Run("a dial takes a round trip", func(t *testing.T) {

@@ -41,16 +41,16 @@ func (n *Network) LookupAddr(ctx context.Context, address string) ([]string, err
 	return n.lookupRecords(ctx, n.pointers, address, address)
 }
 
-func (n *Network) lookupRecords(ctx context.Context, records map[string][]string, key, asked string) ([]string, error) {
+func (n *Network) lookupRecords(ctx context.Context, records map[string][]string, key, name string) ([]string, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &net.DNSError{UnwrapErr: err, Err: err.Error(), Name: asked}
+		return nil, &net.DNSError{UnwrapErr: err, Err: err.Error(), Name: name}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if found := records[key]; len(found) > 0 {
 		return slices.Clone(found), nil
 	}
-	return nil, &net.DNSError{Err: "no such host", Name: asked, IsNotFound: true}
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
 // canonicalName returns a DNS name in the form used for comparisons.

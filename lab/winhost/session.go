@@ -16,15 +16,15 @@ import (
 type session struct {
 	*connection
 	channel ssh.Channel
-	// gone is done when the client has closed the session, or the connection has ended.
-	gone  context.Context
-	leave context.CancelFunc
-	used  bool
+	// closed is done when the client has closed the session, or the connection has ended.
+	closed context.Context
+	leave  context.CancelFunc
+	used   bool
 }
 
 func newSession(c *connection, channel ssh.Channel) *session {
 	s := &session{connection: c, channel: channel}
-	s.gone, s.leave = context.WithCancel(c.ctx)
+	s.closed, s.leave = context.WithCancel(c.ctx)
 	return s
 }
 
@@ -121,14 +121,14 @@ func (s *session) recordSession(line string) (ended func()) {
 	client := s.wire.RemoteAddr()
 	s.host.recordEntry(KindSession, fmt.Sprintf("%s %s %s", SessionBegan, client, line))
 	end := sync.OnceFunc(func() { s.host.recordEntry(KindSession, fmt.Sprintf("%s %s %s", SessionEnded, client, line)) })
-	context.AfterFunc(s.gone, end)
+	context.AfterFunc(s.closed, end)
 	return end
 }
 
 // commandContext is done when a command must end: with the session or, if commands survive sessions, with the server.
 func (s *session) commandContext() (context.Context, context.CancelFunc) {
 	ctx, kill := context.WithCancel(s.host.running)
-	stop := context.AfterFunc(s.gone, func() {
+	stop := context.AfterFunc(s.closed, func() {
 		if s.host.faults.findActive(VerbSurvivesSession) == nil {
 			kill()
 		}

@@ -54,8 +54,8 @@ func (f *files) isInScan(path string) bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	began, there := f.scanned[strings.ToLower(path)]
-	return there && f.host.clock.Since(began) < fault.parameters.Duration
+	start, exists := f.scanned[strings.ToLower(path)]
+	return exists && f.host.clock.Since(start) < fault.parameters.Duration
 }
 
 // statusError returns an error in the form that the client receives. OpenSSH sends a number and the standard text,

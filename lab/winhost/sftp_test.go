@@ -103,7 +103,7 @@ func TestUpload(t *testing.T) {
 func TestAScannerKeepsAFileForAWhile(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
-	mend := l.host.Inject(winhost.RenameRefused, winhost.Parameters{Duration: waitTimeout})
+	restore := l.host.Inject(winhost.RenameRefused, winhost.Parameters{Duration: waitTimeout})
 	requireNoError(t, uploadFile(client, "/C:/k/new.partial", []byte("new")))
 	if err := client.Rename("/C:/k/new.partial", "/C:/k/new"); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("it was renamed: %v", err)
@@ -111,7 +111,7 @@ func TestAScannerKeepsAFileForAWhile(t *testing.T) {
 	if err := client.Remove("/C:/k/new.partial"); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("it was deleted: %v", err)
 	}
-	mend()
+	restore()
 	requireNoError(t, client.Rename("/C:/k/new.partial", "/C:/k/new"))
 }
 
@@ -236,13 +236,13 @@ func TestARunningExecutableIsNotReplaced(t *testing.T) {
 func TestAFullDiskFailsUploads(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
-	mend := l.host.Inject(winhost.DiskFull, winhost.Parameters{Bytes: 1 << 20})
+	restore := l.host.Inject(winhost.DiskFull, winhost.Parameters{Bytes: 1 << 20})
 	if err := uploadFile(client, "/C:/k/payload", randomBytes(2<<20)); statusCode(err) != failure {
 		t.Errorf("got %v", err)
 	}
 	if volume, err := client.StatVFS("/C:/k"); err != nil || volume.Bavail*volume.Frsize > 1<<20 {
 		t.Errorf("the free space is reported as %+v, %v", volume, err)
 	}
-	mend()
+	restore()
 	requireNoError(t, uploadFile(client, "/C:/k/payload", randomBytes(2<<20)))
 }

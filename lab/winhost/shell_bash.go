@@ -125,16 +125,16 @@ func (r *bashReader) expandVariable() error {
 }
 
 func (bashRules) explainFailure(failure failure, program string) (string, int) {
-	said := func(what string) string { return "bash: line 1: " + program + ": " + what + "\n" }
+	message := func(what string) string { return "bash: line 1: " + program + ": " + what + "\n" }
 	switch {
 	case failure == accessDenied:
-		return said("Permission denied"), 126
+		return message("Permission denied"), 126
 	case failure == notExecutable:
-		return said("cannot execute binary file: Exec format error"), 126
+		return message("cannot execute binary file: Exec format error"), 126
 	case strings.Contains(program, "/"):
-		return said("No such file or directory"), 127
+		return message("No such file or directory"), 127
 	}
-	return said("command not found"), 127
+	return message("command not found"), 127
 }
 
 func (bashRules) exitCode(program int) int { return program }

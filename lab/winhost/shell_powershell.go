@@ -185,13 +185,13 @@ func isName(c byte) bool {
 }
 
 func (powershellRules) explainFailure(failure failure, program string) (string, int) {
-	said := func(message, category, id string) (string, int) {
+	errorRecord := func(message, category, id string) (string, int) {
 		return fmt.Sprintf("%s\r\nAt line:1 char:1\r\n+ %s\r\n+ %s\r\n    + CategoryInfo          : %s\r\n    + FullyQualifiedErrorId : %s\r\n \r\n",
 			message, program, strings.Repeat("~", len(program)), category, id), 1
 	}
-	failed := func(why string) (string, int) {
+	failed := func(reason string) (string, int) {
 		name := program[strings.LastIndexAny(program, `\/`)+1:]
-		return said(fmt.Sprintf("Program '%s' failed to run: %s", name, why),
+		return errorRecord(fmt.Sprintf("Program '%s' failed to run: %s", name, reason),
 			"ResourceUnavailable: (:) [], ApplicationFailedException",
 			"NativeCommandFailed")
 	}
@@ -201,7 +201,7 @@ func (powershellRules) explainFailure(failure failure, program string) (string, 
 	case accessDenied:
 		return failed("Access is denied")
 	}
-	return said(fmt.Sprintf("%s : The term '%s' is not recognized as the name of a cmdlet, function, script file, or operable program. "+
+	return errorRecord(fmt.Sprintf("%s : The term '%s' is not recognized as the name of a cmdlet, function, script file, or operable program. "+
 		"Check the spelling of the name, or if a path was included, verify that the path is correct and try again.", program,
 		program),
 		fmt.Sprintf("ObjectNotFound: (%s:String) [], CommandNotFoundException", program), "CommandNotFoundException")

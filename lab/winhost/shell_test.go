@@ -20,7 +20,7 @@ func TestShells(t *testing.T) {
 		code int
 	}
 	cases := []struct {
-		says                  string
+		message               string
 		line                  string
 		cmd, powershell, bash want
 	}{
@@ -119,9 +119,9 @@ func TestShells(t *testing.T) {
 	}
 	for _, shell := range []winhost.Shell{winhost.Cmd, winhost.PowerShell, winhost.Bash} {
 		l := newLab(t, func(o *winhost.Options) { o.Shell = shell })
-		l.placeFile(`C:\k\elf.exe`, "\x7fELF")
+		l.writeFile(`C:\k\elf.exe`, "\x7fELF")
 		for _, c := range cases {
-			t.Run(string(shell)+": "+c.says, func(t *testing.T) {
+			t.Run(string(shell)+": "+c.message, func(t *testing.T) {
 				want := map[winhost.Shell]want{winhost.Cmd: c.cmd, winhost.PowerShell: c.powershell, winhost.Bash: c.bash}[shell]
 				out, errs, code := l.run(c.line)
 				if out != want.out || code != want.code || !strings.Contains(errs, want.errs) || (want.errs == "") != (errs == "") {

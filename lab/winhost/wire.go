@@ -77,8 +77,8 @@ func (c *wireConn) Read(b []byte) (int, error) {
 	if hung := c.holdDuringHang(); hung != nil {
 		return 0, hung
 	}
-	if whole := n; n > 0 {
-		if n = c.host.faults.allowBytes(whole); n < whole {
+	if wanted := n; n > 0 {
+		if n = c.host.faults.allowBytes(wanted); n < wanted {
 			_ = c.Close() // intended
 			err = net.ErrClosed
 		}

@@ -50,8 +50,8 @@ type seen struct {
 // findChromium returns the path of the browser.
 func findChromium(t *testing.T) string {
 	t.Helper()
-	if printed, err := exec.CommandContext(t.Context(), "../../hack/make-chromium").CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: the page of kubectl windows gather was opened in no browser: %s", bytes.TrimSpace(printed))
+	if output, err := exec.CommandContext(t.Context(), "../../hack/make-chromium").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the page of kubectl windows gather was opened in no browser: %s", bytes.TrimSpace(output))
 	}
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -65,11 +65,11 @@ func openPage(t *testing.T, content []byte) (seen, []string) {
 	t.Helper()
 	browser := findChromium(t)
 	var mu sync.Mutex
-	var asked []string
+	var requests []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, r.URL.Path)
+		requests = append(requests, r.URL.Path)
 		switch r.URL.Path {
 		case "/index.html":
 			_, _ = w.Write(content)
@@ -99,8 +99,8 @@ func openPage(t *testing.T, content []byte) (seen, []string) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	slices.Sort(asked)
-	return s, slices.Compact(asked)
+	slices.Sort(requests)
+	return s, slices.Compact(requests)
 }
 
 const hostile = `<script>parent.ran = window.ran = true</script><img src="/stolen.png" onerror="parent.ran = window.ran = true">`
@@ -143,7 +143,7 @@ func TestThePageOfAFleetInABrowser(t *testing.T) {
 	if err := page.Write(&content, newLargeFleet()); err != nil {
 		t.Fatal(err)
 	}
-	s, asked := openPage(t, content.Bytes())
+	s, requests := openPage(t, content.Bytes())
 	t.Run("it names the dead hosts on the first screen", func(t *testing.T) {
 		want := []string{"winworker-03", "winworker-13", "winworker-23", "winworker-33", "winworker-43"}
 		if !slices.Equal(s.Dead, want) || s.DeadAt > 900 {
@@ -161,10 +161,10 @@ func TestThePageOfAFleetInABrowser(t *testing.T) {
 		}
 	})
 	t.Run("it asks for nothing else, and nothing in it runs", func(t *testing.T) {
-		if want := []string{"/index.html", "/probe.html"}; s.Ran || !slices.Equal(slices.DeleteFunc(asked, func(path string) bool {
+		if want := []string{"/index.html", "/probe.html"}; s.Ran || !slices.Equal(slices.DeleteFunc(requests, func(path string) bool {
 			return path == "/favicon.ico" // requested by the probe
 		}), want) {
-			t.Errorf("it asked for %v; a script ran: %t", asked, s.Ran)
+			t.Errorf("it asked for %v; a script ran: %t", requests, s.Ran)
 		}
 	})
 }

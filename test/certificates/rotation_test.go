@@ -74,8 +74,8 @@ func expiringValidity(user string, now time.Time) fakeopenshift.Validity {
 	case strings.HasPrefix(user, managerPrefix):
 		return fakeopenshift.Validity{NotBefore: now, NotAfter: now.Add(managerCertificateTTL)}
 	}
-	began := now.Add(-25 * time.Minute)
-	return fakeopenshift.Validity{NotBefore: began, NotAfter: began.Add(halfAnHour)}
+	notBefore := now.Add(-25 * time.Minute)
+	return fakeopenshift.Validity{NotBefore: notBefore, NotAfter: notBefore.Add(halfAnHour)}
 }
 
 func fullValidity(_ string, now time.Time) fakeopenshift.Validity {

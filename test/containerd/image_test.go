@@ -39,13 +39,13 @@ func serveImage(t *testing.T) (image string) {
 		return io.NopCloser(bytes.NewReader(files.Bytes())), nil
 	})
 	requireNoError(t, err)
-	made, err := mutate.AppendLayers(empty.Image, layer)
+	built, err := mutate.AppendLayers(empty.Image, layer)
 	requireNoError(t, err)
-	made, err = mutate.ConfigFile(made, configOf(t, made))
+	built, err = mutate.ConfigFile(built, configOf(t, built))
 	requireNoError(t, err)
 	reference, err := name.ParseReference(image)
 	requireNoError(t, err)
-	requireNoError(t, remote.Write(reference, made))
+	requireNoError(t, remote.Write(reference, built))
 	return image
 }
 

@@ -119,8 +119,8 @@ func start(t *testing.T) *containerd {
 	bin, err := filepath.Abs(programs)
 	requireNoError(t, err)
 	c := &containerd{dir: dir, image: serveImage(t)}
-	for _, folder := range []string{"cni/bin", "cni/config"} {
-		requireNoError(t, os.MkdirAll(filepath.Join(dir, folder), 0o700))
+	for _, directory := range []string{"cni/bin", "cni/config"} {
+		requireNoError(t, os.MkdirAll(filepath.Join(dir, directory), 0o700))
 	}
 	for _, plugin := range []string{"network", "loopback"} {
 		requireNoError(t, os.WriteFile(filepath.Join(dir, "cni/bin", plugin), fmt.Appendf(nil, network, dir), 0o700))
@@ -141,8 +141,8 @@ func start(t *testing.T) *containerd {
 		_ = c.process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			said, _ := os.ReadFile(log.Name())
-			t.Logf("containerd said:\n%s", said)
+			output, _ := os.ReadFile(log.Name())
+			t.Logf("containerd said:\n%s", output)
 		}
 	})
 	connection, err := grpc.NewClient("unix://"+filepath.Join(dir, "sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))

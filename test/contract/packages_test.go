@@ -30,9 +30,9 @@ func TestPackagesWithTestsForWindows(t *testing.T) {
 func onlyForWindows(ctx context.Context, t *testing.T) []string {
 	t.Helper()
 	arguments := append([]string{"list", "-json=ImportPath,TestGoFiles,XTestGoFiles"}, productPackages...)
-	here := exec.CommandContext(ctx, "go", arguments...)
-	here.Dir = root
-	elsewhere := testFiles(t, here)
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = root
+	elsewhere := testFiles(t, command)
 	var packages []string
 	for name, files := range testFiles(t, forWindows(ctx, arguments...)) {
 		if slices.ContainsFunc(files, func(file string) bool { return !slices.Contains(elsewhere[name], file) }) {

@@ -27,12 +27,12 @@ func TestTheWitnessUnderWine(t *testing.T) {
 			t.Errorf("exit status %d, although A1 is contradicted", result.ExitCode)
 		}
 	}
-	folder, err := h.Path(`C:\answers`)
+	dir, err := h.Path(`C:\answers`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range question.All() {
-		d, err := q.Read(os.DirFS(folder))
+		d, err := q.Read(os.DirFS(dir))
 		if err != nil {
 			t.Error(err)
 			continue

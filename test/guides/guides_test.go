@@ -114,8 +114,8 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 	})
 	e2e.Install(t, r)
 	fill := createObjects(t, r)
-	folder := newWorkDirectory(t, r)
-	variables := commandEnvironment(t, r, folder)
+	dir := newWorkDirectory(t, r)
+	variables := commandEnvironment(t, r, dir)
 	all, left := guideCommands(t), map[string]bool{}
 	if len(all) < 100 {
 		t.Fatalf("only %d commands were found", len(all))
@@ -132,13 +132,13 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 				script += " -o jsonpath='{.spec.replicas}'"
 			}
 			shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-			shell.Dir, shell.Env = folder, variables
-			printed, err := shell.CombinedOutput()
-			if err != nil && !strings.Contains(string(printed), "already exists") {
-				t.Errorf("%s: %v:\n%s", fill(c.line), err, printed)
+			shell.Dir, shell.Env = dir, variables
+			output, err := shell.CombinedOutput()
+			if err != nil && !strings.Contains(string(output), "already exists") {
+				t.Errorf("%s: %v:\n%s", fill(c.line), err, output)
 			}
-			if scales && !strings.Contains(string(printed), "3") {
-				t.Errorf("the MachineSet has not 3 replicas then: %s", printed)
+			if scales && !strings.Contains(string(output), "3") {
+				t.Errorf("the MachineSet has not 3 replicas then: %s", output)
 			}
 		})
 	}
@@ -152,9 +152,9 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 // newWorkDirectory returns an administrator's directory: a checkout with the files that previous guides have created.
 func newWorkDirectory(t *testing.T, r *testenv.Environment) string {
 	t.Helper()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, name := range []string{"deploy", "examples", "overlays"} {
-		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(root, name))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,16 +170,16 @@ func newWorkDirectory(t *testing.T, r *testenv.Environment) string {
 	if replicas == nil {
 		t.Fatal("docs/machinesets.md has no MachineSet that contains the replicas only")
 	}
-	made := map[string][]byte{"replicas.yaml": bytes.ReplaceAll(replicas[1], []byte("<name>"), []byte(machineSetName)), "machineset-aws.yaml": regexp.MustCompile(`<[a-z_]+>`).ReplaceAll(machineSet, []byte("lab"))}
+	files := map[string][]byte{"replicas.yaml": bytes.ReplaceAll(replicas[1], []byte("<name>"), []byte(machineSetName)), "machineset-aws.yaml": regexp.MustCompile(`<[a-z_]+>`).ReplaceAll(machineSet, []byte("lab"))}
 	for _, key := range []string{"windows-nodes", "new", "old", "id_ed25519", "key"} {
-		made[key] = r.PrivateKey()
+		files[key] = r.PrivateKey()
 	}
-	for name, content := range made {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return folder
+	return dir
 }
 
 // machineSetName is the name of the Windows MachineSet that the commands act on.

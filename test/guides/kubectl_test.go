@@ -68,7 +68,7 @@ func withDryRun(arguments []string) []string {
 
 // commandEnvironment returns an administrator's variables in a lab. The operator's namespace is the current one, as `oc
 // project` writes it into the kubeconfig.
-func commandEnvironment(t *testing.T, r *testenv.Environment, folder string) []string {
+func commandEnvironment(t *testing.T, r *testenv.Environment, dir string) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -79,10 +79,10 @@ func commandEnvironment(t *testing.T, r *testenv.Environment, folder string) []s
 		t.Fatal(err)
 	}
 	config.Contexts[config.CurrentContext].Namespace = r.Namespace()
-	own := filepath.Join(folder, "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, own); err != nil {
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return append(os.Environ(), kubectlVariable+"="+self, "KUBECONFIG="+own, "KUBECACHEDIR="+filepath.Join(folder, "cache"),
+	return append(os.Environ(), kubectlVariable+"="+self, "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"),
 		"EDITOR=true")
 }

@@ -140,18 +140,18 @@ func makeReadOnly(target string) error {
 
 // unpackImage writes the files of an image into a new directory. In the image, root owns all files; here, the user of
 // the test does.
-func unpackImage(t *testing.T, image v1.Image) (folder string) {
+func unpackImage(t *testing.T, image v1.Image) (dir string) {
 	t.Helper()
-	folder = filepath.Join(t.TempDir(), "root")
+	dir = filepath.Join(t.TempDir(), "root")
 	stream := mutate.Extract(image)
 	defer stream.Close()
 	for reader := tar.NewReader(stream); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			return folder
+			return dir
 		}
 		if err == nil {
-			err = unpackFile(filepath.Join(folder, filepath.FromSlash(header.Name)), header, reader)
+			err = unpackFile(filepath.Join(dir, filepath.FromSlash(header.Name)), header, reader)
 		}
 		if err != nil {
 			t.Fatalf("unpack the image: %v", err)

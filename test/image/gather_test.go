@@ -88,9 +88,9 @@ func checkGather(t *testing.T, r *testenv.Environment, containers engine, like c
 }
 
 // filesIn returns the files below a directory, with slashes.
-func filesIn(t *testing.T, folder string) (names []string) {
+func filesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	if err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+	if err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			names = append(names, path)
 		}
@@ -107,9 +107,9 @@ func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version, base: baseWithShell(t)})
 	r := bootLab(t, w.payload, version)
-	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	config, err := w.image.ConfigFile()
 	if err != nil {
@@ -137,7 +137,7 @@ func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
 
 // baseWithShell writes an image with this machine's bash and the other programs that oc adm must-gather needs in a
 // container.
-func baseWithShell(t *testing.T) (folder string) {
+func baseWithShell(t *testing.T) (dir string) {
 	t.Helper()
 	files := map[string]string{}
 	for _, name := range []string{"bash", "tar", "sync", "sleep", "df"} {
@@ -166,15 +166,15 @@ func baseWithShell(t *testing.T) (folder string) {
 	if image, err = mutate.Config(image, v1.Config{Env: []string{"PATH=/usr/bin"}}); err != nil {
 		t.Fatal(err)
 	}
-	folder = filepath.Join(t.TempDir(), "base")
-	path, err := layout.Write(folder, empty.Index)
+	dir = filepath.Join(t.TempDir(), "base")
+	path, err := layout.Write(dir, empty.Index)
 	if err == nil {
 		err = path.AppendImage(image, layout.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return dir
 }
 
 func archiveOf(files map[string]string) (io.ReadCloser, error) {

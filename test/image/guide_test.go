@@ -41,8 +41,8 @@ func checkTargets(t *testing.T, name string, least int) {
 	}
 	for line := range commands {
 		words := strings.Fields(line)
-		if printed, err := runCommand(t.Context(), nil, "make", append([]string{"-n"}, words[1:]...)...); err != nil {
-			t.Errorf("%s: %v: %s", line, err, printed)
+		if output, err := runCommand(t.Context(), nil, "make", append([]string{"-n"}, words[1:]...)...); err != nil {
+			t.Errorf("%s: %v: %s", line, err, output)
 		}
 		for _, word := range words[1:] {
 			if name, _, is := strings.Cut(word, "="); is && !regexp.MustCompile(`(?m)^`+name+`\s*:=`).Match(makefile) {
@@ -63,8 +63,8 @@ func TestEveryCommandOfTheGuideToInstallingItIsRead(t *testing.T) {
 		switch program {
 		case "make", "oc":
 		case "podman", "opm", "skopeo":
-			if printed, err := runCommand(t.Context(), nil, "bash", "-n", "-c", found[1]); err != nil {
-				t.Errorf("no shell reads %s: %v: %s", found[1], err, printed)
+			if output, err := runCommand(t.Context(), nil, "bash", "-n", "-c", found[1]); err != nil {
+				t.Errorf("no shell reads %s: %v: %s", found[1], err, output)
 			}
 			for _, path := range regexp.MustCompile(`build/(olm/bundle/?\S*|olm/catalog)(?: |$)`).FindAllStringSubmatch(found[1], -1) {
 				if _, err := os.Stat(filepath.Join(root, "deploy", path[1])); err != nil {

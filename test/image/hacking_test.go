@@ -89,8 +89,8 @@ func hackingChecks() map[string]func(t *testing.T, needs, line string) {
 			if needs != want {
 				t.Errorf("it is marked %q, and needs a %s", needs, want)
 			}
-			if printed, err := runCommand(t.Context(), nil, "bash", "-n", "-c", strings.ReplaceAll(line, `\`, "/")); err != nil {
-				t.Errorf("no shell reads it: %v: %s", err, printed)
+			if output, err := runCommand(t.Context(), nil, "bash", "-n", "-c", strings.ReplaceAll(line, `\`, "/")); err != nil {
+				t.Errorf("no shell reads it: %v: %s", err, output)
 			}
 		}
 	}
@@ -109,8 +109,8 @@ func hackingChecks() map[string]func(t *testing.T, needs, line string) {
 // checkMakeTarget runs make in dry-run mode.
 func checkMakeTarget(t *testing.T, _, line string) {
 	t.Helper()
-	if printed, err := runCommand(t.Context(), nil, "bash", "-c", strings.Replace(line, "make ", "make -n ", 1)); err != nil {
-		t.Errorf("%v: %s", err, printed)
+	if output, err := runCommand(t.Context(), nil, "bash", "-c", strings.Replace(line, "make ", "make -n ", 1)); err != nil {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
@@ -122,8 +122,8 @@ func checkCompiles(t *testing.T, needs, line string) {
 	}
 	output := filepath.Join(t.TempDir(), "program.exe")
 	line = regexp.MustCompile(`-o \S+`).ReplaceAllString(line, "-o "+output)
-	if printed, err := runCommand(t.Context(), nil, "bash", "-c", line); err != nil {
-		t.Fatalf("%v: %s", err, printed)
+	if output, err := runCommand(t.Context(), nil, "bash", "-c", line); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 	if program, err := os.ReadFile(output); err != nil || !bytes.HasPrefix(program, []byte("MZ")) {
 		t.Errorf("it gives no Windows program: %v", err)

@@ -30,9 +30,9 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	version := operatorVersion(t)
 	written := writeImage(t, contents{version: version, agent: filepath.Join(root, "build/wicd.exe")})
 	r := bootLab(t, written.payload, version)
-	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	pod := operatorDeployment(t, r).Spec.Template.Spec
 	t.Run("the Deployment is of the image that was named", func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if printed, err := runCommand(t.Context(), environment, self, "apply", "-k", "deploy/"); err != nil {
-			t.Fatalf("%v: %s", err, printed)
+		if out, err := runCommand(t.Context(), environment, self, "apply", "-k", "deploy/"); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
 		if got := operatorDeployment(t, r).Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, pod.Containers[0].Args) {
 			t.Errorf("the operator gets %q", got)
@@ -88,9 +88,9 @@ func runUntilNode(t *testing.T, r *testenv.Environment, w written, containers en
 	failure := r.WaitReady(ctx)
 	t.Run("oc adm must-gather gets what a support case needs", func(t *testing.T) { checkGather(t, r, containers, container) })
 	t.Run("the operator is not taken away while it has a host", func(t *testing.T) {
-		printed, err := runMakeTarget(t.Context(), r, "undeploy")
-		if err == nil || !strings.Contains(printed, "docs/uninstall.md") {
-			t.Errorf("error %v: %s", err, printed)
+		output, err := runMakeTarget(t.Context(), r, "undeploy")
+		if err == nil || !strings.Contains(output, "docs/uninstall.md") {
+			t.Errorf("error %v: %s", err, output)
 		}
 	})
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -103,9 +103,9 @@ func runUntilNode(t *testing.T, r *testenv.Environment, w written, containers en
 
 // undeployOperator removes the operator, and checks that nothing of it is left.
 func undeployOperator(t *testing.T, r *testenv.Environment) {
-	printed, err := runMakeTarget(t.Context(), r, "undeploy", "FORCE=1")
+	output, err := runMakeTarget(t.Context(), r, "undeploy", "FORCE=1")
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	objects, err := testenv.Manifests(r.Namespace())
 	if err != nil {
@@ -205,9 +205,9 @@ func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 		if err := r.Client.Update(t.Context(), &d); err != nil {
 			t.Fatal(err)
 		}
-		printed, err := runCommand(t.Context(), environment, "hack/deploy", "run", "false")
-		if err == nil || !strings.Contains(printed, "--replicas=0") {
-			t.Errorf("error %v: %s", err, printed)
+		output, err := runCommand(t.Context(), environment, "hack/deploy", "run", "false")
+		if err == nil || !strings.Contains(output, "--replicas=0") {
+			t.Errorf("error %v: %s", err, output)
 		}
 	})
 }

@@ -62,19 +62,19 @@ func testMain(m *testing.M) int {
 // buildPrograms builds hack/image and hack/release outside of the tests' network, because modules cannot be fetched
 // inside.
 func buildPrograms() (remove func(), err error) {
-	folder, err := os.MkdirTemp("", "wmco-test-image-")
+	dir, err := os.MkdirTemp("", "wmco-test-image-")
 	if err != nil {
 		return nil, err
 	}
-	remove = func() { _ = os.RemoveAll(folder) }
-	build := exec.Command("go", "build", "-o", folder, "./hack/image", "./hack/release")
+	remove = func() { _ = os.RemoveAll(dir) }
+	build := exec.Command("go", "build", "-o", dir, "./hack/image", "./hack/release")
 	build.Dir = root
-	if printed, err := build.CombinedOutput(); err != nil {
+	if output, err := build.CombinedOutput(); err != nil {
 		remove()
-		return nil, fmt.Errorf("build hack/image and hack/release: %w: %s", err, printed)
+		return nil, fmt.Errorf("build hack/image and hack/release: %w: %s", err, output)
 	}
-	return remove, errors.Join(os.Setenv(imageProgram, filepath.Join(folder, "image")),
-		os.Setenv(releaseProgram, filepath.Join(folder, "release")))
+	return remove, errors.Join(os.Setenv(imageProgram, filepath.Join(dir, "image")),
+		os.Setenv(releaseProgram, filepath.Join(dir, "release")))
 }
 
 // bootLab boots a control plane with one unlisted host.
@@ -100,6 +100,6 @@ func operatorVersion(t *testing.T) string {
 func runCommand(ctx context.Context, environment []string, name string, arguments ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, arguments...)
 	c.Dir, c.Env = root, append(os.Environ(), environment...)
-	printed, err := c.CombinedOutput()
-	return string(printed), err
+	output, err := c.CombinedOutput()
+	return string(output), err
 }

@@ -23,9 +23,9 @@ const ownNamespace = "windows-machine-config"
 func TestOverlaysInstallTheOperator(t *testing.T) {
 	r := bootLab(t, t.TempDir(), "v0")
 	t.Run("on OpenShift, by make, with what only OpenShift understands", func(t *testing.T) {
-		printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/openshift")
+		output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/openshift")
 		if err != nil {
-			t.Fatalf("%v: %s", err, printed)
+			t.Fatalf("%v: %s", err, output)
 		}
 		d := operatorDeployment(t, r)
 		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/wmco:dev" {
@@ -59,9 +59,9 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		printed, err := runCommand(t.Context(), environment, self, "apply", "--server-side", "-k", "overlays/namespace")
+		output, err := runCommand(t.Context(), environment, self, "apply", "--server-side", "-k", "overlays/namespace")
 		if err != nil {
-			t.Fatalf("%v: %s", err, printed)
+			t.Fatalf("%v: %s", err, output)
 		}
 		d := deploymentIn(t, r, ownNamespace)
 		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/wmco:v12.0.0" {
@@ -79,9 +79,9 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 	})
 	t.Run("a second one in another namespace is refused, and so is taking that away", func(t *testing.T) {
 		for _, target := range []string{"deploy", "undeploy"} {
-			printed, err := runMakeTarget(t.Context(), r, target, "IMAGE=registry.example.com/wmco:dev")
-			if err == nil || !strings.Contains(printed, "namespace "+ownNamespace+" has an operator already") {
-				t.Errorf("make %s: error %v: %s", target, err, printed)
+			output, err := runMakeTarget(t.Context(), r, target, "IMAGE=registry.example.com/wmco:dev")
+			if err == nil || !strings.Contains(output, "namespace "+ownNamespace+" has an operator already") {
+				t.Errorf("make %s: error %v: %s", target, err, output)
 			}
 		}
 		var binding rbacv1.ClusterRoleBinding
@@ -91,9 +91,9 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 		}
 	})
 	t.Run("an overlay that is not there is refused in one sentence", func(t *testing.T) {
-		printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/none")
-		if err == nil || !strings.Contains(printed, "OVERLAY=overlays/none has no kustomization.yaml") {
-			t.Errorf("error %v: %s", err, printed)
+		output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/none")
+		if err == nil || !strings.Contains(output, "OVERLAY=overlays/none has no kustomization.yaml") {
+			t.Errorf("error %v: %s", err, output)
 		}
 	})
 }

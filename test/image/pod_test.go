@@ -112,11 +112,11 @@ func volumeDirectory(t *testing.T, pod corev1.PodSpec, name string) string {
 // newWritableDirectory returns a directory that every user may write to, like a kubelet's empty volume.
 func newWritableDirectory(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o777); err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return dir
 }
 
 // writeCredentials writes the credentials that a pod gets for its ServiceAccount.
@@ -126,14 +126,14 @@ func writeCredentials(t *testing.T, r *testenv.Environment, namespace, account s
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, content := range map[string]string{"token": config.BearerToken, "ca.crt": string(config.CAData),
 		"namespace": namespace} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return folder
+	return dir
 }
 
 // probeURL returns the URL of a container's probe.

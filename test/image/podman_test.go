@@ -19,9 +19,9 @@ func TestContainerToolsTakeTheImage(t *testing.T) {
 	w := writeImage(t, contents{version: version})
 	t.Run("skopeo inspects and copies it", func(t *testing.T) { checkSkopeo(t, w) })
 	r := bootLab(t, w.payload, version)
-	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	runUntilNode(t, r, w, engineOf(t, w), operatorDeployment(t, r).Spec.Template.Spec)
 }
@@ -57,19 +57,19 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 			return podman{}, err
 		}
 	}
-	folder, err := os.MkdirTemp("", "podman-") //nolint:usetesting // podman takes no more than 50 characters
+	dir, err := os.MkdirTemp("", "podman-") //nolint:usetesting // podman takes no more than 50 characters
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	p := podman{global: []string{"--root=" + filepath.Join(folder, "storage"), "--runroot=" + filepath.Join(folder, "run"),
-		"--tmpdir=" + filepath.Join(folder, "tmp"), "--storage-driver=vfs", "--cgroup-manager=cgroupfs", "--events-backend=file",
+	p := podman{global: []string{"--root=" + filepath.Join(dir, "storage"), "--runroot=" + filepath.Join(dir, "run"),
+		"--tmpdir=" + filepath.Join(dir, "tmp"), "--storage-driver=vfs", "--cgroup-manager=cgroupfs", "--events-backend=file",
 		"--runtime=runc"}}
-	lower := layoutOf{directory: filepath.Join(folder, "image"), tag: from.tag} // podman accepts no capital letters in names
+	lower := layoutOf{directory: filepath.Join(dir, "image"), tag: from.tag} // podman accepts no capital letters in names
 	if err := os.CopyFS(lower.directory, os.DirFS(from.directory)); err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +98,11 @@ func (p podman) runPodman(ctx context.Context, arguments ...string) (string, err
 	command := exec.CommandContext(ctx, "podman", append(append([]string{}, p.global...), arguments...)...)
 	var messages bytes.Buffer
 	command.Stderr = &messages
-	printed, err := command.Output()
+	output, err := command.Output()
 	if err != nil {
 		return "", fmt.Errorf("podman %s: %w: %s", arguments[0], err, strings.TrimSpace(messages.String()))
 	}
-	return string(printed), nil
+	return string(output), nil
 }
 
 func (p podman) start(t *testing.T, c container, log *bytes.Buffer) running {
@@ -128,11 +128,11 @@ func (p podman) start(t *testing.T, c container, log *bytes.Buffer) running {
 		t.Fatalf("start podman: %v", err)
 	}
 	return running{Cmd: process, pid: func() int {
-		printed, err := p.runPodman(t.Context(), "inspect", "--format={{.State.Pid}}", name)
+		output, err := p.runPodman(t.Context(), "inspect", "--format={{.State.Pid}}", name)
 		if err != nil {
 			t.Error(err)
 		}
-		pid, _ := strconv.Atoi(strings.TrimSpace(printed)) // 0 has no status
+		pid, _ := strconv.Atoi(strings.TrimSpace(output)) // 0 has no status
 		return pid
 	}}
 }

@@ -16,21 +16,21 @@ import (
 // smallDisk returns a directory on a separate disk with a capacity of one mebibyte.
 func smallDisk(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatalf("mount a small disk: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(folder, 0); err != nil {
+		if err := unix.Unmount(dir, 0); err != nil {
 			t.Error(err)
 		}
 	})
-	return folder
+	return dir
 }
 
-func loadPayload(t *testing.T, folder string) *product.Payload {
+func loadPayload(t *testing.T, dir string) *product.Payload {
 	t.Helper()
-	p, err := product.Load(folder)
+	p, err := product.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	}
 	agent := agentIn(t, p)
 	for name, test := range map[string]struct {
-		folder string
-		more   []string
-		want   []string
+		dir  string
+		more []string
+		want []string
 	}{
 		"because the disk is full": {smallDisk(t), nil, []string{"no space left on device", "layer"}},
 		"because its base is in a registry, and there is no network": {t.TempDir(), []string{"-base", "registry.example.com/base:9"},
@@ -56,17 +56,17 @@ func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			arguments := append([]string{"-operator", "linux/" + runtime.GOARCH + "=build/wmco", "-payload", payloadDir, "-agent", agent,
-				"-version", "12.0.0", "-output", filepath.Join(test.folder, "image")}, test.more...)
-			printed, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), arguments...)
-			if err == nil || strings.Count(printed, "\n") != 1 {
-				t.Errorf("error %v; it says:\n%s", err, printed)
+				"-version", "12.0.0", "-output", filepath.Join(test.dir, "image")}, test.more...)
+			output, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), arguments...)
+			if err == nil || strings.Count(output, "\n") != 1 {
+				t.Errorf("error %v; it says:\n%s", err, output)
 			}
 			for _, want := range test.want {
-				if !strings.Contains(printed, want) {
-					t.Errorf("it says %s, without %q", printed, want)
+				if !strings.Contains(output, want) {
+					t.Errorf("it says %s, without %q", output, want)
 				}
 			}
-			if left, err := os.ReadDir(test.folder); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(test.dir); err != nil || len(left) > 0 {
 				t.Errorf("it leaves %v, error %v", left, err)
 			}
 		})
@@ -75,11 +75,11 @@ func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 
 func TestAnImageThatCannotBePushedStays(t *testing.T) {
 	w := writeImage(t, contents{version: "12.0.0", payload: payload.Options{SizePercent: 5}})
-	printed, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
+	output, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
 		"-payload", w.payload, "-agent", agentIn(t, loadPayload(t, w.payload)), "-version", "12.0.0", "-output", w.directory,
 		"-image", "registry.example.com/wmco:dev")
-	if err == nil || !strings.Contains(printed, "push registry.example.com/wmco:dev") || !strings.Contains(printed, "stays in "+w.directory) {
-		t.Errorf("error %v; it says:\n%s", err, printed)
+	if err == nil || !strings.Contains(output, "push registry.example.com/wmco:dev") || !strings.Contains(output, "stays in "+w.directory) {
+		t.Errorf("error %v; it says:\n%s", err, output)
 	}
 	firstDigest(t, w.directory)
 }
@@ -91,10 +91,10 @@ func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := smallDisk(t)
-	printed, err := runCommand(t.Context(), nil, os.Getenv(releaseProgram), "-version", "12.0.0", "-changelog", changelog, "-image", w.directory,
+	output, err := runCommand(t.Context(), nil, os.Getenv(releaseProgram), "-version", "12.0.0", "-changelog", changelog, "-image", w.directory,
 		"-payload", w.payload, "-bundle", "deploy/olm", "-output", disk, "-name", "registry.example.com/wmco:v12.0.0", "-commit", "0")
-	if err == nil || !strings.Contains(printed, "no space left on device") || strings.Count(printed, "\n") != 1 {
-		t.Errorf("error %v; it says:\n%s", err, printed)
+	if err == nil || !strings.Contains(output, "no space left on device") || strings.Count(output, "\n") != 1 {
+		t.Errorf("error %v; it says:\n%s", err, output)
 	}
 	if left, err := os.ReadDir(disk); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, error %v", left, err)
@@ -102,12 +102,12 @@ func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
 }
 
 func TestAPayloadOnAFullDiskIsNone(t *testing.T) {
-	folder := filepath.Join(smallDisk(t), "payload")
-	_, err := payload.Generate(folder, "", "12.0.0", payload.Options{})
+	dir := filepath.Join(smallDisk(t), "payload")
+	_, err := payload.Generate(dir, "", "12.0.0", payload.Options{})
 	if err == nil || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("got error %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "manifest.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err == nil {
 		t.Error("it has a manifest")
 	}
 }

@@ -16,18 +16,18 @@ func checkSkopeo(t *testing.T, w written) {
 		t.Logf("skopeo was not tried: %v", err)
 		return
 	}
-	printed, err := runCommand(t.Context(), nil, "skopeo", "inspect", w.imageName())
+	output, err := runCommand(t.Context(), nil, "skopeo", "inspect", w.imageName())
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	var seen struct{ Labels map[string]string }
-	if err := json.Unmarshal([]byte(printed), &seen); err != nil || seen.Labels["version"] != w.tag {
+	if err := json.Unmarshal([]byte(output), &seen); err != nil || seen.Labels["version"] != w.tag {
 		t.Errorf("error %v; it sees %+v", err, seen)
 	}
 	target := filepath.Join(t.TempDir(), "copy")
-	if printed, err := runCommand(t.Context(), nil, "skopeo", "copy", "--all", "--preserve-digests", w.imageName(),
+	if out, err := runCommand(t.Context(), nil, "skopeo", "copy", "--all", "--preserve-digests", w.imageName(),
 		"oci:"+target+":"+w.tag); err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, out)
 	}
 	if before, after := firstDigest(t, w.directory), firstDigest(t, target); before != after {
 		t.Errorf("the copy of %s is %s", before, after)
@@ -35,9 +35,9 @@ func checkSkopeo(t *testing.T, w written) {
 }
 
 // firstDigest returns the digest of the first image of a layout, which covers all platforms.
-func firstDigest(t *testing.T, folder string) v1.Hash {
+func firstDigest(t *testing.T, dir string) v1.Hash {
 	t.Helper()
-	path, err := layout.FromPath(folder)
+	path, err := layout.FromPath(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

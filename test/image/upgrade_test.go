@@ -28,13 +28,13 @@ type release struct {
 // exporter.
 func newRelease(t *testing.T, version, kubelet, exporter string) release {
 	t.Helper()
-	folder := t.TempDir()
-	if printed, err := runCommand(t.Context(), []string{"CGO_ENABLED=0"}, "go", "build", "-o", folder, "-ldflags",
+	dir := t.TempDir()
+	if output, err := runCommand(t.Context(), []string{"CGO_ENABLED=0"}, "go", "build", "-o", dir, "-ldflags",
 		"-s -w -X main.version="+version, "./cmd/wmco"); err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	return release{version: version, kubelet: kubelet, exporter: exporter, written: writeImage(t, contents{version: version,
-		operator: filepath.Join(folder, "wmco"), payload: labpayload.Options{SizePercent: 20,
+		operator: filepath.Join(dir, "wmco"), payload: labpayload.Options{SizePercent: 20,
 			Versions: map[string]string{"kubelet": kubelet, "windows_exporter": exporter}}})}
 }
 
@@ -44,9 +44,9 @@ func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
 	earlier := newRelease(t, "12.0.0", "v1.36.3", "v0.31.8")
 	later := newRelease(t, "12.1.0", "v1.36.4", "v0.31.9")
 	r := bootLab(t, earlier.payload, earlier.version)
-	printed, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:v12.0.0")
+	output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:v12.0.0")
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	if err := r.CreateKey(t.Context()); err != nil {
 		t.Fatal(err)

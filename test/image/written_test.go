@@ -33,17 +33,17 @@ type written struct {
 // writeImage writes and opens an image of the operator with the lab's payload.
 func writeImage(t *testing.T, c contents) written {
 	t.Helper()
-	folder := t.TempDir()
-	w := written{payload: filepath.Join(folder, "payload"), layoutOf: layoutOf{directory: filepath.Join(folder, "image"), tag: c.version}}
+	dir := t.TempDir()
+	w := written{payload: filepath.Join(dir, "payload"), layoutOf: layoutOf{directory: filepath.Join(dir, "image"), tag: c.version}}
 	p, err := labpayload.Generate(w.payload, c.agent, c.version, c.payload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator",
+	output, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator",
 		"linux/"+runtime.GOARCH+"="+cmp.Or(c.operator, "build/wmco"), "-payload", w.payload, "-agent", agentIn(t, p),
 		"-version", c.version, "-base", c.base, "-output", w.directory)
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("%v: %s", err, output)
 	}
 	path, err := layout.FromPath(w.directory)
 	if err != nil {

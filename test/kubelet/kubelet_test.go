@@ -50,7 +50,7 @@ type hostile struct {
 }
 
 // startServers starts both servers, with a serving certificate that the API server trusts.
-func (h *hostile) startServers(t *testing.T, c *cluster.Cluster) (port int32, thief string) {
+func (h *hostile) startServers(t *testing.T, c *cluster.Cluster) (port int32, foreignServer string) {
 	t.Helper()
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", h.location)
@@ -131,7 +131,7 @@ func TestTheRedirectOfAHostileKubeletIsNotFollowed(t *testing.T) {
 	c := shared.Cluster(t)
 	admin := kubernetes.NewForConfigOrDie(c.Config)
 	h := &hostile{}
-	port, thief := h.startServers(t, c)
+	port, foreignServer := h.startServers(t, c)
 	node, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestTheRedirectOfAHostileKubeletIsNotFollowed(t *testing.T) {
 	}
 	config := newAdministratorConfig(t, c, admin)
 	for name, location := range map[string]string{
-		"to a server of its own":        thief,
+		"to a server of its own":        foreignServer,
 		"to the cluster's Secrets":      "../../../../../secrets",
 		"to another path of the server": "/api/v1/secrets",
 	} {
@@ -165,7 +165,7 @@ func TestTheRedirectOfAHostileKubeletIsNotFollowed(t *testing.T) {
 		}
 	}
 	t.Run("a client that follows redirects hands the token over", func(t *testing.T) {
-		h.location = thief
+		h.location = foreignServer
 		client, err := rest.HTTPClientFor(config)
 		if err != nil {
 			t.Fatal(err)

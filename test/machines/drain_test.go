@@ -54,7 +54,7 @@ func (l lab) drainByHand(w *e2e.Workload, name string) {
 func (l lab) checkCordoned(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
-	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || !node.Spec.Unschedulable {
+	if _, cordonedByOperator := node.Annotations[v1alpha1.AnnotationCordoned]; cordonedByOperator || !node.Spec.Unschedulable {
 		l.Errorf("the node that a user has made unschedulable: unschedulable %t, annotations %v",
 			node.Spec.Unschedulable, node.Annotations)
 	}

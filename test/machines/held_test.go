@@ -29,9 +29,9 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	held, next := a[0], a[1]
 	node, nodeOfB := l.nodeOf(held), l.nodeOf(b).Name
 	w := e2e.Deploy(t, l.Environment, 2, map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}, "100%")
-	makeRoom := l.InjectVM(testenv.VMFault{Machine: "windows-a-*",
+	releaseQuota := l.InjectVM(testenv.VMFault{Machine: "windows-a-*",
 		CreateError: errors.New("VcpuLimitExceeded: the quota is used up")})
-	defer makeRoom()
+	defer releaseQuota()
 
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
 	l.requireNoError(l.RotateKey(t.Context(), false))
@@ -42,7 +42,7 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 			})
 		})
 	}
-	trail, others := l.openTrail(), l.machineUIDs([]string{next})
+	trail, remaining := l.openTrail(), l.machineUIDs([]string{next})
 	// The Machine with the blocked pods comes first: the other Machines may not be replaced before.
 	l.pauseInstance(next, true)
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
@@ -70,12 +70,12 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	if trail.refusedEvictions(w.Namespace) == 0 || len(w.PodsOnNode(t, node.Name)) != 2 || l.nodeOf(held).UID != node.UID {
 		t.Error("the pods, or their node, are gone")
 	}
-	if now := l.machineUIDs([]string{next}); !slices.Equal(now, others) {
+	if now := l.machineUIDs([]string{next}); !slices.Equal(now, remaining) {
 		t.Error("the other Machine of the set is another one")
 	}
 
 	w.SetBudget(t, "0")
-	makeRoom()
+	releaseQuota()
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, held, node.Name) })
 	l.waitForKeyHash(3)
 	if left := l.waitUntilReady("windows-a", 2); slices.Contains(left, next) {
@@ -101,7 +101,7 @@ func (l lab) pauseInstance(machine string, paused bool) {
 // waitForEvent waits for an operator event about the named object with all the parts in the message.
 func (l lab) waitForEvent(what, reason, about string, parts ...string) {
 	l.Helper()
-	told := func(e corev1.Event) bool {
+	matches := func(e corev1.Event) bool {
 		silent := func(part string) bool { return !strings.Contains(e.Message, part) }
 		return e.Reason == reason && e.InvolvedObject.Name == about && !slices.ContainsFunc(parts, silent)
 	}
@@ -117,7 +117,7 @@ func (l lab) waitForEvent(what, reason, about string, parts ...string) {
 		return l.WaitFor(ctx, "an event: "+what, &corev1.Event{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
-				return slices.ContainsFunc(events.Items, told), err
+				return slices.ContainsFunc(events.Items, matches), err
 			})
 	})
 }

@@ -39,7 +39,7 @@ func (l lab) waitForKeyHash(count int) {
 // followMachines watches all Windows Machines from now on. The returned function waits until all Machines are
 // replaced and Running. It returns the maximum numbers of Machines that were out of service and being deleted at
 // the same time.
-func (l lab) followMachines() func(before []string) (away, going int) {
+func (l lab) followMachines() func(before []string) (unavailable, deleting int) {
 	l.Helper()
 	var list machinev1.MachineList
 	windows := client.MatchingLabels{"machine.openshift.io/os-id": "Windows", "machine.openshift.io/cluster-api-machine-role": "worker"}
@@ -52,7 +52,7 @@ func (l lab) followMachines() func(before []string) (away, going int) {
 	for _, m := range list.Items {
 		machines[m.Name] = m
 	}
-	return func(before []string) (away, going int) {
+	return func(before []string) (unavailable, deleting int) {
 		l.Helper()
 		l.inTime(func(ctx context.Context) error {
 			for {
@@ -68,31 +68,31 @@ func (l lab) followMachines() func(before []string) (away, going int) {
 						delete(machines, m.Name)
 					}
 				}
-				awayNow, goingNow, old := countMachines(machines, before)
-				away, going = max(away, awayNow), max(going, goingNow)
-				if old == 0 && awayNow == 0 && len(machines) == len(before) {
+				unavailableNow, deletingNow, old := countMachines(machines, before)
+				unavailable, deleting = max(unavailable, unavailableNow), max(deleting, deletingNow)
+				if old == 0 && unavailableNow == 0 && len(machines) == len(before) {
 					return nil
 				}
 			}
 		})
-		return away, going
+		return unavailable, deleting
 	}
 }
 
 // countMachines counts the Machines that are out of service, that are being deleted, and that existed before.
-func countMachines(machines map[string]machine, before []string) (away, going, old int) {
+func countMachines(machines map[string]machine, before []string) (unavailable, deleting, old int) {
 	for name, m := range machines {
 		if m.DeletionTimestamp != nil {
-			going++
+			deleting++
 		}
 		if m.DeletionTimestamp != nil || ptr.Deref(m.Status.Phase, "") != machinev1.PhaseRunning {
-			away++
+			unavailable++
 		}
 		if slices.Contains(before, name) {
 			old++
 		}
 	}
-	return away, going, old
+	return unavailable, deleting, old
 }
 
 //
@@ -104,11 +104,11 @@ func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 	l.createMachineSet("windows-b", 1, testenv.MachineSetOptions{})
 	before := append(l.waitUntilReady("windows-a", 2), l.waitUntilReady("windows-b", 1)...)
 
-	away := l.followMachines()
+	unavailable := l.followMachines()
 	l.requireNoError(l.RotateKey(t.Context(), false))
 	// A deleted Machine and its replacement are out of service at the same time.
-	if most, going := away(before); most > 2 || going > 1 {
-		t.Errorf("%d Machines were away at once, and %d were being deleted", most, going)
+	if most, deleting := unavailable(before); most > 2 || deleting > 1 {
+		t.Errorf("%d Machines were away at once, and %d were being deleted", most, deleting)
 	}
 	l.waitUntilReady("windows-a", 2)
 	l.waitUntilReady("windows-b", 1)

@@ -35,13 +35,13 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	takeAway := []func() int{files.Remove, allFiles.Remove}
+	cleanups := []func() int{files.Remove, allFiles.Remove}
 	for _, free := range controlPlanes {
 		for range cap(free) {
-			takeAway = append(takeAway, func() int { return (<-free).Stop() })
+			cleanups = append(cleanups, func() int { return (<-free).Stop() })
 		}
 	}
-	os.Exit(e2e.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, cleanups...))
 }
 
 const agentPath = "../../build/wicd.exe"
@@ -69,9 +69,9 @@ func parallelCluster(t *testing.T, platform string) *cluster.Cluster {
 // exclusiveCluster is like parallelCluster, for a test that must not run in parallel with others.
 func exclusiveCluster(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
-	taken := <-controlPlanes[platform]
-	t.Cleanup(func() { controlPlanes[platform] <- taken })
-	return taken.Cluster(t)
+	controlPlane := <-controlPlanes[platform]
+	t.Cleanup(func() { controlPlanes[platform] <- controlPlane })
+	return controlPlane.Cluster(t)
 }
 
 // start boots a lab on a control plane of a platform, in parallel with other tests if no control plane is given. It

@@ -62,14 +62,14 @@ func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(
 	if total := arrival.Total(); total > maxJoinDuration || total < typicalCloud.FeatureDuration+typicalCloud.RebootDuration {
 		t.Errorf("it was a node after %s", total)
 	}
-	for what, c := range map[string]struct{ took, limit time.Duration }{
+	for what, c := range map[string]struct{ elapsed, limit time.Duration }{
 		"of the operator's own":                                  {arrival.Own(), maxOperatorDuration},
 		"until the operator noticed that the key is accepted":    {arrival.Noticed, maxNoticeDelay},
 		"until the operator noticed that the host has restarted": {arrival.Returned, maxReturnDelay},
 		"between the operator's steps":                           {arrival.Between, maxBetweenDuration},
 	} {
-		if c.took > c.limit || c.took <= 0 {
-			t.Errorf("%s passed %s, and %s may", c.took, what, c.limit)
+		if c.elapsed > c.limit || c.elapsed <= 0 {
+			t.Errorf("%s passed %s, and %s may", c.elapsed, what, c.limit)
 		}
 	}
 }

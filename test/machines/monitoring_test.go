@@ -20,7 +20,7 @@ import (
 // waitForScraped waits until Prometheus discovers the exporter of a node, or no longer discovers it.
 func (l lab) waitForScraped(node string, want bool) {
 	l.Helper()
-	here := func(e discoveryv1.Endpoint) bool { return *e.NodeName == node }
+	isOnNode := func(e discoveryv1.Endpoint) bool { return *e.NodeName == node }
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "another list of the exporters", &discoveryv1.EndpointSlice{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -28,7 +28,7 @@ func (l lab) waitForScraped(node string, want bool) {
 				err := reader.List(ctx, &list, client.InNamespace(l.Namespace()),
 					client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name})
 				return want == slices.ContainsFunc(list.Items, func(s discoveryv1.EndpointSlice) bool {
-					return slices.ContainsFunc(s.Endpoints, here)
+					return slices.ContainsFunc(s.Endpoints, isOnNode)
 				}), err
 			})
 	})

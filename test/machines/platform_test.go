@@ -129,9 +129,9 @@ var agentDirectories = []string{`C:\ProgramData\ssh\wicd`, `C:\k\wicd`}
 // withoutAgent excludes the agent that has inspected a host, in directories that only the operator uses.
 func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	delete(s.Files, `C:\k`)
-	for _, folder := range agentDirectories {
+	for _, dir := range agentDirectories {
 		for path := range s.Files {
-			if path == folder || strings.HasPrefix(path, folder+`\`) {
+			if path == dir || strings.HasPrefix(path, dir+`\`) {
 				delete(s.Files, path)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 
 func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
-	mend := l.InjectVM(testenv.VMFault{Machine: "broken-*", UserDataHangs: true})
-	defer mend()
+	restore := l.InjectVM(testenv.VMFault{Machine: "broken-*", UserDataHangs: true})
+	defer restore()
 	l.startOperator()
 	l.createMachineSet("broken", 1, testenv.MachineSetOptions{})
 	broken := l.waitForOnlyMachine("broken")
@@ -26,7 +26,7 @@ func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 	if testenv.IsReady(instance) {
 		t.Fatal("the broken one is Ready: this test shows nothing")
 	}
-	mend()
+	restore()
 	l.waitUntilReady("broken", 1)
 }
 

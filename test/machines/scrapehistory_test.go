@@ -42,7 +42,7 @@ type change struct {
 func scrapeFaults(history []change) (faults []string) {
 	slices.SortStableFunc(history, func(a, b change) int { return cmp.Compare(a.version, b.version) })
 	nodes, listed := map[string][]target{}, map[string][]target{}
-	began := false
+	start := false
 	for _, c := range history {
 		if c.slice {
 			listed[c.object] = c.targets
@@ -56,8 +56,8 @@ func scrapeFaults(history []change) (faults []string) {
 				faults = append(faults, fmt.Sprintf("at %d, %s of Node %s (%s) is listed, and that Node is not there", c.version, t.ip, t.node, t.uid))
 			}
 		}
-		began = began || count > 0
-		if began && count == 0 {
+		start = start || count > 0
+		if start && count == 0 {
 			faults = append(faults, fmt.Sprintf("at %d, no address is listed", c.version))
 		}
 	}
@@ -132,24 +132,24 @@ func (r *recording) recordEvent(event watch.Event) {
 	if err != nil {
 		return
 	}
-	taken := change{version: version, object: object.GetName()}
+	recorded := change{version: version, object: object.GetName()}
 	switch found := object.(type) {
 	case *corev1.Node:
 		for _, address := range found.Status.Addresses {
-			taken.targets = append(taken.targets, target{found.Name, found.UID, address.Address})
+			recorded.targets = append(recorded.targets, target{found.Name, found.UID, address.Address})
 		}
 	case *discoveryv1.EndpointSlice:
-		taken.slice = true
+		recorded.slice = true
 		for _, e := range found.Endpoints {
-			taken.targets = append(taken.targets, target{e.TargetRef.Name, e.TargetRef.UID, e.Addresses[0]})
+			recorded.targets = append(recorded.targets, target{e.TargetRef.Name, e.TargetRef.UID, e.Addresses[0]})
 		}
 	}
 	if event.Type == watch.Deleted {
-		taken.targets = nil
+		recorded.targets = nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.changes = append(r.changes, taken)
+	r.changes = append(r.changes, recorded)
 }
 
 // waitForChanges waits until the watches have reached the current state of the API server, and returns the history.

@@ -85,13 +85,13 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 		l.changeMachine(name, func(m *machine) {
 			metav1.SetMetaDataAnnotation(&m.ObjectMeta, "machine.openshift.io/exclude-node-draining", "")
 		})
-		node, asked := l.nodeOf(name).Name, l.openTrail()
+		node, trail := l.nodeOf(name).Name, l.openTrail()
 		l.requireNoError(l.DeleteMachine(t.Context(), name))
 		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
 		if n := w.Budget(t).Status.DisruptionsAllowed; n != 0 {
 			t.Errorf("the budget allows %d pods to be away: this test shows nothing", n)
 		}
-		if n := asked.evictionCount(w.Namespace); n > 0 {
+		if n := trail.evictionCount(w.Namespace); n > 0 {
 			t.Errorf("%d evictions were asked for", n)
 		}
 		l.waitUntilReady("windows", 3)
@@ -142,15 +142,15 @@ func (l lab) triggerRepair(name string) {
 
 // scaleDown marks a Machine with an annotation and scales the MachineSet down by one. The marked Machine must be
 // deleted, and the other Machines must be unchanged.
-func (l lab) scaleDown(set, marked, annotation string, others ...string) {
+func (l lab) scaleDown(set, marked, annotation string, otherMachines ...string) {
 	l.Helper()
-	node, before := l.nodeOf(marked).Name, l.machineUIDs(others)
+	node, before := l.nodeOf(marked).Name, l.machineUIDs(otherMachines)
 	l.changeMachine(marked, func(m *machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotation, "true") })
-	l.scaleMachineSet(set, int32(len(others)))
+	l.scaleMachineSet(set, int32(len(otherMachines)))
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, marked, node) })
-	left := l.waitUntilReady(set, len(others))
+	left := l.waitUntilReady(set, len(otherMachines))
 	if after := l.machineUIDs(left); !slices.Equal(before, after) {
-		l.Errorf("scaled down, the set has %v, and is to have %v", left, others)
+		l.Errorf("scaled down, the set has %v, and is to have %v", left, otherMachines)
 	}
 }
 

@@ -47,7 +47,7 @@ func (l lab) checkUnsupported(instance *v1alpha1.WindowsInstance, reason string,
 			l.Errorf("the message does not say %q: %s", part, condition.Message)
 		}
 	}
-	told := func(event corev1.Event) bool {
+	matches := func(event corev1.Event) bool {
 		silent := func(part string) bool { return !strings.Contains(event.Message, part) }
 		return event.Reason == reason && event.InvolvedObject.UID == instance.UID && !slices.ContainsFunc(parts, silent)
 	}
@@ -56,7 +56,7 @@ func (l lab) checkUnsupported(instance *v1alpha1.WindowsInstance, reason string,
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var events corev1.EventList
 				err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
-				return slices.ContainsFunc(events.Items, told), err
+				return slices.ContainsFunc(events.Items, matches), err
 			})
 	})
 }
@@ -221,8 +221,8 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	l := start(t, "VSphere", testenv.Options{Hosts: testenv.Hosts(1)})
 	host := l.Hosts()[0]
-	mend := host.Machine().Silence("127.0.0.1") // address of the API server's internal name here
-	defer mend()
+	restore := host.Machine().Silence("127.0.0.1") // address of the API server's internal name here
+	defer restore()
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
 	l.inTime(func(ctx context.Context) error {
@@ -241,6 +241,6 @@ func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 		journal.Count(fake.KindHostName); got > 0 {
 		t.Errorf("the host was changed: %v", journal.Entries(nil))
 	}
-	mend()
+	restore()
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 }

@@ -17,8 +17,8 @@ import (
 // the Machine. R-036
 func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
-	mend := l.InjectVM(testenv.VMFault{Machine: "*", KeyRefusalDuration: 3e9})
-	defer mend()
+	restore := l.InjectVM(testenv.VMFault{Machine: "*", KeyRefusalDuration: 3e9})
+	defer restore()
 	l.startOperator()
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
 	name := l.waitForOnlyMachine("windows")
@@ -56,27 +56,27 @@ func TestUserDataIsKeptRight(t *testing.T) {
 		settings, err := userdata.ParseHeader(s.Data["userData"])
 		return err == nil && settings.PublicKey == l.authorizedKey()
 	}
-	becomes := func(what string, condition func(*corev1.Secret) bool) {
+	waitForSecret := func(what string, condition func(*corev1.Secret) bool) {
 		t.Helper()
 		l.waitForSecret(key, what, func(s *corev1.Secret) bool {
 			*secret = *s
 			return condition(s)
 		})
 	}
-	becomes("to be made before there is any Machine", right)
+	waitForSecret("to be made before there is any Machine", right)
 	uid := secret.UID
 	t.Run("an edit is corrected, and the Secret stays the same one", func(t *testing.T) {
 		after := secret.DeepCopy()
 		after.Data["userData"] = []byte("<powershell>Remove-Item C:\\</powershell>")
 		l.requireNoError(l.Client.Patch(t.Context(), after, client.MergeFrom(secret)))
-		becomes("to be put right", right)
+		waitForSecret("to be put right", right)
 		if secret.UID != uid {
 			t.Error("it was made anew")
 		}
 	})
 	t.Run("a deleted Secret comes back", func(t *testing.T) {
 		l.requireNoError(l.Client.Delete(t.Context(), secret.DeepCopy()))
-		becomes("to come back", func(s *corev1.Secret) bool { return s.UID != uid && right(s) })
+		waitForSecret("to come back", func(s *corev1.Secret) bool { return s.UID != uid && right(s) })
 	})
 }
 

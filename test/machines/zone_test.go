@@ -176,9 +176,9 @@ func (l lab) restoreListedHosts() {
 		nodes = append(nodes, l.nodeOf(name).Name)
 	}
 	trail := l.openTrail()
-	unchanged := func(t *testing.T, given ...*testenv.Host) {
+	unchanged := func(t *testing.T, hosts ...*testenv.Host) {
 		l := lab{t, l.Environment}
-		for _, h := range given {
+		for _, h := range hosts {
 			l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, h.Options.Name) })
 		}
 		if after := l.machineIdentities(); !maps.Equal(before, after) {

@@ -15,9 +15,9 @@ import (
 // host, and in the archive.
 func TestHostsThatFailInManyWays(t *testing.T) {
 	failures := []struct {
-		fault      winhost.Fault
-		state, why string
-		dead       bool
+		fault         winhost.Fault
+		state, reason string
+		dead          bool
 	}{
 		{winhost.RefuseConnection, "Unreachable", "refused", true},
 		{winhost.RejectKey, "AuthenticationFailed", "authorized_keys", true},
@@ -49,14 +49,14 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 			l.runUntilOutput(f.state, "status", l.getInstance(string(f.fault)).Spec.Address)
 			name := l.getInstance(string(f.fault)).Name
 			l.runUntilOutput(f.state+": "+name, "status")
-			l.runUntilOutput(f.why, "status", name)
+			l.runUntilOutput(f.reason, "status", name)
 			if f.dead {
 				dead = append(dead, name)
 			}
 		})
 	}
-	folder := t.TempDir()
-	out, _, err := l.runWindows("gather", "--dest-dir", folder)
+	dir := t.TempDir()
+	out, _, err := l.runWindows("gather", "--dest-dir", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 			t.Errorf("gather does not name %s as out of reach:\n%s", name, out)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
+	page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	if err != nil || !strings.Contains(string(page), "5 of 7 hosts are unreachable") {
 		t.Errorf("%v\n%.3000s", err, page)
 	}

@@ -73,13 +73,13 @@ func (l lab) testGatherPlan(pod fakepod.Pod, name string) {
 	l.Helper()
 	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
-	folder := l.TempDir()
-	out, status := l.runInPod(pod, "gather", name, "--dest-dir", folder)
+	dir := l.TempDir()
+	out, status := l.runInPod(pod, "gather", name, "--dest-dir", dir)
 	if status != 0 {
 		l.Errorf("status %d:\n%s", status, out)
 	}
 	planned, _ := l.runInPod(pod, "plan", name)
-	path := filepath.Join(folder, "hosts", name, "plan.txt")
+	path := filepath.Join(dir, "hosts", name, "plan.txt")
 	if content, err := os.ReadFile(path); err != nil || string(content) != planned || !strings.Contains(planned, "no change") {
 		l.Errorf("the plan in the archive is %q, %v; that of kubectl windows plan is %q", content, err, planned)
 	}

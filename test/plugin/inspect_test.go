@@ -44,8 +44,8 @@ func (l lab) checkOutput(pod fakepod.Pod, status int, words []string, arguments 
 // checkNothingLeft checks that an inspection has left no files on a host.
 func (l lab) checkNothingLeft(host string) {
 	l.Helper()
-	for _, folder := range []string{nodespec.InboxRoot, nodespec.LandingRoot} {
-		entries, err := l.Host(host).Machine().Drive().ReadDir(folder)
+	for _, dir := range []string{nodespec.InboxRoot, nodespec.LandingRoot} {
+		entries, err := l.Host(host).Machine().Drive().ReadDir(dir)
 		if err != nil {
 			continue // does not exist
 		}
@@ -106,20 +106,20 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		l.checkOutput(pod, 0, []string{"not listed", "none is pinned yet", "The copy installed for this check is deleted", "The operator enables it"},
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
 		l.checkNothingLeft("instance-2")
-		for _, folder := range []string{nodespec.Root, nodespec.LandingRoot} {
-			if _, err := host.Machine().Drive().Stat(folder); err == nil {
-				t.Errorf("%s was made", folder)
+		for _, dir := range []string{nodespec.Root, nodespec.LandingRoot} {
+			if _, err := host.Machine().Drive().Stat(dir); err == nil {
+				t.Errorf("%s was made", dir)
 			}
 		}
-		mend := host.Inject(winhost.RejectKey, winhost.Parameters{})
-		defer mend()
+		restore := host.Inject(winhost.RejectKey, winhost.Parameters{})
+		defer restore()
 		l.checkOutput(pod, 2, []string{"does not accept the key of Secret cloud-private-key", "administrators_authorized_keys", "not reached"},
 			"diagnose", host.Options.Address, "--username", host.Options.Username)
 	})
 	t.Run("what a host does not tell is not known", func(t *testing.T) {
 		l := lab{t, l.Environment}
-		mend := l.Host("instance-1").Inject(winhost.RefuseConnection, winhost.Parameters{})
-		defer mend()
+		restore := l.Host("instance-1").Inject(winhost.RefuseConnection, winhost.Parameters{})
+		defer restore()
 		l.checkOutput(pod, 1, []string{"not known", "no TCP connection to port 22"}, "plan", first.Name)
 		l.checkOutput(pod, 2, []string{"no TCP connection to port 22"}, "diagnose", first.Name)
 	})
@@ -174,14 +174,14 @@ func (l lab) testPlan(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	if err := l.SetKubeletSettings(l.Context(), map[string]any{"maxPods": 99}); err != nil {
 		l.Fatal(err)
 	}
-	said := ""
+	output := ""
 	if err := wait.PollUntilContextTimeout(l.Context(), 500*time.Millisecond, e2e.WaitTimeout, true,
 		func(context.Context) (bool, error) {
 			out, status := l.runInPod(pod, "plan", first.Name)
-			said = out
+			output = out
 			return status == 2, nil // the lab's Machine Config Operator renders the setting first
 		}); err != nil {
-		l.Fatalf("no change is planned: %v\n%s", err, said)
+		l.Fatalf("no change is planned: %v\n%s", err, output)
 	}
 	for _, words := range []string{"StopService kubelet", "(disrupts pods)", "because ", "The host is paused: the operator makes no changes",
 		"The node is drained first; 2 pods are evicted:", w.Namespace + "/web-",

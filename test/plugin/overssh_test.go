@@ -172,15 +172,15 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	deadNames := l.createFleet()
 	kept := l.prepareSecrets("instance-1")
 
-	folder := t.TempDir()
-	began := time.Now()
-	out, status := l.runInPod(pod, "gather", "--dest-dir", folder)
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("it has taken %s", took)
+	dir := t.TempDir()
+	start := time.Now()
+	out, status := l.runInPod(pod, "gather", "--dest-dir", dir)
+	if elapsed := time.Since(start); elapsed > time.Minute {
+		t.Errorf("it has taken %s", elapsed)
 	}
-	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
+	page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	l.requireNoError(err)
-	gaps, err := os.ReadFile(filepath.Join(folder, "gaps.txt"))
+	gaps, err := os.ReadFile(filepath.Join(dir, "gaps.txt"))
 	l.requireNoError(err)
 	first, _, _ := strings.Cut(out, "another reason")
 	for _, name := range deadNames {
@@ -191,20 +191,20 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	if want := fmt.Sprintf("%d of %d hosts are unreachable", len(loginFaults), fleetSize); status != 0 || !strings.Contains(out, want) || !strings.Contains(string(page), want) {
 		t.Errorf("status %d, want %q:\n%s", status, want, out)
 	}
-	reports, err := filepath.Glob(filepath.Join(folder, "hosts", "*", "host.json"))
+	reports, err := filepath.Glob(filepath.Join(dir, "hosts", "*", "host.json"))
 	if err != nil || len(reports) != fleetSize-len(loginFaults) {
 		t.Errorf("of %d hosts there is a report, %v\n%s", len(reports), err, gaps)
 	}
-	l.checkFileContains(filepath.Join(folder, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
-	l.checkFileContains(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
+	l.checkFileContains(filepath.Join(dir, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
+	l.checkFileContains(filepath.Join(dir, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
 	for _, h := range l.Hosts() {
 		why := "the operator has not checked the current state of this host yet"
 		if slices.Contains(deadNames, h.Options.Name) {
-			why = "host " + h.Options.Address
+			reason = "host " + h.Options.Address
 		}
-		l.checkFileContains(filepath.Join(folder, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+why)
+		l.checkFileContains(filepath.Join(dir, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+reason)
 	}
-	l.checkNoSecrets(kept, folder)
+	l.checkNoSecrets(kept, dir)
 	for _, h := range l.Hosts() {
 		l.checkNothingLeft(h.Options.Name)
 	}
@@ -222,11 +222,11 @@ func (l lab) prepareSecrets(name string) secretscan.Secrets {
 	l.writeHostFile(name, nodespec.LogRoot+`\database\database.log`, "canary-log")
 	l.writeHostFile(name, nodespec.Root+`\config.json`, "canary-file")
 	machine := l.Host(name).Machine()
-	here := machine.Host()
-	l.requireNoError(here.Services.Configure(l.Context(), host.ServiceConfig{Name: "Database", StartType: host.StartManual,
+	h := machine.Host()
+	l.requireNoError(h.Services.Configure(l.Context(), host.ServiceConfig{Name: "Database", StartType: host.StartManual,
 		CommandLine: `C:\Windows\System32\svchost.exe --password "canary-command line"`, Environment: []string{"PASSWORD=canary-environment"}}))
-	l.requireNoError(here.EventLog.Report(l.Context(), host.Event{Source: "Database", Level: host.EventError, ID: 1, Message: "canary-event"}))
-	l.requireNoError(here.EventLog.Report(l.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
+	l.requireNoError(h.EventLog.Report(l.Context(), host.Event{Source: "Database", Level: host.EventError, ID: 1, Message: "canary-event"}))
+	l.requireNoError(h.EventLog.Report(l.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
 	return kept
 }
 
@@ -243,9 +243,9 @@ func (l lab) checkFileContains(path string, words ...string) {
 }
 
 // checkNoSecrets checks that the files of a directory contain no secret.
-func (l lab) checkNoSecrets(kept secretscan.Secrets, folder string) {
+func (l lab) checkNoSecrets(kept secretscan.Secrets, dir string) {
 	l.Helper()
-	l.requireNoError(filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	l.requireNoError(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

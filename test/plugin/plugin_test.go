@@ -70,14 +70,14 @@ func (l lab) checkSuccess(words string, arguments ...string) {
 // runUntilOutput runs kubectl windows until the output contains the words.
 func (l lab) runUntilOutput(words string, arguments ...string) {
 	l.Helper()
-	said := ""
+	output := ""
 	if err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, e2e.WaitTimeout, true,
 		func(context.Context) (bool, error) {
 			var err error
-			said, _, err = l.runWindows(arguments...)
-			return strings.Contains(said, words), err
+			output, _, err = l.runWindows(arguments...)
+			return strings.Contains(output, words), err
 		}); err != nil {
-		l.Fatalf("kubectl windows %s: %v\n%s, want %q", strings.Join(arguments, " "), err, said, words)
+		l.Fatalf("kubectl windows %s: %v\n%s, want %q", strings.Join(arguments, " "), err, output, words)
 	}
 }
 
@@ -190,21 +190,21 @@ func (l lab) testGather(t *testing.T) {
 	l.T = t
 	kept := secretscan.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())
-	folder := t.TempDir()
-	l.checkSuccess(" files of 2 hosts", "gather", "--dest-dir", folder)
+	dir := t.TempDir()
+	l.checkSuccess(" files of 2 hosts", "gather", "--dest-dir", dir)
 	first := l.getInstance("instance-1").Name
 	for _, name := range []string{"index.html", "status.txt", "gaps.txt", "policy.yaml", "events.yaml", "windows-instances.yaml", "cluster/nodes.yaml",
 		"operator/deployments.yaml", "hosts/" + first + "/windowsinstance.yaml", "hosts/" + first + "/status.txt"} {
-		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// The API server cannot reach the simulated kubelets here, as if their hosts were dead.
-	gaps, err := os.ReadFile(filepath.Join(folder, "gaps.txt"))
+	gaps, err := os.ReadFile(filepath.Join(dir, "gaps.txt"))
 	if err != nil || !strings.Contains(string(gaps), "hosts/"+first+"/logs: the kubelet of node") {
 		t.Errorf("gaps.txt does not name the logs that are missing: %v\n%s", err, gaps)
 	}
-	if err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -216,8 +216,8 @@ func (l lab) testGather(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	l.checkError("no WindowsInstance", "gather", "nosuch", "--dest-dir", folder)
-	l.checkError(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", folder)
+	l.checkError("no WindowsInstance", "gather", "nosuch", "--dest-dir", dir)
+	l.checkError(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", dir)
 }
 
 // testGatherDeadHosts gathers a fleet of 50 hosts in a namespace without an operator. Every tenth host is dead.
@@ -249,15 +249,15 @@ func (l lab) testGatherDeadHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	folder := t.TempDir()
+	dir := t.TempDir()
 	const dead = "5 of 50 hosts are unreachable: win-03, win-13, win-23, win-33, win-43\n"
-	l.checkSuccess(dead, "gather", "--namespace", namespace, "--dest-dir", folder)
-	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
+	l.checkSuccess(dead, "gather", "--namespace", namespace, "--dest-dir", dir)
+	page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	if err != nil || !strings.Contains(string(page), "5 of 50 hosts are unreachable") || strings.Count(string(page), "<svg") != 50 {
 		t.Errorf("the page names other hosts: %v\n%.3000s", err, page)
 	}
 	for _, host := range []string{"win-00", "win-03", "win-49"} {
-		if info, err := os.Stat(filepath.Join(folder, "hosts", host, "status.txt")); err != nil || info.Size() == 0 {
+		if info, err := os.Stat(filepath.Join(dir, "hosts", host, "status.txt")); err != nil || info.Size() == 0 {
 			t.Errorf("nothing was collected of %s: %v", host, err)
 		}
 	}

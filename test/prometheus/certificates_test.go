@@ -24,7 +24,7 @@ func longValidity(_ string, now time.Time) fakeopenshift.Validity {
 }
 
 // startSigner runs the cluster's signer, which renews no certificate until mend is called.
-func (l lab) startSigner() (mend func()) {
+func (l lab) startSigner() (restore func()) {
 	l.Helper()
 	authority, err := l.Cluster().CSRSigner()
 	l.requireNoError(err)

@@ -24,7 +24,7 @@ type state struct {
 	// alertNames lists the alerts that the state triggers.
 	alertNames []string
 	// begin causes the state.
-	begin func(l lab) (mend func())
+	begin func(l lab) (restore func())
 	// sign is a query that shows the state in Prometheus.
 	sign string
 	// quiet is the time without alerts, and lasts is the time until the alerts fire; zero if they fire at once.
@@ -45,7 +45,7 @@ type expectedAlert struct {
 func (s state) checkAlerts(l lab) {
 	l.Helper()
 	l.waitUntil("no alert", l.hasOnlyAlerts(nil, nil))
-	mend := s.begin(l)
+	restore := s.begin(l)
 	l.waitUntil(s.sign, func(ctx context.Context) (bool, error) {
 		found, err := l.runQuery(ctx, s.sign)
 		return len(found) > 0, err
@@ -55,7 +55,7 @@ func (s state) checkAlerts(l lab) {
 	}
 	expected := s.alerts(l)
 	l.waitUntil(fmt.Sprint(s.alertNames, expected), l.hasOnlyAlerts(s.alertNames, expected))
-	mend()
+	restore()
 	if s.window > 0 {
 		l.advanceClock(s.window)
 	}

@@ -99,9 +99,9 @@ func (l lab) bundledObjects() []*unstructured.Unstructured {
 	l.requireNoError(err)
 	namespace.SetName(l.installation.namespace)
 	objects := append([]*unstructured.Unstructured{namespace}, l.installation.bundle.ClusterWide()...)
-	made, err := l.installation.bundle.Objects(l.installation.namespace)
+	bundled, err := l.installation.bundle.Objects(l.installation.namespace)
 	l.requireNoError(err)
-	return append(objects, made...)
+	return append(objects, bundled...)
 }
 
 // startOperator starts an operator with leader election, so that only one of several operators is active.
@@ -225,17 +225,17 @@ func (a *answers) missingIDs(events []audit.Event) []string {
 func (l lab) operatorRequests() []audit.Event {
 	l.Helper()
 	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.installation.namespace, serviceAccount)
-	var own []audit.Event
+	var operatorEvents []audit.Event
 	l.waitUntil("the audit log has all that the operator had an answer to", func(context.Context) (bool, error) {
 		events, err := log.Next()
 		for _, event := range events {
 			if event.User.Username == user {
-				own = append(own, event)
+				operatorEvents = append(operatorEvents, event)
 			}
 		}
-		return len(l.answers.missingIDs(own)) == 0, err
+		return len(l.answers.missingIDs(operatorEvents)) == 0, err
 	})
-	return own
+	return operatorEvents
 }
 
 // createNamespace creates a namespace if another test has not created it.

@@ -90,14 +90,14 @@ func (l lab) waitUntilAllReady() {
 }
 
 // waitForNodes waits until the number of Windows nodes is count and each meets the condition.
-func (l lab) waitForNodes(what string, count int, wanted func(*corev1.Node) bool) {
+func (l lab) waitForNodes(what string, count int, isDesired func(*corev1.Node) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "Windows nodes "+what, &corev1.Node{},
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var nodes corev1.NodeList
 				err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
-				other := func(n corev1.Node) bool { return !wanted(&n) }
+				other := func(n corev1.Node) bool { return !isDesired(&n) }
 				return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
 			})
 	})
@@ -131,15 +131,15 @@ func (l lab) deployWorkload(host string) {
 				Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 			}}
 	}
-	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: workload, Name: name} }
+	metaInNamespace := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: workload, Name: name} }
 	for _, object := range []client.Object{
-		&appsv1.Deployment{ObjectMeta: here("web"), Spec: appsv1.DeploymentSpec{
+		&appsv1.Deployment{ObjectMeta: metaInNamespace("web"), Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](1), Selector: selector, Template: template("web"),
 		}},
-		&appsv1.DaemonSet{ObjectMeta: here("daemon"), Spec: appsv1.DaemonSetSpec{
+		&appsv1.DaemonSet{ObjectMeta: metaInNamespace("daemon"), Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "daemon"}}, Template: template("daemon"),
 		}},
-		&policyv1.PodDisruptionBudget{ObjectMeta: here("web"), Spec: policyv1.PodDisruptionBudgetSpec{
+		&policyv1.PodDisruptionBudget{ObjectMeta: metaInNamespace("web"), Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
 		}},
 	} {
@@ -162,8 +162,8 @@ func (l lab) restartHost(name string) {
 		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":""}}}`))
 	l.requireNoError(l.Client.Patch(l.Context(), node, patch))
 	l.waitForNodes("to want no restart", 3, func(n *corev1.Node) bool {
-		_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-		return !wanted
+		_, rebootRequired := n.Annotations[v1alpha1.AnnotationRebootRequired]
+		return !rebootRequired
 	})
 	l.waitUntilAllReady()
 }
@@ -220,8 +220,8 @@ func (l lab) scrapeMetrics(address string) {
 			strings.Contains(body, "wmco_instance_info{"), nil
 	})
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "made-up": http.StatusInternalServerError} { // responses of the filter
-		stranger := &rest.Config{BearerToken: token}
-		if status, _, err := get(l.Context(), "https://"+address+"/metrics", stranger); err != nil || status != want {
+		unauthenticated := &rest.Config{BearerToken: token}
+		if status, _, err := get(l.Context(), "https://"+address+"/metrics", unauthenticated); err != nil || status != want {
 			l.Errorf("a client with the token %q reads metrics with status %d, error %v", token, status, err)
 		}
 	}

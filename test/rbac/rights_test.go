@@ -100,16 +100,16 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 }
 
 func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
-	for said, reason := range notExercised {
+	for rule, reason := range notExercised {
 		if !slices.ContainsFunc(shippedRights(t, "ns"), func(r audit.Right) bool {
 			unnamed := r
 			unnamed.Name = ""
-			return r.String() == said || unnamed.String() == said
+			return r.String() == rule || unnamed.String() == rule
 		}) {
-			t.Errorf("the operator has no right to %s: take it out of the list", said)
+			t.Errorf("the operator has no right to %s: take it out of the list", rule)
 		}
 		if len(reason) < 20 {
-			t.Errorf("%s: the reason is %q", said, reason)
+			t.Errorf("%s: the reason is %q", rule, reason)
 		}
 	}
 }

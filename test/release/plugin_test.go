@@ -27,7 +27,7 @@ func goFor(t *testing.T, system string, arguments ...string) {
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = "../.."
 	command.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0")
-	if printed, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, printed)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 }

@@ -13,11 +13,11 @@ func TestTheRealPayloadIsTheSameTwice(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-reproducible",
 		"-components", "kube-log-runner")
 	command.Dir = "../.."
-	printed, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, printed)
+		t.Fatalf("%v\n%s", err, output)
 	}
-	if !strings.Contains(string(printed), "kube-log-runner.exe is the same twice") {
-		t.Errorf("it says %s", printed)
+	if !strings.Contains(string(output), "kube-log-runner.exe is the same twice") {
+		t.Errorf("it says %s", output)
 	}
 }

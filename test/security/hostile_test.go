@@ -17,9 +17,9 @@ import (
 // maxStatusBytes is the maximum size of an instance on the API server, in bytes, independent of the host's output.
 const maxStatusBytes = 64 << 10
 
-// babble contains malicious replacements for each line of the agent's output on a compromised host, with the reason
+// hostileOutputs contains malicious replacements for each line of the agent's output on a compromised host, with the reason
 // that the operator reports.
-var babble = map[string]struct {
+var hostileOutputs = map[string]struct {
 	words  func(line []byte) []byte
 	reason string
 }{
@@ -83,17 +83,17 @@ func modifyFacts(lie func(*plan.Facts)) func(line []byte) []byte {
 //
 func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
 	hosts := []testenv.HostOptions{{Name: "honest"}}
-	for name := range babble {
+	for name := range hostileOutputs {
 		hosts = append(hosts, testenv.HostOptions{Name: name})
 	}
 	l := newInstalledLab(t, testenv.Options{Hosts: hosts})
-	for name, host := range babble {
+	for name, host := range hostileOutputs {
 		l.TamperOutput(l.Host(name), host.words)
 	}
 	l.startOperator()
 	l.list()
 	l.waitUntilReady("honest")
-	for name, host := range babble {
+	for name, host := range hostileOutputs {
 		l.waitForCondition(name, host.reason)
 		l.checkBrief(name)
 	}

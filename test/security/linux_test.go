@@ -91,34 +91,34 @@ func (l lab) withLinuxNodes(count int) {
 // their names and resource versions.
 func (l lab) linuxRequests() map[string]string {
 	l.Helper()
-	made := map[string]string{}
-	ask := func(user string, groups []string, name, signer string, s subject) {
-		made[name] = l.createRequest(l.configAs(user, groups...), name, signer, s)
+	created := map[string]string{}
+	request := func(user string, groups []string, name, signer string, s subject) {
+		created[name] = l.createRequest(l.configAs(user, groups...), name, signer, s)
 	}
 	nodes, accounts := []string{"system:nodes"}, []string{"system:serviceaccounts",
 		"system:serviceaccounts:openshift-machine-config-operator"}
 	for i := range linuxNodes {
 		linux, address := fmt.Sprintf("master-%d", i), fmt.Sprintf("10.0.0.%d", 10+i)
-		ask("system:node:"+linux, nodes, "serving-of-"+linux, certificatesv1.KubeletServingSignerName,
+		request("system:node:"+linux, nodes, "serving-of-"+linux, certificatesv1.KubeletServingSignerName,
 			ofNode(linux).withServingNames([]string{linux}, address))
-		ask(bootstrapper, accounts, "first-of-"+linux, certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(linux))
+		request(bootstrapper, accounts, "first-of-"+linux, certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(linux))
 	}
 	windows := l.Hosts()[0].Options
-	ask(bootstrapper, accounts, "first-in-the-name-of-a-windows-node", certificatesv1.KubeAPIServerClientKubeletSignerName,
+	request(bootstrapper, accounts, "first-in-the-name-of-a-windows-node", certificatesv1.KubeAPIServerClientKubeletSignerName,
 		ofNode(windows.Name))
-	ask(bootstrapper, accounts, "serving-for-a-windows-node", certificatesv1.KubeletServingSignerName,
+	request(bootstrapper, accounts, "serving-for-a-windows-node", certificatesv1.KubeletServingSignerName,
 		ofNode(windows.Name).withServingNames([]string{windows.Name}, windows.Address))
-	ask("system:node:master-0", nodes, "of-another-signer", "example.com/signer", ofNode("master-0"))
-	ask("system:node:not-there", nodes, "serving-of-nobody", certificatesv1.KubeletServingSignerName,
+	request("system:node:master-0", nodes, "of-another-signer", "example.com/signer", ofNode("master-0"))
+	request("system:node:not-there", nodes, "serving-of-nobody", certificatesv1.KubeletServingSignerName,
 		ofNode("not-there").withServingNames([]string{"not-there"}))
-	return made
+	return created
 }
 
 // checkLinuxRequests checks that the requests were neither decided on nor changed.
-func (l lab) checkLinuxRequests(made map[string]string) {
+func (l lab) checkLinuxRequests(created map[string]string) {
 	l.Helper()
 	present := l.requestsByName()
-	for name, version := range made {
+	for name, version := range created {
 		request, ok := present[name]
 		if !ok || request.ResourceVersion != version || len(request.Status.Conditions) > 0 {
 			l.Errorf("request %s was touched (there: %t): %+v", name, ok, request.Status.Conditions)

@@ -61,20 +61,20 @@ func (l lab) configAs(user string, groups ...string) *rest.Config {
 }
 
 // createRequest creates a CertificateSigningRequest, and returns the resource version.
-func (l lab) createRequest(who *rest.Config, name, signer string, s subject) string {
+func (l lab) createRequest(config *rest.Config, name, signer string, s subject) string {
 	l.Helper()
-	made, err := l.tryRequest(who, name, signer, s)
+	created, err := l.tryRequest(config, name, signer, s)
 	l.requireNoError(err)
-	return made.ResourceVersion
+	return created.ResourceVersion
 }
 
 // tryRequest is like createRequest, for requests that the API server may refuse.
-func (l lab) tryRequest(who *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
+func (l lab) tryRequest(config *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
 	purpose := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
 		purpose = certificatesv1.UsageServerAuth
 	}
-	clientset, err := kubernetes.NewForConfig(who)
+	clientset, err := kubernetes.NewForConfig(config)
 	l.requireNoError(err)
 	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(),
 		&certificatesv1.CertificateSigningRequest{
@@ -110,9 +110,9 @@ func (l lab) checkOnlySignedFor(nodes ...string) {
 		if block == nil {
 			l.Fatalf("request %s is not in PEM form", name)
 		}
-		asked, err := x509.ParseCertificateRequest(block.Bytes)
+		csr, err := x509.ParseCertificateRequest(block.Bytes)
 		l.requireNoError(err)
-		if user := asked.Subject.CommonName; !slices.Contains(users, user) {
+		if user := csr.Subject.CommonName; !slices.Contains(users, user) {
 			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user,
 				len(request.Status.Certificate), request.Status.Conditions)
 		}

@@ -173,8 +173,8 @@ func (l lab) stolenKubelet() {
 	})
 	l.runSubtest("gets a serving certificate for nobody else", func(l lab) {
 		own, other := l.Host("instance-1").Options.Address, l.Host("instance-2").Options.Address
-		told := ofNode("instance-1").withServingNames([]string{"instance-1", "instance-2"}, own) // reported by an event; their number is limited
-		l.createRequest(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, told)
+		reported := ofNode("instance-1").withServingNames([]string{"instance-1", "instance-2"}, own) // reported by an event; their number is limited
+		l.createRequest(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, reported)
 		l.waitForEvent("ServingCertificateRefused", "stolen-another-nodes-name")
 		for name, s := range map[string]subject{
 			"another-node":          ofNode("instance-2").withServingNames([]string{"instance-2"}, other),
@@ -222,27 +222,27 @@ func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testi
 	l := newInstalledLab(t, testenv.Options{LinuxNodes: 1, Hosts: []testenv.HostOptions{{Name: "liar"}, {Name: "victim"}}})
 	l.withLinuxNodes(1)
 	l.createMachine("not-yet-a-node", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.9.7.7"})
-	own, others := l.Host("liar").Options.Address, l.Host("victim").Options.Address
-	taken := map[string]string{
-		"a-linux-node": "10.0.0.10", "a-machine": "10.9.7.7", "another-instance": others,
+	own, victimAddress := l.Host("liar").Options.Address, l.Host("victim").Options.Address
+	reserved := map[string]string{
+		"a-linux-node": "10.0.0.10", "a-machine": "10.9.7.7", "another-instance": victimAddress,
 		"a-service": "172.30.0.1", "loopback": "127.0.0.1", "metadata": "169.254.169.254",
 	}
 	l.TamperFacts(l.Host("liar"), func(facts *plan.Facts) {
-		for _, address := range taken {
+		for _, address := range reserved {
 			facts.System.Addresses = append(facts.System.Addresses, address)
 		}
 	})
 	l.startOperator()
 	l.list()
 	l.waitUntilReady()
-	liar, victim := l.stealIdentity("liar", nodespec.ServiceKubelet), l.stealIdentity("victim", nodespec.ServiceKubelet)
-	for name, address := range taken {
-		l.createRequest(liar.config, "lie-"+name, certificatesv1.KubeletServingSignerName,
+	attacker, victim := l.stealIdentity("liar", nodespec.ServiceKubelet), l.stealIdentity("victim", nodespec.ServiceKubelet)
+	for name, address := range reserved {
+		l.createRequest(attacker.config, "lie-"+name, certificatesv1.KubeletServingSignerName,
 			ofNode("liar").withServingNames([]string{"liar"}, own, address))
 	}
-	l.createRequest(liar.config, "its-own", certificatesv1.KubeletServingSignerName, ofNode("liar").withServingNames([]string{"liar"}, own))
+	l.createRequest(attacker.config, "its-own", certificatesv1.KubeletServingSignerName, ofNode("liar").withServingNames([]string{"liar"}, own))
 	l.createRequest(victim.config, "the-victims-own", certificatesv1.KubeletServingSignerName,
-		ofNode("victim").withServingNames([]string{"victim"}, others))
+		ofNode("victim").withServingNames([]string{"victim"}, victimAddress))
 	l.waitUntilSigned("its-own")
 	l.waitUntilSigned("the-victims-own")
 	for name, request := range l.requestsByName() {

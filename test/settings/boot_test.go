@@ -76,10 +76,10 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 }
 
 // hasEntriesInOrder checks that the journal has entries with the expected prefixes in this order.
-func (l lab) hasEntriesInOrder(h *testenv.Host, mark int, wanted ...string) bool {
+func (l lab) hasEntriesInOrder(h *testenv.Host, mark int, desired ...string) bool {
 	l.Helper()
 	entries := journalLines(h, mark)
-	for _, want := range wanted {
+	for _, want := range desired {
 		i := slices.IndexFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, want) })
 		if i < 0 {
 			l.Errorf("host %s: no %q in its place", h.Options.Name, want)

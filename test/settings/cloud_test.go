@@ -109,16 +109,16 @@ func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 		!strings.HasPrefix(node.Spec.ProviderID, "azure:///") {
 		t.Errorf("the node is not initialized: %v, %s", node.Spec.Taints, node.Spec.ProviderID)
 	}
-	const folder = `C:\k\cloud-node-manager\pki`
+	const dir = `C:\k\cloud-node-manager\pki`
 	certificate := ""
 	for path := range takeSnapshot(h).Files {
-		if strings.HasPrefix(path, folder+`\`) && strings.Contains(path, "-current") {
+		if strings.HasPrefix(path, dir+`\`) && strings.Contains(path, "-current") {
 			certificate = readHostFile(h, path)
 		}
 	}
 	block, _ := pem.Decode([]byte(certificate))
 	if block == nil {
-		t.Fatalf("there is no certificate in %s", folder)
+		t.Fatalf("there is no certificate in %s", dir)
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	l.requireNoError(err)

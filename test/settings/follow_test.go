@@ -45,7 +45,7 @@ func (l lab) checkSetting(s setting) {
 
 // applySetting applies one direction of a setting, and waits until all hosts have the expected differences.
 func (l lab) applySetting(way string, s setting, do func(context.Context) error,
-	before map[string]fake.Snapshot, wanted []string) {
+	before map[string]fake.Snapshot, want []string) {
 	l.Helper()
 	digests, pods, marks := l.specDigests(), l.waitForPods(), map[*testenv.Host]int{}
 	for _, h := range l.Hosts() {
@@ -56,7 +56,7 @@ func (l lab) applySetting(way string, s setting, do func(context.Context) error,
 	l.requireNoError(err)
 	defer watch.Stop()
 	l.requireNoError(do(l.Context()))
-	l.waitForChanges(way, before, wanted, digests)
+	l.waitForChanges(way, before, want, digests)
 	after := l.waitForPods()
 	var report testenv.AvailabilityReport
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) (err error) {
@@ -96,15 +96,15 @@ func (l lab) checkDisruptions(way string, s setting, report testenv.Availability
 }
 
 // waitForChanges waits until all hosts have the expected differences, and are done.
-func (l lab) waitForChanges(way string, before map[string]fake.Snapshot, wanted, digests []string) {
+func (l lab) waitForChanges(way string, before map[string]fake.Snapshot, want, digests []string) {
 	l.Helper()
-	told := ""
-	there := func() bool {
-		told = ""
+	difference := ""
+	isUnchanged := func() bool {
+		difference = ""
 		for _, h := range l.Hosts() {
-			if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); !slices.Equal(got, wanted) {
-				told = fmt.Sprintf("%s: host %s differs in\n\t%s\nand should in\n\t%s", way, h.Options.Name,
-					strings.Join(got, "\n\t"), strings.Join(wanted, "\n\t"))
+			if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); !slices.Equal(got, want) {
+				difference = fmt.Sprintf("%s: host %s differs in\n\t%s\nand should in\n\t%s", way, h.Options.Name,
+					strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 				return false
 			}
 		}
@@ -115,10 +115,10 @@ func (l lab) waitForChanges(way string, before map[string]fake.Snapshot, wanted,
 	err := l.WaitFor(ctx, "all hosts to follow what is "+way, &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			done, err := l.isFleetDone(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
-			return done && there(), err
+			return done && isUnchanged(), err
 		})
 	if err != nil {
-		l.Fatalf("%v\n%s", err, told)
+		l.Fatalf("%v\n%s", err, difference)
 	}
 	l.waitForNoDisruption()
 }

@@ -68,8 +68,8 @@ var (
 )
 
 // fileFaults returns the faults in the files of a host, sorted.
-func fileFaults(files map[string]hostFile, credentials map[string]credential) (told []string) {
-	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+func fileFaults(files map[string]hostFile, credentials map[string]credential) (faults []string) {
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for path, file := range files {
 		if webToken.MatchString(file.content) {
 			add("%s holds a token of a ServiceAccount", path)
@@ -96,36 +96,36 @@ func fileFaults(files map[string]hostFile, credentials map[string]credential) (t
 				add("%s holds %s, and others than administrators may read it", path, what)
 			}
 		}
-		told = append(told, kubeconfigFaults(path, file, files)...)
+		faults = append(faults, kubeconfigFaults(path, file, files)...)
 	}
-	slices.Sort(told)
-	return told
+	slices.Sort(faults)
+	return faults
 }
 
 // kubeconfigFaults returns the faults in a kubeconfig, none for any other file.
-func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (told []string) {
+func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (faults []string) {
 	config, is := parseKubeconfig(file.content)
 	if !is {
 		return nil
 	}
 	if !file.private {
-		told = append(told, path+" says how to reach the API server, and others than administrators may read it")
+		faults = append(faults, path+" says how to reach the API server, and others than administrators may read it")
 	}
 	for name, user := range config.AuthInfos {
 		if user.Token != "" || user.TokenFile != "" || user.Username != "" || user.Password != "" || user.Exec != nil ||
 			user.AuthProvider != nil {
-			told = append(told, fmt.Sprintf("%s: user %s has something else than a certificate", path, name))
+			faults = append(faults, fmt.Sprintf("%s: user %s has something else than a certificate", path, name))
 		}
 		if len(user.ClientKeyData) > 0 || len(user.ClientCertificateData) > 0 {
-			told = append(told, fmt.Sprintf("%s: user %s has its credentials in the file", path, name))
+			faults = append(faults, fmt.Sprintf("%s: user %s has its credentials in the file", path, name))
 		}
 		// The named file may be a link to the current certificate.
-		folder := user.ClientKey[:max(0, strings.LastIndexByte(user.ClientKey, '\\'))]
-		if !slices.ContainsFunc(keyDirectories, func(known string) bool { return nodespec.IsWithin(folder, known) }) {
-			told = append(told, fmt.Sprintf("%s: the key of user %s is %q", path, name, user.ClientKey))
+		dir := user.ClientKey[:max(0, strings.LastIndexByte(user.ClientKey, '\\'))]
+		if !slices.ContainsFunc(keyDirectories, func(known string) bool { return nodespec.IsWithin(dir, known) }) {
+			faults = append(faults, fmt.Sprintf("%s: the key of user %s is %q", path, name, user.ClientKey))
 		}
 	}
-	return told
+	return faults
 }
 
 func parseKubeconfig(text string) (*clientcmdapi.Config, bool) {

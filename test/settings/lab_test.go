@@ -38,19 +38,19 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	takeAway := []func() int{closeCommon, files.Remove}
+	cleanups := []func() int{closeCommon, files.Remove}
 	for _, p := range controlPlanes {
-		takeAway = append(takeAway, p.Stop)
+		cleanups = append(cleanups, p.Stop)
 	}
-	os.Exit(e2e.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, cleanups...))
 }
 
 // closeCommon ends the shared lab.
 func closeCommon() int {
-	if common.rig == nil {
+	if common.env == nil {
 		return 0
 	}
-	if err := common.rig.Close(); err != nil {
+	if err := common.env.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "close the lab:", err)
 		return 1
 	}
@@ -73,7 +73,7 @@ type lab struct {
 // common is the lab that most tests share, one after the other.
 var common struct {
 	once sync.Once
-	rig  *testenv.Environment
+	env  *testenv.Environment
 	err  error
 }
 
@@ -83,15 +83,15 @@ func sharedLab(t *testing.T) lab {
 	options := testenv.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
 		Hosts: testenv.Hosts(hosts), LinuxNodes: 1}
 	common.once.Do(func() {
-		common.rig, common.err = bootLab(context.Background(), options)
+		common.env, common.err = bootLab(context.Background(), options)
 		if common.err == nil {
-			common.err = deployWorkload(context.Background(), common.rig)
+			common.err = deployWorkload(context.Background(), common.env)
 		}
 	})
 	if common.err != nil {
 		t.Fatal(common.err)
 	}
-	l := lab{t, common.rig}
+	l := lab{t, common.env}
 	t.Cleanup(l.explainFailure)
 	return l
 }

@@ -37,9 +37,9 @@ func readHostFile(h *testenv.Host, path string) string {
 }
 
 // checkFileContains checks that a file of a host contains the expected texts.
-func checkFileContains(t *testing.T, h *testenv.Host, path string, wanted ...string) {
+func checkFileContains(t *testing.T, h *testenv.Host, path string, desired ...string) {
 	t.Helper()
-	for _, want := range wanted {
+	for _, want := range desired {
 		if text := readHostFile(h, path); !strings.Contains(text, want) {
 			t.Errorf("host %s: %s holds no %q:\n%s", h.Options.Name, path, want, text)
 		}
@@ -135,18 +135,18 @@ func TestMirrors(t *testing.T) {
 func TestRegistryAuthorities(t *testing.T) {
 	l := sharedLab(t)
 	ca := newAuthority(t, "registry")
-	folder := registries + `\registry.example.com_5000_`
+	dir := registries + `\registry.example.com_5000_`
 	sum := sha256.Sum256([]byte(ca.pem))
-	file := fmt.Sprintf(`%s\ca-%x.pem`, folder, sum[:6])
+	file := fmt.Sprintf(`%s\ca-%x.pem`, dir, sum[:6])
 	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			return l.SetRegistryCAs(ctx, map[string]string{"registry.example.com..5000": ca.pem})
 		},
 		unset: func(ctx context.Context) error { return l.SetRegistryCAs(ctx, nil) },
-		changes: []string{"file " + file + ": added", "file " + folder + `\hosts.toml: added`,
-			"folder " + folder + ": added"},
+		changes: []string{"file " + file + ": added", "file " + dir + `\hosts.toml: added`,
+			"folder " + dir + ": added"},
 		inspect: func(t *testing.T, h *testenv.Host) {
-			checkFileContains(t, h, folder+`\hosts.toml`, fmt.Sprintf("ca-%x.pem", sum[:6]))
+			checkFileContains(t, h, dir+`\hosts.toml`, fmt.Sprintf("ca-%x.pem", sum[:6]))
 			checkFileContains(t, h, file, ca.pem)
 		},
 	})

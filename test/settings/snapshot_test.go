@@ -41,8 +41,8 @@ func (l lab) takeSnapshots() map[string]fake.Snapshot {
 
 // diffSnapshots returns the differences on a host, one per line: "file C:\k\x: added", "service kubelet: environment",
 // "root ab12: added".
-func diffSnapshots(before, after fake.Snapshot) (told []string) {
-	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+func diffSnapshots(before, after fake.Snapshot) (changes []string) {
+	add := func(format string, args ...any) { changes = append(changes, fmt.Sprintf(format, args...)) }
 	for path, file := range before.Files {
 		switch now, is := after.Files[path]; {
 		case !is:
@@ -85,8 +85,8 @@ func diffSnapshots(before, after fake.Snapshot) (told []string) {
 			add("service %s: added", name)
 		}
 	}
-	told = append(told, listChanges("root", before.Roots, after.Roots)...)
-	told = append(told, listChanges("route", before.Routes, after.Routes)...)
+	changes = append(changes, listChanges("root", before.Roots, after.Roots)...)
+	changes = append(changes, listChanges("route", before.Routes, after.Routes)...)
 	// A setting must not change other properties.
 	for _, s := range []*fake.Snapshot{&before, &after} {
 		s.Files, s.Services, s.Roots, s.Routes = nil, nil, nil, nil
@@ -94,21 +94,21 @@ func diffSnapshots(before, after fake.Snapshot) (told []string) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		add("something else:\n%s", diff)
 	}
-	slices.Sort(told)
-	return told
+	slices.Sort(changes)
+	return changes
 }
 
 // listChanges returns the differences between two lists.
-func listChanges(what string, before, after []string) (told []string) {
+func listChanges(what string, before, after []string) (changes []string) {
 	for _, entry := range before {
 		if !slices.Contains(after, entry) {
-			told = append(told, what+" "+entry+": removed")
+			changes = append(changes, what+" "+entry+": removed")
 		}
 	}
 	for _, entry := range after {
 		if !slices.Contains(before, entry) {
-			told = append(told, what+" "+entry+": added")
+			changes = append(changes, what+" "+entry+": added")
 		}
 	}
-	return told
+	return changes
 }

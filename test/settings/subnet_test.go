@@ -34,7 +34,7 @@ func hasSubnet(h *testenv.Host, subnet string) bool {
 //
 func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 	l := sharedLab(t)
-	h, others := l.withPods()
+	h, otherHosts := l.withPods()
 	node, before := l.nodeOf(h), l.takeSnapshots()
 	for _, c := range []struct{ way, subnet string }{
 		{"to another one", "10.133.2.0/23"}, {"and back", node.Annotations[v1alpha1.AnnotationPodSubnet]},
@@ -53,7 +53,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 			l.awaitCondition("the node to have followed", &v1alpha1.WindowsInstance{},
 				func(ctx context.Context, reader client.Reader) (bool, error) {
 					changed := func(digest string) bool { return !slices.Contains(digests, digest) }
-					done, err := l.isFleetDone(ctx, reader, changed, hostAddresses(others)...)
+					done, err := l.isFleetDone(ctx, reader, changed, hostAddresses(otherHosts)...)
 					return done && hasSubnet(h, c.subnet), err
 				})
 			l.waitForNoDisruption()
@@ -70,7 +70,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 			if n := countMoved(pods, after); n != on {
 				t.Errorf("%d pods are others; %d had an address of the subnet that the node has no more", n, on)
 			}
-			for _, other := range others {
+			for _, other := range otherHosts {
 				if got := diffSnapshots(before[other.Options.Name], takeSnapshot(other)); len(got) > 0 {
 					t.Errorf("host %s follows the subnet of another: %s", other.Options.Name, got)
 				}
@@ -84,7 +84,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 }
 
 // withPods returns a host with a node that runs pods, and the other hosts.
-func (l lab) withPods() (h *testenv.Host, others []*testenv.Host) {
+func (l lab) withPods() (h *testenv.Host, otherHosts []*testenv.Host) {
 	l.Helper()
 	pods := l.waitForPods()
 	for _, each := range l.Hosts() {
@@ -92,9 +92,9 @@ func (l lab) withPods() (h *testenv.Host, others []*testenv.Host) {
 			h = each
 			continue
 		}
-		others = append(others, each)
+		otherHosts = append(otherHosts, each)
 	}
-	return h, others
+	return h, otherHosts
 }
 
 // hostAddresses returns the listed addresses of hosts.

@@ -24,9 +24,9 @@ func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	ca := newAuthority(t, "while one is away")
 	// One setting disrupts nodes, the other does not.
 	l.requireNoError(firstError(l.SetTrustedCAs(t.Context(), ca.pem), l.SetKubeletSettings(t.Context(), map[string]any{"maxPods": 88})))
-	wanted := []string{`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added"}
+	want := []string{`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added"}
 	followed := func(name string) bool {
-		return slices.Equal(diffSnapshots(before[name], takeSnapshot(l.Host(name))), wanted)
+		return slices.Equal(diffSnapshots(before[name], takeSnapshot(l.Host(name))), want)
 	}
 	l.awaitCondition("the others to follow", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -53,7 +53,7 @@ func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 // L-03
 func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 	l := sharedLab(t)
-	folder := registries + `\quay.io`
+	dir := registries + `\quay.io`
 	l.checkSetting(setting{
 		set: func(ctx context.Context) error {
 			return l.SetDigestMirrors(ctx,
@@ -63,7 +63,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 			)
 		},
 		unset:   func(ctx context.Context) error { return l.SetDigestMirrors(ctx) },
-		changes: []string{"file " + folder + `\hosts.toml: added`, "folder " + folder + ": added"},
+		changes: []string{"file " + dir + `\hosts.toml: added`, "folder " + dir + ": added"},
 	})
 	l.awaitCondition("the event", &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var list eventsv1.EventList

@@ -66,7 +66,7 @@ func TestNothingGrowsFromDayToDay(t *testing.T) {
 }
 
 // generateReleases generates the operator's releases.
-func generateReleases(t *testing.T) (made []testenv.Release) {
+func generateReleases(t *testing.T) (releases []testenv.Release) {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range soak.Releases {
@@ -78,7 +78,7 @@ func generateReleases(t *testing.T) (made []testenv.Release) {
 		if err != nil {
 			t.Fatalf("make the releases: %v", err)
 		}
-		made = append(made, release)
+		releases = append(releases, release)
 	}
-	return made
+	return releases
 }

@@ -18,17 +18,17 @@ func TestAPatchReleaseSendsWhatDiffers(t *testing.T) {
 	first := receivedBytes(h)
 
 	for _, name := range []string{patch, patch2} {
-		execs, connections, whole := len(journal.Entries(isCommandLine)), journal.Count(fake.KindConnection), receivedBytes(h)
+		execs, connections, received := len(journal.Entries(isCommandLine)), journal.Count(fake.KindConnection), receivedBytes(h)
 		o = l.upgradeOperator(o, name)
 		l.waitUntilUpgraded(name, 1, waitTimeout)
 		l.waitForSilence()
-		execs, connections, whole = len(journal.Entries(isCommandLine))-execs, journal.Count(fake.KindConnection)-connections,
-			receivedBytes(h)-whole
+		execs, connections, received = len(journal.Entries(isCommandLine))-execs, journal.Count(fake.KindConnection)-connections,
+			receivedBytes(h)-received
 		t.Logf("%s: %d verbs over %d connections, %d bytes, %.1f %% of the %d of the first time", name,
-			execs, connections, whole, 100*float64(whole)/float64(first), first)
-		if execs > 8 || connections > 2 || whole*10 > first {
+			execs, connections, received, 100*float64(received)/float64(first), first)
+		if execs > 8 || connections > 2 || received*10 > first {
 			t.Errorf("%s took %d verbs over %d connections and %d bytes of at first %d", name, execs,
-				connections, whole, first)
+				connections, received, first)
 		}
 	}
 

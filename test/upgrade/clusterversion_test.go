@@ -45,9 +45,9 @@ func (l lab) checkClusterVersionWait(o *testenv.Operator, h *testenv.Host) {
 		w.checkBudget(0, 0)
 	}
 	untouched()
-	if !slices.ContainsFunc(l.listWarnings(), func(told string) bool {
-		return strings.HasPrefix(told, "Deployment ") && strings.Contains(told, v1alpha1.ReasonClusterVersionUnsupported) &&
-			strings.Contains(told, needed)
+	if !slices.ContainsFunc(l.listWarnings(), func(warning string) bool {
+		return strings.HasPrefix(warning, "Deployment ") && strings.Contains(warning, v1alpha1.ReasonClusterVersionUnsupported) &&
+			strings.Contains(warning, needed)
 	}) {
 		l.Errorf("no event of the operator's Deployment names the version that is needed: %s",
 			strings.Join(l.listWarnings(), "\n"))

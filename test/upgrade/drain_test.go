@@ -73,23 +73,23 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l.requireNoError(l.setUnschedulable("instance-2", true)) // by a user
 
 	o = l.upgradeOperator(o, patch)
-	var asked, ended time.Time
+	var requested, ended time.Time
 	l.awaitCondition("the slow pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		p := &corev1.Pod{}
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(slow), p); err != nil {
 			ended = time.Now()
 			return true, client.IgnoreNotFound(err)
 		}
-		if p.DeletionTimestamp != nil && asked.IsZero() {
-			asked = p.DeletionTimestamp.Add(-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
+		if p.DeletionTimestamp != nil && requested.IsZero() {
+			requested = p.DeletionTimestamp.Add(-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
 			if got := ptr.Deref(p.DeletionGracePeriodSeconds, 0); got != 20 {
 				t.Errorf("the pod got %d seconds, and its own grace are 20", got)
 			}
 		}
 		return false, nil
 	})
-	if took := ended.Sub(asked); took < grace-time.Second {
-		t.Errorf("the pod was gone after %s, and takes %s", took, grace)
+	if elapsed := ended.Sub(requested); elapsed < grace-time.Second {
+		t.Errorf("the pod was gone after %s, and takes %s", elapsed, grace)
 	}
 	l.waitUntilBothUpgraded(patch)
 	if !l.nodeOf("instance-2").Spec.Unschedulable {
@@ -147,7 +147,7 @@ func (l lab) waitUntilBothUpgraded(name string) {
 			all, err := windowsNodes(ctx, reader)
 			n := 0
 			for _, node := range all {
-				if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; node.Annotations[v1alpha1.AnnotationVersion] == version && !ours {
+				if _, cordonedByOperator := node.Annotations[v1alpha1.AnnotationCordoned]; node.Annotations[v1alpha1.AnnotationVersion] == version && !cordonedByOperator {
 					n++
 				}
 			}

@@ -63,7 +63,7 @@ func (l lab) newReadyFleet(sets, replicas, pods int) fleet {
 // A fleet of Machines and listed hosts is upgraded through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
 	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 2})
-	othersUnchanged := e2e.ForeignMachines(t, l.Environment)
+	checkUnchanged := e2e.ForeignMachines(t, l.Environment)
 	o := l.startOperator(initial)
 	f := l.newReadyFleet(2, 2, 8)
 	l.waitForSilence()
@@ -88,10 +88,10 @@ func TestAFleetIsUpgraded(t *testing.T) {
 				t.Errorf("host %s was started %d times", h.Options.Name, n)
 			}
 		}
-		if told := l.listWarnings()[len(warned):]; len(told) > 0 {
-			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(told, "\n"))
+		if raised := l.listWarnings()[len(warned):]; len(raised) > 0 {
+			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(raised, "\n"))
 		}
-		othersUnchanged(t)
+		checkUnchanged(t)
 		l.waitForSilence()
 	})
 	if !replaced {
@@ -147,11 +147,11 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		if after := l.machineNames(); !slices.Equal(before, after) {
 			t.Errorf("Machines were %v, and are %v", before, after)
 		}
-		for name, whole := range got {
-			whole, sent := whole-agentBytes, receivedBytes(l.MachineHost(name))-whole-agentBytes
-			t.Logf("beside the agent, %s got %d bytes at first and %d for the patch release, %.1f %%", name, whole, sent, 100*float64(sent)/float64(whole))
-			if sent*10 > whole {
-				t.Errorf("beside the agent, the patch release has sent %d bytes to %s, more than a tenth of the %d of the first time", sent, name, whole)
+		for name, total := range got {
+			files, sent := total-agentBytes, receivedBytes(l.MachineHost(name))-total-agentBytes
+			t.Logf("beside the agent, %s got %d bytes at first and %d for the patch release, %.1f %%", name, files, sent, 100*float64(sent)/float64(files))
+			if sent*10 > files {
+				t.Errorf("beside the agent, the patch release has sent %d bytes to %s, more than a tenth of the %d of the first time", sent, name, files)
 			}
 		}
 		l.waitForSilence()
@@ -159,7 +159,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 }
 
 // listWarnings returns the operator's Warning events.
-func (l lab) listWarnings() (told []string) {
+func (l lab) listWarnings() (warnings []string) {
 	l.Helper()
 	var events corev1.EventList
 	l.requireNoError(l.Client.List(l.Context(), &events))
@@ -168,10 +168,10 @@ func (l lab) listWarnings() (told []string) {
 	})
 	for _, e := range events.Items {
 		if e.Type == corev1.EventTypeWarning && e.ReportingController == "windows-machine-config-operator" {
-			told = append(told, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message))
+			warnings = append(warnings, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message))
 		}
 	}
-	return told
+	return warnings
 }
 
 // A deleted virtual machine and a host that is off neither delay an upgrade nor make it fail.
@@ -183,18 +183,18 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	})
 	o := l.startOperator(initial)
 	f := l.newReadyFleet(1, 2, 3)
-	dead, gone := l.Host("instance-1"), l.machineNames()[0]
+	dead, destroyed := l.Host("instance-1"), l.machineNames()[0]
 	// The pods of dead hosts count as unhealthy until Kubernetes deletes them, minutes later. The effect on their
 	// budget is not tested here.
 	f.setBudget(0)
-	w := l.watchAvailability(nil, dead.NodeName(), gone)
+	w := l.watchAvailability(nil, dead.NodeName(), destroyed)
 
 	dead.Machine().PowerOff()
-	l.requireNoError(l.DestroyMachineHost(t.Context(), gone))
-	goneNode := l.machineNode(gone)
+	l.requireNoError(l.DestroyMachineHost(t.Context(), destroyed))
+	destroyedNode := l.machineNode(destroyed)
 	warned := len(l.listWarnings())
 	o = l.upgradeOperator(o, patch)
-	l.waitUntilUpgraded(patch, f.nodeCount()-2, fleetTimeout, dead.NodeName(), goneNode)
+	l.waitUntilUpgraded(patch, f.nodeCount()-2, fleetTimeout, dead.NodeName(), destroyedNode)
 	w.checkBudget(1, 0)
 	for _, warning := range l.listWarnings()[warned:] {
 		if strings.Contains(warning, v1alpha1.ReasonMaxUnavailableReached) ||
@@ -205,7 +205,7 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	t.Run("the host that was off is upgraded when it is back", func(t *testing.T) {
 		l := l.forSubtest(t)
 		l.requireNoError(dead.Machine().Boot(t.Context()))
-		l.waitUntilUpgraded(patch, f.nodeCount()-1, 2*time.Minute, goneNode)
+		l.waitUntilUpgraded(patch, f.nodeCount()-1, 2*time.Minute, destroyedNode)
 		l.requireNoError(o.Stop())
 	})
 }

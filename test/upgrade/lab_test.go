@@ -50,13 +50,13 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	takeAway := []func() int{removeReleases}
+	cleanups := []func() int{removeReleases}
 	for _, free := range controlPlanes {
 		for range sides {
-			takeAway = append(takeAway, func() int { return (<-free).Stop() })
+			cleanups = append(cleanups, func() int { return (<-free).Stop() })
 		}
 	}
-	os.Exit(e2e.Main(m, takeAway...))
+	os.Exit(e2e.Main(m, cleanups...))
 }
 
 // The maximum time for a complete fleet is fleetTimeout.
@@ -132,10 +132,10 @@ func (l lab) changePolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	l.Helper()
 	for {
 		p := l.getPolicy()
-		made := p.ResourceVersion != ""
+		existed := p.ResourceVersion != ""
 		change(&p.Spec)
 		var err error
-		if made {
+		if existed {
 			err = l.Client.Update(l.Context(), p)
 		} else {
 			err = l.Client.Create(l.Context(), p)

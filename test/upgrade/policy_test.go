@@ -49,10 +49,10 @@ func TestThePolicyIsFollowed(t *testing.T) {
 		l.waitForAnyInstance("to wait for the canary", waitTimeout, func(i *v1alpha1.WindowsInstance) bool {
 			return i.Status.Summary == v1alpha1.ReasonCanarySoaking || reasonOf(i) == v1alpha1.ReasonCanarySoaking
 		})
-		began := time.Now()
+		start := time.Now()
 		l.waitUntilUpgraded(patch, 2, waitTimeout)
-		if took := time.Since(began); took < soak-2*time.Second {
-			t.Errorf("the second node followed after %s, and the first was to stay Ready for %s", took, soak)
+		if elapsed := time.Since(start); elapsed < soak-2*time.Second {
+			t.Errorf("the second node followed after %s, and the first was to stay Ready for %s", elapsed, soak)
 		}
 		w.checkBudget(1, 0)
 	})

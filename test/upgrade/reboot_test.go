@@ -51,8 +51,8 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 				func(ctx context.Context, reader client.Reader) (bool, error) {
 					n := &corev1.Node{}
 					err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
-					_, wanted := n.Annotations["windowsmachineconfig.openshift.io/reboot-required"]
-					return !wanted && h.Machine().BootID() != boot && isInService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(),
+					_, rebootRequired := n.Annotations["windowsmachineconfig.openshift.io/reboot-required"]
+					return !rebootRequired && h.Machine().BootID() != boot && isInService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(),
 						client.IgnoreNotFound(err)
 				})
 			l.waitUntilUpgraded(initial, 2, waitTimeout)

@@ -61,10 +61,10 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 	line.MinCluster = needed
 	o := l.startOperator(patch, func(c *operator.Config) { c.Line = line })
 	for _, c := range []struct {
-		state  string
-		begin  func() error
-		reason string
-		says   []string
+		state    string
+		begin    func() error
+		reason   string
+		messages []string
 	}{
 		{"the patch version is too low", func() error { return nil }, v1alpha1.ReasonClusterVersionUnsupported,
 			[]string{"OpenShift " + present, "OpenShift " + needed}},
@@ -87,7 +87,7 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 			l := l.forSubtest(t)
 			l.requireNoError(c.begin())
 			for _, n := range nodes {
-				l.waitForBlocked(n, c.reason, c.says)
+				l.waitForBlocked(n, c.reason, c.messages)
 			}
 			l.waitForReadsOnly()
 			for _, n := range nodes {
@@ -126,8 +126,8 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 func (l lab) withRefusedImages(o *testenv.Operator) (nodes []serving) {
 	l.Helper()
 	strategies := []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace}
-	name := func(whose string, strategy v1alpha1.UpgradeStrategy) string {
-		return whose + "-" + strings.ToLower(string(strategy))
+	name := func(source string, strategy v1alpha1.UpgradeStrategy) string {
+		return source + "-" + strings.ToLower(string(strategy))
 	}
 	for _, strategy := range strategies {
 		l.machineSet(name("ours", strategy), strategy, acceptedBuild)
@@ -251,7 +251,7 @@ func (l lab) hybridOverlay(ctx context.Context, value string) error {
 
 // waitForBlocked waits until the instance of a Machine is blocked for a reason, and checks that the node is
 // nevertheless Ready.
-func (l lab) waitForBlocked(n serving, reason string, says []string) {
+func (l lab) waitForBlocked(n serving, reason string, messages []string) {
 	l.Helper()
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) error {
 		return l.WaitForMachineInstance(ctx, n.machine, "to say "+reason, func(i *v1alpha1.WindowsInstance) bool {
@@ -262,7 +262,7 @@ func (l lab) waitForBlocked(n serving, reason string, says []string) {
 			if held == nil || held.Reason != reason || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady) {
 				return false
 			}
-			for _, part := range says {
+			for _, part := range messages {
 				if !strings.Contains(held.Message, part) {
 					return false
 				}

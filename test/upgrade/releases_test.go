@@ -48,9 +48,9 @@ type generatedRelease struct {
 
 // releases are generated at their first use.
 var releases struct {
-	once sync.Once
-	made *generatedReleases
-	err  error
+	once     sync.Once
+	releases *generatedReleases
+	err      error
 }
 
 // otherVersions contains the versions of all components on all platforms except kubelet and agent, each different
@@ -67,7 +67,7 @@ func generateReleases() (*generatedReleases, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &generatedReleases{dir: dir, byName: map[string]generatedRelease{}}
+	releases := &generatedReleases{dir: dir, byName: map[string]generatedRelease{}}
 	var earlier []*payload.Payload
 	for _, r := range []struct {
 		name, version, kubelet, agent string
@@ -96,17 +96,17 @@ func generateReleases() (*generatedReleases, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 		earlier = append(earlier, p)
-		made.byName[r.name] = generatedRelease{release, r.kubelet, p}
+		releases.byName[r.name] = generatedRelease{release, r.kubelet, p}
 	}
-	return made, nil
+	return releases, nil
 }
 
 // removeReleases deletes the releases if they were generated.
 func removeReleases() int {
-	if releases.made == nil {
+	if releases.releases == nil {
 		return 0
 	}
-	if err := os.RemoveAll(releases.made.dir); err != nil {
+	if err := os.RemoveAll(releases.releases.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -116,9 +116,9 @@ func removeReleases() int {
 // releaseByName returns a release by name.
 func releaseByName(t *testing.T, name string) generatedRelease {
 	t.Helper()
-	releases.once.Do(func() { releases.made, releases.err = generateReleases() })
+	releases.once.Do(func() { releases.releases, releases.err = generateReleases() })
 	if releases.err != nil {
 		t.Fatalf("make the releases: %v", releases.err)
 	}
-	return releases.made.byName[name]
+	return releases.releases.byName[name]
 }

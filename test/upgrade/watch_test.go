@@ -99,12 +99,12 @@ func isServiceEntry(e fake.Entry) bool {
 }
 
 // lastServices returns the last journal entries of a host about services.
-func lastServices(h *testenv.Host, n int) (told []string) {
+func lastServices(h *testenv.Host, n int) (events []string) {
 	entries := h.Machine().Journal().Entries(isServiceEntry)
 	for _, e := range entries[max(0, len(entries)-n):] {
-		told = append(told, e.Time.Format("15:04:05.000 ")+e.Detail)
+		events = append(events, e.Time.Format("15:04:05.000 ")+e.Detail)
 	}
-	return told
+	return events
 }
 
 // bootCount returns the number of boots of a host.

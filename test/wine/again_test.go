@@ -104,23 +104,23 @@ func TestAHostThatCannotBeANodeIsLeftAsItIs(t *testing.T) {
 	before := snapshotOf(t, h)
 	keys, err := h.Path(`C:\ProgramData\ssh\administrators_authorized_keys`)
 	requireNoError(t, err)
-	own, err := os.ReadFile(keys)
+	keyFile, err := os.ReadFile(keys)
 	requireNoError(t, err)
 	requireNoError(t, os.WriteFile(keys, nil, 0o600))
 	l.run()
 	l.list(h)
-	says := func(reason string) {
+	expectReason := func(reason string) {
 		t.Helper()
 		l.waitForInstance(h, "to say "+reason, func(instance *v1alpha1.WindowsInstance) bool {
 			return instance != nil && instance.Status.Summary == reason
 		})
 	}
-	says("AuthenticationFailed")
+	expectReason("AuthenticationFailed")
 	if diff := fileDigests(t, h); diff[`k`] != "" {
 		t.Error("something was put on a host that refuses the key")
 	}
-	requireNoError(t, os.WriteFile(keys, own, 0o600))
-	says("HostNameInvalid")
+	requireNoError(t, os.WriteFile(keys, keyFile, 0o600))
+	expectReason("HostNameInvalid")
 	l.list()
 	l.awaitGone(h)
 	after := snapshotOf(t, h)

@@ -37,14 +37,14 @@ func checkDriftRepair(t *testing.T, h *wine.Host) {
 		{"a configuration file is gone", `del C:\k\kubelet.conf`, func() bool { return hasFile(t, h, `C:\k\kubelet.conf`) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			began := time.Now()
+			start := time.Now()
 			result, err := h.Exec(t.Context(), c.harm)
 			requireNoError(t, err)
 			if result.ExitCode != 0 {
 				t.Fatalf("%s: %+v", c.harm, result)
 			}
 			waitUntil(t, "the repair", c.repaired)
-			t.Logf("put back after %s", time.Since(began).Round(100*time.Millisecond))
+			t.Logf("put back after %s", time.Since(start).Round(100*time.Millisecond))
 		})
 	}
 	// The agent logs a step after the step took effect.
@@ -63,13 +63,13 @@ func checkDriftRepair(t *testing.T, h *wine.Host) {
 // agentLog returns the complete log of the agent's service.
 func agentLog(t *testing.T, h *wine.Host) string {
 	t.Helper()
-	folder, err := h.Path(nodespec.LogDirectory(nodespec.ServiceAgent))
+	dir, err := h.Path(nodespec.LogDirectory(nodespec.ServiceAgent))
 	requireNoError(t, err)
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	requireNoError(t, err)
 	var text strings.Builder
 	for _, entry := range entries {
-		data, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		requireNoError(t, err)
 		text.Write(data)
 	}

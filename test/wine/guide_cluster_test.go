@@ -29,16 +29,16 @@ import (
 )
 
 // waitForReport waits until the instance of an address reports one of these reasons, and returns the complete report.
-func (l *lab) waitForReport(address string, reasons ...string) (said string) {
+func (l *lab) waitForReport(address string, reasons ...string) (status string) {
 	l.Helper()
 	l.waitForInstanceAt(address, "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
 		if instance == nil || !slices.Contains(reasons, instance.Status.Summary) {
 			return false
 		}
-		said = testenv.Explain(instance)
+		status = testenv.Explain(instance)
 		return true
 	})
-	return said
+	return status
 }
 
 // awaitEvent waits for an event in the operator's namespace with the reason and with the text in its note.
@@ -169,13 +169,13 @@ type request struct {
 func (g *guide) checkForeignRequests() {
 	const nodes = "system:nodes"
 	node, own := "system:node:"+nodeName(g.named), addressOf(g.named)
-	others := []request{
+	otherRequests := []request{
 		{"of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, "worker-0", "10.89.9.9"},
 		{"in-the-name-of-the-windows-node", "mallory", node, "system:masters", nodeName(g.named), own},
 		{"for-another-name", node, node, nodes, "api.lab.example.com", own},
 		{"for-another-address", node, node, nodes, nodeName(g.named), "10.89.9.9"},
 	}
-	for _, other := range others {
+	for _, other := range otherRequests {
 		g.createRequest(other)
 	}
 	// The approver has already seen the earlier requests when this request is signed.
@@ -189,7 +189,7 @@ func (g *guide) checkForeignRequests() {
 	for _, name := range []string{"for-another-name", "for-another-address"} {
 		g.awaitEvent("ServingCertificateRefused", name)
 	}
-	for _, other := range others {
+	for _, other := range otherRequests {
 		undecided := &certificatesv1.CertificateSigningRequest{}
 		requireNoError(g.T, g.Client.Get(g.Context(), client.ObjectKey{Name: other.name}, undecided))
 		if len(undecided.Status.Conditions) > 0 {

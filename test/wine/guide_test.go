@@ -63,7 +63,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 
 	for _, chapter := range []struct {
 		name string
-		tell func(*guide)
+		run  func(*guide)
 	}{
 		//
 		{"the operator waits for the key in a namespace of its own", (*guide).checkMissingKey},
@@ -86,12 +86,12 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 		//
 		{"without the list all hosts are given back, and one that is gone for good is forgotten", (*guide).deleteList},
 	} {
-		told := t.Run(chapter.name, func(t *testing.T) {
+		passed := t.Run(chapter.name, func(t *testing.T) {
 			now, l := *g, *g.lab
 			l.T, now.lab = t, &l
-			chapter.tell(&now)
+			chapter.run(&now)
 		})
-		if !told {
+		if !passed {
 			t.FailNow() // the next chapter needs the state at the end of this one
 		}
 	}
@@ -135,10 +135,10 @@ func (g *guide) checkMissingKey() {
 
 func (g *guide) checkBadKey() {
 	requireNoError(g.T, g.SetKey(g.Context(), []byte("no key")))
-	said := g.waitForReport(g.namedHostDNSName(), v1alpha1.ReasonPrivateKeyInvalid)
+	status := g.waitForReport(g.namedHostDNSName(), v1alpha1.ReasonPrivateKeyInvalid)
 	for _, name := range []string{"cloud-private-key", "private-key.pem"} {
-		if !strings.Contains(said, name) {
-			g.Errorf("the status does not name %s:\n%s", name, said)
+		if !strings.Contains(status, name) {
+			g.Errorf("the status does not name %s:\n%s", name, status)
 		}
 	}
 	g.awaitEvent(v1alpha1.ReasonPrivateKeyInvalid, "private-key.pem")
@@ -164,8 +164,8 @@ func (g *guide) checkBecomesNode() {
 		g.waitForReport(key, v1alpha1.ReasonInvalidEntry)
 		delete(g.entries, key)
 	}
-	if said := g.waitForReport(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(said, "retries") {
-		g.Errorf("the status of an address that nobody has does not say what comes next:\n%s", said)
+	if status := g.waitForReport(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(status, "retries") {
+		g.Errorf("the status of an address that nobody has does not say what comes next:\n%s", status)
 	}
 	g.checkConfiguredOnce(g.named.Journal()[seen:])
 }

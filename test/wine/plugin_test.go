@@ -24,7 +24,7 @@ func (l *lab) checkPluginCommands(t *testing.T, pod fakepod.Pod, h *wine.Host) {
 		}
 		return name != ""
 	})
-	says := func(words []string, arguments ...string) string {
+	runPlugin := func(words []string, arguments ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
@@ -39,21 +39,21 @@ func (l *lab) checkPluginCommands(t *testing.T, pod fakepod.Pod, h *wine.Host) {
 		}
 		return out
 	}
-	plan := says([]string{name + " (" + addressOf(h), "no change"}, "plan", name)
-	says([]string{"passed"}, "diagnose", name)
-	says([]string{nodespec.ServiceKubelet + "\n", nodespec.ServiceAgent + "\n"}, "logs", name)
-	if log := says(nil, "logs", name, nodespec.ServiceAgent, "--tail=1"); strings.Count(log, "\n") != 1 {
+	plan := runPlugin([]string{name + " (" + addressOf(h), "no change"}, "plan", name)
+	runPlugin([]string{"passed"}, "diagnose", name)
+	runPlugin([]string{nodespec.ServiceKubelet + "\n", nodespec.ServiceAgent + "\n"}, "logs", name)
+	if log := runPlugin(nil, "logs", name, nodespec.ServiceAgent, "--tail=1"); strings.Count(log, "\n") != 1 {
 		t.Errorf("the last line of the agent's log is %q", log)
 	}
 
-	folder := t.TempDir()
-	says(nil, "gather", name, "--dest-dir", folder)
+	dir := t.TempDir()
+	runPlugin(nil, "gather", name, "--dest-dir", dir)
 	for file, words := range map[string][]string{
 		"plan.txt":       {plan},
 		"last-commands.txt": {"apply\n", "verify\n", "completed\n"},
 		"host.json":      {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
 	} {
-		content, err := os.ReadFile(filepath.Join(folder, "hosts", name, file))
+		content, err := os.ReadFile(filepath.Join(dir, "hosts", name, file))
 		if err != nil {
 			t.Error(err)
 		}

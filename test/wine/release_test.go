@@ -157,14 +157,14 @@ func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 }
 
 // list returns the entries of a directory on a host.
-func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
+func list(t *testing.T, h *wine.Host, dir string) (paths []string) {
 	t.Helper()
-	path, err := h.Path(folder)
+	path, err := h.Path(dir)
 	requireNoError(t, err)
 	entries, err := os.ReadDir(path)
 	requireNoError(t, err)
 	for _, entry := range entries {
-		paths = append(paths, folder+`\`+entry.Name())
+		paths = append(paths, dir+`\`+entry.Name())
 	}
 	return paths
 }

@@ -79,9 +79,9 @@ func networkObjects(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	var found []string
 	for _, kind := range []string{"networks", "endpoints"} {
-		folder, err := h.Path(hnsDirectory + `\` + kind)
+		dir, err := h.Path(hnsDirectory + `\` + kind)
 		requireNoError(t, err)
-		entries, err := os.ReadDir(folder)
+		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 // place.
 func (l *lab) checkUpgrade(o *testenv.Operator, next release, namespace string) *testenv.Operator {
 	l.Helper()
-	began, a := time.Now(), l.watchAvailability(namespace)
+	start, a := time.Now(), l.watchAvailability(namespace)
 	boots, uids := map[string]int{}, map[string]types.UID{}
 	for _, h := range l.hosts {
 		boots[h.Name()], uids[h.Name()] = h.Boots(), l.nodeOf(h).UID
@@ -67,7 +67,7 @@ func (l *lab) checkUpgrade(o *testenv.Operator, next release, namespace string) 
 	}
 	l.waitForNoDisruption()
 	l.waitForPods(namespace, 2)
-	l.Logf("two hosts were upgraded in %s", time.Since(began).Round(time.Second))
+	l.Logf("two hosts were upgraded in %s", time.Since(start).Round(time.Second))
 	if disturbed := l.checkBudget(a, 1); len(disturbed) != 2 {
 		l.Errorf("disturbed were %q, want both nodes", disturbed)
 	}
@@ -92,7 +92,7 @@ func (l *lab) checkUpgrade(o *testenv.Operator, next release, namespace string) 
 // host is unchanged.
 func (l *lab) checkFailedUpgrade(o *testenv.Operator, former, bad release, namespace string) *testenv.Operator {
 	l.Helper()
-	began, a := time.Now(), l.watchAvailability(namespace)
+	start, a := time.Now(), l.watchAvailability(namespace)
 	before, seen := map[string]map[string]service{}, map[string]int{}
 	for _, h := range l.hosts {
 		before[h.Name()], seen[h.Name()] = servicesOf(l.T, h, specOf(l.T, h)), len(h.Journal())
@@ -106,7 +106,7 @@ func (l *lab) checkFailedUpgrade(o *testenv.Operator, former, bad release, names
 	})
 	l.waitForNoDisruption()
 	l.waitForPods(namespace, 2)
-	l.Logf("%s was brought back after %s", canary.Name(), time.Since(began).Round(time.Second))
+	l.Logf("%s was brought back after %s", canary.Name(), time.Since(start).Round(time.Second))
 	if disturbed := l.checkBudget(a, 1); !slices.Equal(disturbed, []string{nodeName(canary)}) {
 		l.Errorf("disturbed were %q, want %s alone", disturbed, nodeName(canary))
 	}
@@ -140,7 +140,7 @@ func (l *lab) checkRequestedRestart(present release, h *wine.Host, namespace str
 				v1alpha1.ConditionUpToDate)
 		})
 	}
-	began, a, seen, boots := time.Now(), l.watchAvailability(namespace), len(h.Journal()), h.Boots()
+	start, a, seen, boots := time.Now(), l.watchAvailability(namespace), len(h.Journal()), h.Boots()
 	node := l.nodeOf(h)
 	boot := node.Status.NodeInfo.BootID
 	patch := client.RawPatch(types.MergePatchType,
@@ -153,24 +153,24 @@ func (l *lab) checkRequestedRestart(present release, h *wine.Host, namespace str
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			n := &corev1.Node{}
 			err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
-			_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-			return !wanted && n.Status.NodeInfo.BootID != boot && isInService(n), err
+			_, rebootRequired := n.Annotations[v1alpha1.AnnotationRebootRequired]
+			return !rebootRequired && n.Status.NodeInfo.BootID != boot && isInService(n), err
 		}))
 	l.awaitReady(h)
 	l.waitForNoDisruption()
 	l.waitForPods(namespace, 2)
-	l.Logf("%s was restarted in %s", h.Name(), time.Since(began).Round(time.Second))
+	l.Logf("%s was restarted in %s", h.Name(), time.Since(start).Round(time.Second))
 	if disturbed := l.checkBudget(a, 1); !slices.Equal(disturbed, []string{node.Name}) {
 		l.Errorf("disturbed were %q, want %s alone", disturbed, node.Name)
 	}
 	if got := h.Boots() - boots; got != 1 {
 		l.Errorf("%d restarts, want 1", got)
 	}
-	asked := slices.DeleteFunc(agentCommands(h, seen), func(line string) bool {
+	commands := slices.DeleteFunc(agentCommands(h, seen), func(line string) bool {
 		return !strings.Contains(line, nodespec.AgentProgram+" "+string(agentapi.Reboot)+" ")
 	})
-	if len(asked) != 1 {
-		l.Errorf("the agent was asked to restart the host by %q", asked)
+	if len(commands) != 1 {
+		l.Errorf("the agent was asked to restart the host by %q", commands)
 	}
 	l.checkRelease(h, present)
 }

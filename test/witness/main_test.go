@@ -12,11 +12,11 @@ import (
 )
 
 // newTestSubject returns a Windows machine with a disabled hns, where all other probes fail.
-func newTestSubject(asked *[]string) subject {
+func newTestSubject(questions *[]string) subject {
 	s := subject{name: "Windows Server 2022", probes: map[string]func(any) error{}}
 	for _, q := range question.All() {
 		s.probes[q.ID] = func(found any) error {
-			*asked = append(*asked, q.ID)
+			*questions = append(*questions, q.ID)
 			if hns, ok := found.(*question.Service); ok {
 				hns.There, hns.Start = true, 4
 				return nil
@@ -28,31 +28,31 @@ func newTestSubject(asked *[]string) subject {
 }
 
 func TestAContradictionFailsTheRunAndNamesTheFile(t *testing.T) {
-	var printed bytes.Buffer
-	var asked []string
-	folder := t.TempDir()
-	if status := run(options{out: folder}, &printed, newTestSubject(&asked)); status != 1 {
+	var output bytes.Buffer
+	var questions []string
+	dir := t.TempDir()
+	if status := run(options{out: dir}, &output, newTestSubject(&questions)); status != 1 {
 		t.Errorf("the status is %d", status)
 	}
-	if !strings.Contains(printed.String(), "contradicted") || !strings.Contains(printed.String(), "internal/plan/networking.go (wakeNetworking) relies on") {
-		t.Error(printed.String())
+	if !strings.Contains(output.String(), "contradicted") || !strings.Contains(output.String(), "internal/plan/networking.go (wakeNetworking) relies on") {
+		t.Error(output.String())
 	}
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) != len(question.All()) {
 		t.Errorf("%d documents, %v", len(files), err)
 	}
 	for _, q := range question.All() {
-		if q.Changes && strings.Contains(" "+strings.Join(asked, " ")+" ", " "+q.ID+" ") {
+		if q.Changes && strings.Contains(" "+strings.Join(questions, " ")+" ", " "+q.ID+" ") {
 			t.Errorf("%s was asked without -change", q.ID)
 		}
 	}
 }
 
 func TestWithoutAContradictionTheRunSucceeds(t *testing.T) {
-	var printed bytes.Buffer
-	var asked []string
-	if status := run(options{only: "N1,N9", change: true}, &printed, newTestSubject(&asked)); status != 0 || strings.Join(asked, " ") != "N1 N9" {
-		t.Errorf("status %d, asked %q: %s", status, asked, printed.String())
+	var output bytes.Buffer
+	var questions []string
+	if status := run(options{only: "N1,N9", change: true}, &output, newTestSubject(&questions)); status != 0 || strings.Join(questions, " ") != "N1 N9" {
+		t.Errorf("status %d, asked %q: %s", status, questions, output.String())
 	}
 }
 

@@ -139,12 +139,12 @@ func cleanPath(name string) string { return strings.TrimPrefix(path.Clean("/"+na
 // evaluateEntry returns the effect of an entry on the wanted path.
 func (s *search) evaluateEntry(header *tar.Header) (hit, error) {
 	entry := cleanPath(header.Name)
-	folder, base := path.Split(entry)
+	dir, base := path.Split(entry)
 	if base == opaque {
-		return deletionHit(isBelow(s.targetPath, strings.TrimSuffix(folder, "/"))), nil
+		return deletionHit(isBelow(s.targetPath, strings.TrimSuffix(dir, "/"))), nil
 	}
 	if name, ok := strings.CutPrefix(base, whiteout); ok {
-		entry = folder + name
+		entry = dir + name
 		return deletionHit(entry == s.targetPath || isBelow(s.targetPath, entry)), nil
 	}
 	if entry != s.targetPath && !isBelow(s.targetPath, entry) || s.directories[entry] {
@@ -155,7 +155,7 @@ func (s *search) evaluateEntry(header *tar.Header) (hit, error) {
 	case tar.TypeSymlink:
 		leads := header.Linkname
 		if !path.IsAbs(leads) {
-			leads = folder + leads
+			leads = dir + leads
 		}
 		return hit{kind: aLink, path: cleanPath(leads + rest)}, nil
 	case tar.TypeLink:

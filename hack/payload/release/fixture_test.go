@@ -71,17 +71,17 @@ func (s *server) hasRequest(part string) bool {
 }
 
 // pushImage pushes an image to the registry, and returns its name by digest.
-func (s *server) pushImage(t *testing.T, repository string, made v1.Image) string {
+func (s *server) pushImage(t *testing.T, repository string, image v1.Image) string {
 	t.Helper()
 	tag, err := name.NewTag(s.host + "/" + repository + ":pushed")
 	requireNoError(t, err)
-	requireNoError(t, remote.Write(tag, made, remote.WithContext(t.Context())))
-	return s.host + "/" + repository + "@" + digestOf(t, made)
+	requireNoError(t, remote.Write(tag, image, remote.WithContext(t.Context())))
+	return s.host + "/" + repository + "@" + digestOf(t, image)
 }
 
-func digestOf(t *testing.T, made interface{ Digest() (v1.Hash, error) }) string {
+func digestOf(t *testing.T, image interface{ Digest() (v1.Hash, error) }) string {
 	t.Helper()
-	digest, err := made.Digest()
+	digest, err := image.Digest()
 	requireNoError(t, err)
 	return digest.String()
 }
@@ -97,13 +97,13 @@ func publishRelease(t *testing.T, s *server, ovn v1.Image) string {
 // writeLayout writes images into a directory.
 func writeLayout(t *testing.T, images ...v1.Image) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "release")
-	path, err := layout.Write(folder, empty.Index)
+	dir := filepath.Join(t.TempDir(), "release")
+	path, err := layout.Write(dir, empty.Index)
 	requireNoError(t, err)
 	for _, i := range images {
 		requireNoError(t, path.AppendImage(i))
 	}
-	return folder
+	return dir
 }
 
 // extractComponentFile returns the content that File writes.
@@ -116,7 +116,7 @@ func extractComponentFile(t *testing.T, source, mirrors string) (string, Origin,
 	destination := filepath.Join(t.TempDir(), "program.exe")
 	origin, err := r.File(t.Context(), "ovn-kubernetes", program, destination)
 	if err != nil {
-		if _, there := os.Stat(destination); there == nil {
+		if _, statErr := os.Stat(destination); statErr == nil {
 			t.Error("a file is left although it failed")
 		}
 		return "", Origin{}, err

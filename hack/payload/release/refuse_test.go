@@ -30,18 +30,18 @@ func writeDamagedLayout(t *testing.T, broken func(ovn, release v1.Image) string)
 	t.Helper()
 	ovn := newComponentImage(t)
 	release := releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)})
-	folder := writeLayout(t, ovn, release)
-	path := filepath.Join(folder, "blobs", "sha256", strings.TrimPrefix(broken(ovn, release), "sha256:"))
+	dir := writeLayout(t, ovn, release)
+	path := filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(broken(ovn, release), "sha256:"))
 	data, err := os.ReadFile(path)
 	requireNoError(t, err)
 	data[len(data)/2] ^= 0x20
 	requireNoError(t, os.WriteFile(path, data, 0o600))
-	return folder
+	return dir
 }
 
-func topLayer(t *testing.T, made v1.Image, fromTop int) string {
+func topLayer(t *testing.T, image v1.Image, fromTop int) string {
 	t.Helper()
-	layers, err := made.Layers()
+	layers, err := image.Layers()
 	requireNoError(t, err)
 	return digestOf(t, layers[len(layers)-1-fromTop])
 }
@@ -109,18 +109,18 @@ func TestBadReleasesAreRefusedInOneSentence(t *testing.T) {
 		}, []string{"does not have this digest"}},
 		"a folder with another image under the digest": {func(t *testing.T) string {
 			ovn, other := newComponentImage(t), releasetest.Image(t, "amd64", "", []releasetest.Entry{releasetest.File(program, "other")})
-			folder := writeLayout(t, ovn, other, releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)}))
-			blobs := filepath.Join(folder, "blobs", "sha256")
+			dir := writeLayout(t, ovn, other, releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)}))
+			blobs := filepath.Join(dir, "blobs", "sha256")
 			manifest, err := os.ReadFile(filepath.Join(blobs, strings.TrimPrefix(digestOf(t, other), "sha256:")))
 			requireNoError(t, err)
 			requireNoError(t, os.WriteFile(filepath.Join(blobs, strings.TrimPrefix(digestOf(t, ovn), "sha256:")), manifest, 0o600))
-			return folder
+			return dir
 		}, []string{"does not have this digest"}},
 		"a folder without a layer": {func(t *testing.T) string {
 			ovn := newComponentImage(t)
-			folder := writeLayout(t, ovn, releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)}))
-			requireNoError(t, os.Remove(filepath.Join(folder, "blobs", "sha256", strings.TrimPrefix(topLayer(t, ovn, 1), "sha256:"))))
-			return folder
+			dir := writeLayout(t, ovn, releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)}))
+			requireNoError(t, os.Remove(filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(topLayer(t, ovn, 1), "sha256:"))))
+			return dir
 		}, []string{"no such file"}},
 	} {
 		t.Run(name, func(t *testing.T) {

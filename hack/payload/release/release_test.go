@@ -51,8 +51,8 @@ func TestAFileComesOutOfARelease(t *testing.T) {
 	})
 }
 
-func newAddendum(architecture string, made v1.Image) mutate.IndexAddendum {
-	return mutate.IndexAddendum{Add: made, Descriptor: v1.Descriptor{
+func newAddendum(architecture string, image v1.Image) mutate.IndexAddendum {
+	return mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
 		Platform: &v1.Platform{OS: "linux", Architecture: architecture}}}
 }
 

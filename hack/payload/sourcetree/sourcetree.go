@@ -19,7 +19,7 @@ import (
 // Copy copies the regular files below a subdirectory of a source tree to a new directory. The tree is a directory,
 // or a tar file, optionally compressed with gzip. In an archive, the subdirectory may be below another one, as in
 // archives from Git servers. Both sources give the same files. Links are excluded, as in Go modules.
-func Copy(source, folder, to string) error {
+func Copy(source, dir, to string) error {
 	info, err := os.Stat(source)
 	if err != nil {
 		return err
@@ -34,12 +34,12 @@ func Copy(source, folder, to string) error {
 	defer root.Close()
 	w := writer{root: root}
 	if info.IsDir() {
-		err = w.copyDirectory(filepath.Join(source, filepath.FromSlash(folder)))
+		err = w.copyDirectory(filepath.Join(source, filepath.FromSlash(dir)))
 	} else {
-		err = w.extractArchive(source, folder)
+		err = w.extractArchive(source, dir)
 	}
 	if err == nil && w.files == 0 {
-		err = fmt.Errorf("it has no folder %s with files in it", folder)
+		err = fmt.Errorf("it has no folder %s with files in it", dir)
 	}
 	return err
 }
@@ -68,7 +68,7 @@ func (w *writer) copyDirectory(from string) error {
 	})
 }
 
-func (w *writer) extractArchive(name, folder string) error {
+func (w *writer) extractArchive(name, dir string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (w *writer) extractArchive(name, folder string) error {
 		if err != nil {
 			return fmt.Errorf("it is no tar file that can be read to its end: %w", err)
 		}
-		below, is := pathBelow(header.Name, folder)
+		below, is := pathBelow(header.Name, dir)
 		if !is || header.Typeflag != tar.TypeReg {
 			continue
 		}

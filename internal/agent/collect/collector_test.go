@@ -101,8 +101,8 @@ func fullResult(message, commandLine string) *agentapi.Result {
 func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		message, commandLine string
-		gone                 []string // shortened parts
-		events               bool     // some events are left
+		shortened            []string
+		events               bool // some events are left
 	}{
 		"all that is reported":               {"", "", []string{"events"}, true},
 		"events with many values":            {strings.Repeat("a,", maxMessageBytes/2), "", []string{"events"}, true},
@@ -117,10 +117,10 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 			if err != nil || len(line) > agentapi.MaxLineBytes || agentapi.CountValues(line) > agentapi.MaxLineValues {
 				t.Errorf("the line has %d bytes and %d values, %v", len(line), agentapi.CountValues(line), err)
 			}
-			if len(s.Unknown) != len(c.gone) {
+			if len(s.Unknown) != len(c.shortened) {
 				t.Errorf("it says %v", s.Unknown)
 			}
-			for _, part := range c.gone {
+			for _, part := range c.shortened {
 				if !strings.Contains(s.Unknown[part], "are left out") {
 					t.Errorf("of %s it says %q", part, s.Unknown[part])
 				}

@@ -72,10 +72,10 @@ func (d *layeredDrive) Destroy(ctx context.Context, path string) error {
 func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 	root := nodespec.LayersDirectory[:strings.LastIndex(nodespec.LayersDirectory, `\`)]
 	always := func(int) bool { return true }
-	remove := func(t *testing.T, ctx context.Context, drive *layeredDrive) (advice string, took time.Duration) {
+	remove := func(t *testing.T, ctx context.Context, drive *layeredDrive) (advice string, elapsed time.Duration) {
 		t.Helper()
-		began := time.Unix(1<<30, 0)
-		drive.clock = clocktesting.NewFakeClock(began)
+		start := time.Unix(1<<30, 0)
+		drive.clock = clocktesting.NewFakeClock(start)
 		e := &execute.Executor{Dependencies: execute.Dependencies{Host: host.Host{Files: drive, Layers: drive}, Clock: drive.clock,
 			Answer: state.NewWriter(io.Discard, drive.clock)}}
 		if err := e.RunStep(ctx, plan.Step{Operation: plan.RemovePath{Path: root}}); err != nil {
@@ -84,7 +84,7 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 		if !slices.Equal(drive.removed, []string{root}) {
 			t.Errorf("removed was %q: the folder goes whatever becomes of its layers", drive.removed)
 		}
-		return e.TakeWarning(), drive.clock.Since(began)
+		return e.TakeWarning(), drive.clock.Since(start)
 	}
 	t.Run("a thousand layers go, one after the other, and nothing is said", func(t *testing.T) {
 		drive := &layeredDrive{layers: 1000}
@@ -103,17 +103,17 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 	})
 	t.Run("one that hangs is given up after its limit, and the next ones go", func(t *testing.T) {
 		drive := &layeredDrive{layers: 3, hangs: func(layer int) bool { return layer == 0 }}
-		advice, took := remove(t, t.Context(), drive)
-		if took != timeouts.LayerTimeout || len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3") ||
+		advice, elapsed := remove(t, t.Context(), drive)
+		if elapsed != timeouts.LayerTimeout || len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3") ||
 			!strings.Contains(advice, "layer 0 is deleted took longer than 1m0s") {
-			t.Errorf("after %s and %d layers: %s", took, len(drive.destroyCalls), advice)
+			t.Errorf("after %s and %d layers: %s", elapsed, len(drive.destroyCalls), advice)
 		}
 	})
 	t.Run("a thousand that hang are not waited for longer than for ten, and all are counted", func(t *testing.T) {
 		drive := &layeredDrive{layers: 1000, hangs: always}
-		advice, took := remove(t, t.Context(), drive)
-		if took != timeouts.AllLayersTimeout || len(drive.destroyCalls) != 10 || !strings.Contains(advice, "1000 of 1000") {
-			t.Errorf("after %s and %d layers: %s", took, len(drive.destroyCalls), advice)
+		advice, elapsed := remove(t, t.Context(), drive)
+		if elapsed != timeouts.AllLayersTimeout || len(drive.destroyCalls) != 10 || !strings.Contains(advice, "1000 of 1000") {
+			t.Errorf("after %s and %d layers: %s", elapsed, len(drive.destroyCalls), advice)
 		}
 	})
 	t.Run("where they cannot be listed, the reason is given and the folder goes", func(t *testing.T) {

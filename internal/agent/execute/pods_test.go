@@ -49,36 +49,36 @@ func (r *hungRuntime) End(ctx context.Context, _, _ string) error {
 
 //
 func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
-	endPods := func(t *testing.T, runtime *hungRuntime) (advice string, took time.Duration) {
+	endPods := func(t *testing.T, runtime *hungRuntime) (advice string, elapsed time.Duration) {
 		t.Helper()
-		began := time.Unix(1<<30, 0)
-		runtime.clock = clocktesting.NewFakeClock(began)
+		start := time.Unix(1<<30, 0)
+		runtime.clock = clocktesting.NewFakeClock(start)
 		e := &execute.Executor{Dependencies: execute.Dependencies{Host: host.Host{Sandboxes: runtime}, Clock: runtime.clock,
 			Answer: state.NewWriter(io.Discard, runtime.clock)}}
 		step := plan.Step{Operation: plan.EndPods{Service: "containerd", Endpoint: "npipe://./pipe/containerd-containerd"}}
 		if err := e.RunStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
-		return e.TakeWarning(), runtime.clock.Since(began)
+		return e.TakeWarning(), runtime.clock.Since(start)
 	}
 	t.Run("one that does not list its pods is asked once", func(t *testing.T) {
-		advice, took := endPods(t, &hungRuntime{})
-		if took != timeouts.PodTimeout || !strings.Contains(advice, "containerd does not list its pods") {
-			t.Errorf("after %s: %s", took, advice)
+		advice, elapsed := endPods(t, &hungRuntime{})
+		if elapsed != timeouts.PodTimeout || !strings.Contains(advice, "containerd does not list its pods") {
+			t.Errorf("after %s: %s", elapsed, advice)
 		}
 	})
 	t.Run("pods that do not end are counted, and the first is named", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 2}
-		advice, took := endPods(t, runtime)
-		if took != 2*timeouts.PodTimeout || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
-			t.Errorf("after %s: %s", took, advice)
+		advice, elapsed := endPods(t, runtime)
+		if elapsed != 2*timeouts.PodTimeout || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
+			t.Errorf("after %s: %s", elapsed, advice)
 		}
 	})
 	t.Run("a host full of such pods is not waited for longer than for ten", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 200}
-		advice, took := endPods(t, runtime)
-		if took != timeouts.AllPodsTimeout || runtime.endCalls != 10 || !strings.Contains(advice, "200 of 200") {
-			t.Errorf("after %s and %d requests: %s", took, runtime.endCalls, advice)
+		advice, elapsed := endPods(t, runtime)
+		if elapsed != timeouts.AllPodsTimeout || runtime.endCalls != 10 || !strings.Contains(advice, "200 of 200") {
+			t.Errorf("after %s and %d requests: %s", elapsed, runtime.endCalls, advice)
 		}
 	})
 }

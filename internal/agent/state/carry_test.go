@@ -44,7 +44,7 @@ func someLedger() plan.Ledger {
 func ledgerObjects(document map[string]any) []map[string]any {
 	list := []map[string]any{document}
 	for _, name := range []string{`C:\k`, `C:\k\f`} {
-		if path, there := document["paths"].(map[string]any)[name].(map[string]any); there {
+		if path, exists := document["paths"].(map[string]any)[name].(map[string]any); exists {
 			list = append(list, path)
 		}
 	}

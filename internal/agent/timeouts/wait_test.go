@@ -16,11 +16,11 @@ import (
 
 func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 	on := clocktesting.NewFakeClock(time.Unix(0, 0))
-	told := make(chan string, 16) // larger than the number of reads
-	work := Operation{What: "removes C:\\a", Progress: func(format string, arguments ...any) {
-		told <- fmt.Sprintf(format, arguments...)
+	lines := make(chan string, 16) // larger than the number of reads
+	operation := Operation{What: "removes C:\\a", Progress: func(format string, arguments ...any) {
+		lines <- fmt.Sprintf(format, arguments...)
 	}}
-	err := work.Run(t.Context(), on, func(ctx context.Context) error {
+	err := operation.Run(t.Context(), on, func(ctx context.Context) error {
 		for range 3 {
 			for !on.HasWaiters() {
 				if ctx.Err() != nil {
@@ -29,7 +29,7 @@ func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 				runtime.Gosched()
 			}
 			on.Step(24 * time.Hour)
-			if line := <-told; !strings.HasPrefix(line, "removes C:\\a, for ") || strings.Contains(line, "at most") {
+			if line := <-lines; !strings.HasPrefix(line, "removes C:\\a, for ") || strings.Contains(line, "at most") {
 				t.Errorf("it says %q", line)
 			}
 		}
@@ -42,7 +42,7 @@ func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 
 // collectHeartbeats advances the clock from one progress report to the next until the work has ended. First, it waits
 // for the given number of waiters on the clock.
-func collectHeartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, ended <-chan error) (lines []string, err error) {
+func collectHeartbeats(on *clocktesting.FakeClock, waiters int, heartbeats <-chan string, ended <-chan error) (lines []string, err error) {
 	for on.Waiters() < waiters {
 		select {
 		case err := <-ended:
@@ -54,7 +54,7 @@ func collectHeartbeats(on *clocktesting.FakeClock, waiters int, told <-chan stri
 	for {
 		on.Step(HeartbeatInterval)
 		select {
-		case line := <-told:
+		case line := <-heartbeats:
 			lines = append(lines, line)
 		case err := <-ended:
 			return lines, err
@@ -69,34 +69,34 @@ const eventTimeout = 10 * time.Second
 
 func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	run := func(ctx context.Context, waiters int, action func(context.Context) error) ([]string, error) {
-		on, told, ended := clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan string), make(chan error, 1)
-		work := Operation{Timeout: 10 * time.Minute, GracePeriod: 5 * time.Minute, What: "Windows does it", Remedy: "Restart the host"}
+		on, heartbeats, ended := clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan string), make(chan error, 1)
+		operation := Operation{Timeout: 10 * time.Minute, GracePeriod: 5 * time.Minute, What: "Windows does it", Remedy: "Restart the host"}
 		finished := make(chan struct{})
-		work.Progress = func(format string, arguments ...any) {
+		operation.Progress = func(format string, arguments ...any) {
 			select {
-			case told <- fmt.Sprintf(format, arguments...):
+			case heartbeats <- fmt.Sprintf(format, arguments...):
 			case <-finished:
 			}
 		}
-		go func() { ended <- work.Run(ctx, on, action) }()
+		go func() { ended <- operation.Run(ctx, on, action) }()
 		defer close(finished)
-		return collectHeartbeats(on, waiters, told, ended)
+		return collectHeartbeats(on, waiters, heartbeats, ended)
 	}
 	stuck := func(context.Context) error { <-t.Context().Done(); return nil }
 	t.Run("and says what to do", func(t *testing.T) {
-		told, err := run(t.Context(), 2, stuck)
+		lines, err := run(t.Context(), 2, stuck)
 		const want = "Windows does it took longer than 10m0s, and has not stopped within 5m0s. Restart the host"
 		if failure := (*agentapi.Failure)(nil); !errors.As(err, &failure) || failure.Message != want {
 			t.Errorf("%v", err)
 		}
 		n := 0
-		for _, line := range told {
+		for _, line := range lines {
 			if strings.Contains(line, "; canceled after 10m0s") {
 				n++
 			}
 		}
 		if n < 10 {
-			t.Errorf("%d of %d signs of life came after it was told to stop", n, len(told))
+			t.Errorf("%d of %d signs of life came after it was told to stop", n, len(lines))
 		}
 	})
 	t.Run("also when the verb was told to stop", func(t *testing.T) {

@@ -61,9 +61,9 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 		}
 	})
 	for what, change := range map[string]struct {
-		object client.Object
-		patch  client.Patch
-		gone   func(client.Object) bool
+		object     client.Object
+		patch      client.Patch
+		isReverted func(client.Object) bool
 	}{
 		"a policy that lets everything pass": {policyOf(admission.Kubelets), newMergePatch(`{"spec": {"validations": [{"expression": "true"}]}}`),
 			func(o client.Object) bool {
@@ -89,12 +89,12 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 		t.Run(what+" is put in order", func(t *testing.T) {
 			f := f.forSubtest(t)
 			requireNoError(t, f.admin.Patch(ctx, change.object, change.patch))
-			if change.gone(change.object) {
+			if change.isReverted(change.object) {
 				t.Fatal("the change was none")
 			}
 			reconcile(t)
 			requireNoError(t, f.admin.Get(ctx, client.ObjectKeyFromObject(change.object), change.object))
-			if !change.gone(change.object) {
+			if !change.isReverted(change.object) {
 				t.Errorf("it is %+v", change.object)
 			}
 			if event := <-recorder.Events; !strings.Contains(event, change.object.GetName()+" was changed") {
@@ -179,7 +179,7 @@ func (f *fixture) deleteWithPolicies() {
 func TestAnotherNamespaceTakesThePoliciesOver(t *testing.T) {
 	first := newFixture(t, "")
 	requireNoError(t, first.running.Stop())
-	requireNoError(t, first.rig.Close())
+	requireNoError(t, first.env.Close())
 	f := newFixture(t, "windows-operator-elsewhere")
 	t.Cleanup(f.deleteWithPolicies)
 	owners := policyOf(admission.Kubelets)

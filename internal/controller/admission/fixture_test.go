@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 // fixture is a real API server, and an operator that runs with only the rights of deploy/.
 type fixture struct {
 	*testing.T
-	rig       *testenv.Environment
+	env       *testenv.Environment
 	namespace string
 	// admin has all rights, operator only the rights of the ServiceAccount.
 	admin, operator client.Client
@@ -59,7 +59,7 @@ func newFixture(t *testing.T, namespace string) *fixture {
 			t.Error(err)
 		}
 	})
-	f := &fixture{T: t, rig: r, scheme: runtime.NewScheme()}
+	f := &fixture{T: t, env: r, scheme: runtime.NewScheme()}
 	requireNoError(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme),
 		machinev1beta1.Install(f.scheme)))
 	f.admin = f.newClient(r.Config)
@@ -105,7 +105,7 @@ func (f *fixture) newClientAs(user string, groups ...string) client.Client {
 }
 
 func (f *fixture) impersonationConfig(user string, groups ...string) *rest.Config {
-	config := rest.CopyConfig(f.rig.Config)
+	config := rest.CopyConfig(f.env.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }

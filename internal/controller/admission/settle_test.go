@@ -56,11 +56,11 @@ func (b *bench) reconcile() (time.Duration, error) {
 }
 
 func (b *bench) drainEvents() string {
-	var told []string
+	var recorded []string
 	for len(b.recorder.Events) > 0 {
-		told = append(told, <-b.recorder.Events)
+		recorded = append(recorded, <-b.recorder.Events)
 	}
-	return strings.Join(told, "\n")
+	return strings.Join(recorded, "\n")
 }
 
 func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
@@ -79,8 +79,8 @@ func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 		if after, err := b.reconcile(); err != nil || after != checkInterval || b.writes != written+1 {
 			t.Fatalf("%d writes, the next look is in %s, error %v", b.writes-written, after, err)
 		}
-		if told := b.drainEvents(); !strings.Contains(told, "ValidatingAdmissionPolicyBinding "+CloudNodeManagers+" was deleted") {
-			t.Errorf("told was %q", told)
+		if recorded := b.drainEvents(); !strings.Contains(recorded, "ValidatingAdmissionPolicyBinding "+CloudNodeManagers+" was deleted") {
+			t.Errorf("told was %q", recorded)
 		}
 	})
 	t.Run("one that another operator version has left is corrected without a report", func(t *testing.T) {
@@ -110,13 +110,13 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 	}
 	for _, g := range Guards() {
 		err := b.Live.Get(t.Context(), client.ObjectKeyFromObject(g.Policy), g.Policy.DeepCopy())
-		if there := err == nil; there == (g.Policy.Name == b.refusedName) {
+		if exists := err == nil; exists == (g.Policy.Name == b.refusedName) {
 			t.Errorf("policy %s: %v", g.Policy.Name, err)
 		}
 	}
-	if told := b.drainEvents(); strings.Count(told, "AdmissionPoliciesFailed") != 1 || !strings.Contains(told, "does not compile") ||
-		!strings.Contains(told, CloudNodeManagers) {
-		t.Errorf("told was %q", told)
+	if recorded := b.drainEvents(); strings.Count(recorded, "AdmissionPoliciesFailed") != 1 || !strings.Contains(recorded, "does not compile") ||
+		!strings.Contains(recorded, CloudNodeManagers) {
+		t.Errorf("told was %q", recorded)
 	}
 	b.refusedName = ""
 	for range 3 {
@@ -124,8 +124,8 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told := b.drainEvents(); !strings.Contains(told, "AdmissionPoliciesInstalled") {
-		t.Errorf("told was %q", told)
+	if recorded := b.drainEvents(); !strings.Contains(recorded, "AdmissionPoliciesInstalled") {
+		t.Errorf("told was %q", recorded)
 	}
 }
 

@@ -87,14 +87,14 @@ func (a *fixture) start() {
 
 // readAndExpect makes the Source read the cluster, expects the number of change events, and returns the delay before
 // the next read.
-func (a *fixture) readAndExpect(told int) time.Duration {
+func (a *fixture) readAndExpect(changes int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if got := len(a.changed); got != told {
-		a.t.Errorf("%d changes were told, want %d", got, told)
+	if got := len(a.changed); got != changes {
+		a.t.Errorf("%d changes were told, want %d", got, changes)
 	}
 	for len(a.changed) > 0 {
 		<-a.changed
@@ -103,10 +103,10 @@ func (a *fixture) readAndExpect(told int) time.Duration {
 }
 
 // readAfter advances the clock and then makes the Source read the cluster.
-func (a *fixture) readAfter(passed time.Duration, told int) time.Duration {
+func (a *fixture) readAfter(passed time.Duration, changes int) time.Duration {
 	a.t.Helper()
 	a.clock.SetTime(a.clock.Now().Add(passed))
-	return a.readAndExpect(told)
+	return a.readAndExpect(changes)
 }
 
 func (a *fixture) requireNoError(err error) {

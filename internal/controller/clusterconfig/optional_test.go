@@ -164,8 +164,8 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 				if !apierrors.IsAlreadyExists(err) {
 					return err == nil
 				}
-				there := fresh.DeepCopy() // a request may take effect and still return an error
-				return admin.Get(ctx, client.ObjectKeyFromObject(there), there) == nil && there.GetDeletionTimestamp() == nil
+				stored := fresh.DeepCopy() // a request may take effect and still return an error
+				return admin.Get(ctx, client.ObjectKeyFromObject(stored), stored) == nil && stored.GetDeletionTimestamp() == nil
 			})
 		}
 	}

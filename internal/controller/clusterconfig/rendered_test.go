@@ -14,8 +14,8 @@ import (
 func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing.T) {
 	rendered := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}}
 	for name, test := range map[string]struct {
-		spoil func(*fixture) error
-		says  string
+		spoil   func(*fixture) error
+		message string
 	}{
 		"one that is missing": {func(a *fixture) error {
 			return a.client.Delete(a.t.Context(), rendered.DeepCopy())
@@ -37,7 +37,7 @@ func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing
 			a.readAndExpect(1)
 			_, err := a.Current()
 			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") ||
-				!strings.Contains(err.Error(), test.says) {
+				!strings.Contains(err.Error(), test.message) {
 				t.Errorf("nodes follow what was read before, or the error does not name the object: %v", err)
 			}
 			expectEvents(t, drainEvents(reporter),

@@ -159,12 +159,12 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 	})
 	t.Run("a Deployment that cannot be read now is asked again, and then told", func(t *testing.T) {
 		r := newTrial(t, newOperatorCondition())
-		broken := errors.New("connection refused")
+		failure := errors.New("connection refused")
 		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch,
 			client.ObjectKey, client.Object, ...client.GetOption) error {
-			return broken
+			return failure
 		}})
-		if err := r.reportSupport(t.Context(), r.evaluateSupport(sdn, nil)); !errors.Is(err, broken) {
+		if err := r.reportSupport(t.Context(), r.evaluateSupport(sdn, nil)); !errors.Is(err, failure) {
 			t.Errorf("error is %v", err)
 		}
 		r.live = r.client

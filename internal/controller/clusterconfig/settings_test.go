@@ -91,12 +91,12 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 	})
 	t.Run("later when the Deployment cannot be read now", func(t *testing.T) {
 		r := newTrial(t)
-		broken := errors.New("connection refused")
+		failure := errors.New("connection refused")
 		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch,
 			client.ObjectKey, client.Object, ...client.GetOption) error {
-			return broken
+			return failure
 		}})
-		if err := r.reportSettings(t.Context(), []cluster.Notice{newNotice(0)}); !errors.Is(err, broken) {
+		if err := r.reportSettings(t.Context(), []cluster.Notice{newNotice(0)}); !errors.Is(err, failure) {
 			t.Errorf("error is %v", err)
 		}
 		r.live = r.client

@@ -53,8 +53,8 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 			objects[0].(*v1alpha1.WindowsInstance).Status.HostKey = &v1alpha1.HostKey{Key: "key"}
 		}
 		t.Run(name+" are approved", func(t *testing.T) {
-			if approved, told := decideRequest(t, newServingRequest(t, winNode, names, addresses...), objects...); !approved {
-				t.Errorf("it is refused: %q", told)
+			if approved, events := decideRequest(t, newServingRequest(t, winNode, names, addresses...), objects...); !approved {
+				t.Errorf("it is refused: %q", events)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 		i.Status.NodeRef = &v1alpha1.NodeReference{Name: "other", Confirmed: true}
 	})
 	for name, c := range map[string]struct {
-		says    string
+		message string
 		objects []client.Object
 	}{
 		"when the cloud does not know the Node yet": {"not a known name of the node",
@@ -97,9 +97,9 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 			newListedInstance(), newCloudNode(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicName })}},
 	} {
 		t.Run(name+" are left pending", func(t *testing.T) {
-			approved, told := decideRequest(t, newServingRequest(t, winNode, names, addresses...), c.objects...)
-			if approved || len(told) != 1 || !strings.Contains(told[0], c.says) {
-				t.Errorf("approved is %t, events are %q", approved, told)
+			approved, events := decideRequest(t, newServingRequest(t, winNode, names, addresses...), c.objects...)
+			if approved || len(events) != 1 || !strings.Contains(events[0], c.message) {
+				t.Errorf("approved is %t, events are %q", approved, events)
 			}
 		})
 	}
@@ -114,19 +114,19 @@ func TestANodeThatClaimsToBeTheAPIServerGetsNoCertificateForIt(t *testing.T) {
 		{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, {Type: corev1.NodeExternalDNS,
 			Address: "localhost"},
 	} {
-		liar := newCloudNode()
-		liar.Status.Addresses = append(liar.Status.Addresses, address)
+		spoofed := newCloudNode()
+		spoofed.Status.Addresses = append(spoofed.Status.Addresses, address)
 		if approved, _ := decideRequest(t, newServingRequest(t, winNode, append([]string{address.Address}, names...), addresses...),
-			newListedInstance(), liar); approved {
+			newListedInstance(), spoofed); approved {
 			t.Errorf("it gets %s", address.Address)
 		}
 	}
 	for _, address := range []string{"172.30.0.1", "127.0.0.1", "10.0.0.5"} {
-		liar := newCloudNode()
-		liar.Status.Addresses = append(liar.Status.Addresses,
+		spoofed := newCloudNode()
+		spoofed.Status.Addresses = append(spoofed.Status.Addresses,
 			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: address})
 		if approved, _ := decideRequest(t, newServingRequest(t, winNode, names, append([]string{address}, addresses...)...),
-			newListedInstance(), liar); approved {
+			newListedInstance(), spoofed); approved {
 			t.Errorf("it gets %s", address)
 		}
 	}

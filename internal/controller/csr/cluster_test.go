@@ -189,7 +189,7 @@ func (s *stage) createRequest(name, node, signer string, names ...string) *certi
 		"system:authenticated"}}
 	kubelet, err := kubernetes.NewForConfig(as)
 	s.requireNoError(err)
-	made, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(s.t.Context(),
+	created, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(s.t.Context(),
 		&certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -198,7 +198,7 @@ func (s *stage) createRequest(name, node, signer string, names ...string) *certi
 			},
 		}, metav1.CreateOptions{})
 	s.requireNoError(err)
-	return made
+	return created
 }
 
 const (
@@ -227,15 +227,15 @@ func (s *stage) awaitSigned(names ...string) {
 // down.
 func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T) {
 	s := newStage(t)
-	var others []*certificatesv1.CertificateSigningRequest
+	var foreign []*certificatesv1.CertificateSigningRequest
 	for i := range 50 {
 		name := fmt.Sprintf("worker-%d", i)
 		s.createNode(name, "linux")
-		others = append(others, s.createRequest("serving-"+name, name, serving), s.createRequest("renewal-"+name, name, renewal))
+		foreign = append(foreign, s.createRequest("serving-"+name, name, serving), s.createRequest("renewal-"+name, name, renewal))
 	}
 	// A Linux node with a name like the Windows node's, and a request with the serving name of a Windows node.
 	s.createNode("win-a2", "linux")
-	others = append(others, s.createRequest("serving-win-a2", "win-a2", serving, "win-a"),
+	foreign = append(foreign, s.createRequest("serving-win-a2", "win-a2", serving, "win-a"),
 		s.createRequest("renewal-win-a2", "win-a2", renewal))
 
 	instance := s.createInstance("win-a")
@@ -245,7 +245,7 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 	stop := s.run()
 	s.awaitSigned("serving-before", "renewal-before")
 
-	others = append(others, s.createRequest("serving-late", "worker-1", serving), s.createRequest("renewal-late", "worker-1", renewal))
+	foreign = append(foreign, s.createRequest("serving-late", "worker-1", serving), s.createRequest("renewal-late", "worker-1", renewal))
 	s.createRequest("serving-of-more", "win-a", serving, "worker-1")
 	s.createRequest("serving-then", "win-a", serving)
 	s.createRequest("renewal-then", "win-a", renewal)
@@ -257,7 +257,7 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 	s.run()
 	s.awaitSigned("serving-away", "renewal-away")
 
-	for _, before := range others {
+	for _, before := range foreign {
 		request := &certificatesv1.CertificateSigningRequest{}
 		s.requireNoError(s.admin.Get(t.Context(), client.ObjectKeyFromObject(before), request))
 		if request.ResourceVersion != before.ResourceVersion {

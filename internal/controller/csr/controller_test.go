@@ -27,14 +27,14 @@ import (
 //
 func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 	t.Run("with the host's own name and address are approved, whether or not the Machine can be read", func(t *testing.T) {
-		if approved, told := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), newMachineInstance(), newRegisteredNode()); !approved {
-			t.Errorf("it is refused: %q", told)
+		if approved, events := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), newMachineInstance(), newRegisteredNode()); !approved {
+			t.Errorf("it is refused: %q", events)
 		}
 	})
 	t.Run("with a name that the cloud has given the Machine are approved", func(t *testing.T) {
-		if approved, told := decideRequest(t, newServingRequest(t, winNode, []string{winNode, cloudName}, privateIP), newMachineInstance(), newRegisteredNode(),
+		if approved, events := decideRequest(t, newServingRequest(t, winNode, []string{winNode, cloudName}, privateIP), newMachineInstance(), newRegisteredNode(),
 			newMachine()); !approved {
-			t.Errorf("it is refused: %q", told)
+			t.Errorf("it is refused: %q", events)
 		}
 	})
 	for name, c := range map[string]struct {
@@ -60,9 +60,9 @@ func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 			}},
 	} {
 		t.Run(name+" are left pending, with an event", func(t *testing.T) {
-			approved, told := decideRequest(t, newServingRequest(t, winNode, c.names, privateIP), c.objects()...)
-			if approved || len(told) != 1 || !strings.Contains(told[0], "ServingCertificateRefused") {
-				t.Errorf("approved is %t, events are %q", approved, told)
+			approved, events := decideRequest(t, newServingRequest(t, winNode, c.names, privateIP), c.objects()...)
+			if approved || len(events) != 1 || !strings.Contains(events[0], "ServingCertificateRefused") {
+				t.Errorf("approved is %t, events are %q", approved, events)
 			}
 		})
 	}
@@ -70,14 +70,14 @@ func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 		leaving := newMachineInstance()
 		leaving.Spec.DesiredState, leaving.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged,
 			v1alpha1.ReasonMachineDeleting
-		if approved, told := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), leaving, newRegisteredNode()); !approved {
-			t.Errorf("it is refused: %q", told)
+		if approved, events := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), leaving, newRegisteredNode()); !approved {
+			t.Errorf("it is refused: %q", events)
 		}
 	})
 	t.Run("of a Machine that is gone are nobody's", func(t *testing.T) {
-		gone := newMachineInstance()
-		gone.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-		if approved, _ := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), gone, newRegisteredNode()); approved {
+		removed := newMachineInstance()
+		removed.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		if approved, _ := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), removed, newRegisteredNode()); approved {
 			t.Error("it is approved")
 		}
 	})
@@ -91,8 +91,8 @@ func TestARefusalIsToldOnce(t *testing.T) {
 			t.Errorf("it is looked at again after %s", result.RequeueAfter)
 		}
 	}
-	if said := f.drainEvents(); len(said) != 1 {
-		t.Errorf("after two looks it has said %q", said)
+	if events := f.drainEvents(); len(events) != 1 {
+		t.Errorf("after two looks it has said %q", events)
 	}
 	if err := f.api.Delete(t.Context(), csr); err != nil {
 		t.Fatal(err)
@@ -107,10 +107,10 @@ func TestARefusalIsToldOnce(t *testing.T) {
 // cluster for each request every minute.
 func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 	objects := []client.Object{newMachineInstance(), newRegisteredNode()}
-	made := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	created := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for i := range 5 * maxTrackedRequests {
 		csr := newServingRequest(t, winNode, []string{"api-int.lab.example.com"})
-		csr.Name, csr.CreationTimestamp = fmt.Sprintf("csr-%d", i), metav1.NewTime(made.Add(time.Duration(i/2)*time.Second))
+		csr.Name, csr.CreationTimestamp = fmt.Sprintf("csr-%d", i), metav1.NewTime(created.Add(time.Duration(i/2)*time.Second))
 		objects = append(objects, csr)
 	}
 	f := newFixture(t, objects...)
@@ -126,8 +126,8 @@ func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 			}
 		}
 	}
-	if said := f.drainEvents(); len(said) != maxTrackedRequests {
-		t.Errorf("%d events, and %d are enough", len(said), maxTrackedRequests)
+	if events := f.drainEvents(); len(events) != maxTrackedRequests {
+		t.Errorf("%d events, and %d are enough", len(events), maxTrackedRequests)
 	}
 	if len(again) != maxTrackedRequests || again[0] != 4*maxTrackedRequests {
 		t.Errorf("looked at again are %v; a kubelet waits for the newest", again)
@@ -137,7 +137,7 @@ func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 	}
 	f.clock.Step(refusalWindow)
 	right := newServingRequest(t, winNode, []string{winNode}, privateIP)
-	right.Name, right.CreationTimestamp = "right", metav1.NewTime(made.Add(time.Hour))
+	right.Name, right.CreationTimestamp = "right", metav1.NewTime(created.Add(time.Hour))
 	if err := f.api.Create(t.Context(), right); err != nil {
 		t.Fatal(err)
 	}
@@ -153,17 +153,17 @@ func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 //
 func TestRenewalsOfClientCertificates(t *testing.T) {
 	t.Run("of a node of ours by itself for itself are approved", func(t *testing.T) {
-		if approved, told := decideRequest(t, newRenewalRequest(t, "system:node:"+winNode, winNode), newMachineInstance(), newRegisteredNode()); !approved ||
-			len(told) > 0 {
-			t.Errorf("approved is %t, events are %q", approved, told)
+		if approved, events := decideRequest(t, newRenewalRequest(t, "system:node:"+winNode, winNode), newMachineInstance(), newRegisteredNode()); !approved ||
+			len(events) > 0 {
+			t.Errorf("approved is %t, events are %q", approved, events)
 		}
 	})
 	t.Run("that ask for more are left pending, with an event", func(t *testing.T) {
 		csr := newRenewalRequest(t, "system:node:"+winNode, winNode)
 		csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageServerAuth)
-		approved, told := decideRequest(t, csr, newMachineInstance(), newRegisteredNode())
-		if approved || len(told) != 1 || !strings.Contains(told[0], "ClientCertificateRefused") {
-			t.Errorf("approved is %t, events are %q", approved, told)
+		approved, events := decideRequest(t, csr, newMachineInstance(), newRegisteredNode())
+		if approved || len(events) != 1 || !strings.Contains(events[0], "ClientCertificateRefused") {
+			t.Errorf("approved is %t, events are %q", approved, events)
 		}
 	})
 	for name, csr := range map[string]*certificatesv1.CertificateSigningRequest{
@@ -177,8 +177,8 @@ func TestRenewalsOfClientCertificates(t *testing.T) {
 		t.Run(name+" is left alone", func(t *testing.T) {
 			f := newFixture(t, newMachineInstance(), newRegisteredNode(), csr)
 			f.reconcileRequest(t, csr.Name)
-			if said, written := f.drainEvents(), f.listWrites(); len(said)+len(written)+len(f.conditionTypes(t, csr.Name)) > 0 {
-				t.Errorf("events %q, writes %q", said, written)
+			if events, written := f.drainEvents(), f.listWrites(); len(events)+len(written)+len(f.conditionTypes(t, csr.Name)) > 0 {
+				t.Errorf("events %q, writes %q", events, written)
 			}
 		})
 	}
@@ -201,9 +201,9 @@ func TestForgedRequestsAreDenied(t *testing.T) {
 				[]certificatesv1.RequestConditionType{certificatesv1.CertificateDenied}) {
 				t.Errorf("conditions are %v", got)
 			}
-			if said := f.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "CertificateRequestForged") ||
-				!strings.Contains(said[0], winNode) {
-				t.Errorf("events are %q", said)
+			if events := f.drainEvents(); len(events) != 1 || !strings.Contains(events[0], "CertificateRequestForged") ||
+				!strings.Contains(events[0], winNode) {
+				t.Errorf("events are %q", events)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestForgedRequestsAreDenied(t *testing.T) {
 // The cluster approves renewals too, and often decides first.
 func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
 	requests := certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
-	decidedByOthers := func(f *fixture, t *testing.T) {
+	decidedElsewhere := func(f *fixture, t *testing.T) {
 		t.Helper()
 		present, err := f.clientset.Tracker().Get(requests, "", "csr-1")
 		if err != nil {
@@ -234,7 +234,7 @@ func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
 	}
 	t.Run("before it is looked at", func(t *testing.T) {
 		f := newFixture(t, newMachineInstance(), newRegisteredNode(), newRenewalRequest(t, "system:node:"+winNode, winNode))
-		decidedByOthers(f, t)
+		decidedElsewhere(f, t)
 		f.reconcileRequest(t, "csr-1")
 		if writes := f.listWrites(); len(writes) > 0 {
 			t.Errorf("it writes %q", writes)
@@ -248,7 +248,7 @@ func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
 				return false, nil, nil
 			}
 			raced = true
-			decidedByOthers(f, t)
+			decidedElsewhere(f, t)
 			return true, nil, apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), "csr-1", errors.New("changed"))
 		})
 		f.reconcileRequest(t, "csr-1")
@@ -302,8 +302,8 @@ func TestRequestsOfFiftyLinuxNodesAreLeftAlone(t *testing.T) {
 			t.Errorf("%s is looked at again", name)
 		}
 	}
-	if written, said := f.listWrites(), f.drainEvents(); len(written)+len(said) > 0 || len(f.clientset.Actions()) > 0 {
-		t.Errorf("writes %q, events %q", written, said)
+	if written, events := f.listWrites(), f.drainEvents(); len(written)+len(events) > 0 || len(f.clientset.Actions()) > 0 {
+		t.Errorf("writes %q, events %q", written, events)
 	}
 }
 
@@ -344,11 +344,11 @@ func TestARequestWaitsForItsNode(t *testing.T) {
 	if len(f.conditionTypes(t, csr.Name))+len(f.drainEvents()) > 0 {
 		t.Fatal("it is decided on before the Node is there, or told")
 	}
-	if woken := f.pendingRequests(t.Context(), winNode); len(woken) != 1 || woken[0].Name != csr.Name {
-		t.Fatalf("the Node wakes %v", woken)
+	if enqueued := f.pendingRequests(t.Context(), winNode); len(enqueued) != 1 || enqueued[0].Name != csr.Name {
+		t.Fatalf("the Node wakes %v", enqueued)
 	}
-	if woken := f.pendingRequests(t.Context(), "worker-0"); len(woken) > 0 {
-		t.Errorf("another Node wakes %v", woken)
+	if enqueued := f.pendingRequests(t.Context(), "worker-0"); len(enqueued) > 0 {
+		t.Errorf("another Node wakes %v", enqueued)
 	}
 	if err := f.api.Create(t.Context(), newRegisteredNode()); err != nil {
 		t.Fatal(err)
@@ -406,11 +406,11 @@ func TestWhatIsKeptInMemoryOfRequests(t *testing.T) {
 	t.Run("is of others' hardly anything", func(t *testing.T) {
 		decided := newServingRequest(t, winNode, nil)
 		decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Message: large}}
-		others := newServingRequest(t, winNode, nil)
-		others.Spec.SignerName, others.Spec.Request = "example.com/signer", []byte(large)
-		for _, csr := range []*certificatesv1.CertificateSigningRequest{decided, others} {
+		foreign := newServingRequest(t, winNode, nil)
+		foreign.Spec.SignerName, foreign.Spec.Request = "example.com/signer", []byte(large)
+		for _, csr := range []*certificatesv1.CertificateSigningRequest{decided, foreign} {
 			name := csr.Spec.SignerName
-			if got := kept(csr); size(got) > 1024 || got.Spec.SignerName != name || isUndecided(got) != (csr == others) {
+			if got := kept(csr); size(got) > 1024 || got.Spec.SignerName != name || isUndecided(got) != (csr == foreign) {
 				t.Errorf("%d bytes are kept of %+v", size(got), got)
 			}
 		}

@@ -168,11 +168,11 @@ func (f *fixture) reconcileRequest(t *testing.T, csr string) ctrl.Result {
 	return result
 }
 
-func (f *fixture) drainEvents() (told []string) {
+func (f *fixture) drainEvents() (recorded []string) {
 	for len(f.recorder.Events) > 0 {
-		told = append(told, <-f.recorder.Events)
+		recorded = append(recorded, <-f.recorder.Events)
 	}
-	return told
+	return recorded
 }
 
 // conditionTypes returns the types of the conditions of a request.
@@ -200,7 +200,7 @@ func (f *fixture) listWrites() (writes []string) {
 
 // decideRequest reconciles the request once, and reports whether it was approved and the events.
 func decideRequest(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool,
-	told []string) {
+	recorded []string) {
 	t.Helper()
 	f := newFixture(t, append(objects, csr)...)
 	f.reconcileRequest(t, csr.Name)

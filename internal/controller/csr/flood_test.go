@@ -51,8 +51,8 @@ func TestTheCostOfManyRequests(t *testing.T) {
 		if counted.lists > 2 || counted.gets > maxTrackedRequests {
 			t.Errorf("they cost %d lists and %d reads of the Node", counted.lists, counted.gets)
 		}
-		if said := f.drainEvents(); len(said) != maxTrackedRequests {
-			t.Errorf("%d events", len(said))
+		if events := f.drainEvents(); len(events) != maxTrackedRequests {
+			t.Errorf("%d events", len(events))
 		}
 		f.clock.Step(refusalWindow)
 		counted.lists = 0
@@ -129,8 +129,8 @@ func TestTheCostOfManyRequests(t *testing.T) {
 		}
 		f.clock.Step(time.Second)
 		wait := f.createAndReconcile(t, 1, winNode, []string{winNode, cloudName}, privateIP)
-		if said := f.drainEvents(); wait != clusterReadTTL-time.Second || len(said) > 0 {
-			t.Errorf("it is looked at again after %s, events are %q", wait, said)
+		if events := f.drainEvents(); wait != clusterReadTTL-time.Second || len(events) > 0 {
+			t.Errorf("it is looked at again after %s, events are %q", wait, events)
 		}
 		f.clock.Step(wait)
 		if f.reconcileRequest(t, "csr-001"); len(f.conditionTypes(t, "csr-001")) != 1 {

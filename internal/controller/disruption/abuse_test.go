@@ -103,8 +103,8 @@ func TestAMachineThatIsBeingReplacedIsNotChangedInPlace(t *testing.T) {
 func TestANodeThatSaysOfItselfToHaveAVersionProvesNothing(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.CanarySoak = &metav1.Duration{Duration: time.Hour} })
-	liar, first, second := w.createHost("byoh-1", before), w.createHost("byoh-2", before), w.createHost("byoh-3", before)
-	w.patchNode(liar.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
+	attacker, first, second := w.createHost("byoh-1", before), w.createHost("byoh-2", before), w.createHost("byoh-3", before)
+	w.patchNode(attacker.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
 	p := w.start("one", false)
 	if decision := p.acquireSlot(first, v1alpha1.CauseUpgrade); !decision.Allowed {
 		t.Errorf("it is taken for the first node with the version: %+v", decision)
@@ -129,7 +129,7 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 		fields[field] = value
 		return fmt.Sprintf(`"maintenanceWindows":[{"schedule":%s,"duration":%s,"timeZone":%s}]`, fields["schedule"], fields["duration"], cmp.Or(fields["timeZone"], `""`))
 	}
-	for spec, taken := range map[string]bool{
+	for spec, accepted := range map[string]bool{
 		`"failureDeadline":"soon"`:                     false,
 		`"failureDeadline":"1d"`:                       false,
 		`"failureDeadline":"-1m"`:                      false,
@@ -176,7 +176,7 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 			body := []byte(`{"spec":null}`)
 			w.requireNoError(w.admin.Patch(t.Context(), raw, client.RawPatch("application/merge-patch+json", body)))
 			err := w.admin.Patch(t.Context(), raw, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{`+spec+`}}`)))
-			if (err == nil) != taken || err != nil && !apierrors.IsInvalid(err) {
+			if (err == nil) != accepted || err != nil && !apierrors.IsInvalid(err) {
 				t.Errorf("the API server says %v", err)
 			}
 			if err != nil {

@@ -66,8 +66,8 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	if entry := w.getPolicy().Status.Disruptions[0]; entry.ConfigurationDigest != settingsAfter {
 		t.Errorf("it is brought to %q", entry.ConfigurationDigest)
 	}
-	if told := one.eventsWithReason("DisruptionStarted"); len(told) != 1 || !strings.Contains(told[0], "the changed settings of kubelet") {
-		t.Errorf("events %q", told)
+	if events := one.eventsWithReason("DisruptionStarted"); len(events) != 1 || !strings.Contains(events[0], "the changed settings of kubelet") {
+		t.Errorf("events %q", events)
 	}
 	refused(one, second, v1alpha1.ReasonCanarySoaking)
 	refused(w.startConfigured("two", settingsAfter), third, v1alpha1.ReasonCanarySoaking)
@@ -86,8 +86,8 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	if c := w.policyCondition(v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
-	if told := one.eventsWithReason("DisruptionsStopped"); len(told) != 1 {
-		t.Errorf("events %q", told)
+	if events := one.eventsWithReason("DisruptionsStopped"); len(events) != 1 {
+		t.Errorf("events %q", events)
 	}
 	if metricValue(t, "wmco_disruptions_stopped") != 1 || metricLabel(t, "wmco_disruptions_stopped") != v1alpha1.ReasonCanaryFailed {
 		t.Error("the metric does not tell of it")

@@ -35,28 +35,28 @@ func TestThePolicyIsKept(t *testing.T) {
 		w.createHost("byoh-1", version)
 		w.start("one", true)
 		for range 2 {
-			var made *v1alpha1.WindowsDisruptionPolicy
+			var created *v1alpha1.WindowsDisruptionPolicy
 			w.waitUntil("a policy with a status", func(ctx context.Context) (bool, error) {
-				made = &v1alpha1.WindowsDisruptionPolicy{}
-				err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
-				return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
+				created = &v1alpha1.WindowsDisruptionPolicy{}
+				err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, created)
+				return created.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
 			})
-			if s := made.Spec; s.MaxUnavailable.IntValue() != 1 || s.FailureDeadline.Duration != disruptionpolicy.DefaultFailureDeadline || s.UpgradeStrategy != v1alpha1.UpgradeReplace {
+			if s := created.Spec; s.MaxUnavailable.IntValue() != 1 || s.FailureDeadline.Duration != disruptionpolicy.DefaultFailureDeadline || s.UpgradeStrategy != v1alpha1.UpgradeReplace {
 				t.Errorf("its spec is %+v", s)
 			}
-			if s := made.Status; s.Nodes != 1 || s.Updated != 1 || s.Summary == "" {
+			if s := created.Status; s.Nodes != 1 || s.Updated != 1 || s.Summary == "" {
 				t.Errorf("its status is %+v", s)
 			}
-			w.requireNoError(w.admin.Delete(t.Context(), made))
+			w.requireNoError(w.admin.Delete(t.Context(), created))
 		}
 	})
 	t.Run("a cluster without any host has one, too", func(t *testing.T) {
 		w := shared.forSubtest(t)
 		w.start("one", true)
 		w.waitUntil("a policy", func(ctx context.Context) (bool, error) {
-			made := &v1alpha1.WindowsDisruptionPolicy{}
-			err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
-			return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
+			created := &v1alpha1.WindowsDisruptionPolicy{}
+			err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, created)
+			return created.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
 		})
 	})
 	t.Run("one that is being deleted is not made again before it is gone, and is kept until then", func(t *testing.T) {
@@ -119,14 +119,14 @@ func TestThePolicyIsKept(t *testing.T) {
 	t.Run("an operator that starts has what an earlier one had, and that of instances that are gone ends", func(t *testing.T) {
 		w := shared.forSubtest(t)
 		w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable.IntVal = 2 })
-		host, gone := w.createHost("byoh-1", before), w.createHost("byoh-2", before)
+		host, deleted := w.createHost("byoh-1", before), w.createHost("byoh-2", before)
 		first := w.start("first", false)
-		for _, instance := range []*v1alpha1.WindowsInstance{host, gone} {
+		for _, instance := range []*v1alpha1.WindowsInstance{host, deleted} {
 			if decision := first.acquireSlot(instance, v1alpha1.CauseConfiguration); !decision.Allowed {
 				t.Fatalf("%+v", decision)
 			}
 		}
-		w.requireNoError(w.admin.Delete(t.Context(), gone))
+		w.requireNoError(w.admin.Delete(t.Context(), deleted))
 		second := w.start("second", false)
 		second.reconcile()
 		if left := w.getPolicy().Status.Disruptions; len(left) != 1 || left[0].Instance != host.Name || left[0].HolderIdentity != "second" {

@@ -133,10 +133,10 @@ func TestGate(t *testing.T) {
 		if decision := second.acquireSlot(host, v1alpha1.CauseRepair); !decision.Allowed {
 			t.Errorf("%+v", decision)
 		}
-		taken := w.getPolicy().Status.Disruptions[0]
+		adopted := w.getPolicy().Status.Disruptions[0]
 		begun.HolderIdentity = "second"
-		if taken != begun {
-			t.Errorf("it is %+v, want %+v", taken, begun)
+		if adopted != begun {
+			t.Errorf("it is %+v, want %+v", adopted, begun)
 		}
 		first.releaseSlot(host)
 		if listed := w.disruptedInstances(); len(listed) != 1 {
@@ -166,7 +166,7 @@ func TestGate(t *testing.T) {
 		cordon := func(unschedulable bool) {
 			w.patchNode(host.Name, func(n *corev1.Node) { n.Spec.Unschedulable = unschedulable })
 		}
-		for _, look := range []struct {
+		for _, step := range []struct {
 			after    time.Duration
 			cordoned bool
 			listed   int
@@ -179,12 +179,12 @@ func TestGate(t *testing.T) {
 			{59 * time.Second, false, 1},
 			{time.Second, false, 0},
 		} {
-			w.advanceClock(look.after)
-			cordon(look.cordoned)
+			w.advanceClock(step.after)
+			cordon(step.cordoned)
 			second.releaseSlot(host)
 			second.reconcile()
-			if listed := w.disruptedInstances(); len(listed) != look.listed {
-				t.Fatalf("after %s, cordoned %t: %q are listed", look.after, look.cordoned, listed)
+			if listed := w.disruptedInstances(); len(listed) != step.listed {
+				t.Fatalf("after %s, cordoned %t: %q are listed", step.after, step.cordoned, listed)
 			}
 		}
 		if found := second.eventsWithReason("DisruptionFailed"); len(found) != 0 {

@@ -40,16 +40,16 @@ func TestTheGateKnowsWhatTheAPIServerHas(t *testing.T) {
 		cached, live policyReader
 		wrote        *v1alpha1.WindowsDisruptionPolicy
 		holds        bool
-		asked        int // number of reads from the API server
+		reads        int // number of reads from the API server
 	}{
 		"what another process has written is in the cache": {
 			cached: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("10"), holds: true},
 		"what this process has written may not be in the cache yet": {
-			cached: policyReader{version: "10"}, live: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("20", "a"), holds: true, asked: 1},
+			cached: policyReader{version: "10"}, live: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("20", "a"), holds: true, reads: 1},
 		"the API server was restored from a backup, and holds less": {
-			cached: policyReader{version: "10"}, live: policyReader{version: "10"}, wrote: policyOf("20", "a"), asked: 1},
+			cached: policyReader{version: "10"}, live: policyReader{version: "10"}, wrote: policyOf("20", "a"), reads: 1},
 		"the API server was restored from a backup, and holds more": {
-			cached: policyReader{version: "10", instances: []string{"a"}}, live: policyReader{version: "10", instances: []string{"a"}}, wrote: policyOf("20"), holds: true, asked: 1},
+			cached: policyReader{version: "10", instances: []string{"a"}}, live: policyReader{version: "10", instances: []string{"a"}}, wrote: policyOf("20"), holds: true, reads: 1},
 		"with nothing new, the API server is asked nothing": {
 			cached: policyReader{version: "20", instances: []string{"a"}}, wrote: policyOf("20", "a"), holds: true},
 	} {
@@ -62,7 +62,7 @@ func TestTheGateKnowsWhatTheAPIServerHas(t *testing.T) {
 					t.Errorf("held: %t, %v", held, err)
 				}
 			}
-			if c.live.reads != c.asked && c.live.reads != 2*c.asked {
+			if c.live.reads != c.reads && c.live.reads != 2*c.reads {
 				t.Errorf("the API server was asked %d times", c.live.reads)
 			}
 		})

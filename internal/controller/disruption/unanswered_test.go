@@ -44,10 +44,10 @@ func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
 }
 
 // newUnresponsiveAPI returns a client that never responds to a request for the policy.
-func newUnresponsiveAPI(asked chan<- struct{}) client.WithWatch {
+func newUnresponsiveAPI(requests chan<- struct{}) client.WithWatch {
 	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-			asked <- struct{}{}
+			requests <- struct{}{}
 			<-ctx.Done()
 			return context.Cause(ctx)
 		},
@@ -56,17 +56,17 @@ func newUnresponsiveAPI(asked chan<- struct{}) client.WithWatch {
 
 func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
 	request := disruptionpolicy.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
-	gateOf := func(asked chan<- struct{}) *PolicyGate {
+	gateOf := func(requests chan<- struct{}) *PolicyGate {
 		known := fake.NewClientBuilder().Build()
-		return NewGate(Options{Client: known, Live: newUnresponsiveAPI(asked), Namespace: "wmco", Events: events.NewFakeRecorder(1),
+		return NewGate(Options{Client: known, Live: newUnresponsiveAPI(requests), Namespace: "wmco", Events: events.NewFakeRecorder(1),
 			Clock: clocktesting.NewFakePassiveClock(time.Now())})
 	}
 	t.Run("a decision ends after 30 s", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gate, begin := gateOf(make(chan struct{}, 100)), time.Now()
 			_, err := gate.Acquire(t.Context(), request)
-			if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || took != decisionTimeout {
-				t.Errorf("after %s: %v", took, err)
+			if elapsed := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || elapsed != decisionTimeout {
+				t.Errorf("after %s: %v", elapsed, err)
 			}
 			if _, err := gate.reviewPolicy(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the review: %v", err)
@@ -75,17 +75,17 @@ func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
 	})
 	t.Run("a pass that has been canceled does not wait for another decision", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			asked := make(chan struct{}, 100)
-			gate := gateOf(asked)
+			requests := make(chan struct{}, 100)
+			gate := gateOf(requests)
 			go func() { _, _ = gate.Acquire(t.Context(), request) }()
-			<-asked
+			<-requests
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			begin := time.Now()
 			_, acquireErr := gate.Acquire(ctx, request)
 			_, reviewErr := gate.reviewPolicy(ctx)
-			if took := time.Since(begin); took != 0 || !errors.Is(acquireErr, context.Canceled) || !errors.Is(reviewErr, context.Canceled) {
-				t.Errorf("after %s: %v, %v", took, acquireErr, reviewErr)
+			if elapsed := time.Since(begin); elapsed != 0 || !errors.Is(acquireErr, context.Canceled) || !errors.Is(reviewErr, context.Canceled) {
+				t.Errorf("after %s: %v, %v", elapsed, acquireErr, reviewErr)
 			}
 		})
 	})

@@ -41,7 +41,7 @@ func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
 	version := func(i *v1alpha1.WindowsInstance) { i.Status.Version = "12" }
 	for name, c := range map[string]struct {
 		before, after client.Object
-		look          bool
+		enqueued      bool
 	}{
 		"a Node that registers":                               {nil, node(), false},
 		"one that is Ready before it is proven":               {node(), node(ready), false},
@@ -58,18 +58,18 @@ func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
 		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lets := nodes
+			predicates := nodes
 			if _, ok := c.after.(*v1alpha1.WindowsInstance); ok {
-				lets = instances
+				predicates = instances
 			}
-			look := false
+			enqueued := false
 			if c.before == nil {
-				look = lets.Create(event.CreateEvent{Object: c.after})
+				enqueued = predicates.Create(event.CreateEvent{Object: c.after})
 			} else {
-				look = lets.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after})
+				enqueued = predicates.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after})
 			}
-			if look != c.look {
-				t.Errorf("a look follows: %t", look)
+			if enqueued != c.enqueued {
+				t.Errorf("a look follows: %t", enqueued)
 			}
 		})
 	}

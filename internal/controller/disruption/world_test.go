@@ -165,20 +165,20 @@ func (w *world) createMachineSet(name string, replicas int32) *machinev1beta1.Ma
 // is called.
 func (w *world) createMachine(set *machinev1beta1.MachineSet, name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
-	made := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+	created := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: set.Spec.Template.Labels,
 		Finalizers: []string{machinev1beta1.MachineFinalizer},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set,
 			machinev1beta1.GroupVersion.WithKind("MachineSet"))},
 	}}
-	w.requireNoError(w.admin.Create(w.t.Context(), made))
-	made.Status.Phase, made.Status.NodeRef = ptr.To(machinev1beta1.PhaseRunning), &corev1.ObjectReference{Name: name}
-	w.requireNoError(w.admin.Status().Update(w.t.Context(), made))
+	w.requireNoError(w.admin.Create(w.t.Context(), created))
+	created.Status.Phase, created.Status.NodeRef = ptr.To(machinev1beta1.PhaseRunning), &corev1.ObjectReference{Name: name}
+	w.requireNoError(w.admin.Status().Update(w.t.Context(), created))
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	instance.Spec = v1alpha1.WindowsInstanceSpec{
 		Address: name, DesiredState: v1alpha1.DesiredStateNode,
 		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
-			Name: name, UID: made.UID}},
+			Name: name, UID: created.UID}},
 	}
 	return w.createNodeInService(instance, version)
 }

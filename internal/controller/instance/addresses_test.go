@@ -23,7 +23,7 @@ func TestWhenAHostHasMoved(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		address, lastReachedAddress string
-		lookUp                      func(context.Context, string) ([]string, error)
+		lookup                      func(context.Context, string) ([]string, error)
 		want                        bool
 	}{
 		"its name leads elsewhere":       {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9"), true},
@@ -51,7 +51,7 @@ func TestWhenAHostHasMoved(t *testing.T) {
 			s.Cluster = *supportedCluster()
 			got := false
 			x.runPhase(s, func(context.Context, *scope.Scope) (pending *result.Result) {
-				got, pending = (addressWatcher{lookUp: c.lookUp}).hasMoved(s)
+				got, pending = (addressWatcher{lookUp: c.lookup}).hasMoved(s)
 				return pending
 			})
 			if got != c.want {

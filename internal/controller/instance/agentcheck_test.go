@@ -109,8 +109,8 @@ func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 			x, h, _ := nodeInService(t, "None")
 			logins := h.countAccepted()
 			x.Hosts.Close(machine)
-			began := x.clock.Now()
-			for x.clock.Since(began) < 24*time.Hour {
+			start := x.clock.Now()
+			for x.clock.Since(start) < 24*time.Hour {
 				x.reportsConfiguration(corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent, "")
 				_, after := x.reconcile()
 				if after == 0 || after > maxAgentCheckBackoff {
@@ -138,13 +138,13 @@ func TestAFailedCheckOfASilentAgentIsReportedUntilTheNextOne(t *testing.T) {
 	h.off = true
 	x.reportsConfiguration(corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent, "")
 	x.popEvents()
-	began, events := x.clock.Now(), 0
-	for x.clock.Since(began) < 12*time.Hour {
+	start, events := x.clock.Now(), 0
+	for x.clock.Since(start) < 12*time.Hour {
 		instance, after := x.reconcile()
 		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
-		for _, told := range x.popEvents() {
-			if strings.Contains(told, string(remote.ReasonUnreachable)) {
+		for _, event := range x.popEvents() {
+			if strings.Contains(event, string(remote.ReasonUnreachable)) {
 				events++
 			}
 		}

@@ -88,8 +88,8 @@ func (everywhere) LookupHost(context.Context, string) ([]string, error) {
 }
 
 func (everywhere) DialContext(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	return here, there.Close()
+	near, far := net.Pipe()
+	return near, far.Close()
 }
 
 // newProgram returns the program for an executable of the trial's payload: the agent itself, or an idle program.
@@ -134,8 +134,8 @@ func (h *agentHost) countLogins() int {
 func (h *agentHost) storeSpec(spec nodespec.NodeSpec) {
 	h.t.Helper()
 	data, err := spec.Encode()
-	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot} { // restricted, because the content of open directories counts as foreign
-		err = errors.Join(err, h.machine.Host().Tree.MakeDirectory(h.t.Context(), folder, host.AccessAdministrators))
+	for _, dir := range []string{nodespec.Root, nodespec.AgentRoot} { // restricted, because the content of open directories counts as foreign
+		err = errors.Join(err, h.machine.Host().Tree.MakeDirectory(h.t.Context(), dir, host.AccessAdministrators))
 	}
 	err = errors.Join(err, h.machine.Drive().WriteFile(nodespec.SpecPath, data))
 	for _, identity := range spec.Identities {
@@ -190,8 +190,8 @@ func (x *trial) enableSigning(life time.Duration) map[string][]*x509.Certificate
 			return true, nil, err
 		}
 		granted := life
-		if asked := csr.Spec.ExpirationSeconds; asked != nil {
-			granted = min(life, time.Duration(*asked)*time.Second)
+		if seconds := csr.Spec.ExpirationSeconds; seconds != nil {
+			granted = min(life, time.Duration(*seconds)*time.Second)
 		}
 		template := &x509.Certificate{
 			SerialNumber: big.NewInt(x.clock.Now().UnixNano()), Subject: request.Subject,

@@ -42,7 +42,7 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 	attempts := testutil.ToFloat64(metrics.Attempts.Of(metrics.Failed))
 	failed := testutil.ToFloat64(metrics.AttemptsFailed.Of("Unreachable"))
 	count, seconds := jobDurations(t, "Connect")
-	looked, _ := jobDurations(t, "Facts")
+	before, _ := jobDurations(t, "Facts")
 	x.reconcile()
 	x.reconcile()
 	t.Run("one that fails, with its reason", func(t *testing.T) {
@@ -54,10 +54,10 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 		}
 	})
 	t.Run("and the job that took time is measured, and no other", func(t *testing.T) {
-		if n, took := jobDurations(t, "Connect"); n != count+2 || took-seconds != 6 {
-			t.Errorf("it was measured %d times, for %v s", n-count, took-seconds)
+		if n, total := jobDurations(t, "Connect"); n != count+2 || total-seconds != 6 {
+			t.Errorf("it was measured %d times, for %v s", n-count, total-seconds)
 		}
-		if n, _ := jobDurations(t, "Facts"); n != looked {
+		if n, _ := jobDurations(t, "Facts"); n != before {
 			t.Error("a job that was not begun is measured")
 		}
 	})

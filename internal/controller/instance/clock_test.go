@@ -64,11 +64,11 @@ func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
 			if verbs := slices.Compact(h.agentCommands()); !slices.Equal(verbs, []string{"facts"}) || x.countRequests() > 0 {
 				t.Errorf("the host was told to %q, %d certificates were asked for", verbs, x.countRequests())
 			}
-			if _, there := h.machine.Service(nodespec.ServiceAgent); there || instance.Status.NodeRef != nil {
+			if _, exists := h.machine.Service(nodespec.ServiceAgent); exists || instance.Status.NodeRef != nil {
 				t.Errorf("the host was changed, its name %+v", instance.Status.NodeRef)
 			}
-			if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, v1alpha1.ReasonClockSkew) {
-				t.Errorf("there is no event: %s", told)
+			if events := strings.Join(x.popEvents(), "\n"); !strings.Contains(events, v1alpha1.ReasonClockSkew) {
+				t.Errorf("there is no event: %s", events)
 			}
 			h.machine.SetClockOffset(0)
 			x.clock.Step(10 * time.Minute)
@@ -130,17 +130,17 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 		x.registerNode()
 		h.machine.SetClockOffset(0)
 		x.reconcileUntil("a Ready node", hasSummary(v1alpha1.ReasonReady))
-		if message, told := ready(t, x), strings.Join(x.popEvents(), "\n"); strings.Contains(message, remark) || strings.Contains(told, "ClockSkew") {
-			t.Errorf("the message is %q, the events are %s", message, told)
+		if message, events := ready(t, x), strings.Join(x.popEvents(), "\n"); strings.Contains(message, remark) || strings.Contains(events, "ClockSkew") {
+			t.Errorf("the message is %q, the events are %s", message, events)
 		}
 	})
 	t.Run("if the clock of a Ready node is set", func(t *testing.T) {
 		x, h, gate := hostToJoin(t, "None", behind)
 		x.ahead = -3 * time.Minute
 		x.joinNode()
-		began := len(h.agentCommands())
+		start := len(h.agentCommands())
 		checks := func() (count int) {
-			for _, verb := range h.agentCommands()[began:] {
+			for _, verb := range h.agentCommands()[start:] {
 				if verb == "verify" {
 					count++
 				}
@@ -148,7 +148,7 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 			return count
 		}
 		_, after := x.reconcile()
-		if message := ready(t, x); !strings.Contains(message, remark) || len(h.agentCommands()) != began || after <= 0 || after > 10*time.Minute {
+		if message := ready(t, x); !strings.Contains(message, remark) || len(h.agentCommands()) != start || after <= 0 || after > 10*time.Minute {
 			t.Fatalf("%d checks, the next check is in %s, the message is %q", checks(), after, message)
 		}
 		x.clock.Step(10 * time.Minute)

@@ -185,10 +185,10 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	}
 	gate.closed = false
 	named(x.reconcileUntil("the change", hasSummary(v1alpha1.ReasonReady)))
-	if told := x.popEvents(); !slices.ContainsFunc(told, func(e string) bool {
+	if events := x.popEvents(); !slices.ContainsFunc(events, func(e string) bool {
 		return strings.Contains(e, "DrainStarted") && strings.Contains(e, "Node "+machine)
 	}) {
-		t.Errorf("the node was not drained: %q", told)
+		t.Errorf("the node was not drained: %q", events)
 	}
 	if !h.hasProxy("containerd") || !slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("it was not changed, or keeps its turn: %v", gate.released)

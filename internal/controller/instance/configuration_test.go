@@ -13,11 +13,11 @@ import (
 // configurationDigest returns the digest of the current configuration of all nodes.
 func (x *trial) configurationDigest() string {
 	x.t.Helper()
-	wanted := x.newDependencies().specs.ConfigurationDigest(*x.facts)
-	if wanted == "" {
+	want := x.newDependencies().specs.ConfigurationDigest(*x.facts)
+	if want == "" {
 		x.t.Fatal("it is not known")
 	}
-	return wanted
+	return want
 }
 
 func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
@@ -28,25 +28,25 @@ func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	}
 	gate.refuseAll(v1alpha1.ReasonCanarySoaking)
 	x.facts.Kubelet.Settings = `{"maxPods":77}`
-	wanted := x.configurationDigest()
+	want := x.configurationDigest()
 	instance, _ := x.reconcile()
 	if instance.Status.ConfigurationDigest != proven {
 		t.Errorf("while it waits: %q, want %q", instance.Status.ConfigurationDigest, proven)
 	}
-	if last := gate.requests[len(gate.requests)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.HostChanged {
-		t.Errorf("the gate was asked for %+v, and %q is wanted", last, wanted)
+	if last := gate.requests[len(gate.requests)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != want || last.HostChanged {
+		t.Errorf("the gate was asked for %+v, and %q is wanted", last, want)
 	}
 	gate.closed = false
 	instance = x.reconcileUntil("the change", func(i *v1alpha1.WindowsInstance) bool {
 		return i.Status.Summary == v1alpha1.ReasonReady && i.Status.ConfigurationDigest != proven
 	})
-	if instance.Status.ConfigurationDigest != wanted {
-		t.Errorf("when it is done: %q, want %q", instance.Status.ConfigurationDigest, wanted)
+	if instance.Status.ConfigurationDigest != want {
+		t.Errorf("when it is done: %q, want %q", instance.Status.ConfigurationDigest, want)
 	}
 	// An earlier version of the operator did not write the digest.
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = "" })
 	dials := x.countDials()
-	if instance, _ = x.reconcile(); instance.Status.ConfigurationDigest != wanted || x.countDials() > dials {
+	if instance, _ = x.reconcile(); instance.Status.ConfigurationDigest != want || x.countDials() > dials {
 		t.Errorf("of a node that is as it should be: %q, after %d connections", instance.Status.ConfigurationDigest, x.countDials()-dials)
 	}
 }

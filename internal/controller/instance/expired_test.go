@@ -70,8 +70,8 @@ func (x *trial) reportReady(ready corev1.ConditionStatus) {
 
 func (h *agentHost) servicePID(service string) int {
 	h.t.Helper()
-	found, there := h.machine.Service(service)
-	if !there || found.State != host.ServiceRunning {
+	found, exists := h.machine.Service(service)
+	if !exists || found.State != host.ServiceRunning {
 		return 0
 	}
 	return found.PID
@@ -136,10 +136,10 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	if len(gate.requests) > 0 {
 		t.Errorf("the gate was asked: %v", gate.requests)
 	}
-	if told := x.popEvents(); !slices.ContainsFunc(told, func(e string) bool {
+	if events := x.popEvents(); !slices.ContainsFunc(events, func(e string) bool {
 		return strings.Contains(e, v1alpha1.ReasonCertificateExpired)
 	}) {
-		t.Errorf("no event says that its certificate has expired: %q", told)
+		t.Errorf("no event says that its certificate has expired: %q", events)
 	}
 	for _, certificate := range instance.Status.Certificates {
 		if !x.clock.Now().Before(certificate.NotAfter.Time) {

@@ -14,7 +14,7 @@ import (
 
 // A missing rollback target is reported before the node is changed, while the node waits for a disruption slot.
 func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
-	why := "the former agent is not on the host"
+	reason := "the former agent is not on the host"
 	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
 		x, gate := newDrainingTrial(t)
 		gate.held, gate.closed = nil, true
@@ -24,24 +24,24 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rooms := x.newDependencies()
+		d := x.newDependencies()
 		for range 2 {
 			s.Session.PendingDisruption, s.Host.Facts = spec.Digest(), &facts // the facts reported for this spec
-			_, o := rooms.disruptor.Prepare(t.Context(), s, spec)
+			_, o := d.disruptor.Prepare(t.Context(), s, spec)
 			if o == nil || o.Reason != v1alpha1.ReasonMaxUnavailableReached {
 				t.Fatalf("%+v", o)
 			}
 			next = o.NextAction
 		}
-		rooms.events.Flush()
+		d.events.Flush()
 		return x.popEvents(), next
 	}
 	t.Run("once, and with what the node waits for", func(t *testing.T) {
-		events, next := waiting(t, plan.Facts{Applied: "a", NoRollbackReason: why})
-		if len(events) != 1 || !strings.Contains(events[0], "RollbackUnavailable") || !strings.Contains(events[0], why) {
+		events, next := waiting(t, plan.Facts{Applied: "a", NoRollbackReason: reason})
+		if len(events) != 1 || !strings.Contains(events[0], "RollbackUnavailable") || !strings.Contains(events[0], reason) {
 			t.Errorf("events %q", events)
 		}
-		if !strings.Contains(next, why) {
+		if !strings.Contains(next, reason) {
 			t.Errorf("next: %s", next)
 		}
 	})
@@ -85,16 +85,16 @@ func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Instance.Status.HostKey = nil
-			rooms := x.newDependencies()
-			for _, phase := range []phaseFunc{rooms.connect.reconcile, rooms.removal.RestoreHost} {
+			d := x.newDependencies()
+			for _, phase := range []phaseFunc{d.connect.reconcile, d.removal.RestoreHost} {
 				if o := x.runPhase(s, phase); o != nil {
 					t.Fatalf("%+v", o)
 				}
 			}
-			rooms.events.Flush()
-			told := slices.DeleteFunc(x.popEvents(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
-			if len(told) != c.events || c.events > 0 && !strings.Contains(told[0], "scheduledTasks") {
-				t.Errorf("events %q", told)
+			d.events.Flush()
+			events := slices.DeleteFunc(x.popEvents(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
+			if len(events) != c.events || c.events > 0 && !strings.Contains(events[0], "scheduledTasks") {
+				t.Errorf("events %q", events)
 			}
 		})
 	}

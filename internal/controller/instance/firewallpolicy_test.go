@@ -38,7 +38,7 @@ func TestAHostWhoseGroupPolicyHasNoRuleForSSHIsNotChanged(t *testing.T) {
 	if verbs := slices.Compact(h.agentCommands()); !slices.Equal(verbs, []string{"facts"}) || x.countRequests() > 0 {
 		t.Errorf("the agent ran %q, with %d certificate requests", verbs, x.countRequests())
 	}
-	if _, there := h.machine.Service(nodespec.ServiceAgent); there {
+	if _, exists := h.machine.Service(nodespec.ServiceAgent); exists {
 		t.Error("the agent is installed")
 	}
 	h.machine.SetGroupPolicy(allowsNodes)

@@ -35,9 +35,9 @@ func (o objectsRead) List(ctx context.Context, list client.ObjectList, options .
 }
 
 // addHosts adds more hosts to the trial, each with a node in service.
-func (x *trial) addHosts(others int) {
+func (x *trial) addHosts(otherHosts int) {
 	x.t.Helper()
-	for i := range others {
+	for i := range otherHosts {
 		other := listedInstance()
 		other.Name = fmt.Sprintf("other-%d", i)
 		other.UID = types.UID(other.Name)
@@ -69,21 +69,21 @@ func (x *trial) countReads(something func()) int {
 // A fleet of n hosts has n times as many reconciles as one host. If each reconcile read all hosts, n times n
 // objects would be read.
 func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
-	for name, look := range map[string]func(t *testing.T, others int) int{
-		"a pass over a node that is as it should be": func(t *testing.T, others int) int {
+	for name, measure := range map[string]func(t *testing.T, otherHosts int) int{
+		"a pass over a node that is as it should be": func(t *testing.T, otherHosts int) int {
 			x := newTrial(t)
 			x.asNode(machineInstance(), x.key.Hash())
-			x.addHosts(others)
+			x.addHosts(otherHosts)
 			return x.countReads(func() {
 				if instance, _ := x.reconcile(); instance.Status.Summary != v1alpha1.ReasonReady {
 					t.Errorf("it is %s", instance.Status.Summary)
 				}
 			})
 		},
-		"a pass over a host that waits for its Node": func(t *testing.T, others int) int {
+		"a pass over a host that waits for its Node": func(t *testing.T, otherHosts int) int {
 			x, _, _ := hostToJoin(t, "None")
 			x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
-			x.addHosts(others)
+			x.addHosts(otherHosts)
 			x.clock.Step(time.Second)
 			return x.countReads(func() {
 				if instance, _ := x.reconcile(); instance.Status.Summary != v1alpha1.ReasonNodeNotRegistered {
@@ -91,30 +91,30 @@ func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
 				}
 			})
 		},
-		"a change of a Node": func(t *testing.T, others int) int {
+		"a change of a Node": func(t *testing.T, otherHosts int) int {
 			x := newTrial(t)
 			x.asNode(machineInstance(), x.key.Hash())
-			x.addHosts(others)
+			x.addHosts(otherHosts)
 			return x.countReads(func() {
-				if woken := x.nodeToInstances(t.Context(), x.getNode()); len(woken) != 1 || woken[0].Name != machine {
-					t.Errorf("%v are woken", woken)
+				if enqueued := x.nodeToInstances(t.Context(), x.getNode()); len(enqueued) != 1 || enqueued[0].Name != machine {
+					t.Errorf("%v are woken", enqueued)
 				}
 			})
 		},
-		"a host that becomes known by its key": func(t *testing.T, others int) int {
+		"a host that becomes known by its key": func(t *testing.T, otherHosts int) int {
 			x := newTrial(t)
 			x.asNode(machineInstance(), x.key.Hash())
-			x.addHosts(others)
+			x.addHosts(otherHosts)
 			instance := x.getInstance()
 			return x.countReads(func() {
-				if woken := append(x.instancesWithHostKey(t.Context(), instance), x.instancesOnSameHost(t.Context(), instance)...); len(woken) > 0 {
-					t.Errorf("%v are woken", woken)
+				if enqueued := append(x.instancesWithHostKey(t.Context(), instance), x.instancesOnSameHost(t.Context(), instance)...); len(enqueued) > 0 {
+					t.Errorf("%v are woken", enqueued)
 				}
 			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			few, many := look(t, 10), look(t, 200)
+			few, many := measure(t, 10), measure(t, 200)
 			if few == 0 || many > few {
 				t.Errorf("among 10 hosts %d objects are read, among 200 %d", few, many)
 			}
@@ -149,8 +149,8 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 	before := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Generation: 1},
 		Status: v1alpha1.WindowsDisruptionPolicyStatus{Disruptions: being("a", "b")}}
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.WindowsDisruptionPolicy)
-		woken  int
+		change   func(*v1alpha1.WindowsDisruptionPolicy)
+		enqueued int
 	}{
 		"one that has begun, nobody": {func(p *v1alpha1.WindowsDisruptionPolicy) {
 			p.Status.Disruptions, p.Status.Summary = being("a", "b", "c"), "three"
@@ -173,8 +173,8 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 			after, queue := before.DeepCopy(), newQueue(t)
 			c.change(after)
 			x.enqueueSlotWaiters().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
-			if queue.Len() != c.woken {
-				t.Errorf("%d are woken, want %d", queue.Len(), c.woken)
+			if queue.Len() != c.enqueued {
+				t.Errorf("%d are woken, want %d", queue.Len(), c.enqueued)
 			}
 		})
 	}

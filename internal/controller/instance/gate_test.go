@@ -88,15 +88,15 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 	}
 	x.Gate = gate
 	s.Host.Verified = &agentapi.Result{}
-	rooms := x.newDependencies()
-	if o := rooms.activate.reconcile(t.Context(), s); o != nil || released {
+	d := x.newDependencies()
+	if o := d.activate.reconcile(t.Context(), s); o != nil || released {
 		t.Fatalf("released: %t; %+v", released, o)
 	}
-	quiet, err := rooms.status.Write(t.Context(), s)
+	quiet, err := d.status.Write(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.finishReconcile(t.Context(), rooms, s, ctrl.Result{}, quiet); err != nil || !released {
+	if _, err := x.finishReconcile(t.Context(), d, s, ctrl.Result{}, quiet); err != nil || !released {
 		t.Errorf("released: %t; %v", released, err)
 	}
 }

@@ -183,8 +183,8 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 				instance, _ := x.reconcile()
 				checkPrintable(t, "the status", instance.Status)
 			}
-			for _, told := range x.popEvents() {
-				checkPrintable(t, "an event", told)
+			for _, event := range x.popEvents() {
+				checkPrintable(t, "an event", event)
 			}
 		})
 	}
@@ -211,9 +211,9 @@ func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
 
 // formatConditions returns the messages of the conditions.
 func formatConditions(instance *v1alpha1.WindowsInstance) string {
-	var said []string
+	var messages []string
 	for _, condition := range instance.Status.Conditions {
-		said = append(said, condition.Type+": "+condition.Message)
+		messages = append(messages, condition.Type+": "+condition.Message)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(messages, "; ")
 }

@@ -36,8 +36,8 @@ type rewriter struct {
 func (w *rewriter) Write(data []byte) (int, error) {
 	w.rest = append(w.rest, data...)
 	for {
-		text, rest, whole := bytes.Cut(w.rest, []byte("\n"))
-		if !whole {
+		text, rest, complete := bytes.Cut(w.rest, []byte("\n"))
+		if !complete {
 			return len(data), nil
 		}
 		w.rest = rest
@@ -130,19 +130,19 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 			t.Errorf("step %d of %d", step.Index, step.Total)
 		}
 	}
-	told := instance.Status.Host
-	if told == nil {
+	host := instance.Status.Host
+	if host == nil {
 		t.Fatalf("nothing is known of the host: %v", instance.Status.Conditions)
 	}
-	for what, text := range map[string]string{"name": told.Name, "product": told.Product, "machineID": told.MachineID,
-		"bootID": told.BootID} {
+	for what, text := range map[string]string{"name": host.Name, "product": host.Product, "machineID": host.MachineID,
+		"bootID": host.BootID} {
 		checkBounded(t, "status.host."+what, text, 256)
 	}
-	checkBounded(t, "status.host.build", told.Build, 300)
-	if len(told.Addresses) != 64 || told.Addresses[0] != "10.0.128.7" {
-		t.Errorf("%d addresses are kept, the first is %.50q", len(told.Addresses), told.Addresses[0])
+	checkBounded(t, "status.host.build", host.Build, 300)
+	if len(host.Addresses) != 64 || host.Addresses[0] != "10.0.128.7" {
+		t.Errorf("%d addresses are kept, the first is %.50q", len(host.Addresses), host.Addresses[0])
 	}
-	for _, address := range told.Addresses {
+	for _, address := range host.Addresses {
 		if _, err := netip.ParseAddr(address); err != nil {
 			t.Errorf("%.50q is kept as an address", address)
 		}
@@ -160,7 +160,7 @@ func onlyKnownKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := 0.0
+	otherCount := 0.0
 	for _, family := range families {
 		if family.GetName() != "wmco_steps_total" {
 			continue
@@ -168,14 +168,14 @@ func onlyKnownKinds(t *testing.T) {
 		for _, metric := range family.GetMetric() {
 			kind := metric.GetLabel()[0].GetValue()
 			if kind == "Other" {
-				others = metric.GetCounter().GetValue()
+				otherCount = metric.GetCounter().GetValue()
 			} else if strings.ContainsAny(kind, "ü€") {
 				t.Errorf("there is a series of %.50q", kind)
 			}
 		}
 	}
-	if others < 20 {
-		t.Errorf("%v steps count as others", others)
+	if otherCount < 20 {
+		t.Errorf("%v steps count as others", otherCount)
 	}
 }
 

@@ -176,8 +176,8 @@ func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 		}
 		x.clock.Step(after)
 	}
-	if told := x.popEvents(); len(told) != 2 || x.Jobs.CountRunning() > 0 { // the first contact, and one failure
-		t.Errorf("%d jobs run; the events are %q", x.Jobs.CountRunning(), told)
+	if events := x.popEvents(); len(events) != 2 || x.Jobs.CountRunning() > 0 { // the first contact, and one failure
+		t.Errorf("%d jobs run; the events are %q", x.Jobs.CountRunning(), events)
 	}
 	panics = false
 	x.joinNode()

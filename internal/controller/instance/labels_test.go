@@ -12,7 +12,7 @@ import (
 // Only the kubelet reports the operating system of its node. The operator neither writes nor reverts these
 // labels.
 func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
-	said := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
+	labels := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
 		corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}
 	instance := machineInstance()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: map[string]string{
@@ -20,10 +20,10 @@ func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 		corev1.LabelHostname: "other", "team": "a",
 	}}
 	x, node := bindNewNode(t, instance)
-	check := func(t *testing.T, when string, said map[string]string) {
+	check := func(t *testing.T, when string, reported map[string]string) {
 		t.Helper()
-		for name, want := range said {
-			if got, there := x.getNode().Labels[name]; there && got != want {
+		for name, want := range reported {
+			if got, exists := x.getNode().Labels[name]; exists && got != want {
 				t.Errorf("%s: label %s is %q, the kubelet says %q", when, name, got, want)
 			}
 		}
@@ -31,10 +31,10 @@ func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 			t.Errorf("%s: the label that the Machine may set is not there: %v", when, x.getNode().Labels)
 		}
 	}
-	write := func(said map[string]string) {
+	write := func(reported map[string]string) {
 		t.Helper()
 		node = x.getNode()
-		maps.Copy(node.Labels, said)
+		maps.Copy(node.Labels, reported)
 		if err := x.Client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
@@ -50,11 +50,11 @@ func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 	check(t, "joined, before the kubelet has said anything", map[string]string{
 		corev1.LabelArchStable: "", corev1.LabelWindowsBuild: "", corev1.LabelHostname: "",
 	})
-	write(said)
+	write(labels)
 	mark()
-	check(t, "proven", said)
-	said[corev1.LabelWindowsBuild] = "10.0.26100"
-	write(said)
+	check(t, "proven", labels)
+	labels[corev1.LabelWindowsBuild] = "10.0.26100"
+	write(labels)
 	mark()
-	check(t, "after Windows was upgraded in place", said)
+	check(t, "after Windows was upgraded in place", labels)
 }

@@ -80,8 +80,8 @@ func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
 			if slices.Contains(h.agentCommands(), "apply") || len(gate.requests) == 0 {
 				t.Errorf("the host was changed without a slot: %q, asked %v", h.agentCommands(), gate.requests)
 			}
-			if told := strings.Join(x.popEvents(), "\n"); strings.Count(told, "NodeAdopted") != 1 {
-				t.Errorf("the events are %s", told)
+			if events := strings.Join(x.popEvents(), "\n"); strings.Count(events, "NodeAdopted") != 1 {
+				t.Errorf("the events are %s", events)
 			}
 			x.reconcile()
 			if ref := x.getInstance().Status.NodeRef; ref == nil || ref.Name != c.node {

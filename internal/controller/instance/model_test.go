@@ -127,8 +127,8 @@ func (m *model) run() (ran bool) {
 	begun, before := m.Jobs.CountStarted(), m.storedInstance()
 	result, err := m.Reconcile(m.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())})
 	after := result.RequeueAfter
-	for _, told := range m.popEvents() {
-		m.recordHistory("    event %s", told)
+	for _, line := range m.popEvents() {
+		m.recordHistory("    event %s", line)
 	}
 	if m.Jobs.CountStarted() > begun {
 		m.checkCurrent(before)
@@ -179,7 +179,7 @@ func (m *model) runUntilIdle() {
 // driveUntil runs the operator until a condition holds, driven only by its own requests, jobs and watches.
 func (m *model) driveUntil(what string, holds func() bool) {
 	m.t.Helper()
-	for began := m.clock.Now(); ; {
+	for start := m.clock.Now(); ; {
 		m.runUntilIdle()
 		m.deliverEvents()
 		if m.checkViolations(); holds() {
@@ -191,7 +191,7 @@ func (m *model) driveUntil(what string, holds func() bool) {
 		if m.isStalled() {
 			m.t.Fatalf("%s does not come, and nothing drives the instance: %s\n%s", what, m.describeInstance(), strings.Join(m.history, "\n"))
 		}
-		if m.clock.Since(began) > 6*time.Hour {
+		if m.clock.Since(start) > 6*time.Hour {
 			m.t.Fatalf("%s does not come within six hours: %s\n%s", what, m.describeInstance(), strings.Join(m.history, "\n"))
 		}
 		step := time.Second

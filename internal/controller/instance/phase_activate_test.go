@@ -26,7 +26,7 @@ import (
 )
 
 func TestAdvice(t *testing.T) {
-	advise := func(failed ...string) (text string, told []string) {
+	advise := func(failed ...string) (text string, recorded []string) {
 		recorder := events.NewFakeRecorder(len(failed))
 		p, spec, verified := activatePhase{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &agentapi.Result{}
 		for _, each := range failed {
@@ -39,32 +39,32 @@ func TestAdvice(t *testing.T) {
 		p.events.Flush()
 		close(recorder.Events)
 		for line := range recorder.Events {
-			told = append(told, line)
+			recorded = append(recorded, line)
 		}
-		return text, told
+		return text, recorded
 	}
 	t.Run("a node that passed all checks is Ready without more words", func(t *testing.T) {
-		if text, told := advise(); text != "" || len(told) > 0 {
-			t.Errorf("got %q and events %q", text, told)
+		if text, recorded := advise(); text != "" || len(recorded) > 0 {
+			t.Errorf("got %q and events %q", text, recorded)
 		}
 	})
 	t.Run("a failed check is in the condition's message, and an event", func(t *testing.T) {
-		text, told := advise("AntivirusExclusions: scans containerd.exe")
+		text, recorded := advise("AntivirusExclusions: scans containerd.exe")
 		if text != " But AntivirusExclusions: scans containerd.exe." {
 			t.Errorf("the message goes on with %q", text)
 		}
-		if len(told) != 1 || !strings.Contains(told[0], "AdvisoryCheckFailed") ||
-			!strings.Contains(told[0], "scans containerd.exe") {
-			t.Errorf("the events are %q", told)
+		if len(recorded) != 1 || !strings.Contains(recorded[0], "AdvisoryCheckFailed") ||
+			!strings.Contains(recorded[0], "scans containerd.exe") {
+			t.Errorf("the events are %q", recorded)
 		}
 	})
 	t.Run("what a check says at length only the event has whole", func(t *testing.T) {
-		text, told := advise("AntivirusExclusions: " + strings.Repeat("policy ", 60) + "end")
+		text, recorded := advise("AntivirusExclusions: " + strings.Repeat("policy ", 60) + "end")
 		if len(text) > maxAdviceLength+len(" But .") || !strings.HasSuffix(text, "….") {
 			t.Errorf("the message goes on with %d bytes: %q", len(text), text)
 		}
-		if len(told) != 1 || !strings.Contains(told[0], "policy end") {
-			t.Errorf("the events are %q", told)
+		if len(recorded) != 1 || !strings.Contains(recorded[0], "policy end") {
+			t.Errorf("the events are %q", recorded)
 		}
 	})
 	t.Run("a known fault of the host's build is in the condition's message", func(t *testing.T) {
@@ -92,12 +92,12 @@ func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testi
 		!strings.Contains(strings.Join(formatTaints(node), " "), v1alpha1.TaintNotReady) {
 		t.Errorf("the node was released: taints %q", formatTaints(node))
 	}
-	execs, told := len(h.agentCommands()), x.popEvents()
+	execs, recorded := len(h.agentCommands()), x.popEvents()
 	instance, after := x.reconcile()
 	if instance.Status.Summary != v1alpha1.ReasonNodeNotInitialized || after != 0 || len(h.agentCommands()) != execs {
 		t.Errorf("it is %s, looks again after %s, and has run %q", instance.Status.Summary, after, h.agentCommands()[execs:])
 	}
-	for _, line := range told {
+	for _, line := range recorded {
 		if strings.Contains(line, v1alpha1.ReasonNodeNotInitialized) {
 			t.Errorf("a wait is reported as a failure: %s", line)
 		}
@@ -132,8 +132,8 @@ func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
 			if got := formatTaints(x.getNode()); !slices.Equal(got, []string{"os=Windows:NoSchedule"}) {
 				t.Errorf("taints are %q", got)
 			}
-			if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "NodeReady") {
-				t.Errorf("the Node was not new to the operator; events are\n%s", told)
+			if recorded := strings.Join(x.popEvents(), "\n"); !strings.Contains(recorded, "NodeReady") {
+				t.Errorf("the Node was not new to the operator; events are\n%s", recorded)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func legacyMachineTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *
 		t.Fatal(err)
 	}
 	reference := instance.Spec.Source.Machine
-	made := &machinev1beta1.Machine{
+	created := &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name, UID: reference.UID},
 		Status: machinev1beta1.MachineStatus{
 			NodeRef:   &corev1.ObjectReference{Name: node.Name, UID: node.UID},
@@ -54,11 +54,11 @@ func legacyMachineTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *
 		},
 	}
 	if change != nil {
-		change(made)
+		change(created)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: sshkeysecret.SecretName},
 		Data: map[string][]byte{sshkeysecret.SecretKey: x.private}}
-	api := withIndexes(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
+	api := withIndexes(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, created, secret).Build()
 	x.Client, x.Live = api, api
 	return x
 }
@@ -101,8 +101,8 @@ func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *tes
 				bound.Spec.Unschedulable {
 				t.Errorf("the Node has %v", bound.Annotations)
 			}
-			if told := strings.Join(x.popEvents(), "\n"); x.countDials() != 0 || strings.Count(told, "NodeAdopted") != 1 {
-				t.Errorf("%d connections, told %s", x.countDials(), told)
+			if events := strings.Join(x.popEvents(), "\n"); x.countDials() != 0 || strings.Count(events, "NodeAdopted") != 1 {
+				t.Errorf("%d connections, told %s", x.countDials(), events)
 			}
 			again, _ := x.reconcile()
 			if again.ResourceVersion != got.ResourceVersion || x.countDials() != 0 || len(x.popEvents()) > 0 {
@@ -249,10 +249,10 @@ func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing
 
 // A kubelet may write annotations, labels and addresses on its own Node.
 func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
-	liar := legacyMachineNode()
-	liar.Name = "liar"
-	liar.Annotations[v1alpha1.AnnotationHostKey] = base64.StdEncoding.EncodeToString(newTrial(t).key.Signer().PublicKey().Marshal())
-	x := legacyMachineTrial(t, machineInstance(), liar, func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil })
+	spoofed := legacyMachineNode()
+	spoofed.Name = "liar"
+	spoofed.Annotations[v1alpha1.AnnotationHostKey] = base64.StdEncoding.EncodeToString(newTrial(t).key.Signer().PublicKey().Marshal())
+	x := legacyMachineTrial(t, machineInstance(), spoofed, func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil })
 	owner := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "owner"}}
 	owner.Spec = v1alpha1.WindowsInstanceSpec{Address: "10.0.0.99", Source: v1alpha1.Source{ConfigMapKey: "10.0.0.99"}}
 	if err := x.Client.Create(t.Context(), owner); err != nil {

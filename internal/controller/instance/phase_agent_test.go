@@ -149,7 +149,7 @@ func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
 }
 
 // installAgent has the agent installed, and checks the path. The host runs no programs, so there are no facts.
-func (x *trial) installAgent(s *scope.Scope, place func(sha256 string) string) string {
+func (x *trial) installAgent(s *scope.Scope, pathOf func(sha256 string) string) string {
 	x.t.Helper()
 	agent, err := x.Payload.Agent()
 	if err != nil {
@@ -158,7 +158,7 @@ func (x *trial) installAgent(s *scope.Scope, place func(sha256 string) string) s
 	if o := x.runPhase(s, inspectHost); o == nil || !o.Outcome.IsFailure() {
 		x.t.Fatalf("%+v", o)
 	}
-	where, landing := place(agent.SHA256), nodespec.LandingPath(agent.SHA256)
+	where, landing := pathOf(agent.SHA256), nodespec.LandingPath(agent.SHA256)
 	sent, err := x.host.own.Stat(onDisk(landing))
 	if landed := err == nil && sent.Size() == agent.Size; landed != (where == landing) {
 		x.t.Fatalf("it is where it lands: %t", landed)
@@ -168,13 +168,13 @@ func (x *trial) installAgent(s *scope.Scope, place func(sha256 string) string) s
 
 // Any user of a host may have created C:\k before the operator, so the size of a file there proves nothing.
 func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
-	agents := func(t *testing.T, place func(sha256 string) string) map[string]int64 {
+	agents := func(t *testing.T, pathOf func(sha256 string) string) map[string]int64 {
 		t.Helper()
 		agent, err := newTrial(t).Payload.Agent()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return map[string]int64{place(agent.SHA256): agent.Size}
+		return map[string]int64{pathOf(agent.SHA256): agent.Size}
 	}
 	t.Run("on a host that is new", func(t *testing.T) {
 		x, s := newAgentScope(t, nil, false, agents(t, nodespec.AgentPath))

@@ -38,9 +38,9 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 		instance, after := x.reconcile()
 		delays = append(delays, after)
 		changed := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonHostKeyChanged))
-		for _, said := range []string{pinned, x.host.keyFingerprint()} {
-			if !strings.Contains(changed.Message, said) {
-				t.Errorf("%s is not in %q", said, changed.Message)
+		for _, fingerprint := range []string{pinned, x.host.keyFingerprint()} {
+			if !strings.Contains(changed.Message, fingerprint) {
+				t.Errorf("%s is not in %q", fingerprint, changed.Message)
 			}
 		}
 		accept := v1alpha1.AnnotationAcceptHostKey + "=" + x.host.keyFingerprint()
@@ -60,8 +60,8 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 	if x.host.loginAttempts() != 0 {
 		t.Errorf("the operator has tried %d times to log in", x.host.loginAttempts())
 	}
-	if told := x.popEvents(); len(told) != 1 || !strings.Contains(told[0], "HostKeyChanged") {
-		t.Errorf("the events are %q", told)
+	if events := x.popEvents(); len(events) != 1 || !strings.Contains(events[0], "HostKeyChanged") {
+		t.Errorf("the events are %q", events)
 	}
 
 	x.annotateInstance(v1alpha1.AnnotationAcceptHostKey, pinned)
@@ -77,7 +77,7 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 
 func TestAnAnnouncedHostKey(t *testing.T) {
 	_, other := newPrivateKey(t)
-	stranger := ssh.FingerprintSHA256(other.Signer().PublicKey())
+	foreign := ssh.FingerprintSHA256(other.Signer().PublicKey())
 	announcedBy := map[string]func(x *trial, annotation string){
 		"by the Machine": func(x *trial, annotation string) {
 			of := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -101,7 +101,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 	for name, announce := range announcedBy {
 		t.Run(name+" lets in the host that has it", func(t *testing.T) {
 			x := newTrial(t, machineInstance())
-			announce(x, stranger+", "+x.host.keyFingerprint())
+			announce(x, foreign+", "+x.host.keyFingerprint())
 			instance, _ := x.reconcile()
 			if instance.Status.HostKey == nil || instance.Status.HostKey.Fingerprint != x.host.keyFingerprint() {
 				t.Errorf("pinned is %+v: %s", instance.Status.HostKey, instance.Status.NextAction)
@@ -109,13 +109,13 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 		})
 		t.Run(name+" keeps every other host away, until it is corrected", func(t *testing.T) {
 			x := newTrial(t, machineInstance())
-			announce(x, stranger)
+			announce(x, foreign)
 			instance, _ := x.reconcile()
 			unexpected := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
 				string(remote.ReasonHostKeyUnexpected))
-			for _, said := range []string{stranger, x.host.keyFingerprint()} {
-				if !strings.Contains(unexpected.Message, said) {
-					t.Errorf("%s is not in %q", said, unexpected.Message)
+			for _, fingerprint := range []string{foreign, x.host.keyFingerprint()} {
+				if !strings.Contains(unexpected.Message, fingerprint) {
+					t.Errorf("%s is not in %q", fingerprint, unexpected.Message)
 				}
 			}
 			if !strings.Contains(instance.Status.NextAction, v1alpha1.AnnotationExpectedHostKey) {
@@ -186,8 +186,8 @@ func TestTheStatusOfAFaultyEntryHasItsFault(t *testing.T) {
 				return
 			}
 			reachable := expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonInvalidEntry)
-			if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(reachable.Message, c.want) || !strings.Contains(told, c.want) {
-				t.Errorf("the message is %q, the events are %s", reachable.Message, told)
+			if events := strings.Join(x.popEvents(), "\n"); !strings.Contains(reachable.Message, c.want) || !strings.Contains(events, c.want) {
+				t.Errorf("the message is %q, the events are %s", reachable.Message, events)
 			}
 		})
 	}
@@ -224,9 +224,9 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 		}
 	}
 	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if told := x.popEvents(); len(told) != 1 || !strings.Contains(told[0], "Warning HostKeyReused") ||
-		!strings.Contains(told[0], "cloned") {
-		t.Errorf("the events are %q", told)
+	if events := x.popEvents(); len(events) != 1 || !strings.Contains(events[0], "Warning HostKeyReused") ||
+		!strings.Contains(events[0], "cloned") {
+		t.Errorf("the events are %q", events)
 	}
 	if x.countDials() != 0 {
 		t.Errorf("%d connections were made for it", x.countDials())
@@ -288,9 +288,9 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 	}
 	reachable := meta.FindStatusCondition(x.getInstance().Status.Conditions, v1alpha1.ConditionReachable)
 	checkBounded(t, "the message", reachable.Message, maxMessageLength)
-	told := x.popEvents()
-	if len(told) != 1 {
-		t.Fatalf("%d events", len(told))
+	events := x.popEvents()
+	if len(events) != 1 {
+		t.Fatalf("%d events", len(events))
 	}
 }
 
@@ -325,7 +325,7 @@ func TestAHostThatIsOffIsTriedAgainAfterItsDelay(t *testing.T) {
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())}
 	var delays []time.Duration
 	for attempt := range 4 {
-		for began := x.Jobs.CountStarted(); x.Jobs.CountStarted() == began; {
+		for start := x.Jobs.CountStarted(); x.Jobs.CountStarted() == start; {
 			if next, err := x.Reconcile(t.Context(), request); err != nil || next.RequeueAfter != 0 {
 				t.Fatalf("attempt %d: while it is connected to, the next reconcile is in %s: %v", attempt, next.RequeueAfter, err)
 			}

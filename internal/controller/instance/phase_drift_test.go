@@ -62,7 +62,7 @@ func withoutAnnotation(name string) func(*corev1.Node) {
 func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
-		told   string
+		event  string
 	}{
 		"the label of the system": {withoutLabel(v1alpha1.LabelOSID), "label node.openshift.io/os_id"},
 		"another value of it": {func(n *corev1.Node) { n.Labels[v1alpha1.LabelOSID] = "rhel" },
@@ -99,9 +99,9 @@ func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
 				!slices.Equal(formatTaints(after), formatTaints(before)) {
 				t.Errorf("labels %v, annotations %v, taints %q", after.Labels, after.Annotations, formatTaints(after))
 			}
-			if told := x.popEvents(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
-				!strings.Contains(told[0], c.told+".") {
-				t.Errorf("the events are %q", told)
+			if events := x.popEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal NodeDriftReverted") ||
+				!strings.Contains(events[0], c.event+".") {
+				t.Errorf("the events are %q", events)
 			}
 			x.reconcile()
 			if x.getNode().ResourceVersion != after.ResourceVersion || x.countDials() > 0 {
@@ -137,13 +137,13 @@ func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
 // A user's controller removes the taint again and again. The operator must not write without end.
 func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
 	x := newInServiceTrial(t)
-	took := func() bool {
+	hasReverted := func() bool {
 		x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
 		x.reconcile()
 		return len(x.getNode().Spec.Taints) > 0
 	}
 	for range revertWarnThreshold {
-		if !took() {
+		if !hasReverted() {
 			t.Fatal("the taint was not put back at once")
 		}
 	}
@@ -172,7 +172,7 @@ func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
 		t.Errorf("the events are %q", told)
 	}
 	x.clock.Step(revertQuietPeriod)
-	if !took() {
+	if !hasReverted() {
 		t.Error("after a calm time the taint was not put back at once")
 	}
 }
@@ -193,8 +193,8 @@ func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 	if err := x.Client.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	stranger := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "another-uid"}}
-	if err := x.Client.Create(t.Context(), stranger); err != nil {
+	foreign := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "another-uid"}}
+	if err := x.Client.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
 	x.reconcile()

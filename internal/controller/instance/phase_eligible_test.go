@@ -19,7 +19,7 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(*nodespec.Cluster)
 		reason  string
-		says    string
+		message string
 	}{
 		"in a cluster with another network": {
 			func(c *nodespec.Cluster) { c.Network.Type = "OpenShiftSDN" }, v1alpha1.ReasonNetworkUnsupported, "OpenShiftSDN"},
@@ -42,12 +42,12 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 			got, after := x.reconcile()
 			supported := expectCondition(t, got, v1alpha1.ConditionSupported, metav1.ConditionFalse, c.reason)
 			expectCondition(t, got, v1alpha1.ConditionReady, metav1.ConditionFalse, c.reason)
-			if !strings.Contains(supported.Message, c.says) || got.Status.NextAction == "" {
+			if !strings.Contains(supported.Message, c.message) || got.Status.NextAction == "" {
 				t.Errorf("the message is %q, next is %q", supported.Message, got.Status.NextAction)
 			}
-			told := x.popEvents()
-			if len(told) != 1 || !strings.Contains(told[0], "Warning "+c.reason) {
-				t.Errorf("the events are %q", told)
+			events := x.popEvents()
+			if len(events) != 1 || !strings.Contains(events[0], "Warning "+c.reason) {
+				t.Errorf("the events are %q", events)
 			}
 			if x.countDials() > 0 || after != 0 {
 				t.Errorf("%d connections, next look in %s", x.countDials(), after)
@@ -110,7 +110,7 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 
 //
 func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *testing.T) {
-	for name, happen := range map[string]func(*trial){
+	for name, change := range map[string]func(*trial){
 		"because its kubelet is silent": func(x *trial) {
 			node := x.getNode()
 			node.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -129,7 +129,7 @@ func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *test
 			instance := machineInstance()
 			x.asNode(instance, x.key.Hash())
 			x.facts.Version, x.facts.ServiceCIDRs = "4.5.0", []string{"172.31.0.0/16"}
-			happen(x)
+			change(x)
 			instance, _ = x.reconcile()
 			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 		})

@@ -36,8 +36,8 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 			instance.Status.Summary != v1alpha1.ReasonInProgress {
 			t.Errorf("the summary is %s, the message %q", instance.Status.Summary, condition.Message)
 		}
-		if told := x.popEvents(); len(told) > 0 || x.countDials() > 0 {
-			t.Errorf("%d connections; the events are %q", x.countDials(), told)
+		if events := x.popEvents(); len(events) > 0 || x.countDials() > 0 {
+			t.Errorf("%d connections; the events are %q", x.countDials(), events)
 		}
 		x.Cluster = x
 		next := ""
@@ -68,7 +68,7 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 
 // watchNextAction calls told with the next action whenever it is written to a status. An error of told is the
 // response to the write.
-func (x *trial) watchNextAction(told func(next string) error) {
+func (x *trial) watchNextAction(check func(next string) error) {
 	x.t.Helper()
 	api, ok := x.Client.(client.WithWatch)
 	if !ok {
@@ -78,7 +78,7 @@ func (x *trial) watchNextAction(told func(next string) error) {
 		SubResourcePatch: func(ctx context.Context, c client.Client, of string, object client.Object, patch client.Patch,
 			options ...client.SubResourcePatchOption) error {
 			if instance, ok := object.(*v1alpha1.WindowsInstance); ok {
-				if err := told(instance.Status.NextAction); err != nil {
+				if err := check(instance.Status.NextAction); err != nil {
 					return err
 				}
 			}
@@ -145,9 +145,9 @@ func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
 		if !strings.Contains(condition.Message, "MachineConfig rendered-worker-1") || instance.Status.NextAction == "" {
 			t.Errorf("the message is %q, next is %q", condition.Message, instance.Status.NextAction)
 		}
-		if told := x.popEvents(); len(told) != 1 ||
-			!strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
-			t.Errorf("the events are %q", told)
+		if events := x.popEvents(); len(events) != 1 ||
+			!strings.Contains(events[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
+			t.Errorf("the events are %q", events)
 		}
 		if x.countDials() > 0 {
 			t.Errorf("%d connections", x.countDials())

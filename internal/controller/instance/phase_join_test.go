@@ -65,8 +65,8 @@ func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T
 	if o := phase.checkNodeName(t.Context(), reconcile()); o != nil {
 		t.Fatalf("%+v", o)
 	}
-	taken := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine}}
-	for _, object := range []client.Object{registeredNode(), taken} {
+	registered := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine}}
+	for _, object := range []client.Object{registeredNode(), registered} {
 		if err := x.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -103,8 +103,8 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	}
 	expect("before the limit", registrationTimeout-time.Second, 0)
 	expect("at the limit", time.Second, 1)
-	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "NodeRegistrationTimedOut") {
-		t.Errorf("the events are:\n%s", told)
+	if events := strings.Join(x.popEvents(), "\n"); !strings.Contains(events, "NodeRegistrationTimedOut") {
+		t.Errorf("the events are:\n%s", events)
 	}
 	if attempts := x.getSession(x.getInstance()).Attempts; attempts != 1 {
 		t.Errorf("%d attempts have failed, want 1", attempts)
@@ -131,13 +131,13 @@ func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) 
 	again.UID, again.CreationTimestamp = "the-next", metav1.NewTime(x.clock.Now())
 	x.createInstance(again)
 	x.popEvents()
-	before, began := starts(), x.clock.Now()
+	before, start := starts(), x.clock.Now()
 	x.reconcileUntil("the Node to be awaited", hasSummary(v1alpha1.ReasonNodeNotRegistered))
-	if took := x.clock.Since(began); took > time.Minute || starts()-before != 1 {
-		t.Errorf("the kubelet was started %d times within %s", starts()-before, took)
+	if elapsed := x.clock.Since(start); elapsed > time.Minute || starts()-before != 1 {
+		t.Errorf("the kubelet was started %d times within %s", starts()-before, elapsed)
 	}
-	if told := strings.Join(x.popEvents(), "\n"); !strings.Contains(told, "does not exist, although the kubelet has run for 2m") {
-		t.Errorf("the events are:\n%s", told)
+	if events := strings.Join(x.popEvents(), "\n"); !strings.Contains(events, "does not exist, although the kubelet has run for 2m") {
+		t.Errorf("the events are:\n%s", events)
 	}
 	t.Run("and once", func(t *testing.T) {
 		for range 3 {

@@ -59,8 +59,8 @@ func TestAChangedKey(t *testing.T) {
 			if instance.Status.PublicKeyHash != x.key.Hash() || x.getNode().Annotations[v1alpha1.AnnotationPubKeyHash] != x.key.Hash() {
 				t.Error("the new key is noted before it was of use")
 			}
-			if told := x.popEvents(); len(told) != 1 {
-				t.Errorf("the events are %q", told)
+			if events := x.popEvents(); len(events) != 1 {
+				t.Errorf("the events are %q", events)
 			}
 
 			x.host.authorizeKeys(present.AuthorizedKey())

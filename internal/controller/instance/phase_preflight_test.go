@@ -14,8 +14,8 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 	const url = "https://api-int.lab.example.com:6443"
 	unresolved := &plan.APIServerFacts{URL: url, Error: "the name api-int.lab.example.com does not resolve"}
 	for name, c := range map[string]struct {
-		facts *plan.APIServerFacts
-		says  []string
+		facts    *plan.APIServerFacts
+		messages []string
 	}{
 		"for want of its name": {unresolved, []string{"does not resolve", "On vSphere"}},
 		"because of a firewall, say": {&plan.APIServerFacts{URL: url, Resolved: []string{"10.0.0.2"},
@@ -29,7 +29,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 				!o.Outcome.IsFailure() {
 				t.Fatalf("%+v", o)
 			}
-			for _, want := range append(c.says, url) {
+			for _, want := range append(c.messages, url) {
 				if !strings.Contains(o.Message+" "+o.NextAction, want) {
 					t.Errorf("message %q and next %q do not say %q", o.Message, o.NextAction, want)
 				}

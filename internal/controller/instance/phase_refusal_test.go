@@ -31,31 +31,31 @@ func (x *trial) reportsBuild(node, build string) {
 
 // refusals are the states in which a new host would be refused, with texts of the status.
 var refusals = map[string]struct {
-	begin  func(x *trial, node string)
-	end    func(x *trial, node string)
-	reason string
-	says   []string
+	begin    func(x *trial, node string)
+	end      func(x *trial, node string)
+	reason   string
+	messages []string
 }{
 	"a patch version that is too low": {
 		begin:  func(x *trial, _ string) { x.facts.Version, x.Line.MinCluster = "5.0.2", "5.0.3" },
-		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 5.0.2", "OpenShift 5.0.3"},
+		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 5.0.2", "OpenShift 5.0.3"},
 	},
 	"an older minor version": {
 		begin:  func(x *trial, _ string) { x.facts.Version = "4.22.9" },
-		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 4.22.9", "OpenShift 5.0 "},
+		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 4.22.9", "OpenShift 5.0 "},
 	},
 	"a newer minor version": {
 		begin:  func(x *trial, _ string) { x.facts.Version = "5.1.0" },
-		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 5.1.0", "OpenShift 5.0 "},
+		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 5.1.0", "OpenShift 5.0 "},
 	},
 	"no hybrid network": {
 		begin:  func(x *trial, _ string) { x.facts.Network.HybridOverlay = false },
-		reason: v1alpha1.ReasonNetworkUnsupported, says: []string{"hybridClusterNetwork"},
+		reason: v1alpha1.ReasonNetworkUnsupported, messages: []string{"hybridClusterNetwork"},
 	},
 	"an image that is refused": {
 		begin:  func(x *trial, node string) { x.reportsBuild(node, buildRefused) },
 		end:    func(x *trial, node string) { x.reportsBuild(node, buildAccepted) },
-		reason: v1alpha1.ReasonWindowsVersionUnsupported, says: []string{buildRefused, buildAccepted, "KB5012637"},
+		reason: v1alpha1.ReasonWindowsVersionUnsupported, messages: []string{buildRefused, buildAccepted, "KB5012637"},
 	},
 }
 
@@ -74,10 +74,10 @@ var nodesInService = map[string]func(*testing.T, v1alpha1.UpgradeStrategy) (*tri
 
 // If a new host would be refused, no Machine is deleted, no node is drained and no host is changed.
 func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
-	for whose, begin := range nodesInService {
+	for owner, begin := range nodesInService {
 		for state, c := range refusals {
 			for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
-				t.Run(whose+", "+string(strategy)+", "+state, func(t *testing.T) {
+				t.Run(owner+", "+string(strategy)+", "+state, func(t *testing.T) {
 					x, node := begin(t, strategy)
 					gate := openGate()
 					x.Gate = gate
@@ -87,7 +87,7 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 					for range 3 {
 						instance, _ = x.reconcile()
 						held := expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, c.reason)
-						for _, part := range c.says {
+						for _, part := range c.messages {
 							if !strings.Contains(held.Message, part) {
 								t.Errorf("the message is %q, without %q", held.Message, part)
 							}
@@ -226,7 +226,7 @@ func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
 		})
 		expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 		node = x.getNode()
-		if _, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]; wanted || node.Spec.Unschedulable || len(gate.held) > 0 {
+		if _, rebootRequired := node.Annotations[v1alpha1.AnnotationRebootRequired]; rebootRequired || node.Spec.Unschedulable || len(gate.held) > 0 {
 			t.Errorf("the Node has %v, unschedulable %t, held %v", node.Annotations, node.Spec.Unschedulable, gate.held)
 		}
 	})

@@ -237,13 +237,13 @@ func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
 			h, _ := x.onAzure(month)
 			x.enableSigning(life)
 			x.untilDue()
-			began := x.clock.Now()
-			for x.clock.Since(began) < 10*time.Minute {
+			start := x.clock.Now()
+			for x.clock.Since(start) < 10*time.Minute {
 				instance, after := x.reconcile()
 				expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 				x.reconcile() // an unrelated event must not cause a renewal
 				if after <= 0 || after > time.Minute || h.countLogins() > 10 {
-					t.Fatalf("the next look is after %s, %d renewals after %s", after, h.countLogins(), x.clock.Since(began))
+					t.Fatalf("the next look is after %s, %d renewals after %s", after, h.countLogins(), x.clock.Since(start))
 				}
 				x.clock.Step(after)
 			}

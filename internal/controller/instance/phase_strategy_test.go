@@ -45,8 +45,8 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 	if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
 		t.Error("the next pass writes the same again")
 	}
-	if told := x.popEvents(); len(told) > 0 {
-		t.Errorf("to wait is nothing to warn of: %v", told)
+	if events := x.popEvents(); len(events) > 0 {
+		t.Errorf("to wait is nothing to warn of: %v", events)
 	}
 	x.Version = "1.2.3" // the version that configured the node
 	if instance, _ = x.reconcile(); instance.Status.ReplacementVersion != "" {
@@ -126,7 +126,7 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 			if x.countDials() == 0 {
 				t.Errorf("the host was not tried: %s", instance.Status.Summary)
 			}
-			if _, asked := instance.Annotations[v1alpha1.AnnotationRetry]; asked {
+			if _, requested := instance.Annotations[v1alpha1.AnnotationRetry]; requested {
 				t.Error("the annotation stays")
 			}
 			if another := strings.HasPrefix(name, "another"); another && instance.Status.FailedChange != nil {

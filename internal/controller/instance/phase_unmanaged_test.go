@@ -42,7 +42,7 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 			x.changeSpec(before.DeepCopy(), setUnmanaged(reason))
 			instance, after := x.reconcile()
 			ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, reason)
-			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, says) ||
+			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, message) ||
 				!strings.Contains(ready.Message, machine) {
 				t.Errorf("summary %q, message %q, next %q", instance.Status.Summary, ready.Message, instance.Status.NextAction)
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFailedChecks(t *testing.T) {
-	wanted := []nodespec.Check{
+	desired := []nodespec.Check{
 		{Name: "KubeletHealthy"}, {Name: "KubeProxyHealthy"}, {Name: "AntivirusExclusions", Advisory: true},
 		{Name: "ExporterServes", Advisory: true},
 	}
@@ -18,7 +18,7 @@ func TestFailedChecks(t *testing.T) {
 		{Name: "AntivirusExclusions", Message: "scans containerd.exe"},
 	}
 	t.Run("gating checks are those that keep a node from becoming Ready", func(t *testing.T) {
-		if got := failedChecks(wanted, results, false); !slices.Equal(got, []string{"KubeProxyHealthy: connection refused"}) {
+		if got := failedChecks(desired, results, false); !slices.Equal(got, []string{"KubeProxyHealthy: connection refused"}) {
 			t.Errorf("got %q", got)
 		}
 	})

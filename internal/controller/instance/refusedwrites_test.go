@@ -92,16 +92,16 @@ func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 			for *left > 0 {
 				result, err := x.Reconcile(t.Context(), request)
 				again(t, x, result, err)
-				if told := x.popEvents(); x.countDials() != 1 || x.Jobs.CountStarted() != 1 || len(told) > 0 || x.getSession(x.getInstance()).Attempts != 0 {
-					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.countDials(), x.Jobs.CountStarted(), x.getSession(x.getInstance()).Attempts, told)
+				if recorded := x.popEvents(); x.countDials() != 1 || x.Jobs.CountStarted() != 1 || len(recorded) > 0 || x.getSession(x.getInstance()).Attempts != 0 {
+					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.countDials(), x.Jobs.CountStarted(), x.getSession(x.getInstance()).Attempts, recorded)
 				}
 			}
 			instance, after := x.reconcile()
 			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
 			failures := x.getSession(instance).Attempts
-			told := slices.DeleteFunc(x.popEvents(), func(e string) bool { return !strings.Contains(e, string(remote.ReasonUnreachable)) })
-			if x.countDials() != 1 || failures != 1 || len(told) != 1 || after <= 0 || after > minRetryDelay*2 {
-				t.Errorf("%d connections, %d failures, the next attempt is after %s; events %q", x.countDials(), failures, after, told)
+			events := slices.DeleteFunc(x.popEvents(), func(e string) bool { return !strings.Contains(e, string(remote.ReasonUnreachable)) })
+			if x.countDials() != 1 || failures != 1 || len(events) != 1 || after <= 0 || after > minRetryDelay*2 {
+				t.Errorf("%d connections, %d failures, the next attempt is after %s; events %q", x.countDials(), failures, after, events)
 			}
 		})
 	}

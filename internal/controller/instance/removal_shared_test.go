@@ -109,16 +109,16 @@ func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
 	x := sharedTrial(t)
 	x.changeSpec(x.getInstance(), setRemoved)
 	x.reconcile()
-	heir := x.sharingInstance()
-	heir.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
-	if err := x.Client.Status().Update(t.Context(), heir); err != nil {
+	successor := x.sharingInstance()
+	successor.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
+	if err := x.Client.Status().Update(t.Context(), successor); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := x.reconcile(); left == nil {
 		t.Fatal("the instance goes before the other one is bound to its Node")
 	}
-	heir.Status.NodeRef.UID = "node-uid"
-	if err := x.Client.Status().Update(t.Context(), heir); err != nil {
+	successor.Status.NodeRef.UID = "node-uid"
+	if err := x.Client.Status().Update(t.Context(), successor); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := x.reconcile(); left != nil || x.getNode() == nil || x.getNode().Spec.Unschedulable || x.countDials() > 0 {
@@ -130,9 +130,9 @@ func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
 func TestTheNodeOfARenamedHostGoesWithItsInstance(t *testing.T) {
 	x := sharedTrial(t)
 	x.changeSpec(x.getInstance(), setRemoved)
-	heir := x.sharingInstance()
-	heir.Status.NodeRef = &v1alpha1.NodeReference{Name: "renamed", UID: "other-uid", Confirmed: true}
-	if err := x.Client.Status().Update(t.Context(), heir); err != nil {
+	successor := x.sharingInstance()
+	successor.Status.NodeRef = &v1alpha1.NodeReference{Name: "renamed", UID: "other-uid", Confirmed: true}
+	if err := x.Client.Status().Update(t.Context(), successor); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := x.reconcile(); left != nil || x.getNode() != nil || x.countDials() > 0 {

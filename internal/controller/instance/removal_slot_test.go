@@ -24,7 +24,7 @@ func restartsForLong(o *fake.Options) {
 }
 
 // reconcileRemoval reconciles a removal until the instance is deleted, and calls look after each earlier reconcile.
-func (x *trial) reconcileRemoval(look func(*v1alpha1.WindowsInstance)) {
+func (x *trial) reconcileRemoval(inspect func(*v1alpha1.WindowsInstance)) {
 	x.t.Helper()
 	x.changeSpec(x.getInstance(), setRemoved)
 	for range 60 {
@@ -32,7 +32,7 @@ func (x *trial) reconcileRemoval(look func(*v1alpha1.WindowsInstance)) {
 		if instance == nil {
 			return
 		}
-		look(instance)
+		inspect(instance)
 		x.clock.Step(min(after, time.Minute))
 	}
 	x.t.Fatalf("the removal does not end: %s", x.getInstance().Status.Summary)
@@ -149,18 +149,18 @@ func TestAHostThatHasAcceptedARestartIsOnlyLookedAtAlthoughTheConnectionEnds(t *
 		reconcile()
 		x.awaitJobs()
 	}
-	told := len(h.agentCommands())
+	before := len(h.agentCommands())
 	reconcile()
 	connection := x.Jobs.HostFor(x.getInstance()).Connection
 	h.server.CutConnections()
 	if connection != nil {
 		<-connection.Done()
 	}
-	for deadline := time.Now().Add(wallClockTimeout); x.getInstance().Status.RestartStartedAt == nil && len(h.agentCommands()) == told && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(wallClockTimeout); x.getInstance().Status.RestartStartedAt == nil && len(h.agentCommands()) == before && time.Now().Before(deadline); {
 		reconcile()
 		x.awaitJobs()
 	}
-	if more := h.agentCommands()[told:]; len(more) > 0 || x.getInstance().Status.RestartStartedAt == nil {
+	if more := h.agentCommands()[before:]; len(more) > 0 || x.getInstance().Status.RestartStartedAt == nil {
 		t.Errorf("after its answer it was told to %q, and the status says %s", more, x.getInstance().Status.Summary)
 	}
 }

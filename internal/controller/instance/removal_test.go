@@ -57,10 +57,10 @@ func TestANodeDoesNotGetAwayFromItsRemoval(t *testing.T) {
 
 func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
 	x := newTrial(t, machineInstance())
-	liar := readyNode("abc")
-	liar.Name, liar.UID = "liar", "2"
-	liar.Annotations[v1alpha1.AnnotationHostKey] = encodeKey(newSSHHost(t, x.key.AuthorizedKey()).hostKey.PublicKey())
-	if err := x.Client.Create(t.Context(), liar); err != nil {
+	spoofed := readyNode("abc")
+	spoofed.Name, spoofed.UID = "liar", "2"
+	spoofed.Annotations[v1alpha1.AnnotationHostKey] = encodeKey(newSSHHost(t, x.key.AuthorizedKey()).hostKey.PublicKey())
+	if err := x.Client.Create(t.Context(), spoofed); err != nil {
 		t.Fatal(err)
 	}
 	x.createAnother(&v1alpha1.NodeReference{Name: "liar", UID: "2", Confirmed: true})

@@ -32,12 +32,12 @@ func TestAHostThatAnswersBeforeItGoesDownIsAskedForFactsOnly(t *testing.T) {
 			t.Errorf("the next look is in %s", after)
 		}
 	}
-	looks := h.agentCommands()[first:]
-	if len(looks) < 3 || slices.ContainsFunc(looks, func(verb string) bool { return verb != "facts" }) {
-		t.Errorf("before the host went down it was told to %q", looks)
+	commands := h.agentCommands()[first:]
+	if len(commands) < 3 || slices.ContainsFunc(commands, func(verb string) bool { return verb != "facts" }) {
+		t.Errorf("before the host went down it was told to %q", commands)
 	}
-	if told := x.popEvents(); slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning") }) {
-		t.Errorf("the events are %q", told)
+	if events := x.popEvents(); slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning") }) {
+		t.Errorf("the events are %q", events)
 	}
 	t.Run("and configured again when it has not gone down in time", func(t *testing.T) {
 		x.clock.Step(10 * time.Second)

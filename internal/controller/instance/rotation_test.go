@@ -76,17 +76,17 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 			for passes := 0; x.clock.Now().Before(end); passes++ {
 				w.injectFault()
 				before := x.getInstance().Status.Certificates[0]
-				began := x.clock.Now()
+				start := x.clock.Now()
 				instance, after := x.reconcile()
 				expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 				now := instance.Status.Certificates[0]
-				if !began.Before(before.NotAfter.Time) {
-					t.Fatalf("at %s it has expired at %s", began, before.NotAfter)
+				if !start.Before(before.NotAfter.Time) {
+					t.Fatalf("at %s it has expired at %s", start, before.NotAfter)
 				}
 				if now.NotAfter != before.NotAfter {
 					renewals++
-					if began.Before(before.RenewAt.Time) {
-						t.Errorf("renewal %d at %s was due at %s", renewals, began, before.RenewAt)
+					if start.Before(before.RenewAt.Time) {
+						t.Errorf("renewal %d at %s was due at %s", renewals, start, before.RenewAt)
 					}
 					if got := h.currentCertificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) ||
 						got.NotAfter.Sub(got.NotBefore) > shortValidity+5*time.Minute {
@@ -117,22 +117,22 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 1))
 	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortValidity))}
-	var looks []time.Duration
+	var intervals []time.Duration
 	for range 1000 {
 		due, next := identity.Due(noted, noon, dice.Float64())
 		if len(due) > 0 {
 			t.Fatalf("due are %q", due)
 		}
-		looks = append(looks, next)
+		intervals = append(intervals, next)
 	}
-	slices.Sort(looks)
-	if first, last := looks[0], looks[len(looks)-1]; first < shortValidity*3/4 || last > shortValidity*85/100 {
+	slices.Sort(intervals)
+	if first, last := intervals[0], intervals[len(intervals)-1]; first < shortValidity*3/4 || last > shortValidity*85/100 {
 		t.Errorf("the first look is after %s and the last after %s", first, last)
 	}
 	// The checks are spread over 4.8 hours: 35 on average.
 	first, most := 0, 0
-	for last := range looks {
-		for looks[last]-looks[first] > 10*time.Minute {
+	for last := range intervals {
+		for intervals[last]-intervals[first] > 10*time.Minute {
 			first++
 		}
 		most = max(most, last-first+1)

@@ -58,13 +58,13 @@ func runProgram(ctx context.Context, p *fake.Process) int {
 func serveOK(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
 
 // reconcileUntil advances the clock of the host and reconciles until the instance matches.
-func (x *trial) reconcileUntil(what string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
+func (x *trial) reconcileUntil(what string, isDesired func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	var instance *v1alpha1.WindowsInstance
 	deadline := time.Now().Add(wallClockTimeout)
 	for n := 0; n < 60 || x.ListWaitTimeout == 0 && time.Now().Before(deadline); n++ {
 		var after time.Duration
-		if instance, after = x.reconcile(); wanted(instance) {
+		if instance, after = x.reconcile(); isDesired(instance) {
 			return instance
 		}
 		if x.ListWaitTimeout == 0 { // a reconcile does not wait for a list
@@ -221,11 +221,11 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 		!strings.Contains(got, "NO_PROXY=") {
 		t.Error("containerd has no proxy")
 	}
-	told := x.popEvents()
-	if !slices.ContainsFunc(told, func(e string) bool {
+	events := x.popEvents()
+	if !slices.ContainsFunc(events, func(e string) bool {
 		return strings.Contains(e, "Drain")
 	}) || !slices.Equal(gate.released, []string{machine}) {
-		t.Errorf("the node was not drained, or keeps its turn: %v, %q", gate.released, told)
+		t.Errorf("the node was not drained, or keeps its turn: %v, %q", gate.released, events)
 	}
 	if x.getNode().Spec.Unschedulable {
 		t.Error("the node takes no pods any more")
@@ -235,7 +235,7 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	}
 	// No visible text contains the password.
 	encoded, err := json.Marshal(x.getInstance())
-	if err != nil || strings.Contains(string(encoded)+strings.Join(told, "\n"), secret) {
+	if err != nil || strings.Contains(string(encoded)+strings.Join(events, "\n"), secret) {
 		t.Errorf("the status or an event holds the proxy's password (%v)", err)
 	}
 }
@@ -243,21 +243,21 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 // SFTP creates directories with the default permissions of Windows, which let all users read.
 func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
 	_, h, _ := nodeInService(t, "None")
-	asked, sent := -1, -1
+	queried, sent := -1, -1
 	for i, entry := range h.machine.Journal().Entries(func(fake.Entry) bool { return true }) {
 		switch {
-		case asked < 0 && entry.Kind == winhost.KindCommand && strings.Contains(entry.Detail, " facts"):
-			asked = i
+		case queried < 0 && entry.Kind == winhost.KindCommand && strings.Contains(entry.Detail, " facts"):
+			queried = i
 		case sent < 0 && strings.Contains(strings.ToLower(entry.Detail), `inbox\spec-`):
 			sent = i
 		}
 	}
-	if asked < 0 || sent < asked {
-		t.Errorf("the spec was entry %d, the facts entry %d", sent, asked)
+	if queried < 0 || sent < queried {
+		t.Errorf("the spec was entry %d, the facts entry %d", sent, queried)
 	}
-	for _, folder := range []string{nodespec.AgentRoot, nodespec.InboxRoot} {
-		if info, err := h.machine.Drive().Stat(folder); err != nil || info.Access != host.AccessAdministrators {
-			t.Errorf("%s may be used by %s (%v)", folder, info.Access, err)
+	for _, dir := range []string{nodespec.AgentRoot, nodespec.InboxRoot} {
+		if info, err := h.machine.Drive().Stat(dir); err != nil || info.Access != host.AccessAdministrators {
+			t.Errorf("%s may be used by %s (%v)", dir, info.Access, err)
 		}
 	}
 }
@@ -293,8 +293,8 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	if !slices.Equal(renewed, []string{"cloud-node-manager"}) {
 		t.Errorf("to be renewed are %q", renewed)
 	}
-	if service, there := h.machine.Service("cloud-node-manager"); !there || service.State != host.ServiceRunning {
-		t.Errorf("the service: %t, %s", there, service.State)
+	if service, exists := h.machine.Service("cloud-node-manager"); !exists || service.State != host.ServiceRunning {
+		t.Errorf("the service: %t, %s", exists, service.State)
 	}
 	// The certificate requests of a node are deleted with the node.
 	if err := x.newDependencies().signer.DeleteRequests(t.Context(), machine); err != nil {

@@ -48,8 +48,8 @@ func newSSHHost(t *testing.T, accepted ...string) *sshHost {
 	if h.own, err = sftp.NewClientPipe(own, own); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"/C:", "/C:/ProgramData", "/C:/ProgramData/ssh"} {
-		if err := h.own.Mkdir(folder); err != nil {
+	for _, dir := range []string{"/C:", "/C:/ProgramData", "/C:/ProgramData/ssh"} {
+		if err := h.own.Mkdir(dir); err != nil {
 			t.Fatal(err)
 		}
 	}

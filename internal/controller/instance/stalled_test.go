@@ -41,19 +41,19 @@ func newSSHNetwork(t *testing.T) *sshNetwork {
 
 // dialAddress connects to the host of an address, one at a time. The end of the connection stops its server.
 func (n *sshNetwork) dialAddress(ctx context.Context, network, address string) (net.Conn, error) {
-	ours, err := new(net.Dialer).DialContext(ctx, network, n.listener.Addr().String())
+	near, err := new(net.Dialer).DialContext(ctx, network, n.listener.Addr().String())
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := n.listener.Accept()
+	far, err := n.listener.Accept()
 	if err != nil {
-		return nil, errors.Join(err, ours.Close())
+		return nil, errors.Join(err, near.Close())
 	}
 	_, key := newPrivateKey(n.t)
 	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return &ssh.Permissions{}, nil }}
 	config.AddHostKey(key.Signer())
-	go n.serveConnection(theirs, config, address)
-	return ours, nil
+	go n.serveConnection(far, config, address)
+	return near, nil
 }
 
 func (n *sshNetwork) serveConnection(raw net.Conn, config *ssh.ServerConfig, address string) {
@@ -97,8 +97,8 @@ func (n *sshNetwork) lockedCondition(condition func() bool) func() bool {
 func TestHostsThatStallAfterTheLoginDoNotHoldUpOthers(t *testing.T) {
 	const healthyHosts = 50
 	x, n := newTarpits(t), newSSHNetwork(t)
-	x.speaks = n
-	asked := func(addresses []string) func() bool {
+	x.answers = n
+	haveCommands := func(addresses []string) func() bool {
 		return n.lockedCondition(func() bool {
 			for _, address := range addresses {
 				if n.sessionRequests[address+":22"] == 0 {
@@ -111,11 +111,11 @@ func TestHostsThatStallAfterTheLoginDoNotHoldUpOthers(t *testing.T) {
 	x.addInstances(stalledNetwork, maxFirstContacts, "")
 	x.awaitCondition("all of them have stalled", n.lockedCondition(func() bool { return n.stalled == maxFirstContacts }))
 	healthy := x.addInstances(healthyNetwork, healthyHosts, "")
-	x.awaitCondition("nodes are asked at once", asked(x.addInstances("10.1.", 5, "1.2.3")))
+	x.awaitCondition("nodes are asked at once", haveCommands(x.addInstances("10.1.", 5, "1.2.3")))
 	if n.lockedCondition(func() bool { return n.sessionRequests[healthy[0]+":22"] > 0 })() {
 		t.Fatal("there are more first contacts at once than there may be")
 	}
 	x.clock.Step(remote.DefaultExecStartTimeout)
-	x.awaitCondition("all healthy hosts are asked after that", asked(healthy))
+	x.awaitCondition("all healthy hosts are asked after that", haveCommands(healthy))
 	x.awaitCondition("the stalled ones are given up", n.lockedCondition(func() bool { return n.stalled == 0 }))
 }

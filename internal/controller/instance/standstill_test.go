@@ -90,14 +90,14 @@ func (s *standstill) blockAtAPI() {
 		s.reach()
 		return true, nil, nil
 	})
-	lookUp := s.LookUp
+	lookup := s.LookUp
 	s.LookUp = func(ctx context.Context, name string) ([]string, error) {
 		if s.kind == hostjobs.KindResolve && s.shouldBlock() {
 			s.reach()
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		return lookUp(ctx, name)
+		return lookup(ctx, name)
 	}
 }
 
@@ -149,7 +149,7 @@ const maxReconcileSteps = 300
 func (s *standstill) driveUntil(what string, holds func() bool) {
 	s.t.Helper()
 	for range maxReconcileSteps {
-		began := s.Jobs.CountStarted()
+		start := s.Jobs.CountStarted()
 		after := s.reconcileOnce()
 		for s.Jobs.CountRunning() > 0 && !holds() {
 			time.Sleep(time.Millisecond)
@@ -158,7 +158,7 @@ func (s *standstill) driveUntil(what string, holds func() bool) {
 			return
 		}
 		s.runsKubelet()
-		if s.Jobs.CountStarted() == began {
+		if s.Jobs.CountStarted() == start {
 			s.clock.Step(min(max(after, time.Second), time.Minute))
 		}
 	}

@@ -42,8 +42,8 @@ const (
 type tarpits struct {
 	*trial
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// speaks has the hosts that are not tarpits; nil for the trial's host.
-	speaks *sshNetwork
+	// answers has the hosts that are not tarpits; nil for the trial's host.
+	answers *sshNetwork
 	// waiting counts the started waits for an SSH handshake.
 	waiting atomic.Int32
 
@@ -83,8 +83,8 @@ func (x *tarpits) dialTarpit(ctx context.Context, network, address string) (net.
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.dials[address]++
-	if !strings.HasPrefix(address, tarpitNetwork) && x.speaks != nil {
-		connection, err := x.speaks.dialAddress(ctx, network, address)
+	if !strings.HasPrefix(address, tarpitNetwork) && x.answers != nil {
+		connection, err := x.answers.dialAddress(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -98,9 +98,9 @@ func (x *tarpits) dialTarpit(ctx context.Context, network, address string) (net.
 		return withRemoteAddress(connection, address), nil
 	}
 	x.open++
-	ours, theirs := net.Pipe()
-	return withRemoteAddress(tarpitConn{ours, sync.OnceFunc(func() {
-		_ = theirs.Close()
+	near, far := net.Pipe()
+	return withRemoteAddress(tarpitConn{near, sync.OnceFunc(func() {
+		_ = far.Close()
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.open--
@@ -302,8 +302,8 @@ func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
 	<-cut
 	instance, _ := x.reconcile()
 	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineDeleting)
-	if told := x.popEvents(); len(told) > 0 || x.countDials() != 1 || x.Hosts.Len() > 0 {
-		t.Errorf("%d connections; the events are %q", x.countDials(), told)
+	if recorded := x.popEvents(); len(recorded) > 0 || x.countDials() != 1 || x.Hosts.Len() > 0 {
+		t.Errorf("%d connections; the events are %q", x.countDials(), recorded)
 	}
 }
 

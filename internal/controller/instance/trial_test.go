@@ -247,12 +247,12 @@ func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 func (x *trial) reconcileAll(key client.ObjectKey) (result ctrl.Result) {
 	x.t.Helper()
 	for range maxReconciles {
-		began, busy := x.Jobs.CountStarted(), x.Jobs.CountRunning() > 0
+		start, busy := x.Jobs.CountStarted(), x.Jobs.CountRunning() > 0
 		result, err := x.Reconcile(x.t.Context(), ctrl.Request{NamespacedName: key})
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		if !busy && x.Jobs.CountStarted() == began && x.Jobs.CountRunning() == 0 && result.RequeueAfter != minRequeueDelay && result.RequeueAfter != conflictDelay {
+		if !busy && x.Jobs.CountStarted() == start && x.Jobs.CountRunning() == 0 && result.RequeueAfter != minRequeueDelay && result.RequeueAfter != conflictDelay {
 			return result
 		}
 		x.awaitJobs()
@@ -309,13 +309,13 @@ func (x *trial) changeSpec(instance *v1alpha1.WindowsInstance, change func(*v1al
 // popEvents returns the events about the instance since the last call, without the legacy events, which have a
 // separate test.
 func (x *trial) popEvents() []string {
-	var told []string
+	var recorded []string
 	for len(x.recorder.Events) > 0 {
 		if e := <-x.recorder.Events; !strings.HasPrefix(e, "Warning InstanceSetup") && !strings.HasPrefix(e, "Warning MachineSetup") {
-			told = append(told, e)
+			recorded = append(recorded, e)
 		}
 	}
-	return told
+	return recorded
 }
 
 // previousKey returns the initial key of the trial in its file format.

@@ -74,8 +74,8 @@ func (x *trial) checkInService(gate *trialGate) {
 	if drained, recorded := node.Annotations[v1alpha1.AnnotationDrained]; recorded {
 		x.t.Errorf("the record of the drain is still %q", drained)
 	}
-	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || node.Spec.Unschedulable || len(gate.held) > 0 {
-		x.t.Errorf("unschedulable %t, noted as the operator's %t, held %v", node.Spec.Unschedulable, ours, gate.held)
+	if _, cordonedByOperator := node.Annotations[v1alpha1.AnnotationCordoned]; cordonedByOperator || node.Spec.Unschedulable || len(gate.held) > 0 {
+		x.t.Errorf("unschedulable %t, noted as the operator's %t, held %v", node.Spec.Unschedulable, cordonedByOperator, gate.held)
 	}
 }
 
@@ -107,10 +107,10 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 			x.reconcile()
 			x.checkInService(gate)
 			version := x.getNode().ResourceVersion
-			asked := len(gate.requests)
+			requests := len(gate.requests)
 			x.reconcile()
-			if x.getNode().ResourceVersion != version || len(gate.requests) != asked {
-				t.Errorf("the next pass writes the Node again, or asks: %v", gate.requests[asked:])
+			if x.getNode().ResourceVersion != version || len(gate.requests) != requests {
+				t.Errorf("the next pass writes the Node again, or asks: %v", gate.requests[requests:])
 			}
 		})
 	}
@@ -338,20 +338,20 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 	}
 	t.Run("once, after some attempts, so that others do not follow it", func(t *testing.T) {
 		x, o := begun(t)
-		s, rooms := x.newRespondingScope(&plan.Facts{}), x.newDependencies()
+		s, d := x.newRespondingScope(&plan.Facts{}), x.newDependencies()
 		for range 3 * maxChangeAttempts {
-			if got := rooms.rollback.RecordFailure(t.Context(), s, o); got != o {
+			if got := d.rollback.RecordFailure(t.Context(), s, o); got != o {
 				t.Fatalf("it says %+v", got)
 			}
 		}
-		rooms.events.Flush()
+		d.events.Flush()
 		failed := s.Instance.Status.FailedChange
 		if failed == nil || failed.Attempts != 1 || failed.RolledBack || failed.Cause != v1alpha1.CauseUpgrade ||
 			failed.Version != x.Version {
 			t.Errorf("it notes %+v", failed)
 		}
-		if told := x.popEvents(); len(told) != 1 {
-			t.Errorf("told %q", told)
+		if events := x.popEvents(); len(events) != 1 {
+			t.Errorf("told %q", events)
 		}
 	})
 	t.Run("and is not begun anew at once when it has lost its place", func(t *testing.T) {
@@ -390,7 +390,7 @@ func TestAnAskedForRetryOfNothingIsTakenAway(t *testing.T) {
 	x.asNode(machineInstance(), x.key.Hash())
 	x.annotateInstance(v1alpha1.AnnotationRetry, "now")
 	instance, _ := x.reconcile()
-	if _, there := instance.Annotations[v1alpha1.AnnotationRetry]; there {
+	if _, exists := instance.Annotations[v1alpha1.AnnotationRetry]; exists {
 		t.Error("it stays, and the next failure is not waited for")
 	}
 }
@@ -415,10 +415,10 @@ func TestTheDrainOfANodeThatAUserHasCordonedDoesNotRestartOtherWaits(t *testing.
 	x.changeNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) })
 	s := x.newRespondingScope(&plan.Facts{})
 	for range 2 {
-		began := s.Session.WaitingSince("the Node to report Ready", x.clock.Now())
+		start := s.Session.WaitingSince("the Node to report Ready", x.clock.Now())
 		since, err := x.newDependencies().disruptor.Cordon(t.Context(), s, x.getNode())
-		if err != nil || !began.Equal(noon) || !since.Equal(noon) {
-			t.Errorf("the wait began at %s, the drain at %s: %v", began, since, err)
+		if err != nil || !start.Equal(noon) || !since.Equal(noon) {
+			t.Errorf("the wait began at %s, the drain at %s: %v", start, since, err)
 		}
 		x.clock.Step(time.Minute)
 	}

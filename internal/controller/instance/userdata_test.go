@@ -38,8 +38,8 @@ func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
 					t.Errorf("next look in %s: %s", after, instance.Status.NextAction)
 				}
 			}
-			if told := x.popEvents(); len(told) > 0 {
-				t.Errorf("it is reported as a failure: %q", told)
+			if events := x.popEvents(); len(events) > 0 {
+				t.Errorf("it is reported as a failure: %q", events)
 			}
 			x.clock.Step(userDataTimeout - time.Second)
 			if _, after := x.reconcile(); after != time.Second {
@@ -78,8 +78,8 @@ func TestARefusedKeyIsAFailure(t *testing.T) {
 			x.host.authorizeKeys()
 			instance, after := x.reconcile()
 			expectCondition(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
-			if told := x.popEvents(); after != minRetryDelay || len(told) != 1 {
-				t.Errorf("next look in %s, events %q", after, told)
+			if events := x.popEvents(); after != minRetryDelay || len(events) != 1 {
+				t.Errorf("next look in %s, events %q", after, events)
 			}
 		})
 	}

@@ -195,14 +195,14 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 		}
 	})
 	t.Run("each is reported, with what it was", func(t *testing.T) {
-		var told []string
+		var recorded []string
 		for len(f.recorder.Events) > 0 {
-			told = append(told, <-f.recorder.Events)
+			recorded = append(recorded, <-f.recorder.Events)
 		}
-		if len(told) != len(f.leftovers) || !slices.ContainsFunc(told, func(event string) bool {
+		if len(recorded) != len(f.leftovers) || !slices.ContainsFunc(recorded, func(event string) bool {
 			return strings.Contains(event, "LegacyObjectDeleted") && strings.Contains(event, "Secret windows-instance-config-daemon") && strings.Contains(event, "token")
 		}) {
-			t.Errorf("told %q", told)
+			t.Errorf("told %q", recorded)
 		}
 	})
 	t.Run("after that, nothing is asked of the API server but whether an older node is there", func(t *testing.T) {

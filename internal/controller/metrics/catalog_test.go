@@ -42,15 +42,15 @@ func TestEachMetricSaysWhatItIs(t *testing.T) {
 // A metric created in another package would be missing from the documents, and its series would be unbounded.
 func TestNoOtherPackageMakesAMetric(t *testing.T) {
 	makes := regexp.MustCompile(`prometheus\.New(Gauge|Counter|Histogram|Summary|Desc|ConstMetric|Untyped)`)
-	root, looked := filepath.Join("..", "..", ".."), 0
-	for _, folder := range []string{"internal", "cmd"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
+	root, checked := filepath.Join("..", "..", ".."), 0
+	for _, dir := range []string{"internal", "cmd"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
 				strings.HasPrefix(path, filepath.Join(root, "internal", "controller", "metrics")+string(filepath.Separator)) {
 				return err
 			}
 			data, err := os.ReadFile(path)
-			looked++
+			checked++
 			if found := makes.Find(data); found != nil {
 				t.Errorf("%s has %s: declare the metric in catalog.go", path, found)
 			}
@@ -60,8 +60,8 @@ func TestNoOtherPackageMakesAMetric(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if looked < 100 {
-		t.Errorf("%d files were looked at", looked)
+	if checked < 100 {
+		t.Errorf("%d files were looked at", checked)
 	}
 }
 

@@ -48,8 +48,8 @@ func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 		}
 	})
 	t.Run("no event says what was well from the beginning", func(t *testing.T) {
-		if said := f.drainEvents(); len(said) > 0 {
-			t.Errorf("%v", said)
+		if events := f.drainEvents(); len(events) > 0 {
+			t.Errorf("%v", events)
 		}
 	})
 	t.Run("one that leaves is taken out when it is drained, before its Node goes", func(t *testing.T) {
@@ -168,10 +168,10 @@ func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 	f.setMonitoringLabel("null")
 	f.createNode("win-a", "10.0.0.1")
 	f.reconcileAll()
-	said := f.drainEvents()
-	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning MonitoringDisabled") ||
-		!strings.Contains(said[0], "oc label namespace "+f.namespace+" "+monitoringLabel+"=true") {
-		t.Errorf("it is said %q", said)
+	events := f.drainEvents()
+	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning MonitoringDisabled") ||
+		!strings.Contains(events[0], "oc label namespace "+f.namespace+" "+monitoringLabel+"=true") {
+		t.Errorf("it is said %q", events)
 	}
 	if f.getServiceMonitor() != nil || f.getRules() != nil {
 		t.Error("there is a ServiceMonitor or a PrometheusRule")
@@ -184,8 +184,8 @@ func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 	}
 	f.setMonitoringLabel(`"true"`)
 	f.reconcileAll()
-	if said := f.drainEvents(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
-		t.Errorf("it is said %q", said)
+	if recorded := f.drainEvents(); len(recorded) != 1 || !strings.HasPrefix(recorded[0], "Normal MonitoringEnabled") {
+		t.Errorf("it is said %q", recorded)
 	}
 	if f.getServiceMonitor() == nil || f.getRules() == nil {
 		t.Fatal("there is no ServiceMonitor or no PrometheusRule")
@@ -301,8 +301,8 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 			}
 			requireNoError(t, f.admin.Delete(t.Context(), c.object))
 			f.reconcileAll()
-			if said := f.drainEvents(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
-				t.Errorf("when it is gone, it is said %q", said)
+			if events := f.drainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal MonitoringEnabled") {
+				t.Errorf("when it is gone, it is said %q", events)
 			}
 		})
 	}

@@ -41,18 +41,18 @@ func TestWhatAThousandNodesCost(t *testing.T) {
 		}
 	})
 	t.Run("a look takes less than 10 MiB, and keeps none of it", func(t *testing.T) {
-		measured := func() (held, taken uint64) {
+		measured := func() (held, allocated uint64) {
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			return m.HeapAlloc, m.TotalAlloc
 		}
-		heldBefore, takenBefore := measured()
+		heldBefore, allocatedBefore := measured()
 		least := uint64(math.MaxUint64) // other goroutines allocate in the meantime
 		for range 3 {
 			f.reconcileAll()
 			_, now := measured()
-			least, takenBefore = min(least, now-takenBefore), now
+			least, allocatedBefore = min(least, now-allocatedBefore), now
 		}
 		heldAfter, _ := measured()
 		const limit = 10 << 20

@@ -196,11 +196,11 @@ func (f *fixture) reconcileAddresses() (reads, writes int) {
 }
 
 // drainEvents returns the events since the last call.
-func (f *fixture) drainEvents() (said []string) {
+func (f *fixture) drainEvents() (recorded []string) {
 	for len(f.events.Events) > 0 {
-		said = append(said, <-f.events.Events)
+		recorded = append(recorded, <-f.events.Events)
 	}
-	return said
+	return recorded
 }
 
 // createObjects creates objects as the administrator, and deletes them after the test.

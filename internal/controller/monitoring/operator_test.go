@@ -132,10 +132,10 @@ func TestTheConsoleHasADashboard(t *testing.T) {
 			Name: monitoring.DashboardName}, Data: map[string]string{"theirs": "{}"}})
 		f.drainEvents()
 		f.reconcileAll()
-		said := f.drainEvents()
-		if f.getDashboard().Data["theirs"] == "" || f.getServiceMonitor() == nil || len(said) != 1 ||
-			!strings.Contains(said[0], "ObjectConflict ConfigMap openshift-config-managed/dashboard-windows-nodes") {
-			t.Errorf("it is said %q", said)
+		events := f.drainEvents()
+		if f.getDashboard().Data["theirs"] == "" || f.getServiceMonitor() == nil || len(events) != 1 ||
+			!strings.Contains(events[0], "ObjectConflict ConfigMap openshift-config-managed/dashboard-windows-nodes") {
+			t.Errorf("it is said %q", events)
 		}
 	})
 }

@@ -51,8 +51,8 @@ func (s store) addressesByNode() (ips map[string]string, twice bool) {
 	ips = map[string]string{}
 	for _, slice := range s {
 		for _, endpoint := range slice.Endpoints {
-			_, there := ips[*endpoint.NodeName]
-			twice = twice || there
+			_, exists := ips[*endpoint.NodeName]
+			twice = twice || exists
 			ips[*endpoint.NodeName] = endpoint.Addresses[0]
 		}
 	}

@@ -28,15 +28,15 @@ func TestANodeThatCannotBeScrapedIsToldAtItsObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			told := eventsByObject{}
-			f.Events = told
+			events := eventsByObject{}
+			f.Events = events
 			f.createNode("win-a", "10.0.0.1")
 			f.createNode("win-odd", c.ip)
 			f.reconcileAll()
 			f.reconcileAll()
 			want := eventsByObject{"*v1.Node win-odd": {c.message}, "*v1alpha1.WindowsInstance win-odd": {c.message}}
-			if !maps.EqualFunc(told, want, slices.Equal) {
-				t.Errorf("it is said %q, want %q", told, want)
+			if !maps.EqualFunc(events, want, slices.Equal) {
+				t.Errorf("it is said %q, want %q", events, want)
 			}
 			if got := f.listedAddresses(); !slices.Equal(got, []string{"win-a 10.0.0.1"}) || f.getServiceMonitor() == nil {
 				t.Errorf("%v are listed", got)

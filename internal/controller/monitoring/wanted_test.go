@@ -61,14 +61,14 @@ func withMachine(i *v1alpha1.WindowsInstance) {
 	i.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "machine"}
 }
 
-// began is the time of the operator's cordon.
-const began = "2026-01-01T12:00:00Z"
+// start is the time of the operator's cordon.
+const start = "2026-01-01T12:00:00Z"
 
 // withCordon returns a change to a node that the operator has cordoned, with the record of the drain.
 func withCordon(drained string) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		node.Spec.Unschedulable = true
-		node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationDrained] = began, drained
+		node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationDrained] = start, drained
 	}
 }
 
@@ -110,10 +110,10 @@ func TestWhichNodesAreScraped(t *testing.T) {
 		"one whose Machine is to be ignored":                 {in, of(withUnmanaged(v1alpha1.ReasonMachineIgnored)), true},
 		"one whose host waits for its removal":               {in, of(markRemoved), true},
 		"one that is being drained for its removal":          {newNode("a", ip, withCordon(v1alpha1.DrainIncomplete)), of(markRemoved), true},
-		"not one whose host is being given back":             {newNode("a", ip, withCordon(began)), of(markRemoved), false},
+		"not one whose host is being given back":             {newNode("a", ip, withCordon(start)), of(markRemoved), false},
 		"not one that a user has drained before its removal": {newNode("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), of(markRemoved), false},
 		"not one whose Machine is gone":                      {in, of(markRemoved, withMachine), false},
-		"one that is drained for an upgrade":                 {newNode("a", ip, withCordon(began)), own, true},
+		"one that is drained for an upgrade":                 {newNode("a", ip, withCordon(start)), own, true},
 		"one that another instance goes on with": {in, instances{instanceOf("a", markRemoved, withMachine),
 			instanceOf("a", func(i *v1alpha1.WindowsInstance) { i.Name = "other" })}, true},
 		"one that an older operator has configured": {has(v1alpha1.AnnotationVersion, "11.0.0"), nil, true},
@@ -171,7 +171,7 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 			if got["whole"] != "10.0.0.7" || got["odd"] != c.want {
 				t.Errorf("the addresses are %v", got)
 			}
-			if said := len(without) == 1 && without[0].node.Name == "odd" && without[0].message != ""; said != (c.want == "") {
+			if reported := len(without) == 1 && without[0].node.Name == "odd" && without[0].message != ""; reported != (c.want == "") {
 				t.Errorf("it is said %v", without)
 			}
 		})

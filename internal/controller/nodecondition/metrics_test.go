@@ -63,7 +63,7 @@ func TestRepairsAreCountedForEachNode(t *testing.T) {
 	}
 	metrics.RepairsReported.Forget("win")
 	x.reconcile()
-	if value, there := series()["win"]; !there || value != 0 {
+	if value, exists := series()["win"]; !exists || value != 0 {
 		t.Errorf("before the first repair there is %v: Prometheus needs a zero to see an increase", series())
 	}
 	var before, after *corev1.Node

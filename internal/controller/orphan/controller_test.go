@@ -74,11 +74,11 @@ func (x *trial) reconcile() time.Duration {
 
 // drainEvents returns the events since the last call.
 func (x *trial) drainEvents() []string {
-	var told []string
+	var recorded []string
 	for len(x.recorder.Events) > 0 {
-		told = append(told, <-x.recorder.Events)
+		recorded = append(recorded, <-x.recorder.Events)
 	}
-	return told
+	return recorded
 }
 
 func readOrphanGauge(t *testing.T) float64 {
@@ -96,9 +96,9 @@ func TestTheReportOfANodeOfAMachineNamesItsLabel(t *testing.T) {
 	x.reconcile()
 	x.clock.Step(GracePeriod)
 	x.reconcile()
-	if told := x.drainEvents(); len(told) != 1 || strings.Contains(told[0], "windows-instances") ||
-		!strings.Contains(told[0], v1alpha1.LabelIgnore) || !strings.Contains(told[0], "oc adm uncordon win") {
-		t.Errorf("the events are %q", told)
+	if recorded := x.drainEvents(); len(recorded) != 1 || strings.Contains(recorded[0], "windows-instances") ||
+		!strings.Contains(recorded[0], v1alpha1.LabelIgnore) || !strings.Contains(recorded[0], "oc adm uncordon win") {
+		t.Errorf("the events are %q", recorded)
 	}
 }
 
@@ -113,11 +113,11 @@ func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
 	if after := x.reconcile(); after != 0 || readOrphanGauge(t) != 1 {
 		t.Errorf("it is looked at again after %s, and %v are counted", after, readOrphanGauge(t))
 	}
-	told := x.drainEvents()
-	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning NodeWithoutInstance") ||
-		!strings.Contains(told[0], "WindowsInstance entry in namespace wmco") ||
-		!strings.Contains(told[0], "unschedulable") || !strings.Contains(told[0], "windows-instances") {
-		t.Errorf("the events are %q", told)
+	recorded := x.drainEvents()
+	if len(recorded) != 1 || !strings.HasPrefix(recorded[0], "Warning NodeWithoutInstance") ||
+		!strings.Contains(recorded[0], "WindowsInstance entry in namespace wmco") ||
+		!strings.Contains(recorded[0], "unschedulable") || !strings.Contains(recorded[0], "windows-instances") {
+		t.Errorf("the events are %q", recorded)
 	}
 	x.clock.Step(time.Hour)
 	if x.reconcile(); len(x.drainEvents()) > 0 || readOrphanGauge(t) != 1 {
@@ -187,8 +187,8 @@ func TestWhichNodesHaveNoInstance(t *testing.T) {
 				x.reconcile()
 				x.clock.Step(GracePeriod)
 			}
-			if told := x.drainEvents(); len(told) > 0 != c.want || readOrphanGauge(t) > 0 != c.want {
-				t.Errorf("the events are %q, %v are counted", told, readOrphanGauge(t))
+			if recorded := x.drainEvents(); len(recorded) > 0 != c.want || readOrphanGauge(t) > 0 != c.want {
+				t.Errorf("the events are %q, %v are counted", recorded, readOrphanGauge(t))
 			}
 		})
 	}

@@ -30,15 +30,15 @@ var desiredConfigMap = Object{Identity: configMap(nil, nil), Fill: func(object c
 }}
 
 func TestKeep(t *testing.T) {
-	ours := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}
+	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}
 	for name, c := range map[string]struct {
 		present *corev1.ConfigMap
 		adopt   bool
 		want    State
 	}{
 		"a missing object is created":               {nil, false, Created},
-		"an object that is as wanted stays":         {configMap(ours, map[string]string{"key": "wanted"}), false, Unchanged},
-		"a changed object is corrected":             {configMap(ours, map[string]string{"key": "other", "more": "yes"}), false, Corrected},
+		"an object that is as wanted stays":         {configMap(labels, map[string]string{"key": "wanted"}), false, Unchanged},
+		"a changed object is corrected":             {configMap(labels, map[string]string{"key": "other", "more": "yes"}), false, Corrected},
 		"an object of another owner is not changed": {configMap(nil, nil), false, Foreign},
 		"an adopted object gets the label":          {configMap(map[string]string{"theirs": "yes"}, map[string]string{"key": "wanted"}), true, Corrected},
 	} {
@@ -77,7 +77,7 @@ func TestKeep(t *testing.T) {
 
 func TestTheErrorsOfTheAPIServer(t *testing.T) {
 	noKind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
-	broken := errors.New("no answer")
+	failure := errors.New("no answer")
 	for name, c := range map[string]struct {
 		read, write error
 		want        State
@@ -85,8 +85,8 @@ func TestTheErrorsOfTheAPIServer(t *testing.T) {
 	}{
 		"a kind that is not served":               {noKind, nil, NotServed, nil},
 		"a kind that is removed before the write": {nil, noKind, NotServed, nil},
-		"a read that fails":                       {broken, nil, Unchanged, broken},
-		"a write that fails":                      {nil, broken, Unchanged, broken},
+		"a read that fails":                       {failure, nil, Unchanged, failure},
+		"a write that fails":                      {nil, failure, Unchanged, failure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -109,8 +109,8 @@ func TestTheErrorsOfTheAPIServer(t *testing.T) {
 
 // The write of another client between the read and the correction must not be overwritten.
 func TestACorrectionThatComesTooLateIsRefused(t *testing.T) {
-	ours := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}
-	api := fake.NewClientBuilder().WithObjects(configMap(ours, nil)).WithInterceptorFuncs(interceptor.Funcs{
+	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}
+	api := fake.NewClientBuilder().WithObjects(configMap(labels, nil)).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 			other := configMap(nil, nil)
 			if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
@@ -130,8 +130,8 @@ func TestACorrectionThatComesTooLateIsRefused(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	for name, c := range map[string]struct {
-		labels map[string]string
-		gone   bool
+		labels  map[string]string
+		deleted bool
 	}{
 		"an object of the operator":  {map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}, true},
 		"not that of another client": {nil, false},
@@ -142,8 +142,8 @@ func TestDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := api.Get(t.Context(), client.ObjectKeyFromObject(desiredConfigMap.Identity), configMap(nil, nil))
-			if apierrors.IsNotFound(err) != c.gone {
-				t.Errorf("gone is not %t: %v", c.gone, err)
+			if apierrors.IsNotFound(err) != c.deleted {
+				t.Errorf("gone is not %t: %v", c.deleted, err)
 			}
 			if err := (Keeper{api, api}).Delete(t.Context(), desiredConfigMap); err != nil {
 				t.Errorf("the second time: %v", err)

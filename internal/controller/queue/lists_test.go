@@ -16,12 +16,12 @@ import (
 
 // lister counts list calls. Each result contains the number of earlier calls.
 type lister struct {
-	takes time.Duration
-	count atomic.Int64
+	duration time.Duration
+	count    atomic.Int64
 }
 
 func (l *lister) list(context.Context) ([]int, error) {
-	time.Sleep(l.takes)
+	time.Sleep(l.duration)
 	return []int{int(l.count.Add(1))}, nil
 }
 
@@ -36,7 +36,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 				defer mu.Unlock()
 				triggered = append(triggered, name)
 			}}
-		source := &lister{takes: time.Second}
+		source := &lister{duration: time.Second}
 		var next *Listing[int]
 		// get is the call of a reconcile for a version of the object, with a number of requests.
 		get := func(version string, times int) (got []int, err error) {
@@ -53,8 +53,8 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 			if errors.Is(err, ErrNotRead) != (want == nil) || !slices.Equal(got, want) {
 				t.Errorf("%s: %v, %v, want %v", what, got, err, want)
 			}
-			if took := time.Since(begin); took > lists.WaitTimeout {
-				t.Errorf("%s: it has waited for %s", what, took)
+			if elapsed := time.Since(begin); elapsed > lists.WaitTimeout {
+				t.Errorf("%s: it has waited for %s", what, elapsed)
 			}
 		}
 		expect("a long list", "1", 2)
@@ -79,7 +79,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		expect("it was read again", "2", 1, 5)
 
-		source.takes = 10 * time.Millisecond
+		source.duration = 10 * time.Millisecond
 		time.Sleep(20 * time.Second)
 		expect("a short list is waited for", "3", 2, 6)
 		synctest.Wait()

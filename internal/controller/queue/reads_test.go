@@ -22,17 +22,17 @@ func TestAThousandThatAskAtOnceAreAnsweredByTwoReadings(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return value, nil
 		}
-		ask := func(want int) {
+		readOnce := func(want int) {
 			if got, err := reads.Get(t.Context(), clock.RealClock{}, read); got != want || err != nil {
 				t.Errorf("got %d, error %v, want %d", got, err, want)
 			}
 		}
 		var all sync.WaitGroup
-		all.Go(func() { ask(0) })
+		all.Go(func() { readOnce(0) })
 		synctest.Wait() // the read has started
 		written = 1
 		for range 1000 {
-			all.Go(func() { ask(1) }) // observes the earlier write despite the running read
+			all.Go(func() { readOnce(1) }) // observes the earlier write despite the running read
 		}
 		all.Wait()
 		if begun != 2 {
@@ -51,8 +51,8 @@ func TestReadingsTakeATenthOfTheTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if took := time.Since(begin); took != 10100*time.Millisecond {
-			t.Errorf("eleven readings of 100 ms, one after the other, took %s", took)
+		if elapsed := time.Since(begin); elapsed != 10100*time.Millisecond {
+			t.Errorf("eleven readings of 100 ms, one after the other, took %s", elapsed)
 		}
 	})
 }
@@ -64,21 +64,21 @@ func TestWhoAskedFirstDoesNotEndTheReadingOfOthers(t *testing.T) {
 			time.Sleep(time.Second)
 			return 7, ctx.Err()
 		}
-		ask := func(ctx context.Context, want error) {
+		readOnce := func(ctx context.Context, want error) {
 			if got, err := reads.Get(ctx, clock.RealClock{}, read); !errors.Is(err, want) || err == nil && got != 7 {
 				t.Errorf("got %d, error %v, want %v", got, err, want)
 			}
 		}
 		first, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { ask(t.Context(), nil) }) // the running read
+		all.Go(func() { readOnce(t.Context(), nil) }) // the running read
 		synctest.Wait()
-		all.Go(func() { ask(first, context.Canceled) }) // requests the next read, and is canceled
+		all.Go(func() { readOnce(first, context.Canceled) }) // requests the next read, and is canceled
 		synctest.Wait()
-		all.Go(func() { ask(t.Context(), nil) }) // waits for the same read
+		all.Go(func() { readOnce(t.Context(), nil) }) // waits for the same read
 		synctest.Wait()
-		gone, end := context.WithCancel(t.Context())
-		all.Go(func() { ask(gone, context.Canceled) })
+		canceled, end := context.WithCancel(t.Context())
+		all.Go(func() { readOnce(canceled, context.Canceled) })
 		synctest.Wait()
 		cancel()
 		end()

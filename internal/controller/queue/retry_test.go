@@ -13,7 +13,7 @@ import (
 
 func TestWhatIsTriedAgainEndsWithItsLastError(t *testing.T) {
 	overtaken := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "web", errors.New("written meanwhile"))
-	broken := errors.New("broken")
+	failure := errors.New("broken")
 	unanswered := fmt.Errorf("update the node: %w", context.Canceled)
 	late := fmt.Errorf("update the node: %w", context.DeadlineExceeded)
 	for name, c := range map[string]struct {
@@ -24,7 +24,7 @@ func TestWhatIsTriedAgainEndsWithItsLastError(t *testing.T) {
 		"a success is no error":                                     {[]error{nil}, 1, nil},
 		"a write that was overtaken is done again":                  {[]error{overtaken, nil}, 2, nil},
 		"a write that is overtaken each time fails":                 {[]error{overtaken, overtaken, overtaken}, 3, overtaken},
-		"another error ends it":                                     {[]error{overtaken, broken}, 2, broken},
+		"another error ends it":                                     {[]error{overtaken, failure}, 2, failure},
 		"a write that was canceled has not succeeded":               {[]error{unanswered}, 1, context.Canceled},
 		"a write whose time was over has not succeeded":             {[]error{late}, 1, context.DeadlineExceeded},
 		"one that was overtaken, and then canceled, has not either": {[]error{overtaken, unanswered}, 2, context.Canceled},

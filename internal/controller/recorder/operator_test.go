@@ -16,9 +16,9 @@ import (
 )
 
 func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
-	there := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: v1alpha1.OperatorName, UID: "one"}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: v1alpha1.OperatorName, UID: "one"}}
 	t.Run("with its UID, by which it is described", func(t *testing.T) {
-		got, err := Operator(t.Context(), fake.NewClientBuilder().WithObjects(there).Build(), "wmco")
+		got, err := Operator(t.Context(), fake.NewClientBuilder().WithObjects(deployment).Build(), "wmco")
 		if err != nil || got.UID != "one" {
 			t.Errorf("got %+v, error %v", got, err)
 		}

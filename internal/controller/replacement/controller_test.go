@@ -275,9 +275,9 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 		if expectEvents(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
 			expectEvents(t, recorded[2:], "ReplacementPending") // the next Machine
 		}
-		going := w.listDeleting()
-		if len(going) != 1 || result.RequeueAfter != pollInterval {
-			t.Fatalf("%d Machines are deleted, result %+v", len(going), result)
+		deleting := w.listDeleting()
+		if len(deleting) != 1 || result.RequeueAfter != pollInterval {
+			t.Fatalf("%d Machines are deleted, result %+v", len(deleting), result)
 		}
 		if got := metricValue(t, "wmco_machines_outdated"); got != float64(left) {
 			t.Errorf("%v Machines wait, want %d", got, left)
@@ -292,8 +292,8 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 			}
 		}
 		quiet("while it goes,")
-		set := metav1.GetControllerOf(&going[0])
-		w.completeDeletion(&going[0])
+		set := metav1.GetControllerOf(&deleting[0])
+		w.completeDeletion(&deleting[0])
 		quiet("between one and the next,")
 		var next *machinev1beta1.Machine
 		for _, s := range sets {
@@ -329,8 +329,8 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 func TestMachinesThatAreNotReplaced(t *testing.T) {
 	untouched := func(t *testing.T, w *world) {
 		t.Helper()
-		if going := w.listDeleting(); len(going) > 0 {
-			t.Errorf("%s is deleted", going[0].Name)
+		if deleting := w.listDeleting(); len(deleting) > 0 {
+			t.Errorf("%s is deleted", deleting[0].Name)
 		}
 	}
 	t.Run("one that nobody would make again is reported once", func(t *testing.T) {
@@ -379,8 +379,8 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w.deleteObject(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 		_, recorded := w.reconcile()
 		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced")
-		if going := w.listDeleting(); len(going) != 1 || going[0].Name == machine.Name {
-			t.Errorf("deleted are %d Machines", len(going))
+		if deleting := w.listDeleting(); len(deleting) != 1 || deleting[0].Name == machine.Name {
+			t.Errorf("deleted are %d Machines", len(deleting))
 		}
 	})
 	t.Run("one whose Node was never configured, though the host refuses the key", func(t *testing.T) {
@@ -497,16 +497,16 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 	t.Run("any when the API server does not say all that there is to know", func(t *testing.T) {
 		w := newWorld(t)
 		w.createMachine(w.createMachineSet("one", 1, userdata.SecretName), w.previousKey)
-		broken := errors.New("connection refused")
+		failure := errors.New("connection refused")
 		w.Live = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, options ...client.ListOption) error {
 				if _, nodes := o.(*corev1.NodeList); nodes {
-					return broken
+					return failure
 				}
 				return c.List(ctx, o, options...)
 			},
 		})
-		if _, err := w.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, broken) {
+		if _, err := w.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, failure) {
 			t.Errorf("error %v", err)
 		}
 		untouched(t, w)

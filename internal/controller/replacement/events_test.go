@@ -13,8 +13,8 @@ import (
 // text.
 func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
 	r, machine, instance := &Reconciler{}, &machinev1beta1.Machine{}, &v1alpha1.WindowsInstance{}
-	waits := func(reason, why string) recorder.Event {
-		return r.replacementPending(v1alpha1.CauseKeyChange, machine, instance, "", reason, why)
+	waits := func(reason, cause string) recorder.Event {
+		return r.replacementPending(v1alpha1.CauseKeyChange, machine, instance, "", reason, cause)
 	}
 	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonMaxUnavailableReached,
 		"another node is being replaced")

@@ -55,10 +55,10 @@ func (w *world) createRotatedMachine(set *machinev1beta1.MachineSet) *machinev1b
 // expectKept expects that a Machine is not deleted, and returns the reported reason.
 func (w *world) expectKept(check string) string {
 	w.t.Helper()
-	var told []string
+	var events []string
 	for range 3 {
 		result, recorded := w.reconcile()
-		told = append(told, recorded...)
+		events = append(events, recorded...)
 		if result.RequeueAfter != waitingPollInterval {
 			w.t.Errorf("it is looked at again after %s", result.RequeueAfter)
 		}
@@ -66,19 +66,19 @@ func (w *world) expectKept(check string) string {
 	if names := w.deletingNames(); len(names) > 0 || len(w.gate.requests) > 0 {
 		w.t.Errorf("deleted are %v, and the gate was asked for %v", names, w.gate.requests)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "Normal ReplacementPending ") {
-		w.t.Fatalf("for %s, told is %q", check, told)
+	if len(events) != 1 || !strings.Contains(events[0], "Normal ReplacementPending ") {
+		w.t.Fatalf("for %s, told is %q", check, events)
 	}
-	return told[0]
+	return events[0]
 }
 
 // A Machine must not be deleted if its successor would be refused, whether for another version or for another key.
 //
 func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 	for state, c := range map[string]struct {
-		change func(w *world)
-		check  string
-		says   []string
+		change   func(w *world)
+		check    string
+		messages []string
 	}{
 		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line.MinCluster = "5.0.2", "5.0.3" },
 			replacementpolicy.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
@@ -91,20 +91,20 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 			replacementpolicy.ClusterUnsupported, []string{"cannot be used"}},
 		"that has no Windows Machines": {func(w *world) { w.facts.Platform = "None" }, replacementpolicy.MachineUnsupported, []string{"windows-instances"}},
 	} {
-		for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
+		for reason, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
 			"another version": (*world).createOutdatedMachine, "another key": (*world).createRotatedMachine,
 		} {
-			t.Run("with "+why+" in a cluster "+state, func(t *testing.T) {
+			t.Run("with "+reason+" in a cluster "+state, func(t *testing.T) {
 				w := newWorld(t)
 				w.gate.max = 0
 				make(w, w.createMachineSet("one", 1, userdata.SecretName))
 				w.gate.max, w.gate.requests = 1, nil
 				w.reported = recorder.Once[types.UID]{}
 				c.change(w)
-				told := w.expectKept(c.check)
-				for _, part := range c.says {
-					if !strings.Contains(told, part) {
-						t.Errorf("told is %q, without %q", told, part)
+				event := w.expectKept(c.check)
+				for _, part := range c.messages {
+					if !strings.Contains(event, part) {
+						t.Errorf("told is %q, without %q", event, part)
 					}
 				}
 				w.facts, w.clusterErr, w.Line.MinCluster = servedCluster(), nil, "5.0.0"
@@ -128,7 +128,7 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
 	early, late := metav1.Now().Add(-2*time.Hour).Truncate(time.Second), metav1.Now().Add(-time.Hour).Truncate(time.Second)
-	for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
+	for reason, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
 		"another version": (*world).createOutdatedMachine, "another key": (*world).createRotatedMachine,
 	} {
 		begin := func(t *testing.T, replicas int32) (*world, *machinev1beta1.MachineSet, *machinev1beta1.Machine) {
@@ -141,13 +141,13 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 			w.withImage(set, "ami-1")
 			return w, set, machine
 		}
-		t.Run("with "+why+", until the MachineSet has another image", func(t *testing.T) {
+		t.Run("with "+reason+", until the MachineSet has another image", func(t *testing.T) {
 			w, set, machine := begin(t, 1)
 			w.setBuild(machine, "ami-1", refused, early)
-			told := w.expectKept(replacementpolicy.ImageUnsupported)
+			event := w.expectKept(replacementpolicy.ImageUnsupported)
 			for _, part := range []string{refused, "KB5012637", "MachineSet one", "image", machine.Name} {
-				if !strings.Contains(told, part) {
-					t.Errorf("told is %q, without %q", told, part)
+				if !strings.Contains(event, part) {
+					t.Errorf("told is %q, without %q", event, part)
 				}
 			}
 			w.withImage(set, "ami-2")
@@ -155,7 +155,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 				t.Errorf("with another image, deleted are %v", w.deletingNames())
 			}
 		})
-		t.Run("with "+why+", though its own Windows was updated, as the host of another one shows", func(t *testing.T) {
+		t.Run("with "+reason+", though its own Windows was updated, as the host of another one shows", func(t *testing.T) {
 			w, set, machine := begin(t, 2)
 			w.setBuild(machine, "ami-1", accepted, early)
 			fresh := w.createMachine(set, w.currentKey)
@@ -166,11 +166,11 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.SSHKeyRejected = nil, "", false
 				i.Status.Host = &v1alpha1.HostStatus{Name: "win", Product: "Windows Server 2022 Datacenter", Build: refused}
 			})
-			if told := w.expectKept(replacementpolicy.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {
-				t.Errorf("told is %q", told)
+			if event := w.expectKept(replacementpolicy.ImageUnsupported); !strings.Contains(event, fresh.Name) || !strings.Contains(event, refused) {
+				t.Errorf("told is %q", event)
 			}
 		})
-		t.Run("with "+why+", but not when a younger one shows that the name leads to another build", func(t *testing.T) {
+		t.Run("with "+reason+", but not when a younger one shows that the name leads to another build", func(t *testing.T) {
 			w, set, machine := begin(t, 2)
 			w.setBuild(machine, "ami-1", refused, early)
 			w.setBuild(w.createMachine(set, w.currentKey), "ami-1", accepted, late)

@@ -97,9 +97,9 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 		result, recorded := w.reconcile()
 		expectEvents(t, recorded, "MachineReplaced", "MachineReplaced")
-		for _, told := range recorded {
-			if !strings.Contains(told, versionBefore) || !strings.Contains(told, version) {
-				t.Errorf("told is %q", told)
+		for _, event := range recorded {
+			if !strings.Contains(event, versionBefore) || !strings.Contains(event, version) {
+				t.Errorf("told is %q", event)
 			}
 		}
 		deleted(t, w, "win-1")
@@ -240,10 +240,10 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 	w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 	w.createOutdatedMachine(w.createMachineSet("two", 1, userdata.SecretName))
 	for _, test := range []struct {
-		reason string
-		after  time.Duration
-		again  time.Duration
-		asked  int
+		reason   string
+		after    time.Duration
+		again    time.Duration
+		requests int
 	}{
 		{v1alpha1.ReasonMaxUnavailableReached, 0, pollInterval, 2},
 		{v1alpha1.ReasonCanarySoaking, time.Second, pollInterval, 2},
@@ -257,7 +257,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 			After: test.after}
 		w.reported = recorder.Once[types.UID]{}
 		_, first := w.reconcile()
-		if len(first) != test.asked {
+		if len(first) != test.requests {
 			t.Errorf("%s: told are %q", test.reason, first)
 		}
 		for _, event := range first {
@@ -268,7 +268,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 		w.gate.requests = nil
 		result, second := w.reconcile()
 		expectEvents(t, second)
-		if result.RequeueAfter != test.again || len(w.gate.requests) != test.asked {
+		if result.RequeueAfter != test.again || len(w.gate.requests) != test.requests {
 			t.Errorf("%s: it is asked for %d again after %s", test.reason, len(w.gate.requests), result.RequeueAfter)
 		}
 	}

@@ -87,7 +87,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 			if len(recorded) != 1 {
 				t.Fatalf("%d events: %q", len(recorded), recorded)
 			}
-			for _, want := range []string{corev1.EventTypeWarning, "PrivateKeyInvalid", test.says,
+			for _, want := range []string{corev1.EventTypeWarning, "PrivateKeyInvalid", test.message,
 				"oc create secret generic", SecretKey} {
 				if !strings.Contains(recorded[0], want) {
 					t.Errorf("event %q does not say %q", recorded[0], want)
@@ -132,9 +132,9 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 		}
 	})
 	t.Run("a request that fails is an error, so that it is tried again", func(t *testing.T) {
-		broken := errors.New("connection refused")
-		r := newReconciler(newFailingClient(broken), events.NewFakeRecorder(1))
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, broken) {
+		failure := errors.New("connection refused")
+		r := newReconciler(newFailingClient(failure), events.NewFakeRecorder(1))
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, failure) {
 			t.Errorf("error is %v", err)
 		}
 	})

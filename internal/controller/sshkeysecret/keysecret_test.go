@@ -58,16 +58,16 @@ func secretWith(key string, content []byte) *corev1.Secret {
 
 // unusableSecrets returns Secrets without a usable key, by fault.
 func unusableSecrets(t *testing.T) map[string]struct {
-	secret *corev1.Secret
-	cause  error
-	says   string
+	secret  *corev1.Secret
+	cause   error
+	message string
 } {
 	t.Helper()
 	good := rsaKeys(t)["PKCS#1"]
 	return map[string]struct {
-		secret *corev1.Secret
-		cause  error
-		says   string
+		secret  *corev1.Secret
+		cause   error
+		message string
 	}{
 		"whose key has another name": {secretWith("id_rsa", good), ErrMissing, "has no key " + SecretKey},
 		"without data": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
@@ -124,7 +124,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 			if !errors.Is(err, test.cause) {
 				t.Fatalf("error is %v, want %v", err, test.cause)
 			}
-			for _, want := range []string{"Secret " + SecretName, "namespace " + namespace, test.says} {
+			for _, want := range []string{"Secret " + SecretName, "namespace " + namespace, test.message} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error %q does not say %q", err, want)
 				}
@@ -153,9 +153,9 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 		}
 	})
 	t.Run("a request that fails is neither: it is tried again", func(t *testing.T) {
-		broken := errors.New("connection refused")
-		_, err := Read(t.Context(), newFailingClient(broken), namespace)
-		if !errors.Is(err, broken) || errors.Is(err, ErrMissing) || errors.Is(err, ErrInvalid) {
+		failure := errors.New("connection refused")
+		_, err := Read(t.Context(), newFailingClient(failure), namespace)
+		if !errors.Is(err, failure) || errors.Is(err, ErrMissing) || errors.Is(err, ErrInvalid) {
 			t.Errorf("error is %v", err)
 		}
 	})

@@ -77,11 +77,11 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 	r := newTrial(key, newNamespace(machines))
 	t.Run("it is made as soon as there is a key, with its public half", func(t *testing.T) {
 		expectOneEvent(t, r.reconcile(t), "UserDataCreated")
-		made := r.userData(t, machines)
-		if made == nil || made.Type != corev1.SecretTypeOpaque || made.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || !hasPublicKey(t, made, key) {
-			t.Fatalf("it is %+v", made.GetLabels())
+		created := r.userData(t, machines)
+		if created == nil || created.Type != corev1.SecretTypeOpaque || created.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || !hasPublicKey(t, created, key) {
+			t.Fatalf("it is %+v", created.GetLabels())
 		}
-		if !bytes.HasPrefix(made.Data[userdata.SecretKey], []byte("<powershell>\n")) {
+		if !bytes.HasPrefix(created.Data[userdata.SecretKey], []byte("<powershell>\n")) {
 			t.Error("it is not in the platform's form")
 		}
 	})
@@ -100,8 +100,8 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectOneEvent(t, r.reconcile(t), "UserDataCreated")
-		if made := r.userData(t, ClusterAPINamespace); made == nil || !maps.EqualFunc(made.Data, r.userData(t, machines).Data, bytes.Equal) {
-			t.Errorf("it is %+v", made.GetLabels())
+		if created := r.userData(t, ClusterAPINamespace); created == nil || !maps.EqualFunc(created.Data, r.userData(t, machines).Data, bytes.Equal) {
+			t.Errorf("it is %+v", created.GetLabels())
 		}
 	})
 	t.Run("an edit is corrected, and what others have put there stays", func(t *testing.T) {
@@ -219,10 +219,10 @@ func TestUserDataInUnusualClusters(t *testing.T) {
 		expectOneEvent(t, r.reconcile(t), "UserDataUpdated")
 	})
 	t.Run("a namespace that is being deleted is left alone", func(t *testing.T) {
-		going := newNamespace("openshift-machine-api")
+		terminating := newNamespace("openshift-machine-api")
 		now := metav1.Now()
-		going.DeletionTimestamp, going.Finalizers = &now, []string{"kubernetes"}
-		r := newTrial(goodSecret(t), going)
+		terminating.DeletionTimestamp, terminating.Finalizers = &now, []string{"kubernetes"}
+		r := newTrial(goodSecret(t), terminating)
 		expectNoEvents(t, r.reconcile(t))
 		if r.userData(t, "openshift-machine-api") != nil {
 			t.Error("it was made")

@@ -124,12 +124,12 @@ func TestWaitingEndsWhenTheConditionHoldsForAll(t *testing.T) {
 	s.wait = v1alpha1.ConditionReady
 	ended := make(chan error, 1)
 	go func() { ended <- s.waitForCondition(t.Context(), s.api, nil) }()
-	mended := newReadyInstance(2)
+	repaired := newReadyInstance(2)
 	current := &v1alpha1.WindowsInstance{}
-	if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(&mended.WindowsInstance), current); err != nil {
+	if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(&repaired.WindowsInstance), current); err != nil {
 		t.Fatal(err)
 	}
-	current.Status = mended.Status
+	current.Status = repaired.Status
 	if err := s.api.Update(t.Context(), current); err != nil {
 		t.Fatal(err)
 	}

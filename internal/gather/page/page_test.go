@@ -211,8 +211,8 @@ func TestThePageNeedsNothingElseAndNothingInItRuns(t *testing.T) {
 	if !strings.Contains(policy, "default-src 'none'") {
 		t.Error("a browser may load something")
 	}
-	if said := strings.Count(textContent(document), "<script>alert(1)</script>"); said < 5 {
-		t.Errorf("what a host says is shown as it is in %d places", said)
+	if count := strings.Count(textContent(document), "<script>alert(1)</script>"); count < 5 {
+		t.Errorf("what a host says is shown as it is in %d places", count)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestSandboxes(t *testing.T) {
 	})
 	t.Run("a runtime that hangs is given up with the context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		server := &sandboxServer{stop: func(asked context.Context) error { cancel(); <-asked.Done(); return asked.Err() }}
+		server := &sandboxServer{stop: func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() }}
 		if err := EndSandbox(ctx, serveRuntime(t, server), "01"); err == nil {
 			t.Error("no error")
 		}

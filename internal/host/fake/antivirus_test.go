@@ -10,14 +10,14 @@ import (
 // R-098
 func TestDefender(t *testing.T) {
 	excluded := host.Exclusion{Kind: host.ExcludeProcess, Value: `C:\k\containerd.exe`}
-	atWork := func(r *rig) bool {
+	isActive := func(r *rig) bool {
 		r.Helper()
-		atWork, err := r.Antivirus.AtWork(r.ctx)
+		active, err := r.Antivirus.AtWork(r.ctx)
 		r.requireNoError(err)
-		return atWork
+		return active
 	}
 	t.Run("is at work on a fresh server", func(t *testing.T) {
-		if !atWork(bootMachine(t, nil)) {
+		if !isActive(bootMachine(t, nil)) {
 			t.Error("it is not")
 		}
 	})
@@ -26,7 +26,7 @@ func TestDefender(t *testing.T) {
 			r := bootMachine(t, nil)
 			r.requireNoError(r.Antivirus.AddExclusion(r.ctx, excluded))
 			r.requireNoError(r.Services.Stop(r.ctx, host.DefenderService))
-			if atWork(r) {
+			if isActive(r) {
 				t.Error("it is at work")
 			}
 			_, err := r.Antivirus.Exclusions(r.ctx)
@@ -44,9 +44,9 @@ func TestDefender(t *testing.T) {
 		})
 	t.Run("refuses changes and hides its exclusions when it is set so", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		mend := r.DefenderRefuses()
+		restore := r.DefenderRefuses()
 		r.requireError(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)
-		mend()
+		restore()
 		r.requireNoError(r.Antivirus.AddExclusion(r.ctx, excluded))
 		r.DefenderHidesExclusions()
 		_, err := r.Antivirus.Exclusions(r.ctx)

@@ -34,7 +34,7 @@ func TestDrive(t *testing.T) {
 	t.Run("a full disk cuts a write and keeps the old content", func(t *testing.T) {
 		r := bootMachine(t, nil)
 		r.write(`C:\file`, "old")
-		mend := r.DiskFull(1 << 10)
+		restore := r.DiskFull(1 << 10)
 		free := func() int64 {
 			info, err := r.System.Info(r.ctx)
 			r.requireNoError(err)
@@ -47,7 +47,7 @@ func TestDrive(t *testing.T) {
 		r.write(`C:\small`, strings.Repeat("x", 1<<10))
 		r.requireError(r.Drive().WriteFile(`C:\more`, []byte("x")), host.ErrDiskFull)
 		r.requireNoError(r.Files.Remove(r.ctx, `C:\small`))
-		mend()
+		restore()
 		r.write(`C:\file`, strings.Repeat("x", 1<<20))
 	})
 	t.Run("a folder in use loses only what is not in use", func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestWriter(t *testing.T) {
 	})
 	t.Run("a full disk refuses", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		mend := r.DiskFull(4)
-		defer mend()
+		restore := r.DiskFull(4)
+		defer restore()
 		w, err := r.Drive().OpenWriter(`C:\f`, OpenWriterOptions{})
 		r.requireNoError(err)
 		_, err = w.WriteAt([]byte("12345"), 0)

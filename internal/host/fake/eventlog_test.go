@@ -79,9 +79,9 @@ func TestAppend(t *testing.T) {
 	}
 	r.requireError(add(`C:\none\log`, "x"), host.ErrNotExist)
 	_, free := r.Drive().Space()
-	mend := r.DiskFull(1)
+	restore := r.DiskFull(1)
 	r.requireError(add(`C:\log`, "xx"), host.ErrDiskFull)
-	mend()
+	restore()
 	if _, now := r.Drive().Space(); now != free {
 		t.Errorf("%d bytes were lost", free-now)
 	}

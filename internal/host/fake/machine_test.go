@@ -76,7 +76,7 @@ func TestFirewallGuardsListeners(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	ask := func() error {
+	query := func() error {
 		c, err := (&net.Dialer{}).DialContext(r.ctx, "tcp", listener.Addr().String())
 		if err != nil {
 			return err
@@ -85,16 +85,16 @@ func TestFirewallGuardsListeners(t *testing.T) {
 		_, err = c.Read(make([]byte, 1))
 		return err
 	}
-	if ask() == nil {
+	if query() == nil {
 		t.Error("the closed port answers")
 	}
 	rule := host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250,
 		Enabled: true, Allow: true}
 	r.requireNoError(r.Firewall.SetRule(r.ctx, rule))
-	r.requireNoError(ask())
+	r.requireNoError(query())
 	rule.Name, rule.Allow = "block", false
 	r.requireNoError(r.Firewall.SetRule(r.ctx, rule))
-	if ask() == nil {
+	if query() == nil {
 		t.Error("the blocked port answers")
 	}
 	p.Kill()
@@ -109,16 +109,16 @@ func TestFirewallGuardsListeners(t *testing.T) {
 func TestFaultInjection(t *testing.T) {
 	t.Run("an operation fails with the injected error and does nothing", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		broken := errors.New("broken")
+		failure := errors.New("broken")
 		var seen []string
 		remove := r.OnOperation(func(o Operation) error {
 			seen = append(seen, o.String())
 			if o.Method == "MakeDirectory" {
-				return broken
+				return failure
 			}
 			return nil
 		})
-		r.requireError(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""), broken)
+		r.requireError(r.Tree.MakeDirectory(r.ctx, `C:\k`, ""), failure)
 		_, err := r.Files.Stat(r.ctx, `C:\k`)
 		r.requireError(err, host.ErrNotExist)
 		if diff := cmp.Diff([]string{`Tree.MakeDirectory C:\k`, `Files.Stat C:\k`}, seen); diff != "" {
@@ -216,14 +216,14 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestAFeatureMayTakeItsTime(t *testing.T) {
-	takesTime := func(o *Options) { o.FeatureDuration = time.Minute }
+	withSlowFeatures := func(o *Options) { o.FeatureDuration = time.Minute }
 	state := func(r *rig) host.FeatureState {
 		state, err := r.Features.State(r.ctx, "Containers")
 		r.requireNoError(err)
 		return state
 	}
 	t.Run("it is switched when that is over", func(t *testing.T) {
-		r := bootMachine(t, nil, takesTime)
+		r := bootMachine(t, nil, withSlowFeatures)
 		switched := make(chan error, 1)
 		go func() { switched <- r.Features.Enable(r.ctx, "Containers") }()
 		r.awaitCondition(r.clock.HasWaiters)
@@ -238,7 +238,7 @@ func TestAFeatureMayTakeItsTime(t *testing.T) {
 		r.requireNoError(r.Features.Enable(r.ctx, "Containers")) // takes no time: nothing changes
 	})
 	t.Run("the end of who has asked for it leaves it as it was", func(t *testing.T) {
-		r := bootMachine(t, nil, takesTime)
+		r := bootMachine(t, nil, withSlowFeatures)
 		p := r.startIdleProcess(nil)
 		switched := make(chan error, 1)
 		go func() { switched <- p.Host.Features.Enable(r.ctx, "Containers") }()

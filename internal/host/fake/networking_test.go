@@ -103,7 +103,7 @@ func TestTheHostNetworkingServiceComesWithFeatures(t *testing.T) {
 		if err := m.Boot(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, there := m.Service("hns"); there || m.CreateNetwork(overlay) == nil {
+		if _, exists := m.Service("hns"); exists || m.CreateNetwork(overlay) == nil {
 			t.Error("it is there without")
 		}
 	})

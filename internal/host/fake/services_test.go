@@ -120,14 +120,14 @@ func TestCrashRecovery(t *testing.T) {
 	})
 	t.Run("a service that fails to start again is tried again until it is mended", func(t *testing.T) {
 		r := start(t)
-		mend := r.ServiceFailsToStart("s", 3)
+		restore := r.ServiceFailsToStart("s", 3)
 		crash(r)
 		r.clock.Step(time.Second)
 		r.awaitCondition(func() bool {
 			s, _ := r.Service("s")
 			return s.ExitCode == 3 && r.clock.HasWaiters()
 		})
-		mend()
+		restore()
 		r.clock.Step(time.Minute)
 		r.waitState("s", host.ServiceRunning)
 	})
@@ -165,14 +165,14 @@ func TestServices(t *testing.T) {
 	t.Run("a failed start keeps its exit code and can be mended", func(t *testing.T) {
 		r := bootMachine(t, programs{"idle": runIdle})
 		r.installService("s", "idle")
-		mend := r.ServiceFailsToStart("S", 1067)
+		restore := r.ServiceFailsToStart("S", 1067)
 		if err := r.Services.Start(r.ctx, "s"); !errors.As(err, &failedStart{}) {
 			t.Errorf("start: %v", err)
 		}
 		if s, _ := r.Service("s"); s.ExitCode != 1067 || s.State != host.ServiceStopped {
 			t.Errorf("%+v", s)
 		}
-		mend()
+		restore()
 		r.requireNoError(r.Services.Start(r.ctx, "s"))
 	})
 	t.Run("a damaged executable does not start", func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestServices(t *testing.T) {
 		s, _ := r.Service("s")
 		r.requireError(r.Services.Configure(r.ctx, s.ServiceConfig), host.ErrInUse)
 		r.requireNoError(r.Services.Stop(r.ctx, "s"))
-		if _, there := r.Service("s"); there {
+		if _, exists := r.Service("s"); exists {
 			t.Error("it is still there")
 		}
 	})

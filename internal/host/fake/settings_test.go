@@ -80,7 +80,7 @@ func TestRoutes(t *testing.T) {
 	t.Run("without a default route nothing is listed or added, and what there was is lost", func(t *testing.T) {
 		r := bootMachine(t, nil)
 		r.requireNoError(r.Routes.Add(r.ctx, metadataRoute))
-		mend := r.LoseDefaultRoute()
+		restore := r.LoseDefaultRoute()
 		list, err := r.Routes.ViaDefault(r.ctx)
 		r.requireNoError(err)
 		if len(list) != 0 {
@@ -88,7 +88,7 @@ func TestRoutes(t *testing.T) {
 		}
 		r.requireError(r.Routes.Add(r.ctx, metadataRoute), host.ErrNotExist)
 		r.requireNoError(r.Routes.Delete(r.ctx, metadataRoute))
-		mend()
+		restore()
 		r.requireNoError(r.Routes.Add(r.ctx, metadataRoute))
 		r.LoseRoutes()
 		if got := r.AddedRoutes(); len(got) != 0 {
@@ -143,7 +143,7 @@ func TestLogs(t *testing.T) {
 	t.Run("without room for the copy the log stays as it is", func(t *testing.T) {
 		r := bootMachine(t, nil)
 		r.write(`C:\a.log`, "one\n")
-		mend := r.DiskFull(3)
+		restore := r.DiskFull(3)
 		r.requireError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrDiskFull)
 		if got := r.read(`C:\a.log`); got != "one\n" {
 			t.Errorf("log %q", got)
@@ -151,7 +151,7 @@ func TestLogs(t *testing.T) {
 		if _, err := r.Drive().Stat(`C:\a-1.log`); !errors.Is(err, host.ErrNotExist) {
 			t.Errorf("copy: %v", err)
 		}
-		mend()
+		restore()
 	})
 	t.Run("a log that cannot be emptied leaves no copy, and its program goes on", func(t *testing.T) {
 		r := bootMachine(t, nil)

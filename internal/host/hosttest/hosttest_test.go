@@ -62,11 +62,11 @@ func TestEveryInterfaceIsRecorded(t *testing.T) {
 func TestJudge(t *testing.T) {
 	holds, fails, absent := outcome{}, outcome{failures: []string{"a.go:1: wrong"}}, outcome{absent: "no feature"}
 	for name, test := range map[string]struct {
-		where    Environment
-		outcome  outcome
-		mark     Mark
-		standing Status
-		words    string
+		where   Environment
+		outcome outcome
+		mark    Mark
+		status  Status
+		words   string
 	}{
 		"what holds in memory is simulated": {Fake, holds, Mark{}, Simulated, ""},
 		"what holds under Wine is verified": {Wine, holds, Mark{}, Verified, ""},
@@ -87,9 +87,9 @@ func TestJudge(t *testing.T) {
 			"NOT RUN ON THIS MACHINE: no feature"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			standing, _, words := judgeOutcome(test.where, test.outcome, test.mark)
-			if standing != test.standing || !strings.Contains(words, test.words) {
-				t.Errorf("got %q (%s), want %q (%s)", standing, words, test.standing, test.words)
+			status, _, words := judgeOutcome(test.where, test.outcome, test.mark)
+			if status != test.status || !strings.Contains(words, test.words) {
+				t.Errorf("got %q (%s), want %q (%s)", status, words, test.status, test.words)
 			}
 		})
 	}

@@ -151,14 +151,14 @@ func writeEndlessBody(w http.ResponseWriter, _ *http.Request) {
 
 func TestSilence(t *testing.T) {
 	t.Run("a service that never answers is given up with the context", func(t *testing.T) {
-		asked := make(chan struct{})
+		requested := make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			close(asked)
+			close(requested)
 			<-r.Context().Done()
 		}))
 		defer server.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		go func() { <-asked; cancel() }()
+		go func() { <-requested; cancel() }()
 		if _, err := metadata.New(server.URL).HostName(ctx, "AWS"); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}

@@ -26,7 +26,7 @@ func TestAccessOf(t *testing.T) {
 			}
 		})
 	}
-	others := map[string]string{
+	rejected := map[string]string{
 		"inherited permissions":             "O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)",
 		"users who may read":                "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)",
 		"an account of its own":             "O:BAD:P(A;;FA;;;SY)(A;;FA;;;S-1-5-21-1-2-3-1001)",
@@ -68,7 +68,7 @@ func TestAccessOf(t *testing.T) {
 			}
 		})
 	}
-	for name, sddl := range others {
+	for name, sddl := range rejected {
 		t.Run("not for administrators only: "+name, func(t *testing.T) {
 			if got := accessOf(sddl); got != host.AccessInherited {
 				t.Errorf("%s: %s", sddl, got)

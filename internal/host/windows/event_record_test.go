@@ -59,7 +59,7 @@ func TestRecordsOfTheEventLogAreUnderstood(t *testing.T) {
 }
 
 func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
-	whole := encodeEvent("EventLog", eventError, 1, time.Unix(0, 0), "text")
+	record := encodeEvent("EventLog", eventError, 1, time.Unix(0, 0), "text")
 	for name, change := range map[string]func(r []byte) []byte{
 		"cut off in its fixed part":    func(r []byte) []byte { return r[:20] },
 		"shorter than it says":         func(r []byte) []byte { return r[:len(r)-8] },
@@ -69,7 +69,7 @@ func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
 		"with a length beyond the end": func(r []byte) []byte { copy(r, []byte{255, 255, 255, 127}); return r },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if events, err := parseEvents(change(bytes.Clone(whole)), map[recordKey]bool{}); err == nil {
+			if events, err := parseEvents(change(bytes.Clone(record)), map[recordKey]bool{}); err == nil {
 				t.Errorf("it is %+v", events)
 			}
 		})

@@ -97,24 +97,24 @@ func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
 }
 
 func TestTheAdapterOfAnEndpoint(t *testing.T) {
-	made := func(name, id string, addresses ...string) adapter {
+	newAdapter := func(name, id string, addresses ...string) adapter {
 		a := adapter{name: name, id: id}
 		for _, address := range addresses {
 			a.addresses = append(a.addresses, netip.MustParseAddr(address))
 		}
 		return a
 	}
-	own := made("vEthernet (Ethernet)", "{own}", "10.0.0.5")
+	own := newAdapter("vEthernet (Ethernet)", "{own}", "10.0.0.5")
 	for name, c := range map[string]struct {
 		adapters []adapter
 		want     string
 	}{
-		"its name and its address decide": {[]adapter{own, made("vEthernet (VIPEndpoint)", "{vip}", "10.132.1.2")}, "{vip}"},
+		"its name and its address decide": {[]adapter{own, newAdapter("vEthernet (VIPEndpoint)", "{vip}", "10.132.1.2")}, "{vip}"},
 		"Windows adds a number to a name that is in use": {[]adapter{
-			made("vEthernet (VIPEndpoint)", "{former}", "10.132.0.2"), made("vEthernet (vipendpoint) 2", "{vip}", "10.132.1.2"),
+			newAdapter("vEthernet (VIPEndpoint)", "{former}", "10.132.0.2"), newAdapter("vEthernet (vipendpoint) 2", "{vip}", "10.132.1.2"),
 		}, "{vip}"},
-		"the machine's own adapter is never one, whatever its address": {[]adapter{made(own.name, own.id, "10.132.1.2")}, ""},
-		"an adapter without its address is not known yet":              {[]adapter{own, made("vEthernet (VIPEndpoint)", "{vip}")}, ""},
+		"the machine's own adapter is never one, whatever its address": {[]adapter{newAdapter(own.name, own.id, "10.132.1.2")}, ""},
+		"an adapter without its address is not known yet":              {[]adapter{own, newAdapter("vEthernet (VIPEndpoint)", "{vip}")}, ""},
 		"none": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 func TestPath(t *testing.T) {
 	t.Run("paths are cleaned", func(t *testing.T) {
-		for given, want := range map[string]string{
+		for input, want := range map[string]string{
 			`C:\k\kubelet.exe`:       `C:\k\kubelet.exe`,
 			`c:/k//cni/./config/`:    `C:\k\cni\config`,
 			`d:\a\..\..\b`:           `D:\b`,
@@ -20,9 +20,9 @@ func TestPath(t *testing.T) {
 			`C:\Program Files\a.b.c`: `C:\Program Files\a.b.c`,
 			`C:\console\com10\x.nul`: `C:\console\com10\x.nul`,
 		} {
-			p, err := parsePath(given)
+			p, err := parsePath(input)
 			if err != nil || p.String() != want || p.extendedPath() != `\\?\`+want {
-				t.Errorf("%s: got %s, %v, want %s", given, p, err, want)
+				t.Errorf("%s: got %s, %v, want %s", input, p, err, want)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ func clientCertificate(t *testing.T) (certificate []byte, authorities *x509.Cert
 }
 
 func TestHTTPGet(t *testing.T) {
-	asked := make(chan struct{})
+	requested := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/long":
@@ -54,7 +54,7 @@ func TestHTTPGet(t *testing.T) {
 		case "/moved":
 			http.Redirect(w, r, "/long", http.StatusFound)
 		case "/never":
-			close(asked)
+			close(requested)
 			<-r.Context().Done()
 		default:
 			http.Error(w, "not ok", http.StatusServiceUnavailable)
@@ -86,7 +86,7 @@ func TestHTTPGet(t *testing.T) {
 	})
 	t.Run("the context ends the wait", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { <-asked; cancel() }()
+		go func() { <-requested; cancel() }()
 		if _, _, err := httpGet(ctx, server.URL+"/never", nil); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

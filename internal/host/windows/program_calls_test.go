@@ -24,9 +24,9 @@ type call struct {
 //	procCloseHandle = modkernel32.NewProc("CloseHandle")
 //	func CloseHandle(handle Handle) (err error) {
 //		r1, _, e1 := syscall.SyscallN(procCloseHandle.Addr(), uintptr(handle))
-func readWrappers(t *testing.T, folder string) map[string]call {
+func readWrappers(t *testing.T, dir string) map[string]call {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(folder, "zsyscall_windows.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, "zsyscall_windows.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

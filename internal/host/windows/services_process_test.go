@@ -47,7 +47,7 @@ func TestTheProcessThatIsEndedIsTheServices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var closed []uintptr
-			asked := 0
+			queries := 0
 			handle, now, err := claimProcess(c.run, processCalls{
 				open: func(pid uint32) (uintptr, error) {
 					if err, known := c.opens[pid]; known {
@@ -60,15 +60,15 @@ func TestTheProcessThatIsEndedIsTheServices(t *testing.T) {
 					if c.hidden != nil {
 						return serviceRun{}, c.hidden
 					}
-					asked++
-					return c.now[asked-1], nil
+					queries++
+					return c.now[queries-1], nil
 				},
 			})
 			if handle != c.handle || now != c.want || !errors.Is(err, c.err) {
 				t.Errorf("handle %d of %+v, error %v; want %d of %+v, error %v", handle, now, err, c.handle, c.want, c.err)
 			}
-			if !slices.Equal(closed, c.closed) || asked != len(c.now) {
-				t.Errorf("closed %d, want %d; asked %d times, want %d", closed, c.closed, asked, len(c.now))
+			if !slices.Equal(closed, c.closed) || queries != len(c.now) {
+				t.Errorf("closed %d, want %d; asked %d times, want %d", closed, c.closed, queries, len(c.now))
 			}
 		})
 	}

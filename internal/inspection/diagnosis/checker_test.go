@@ -59,8 +59,8 @@ func (o outside) DialContext(context.Context, string, string) (net.Conn, error) 
 	if o.unreachable {
 		return nil, errors.New("connection refused")
 	}
-	here, there := net.Pipe()
-	return here, there.Close()
+	near, far := net.Pipe()
+	return near, far.Close()
 }
 
 func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
@@ -106,8 +106,8 @@ func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
 		case port == "22":
 			return new(net.Dialer).DialContext(ctx, network, listening.Addr().String())
 		case slices.Contains(x.open, port):
-			here, there := net.Pipe()
-			return here, there.Close()
+			near, far := net.Pipe()
+			return near, far.Close()
 		}
 		return nil, errors.New("connection refused")
 	}
@@ -176,19 +176,19 @@ func (x *trial) expectUnchanged() {
 }
 
 // expectFailedAt expects that a check fails, that all previous checks pass, and that no later check was made.
-func (x *trial) expectFailedAt(at, says string) {
+func (x *trial) expectFailedAt(at, message string) {
 	x.t.Helper()
 	outcome := Passed
-	for _, rung := range x.runDiagnosis().Checks {
-		if rung.Name == at {
-			if rung.Outcome != Failed || !strings.Contains(rung.Message, says) || rung.Remedy == "" {
-				x.t.Errorf("%+v, want a failure with %q", rung, says)
+	for _, check := range x.runDiagnosis().Checks {
+		if check.Name == at {
+			if check.Outcome != Failed || !strings.Contains(check.Message, message) || check.Remedy == "" {
+				x.t.Errorf("%+v, want a failure with %q", check, message)
 			}
 			outcome = NotReached
 			continue
 		}
-		if rung.Outcome != outcome {
-			x.t.Errorf("%+v, want it %s", rung, outcome)
+		if check.Outcome != outcome {
+			x.t.Errorf("%+v, want it %s", check, outcome)
 		}
 	}
 	if outcome == Passed {
@@ -198,9 +198,9 @@ func (x *trial) expectFailedAt(at, says string) {
 
 func TestAHostThatCouldBeANode(t *testing.T) {
 	x := newTrial(t)
-	for _, rung := range x.runDiagnosis().Checks {
-		if rung.Outcome != Passed || rung.Message == "" {
-			t.Errorf("%+v", rung)
+	for _, check := range x.runDiagnosis().Checks {
+		if check.Outcome != Passed || check.Message == "" {
+			t.Errorf("%+v", check)
 		}
 	}
 	x.expectUnchanged()
@@ -208,17 +208,17 @@ func TestAHostThatCouldBeANode(t *testing.T) {
 
 func TestEachRungOfTheWayCanFail(t *testing.T) {
 	for at, c := range map[string]struct {
-		fault  winhost.Fault
-		change func(*Subject)
-		says   string
+		fault   winhost.Fault
+		change  func(*Subject)
+		message string
 	}{
-		nameCheck:          {change: func(s *Subject) { s.Target.Address = "nosuch.example.com" }, says: "does not resolve"},
-		tcpCheck:           {fault: winhost.RefuseConnection, says: "no TCP connection to port 22"},
-		sshCheck:           {fault: winhost.HangBeforeBanner, says: "the SSH server does not answer"},
-		hostKeyCheck:       {change: func(s *Subject) { s.Target.Expected = []string{"SHA256:other"} }, says: "the expected key is SHA256:other"},
-		loginCheck:         {fault: winhost.RejectKey, says: "does not accept the key"},
-		administratorCheck: {change: func(s *Subject) { s.Target.User = "clerk" }, says: "user clerk is not allowed to"},
-		agentCheck:         {fault: winhost.AgentBlocked, says: "agent"},
+		nameCheck:          {change: func(s *Subject) { s.Target.Address = "nosuch.example.com" }, message: "does not resolve"},
+		tcpCheck:           {fault: winhost.RefuseConnection, message: "no TCP connection to port 22"},
+		sshCheck:           {fault: winhost.HangBeforeBanner, message: "the SSH server does not answer"},
+		hostKeyCheck:       {change: func(s *Subject) { s.Target.Expected = []string{"SHA256:other"} }, message: "the expected key is SHA256:other"},
+		loginCheck:         {fault: winhost.RejectKey, message: "does not accept the key"},
+		administratorCheck: {change: func(s *Subject) { s.Target.User = "clerk" }, message: "user clerk is not allowed to"},
+		agentCheck:         {fault: winhost.AgentBlocked, message: "agent"},
 	} {
 		t.Run(at, func(t *testing.T) {
 			x := newTrial(t)
@@ -229,7 +229,7 @@ func TestEachRungOfTheWayCanFail(t *testing.T) {
 				c.change(&x.subject)
 			}
 			x.before = x.machine.Snapshot()
-			x.expectFailedAt(at, c.says)
+			x.expectFailedAt(at, c.message)
 			x.expectUnchanged()
 		})
 	}
@@ -239,15 +239,15 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 	for at, c := range map[string]struct {
 		options func(*fake.Options)
 		change  func(*trial)
-		says    string
+		message string
 	}{
-		windowsCheck: {options: func(o *fake.Options) { o.System.Version = "10.0.14393" }, says: "is not supported on platform"},
+		windowsCheck: {options: func(o *fake.Options) { o.System.Version = "10.0.14393" }, message: "is not supported on platform"},
 		featuresCheck: {options: func(o *fake.Options) {
 			o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureUnknown}
-		}, says: "does not have the feature Containers"},
-		apiServerCheck: {options: func(o *fake.Options) { o.Network = outside{unreachable: true} }, says: "cannot reach the API server"},
-		clockCheck:     {options: func(o *fake.Options) { o.ClockOffset = 2 * time.Hour }, says: "2h ahead"},
-		portsCheck:     {change: func(x *trial) { x.open = []string{"10250"} }, says: "Another program answers on TCP port 10250"},
+		}, message: "does not have the feature Containers"},
+		apiServerCheck: {options: func(o *fake.Options) { o.Network = outside{unreachable: true} }, message: "cannot reach the API server"},
+		clockCheck:     {options: func(o *fake.Options) { o.ClockOffset = 2 * time.Hour }, message: "2h ahead"},
+		portsCheck:     {change: func(x *trial) { x.open = []string{"10250"} }, message: "Another program answers on TCP port 10250"},
 	} {
 		t.Run(at, func(t *testing.T) {
 			var options []func(*fake.Options)
@@ -258,13 +258,13 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 			if c.change != nil {
 				c.change(x)
 			}
-			for _, rung := range x.runDiagnosis().Checks {
+			for _, check := range x.runDiagnosis().Checks {
 				want := Passed
-				if rung.Name == at {
+				if check.Name == at {
 					want = Failed
 				}
-				if rung.Outcome != want || want == Failed && (!strings.Contains(rung.Message, c.says) || rung.Remedy == "") {
-					t.Errorf("%+v, want it %s", rung, want)
+				if check.Outcome != want || want == Failed && (!strings.Contains(check.Message, c.message) || check.Remedy == "") {
+					t.Errorf("%+v, want it %s", check, want)
 				}
 			}
 		})
@@ -274,28 +274,28 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 func TestADiskThatIsTooSmallIsToldInAdvance(t *testing.T) {
 	e := Evidence{Facts: &plan.Facts{}, MissingBytes: 300 << 20}
 	e.Facts.System.FreeDiskBytes = 599 << 20
-	if rung := e.checkDisk(); rung.Outcome != Failed || !strings.Contains(rung.Message, "599.0 MiB free, and the programs of a node need 600.0 MiB") {
-		t.Errorf("%+v", rung)
+	if check := e.checkDisk(); check.Outcome != Failed || !strings.Contains(check.Message, "599.0 MiB free, and the programs of a node need 600.0 MiB") {
+		t.Errorf("%+v", check)
 	}
 	e.Facts.System.FreeDiskBytes = 600 << 20
-	if rung := e.checkDisk(); rung.Outcome != Passed {
-		t.Errorf("%+v", rung)
+	if check := e.checkDisk(); check.Outcome != Passed {
+		t.Errorf("%+v", check)
 	}
 }
 
 func TestThePortsOfANodeMustAnswer(t *testing.T) {
 	e := Evidence{Facts: &plan.Facts{}, Node: true, OpenPorts: map[int]bool{9182: true}}
-	if rung := e.checkPorts(); rung.Outcome != Failed || !strings.Contains(rung.Message, "cannot connect to TCP port 10250") {
-		t.Errorf("%+v", rung)
+	if check := e.checkPorts(); check.Outcome != Failed || !strings.Contains(check.Message, "cannot connect to TCP port 10250") {
+		t.Errorf("%+v", check)
 	}
 	e.OpenPorts[10250] = true
-	if rung := e.checkPorts(); rung.Outcome != Passed {
-		t.Errorf("%+v", rung)
+	if check := e.checkPorts(); check.Outcome != Passed {
+		t.Errorf("%+v", check)
 	}
 	t.Run("those of a host that the operator has begun to configure may", func(t *testing.T) {
 		e.Node, e.Facts.Applied = false, "digest"
-		if rung := e.checkPorts(); rung.Outcome != Passed {
-			t.Errorf("%+v", rung)
+		if check := e.checkPorts(); check.Outcome != Passed {
+			t.Errorf("%+v", check)
 		}
 	})
 }
@@ -303,13 +303,13 @@ func TestThePortsOfANodeMustAnswer(t *testing.T) {
 func TestWithoutTheClustersSettingsTheRestIsLookedAt(t *testing.T) {
 	x := newTrial(t)
 	x.subject.Cluster, x.subject.Unknown = nil, "The cluster's configuration cannot be used: no Infrastructure."
-	for _, rung := range x.runDiagnosis().Checks {
+	for _, check := range x.runDiagnosis().Checks {
 		want := Passed
-		if rung.Name == windowsCheck || rung.Name == apiServerCheck {
+		if check.Name == windowsCheck || check.Name == apiServerCheck {
 			want = NotReached
 		}
-		if rung.Outcome != want || want == NotReached && rung.Message != x.subject.Unknown {
-			t.Errorf("%+v, want it %s", rung, want)
+		if check.Outcome != want || want == NotReached && check.Message != x.subject.Unknown {
+			t.Errorf("%+v, want it %s", check, want)
 		}
 	}
 }
@@ -317,12 +317,12 @@ func TestWithoutTheClustersSettingsTheRestIsLookedAt(t *testing.T) {
 func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
+	errGone := errors.New("gone")
 	x.checker.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
-		interrupt(gone)
-		return nil, gone
+		interrupt(errGone)
+		return nil, errGone
 	}
-	if _, err := x.checker.Diagnose(ctx, x.subject); !errors.Is(err, gone) {
+	if _, err := x.checker.Diagnose(ctx, x.subject); !errors.Is(err, errGone) {
 		t.Errorf("the error is %v", err)
 	}
 	x.expectUnchanged()
@@ -347,8 +347,8 @@ func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 	if sent, err := x.machine.Drive().ReadDir(nodespec.InboxRoot); err != nil || len(sent) > 0 {
 		t.Errorf("it has sent %+v, %v", sent, err)
 	}
-	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot} {
-		if err := x.machine.Host().Tree.MakeDirectory(t.Context(), folder, host.AccessAdministrators); err != nil {
+	for _, dir := range []string{nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot} {
+		if err := x.machine.Host().Tree.MakeDirectory(t.Context(), dir, host.AccessAdministrators); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -363,11 +363,11 @@ func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
+	errGone := errors.New("gone")
 	x.checker.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
 		x.server.Stop()
-		interrupt(gone)
-		return nil, gone
+		interrupt(errGone)
+		return nil, errGone
 	}
 	_, err := x.checker.Diagnose(ctx, x.subject)
 	if left := (*hostsession.LeftoverError)(nil); !errors.Is(err, gone) || !errors.As(err, &left) ||
@@ -381,8 +381,8 @@ func TestWhatAVisitHasLeftLongAgoIsDeleted(t *testing.T) {
 	plant := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			folder := nodespec.LandingRoot + `\` + name
-			if err := errors.Join(x.machine.Drive().MkdirAll(folder), x.machine.Drive().WriteFile(folder+`\wicd.exe`, []byte("wicd"))); err != nil {
+			dir := nodespec.LandingRoot + `\` + name
+			if err := errors.Join(x.machine.Drive().MkdirAll(dir), x.machine.Drive().WriteFile(dir+`\wicd.exe`, []byte("wicd"))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -441,9 +441,9 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 	x.subject.Target.Instance = "own"
 	x.subject.Target.HostKey = &remote.HostKey{Type: former.Type(), Data: former.Marshal()}
 	for name, c := range map[string]struct {
-		others   []v1alpha1.WindowsInstance
-		says     string
-		suggests string
+		otherInstances []v1alpha1.WindowsInstance
+		message        string
+		suggests       string
 	}{
 		"is not suggested for acceptance, and the instance is named": {
 			[]v1alpha1.WindowsInstance{pinned("other", "10.0.0.9", presented)}, "of WindowsInstance other (10.0.0.9)", "Restore the addresses of the hosts",
@@ -452,17 +452,17 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.checker.Connector.Instances = func(context.Context) ([]v1alpha1.WindowsInstance, error) {
-				return append(c.others, pinned("own", "10.0.0.1", former)), nil
+				return append(c.otherInstances, pinned("own", "10.0.0.1", former)), nil
 			}
-			for _, rung := range x.runDiagnosis().Checks {
-				if rung.Name != hostKeyCheck {
+			for _, check := range x.runDiagnosis().Checks {
+				if check.Name != hostKeyCheck {
 					continue
 				}
-				if rung.Outcome != Failed || !strings.Contains(rung.Message, c.says) || !strings.Contains(rung.Remedy, c.suggests) {
-					t.Errorf("%+v", rung)
+				if check.Outcome != Failed || !strings.Contains(check.Message, c.message) || !strings.Contains(check.Remedy, c.suggests) {
+					t.Errorf("%+v", check)
 				}
-				if len(c.others) > 0 && strings.Contains(rung.Remedy, v1alpha1.AnnotationAcceptHostKey) {
-					t.Errorf("the remedy suggests acceptance: %s", rung.Remedy)
+				if len(c.otherInstances) > 0 && strings.Contains(check.Remedy, v1alpha1.AnnotationAcceptHostKey) {
+					t.Errorf("the remedy suggests acceptance: %s", check.Remedy)
 				}
 			}
 			x.expectUnchanged()

@@ -19,13 +19,13 @@ import (
 
 func TestAHostThatIsRemovedIsChanged(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateRemoved}}
-	made, err := Forecaster{}.Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{})
-	if err != nil || !made.Removed || !made.HasChanges() {
-		t.Errorf("%+v, %v", made, err)
+	forecast, err := Forecaster{}.Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{})
+	if err != nil || !forecast.Removed || !forecast.HasChanges() {
+		t.Errorf("%+v, %v", forecast, err)
 	}
 	instance.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged
-	if made, err = (Forecaster{}).Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{}); err != nil || made.HasChanges() {
-		t.Errorf("of a host that is left alone: %+v, %v", made, err)
+	if forecast, err = (Forecaster{}).Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{}); err != nil || forecast.HasChanges() {
+		t.Errorf("of a host that is left alone: %+v, %v", forecast, err)
 	}
 }
 
@@ -50,14 +50,14 @@ func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 				Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "windows-1"}}}}
 			instance.Status.SpecDigest = c.applied
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationVersion: c.version}}}
-			made := Forecast{Instance: "win-1", Steps: c.steps, FilesToSend: 3}
+			forecast := Forecast{Instance: "win-1", Steps: c.steps, FilesToSend: 3}
 			f := Forecaster{Specs: desired.SpecBuilder{Version: "2.0.0"}}
-			if got := f.isReplaced(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}), node, spec, &made); got != c.replaced || made.Replaced != c.replaced {
-				t.Fatalf("%t: %+v", got, made)
+			if got := f.isReplaced(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}), node, spec, &forecast); got != c.replaced || forecast.Replaced != c.replaced {
+				t.Fatalf("%t: %+v", got, forecast)
 			}
-			if c.replaced && (len(made.Steps) > 0 || made.FilesToSend > 0 || !made.HasChanges() || made.Instance != "win-1" ||
-				!strings.Contains(strings.Join(made.Notes, " "), "windows-1 is deleted and replaced")) {
-				t.Errorf("%+v", made)
+			if c.replaced && (len(forecast.Steps) > 0 || forecast.FilesToSend > 0 || !forecast.HasChanges() || forecast.Instance != "win-1" ||
+				!strings.Contains(strings.Join(forecast.Notes, " "), "windows-1 is deleted and replaced")) {
+				t.Errorf("%+v", forecast)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
 		cluster nodespec.Cluster
 		build   string
 		change  func(*Forecaster, *corev1.Node)
-		says    string
+		message string
 	}{
 		"not where it would be accepted":          {served, accepted, nil, ""},
 		"on a cluster that is not served":         {newer, accepted, nil, "99.0.0"},
@@ -98,10 +98,10 @@ func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
 			}
 			s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{})
 			s.Cluster = c.cluster
-			made := Forecast{Steps: []Step{{Name: "StopService kubelet"}}}
-			f.recordRefusal(s, node, &made)
-			if (made.HeldBack != "") != (c.says != "") || !strings.Contains(made.HeldBack, c.says) || !made.HasChanges() {
-				t.Errorf("held back is %q, want %q", made.HeldBack, c.says)
+			forecast := Forecast{Steps: []Step{{Name: "StopService kubelet"}}}
+			f.recordRefusal(s, node, &forecast)
+			if (forecast.HeldBack != "") != (c.message != "") || !strings.Contains(forecast.HeldBack, c.message) || !forecast.HasChanges() {
+				t.Errorf("held back is %q, want %q", forecast.HeldBack, c.message)
 			}
 		})
 	}

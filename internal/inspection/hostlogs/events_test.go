@@ -115,11 +115,11 @@ func TestEventsInLines(t *testing.T) {
 
 func TestTheEventsThatAreAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
-		service string
-		since   time.Duration
-		tail    int
-		asked   string
-		ids     string
+		service   string
+		since     time.Duration
+		tail      int
+		requested string
+		ids       string
 	}{
 		"the last two of all":                  {"", 0, 2, "604800s", "7036 1"},
 		"none":                                 {"", 0, 0, "604800s", ""},
@@ -144,8 +144,8 @@ func TestTheEventsThatAreAskedFor(t *testing.T) {
 					}
 				}
 			}
-			if got := strings.Join(ids, " "); got != c.ids || m.requests[0] != "--events last:"+c.asked {
-				t.Errorf("it shows %q of %q, want %q of %q:\n%s", got, m.requests, c.ids, c.asked, out)
+			if got := strings.Join(ids, " "); got != c.ids || m.requests[0] != "--events last:"+c.requested {
+				t.Errorf("it shows %q of %q, want %q of %q:\n%s", got, m.requests, c.ids, c.requested, out)
 			}
 		})
 	}

@@ -31,14 +31,14 @@ type entry struct {
 func (e entry) Name() string { return e.name }
 func (e entry) IsDir() bool  { return e.directory }
 
-func (d *disk) List(_ context.Context, folder string) (entries []fs.FileInfo, err error) {
+func (d *disk) List(_ context.Context, dir string) (entries []fs.FileInfo, err error) {
 	seen := map[string]bool{}
 	for path := range d.files {
-		below, is := strings.CutPrefix(path, folder+`\`)
-		name, _, inFolder := strings.Cut(below, `\`)
+		below, is := strings.CutPrefix(path, dir+`\`)
+		name, _, inDirectory := strings.Cut(below, `\`)
 		if is && !seen[name] {
 			seen[name] = true
-			entries = append(entries, entry{name: name, directory: inFolder})
+			entries = append(entries, entry{name: name, directory: inDirectory})
 		}
 	}
 	if len(entries) == 0 {
@@ -52,8 +52,8 @@ func (d *disk) Read(_ context.Context, path string, offset, most int64) (remote.
 	if d.lost != nil {
 		return remote.Excerpt{}, d.lost
 	}
-	content, there := d.files[path]
-	if !there {
+	content, exists := d.files[path]
+	if !exists {
 		return remote.Excerpt{}, fs.ErrNotExist
 	}
 	size := int64(len(content))
@@ -75,11 +75,11 @@ func TestOnlyServicesOfANodeHaveLogs(t *testing.T) {
 	if path, err := f.Current(t.Context(), "kubelet"); err != nil || path != logs+`kubelet\kubelet.log` {
 		t.Errorf("the kubelet's is %s, %v", path, err)
 	}
-	for service, says := range map[string]string{
+	for service, message := range map[string]string{
 		"containerd": `no log is in folder C:\var\log\containerd`, "kube-proxy": `the host has no folder C:\var\log\kube-proxy`,
 		"database": "a node has no such service", `..\..\k\wicd`: "a node has no such service", "": "a node has no such service",
 	} {
-		if _, err := f.Current(t.Context(), service); !errors.Is(err, logprinter.ErrNotFound) || !strings.Contains(err.Error(), says) {
+		if _, err := f.Current(t.Context(), service); !errors.Is(err, logprinter.ErrNotFound) || !strings.Contains(err.Error(), message) {
 			t.Errorf("of %q it says %v", service, err)
 		}
 	}
@@ -115,9 +115,9 @@ func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
 	content := strings.Repeat(strings.Repeat("x", 1023)+"\n", maxTailSize>>10+100)
 	f := Files{Host: &disk{files: map[string]string{logs + `kubelet\kubelet.log`: content}}}
 	for name, c := range map[string]struct {
-		tail  int
-		bytes int
-		told  string
+		tail   int
+		bytes  int
+		stderr string
 	}{
 		"more lines than are held":      {1 << 20, maxTailSize, `only the last 16 MiB of C:\var\log\kubelet\kubelet.log were searched; --tail=-1`},
 		"no more lines than are held":   {10, 10 << 10, ""},
@@ -129,8 +129,8 @@ func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
 			if err := viewer.Show(t.Context(), f, "kubelet"); err != nil || out.Len() != c.bytes {
 				t.Errorf("it has printed %d bytes, %v", out.Len(), err)
 			}
-			if said := errOut.String(); !strings.Contains(said, c.told) || (said == "") != (c.told == "") {
-				t.Errorf("it has said %q, want %q", said, c.told)
+			if got := errOut.String(); !strings.Contains(got, c.stderr) || (got == "") != (c.stderr == "") {
+				t.Errorf("it has said %q, want %q", got, c.stderr)
 			}
 		})
 	}

@@ -46,12 +46,12 @@ func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.
 // newKubelet returns logs like a kubelet. A status other than 0 makes every request fail with this status.
 func newKubelet(t *testing.T, status int) func(string) (kubelet, error) {
 	t.Helper()
-	folder := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(folder, "kubelet"), 0o755),
-		os.WriteFile(filepath.Join(folder, "kubelet", "kubelet.log"), []byte("by the kubelet\n"), 0o600)); err != nil {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "kubelet"), 0o755),
+		os.WriteFile(filepath.Join(dir, "kubelet", "kubelet.log"), []byte("by the kubelet\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	files := http.FileServer(http.Dir(folder))
+	files := http.FileServer(http.Dir(dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch query := r.URL.Query(); {
 		case status != 0:
@@ -81,18 +81,18 @@ func TestWhoReadsALog(t *testing.T) {
 	never := fleet.Instance{}
 	never.Name = "win-2"
 	for name, c := range map[string]struct {
-		of          fleet.Instance
-		status      int // of the kubelet
-		out, errOut string
-		asked, fail string
+		of            fleet.Instance
+		status        int // of the kubelet
+		out, errOut   string
+		command, fail string
 	}{
 		"the kubelet of a node": {of: node, out: "by the kubelet\n"},
 		"the operator, if the kubelet does not answer": {of: node, status: http.StatusBadGateway, out: "by the operator\n",
-			errOut: "The kubelet of node node-1 does not serve logs (502 Bad Gateway: no): the operator reads them over SSH.\n",
-			asked:  "logs win-1 kubelet --tail=5 --since=0s --follow=false"},
+			errOut:  "The kubelet of node node-1 does not serve logs (502 Bad Gateway: no): the operator reads them over SSH.\n",
+			command: "logs win-1 kubelet --tail=5 --since=0s --follow=false"},
 		"the operator, of a host that is no node": {of: never, out: "by the operator\n",
-			errOut: "win-2 is not a node yet: the operator reads its logs over SSH.\n",
-			asked:  "logs win-2 kubelet --tail=5 --since=0s --follow=false"},
+			errOut:  "win-2 is not a node yet: the operator reads its logs over SSH.\n",
+			command: "logs win-2 kubelet --tail=5 --since=0s --follow=false"},
 		"nobody, if a right is missing": {of: node, status: http.StatusForbidden, fail: "logs of node node-1: 403 Forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWhoReadsALog(t *testing.T) {
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 				t.Errorf("the error is %v", err)
 			}
-			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(o.arguments, " ") != c.asked {
+			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(o.arguments, " ") != c.command {
 				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), o.arguments)
 			}
 		})
@@ -117,34 +117,34 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 	noRight := errors.New(`User "nobody" cannot create resource "pods/exec"`)
 	const served = "\n   ProviderName: windows-instance-config-daemon, the last 5\n"
 	for name, c := range map[string]struct {
-		of          fleet.Instance
-		operator    operator
-		service     []string
-		follow      bool
-		status      int // of the kubelet
-		out, errOut string
-		asked, fail string
+		of            fleet.Instance
+		operator      operator
+		service       []string
+		follow        bool
+		status        int // of the kubelet
+		out, errOut   string
+		command, fail string
 	}{
-		"the operator": {of: node, out: "by the operator\n", asked: "logs win-1 --events --tail=5 --since=0s --follow=false"},
+		"the operator": {of: node, out: "by the operator\n", command: "logs win-1 --events --tail=5 --since=0s --follow=false"},
 		"the operator, of a service": {of: node, service: []string{"kubelet"}, out: "by the operator\n",
-			asked: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false"},
+			command: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false"},
 		"the kubelet, if the operator cannot be asked": {of: node, operator: operator{err: noRight}, out: served,
-			asked: "logs win-1 --events --tail=5 --since=0s --follow=false",
+			command: "logs win-1 --events --tail=5 --since=0s --follow=false",
 			errOut: "The operator cannot read the events (" + noRight.Error() + "). " +
 				"The kubelet of node node-1 shows the last events of windows-instance-config-daemon in the log Application, of any age:\n"},
 		"the kubelet, if the operator does not reach the host": {of: node, operator: operator{status: 1}, out: "by the operator\n" + served,
-			asked: "logs win-1 --events --tail=5 --since=0s --follow=false",
+			command: "logs win-1 --events --tail=5 --since=0s --follow=false",
 			errOut: "The operator cannot read the events (see above). " +
 				"The kubelet of node node-1 shows the last events of windows-instance-config-daemon in the log Application, of any age:\n"},
 		"nobody, if Windows has no such source": {of: node, operator: operator{err: noRight}, service: []string{"kubelet"},
-			asked: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false",
-			fail:  "the kubelet of node node-1 does not serve events: no source of events on the node is called kubelet"},
+			command: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false",
+			fail:    "the kubelet of node node-1 does not serve events: no source of events on the node is called kubelet"},
 		"nobody, if the kubelet does not answer either": {of: node, operator: operator{err: noRight}, status: http.StatusBadGateway,
-			asked: "logs win-1 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
+			command: "logs win-1 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
 		"nobody, of a host that is no node": {of: never, operator: operator{err: noRight},
-			asked: "logs win-2 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
+			command: "logs win-2 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
 		"nobody, if they are followed": {of: node, operator: operator{err: noRight}, follow: true,
-			asked: "logs win-1 --events --tail=5 --since=0s --follow=true", fail: "cannot create resource"},
+			command: "logs win-1 --events --tail=5 --since=0s --follow=true", fail: "cannot create resource"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
@@ -154,7 +154,7 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 				t.Errorf("the error is %v", err)
 			}
-			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(c.operator.arguments, " ") != c.asked {
+			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(c.operator.arguments, " ") != c.command {
 				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), c.operator.arguments)
 			}
 		})

@@ -197,11 +197,11 @@ func TestEachPlatform(t *testing.T) {
 			}
 
 			f.expectSuccess(append(test.args, "apply", "--replicas=0")...)
-			made, err := f.get(set.Name)
+			created, err := f.get(set.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := string(made.Spec.Template.Spec.ProviderSpec.Value.Raw),
+			if got, want := string(created.Spec.Template.Spec.ProviderSpec.Value.Raw),
 				string(set.Spec.Template.Spec.ProviderSpec.Value.Raw); got != want {
 				t.Errorf("created: %s\nwritten: %s", got, want)
 			}

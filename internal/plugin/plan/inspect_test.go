@@ -80,7 +80,7 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 		"diagnose win-1 -o xml": "use text or json",
 	} {
 		o := newOperator("", 0)
-		if _, err := o.runKubectl(t, newClock(), line); err == nil || !strings.Contains(err.Error(), says) || o.arguments != nil {
+		if _, err := o.runKubectl(t, newClock(), line); err == nil || !strings.Contains(err.Error(), message) || o.arguments != nil {
 			t.Errorf("%s: %v, asked %q", line, err, o.arguments)
 		}
 	}

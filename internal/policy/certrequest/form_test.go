@@ -138,12 +138,12 @@ func (b manualRequest) signRequest(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := newDERSequence(t, signed, marshalDER(t, pkix.AlgorithmIdentifier{Algorithm: algorithm}),
+	der := newDERSequence(t, signed, marshalDER(t, pkix.AlgorithmIdentifier{Algorithm: algorithm}),
 		marshalDER(t, asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}), b.end)
 	if b.wrap != nil {
-		return b.wrap(whole)
+		return b.wrap(der)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: whole})
+	return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: der})
 }
 
 //

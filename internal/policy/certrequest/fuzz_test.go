@@ -66,12 +66,12 @@ func FuzzServingRequest(f *testing.F) {
 		} else {
 			address = nil
 		}
-		made, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+		der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 		if err != nil {
 			t.Skip() // not even a request
 		}
 		a := rightAttempt(certificatesv1.KubeletServingSignerName)
-		a.csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: made})
+		a.csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: der})
 		a.csr.Spec.Username = user
 		if seconds != 0 {
 			a.csr.Spec.ExpirationSeconds = new(seconds)
@@ -135,8 +135,8 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 		if len(template.DNSNames)+len(template.IPAddresses) == 0 {
 			template.DNSNames = []string{"win-a"}
 		}
-		if others := rapid.IntRange(0, 2).Draw(t, "what is another's"); others > 0 {
-			expectRefusal(t, node, other, *template, others == 1, octets[7])
+		if foreignName := rapid.IntRange(0, 2).Draw(t, "what is another's"); foreignName > 0 {
+			expectRefusal(t, node, other, *template, foreignName == 1, octets[7])
 			return
 		}
 		key := rapid.SampledFrom(keys).Draw(t, "key")
@@ -163,18 +163,18 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 
 // expectRefusal adds one name or address that is foreign or unknown to the request.
 func expectRefusal(t *rapid.T, node, other Node, template x509.CertificateRequest,
-	address bool, others byte) {
+	address bool, foreignOctet byte) {
 	if address {
 		template.IPAddresses = append(template.IPAddresses,
-			net.IPv4(10, 9, 0, rapid.SampledFrom([]byte{others, 99}).Draw(t, "address")))
+			net.IPv4(10, 9, 0, rapid.SampledFrom([]byte{foreignOctet, 99}).Draw(t, "address")))
 	} else {
 		template.DNSNames = append(template.DNSNames, rapid.SampledFrom([]string{"win-b", "win-c", "win-b.example.com",
 			"WIN-A", "win-a."}).Draw(t, "name"))
 	}
 	if rapid.Bool().Draw(t, "the host says that it is its own") {
-		node.Reported.Add(fmt.Sprintf("10.9.0.%d", others))
+		node.Reported.Add(fmt.Sprintf("10.9.0.%d", foreignOctet))
 		if address {
-			template.IPAddresses[len(template.IPAddresses)-1] = net.IPv4(10, 9, 0, others)
+			template.IPAddresses[len(template.IPAddresses)-1] = net.IPv4(10, 9, 0, foreignOctet)
 		}
 	}
 	csr := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
@@ -195,9 +195,9 @@ func ecdsaOf(t *rapid.T) *ecdsa.PrivateKey {
 }
 
 func signedBy(t *rapid.T, template *x509.CertificateRequest, key any) []byte {
-	made, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: made})
+	return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: der})
 }

@@ -23,11 +23,11 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 		return n
 	}
 	for name, c := range map[string]struct {
-		node, host, domain, asks string
-		others                   []corev1.Node
-		unknownCluster           bool
-		outcome                  Outcome
-		check                    string
+		node, host, domain, requested string
+		otherNodes                    []corev1.Node
+		unknownCluster                bool
+		outcome                       Outcome
+		check                         string
 	}{
 		"the full name of a node with a short one":                  {node: "win-a", host: "win-a", domain: "corp.example.com", asks: full, outcome: Approve},
 		"in the host's own case":                                    {node: "win-a", host: "WIN-A", domain: "CORP.example.com", asks: "WIN-A.CORP.example.com", outcome: Approve},
@@ -57,11 +57,11 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 				cluster = nil
 			}
 			known := FactsOf(&instance, ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance},
-				Nodes: append(c.others, windowsNode(c.node, attackTime)), Cluster: cluster})
+				Nodes: append(c.otherNodes, windowsNode(c.node, attackTime)), Cluster: cluster})
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) {
 					r.Subject.CommonName = "system:node:" + c.node
-					r.DNSNames, r.IPAddresses = []string{c.node, c.asks}, []net.IP{net.IPv4(10, 0, 0, 1)}
+					r.DNSNames, r.IPAddresses = []string{c.node, c.requested}, []net.IP{net.IPv4(10, 0, 0, 1)}
 				}))
 			request.Spec.Username = "system:node:" + c.node
 			request.CreationTimestamp.Time = attackTime

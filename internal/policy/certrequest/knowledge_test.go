@@ -33,18 +33,18 @@ func newBoundInstance(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsIn
 	return instance
 }
 
-func windowsNode(name string, made time.Time) corev1.Node {
+func windowsNode(name string, created time.Time) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"},
-		CreationTimestamp: metav1.NewTime(made),
+		CreationTimestamp: metav1.NewTime(created),
 	}}
 }
 
 //
 func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.WindowsInstance)
-		ours   bool
+		change   func(*v1alpha1.WindowsInstance)
+		accepted bool
 	}{
 		"a node": {nil, true},
 		"a node whose Machine is being deleted": {func(i *v1alpha1.WindowsInstance) {
@@ -68,7 +68,7 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, nil)
-			if got := Requester(request, []v1alpha1.WindowsInstance{newBoundInstance(c.change)}); (got != nil) != c.ours {
+			if got := Requester(request, []v1alpha1.WindowsInstance{newBoundInstance(c.change)}); (got != nil) != c.accepted {
 				t.Errorf("the request belongs to %v", got)
 			}
 		})
@@ -79,9 +79,9 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 	hour := time.Hour
 	for name, c := range map[string]struct {
-		node  time.Duration // creation time after the instance
-		asked time.Duration // request time after the instance
-		check string
+		node         time.Duration // creation time after the instance
+		requestDelay time.Duration // request time after the instance
+		check        string
 	}{
 		"a request after the Node was made is its host's": {hour, 2 * hour, ""},
 		"a request just before the Node, when the kubelet starts, is": {hour,
@@ -100,7 +100,7 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 				Nodes: []corev1.Node{node}})
 			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
 				newRequest(t, nil, nil))
-			request.CreationTimestamp = metav1.NewTime(attackTime.Add(c.asked))
+			request.CreationTimestamp = metav1.NewTime(attackTime.Add(c.requestDelay))
 			want := Approve
 			if c.check != "" {
 				want = Refuse
@@ -116,7 +116,7 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
 		node     func(*corev1.Node)
-		ours     bool
+		accepted bool
 	}{
 		"the Node that it was bound to":                {nil, nil, true},
 		"that Node, whose kubelet says another system": {nil, func(n *corev1.Node) { n.Labels = nil }, true},
@@ -156,8 +156,8 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 // kubelets request host names in their original case, which on Windows is mostly upper case.
 func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		host, asked string
-		check       string
+		host, name string
+		check      string
 	}{
 		"the node's name":                        {"WIN-A", "win-a", ""},
 		"the host's own form of it":              {"Win-A", "Win-A", ""},
@@ -168,7 +168,7 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) { i.Status.Host.Name = c.host })
-			expectServing(t, instance, ClusterIdentities{}, c.asked, c.check)
+			expectServing(t, instance, ClusterIdentities{}, c.name, c.check)
 		})
 	}
 }
@@ -190,7 +190,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
 		machine  func(*machinev1beta1.Machine)
-		own      bool
+		isOwn    bool
 	}{
 		"one without the label of Windows": {nil, nil, true},
 		"one that is to be ignored": {nil, func(m *machinev1beta1.Machine) {
@@ -216,7 +216,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 			}
 			expectServing(t, instance, ClusterIdentities{Machines: machines}, "win-a", check)
 			claim := nodename.Claim{Instance: instance, NodeName: "win-a", Machines: machines}
-			if decision := nodename.Grant(claim); decision.Allowed != c.own {
+			if decision := nodename.Grant(claim); decision.Allowed != c.isOwn {
 				t.Errorf("it has the name: %t; %s", decision.Allowed, decision.Message)
 			}
 			claim.Node = nodeNamed("win-a", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" })
@@ -251,7 +251,7 @@ func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present Clus
 // renew their serving certificates while they wait for the upgrade, even if the operator reaches the host at another
 // address.
 func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
-	const asked = "10.0.1.1"
+	const requested = "10.0.1.1"
 	for name, c := range map[string]struct {
 		recorded, internal string
 		reported           []string
@@ -271,7 +271,7 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.internal}}
 			present := ClusterIdentities{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}, Cluster: knownNodes.Cluster}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
-				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
+				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(requested).To4()} }))
 			request.CreationTimestamp = metav1.NewTime(attackTime)
 			want := Approve
 			if c.check != "" {
@@ -285,11 +285,11 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 // a host may report any address. The operator's own connection, the node's source, or the operator's choice of
 // the Node's address must support it.
 func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
-	const asked = "10.0.1.1"
+	const requested = "10.0.1.1"
 	host := func(change func(*v1alpha1.HostStatus)) func(*v1alpha1.WindowsInstance) {
 		return func(i *v1alpha1.WindowsInstance) {
 			i.Spec.Address, i.Spec.Source.ConfigMapKey = "win-a.example.com", "win-a.example.com"
-			i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.LastReachedAddress = []string{asked, "10.0.0.1"}, "10.0.0.1", "10.0.0.1"
+			i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.LastReachedAddress = []string{requested, "10.0.0.1"}, "10.0.0.1", "10.0.0.1"
 			change(i.Status.Host)
 		}
 	}
@@ -298,17 +298,17 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 		other.Name, other.Status.NodeRef.Name, other.Status.HostKey.Key = "other", "win-b", "another"
 		return []v1alpha1.WindowsInstance{other}
 	}
-	reached := func(h *v1alpha1.HostStatus) { h.LastReachedAddress = asked }
-	chosen := func(h *v1alpha1.HostStatus) { h.NodeIP = asked }
+	reached := func(h *v1alpha1.HostStatus) { h.LastReachedAddress = requested }
+	chosen := func(h *v1alpha1.HostStatus) { h.NodeIP = requested }
 	reported := func(*v1alpha1.HostStatus) {}
 	for name, c := range map[string]struct {
-		instance func(*v1alpha1.WindowsInstance)
-		others   []v1alpha1.WindowsInstance
-		check    string
+		instance       func(*v1alpha1.WindowsInstance)
+		otherInstances []v1alpha1.WindowsInstance
+		check          string
 	}{
 		"one that nothing but the host reports": {host(reported), nil, "AddressesUnknown"},
 		"the one at which the operator reached the host, also behind address translation": {host(func(h *v1alpha1.HostStatus) {
-			h.Addresses, h.LastReachedAddress = []string{"10.0.0.1"}, asked
+			h.Addresses, h.LastReachedAddress = []string{"10.0.0.1"}, requested
 		}), nil, ""},
 		"the one that the operator chose for the Node, where it reaches the host at another": {host(chosen), nil, ""},
 		"not one that the operator chose before the host lost it": {host(func(h *v1alpha1.HostStatus) {
@@ -325,10 +325,10 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := newBoundInstance(c.instance)
-			present := ClusterIdentities{Instances: append(c.others, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
+			present := ClusterIdentities{Instances: append(c.otherInstances, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
 				Cluster: knownNodes.Cluster}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
-				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
+				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(requested).To4()} }))
 			request.CreationTimestamp = metav1.NewTime(attackTime)
 			want := Approve
 			if c.check != "" {

@@ -122,16 +122,16 @@ func (w *world) checkLast(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCau
 	if n.set == "" || !n.Ready || n.Gone || cause == v1alpha1.CauseRemoval {
 		return
 	}
-	others := false
+	hasOther := false
 	for _, other := range w.listMachines(n.set) {
 		if other == n || other.failed || other.deleted {
 			continue
 		}
-		if others = true; other.serving && other.Ready && w.findDisruption(other) == nil {
+		if hasOther = true; other.serving && other.Ready && w.findDisruption(other) == nil {
 			return
 		}
 	}
-	if others {
+	if hasOther {
 		t.Fatalf("%s may be disturbed, the last that works of %s: %+v", n.Instance, n.set, w.nodePool())
 	}
 }
@@ -145,8 +145,8 @@ func (w *world) checkCanaries(t *rapid.T, n *worldNode, cause v1alpha1.Disruptio
 	}
 	has := func(o Node) bool { return o.Version == w.target && o.Configuration == w.configuration }
 	if (cause == upgrade || cause == configuration) && w.configuration != "" && !has(n.Node) {
-		w.checkCanary(t, n, has, func(c v1alpha1.DisruptionCause, version, brought string) bool {
-			return (c == upgrade || c == configuration) && version == w.target && brought == w.configuration
+		w.checkCanary(t, n, has, func(c v1alpha1.DisruptionCause, version, digest string) bool {
+			return (c == upgrade || c == configuration) && version == w.target && digest == w.configuration
 		})
 	}
 }

@@ -140,8 +140,8 @@ func (w *world) listMachines(set string) []*worldNode {
 
 func (w *world) hasNode(n *worldNode) bool { return slices.Contains(w.nodes, n) }
 
-func (w *world) removeNode(gone *worldNode) {
-	w.nodes = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n == gone })
+func (w *world) removeNode(removed *worldNode) {
+	w.nodes = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n == removed })
 }
 
 func (w *world) setReady(n *worldNode, ready bool) {

@@ -101,7 +101,7 @@ func TestUpgradeable(t *testing.T) {
 		kubelets []Kubelet
 		server   string
 		check    string
-		says     string
+		message  string
 		after    time.Duration
 	}{
 		"the operator may be upgraded when nothing happens": {kubelets: kubelet("v1.36.0"), server: "v1.36.1"},
@@ -147,7 +147,7 @@ func TestUpgradeable(t *testing.T) {
 			}
 			got := Upgradeable(c.NodePool, c.settings, test.kubelets, test.server, noon)
 			if got.Check != test.check || got.Allowed != (test.check == "") || got.After != test.after ||
-				!strings.Contains(got.Message, test.says) {
+				!strings.Contains(got.Message, test.message) {
 				t.Errorf("got %+v, want %+v", got, test)
 			}
 		})

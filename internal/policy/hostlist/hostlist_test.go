@@ -103,7 +103,7 @@ func TestInstanceNamesAreLegalAndUnique(t *testing.T) {
 			if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 				t.Errorf("%q becomes %q: %v", key, name, problems)
 			}
-			if other, taken := seen[name]; taken {
+			if other, duplicate := seen[name]; duplicate {
 				t.Errorf("%q and %q share the name %s", key, other, name)
 			}
 			seen[name] = key

@@ -108,8 +108,8 @@ func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
 	bound, waiting := entry, newClaimant("waiting", "win", "key", 0)
 	bound.Name, bound.Spec.DesiredState = "bound", v1alpha1.DesiredStateNode
 	node := nodeNamed("win", func(n *corev1.Node) { n.UID = "1" })
-	for _, others := range [][]v1alpha1.WindowsInstance{{bound, waiting}, {waiting, bound}} {
-		if fate, other := FateOf(&entry, node, others); fate != Unchanged || other.Name != "bound" {
+	for _, instances := range [][]v1alpha1.WindowsInstance{{bound, waiting}, {waiting, bound}} {
+		if fate, other := FateOf(&entry, node, instances); fate != Unchanged || other.Name != "bound" {
 			t.Errorf("it is %d for %v", fate, other)
 		}
 	}

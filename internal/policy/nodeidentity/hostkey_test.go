@@ -81,44 +81,44 @@ func TestHostKeyReuse(t *testing.T) {
 	clone := newReachedInstance("win-2", "key", "id-2")
 	same := newReachedInstance("win-1-by-name", "key", "id-1")
 	same.Status.NodeRef.Name = instance.Status.NodeRef.Name
-	wholeClone := newReachedInstance("win-3", "key", "id-1")
-	wholeClone.Status.Host.Addresses = []string{"10.0.0.9"}
+	fullClone := newReachedInstance("win-3", "key", "id-1")
+	fullClone.Status.Host.Addresses = []string{"10.0.0.9"}
 	unread := newReachedInstance("win-4", "key", "")
 	unseen := newReachedInstance("win-5", "key", "id-5")
 	unseen.Status.HostKey = nil
 	for name, c := range map[string]struct {
-		others []v1alpha1.WindowsInstance
-		named  []string
+		otherInstances []v1alpha1.WindowsInstance
+		named          []string
 	}{
 		"nobody else":             {[]v1alpha1.WindowsInstance{instance}, nil},
 		"a host with its own key": {[]v1alpha1.WindowsInstance{newReachedInstance("win-9", "other", "id-9")}, nil},
 		"a clone":                 {[]v1alpha1.WindowsInstance{instance, clone}, []string{"win-2"}},
-		"a clone, machine ID and all, that has become a node": {[]v1alpha1.WindowsInstance{wholeClone}, []string{"win-3"}},
+		"a clone, machine ID and all, that has become a node": {[]v1alpha1.WindowsInstance{fullClone}, []string{"win-3"}},
 		"the same host under another address":                 {[]v1alpha1.WindowsInstance{same}, nil},
 		"hosts of which nothing is known yet":                 {[]v1alpha1.WindowsInstance{unread, unseen}, nil},
-		"several, in the order of their names": {[]v1alpha1.WindowsInstance{wholeClone, clone},
+		"several, in the order of their names": {[]v1alpha1.WindowsInstance{fullClone, clone},
 			[]string{"win-2 (win-2.example.com), WindowsInstance win-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := HostKeyReuse(&instance, c.others)
-			if (told == "") != (len(c.named) == 0) {
-				t.Fatalf("told is %q", told)
+			message := HostKeyReuse(&instance, c.otherInstances)
+			if (message == "") != (len(c.named) == 0) {
+				t.Fatalf("told is %q", message)
 			}
 			for _, other := range c.named {
-				if !strings.Contains(told, other) || !strings.Contains(told, "ssh-keygen -A") {
-					t.Errorf("told is %q", told)
+				if !strings.Contains(message, other) || !strings.Contains(message, "ssh-keygen -A") {
+					t.Errorf("told is %q", message)
 				}
 			}
 		})
 	}
 	t.Run("names a few of many", func(t *testing.T) {
-		var others []v1alpha1.WindowsInstance
+		var otherInstances []v1alpha1.WindowsInstance
 		for i := range 1000 {
-			others = append(others, newReachedInstance(fmt.Sprintf("win-%04d", i), "key", fmt.Sprintf("id-of-%d", i)))
+			otherInstances = append(otherInstances, newReachedInstance(fmt.Sprintf("win-%04d", i), "key", fmt.Sprintf("id-of-%d", i)))
 		}
-		if told := HostKeyReuse(&instance, others); len(told) > 1000 || !strings.Contains(told, "win-0002") ||
-			!strings.Contains(told, "and 997 more") {
-			t.Errorf("%d bytes: %s", len(told), told)
+		if message := HostKeyReuse(&instance, otherInstances); len(message) > 1000 || !strings.Contains(message, "win-0002") ||
+			!strings.Contains(message, "and 997 more") {
+			t.Errorf("%d bytes: %s", len(message), message)
 		}
 	})
 }
@@ -129,11 +129,11 @@ func TestWhatIsToldOfReuseTakesThePlaceOfWhatWasToldBefore(t *testing.T) {
 		message := rapid.StringMatching(`[A-Z][a-z ]{0,40}\.`).Draw(t, "message")
 		text := message
 		for range rapid.IntRange(0, 4).Draw(t, "passes") {
-			var others []v1alpha1.WindowsInstance
+			var otherInstances []v1alpha1.WindowsInstance
 			for i := range rapid.IntRange(0, 3).Draw(t, "clones") {
-				others = append(others, newReachedInstance(fmt.Sprintf("win-%d", i), "key", fmt.Sprint(i)))
+				otherInstances = append(otherInstances, newReachedInstance(fmt.Sprintf("win-%d", i), "key", fmt.Sprint(i)))
 			}
-			reuse := HostKeyReuse(&instance, others)
+			reuse := HostKeyReuse(&instance, otherInstances)
 			if text = WithReuse(text, reuse); text != message+reuse {
 				t.Fatalf("%q", text)
 			}

@@ -21,11 +21,11 @@ func TestWhichHostIsNotThatOfTheNode(t *testing.T) {
 	registering := v1alpha1.NodeReference{Name: "a", Confirmed: true}
 	unrecorded := v1alpha1.NodeReference{Name: "a", Confirmed: true, UID: "1"}
 	for name, c := range map[string]struct {
-		ref     *v1alpha1.NodeReference
-		reached ReachedHost
-		node    *corev1.Node
-		others  []v1alpha1.WindowsInstance
-		want    string // part of the sentence; empty for no mismatch
+		ref            *v1alpha1.NodeReference
+		reached        ReachedHost
+		node           *corev1.Node
+		otherInstances []v1alpha1.WindowsInstance
+		want           string // part of the sentence; empty for no mismatch
 	}{
 		"the host that is configured as the Node": {ref: &known, reached: ReachedHost{"A", "a"}, node: ready},
 		"the host that was reinstalled and is configured as the Node again": {ref: &known,
@@ -34,15 +34,15 @@ func TestWhichHostIsNotThatOfTheNode(t *testing.T) {
 		"the host that was reinstalled":     {ref: &known, reached: ReachedHost{"new", ""}, node: broken},
 		"the host of a Node that is gone":   {ref: &known, reached: ReachedHost{"new", ""}},
 		"any host of an instance without a Node": {reached: ReachedHost{"B", "b"}, node: ready,
-			others: []v1alpha1.WindowsInstance{other}},
+			otherInstances: []v1alpha1.WindowsInstance{other}},
 		"a host without a recorded machine ID":           {ref: &unrecorded, reached: ReachedHost{"new", ""}, node: ready},
 		"a host that was configured under a former name": {ref: &registering, reached: ReachedHost{"A", "former"}},
 		"not the host of another instance": {ref: &known, reached: ReachedHost{"B", "b"}, node: broken,
-			others: []v1alpha1.WindowsInstance{other}, want: "as Node b of WindowsInstance other (10.9.0.2). It is not the host of Node a."},
+			otherInstances: []v1alpha1.WindowsInstance{other}, want: "as Node b of WindowsInstance other (10.9.0.2). It is not the host of Node a."},
 		"not a clone with the same machine ID that is another's": {ref: &known, reached: ReachedHost{"A", "b"},
-			others: []v1alpha1.WindowsInstance{other}, want: "WindowsInstance other"},
+			otherInstances: []v1alpha1.WindowsInstance{other}, want: "WindowsInstance other"},
 		"not the host of another instance, while the Node is not registered": {ref: &registering,
-			reached: ReachedHost{"B", "b"}, others: []v1alpha1.WindowsInstance{other}, want: "WindowsInstance other"},
+			reached: ReachedHost{"B", "b"}, otherInstances: []v1alpha1.WindowsInstance{other}, want: "WindowsInstance other"},
 		"not the host of a Node without an instance": {ref: &known, reached: ReachedHost{"B", "b"},
 			want: "is configured as Node b. It is not the host of Node a."},
 		"not another machine while the Node is Ready": {ref: &known, reached: ReachedHost{"B", ""}, node: ready,
@@ -52,7 +52,7 @@ func TestWhichHostIsNotThatOfTheNode(t *testing.T) {
 			instance := &v1alpha1.WindowsInstance{}
 			instance.Name, instance.Spec.Address = "mine", "10.9.0.1"
 			instance.Status.NodeRef = c.ref
-			got := HostMismatch(instance, c.reached, c.node, append(c.others, *instance))
+			got := HostMismatch(instance, c.reached, c.node, append(c.otherInstances, *instance))
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("it is %q, want %q", got, c.want)
 			}

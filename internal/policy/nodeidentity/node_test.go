@@ -15,11 +15,11 @@ func TestWhichNodesGoWithAnInstance(t *testing.T) {
 	known := v1alpha1.NodeReference{Name: "win", UID: "1", Confirmed: true}
 	registering := v1alpha1.NodeReference{Name: "win", Confirmed: true}
 	for name, c := range map[string]struct {
-		ref    *v1alpha1.NodeReference
-		bound  string
-		taints []corev1.Taint
-		others []v1alpha1.WindowsInstance
-		want   bool
+		ref            *v1alpha1.NodeReference
+		bound          string
+		taints         []corev1.Taint
+		otherInstances []v1alpha1.WindowsInstance
+		want           bool
 	}{
 		"the node that is bound to it":                        {ref: &known, bound: "mine", want: true},
 		"the node that is bound to it, when it has forgotten": {bound: "mine", want: true},
@@ -28,17 +28,17 @@ func TestWhichNodesGoWithAnInstance(t *testing.T) {
 		"its node, when the kubelet has taken the annotation away": {ref: &known, want: true},
 		"its node, when the kubelet says that it is another's":     {ref: &known, bound: "other", want: true},
 		"its node, when the kubelet says that it is one's that has another": {ref: &known, bound: "other",
-			others: newNodeHolder("other", "elsewhere", ""), want: true},
+			otherInstances: newNodeHolder("other", "elsewhere", ""), want: true},
 		"its node, when another instance that had it goes as well": {ref: &known, bound: "mine",
-			others: withAllRemoved(newNodeHolder("other", "win", "1")), want: true},
+			otherInstances: withAllRemoved(newNodeHolder("other", "win", "1")), want: true},
 		"the node that has registered again": {ref: &v1alpha1.NodeReference{Name: "win",
 			UID: "0", Confirmed: true}, taints: startUp, want: true},
 		"not the node that another instance of its host goes on with": {ref: &known, bound: "other",
-			others: newNodeHolder("other", "win", "1")},
+			otherInstances: newNodeHolder("other", "win", "1")},
 		"not a node that only says so, and is another's": {bound: "mine",
-			others: newNodeHolder("other", "win", "1")},
+			otherInstances: newNodeHolder("other", "win", "1")},
 		"not a node that only says so, and whose name is another's": {bound: "mine",
-			others: newNodeHolder("other", "win", "")},
+			otherInstances: newNodeHolder("other", "win", "")},
 		"not the node of another instance": {ref: &registering,
 			bound: "other", taints: startUp},
 		"not a node whose name is only claimed": {ref: &v1alpha1.NodeReference{Name: "win"},
@@ -48,13 +48,13 @@ func TestWhichNodesGoWithAnInstance(t *testing.T) {
 			UID: "0", Confirmed: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mine := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
-			mine.Status.NodeRef = c.ref
+			own := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+			own.Status.NodeRef = c.ref
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1"}, Spec: corev1.NodeSpec{Taints: c.taints}}
 			if c.bound != "" {
 				node.Annotations = map[string]string{v1alpha1.AnnotationInstance: c.bound}
 			}
-			if got := IsNodeOwner(mine, node, append(c.others, *mine)); got != c.want {
+			if got := IsNodeOwner(own, node, append(c.otherInstances, *own)); got != c.want {
 				t.Errorf("it is %t, want %t", got, c.want)
 			}
 		})

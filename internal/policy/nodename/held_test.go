@@ -19,10 +19,10 @@ func TestWhichOfTwoInstancesKeepsTheNodeOfTheirHost(t *testing.T) {
 	bound := func(to string) *corev1.Node {
 		return nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = to })
 	}
-	mine, older, younger := holder("mine", time.Minute), holder("other", time.Hour), holder("other", time.Second)
-	unconfirmed, stranger := holder("other", time.Hour), holder("other", time.Hour)
+	own, older, younger := holder("mine", time.Minute), holder("other", time.Hour), holder("other", time.Second)
+	unconfirmed, foreign := holder("other", time.Hour), holder("other", time.Hour)
 	unconfirmed.Status.NodeRef.Confirmed = false
-	stranger.Status.HostKey = &v1alpha1.HostKey{Key: "another"}
+	foreign.Status.HostKey = &v1alpha1.HostKey{Key: "another"}
 	for name, c := range map[string]struct {
 		node  *corev1.Node
 		other v1alpha1.WindowsInstance
@@ -35,11 +35,11 @@ func TestWhichOfTwoInstancesKeepsTheNodeOfTheirHost(t *testing.T) {
 		"a Node that is bound to neither goes to the older one":       {bound("third"), older, false},
 		"an instance that is being removed has no more right":         {bound("other"), withRemovedState(older), true},
 		"nor has one whose claim is not confirmed":                    {bound("other"), unconfirmed, true},
-		"an instance of another host is not asked, whatever its name": {bound("other"), stranger, true},
+		"an instance of another host is not asked, whatever its name": {bound("other"), foreign, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decision := StillHeld(Claim{Instance: mine, NodeName: "win", Node: c.node,
-				Others: []v1alpha1.WindowsInstance{mine, c.other}})
+			decision := StillHeld(Claim{Instance: own, NodeName: "win", Node: c.node,
+				Others: []v1alpha1.WindowsInstance{own, c.other}})
 			if decision.Allowed != c.keeps || !c.keeps && decision.Reason != v1alpha1.ReasonDuplicateHost {
 				t.Errorf("it is %+v", decision)
 			}

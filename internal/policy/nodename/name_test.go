@@ -19,30 +19,30 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 		return list
 	}
 	for name, c := range map[string]struct {
-		told          CloudAnswer
+		answer        CloudAnswer
 		want          string
 		check, reason string
 	}{
-		"on AWS by its private DNS name": {told: CloudAnswer{Platform: "AWS",
+		"on AWS by its private DNS name": {answer: CloudAnswer{Platform: "AWS",
 			Name: "ip-10-0-128-7.us-east-2.compute.internal"}, want: "ip-10-0-128-7.us-east-2.compute.internal"},
-		"on GCP by the instance's name": {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f"},
+		"on GCP by the instance's name": {answer: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f"},
 			want: "winworker-x2k4f"},
-		"in small letters": {told: CloudAnswer{Platform: "AWS", Name: "IP-10-0-128-7.EC2.internal"},
+		"in small letters": {answer: CloudAnswer{Platform: "AWS", Name: "IP-10-0-128-7.EC2.internal"},
 			want: "ip-10-0-128-7.ec2.internal"},
 		"which its Machine confirms": {
-			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.ec2.internal",
+			answer: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.ec2.internal",
 				Addresses: addresses("ip-10-0-128-7.ec2.internal")}, want: "ip-10-0-128-7.ec2.internal",
 		},
 		"also under a domain of the VPC's own": {
-			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.corp.example",
+			answer: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.corp.example",
 				Addresses: addresses("ip-10-0-128-7.ec2.internal", "ip-10-0-128-7.corp.example")},
 			want: "ip-10-0-128-7.corp.example",
 		},
 		"also bare, where the Machine knows longer names besides": {
-			told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f",
+			answer: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f",
 				Addresses: addresses("winworker-x2k4f.zone.c.project.internal", "winworker-x2k4f")}, want: "winworker-x2k4f",
 		},
-		"also when its Machine has no names yet": {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f",
+		"also when its Machine has no names yet": {answer: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f",
 			Addresses: addresses()}, want: "winworker-x2k4f"},
 		"but not by what the cloud did not say": {told: CloudAnswer{Platform: "AWS", Error: "it answers 401"},
 			check: "CloudNameMissing", reason: v1alpha1.ReasonCloudNameUnknown},
@@ -57,7 +57,7 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 		"nor by an address": {told: CloudAnswer{Platform: "AWS", Name: "10.0.128.9"},
 			check: "CloudNameInvalid", reason: v1alpha1.ReasonCloudNameUnknown},
 		"nor by one that its Machine has not": {
-			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal",
+			answer: CloudAnswer{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal",
 				Addresses: addresses("ip-10-0-128-7.ec2.internal")},
 			check: "CloudNameMismatch", reason: v1alpha1.ReasonNameConflict,
 		},
@@ -67,7 +67,7 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, decision := OfCloud(c.told)
+			got, decision := OfCloud(c.answer)
 			if got != c.want || decision.Allowed != (c.want != "") || decision.Check != c.check || decision.Reason != c.reason {
 				t.Errorf("%q %+v", got, decision)
 			}
@@ -93,7 +93,7 @@ func TestANodeKeepsItsName(t *testing.T) {
 	for name, c := range map[string]struct {
 		claimed    string
 		registered bool
-		told       CloudAnswer
+		answer     CloudAnswer
 		want       bool
 	}{
 		"that the cloud gives it":                        {cloud, true, CloudAnswer{Name: cloud}, true},
@@ -106,7 +106,7 @@ func TestANodeKeepsItsName(t *testing.T) {
 		"nor one to the name of before":                  {cloud, false, CloudAnswer{Name: domain}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ShouldKeepName(c.claimed, c.registered, c.told); got != c.want {
+			if got := ShouldKeepName(c.claimed, c.registered, c.answer); got != c.want {
 				t.Error(got)
 			}
 		})

@@ -33,8 +33,8 @@ func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
 	machine.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "winworker-x2k4f"}
 	unseen := machine
 	unseen.Status.HostKey, unseen.Status.Host = nil, nil
-	stranger := newClaimant("entry", "win", "key-2", time.Hour)
-	stranger.Status.HostKey.Fingerprint = "SHA256:other"
+	foreign := newClaimant("entry", "win", "key-2", time.Hour)
+	foreign.Status.HostKey.Fingerprint = "SHA256:other"
 	accepted := newClaimant("entry", "win", "key-2", time.Hour)
 	accepted.Status.HostKey.Fingerprint = "SHA256:other"
 	accepted.Annotations = map[string]string{v1alpha1.AnnotationAcceptHostKey: "SHA256:other"}

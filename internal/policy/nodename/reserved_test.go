@@ -23,7 +23,7 @@ var aCluster = nodespec.Cluster{
 
 //
 func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
-	for address, says := range map[string]string{
+	for address, message := range map[string]string{
 		"10.9.0.1": "", "192.168.7.3": "", "203.0.113.8": "", "100.64.0.9": "", "fd01::9": "", "2001:db8::1": "",
 		"172.30.0.1": "Services", "fd02::1": "Services", "10.128.0.1": "pods", "10.131.255.255": "pods",
 		"10.132.7.1":  "Windows pods",
@@ -34,12 +34,12 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 		"0.0.0.0": "single host", "0.1.2.3": "single host", "::": "single host", "255.255.255.255": "single host",
 		"240.0.0.1": "single host",
 	} {
-		if got := nodename.ReservedAddress(netip.MustParseAddr(address), &aCluster); (got == "") != (says == "") ||
-			!strings.Contains(got, says) {
-			t.Errorf("%s is %q, want %q", address, got, says)
+		if got := nodename.ReservedAddress(netip.MustParseAddr(address), &aCluster); (got == "") != (message == "") ||
+			!strings.Contains(got, message) {
+			t.Errorf("%s is %q, want %q", address, got, message)
 		}
 	}
-	for name, says := range map[string]string{
+	for name, message := range map[string]string{
 		"win-a": "", "win-a.lab.example.com": "", "apis": "", "my-api": "", "localhosts": "", "kubernetes-1": "",
 		"svc": "Service", "lab.example.com": "",
 		"localhost": "every host", "LOCALHOST.": "every host", "localhost.localdomain": "every host",
@@ -50,8 +50,8 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 		"api.lab.example.com": "API server", "api-int": "API server", "api": "API server",
 		"console.apps.lab.example.com": "Route", "apps.lab.example.com": "Route",
 	} {
-		if got := nodename.ReservedName(name, &aCluster); (got == "") != (says == "") || !strings.Contains(got, says) {
-			t.Errorf("%s is %q, want %q", name, got, says)
+		if got := nodename.ReservedName(name, &aCluster); (got == "") != (message == "") || !strings.Contains(got, message) {
+			t.Errorf("%s is %q, want %q", name, got, message)
 		}
 	}
 	t.Run("and no host becomes a node of such a name", func(t *testing.T) {
@@ -77,9 +77,9 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 	})
 	t.Run("an API server that the installer has not named has no other names", func(t *testing.T) {
 		own := nodespec.Cluster{APIServerInternalURL: "https://control.example.com:6443"}
-		for name, taken := range map[string]bool{"control.example.com": true, "control": false, "api.example.com": false,
+		for name, reserved := range map[string]bool{"control.example.com": true, "control": false, "api.example.com": false,
 			"apps.example.com": false} {
-			if got := nodename.ReservedName(name, &own); (got != "") != taken {
+			if got := nodename.ReservedName(name, &own); (got != "") != reserved {
 				t.Errorf("%s is %q", name, got)
 			}
 		}

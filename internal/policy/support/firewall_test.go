@@ -11,7 +11,7 @@ import (
 func TestSupportFirewall(t *testing.T) {
 	for name, c := range map[string]struct {
 		blocked []host.FirewallProfiles
-		says    string // empty: allowed
+		message string // empty: allowed
 	}{
 		"a host without such a policy can be a node":                 {},
 		"one profile without SSH is enough to refuse a host":         {[]host.FirewallProfiles{host.ProfilePublic}, "in the profile Public:"},
@@ -20,7 +20,7 @@ func TestSupportFirewall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision := SupportFirewall(host.SystemInfo{SSHBlocked: c.blocked})
-			if decision.Allowed != (c.says == "") || !strings.Contains(decision.Message, c.says) {
+			if decision.Allowed != (c.message == "") || !strings.Contains(decision.Message, c.message) {
 				t.Errorf("%+v", decision)
 			}
 			if !decision.Allowed && decision.Reason != v1alpha1.ReasonFirewallPolicyUnsupported {

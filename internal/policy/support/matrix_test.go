@@ -75,13 +75,13 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 			cluster, where = changeCluster(cluster, withVXLANPort(9898)), where+" with a custom VXLAN port"
 		}
 		for i, b := range builds {
-			want, said := expectation{}, fmt.Sprintf("%s.%d", b.version, b.revision)
+			want, build := expectation{}, fmt.Sprintf("%s.%d", b.version, b.revision)
 			switch row.answers[i] {
 			case never, update:
 				want = expectation{row.answers[i], v1alpha1.ReasonWindowsVersionUnsupported,
-					[]string{said, "platform " + row.platform}}
+					[]string{build, "platform " + row.platform}}
 			case vxlan:
-				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{said, "platform " + row.platform, "9898",
+				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{build, "platform " + row.platform, "9898",
 					"Windows Server 2022"}}
 			}
 			t.Run(b.product+" on "+where, func(t *testing.T) {

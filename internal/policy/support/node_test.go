@@ -9,7 +9,7 @@ import (
 
 func TestANodesBuildIsJudgedLikeThatOfANewHost(t *testing.T) {
 	for name, c := range map[string]struct {
-		kernel, platform, says string
+		kernel, platform, message string
 	}{
 		"the oldest accepted build":              {"10.0.20348.681", "AWS", ""},
 		"one revision less":                      {"10.0.20348.680", "AWS", "Windows Server 2022 Datacenter, build 10.0.20348.680"},
@@ -30,8 +30,8 @@ func TestANodesBuildIsJudgedLikeThatOfANewHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := CurrentLine().SupportNode(corev1.NodeSystemInfo{KernelVersion: c.kernel, OSImage: "Windows Server 2022 Datacenter"},
 				newSupportedCluster(c.platform))
-			if got.Allowed != (c.says == "") || !strings.Contains(got.Message, c.says) {
-				t.Errorf("%+v, want %q", got, c.says)
+			if got.Allowed != (c.message == "") || !strings.Contains(got.Message, c.message) {
+				t.Errorf("%+v, want %q", got, c.message)
 			}
 		})
 	}

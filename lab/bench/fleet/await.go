@@ -17,19 +17,19 @@ import (
 
 // awaitInstances triggers an event, waits until all instances reach the desired state, and returns the seconds until
 // each of them did, in ascending order. The measurement overhead of one event does not grow with the fleet.
-func (l *lab) awaitInstances(ctx context.Context, what string, happen func(context.Context) error,
-	wanted func(*v1alpha1.WindowsInstance) bool) (arrivals []float64, seconds float64, err error) {
-	begin := time.Now()
-	if err := happen(ctx); err != nil {
+func (l *lab) awaitInstances(ctx context.Context, what string, trigger func(context.Context) error,
+	isDesired func(*v1alpha1.WindowsInstance) bool) (arrivals []float64, seconds float64, err error) {
+	start := time.Now()
+	if err := trigger(ctx); err != nil {
 		return nil, 0, err
 	}
-	p := &progress{isDesired: wanted, since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
+	p := &progress{isDesired: isDesired, since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	var watcher watch.Interface
 	for len(p.since) < l.Hosts {
 		if watcher == nil { // the API server ends watches after some minutes
-			if watcher, err = l.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(l.rig.Namespace())); err != nil {
+			if watcher, err = l.env.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(l.env.Namespace())); err != nil {
 				return nil, 0, fmt.Errorf("watch the instances: %w", err)
 			}
 		}
@@ -54,10 +54,10 @@ func (l *lab) awaitInstances(ctx context.Context, what string, happen func(conte
 		watcher.Stop()
 	}
 	for _, at := range p.since {
-		arrivals = append(arrivals, at.Sub(begin).Seconds())
+		arrivals = append(arrivals, at.Sub(start).Seconds())
 	}
 	slices.Sort(arrivals)
-	return arrivals, time.Since(begin).Seconds(), err
+	return arrivals, time.Since(start).Seconds(), err
 }
 
 // progress tracks the instances that have reached the desired state, and the missing ones.

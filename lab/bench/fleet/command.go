@@ -26,7 +26,7 @@ const hostsGCPercent = 200
 // Command returns the subcommand fleet.
 func Command() *cobra.Command {
 	var o Options
-	var occasions []string
+	var scenarios []string
 	var file, controlPlane string
 	command := &cobra.Command{
 		Use:   "fleet",
@@ -35,9 +35,9 @@ func Command() *cobra.Command {
 			"Start it at the root of the repository after `make build`. It needs a network namespace, as the demo does.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			o.Occasions = nil
-			for _, each := range occasions {
-				o.Occasions = append(o.Occasions, Occasion(each))
+			o.Scenarios = nil
+			for _, each := range scenarios {
+				o.Scenarios = append(o.Scenarios, Scenario(each))
 			}
 			if err := o.completeFlags(&controlPlane); err != nil {
 				return err
@@ -53,15 +53,15 @@ func Command() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&o.Hosts, "hosts", 20, "how many hosts")
-	flags.StringSliceVar(&occasions, "occasions", []string{string(Idle), string(Restart)}, fmt.Sprintf("what happens to them once they are Ready, in this order: of %q", AllOccasions()))
+	flags.StringSliceVar(&scenarios, "scenarios", []string{string(Idle), string(Restart)}, fmt.Sprintf("what happens to them once they are Ready, in this order: of %q", AllScenarios()))
 	flags.StringVar(&o.Operator, "operator", "build/wmco", "the operator")
 	flags.StringVar(&o.Agent, "agent", "build/wicd.exe", "the agent, built for Windows")
 	flags.StringVar(&controlPlane, "control-plane", "build/lab-controlplane", "the lab's control plane")
 	flags.IntVar(&o.SizePercent, "payload-percent", 100, "size of the programs for hosts next to the lab's usual one")
 	flags.DurationVar(&o.RoundTrip, "round-trip", 0, "the time of a packet to a host and back")
 	flags.IntVar(&o.MaxUnavailable, "max-unavailable", 10, "how many nodes an upgrade may disturb at a time")
-	flags.DurationVar(&o.Timeout, "limit", 15*time.Minute, "how long each occasion may take")
-	flags.DurationVar(&o.IdleDuration, "idle", time.Minute, "how long nothing happens on the occasion idle")
+	flags.DurationVar(&o.Timeout, "limit", 15*time.Minute, "how long each scenario may take")
+	flags.DurationVar(&o.IdleDuration, "idle", time.Minute, "how long nothing happens on the scenario idle")
 	flags.StringVar(&o.MemoryLimit, "operator-memory-limit", "", "GOMEMLIMIT of the operator, such as 850MiB; that of the Deployment, if it is empty")
 	flags.BoolVar(&o.Inside, "inside", false, "run the operator in the process of the hosts, so that a profile shows it, too")
 	flags.StringVar(&o.Profile, "cpu-profile", "", "file for a profile of the process of the hosts, from when they are listed on; go tool pprof shows it")
@@ -76,17 +76,17 @@ func (o *Options) completeFlags(controlPlane *string) error {
 	if o.Hosts < 1 || o.Hosts > maxHosts {
 		faults = append(faults, fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.Hosts, maxHosts))
 	}
-	for _, occasion := range o.Occasions {
-		if !slices.Contains(AllOccasions(), occasion) {
-			faults = append(faults, fmt.Errorf("--occasions=%s: there is no such occasion; there are %q", occasion, AllOccasions()))
+	for _, scenario := range o.Scenarios {
+		if !slices.Contains(AllScenarios(), scenario) {
+			faults = append(faults, fmt.Errorf("--scenarios=%s: there is no such scenario; there are %q", scenario, AllScenarios()))
 		}
 	}
-	if slices.ContainsFunc(o.Occasions, func(each Occasion) bool { return each == SamePrograms || each == Upgrade }) &&
-		!slices.IsSortedFunc(o.Occasions, func(a, b Occasion) int { return slices.Index(AllOccasions(), a) - slices.Index(AllOccasions(), b) }) {
-		faults = append(faults, errors.New("--occasions: other versions of the operator come last, for they run in this process"))
+	if slices.ContainsFunc(o.Scenarios, func(each Scenario) bool { return each == SamePrograms || each == Upgrade }) &&
+		!slices.IsSortedFunc(o.Scenarios, func(a, b Scenario) int { return slices.Index(AllScenarios(), a) - slices.Index(AllScenarios(), b) }) {
+		faults = append(faults, errors.New("--scenarios: other versions of the operator come last, for they run in this process"))
 	}
-	if o.Inside && slices.Contains(o.Occasions, Restart) {
-		faults = append(faults, errors.New("--inside: an operator that is no process of its own cannot be restarted: leave restart out of --occasions"))
+	if o.Inside && slices.Contains(o.Scenarios, Restart) {
+		faults = append(faults, errors.New("--inside: an operator that is no process of its own cannot be restarted: leave restart out of --scenarios"))
 	}
 	if o.SizePercent < 1 || o.MaxUnavailable < 1 || o.Timeout <= 0 || o.IdleDuration <= 0 || o.RoundTrip < 0 {
 		faults = append(faults, errors.New("--payload-percent, --max-unavailable, --limit and --idle must be above zero, --round-trip at least zero"))

@@ -13,7 +13,7 @@ func TestFlags(t *testing.T) {
 	t.Chdir("../../..")
 	good := func() *Options {
 		return &Options{Hosts: 2, Operator: "go.mod", Agent: "go.mod", SizePercent: 100, MaxUnavailable: 1,
-			Timeout: time.Minute, IdleDuration: time.Second, Occasions: []Occasion{Idle, Upgrade}}
+			Timeout: time.Minute, IdleDuration: time.Second, Scenarios: []Scenario{Idle, Upgrade}}
 	}
 	controlPlane := "go.mod"
 	if err := good().completeFlags(&controlPlane); err != nil {
@@ -25,11 +25,11 @@ func TestFlags(t *testing.T) {
 	}{
 		"no hosts":          {func(o *Options) { o.Hosts = 0 }, "--hosts=0"},
 		"too many hosts":    {func(o *Options) { o.Hosts = 1001 }, "--hosts=1001"},
-		"a strange wish":    {func(o *Options) { o.Occasions = []Occasion{"party"} }, "party"},
+		"a strange wish":    {func(o *Options) { o.Scenarios = []Scenario{"party"} }, "party"},
 		"no time":           {func(o *Options) { o.IdleDuration = 0 }, "above zero"},
 		"no operator":       {func(o *Options) { o.Operator = "build/nothing" }, "make build"},
-		"the wrong order":   {func(o *Options) { o.Occasions = []Occasion{Upgrade, Restart} }, "come last"},
-		"join a second one": {func(o *Options) { o.Occasions = []Occasion{Join} }, "join"},
+		"the wrong order":   {func(o *Options) { o.Scenarios = []Scenario{Upgrade, Restart} }, "come last"},
+		"join a second one": {func(o *Options) { o.Scenarios = []Scenario{Join} }, "join"},
 	} {
 		t.Run(name+" is refused, and it is said why", func(t *testing.T) {
 			o := good()

@@ -99,17 +99,17 @@ func costOf(journal *fake.Journal) Cost {
 // transferSeconds returns the duration of the SFTP session with the most received bytes, which transferred the
 // packed programs; 0 without a session.
 func transferSeconds(entries []fake.Entry) (seconds float64) {
-	var began time.Time // zero without a session
+	var start time.Time // zero without a session
 	most := int64(0)
 	for _, e := range entries {
 		switch {
 		case e.Kind == fake.KindSFTP:
-			began = e.Time
-		case e.Kind == fake.KindReceived && !began.IsZero():
+			start = e.Time
+		case e.Kind == fake.KindReceived && !start.IsZero():
 			if e.Bytes > most {
-				most, seconds = e.Bytes, e.Time.Sub(began).Seconds()
+				most, seconds = e.Bytes, e.Time.Sub(start).Seconds()
 			}
-			began = time.Time{}
+			start = time.Time{}
 		}
 	}
 	return seconds

@@ -84,8 +84,8 @@ func TestCostOfAJournal(t *testing.T) {
 }
 
 func TestAJoinThatSawNothingIsRejected(t *testing.T) {
-	whole := Phase{Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2, Processes: 2, Services: 2}}
-	if err := whole.checkPlausible(2); err != nil {
+	plausible := Phase{Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2, Processes: 2, Services: 2}}
+	if err := plausible.checkPlausible(2); err != nil {
 		t.Error(err)
 	}
 	for what, blind := range map[string]func(*Phase){
@@ -94,7 +94,7 @@ func TestAJoinThatSawNothingIsRejected(t *testing.T) {
 		"process starts": func(p *Phase) { p.All.Processes = 0 }, "service operations": func(p *Phase) { p.All.Services = 0 },
 	} {
 		t.Run("without "+what, func(t *testing.T) {
-			p := whole
+			p := plausible
 			blind(&p)
 			if err := p.checkPlausible(2); err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("error is %v", err)

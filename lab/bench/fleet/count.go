@@ -24,12 +24,12 @@ func (l *lab) readCounts() (counts, error) {
 	if err := l.audit.Update(); err != nil {
 		return counts{}, err
 	}
-	c := counts{at: time.Now(), costs: costsOf(l.rig.Hosts()), kinds: maps.Clone(l.audit.Kinds)}
+	c := counts{at: time.Now(), costs: costsOf(l.env.Hosts()), kinds: maps.Clone(l.audit.Kinds)}
 	var err error
 	if c.cpu.Hosts, err = processorTime(os.Getpid()); err != nil {
 		return counts{}, err
 	}
-	if c.cpu.ControlPlane, err = processorTime(l.rig.Cluster().PID()); err != nil {
+	if c.cpu.ControlPlane, err = processorTime(l.env.Cluster().PID()); err != nil {
 		return counts{}, err
 	}
 	if l.operator != nil {
@@ -39,7 +39,7 @@ func (l *lab) readCounts() (counts, error) {
 }
 
 // phaseSince returns the cost since an earlier count.
-func (l *lab) phaseSince(before counts, occasion Occasion) (Phase, error) {
+func (l *lab) phaseSince(before counts, scenario Scenario) (Phase, error) {
 	after, err := l.readCounts()
 	if err != nil {
 		return Phase{}, err
@@ -49,7 +49,7 @@ func (l *lab) phaseSince(before counts, occasion Occasion) (Phase, error) {
 	}
 	costs := costsSince(after.costs, before.costs)
 	phase := Phase{
-		Occasion: occasion, TotalSeconds: after.at.Sub(before.at).Seconds(), CPU: after.cpu.differenceFrom(before.cpu),
+		Scenario: scenario, TotalSeconds: after.at.Sub(before.at).Seconds(), CPU: after.cpu.differenceFrom(before.cpu),
 		Worst: worstCost(costs), All: totalCost(costs), Kinds: map[string]int{},
 	}
 	for kind, n := range after.kinds {
@@ -116,7 +116,7 @@ func (l *lab) countActivity() (int, error) {
 	if err := l.audit.Update(); err != nil {
 		return 0, err
 	}
-	n := l.rig.Connections()
+	n := l.env.Connections()
 	for _, count := range l.audit.Kinds {
 		n += count
 	}

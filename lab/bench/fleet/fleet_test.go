@@ -25,21 +25,21 @@ func buildPath(name string) string {
 	return path
 }
 
-// A small fleet is really measured, for all occasions, with the programs that `make` builds.
+// A small fleet is really measured, for all scenarios, with the programs that `make` builds.
 func TestAFleetIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	result, err := Run(t.Context(), Options{
-		Hosts: fleetSize, Occasions: AllOccasions(), Operator: buildPath("wmco"), Agent: buildPath("wicd.exe"), SizePercent: 100, MaxUnavailable: 2,
+		Hosts: fleetSize, Scenarios: AllScenarios(), Operator: buildPath("wmco"), Agent: buildPath("wicd.exe"), SizePercent: 100, MaxUnavailable: 2,
 		Timeout: 3 * time.Minute, IdleDuration: time.Second, Log: filepath.Join(dir, "operator.log"), Dir: dir, Progress: t.Logf,
 	})
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "operator.log"))
 		t.Fatalf("%v\n%s", err, log[max(0, len(log)-4000):])
 	}
-	phase := func(occasion Occasion) Phase {
-		p, known := result.Phase(occasion)
+	phase := func(scenario Scenario) Phase {
+		p, known := result.Phase(scenario)
 		if !known {
-			t.Fatalf("%s was not measured", occasion)
+			t.Fatalf("%s was not measured", scenario)
 		}
 		return p
 	}
@@ -72,9 +72,9 @@ func TestAFleetIsMeasured(t *testing.T) {
 		}
 	})
 	t.Run("a setting and another key reach each host", func(t *testing.T) {
-		for _, occasion := range []Occasion{Setting, Rotation} {
-			if p := phase(occasion); len(p.Arrivals) != fleetSize || p.All.Connections < fleetSize {
-				t.Errorf("%s: %+v", occasion, p)
+		for _, scenario := range []Scenario{Setting, Rotation} {
+			if p := phase(scenario); len(p.Arrivals) != fleetSize || p.All.Connections < fleetSize {
+				t.Errorf("%s: %+v", scenario, p)
 			}
 		}
 	})

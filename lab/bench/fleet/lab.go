@@ -47,8 +47,8 @@ const (
 // Options configure a measurement.
 type Options struct {
 	Hosts int
-	// Occasions are measured after Join.
-	Occasions []Occasion
+	// Scenarios are measured after Join.
+	Scenarios []Scenario
 	// Operator and Agent are the executables that `make` builds.
 	Operator, Agent string
 	// SizePercent is the size of the simulated programs in the payload, in percent of their usual size.
@@ -57,7 +57,7 @@ type Options struct {
 	RoundTrip time.Duration
 	// MaxUnavailable is the number of nodes that an upgrade may disrupt at a time.
 	MaxUnavailable int
-	// Timeout is the timeout of each occasion, and Idle the duration of the occasion Idle.
+	// Timeout is the timeout of each scenario, and Idle the duration of the scenario Idle.
 	Timeout, IdleDuration time.Duration
 	// MemoryLimit is the operator's GOMEMLIMIT; "" for the value of the Deployment.
 	MemoryLimit string
@@ -79,7 +79,7 @@ type lab struct {
 	Options
 	payload  *payload.Payload
 	result   Result
-	rig      *testenv.Environment
+	env      *testenv.Environment
 	audit    *audit.Requests
 	operator *testenv.OperatorProcess // nil while the operator runs in this process
 	inside   *testenv.Operator
@@ -127,10 +127,10 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	for _, occasion := range append([]Occasion{Join}, o.Occasions...) {
-		phase, err := l.measureOccasion(ctx, occasion)
+	for _, scenario := range append([]Scenario{Join}, o.Scenarios...) {
+		phase, err := l.measureScenario(ctx, scenario)
 		if err != nil {
-			return l.result, fmt.Errorf("%d hosts, %s: %w", o.Hosts, occasion, err)
+			return l.result, fmt.Errorf("%d hosts, %s: %w", o.Hosts, scenario, err)
 		}
 		l.result.Phases = append(l.result.Phases, phase)
 		l.Progress("  %s", phase.formatSummary(o.Hosts))
@@ -145,8 +145,8 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Join(l.Dir, "payload")
-	l.payload, err = labpayload.Generate(folder, l.Agent, version, labpayload.Options{SizePercent: l.SizePercent})
+	dir := filepath.Join(l.Dir, "payload")
+	l.payload, err = labpayload.Generate(dir, l.Agent, version, labpayload.Options{SizePercent: l.SizePercent})
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (l *lab) start(ctx context.Context) error {
 	if l.RoundTrip > 0 {
 		link = winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: l.RoundTrip})
 	}
-	l.rig, err = testenv.New(ctx, testenv.Options{
+	l.env, err = testenv.New(ctx, testenv.Options{
 		Hosts: testenv.InstantHosts(l.Hosts), Link: link, Network: testenv.RealNetwork{}, Agent: l.Agent, Version: version,
-		PayloadDir: folder, Dir: filepath.Join(l.Dir, "rig"),
+		PayloadDir: dir, Dir: filepath.Join(l.Dir, "rig"),
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Domain: domain, Audit: true,
 			NodeGracePeriod: nodeGracePeriod},
 	})
@@ -171,15 +171,15 @@ func (l *lab) start(ctx context.Context) error {
 	if err := l.widenPodNetwork(ctx); err != nil {
 		return err
 	}
-	if _, err := l.rig.InstallOperator(ctx, ""); err != nil {
+	if _, err := l.env.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
-	if err := l.rig.CreateKey(ctx); err != nil {
+	if err := l.env.CreateKey(ctx); err != nil {
 		return err
 	}
-	l.audit = audit.CountRequests(audit.Open(l.rig.Cluster().AuditLog), audit.ServiceAccount(l.rig.Namespace(), serviceAccount))
+	l.audit = audit.CountRequests(audit.Open(l.env.Cluster().AuditLog), audit.ServiceAccount(l.env.Namespace(), serviceAccount))
 	if l.Inside {
-		if err := l.runInside(testenv.Release{Version: version, PayloadDirectory: folder}); err != nil {
+		if err := l.runInside(testenv.Release{Version: version, PayloadDirectory: dir}); err != nil {
 			return err
 		}
 		_, err = l.awaitQuiet(ctx)
@@ -192,7 +192,7 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.operator, err = l.rig.StartOperator(testenv.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
+	l.operator, err = l.env.StartOperator(testenv.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
 		Flags: []string{"--metrics-bind-address=" + metricsAddress}})
 	if err != nil {
 		return err
@@ -205,8 +205,8 @@ func (l *lab) start(ctx context.Context) error {
 // must not affect the operator.
 func (l *lab) goSettings(ctx context.Context) ([]string, error) {
 	deployment := &appsv1.Deployment{}
-	name := client.ObjectKey{Namespace: l.rig.Namespace(), Name: "windows-machine-config-operator"}
-	if err := l.rig.Client.Get(ctx, name, deployment); err != nil {
+	name := client.ObjectKey{Namespace: l.env.Namespace(), Name: "windows-machine-config-operator"}
+	if err := l.env.Client.Get(ctx, name, deployment); err != nil {
 		return nil, fmt.Errorf("read the operator's Deployment: %w", err)
 	}
 	settings := map[string]string{"GOMEMLIMIT": "off", "GOGC": "100"} // Go's defaults
@@ -226,7 +226,7 @@ func (l *lab) goSettings(ctx context.Context) ([]string, error) {
 func (l *lab) widenPodNetwork(ctx context.Context) error {
 	network := &operatorv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":24}]}}}}}`
-	if err := l.rig.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := l.env.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return fmt.Errorf("widen the network of Windows pods: %w", err)
 	}
 	return nil
@@ -238,7 +238,7 @@ func (l *lab) runInside(release testenv.Release) error {
 	if err != nil {
 		return err
 	}
-	l.inside, err = l.rig.RunOperator(testenv.WithRelease(release), func(c *operator.Config) { c.Log = settings })
+	l.inside, err = l.env.RunOperator(testenv.WithRelease(release), func(c *operator.Config) { c.Log = settings })
 	return err
 }
 
@@ -247,8 +247,8 @@ func (l *lab) close() error {
 	if l.operator != nil {
 		l.operator.Kill()
 	}
-	if l.rig != nil {
-		errs = append(errs, l.rig.Close())
+	if l.env != nil {
+		errs = append(errs, l.env.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -256,7 +256,7 @@ func (l *lab) close() error {
 // checkRunning returns an error if a process has ended that must not end; nil while all processes run.
 func (l *lab) checkRunning() error {
 	select {
-	case <-l.rig.Cluster().Done():
+	case <-l.env.Cluster().Done():
 		return errors.New("the control plane has ended")
 	default:
 	}

@@ -20,8 +20,8 @@ const reader = "bench"
 
 // allowReader grants the ServiceAccount the right to read all metrics, and stores its token.
 func (l *lab) allowReader(ctx context.Context) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: l.rig.Namespace(), Name: reader}}
-	if err := l.rig.Client.Create(ctx, account); err != nil {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: l.env.Namespace(), Name: reader}}
+	if err := l.env.Client.Create(ctx, account); err != nil {
 		return fmt.Errorf("create the service account that reads metrics: %w", err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -29,10 +29,10 @@ func (l *lab) allowReader(ctx context.Context) error {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: reader}},
 	}
-	if err := l.rig.Client.Create(ctx, binding); err != nil {
+	if err := l.env.Client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("allow the service account to read metrics: %w", err)
 	}
-	config, err := l.rig.Cluster().ServiceAccountConfig(ctx, account.Namespace, reader)
+	config, err := l.env.Cluster().ServiceAccountConfig(ctx, account.Namespace, reader)
 	if err != nil {
 		return err
 	}

@@ -1,35 +1,35 @@
 // Package fleet measures a fleet: a number of simulated hosts, with the operator in a separate process so that
-// memory and processor time are measured separately. All occasions are measured one after the other by the same
+// memory and processor time are measured separately. All scenarios are measured one after the other by the same
 // counters: time, processor time of each program, memory, requests to the API server, bytes, and the work on
 // hosts.
 package fleet
 
 import "time"
 
-// Occasion is an event in a fleet.
-type Occasion string
+// Scenario is an event in a fleet.
+type Scenario string
 
-// Occasions in order. Join is always the first.
+// Scenarios in order. Join is always the first.
 const (
 	// Join is the period from the ConfigMap until all hosts are Ready, with a running operator.
-	Join Occasion = "join"
+	Join Scenario = "join"
 	// Idle is a period without any work.
-	Idle Occasion = "idle"
+	Idle Scenario = "idle"
 	// Restart replaces the operator by another one after a stop request.
-	Restart Occasion = "restart"
+	Restart Scenario = "restart"
 	// Setting changes a setting of the cluster that disrupts no pod.
-	Setting Occasion = "setting"
+	Setting Scenario = "setting"
 	// Rotation replaces the SSH key of all hosts.
-	Rotation Occasion = "rotation"
+	Rotation Scenario = "rotation"
 	// SamePrograms starts another version of the operator with the same programs for hosts.
-	SamePrograms Occasion = "same programs"
+	SamePrograms Scenario = "same programs"
 	// Upgrade starts another version of the operator, with another kubelet and another kube-proxy.
-	Upgrade Occasion = "upgrade"
+	Upgrade Scenario = "upgrade"
 )
 
-// AllOccasions returns all occasions that may follow Join.
-func AllOccasions() []Occasion {
-	return []Occasion{Idle, Restart, Setting, Rotation, SamePrograms, Upgrade}
+// AllScenarios returns all scenarios that may follow Join.
+func AllScenarios() []Scenario {
+	return []Scenario{Idle, Restart, Setting, Rotation, SamePrograms, Upgrade}
 }
 
 // Result contains the measurements of one fleet.
@@ -46,24 +46,24 @@ type Result struct {
 	Phases         []Phase `json:"phases"`
 }
 
-// Phase returns the measurements of an occasion.
-func (r Result) Phase(occasion Occasion) (Phase, bool) {
+// Phase returns the measurements of a scenario.
+func (r Result) Phase(scenario Scenario) (Phase, bool) {
 	for _, phase := range r.Phases {
-		if phase.Occasion == occasion {
+		if phase.Scenario == scenario {
 			return phase, true
 		}
 	}
 	return Phase{}, false
 }
 
-// Phase contains the cost of an occasion, until the operator had no more work.
+// Phase contains the cost of a scenario, until the operator had no more work.
 type Phase struct {
-	Occasion Occasion `json:"occasion"`
+	Scenario Scenario `json:"scenario"`
 	// Seconds is the time until all hosts reached the desired state. For Idle it is the measured period, and
 	// for Restart the time until the last action of the new operator.
 	Seconds float64 `json:"seconds"`
 	// TotalSeconds is the time until no work was left, which all other figures refer to.
-	TotalSeconds float64 `json:"wholeSeconds"`
+	TotalSeconds float64 `json:"totalSeconds"`
 	// Arrivals are the times at which hosts reached the desired state, in seconds from the start, in ascending
 	// order.
 	Arrivals []float64 `json:"arrivals,omitempty"`

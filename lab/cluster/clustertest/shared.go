@@ -72,15 +72,15 @@ func Namespace(t testing.TB, c *cluster.Cluster) string {
 		t.Fatal(err)
 	}
 	namespaces := client.CoreV1().Namespaces()
-	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}},
+	created, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}},
 		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("make a namespace for the test: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := namespaces.Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil {
+		if err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete the namespace of the test: %v", err)
 		}
 	})
-	return made.Name
+	return created.Name
 }

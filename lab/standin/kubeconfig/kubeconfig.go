@@ -81,8 +81,8 @@ func resolveFile(machine node.Machine, path *string, content *[]byte) error {
 	}
 	// The real path of the directory and not of the file: the file is a link that a rotation redirects.
 	if at := strings.LastIndexByte(*path, '\\'); at > 0 {
-		if folder, ok := machine.RealPath((*path)[:at]); ok {
-			*path = filepath.Join(folder, (*path)[at+1:])
+		if dir, ok := machine.RealPath((*path)[:at]); ok {
+			*path = filepath.Join(dir, (*path)[at+1:])
 			return nil
 		}
 	}

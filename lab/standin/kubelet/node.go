@@ -112,7 +112,7 @@ func (k *kubelet) nodeAddresses() []corev1.NodeAddress {
 // are kept.
 func nodeConditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
 	after := slices.Clone(before)
-	for _, own := range []corev1.NodeCondition{
+	for _, condition := range []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
 			Message: "kubelet has sufficient memory available"},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure",
@@ -121,16 +121,16 @@ func nodeConditions(before []corev1.NodeCondition, seen observation, now metav1.
 			Message: "kubelet has sufficient PID available"},
 		readyCondition(seen),
 	} {
-		own.LastHeartbeatTime, own.LastTransitionTime = now, now
-		i := slices.IndexFunc(after, func(c corev1.NodeCondition) bool { return c.Type == own.Type })
+		condition.LastHeartbeatTime, condition.LastTransitionTime = now, now
+		i := slices.IndexFunc(after, func(c corev1.NodeCondition) bool { return c.Type == condition.Type })
 		if i < 0 {
-			after = append(after, own)
+			after = append(after, condition)
 			continue
 		}
-		if after[i].Status == own.Status {
-			own.LastTransitionTime = after[i].LastTransitionTime
+		if after[i].Status == condition.Status {
+			condition.LastTransitionTime = after[i].LastTransitionTime
 		}
-		after[i] = own
+		after[i] = condition
 	}
 	return after
 }

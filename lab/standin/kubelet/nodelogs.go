@@ -22,13 +22,13 @@ func (s *server) serveNodeLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimSuffix(r.PathValue("path"), "/")
-	place := strings.TrimSuffix(logDirectory+`\`+strings.ReplaceAll(path, "/", `\`), `\`)
+	hostPath := strings.TrimSuffix(logDirectory+`\`+strings.ReplaceAll(path, "/", `\`), `\`)
 	drive := s.k.Process.Machine
-	if content, err := drive.ReadFile(place); err == nil {
+	if content, err := drive.ReadFile(hostPath); err == nil {
 		http.ServeContent(w, r, path, time.Time{}, bytes.NewReader(content))
 		return
 	}
-	entries, err := drive.List(place)
+	entries, err := drive.List(hostPath)
 	if err != nil {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
@@ -41,7 +41,7 @@ func (s *server) serveNodeLogs(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	fmt.Fprint(w, "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n")
 	for _, name := range entries {
-		if _, err := drive.List(place + `\` + name); err == nil {
+		if _, err := drive.List(hostPath + `\` + name); err == nil {
 			name += "/"
 		}
 		link := url.URL{Path: name}

@@ -34,7 +34,7 @@ type podTable struct {
 type podWorker struct {
 	mu      sync.Mutex
 	pod     *corev1.Pod // last version from the watch
-	gone    bool        // deleted from the API server
+	deleted bool        // deleted from the API server
 	news    chan struct{}
 	started time.Time
 
@@ -45,9 +45,9 @@ type podWorker struct {
 	stopped      bool
 }
 
-func (w *podWorker) stopWithin(timer clock.Timer, take time.Duration) {
+func (w *podWorker) stopWithin(timer clock.Timer, duration time.Duration) {
 	w.clearStop()
-	w.stop, w.stopDuration = timer, take
+	w.stop, w.stopDuration = timer, duration
 }
 
 func (w *podWorker) clearStop() {
@@ -82,12 +82,12 @@ func (t *podTable) run(ctx context.Context) {
 	t.group.Wait()
 }
 
-func (t *podTable) updatePod(ctx context.Context, pod *corev1.Pod, gone bool) {
+func (t *podTable) updatePod(ctx context.Context, pod *corev1.Pod, deleted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.workers[pod.UID]
 	if w == nil {
-		if gone {
+		if deleted {
 			return
 		}
 		w = &podWorker{pod: pod, news: make(chan struct{}, 1), started: t.k.Clock.Now()} // The worker starts immediately.
@@ -100,7 +100,7 @@ func (t *podTable) updatePod(ctx context.Context, pod *corev1.Pod, gone bool) {
 		})
 	}
 	w.mu.Lock()
-	w.pod, w.gone = pod, w.gone || gone
+	w.pod, w.deleted = pod, w.deleted || deleted
 	w.mu.Unlock()
 	select {
 	case w.news <- struct{}{}:
@@ -108,10 +108,10 @@ func (t *podTable) updatePod(ctx context.Context, pod *corev1.Pod, gone bool) {
 	}
 }
 
-func (w *podWorker) latestPod() (pod *corev1.Pod, gone bool) {
+func (w *podWorker) latestPod() (pod *corev1.Pod, deleted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pod, w.gone
+	return w.pod, w.deleted
 }
 
 // list returns the table sorted by name.
@@ -120,7 +120,7 @@ func (t *podTable) list() []corev1.Pod {
 	defer t.mu.Unlock()
 	pods := make([]corev1.Pod, 0, len(t.workers))
 	for _, w := range t.workers {
-		if pod, gone := w.latestPod(); !gone && pod != nil {
+		if pod, deleted := w.latestPod(); !deleted && pod != nil {
 			pods = append(pods, *pod)
 		}
 	}
@@ -134,8 +134,8 @@ func (t *podTable) list() []corev1.Pod {
 func (t *podTable) runWorker(ctx context.Context, w *podWorker) {
 	defer w.clearStop()
 	for {
-		pod, gone := w.latestPod()
-		wait, err := t.syncPod(ctx, w, pod, gone)
+		pod, deleted := w.latestPod()
+		wait, err := t.syncPod(ctx, w, pod, deleted)
 		if err != nil && ctx.Err() == nil {
 			t.k.errorf("Error syncing pod %s/%s, skipping: %v", pod.Namespace, pod.Name, err)
 			wait = podRetryDelay
@@ -184,9 +184,9 @@ func (t *podTable) awaitWork(ctx context.Context, w *podWorker, wait time.Durati
 }
 
 // syncPod performs the next step for the pod and returns the time to wait afterwards.
-func (t *podTable) syncPod(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
+func (t *podTable) syncPod(ctx context.Context, w *podWorker, pod *corev1.Pod, deleted bool) (time.Duration, error) {
 	switch {
-	case gone:
+	case deleted:
 		return done, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	case pod.DeletionTimestamp != nil:
 		return t.endPod(ctx, w, pod)
@@ -218,18 +218,18 @@ func (t *podTable) syncPod(ctx context.Context, w *podWorker, pod *corev1.Pod, g
 }
 
 // handleEvent forwards an informer event for a pod.
-func (t *podTable) handleEvent(ctx context.Context, object any, gone bool) {
+func (t *podTable) handleEvent(ctx context.Context, object any, deleted bool) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		t.updatePod(ctx, pod, gone)
+		t.updatePod(ctx, pod, deleted)
 	}
 }
 
 // endPod waits for the stop time of the containers, at most the grace period, and then deletes the pod. The time
 // starts when the kubelet learns of the deletion, independent of the host's clock.
 func (t *podTable) endPod(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
-	if take := t.stopTime(pod); take > 0 && pod.Status.Phase == corev1.PodRunning && !w.stopped {
-		if w.stop == nil || take < w.stopDuration {
-			w.stopWithin(t.k.Clock.NewTimer(take), take)
+	if stop := t.stopTime(pod); stop > 0 && pod.Status.Phase == corev1.PodRunning && !w.stopped {
+		if w.stop == nil || stop < w.stopDuration {
+			w.stopWithin(t.k.Clock.NewTimer(stop), stop)
 		}
 		return untilEnded, nil
 	}

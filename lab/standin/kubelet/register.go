@@ -121,15 +121,15 @@ func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.N
 		return nil, err
 	}
 	// An existing node keeps its taints; the kubelet corrects only its default labels.
-	wanted := existing.DeepCopy()
-	if wanted.Labels == nil {
-		wanted.Labels = map[string]string{}
+	want := existing.DeepCopy()
+	if want.Labels == nil {
+		want.Labels = map[string]string{}
 	}
-	maps.Copy(wanted.Labels, node.Labels)
-	if maps.Equal(wanted.Labels, existing.Labels) {
+	maps.Copy(want.Labels, node.Labels)
+	if maps.Equal(want.Labels, existing.Labels) {
 		return existing, nil
 	}
-	patch, err := nodePatch(existing, wanted)
+	patch, err := nodePatch(existing, want)
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +137,9 @@ func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.N
 }
 
 func (k *kubelet) reportStatus(ctx context.Context, node *corev1.Node, status corev1.NodeStatus) (*corev1.Node, error) {
-	wanted := node.DeepCopy()
-	wanted.Status = status
-	patch, err := nodePatch(node, wanted)
+	want := node.DeepCopy()
+	want.Status = status
+	patch, err := nodePatch(node, want)
 	if err != nil {
 		return nil, err
 	}

@@ -40,13 +40,13 @@ const WaitTimeout = 3 * time.Minute
 const logVariable = "OPERATOR_LOG"
 
 // Main runs the tests of a package and then the clean-up of shared resources, and returns the highest exit code.
-func Main(m *testing.M, takeAway ...func() int) int {
+func Main(m *testing.M, cleanups ...func() int) int {
 	if err := LogOperators(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()
-	for _, each := range takeAway {
+	for _, each := range cleanups {
 		code = max(code, each())
 	}
 	return code

@@ -57,14 +57,14 @@ func ForeignMachines(t *testing.T, r *testenv.Environment) (unchanged func(t *te
 	defer cancel()
 	must(r.WaitFor(ctx, "the Machines of Linux to run", &machinev1.Machine{},
 		func(_ context.Context, reader client.Reader) (bool, error) {
-			others := foreignMachines(t, r, reader)
-			for _, machine := range others {
+			foreign := foreignMachines(t, r, reader)
+			for _, machine := range foreign {
 				if ptr.Deref(machine.Status.Phase, "") != machinev1.PhaseRunning {
 					return false, nil
 				}
 			}
-			before = machineVersions(others)
-			return len(others) == len(masters)+1, nil
+			before = machineVersions(foreign)
+			return len(foreign) == len(masters)+1, nil
 		}))
 	return func(t *testing.T) {
 		t.Helper()
@@ -85,14 +85,14 @@ func foreignMachines(t *testing.T, r *testenv.Environment, reader client.Reader)
 	if err := reader.List(t.Context(), &all, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
 		t.Fatal(err)
 	}
-	others := map[string]machinev1.Machine{}
+	foreign := map[string]machinev1.Machine{}
 	for _, machine := range all.Items {
-		others[machine.Name] = machine
+		foreign[machine.Name] = machine
 	}
 	for _, machine := range windows {
-		delete(others, machine.Name)
+		delete(foreign, machine.Name)
 	}
-	return others
+	return foreign
 }
 
 func machineVersions(machines map[string]machinev1.Machine) map[string]machineVersion {

@@ -23,7 +23,7 @@ type Workload struct {
 	// Namespace contains nothing else. Deployment and budget are named web.
 	Namespace string
 
-	rig *testenv.Environment
+	env *testenv.Environment
 }
 
 var workloadLabels = map[string]string{"app": "web"}
@@ -32,7 +32,7 @@ var workloadLabels = map[string]string{"app": "web"}
 // minAvailable. The workload ends with the test.
 func Deploy(t *testing.T, r *testenv.Environment, replicas int32, nodes map[string]string, minAvailable string) *Workload {
 	t.Helper()
-	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), rig: r}
+	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), env: r}
 	t.Cleanup(func() { w.deleteWorkload(t) })
 	w.awaitCondition(t, "the namespace's service account", &corev1.ServiceAccount{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -75,7 +75,7 @@ func (w *Workload) objectMeta() metav1.ObjectMeta {
 func (w *Workload) deleteWorkload(t *testing.T) {
 	ctx, in := context.WithoutCancel(t.Context()), client.InNamespace(w.Namespace)
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}} {
-		if err := w.rig.Client.DeleteAllOf(ctx, kind, in, client.GracePeriodSeconds(0)); err != nil {
+		if err := w.env.Client.DeleteAllOf(ctx, kind, in, client.GracePeriodSeconds(0)); err != nil {
 			t.Errorf("take the workload away: %v", err)
 		}
 	}
@@ -87,7 +87,7 @@ func (w *Workload) SetBudget(t *testing.T, minAvailable string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.objectMeta()}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minAvailable":`+formatMinAvailable(minAvailable)+`}}`))
-	if err := w.rig.Client.Patch(t.Context(), budget, patch); err != nil {
+	if err := w.env.Client.Patch(t.Context(), budget, patch); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitBudget(t)
@@ -114,7 +114,7 @@ func (w *Workload) awaitBudget(t *testing.T) {
 func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
-	if err := w.rig.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "web"}, budget); err != nil {
+	if err := w.env.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "web"}, budget); err != nil {
 		t.Fatal(err)
 	}
 	return budget
@@ -136,7 +136,7 @@ func (w *Workload) AwaitPods(t *testing.T, replicas int) (running []corev1.Pod) 
 func (w *Workload) PodsOnNode(t *testing.T, node string) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := w.rig.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace),
+	if err := w.env.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace),
 		client.MatchingFields{"spec.nodeName": node}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (w *Workload) awaitCondition(t *testing.T, what string, watched client.Obje
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), WaitTimeout)
 	defer cancel()
-	if err := w.rig.WaitFor(ctx, what, watched, condition); err != nil {
+	if err := w.env.WaitFor(ctx, what, watched, condition); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -49,8 +49,8 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 
 	t.Run("it boots with them, and knows every key in them", func(t *testing.T) {
 		log := bootContainerd(ctx, t, h, configFile)
-		for _, complaint := range []string{"unknown key", "Configuration migrated", "Falling back to local image pull", "deprecated"} {
-			if line := lineWith(log, complaint); line != "" {
+		for _, warning := range []string{"unknown key", "Configuration migrated", "Falling back to local image pull", "deprecated"} {
+			if line := lineWith(log, warning); line != "" {
 				t.Error(line)
 			}
 		}
@@ -177,9 +177,9 @@ func inputsOf(registries nodespec.Registries) nodespec.Inputs {
 // write writes the containerd files to a local directory and returns the local paths by Windows path.
 func write(t *testing.T, spec nodespec.NodeSpec) map[string]string {
 	t.Helper()
-	folder, files := t.TempDir(), map[string]string{}
+	dir, files := t.TempDir(), map[string]string{}
 	add := func(windows string, content []byte) {
-		path := filepath.Join(folder, fmt.Sprint(len(files)))
+		path := filepath.Join(dir, fmt.Sprint(len(files)))
 		requireNoError(t, os.WriteFile(path, content, 0o600))
 		files[windows] = path
 	}

@@ -30,20 +30,20 @@ func describedBy(ctx context.Context, collectors []string) (map[string]bool, err
 	if err != nil {
 		return nil, fmt.Errorf("find the source of windows_exporter: %w", err)
 	}
-	folder := strings.TrimSpace(string(output))
+	dir := strings.TrimSpace(string(output))
 	names := map[string]bool{}
 	for _, collector := range collectors {
-		source, err := sourceOf(filepath.Join(folder, "internal", "collector", collector))
+		source, err := sourceOf(filepath.Join(dir, "internal", "collector", collector))
 		if err != nil {
 			return nil, err
 		}
-		own := collectorName.FindStringSubmatch(source)
+		name := collectorName.FindStringSubmatch(source)
 		found := description.FindAllStringSubmatch(source, -1)
-		if own == nil || len(found) == 0 || len(found) != len(descriptions.FindAllString(source, -1)) {
+		if name == nil || len(found) == 0 || len(found) != len(descriptions.FindAllString(source, -1)) {
 			return nil, fmt.Errorf("collector %s describes metrics in another form than expected", collector)
 		}
 		for _, parts := range found {
-			names[joinMetricName("windows", own[1], parts[1:])] = true
+			names[joinMetricName("windows", name[1], parts[1:])] = true
 		}
 	}
 	return names, nil
@@ -51,10 +51,10 @@ func describedBy(ctx context.Context, collectors []string) (map[string]bool, err
 
 // joinMetricName returns the name of a metric: the parts that are not empty, with Name replaced by the name of the
 // collector.
-func joinMetricName(namespace, own string, parts []string) string {
+func joinMetricName(namespace, collector string, parts []string) string {
 	name := namespace
 	for _, part := range parts {
-		if part = strings.Trim(strings.ReplaceAll(part, "Name", own), `"`); part != "" {
+		if part = strings.Trim(strings.ReplaceAll(part, "Name", collector), `"`); part != "" {
 			name += "_" + part
 		}
 	}
@@ -62,10 +62,10 @@ func joinMetricName(namespace, own string, parts []string) string {
 }
 
 // sourceOf returns the Go code in a directory, without tests.
-func sourceOf(folder string) (string, error) {
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+func sourceOf(dir string) (string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(paths) == 0 {
-		return "", fmt.Errorf("no Go code in %s: %w", folder, errors.Join(err, os.ErrNotExist))
+		return "", fmt.Errorf("no Go code in %s: %w", dir, errors.Join(err, os.ErrNotExist))
 	}
 	var source strings.Builder
 	for _, path := range paths {

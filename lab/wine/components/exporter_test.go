@@ -36,7 +36,7 @@ const (
 func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 	built, program := buildExecutable(t, "windows_exporter", "windows_exporter.exe"), buildScraper(t)
 	ctx := requireWine(t)
-	serving, clients, others := newAuthority(t, "service CA"), newAuthority(t, "clients"), newAuthority(t, "others")
+	serving, clients, otherAuthority := newAuthority(t, "service CA"), newAuthority(t, "clients"), newAuthority(t, "others")
 	certificate, key := serving.issueCertificate(t, exporterName)
 	in := inputsOf(nodespec.Registries{})
 	in.Cluster.MetricsServing = nodespec.ServingCertificate{Certificate: string(certificate), Key: nodespec.Secret(key),
@@ -75,7 +75,7 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 		}
 	})
 	t.Run("as is one of another authority", func(t *testing.T) {
-		if _, err := newScraper(t, program, serving, others, "prometheus").scrapeExporter(ctx); !isRefused(err, "tls:") {
+		if _, err := newScraper(t, program, serving, otherAuthority, "prometheus").scrapeExporter(ctx); !isRefused(err, "tls:") {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -88,14 +88,14 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 		}
 	})
 	t.Run("a rotation of the authorities cuts nobody off, and needs no restart", func(t *testing.T) {
-		next := newScraper(t, program, serving, others, "prometheus")
-		replaceFile(t, h, exporterClients, append(slices.Clone(clients.pem), others.pem...))
+		next := newScraper(t, program, serving, otherAuthority, "prometheus")
+		replaceFile(t, h, exporterClients, append(slices.Clone(clients.pem), otherAuthority.pem...))
 		for name, s := range map[string]scraper{"before": prometheus, "next": next} {
 			if _, err := s.scrapeExporter(ctx); err != nil {
 				t.Errorf("with both authorities there, a client with the certificate of the one %s: %v", name, err)
 			}
 		}
-		replaceFile(t, h, exporterClients, others.pem)
+		replaceFile(t, h, exporterClients, otherAuthority.pem)
 		if _, err := next.scrapeExporter(ctx); err != nil {
 			t.Error(err)
 		}
@@ -160,12 +160,12 @@ func newScraper(t *testing.T, program string, serving, of *issuer, name string) 
 
 // scrapeExporter returns the samples by metric name, one line per sample with labels and value.
 func (s scraper) scrapeExporter(ctx context.Context) (map[string]string, error) {
-	var complaint strings.Builder
+	var stderr strings.Builder
 	command := exec.CommandContext(ctx, s.program, s.config, exporterAddress+":9182")
-	command.Stderr = &complaint
+	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, complaint.String())
+		return nil, fmt.Errorf("%w: %s", err, stderr.String())
 	}
 	samples := map[string]string{}
 	for line := range strings.Lines(string(output)) {
@@ -237,15 +237,15 @@ func startProgram(ctx context.Context, t *testing.T, h *wine.Host, line string) 
 	requireNoError(t, err)
 	session, err := client.NewSession()
 	requireNoError(t, err)
-	var said strings.Builder
-	session.Stdout, session.Stderr = &said, &said
+	var output strings.Builder
+	session.Stdout, session.Stderr = &output, &output
 	requireNoError(t, session.Start(line))
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }() // the test ends it
 	t.Cleanup(func() {
 		_ = client.Close()
 		if err := <-ended; t.Failed() {
-			t.Logf("%s ended with %v and said:\n%s", line, err, said.String())
+			t.Logf("%s ended with %v and said:\n%s", line, err, output.String())
 		}
 	})
 }

@@ -47,9 +47,9 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 				files[path] = writeLocalFile(t, content)
 			}
 			h := start(ctx, t, wine.Options{Name: "NODE", Address: netip.MustParseAddr(test.address), Files: files})
-			said := runUntil(ctx, t, h, `C:\tests\program.exe `+strings.Join(serviceArguments(t, spec, service), " "), test.until)
-			for _, complaint := range []string{"unknown field", "lenient", "deprecated", "failed to load", "unknown flag"} {
-				if line := lineWith(said, complaint); line != "" {
+			output := runUntil(ctx, t, h, `C:\tests\program.exe `+strings.Join(serviceArguments(t, spec, service), " "), test.until)
+			for _, warning := range []string{"unknown field", "lenient", "deprecated", "failed to load", "unknown flag"} {
+				if line := lineWith(output, warning); line != "" {
 					t.Error(line)
 				}
 			}

@@ -85,9 +85,9 @@ func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
 		if result.ExitCode != 1 || !strings.Contains(result.Stderr, "rename "+log) {
 			t.Errorf("kube-log-runner ended with %+v", result)
 		}
-		printed, failed, logged := lastNumber(p.lineNumbers("printed")), p.lineNumbers("failed"), readNumbers(readFile(t, h, log))
-		if !isRange(failed, failed[0], printed) {
-			t.Errorf("of %d lines, these could not be printed: %v", printed, failed)
+		output, failed, logged := lastNumber(p.lineNumbers("printed")), p.lineNumbers("failed"), readNumbers(readFile(t, h, log))
+		if !isRange(failed, failed[0], output) {
+			t.Errorf("of %d lines, these could not be printed: %v", output, failed)
 		}
 		if len(logged) == 0 || !isRange(logged, 1, lastNumber(logged)) || lastNumber(logged) >= failed[0] {
 			t.Errorf("line %d is the first that could not be printed, and the log has %v", failed[0], logged)
@@ -208,12 +208,12 @@ func isRange(numbers []int, first, last int) bool {
 	return len(numbers) == last-first+1
 }
 
-func awaitState(ctx context.Context, t *testing.T, wanted string, reached func() bool) {
+func awaitState(ctx context.Context, t *testing.T, state string, reached func() bool) {
 	t.Helper()
 	for !reached() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("it does not come to that: %s", wanted)
+			t.Fatalf("it does not come to that: %s", state)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -139,18 +139,18 @@ func runUntil(ctx context.Context, t *testing.T, h *wine.Host, line, text string
 		_ = client.Close()
 		<-ended
 	})
-	var said []string
+	var output []string
 	lines := bufio.NewScanner(reader)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		said = append(said, lines.Text())
+		output = append(output, lines.Text())
 		if strings.Contains(lines.Text(), text) {
 			go func() { _, _ = io.Copy(io.Discard, reader) }() // until the program ends
-			return said
+			return output
 		}
 	}
 	_ = reader.Close()
-	t.Fatalf("%s\ndid not say %q: %v\n%s", line, text, lines.Err(), strings.Join(said, "\n"))
+	t.Fatalf("%s\ndid not say %q: %v\n%s", line, text, lines.Err(), strings.Join(output, "\n"))
 	return nil
 }
 

@@ -68,8 +68,8 @@ func (m *machine) waitWhileUp(ended <-chan string) bool {
 	hung := m.watchHang(over)
 	for {
 		select {
-		case why := <-ended:
-			m.sendEvent(wire.Down, why)
+		case reason := <-ended:
+			m.sendEvent(wire.Down, reason)
 			return true
 		case <-hung:
 			killAll()
@@ -122,18 +122,18 @@ func (m *machine) bootWindows() (ended <-chan string, err error) {
 		return nil, fmt.Errorf("open the host's console: %w", err)
 	}
 	defer console.Close()
-	nothing, err := os.Open(os.DevNull)
+	devNull, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
 	}
-	defer nothing.Close()
+	defer devNull.Close()
 	output, outputWriter, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer outputWriter.Close()
 	status, err := m.reaper.start(wine, append([]string{wine}, m.config.Program...), &os.ProcAttr{
-		Dir: "/", Env: environment, Files: []*os.File{nothing, outputWriter, console},
+		Dir: "/", Env: environment, Files: []*os.File{devNull, outputWriter, console},
 		Sys: &syscall.SysProcAttr{Chroot: filepath.Join(m.config.Dir, wire.RootDir), Setsid: true},
 	})
 	if err != nil {
@@ -153,10 +153,10 @@ func (m *machine) bootWindows() (ended <-chan string, err error) {
 // not do that, so these services are killed. Only Wine's server ends by itself, with its last client, because
 // it writes the registry then.
 func (m *machine) endWindows(code int) string {
-	why := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
+	reason := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
 	for limit := time.Now().Add(shutdownTimeout); !m.reaper.waitUntilAlone(clientsInterval); {
 		if time.Now().After(limit) {
-			why += ", and Wine's server had to be killed"
+			reason += ", and Wine's server had to be killed"
 			killAll()
 			m.reaper.waitUntilAlone(shutdownTimeout)
 			break
@@ -165,7 +165,7 @@ func (m *machine) endWindows(code int) string {
 			m.killClients()
 		}
 	}
-	return why
+	return reason
 }
 
 // killClients kills all processes except Wine's server.

@@ -35,8 +35,8 @@ func compileLibrary(t *testing.T, path string, alignment int, functions ...strin
 
 func TestPatchWine(t *testing.T) {
 	root := t.TempDir()
-	folder := filepath.Join(root, WineLibraries)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(root, WineLibraries)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, functions := range forwards {
@@ -44,12 +44,12 @@ func TestPatchWine(t *testing.T) {
 		for _, function := range functions {
 			exported = append(exported, cmp.Or(renamed[function], function))
 		}
-		compileLibrary(t, filepath.Join(folder, name), page, exported...)
+		compileLibrary(t, filepath.Join(dir, name), page, exported...)
 	}
 	if err := PatchWine(root); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, "kernel32.dll")
+	path := filepath.Join(dir, "kernel32.dll")
 	once, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestPatchWine(t *testing.T) {
 		}
 	})
 	t.Run("functions that Wine lacks take the place of others, and names stay in order", func(t *testing.T) {
-		content, err := os.ReadFile(filepath.Join(folder, "iphlpapi.dll"))
+		content, err := os.ReadFile(filepath.Join(dir, "iphlpapi.dll"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func Build(ctx context.Context, directory string) error {
 	return buildLibraries(ctx, directory, append(slices.Clone(libraries), launcher))
 }
 
-func buildLibraries(ctx context.Context, directory string, wanted []library) error {
+func buildLibraries(ctx context.Context, directory string, selected []library) error {
 	compiler, err := exec.LookPath(Compiler)
 	if err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", ErrNoCompiler)
@@ -98,16 +98,16 @@ func buildLibraries(ctx context.Context, directory string, wanted []library) err
 	if directory, err = filepath.Abs(directory); err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
 	}
-	work, err := os.MkdirTemp("", "wmco-standin-")
+	buildDir, err := os.MkdirTemp("", "wmco-standin-")
 	if err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
 	}
-	defer os.RemoveAll(work)
-	if err := os.CopyFS(work, sources); err != nil {
+	defer os.RemoveAll(buildDir)
+	if err := os.CopyFS(buildDir, sources); err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
 	}
-	for _, l := range wanted {
-		if err := l.buildFile(ctx, compiler, filepath.Join(work, "c"), directory); err != nil {
+	for _, l := range selected {
+		if err := l.buildFile(ctx, compiler, filepath.Join(buildDir, "c"), directory); err != nil {
 			return fmt.Errorf("build %s: %w", l.name, err)
 		}
 	}
@@ -115,13 +115,13 @@ func buildLibraries(ctx context.Context, directory string, wanted []library) err
 }
 
 // buildFile compiles in the directory of the sources, so that the library contains no path.
-func (l library) buildFile(ctx context.Context, compiler, work, directory string) error {
+func (l library) buildFile(ctx context.Context, compiler, buildDir, directory string) error {
 	args := []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-Wl,--no-insert-timestamp", "-o", l.name}
 	if strings.HasSuffix(l.name, ".dll") {
 		args = append(args, "-shared")
 	}
 	if l.bare {
-		if err := run(ctx, work, importer, "-k", "-d", "kernelbase.def", "-l", "libkernelbase.a"); err != nil {
+		if err := run(ctx, buildDir, importer, "-k", "-d", "kernelbase.def", "-l", "libkernelbase.a"); err != nil {
 			return err
 		}
 		args = append(args, "-nostdlib", "-Wl,-e,DllMain", "-L.")
@@ -130,10 +130,10 @@ func (l library) buildFile(ctx context.Context, compiler, work, directory string
 	for _, name := range l.imports {
 		args = append(args, "-l"+name)
 	}
-	if err := run(ctx, work, compiler, args...); err != nil {
+	if err := run(ctx, buildDir, compiler, args...); err != nil {
 		return err
 	}
-	content, err := os.ReadFile(filepath.Join(work, l.name))
+	content, err := os.ReadFile(filepath.Join(buildDir, l.name))
 	if err != nil {
 		return err
 	}

@@ -13,24 +13,24 @@ import (
 // The Wine hosts of all tests use the output of Build. One library with the C runtime and the one without it
 // show that builds are reproducible.
 func TestBuild(t *testing.T) {
-	wanted := slices.DeleteFunc(slices.Clone(libraries), func(l library) bool {
+	selected := slices.DeleteFunc(slices.Clone(libraries), func(l library) bool {
 		return l.name != "dismapi.dll" && !l.bare
 	})
-	if len(wanted) != 2 {
-		t.Fatalf("%d libraries are built", len(wanted))
+	if len(selected) != 2 {
+		t.Fatalf("%d libraries are built", len(selected))
 	}
 	first, second := t.TempDir(), t.TempDir()
-	err := buildLibraries(t.Context(), first, wanted)
+	err := buildLibraries(t.Context(), first, selected)
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skipf("SKIPPED: the stand-ins for Windows' libraries are not built: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := buildLibraries(t.Context(), second, wanted); err != nil {
+	if err := buildLibraries(t.Context(), second, selected); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range wanted {
+	for _, l := range selected {
 		t.Run(l.name+" is the same when it is built twice", func(t *testing.T) {
 			a, errA := os.ReadFile(filepath.Join(first, l.name))
 			b, errB := os.ReadFile(filepath.Join(second, l.name))

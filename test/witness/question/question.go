@@ -35,8 +35,8 @@ type Question struct {
 
 // newQuestion returns a question with evidence of type T. Evidence contains no addresses, and only names that Windows
 // or Kubernetes define. The evidence from before the machine was a node may be nil.
-func newQuestion[T any](id, asks, assumes string, relies Reliance, judge func(found, before *T) (Verdict, string)) Question {
-	return Question{ID: id, Text: asks, Assumes: assumes, Relies: relies, empty: func() any { return new(T) },
+func newQuestion[T any](id, text, assumes string, relies Reliance, judge func(found, before *T) (Verdict, string)) Question {
+	return Question{ID: id, Text: text, Assumes: assumes, Relies: relies, empty: func() any { return new(T) },
 		judge: func(found, before any) (Verdict, string) {
 			now, _ := found.(*T)
 			earlier, _ := before.(*T)
@@ -82,8 +82,8 @@ func (q Question) Answer(windows string, found, before any, failure error) (Docu
 }
 
 // Before returns the evidence of an earlier document, or nil if the directory does not contain it.
-func (q Question) Before(folder fs.FS) (any, error) {
-	d, err := q.Read(folder)
+func (q Question) Before(dir fs.FS) (any, error) {
+	d, err := q.Read(dir)
 	if os.IsNotExist(err) || err == nil && len(d.Evidence) == 0 {
 		return nil, nil
 	}
@@ -100,8 +100,8 @@ func (q Question) Before(folder fs.FS) (any, error) {
 func (q Question) fileName() string { return q.ID + ".json" }
 
 // Read reads a document, and returns an error for a document that the current witness would not write.
-func (q Question) Read(folder fs.FS) (Document, error) {
-	data, err := fs.ReadFile(folder, q.fileName())
+func (q Question) Read(dir fs.FS) (Document, error) {
+	data, err := fs.ReadFile(dir, q.fileName())
 	if err != nil {
 		return Document{}, err
 	}
@@ -119,12 +119,12 @@ func (q Question) Read(folder fs.FS) (Document, error) {
 }
 
 // Write writes the document to a directory.
-func (d Document) Write(folder string) error {
+func (d Document) Write(dir string) error {
 	data, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, d.Question+".json"), append(data, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, d.Question+".json"), append(data, '\n'), 0o644)
 }
 
 // String returns the document in one line. A contradiction has a second line with the file that relies on the

@@ -120,11 +120,11 @@ func TestVerdicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			folder := fstest.MapFS{}
+			dir := fstest.MapFS{}
 			if earlier != nil {
-				folder[q.fileName()] = &fstest.MapFile{Data: earlier}
+				dir[q.fileName()] = &fstest.MapFile{Data: earlier}
 			}
-			before, err := q.Before(folder)
+			before, err := q.Before(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,19 +144,19 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
-	q, folder := findQuestion(t, "N9"), t.TempDir()
+	q, dir := findQuestion(t, "N9"), t.TempDir()
 	d, err := q.Answer("Windows", &HostKeys{Created: []time.Time{time.Unix(1, 0)}}, nil, nil)
-	if err := errors.Join(err, d.Write(folder)); err != nil {
+	if err := errors.Join(err, d.Write(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if read, err := q.Read(os.DirFS(folder)); err != nil || read.Verdict != d.Verdict || read.Answer != d.Answer {
+	if read, err := q.Read(os.DirFS(dir)); err != nil || read.Verdict != d.Verdict || read.Answer != d.Answer {
 		t.Errorf("%+v, %v", read, err)
 	}
 	if d, err := q.Answer("Windows", nil, nil, errors.New("the registry is gone")); err != nil || d.Verdict != Unknown || d.Answer != "the registry is gone" {
 		t.Errorf("%+v, %v", d, err)
 	}
 	q.Assumes = "something else"
-	if _, err := q.Read(os.DirFS(folder)); err == nil {
+	if _, err := q.Read(os.DirFS(dir)); err == nil {
 		t.Error("the answer to another question is accepted")
 	}
 }

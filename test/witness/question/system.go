@@ -254,8 +254,8 @@ func judgeAccess(e, _ *Access) (Verdict, string) {
 		return contradictedVerdict("it has no access list: " + e.SDDL)
 	}
 	for _, found := range entry.FindAllStringSubmatch(e.SDDL, -1) {
-		if kind, rights, who := found[1], found[3], found[4]; kind != "D" && !slices.Contains(trusted, who) && !slices.Contains(readOnly, rights) {
-			return contradictedVerdict(fmt.Sprintf("%s has the rights %s in %s", who, rights, e.SDDL))
+		if kind, rights, account := found[1], found[3], found[4]; kind != "D" && !slices.Contains(trusted, account) && !slices.Contains(readOnly, rights) {
+			return contradictedVerdict(fmt.Sprintf("%s has the rights %s in %s", account, rights, e.SDDL))
 		}
 	}
 	return holdsVerdict("only administrators and Windows may write: " + e.SDDL)

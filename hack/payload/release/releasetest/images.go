@@ -52,17 +52,17 @@ type Entry struct {
 // Image returns an image with these layers, the lowest first. The image of a release has the version as a label.
 func Image(t testing.TB, architecture, version string, layers ...[]Entry) v1.Image {
 	t.Helper()
-	made, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: architecture})
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: architecture})
 	requireNoError(t, err)
 	if version != "" {
-		made, err = mutate.Config(made, v1.Config{Labels: map[string]string{Label: version}})
+		image, err = mutate.Config(image, v1.Config{Labels: map[string]string{Label: version}})
 		requireNoError(t, err)
 	}
 	for _, entries := range layers {
-		made, err = mutate.AppendLayers(made, layerOf(t, entries))
+		image, err = mutate.AppendLayers(image, layerOf(t, entries))
 		requireNoError(t, err)
 	}
-	return made
+	return image
 }
 
 func layerOf(t testing.TB, entries []Entry) v1.Layer {

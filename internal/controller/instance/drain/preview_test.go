@@ -48,14 +48,14 @@ func TestAPodThatIsNotEvictedForAnyReasonIsToldWithIt(t *testing.T) {
 		"denied": apierrors.NewForbidden(corev1.Resource("pods"), "denied", errors.New("denied by policy")),
 		"busy":   apierrors.NewTooManyRequests("not\nnow", 1),
 	}
-	says := map[string]string{"goes": "", "budgets": "more than one PodDisruptionBudget", "webhook": "does not support", "denied": "denied by policy",
+	messages := map[string]string{"goes": "", "budgets": "more than one PodDisruptionBudget", "webhook": "does not support", "denied": "denied by policy",
 		"busy": "not now"}
 	evictions, err := newRefusingDrainer(refusals).Preview(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}})
 	if err != nil || len(evictions) != len(refusals) {
 		t.Fatalf("%+v, %v", evictions, err)
 	}
 	for _, each := range evictions {
-		if (each.Refused == "") != (refusals[each.Name] == nil) || !strings.Contains(each.Refused, says[each.Name]) ||
+		if (each.Refused == "") != (refusals[each.Name] == nil) || !strings.Contains(each.Refused, messages[each.Name]) ||
 			strings.ContainsAny(each.Refused, "\x1b\n") {
 			t.Errorf("%s: %q", each.Name, each.Refused)
 		}
@@ -64,10 +64,10 @@ func TestAPodThatIsNotEvictedForAnyReasonIsToldWithIt(t *testing.T) {
 
 func TestAPreviewThatIsInterruptedIsNone(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
+	errGone := errors.New("gone")
 	d := newRefusingDrainer(map[string]error{"web-1": errors.New("context canceled")})
-	interrupt(gone)
-	if evictions, err := d.Preview(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}); !errors.Is(err, gone) {
+	interrupt(errGone)
+	if evictions, err := d.Preview(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}); !errors.Is(err, errGone) {
 		t.Errorf("%+v, %v", evictions, err)
 	}
 }

@@ -36,13 +36,13 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 						<-ctx.Done()
 						return "", ctx.Err()
 					}
-					began := time.Now()
+					start := time.Now()
 					b.requestJob(listedInstance(), key, run)
 					for b.CountRunning() > 0 {
 						time.Sleep(time.Second)
 					}
-					if took := time.Since(began); timeoutByKind[kind] == 0 || took < timeoutByKind[kind] || took > timeoutByKind[kind]+time.Second || b.MaxOverdue() > 0 {
-						t.Errorf("it took %s; a job is beyond its limit for %s", took, b.MaxOverdue())
+					if elapsed := time.Since(start); timeoutByKind[kind] == 0 || elapsed < timeoutByKind[kind] || elapsed > timeoutByKind[kind]+time.Second || b.MaxOverdue() > 0 {
+						t.Errorf("it took %s; a job is beyond its limit for %s", elapsed, b.MaxOverdue())
 					}
 					if _, pending, err := b.requestJob(listedInstance(), key, run); pending || !errors.Is(err, ErrTimedOut) {
 						t.Errorf("pending %t: %v", pending, err)
@@ -125,11 +125,11 @@ func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 						<-stuck
 						return "", nil
 					})
-					began := time.Now()
+					start := time.Now()
 					end()
 					if heeds {
-						if <-done; time.Since(began) > 0 {
-							t.Errorf("it ends after %s", time.Since(began))
+						if <-done; time.Since(start) > 0 {
+							t.Errorf("it ends after %s", time.Since(start))
 						}
 						return
 					}

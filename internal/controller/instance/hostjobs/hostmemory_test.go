@@ -52,10 +52,10 @@ func TestWhatAHostileHostSaysHoldsLittleMemory(t *testing.T) {
 			if err := json.Unmarshal(text, told); err != nil {
 				t.Fatal(err)
 			}
-			whole := held() - before
+			total := held() - before
 			boundFacts(told)
 			kept := held() - before
-			t.Logf("%d KiB of text, %d KiB when it was read, %d KiB are kept", len(text)>>10, whole>>10, int64(kept)>>10)
+			t.Logf("%d KiB of text, %d KiB when it was read, %d KiB are kept", len(text)>>10, total>>10, int64(kept)>>10)
 			if int64(kept) > maxHeldBytes {
 				t.Errorf("%d KiB are kept", kept>>10)
 			}

@@ -19,10 +19,10 @@ func TestAHostThatTakesLongMovesOutOfTheWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waited, began := false, time.Now()
+		waited, start := false, time.Now()
 		next, err := acquireSlot(t.Context(), limit, late, time.Minute, clock.RealClock{}, func() { waited = true })
-		if took := time.Since(began); err != nil || !waited || took != time.Minute {
-			t.Fatalf("the next one begins after %s, having waited: %t, %v", took, waited, err)
+		if elapsed := time.Since(start); err != nil || !waited || elapsed != time.Minute {
+			t.Fatalf("the next one begins after %s, having waited: %t, %v", elapsed, waited, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

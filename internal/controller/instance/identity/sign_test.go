@@ -56,30 +56,30 @@ func TestARefusedRequestIsReportedForItsFault(t *testing.T) {
 
 func TestASignatureIsLookedForOnTheOperatorsClockAndOnlySoLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ticking, looks, ended := clocktesting.NewFakeClock(time.Now()), 0, make(chan error, 1)
+		ticking, polls, ended := clocktesting.NewFakeClock(time.Now()), 0, make(chan error, 1)
 		signer := Signer{Clock: ticking}
 		begin := func(enough int) {
-			looks = 0
+			polls = 0
 			go func() {
 				ended <- signer.pollUntil(t.Context(), signPollInterval, signTimeout, func(context.Context) (bool, error) {
-					looks++
-					return looks == enough, nil
+					polls++
+					return polls == enough, nil
 				})
 			}()
 			synctest.Wait()
 		}
 		begin(2)
-		if looks != 1 {
-			t.Fatalf("at once it looks %d times", looks)
+		if polls != 1 {
+			t.Fatalf("at once it looks %d times", polls)
 		}
 		ticking.Step(signPollInterval)
-		if err := <-ended; err != nil || looks != 2 {
-			t.Errorf("after %d looks: %v", looks, err)
+		if err := <-ended; err != nil || polls != 2 {
+			t.Errorf("after %d looks: %v", polls, err)
 		}
-		began := time.Now()
+		start := time.Now()
 		begin(-1)
-		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != signTimeout {
-			t.Errorf("after %s: %v", time.Since(began), err)
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != signTimeout {
+			t.Errorf("after %s: %v", time.Since(start), err)
 		}
 	})
 }

@@ -11,9 +11,9 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // must hold regardless.
 func TestAWaitGoesOnWhenItsConnectionIsGone(t *testing.T) {
 	s := &Session{}
-	began := s.WaitingSince("the Node to report Ready", noon)
-	if again := s.WaitingSince("the Node to report Ready", noon.Add(time.Minute)); !again.Equal(began) {
-		t.Errorf("the wait began at %s, and again at %s", began, again)
+	start := s.WaitingSince("the Node to report Ready", noon)
+	if again := s.WaitingSince("the Node to report Ready", noon.Add(time.Minute)); !again.Equal(start) {
+		t.Errorf("the wait began at %s, and again at %s", start, again)
 	}
 	if other := s.WaitingSince("a pod subnet", noon.Add(time.Hour)); !other.Equal(noon.Add(time.Hour)) {
 		t.Errorf("another wait began at %s", other)

@@ -173,11 +173,11 @@ func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
 		s.Result = &result.Result{Condition: v1alpha1.ConditionReady, Reason: summary, Message: "It is.", NextAction: "It is left to finish."}
 		return s
 	}
-	ours, theirs := begin("Ours"), begin("Theirs")
-	if _, err := w.Write(t.Context(), theirs); err != nil {
+	late, early := begin("Ours"), begin("Theirs")
+	if _, err := w.Write(t.Context(), early); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write(t.Context(), ours); !apierrors.IsConflict(err) {
+	if _, err := w.Write(t.Context(), late); !apierrors.IsConflict(err) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil || instance.Status.Summary != "Theirs" {

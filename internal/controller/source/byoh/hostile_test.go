@@ -74,10 +74,10 @@ func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 	entries := manyEntries(5000)
 	entries["zzz.example.com"] = "username=other" // the last in the sort order
 	desired, _ := desiredInstances("wmco", entries)
-	taken, faults := limitCreations(diffInstances(listed, desired), len(listed))
+	accepted, faults := limitCreations(diffInstances(listed, desired), len(listed))
 	created := 0
 	states := map[string]v1alpha1.DesiredState{}
-	for _, change := range taken {
+	for _, change := range accepted {
 		if change.IsCreation() {
 			created++
 			continue

@@ -130,17 +130,17 @@ func (l *list) expectRemoved(want int) {
 
 // drainEvents returns the events so far.
 func (l *list) drainEvents() string {
-	var told []string
+	var recorded []string
 	for len(l.recorder.Events) > 0 {
-		told = append(told, <-l.recorder.Events)
+		recorded = append(recorded, <-l.recorder.Events)
 	}
-	return strings.Join(told, "\n")
+	return strings.Join(recorded, "\n")
 }
 
 func (l *list) expectEvents(want string, times int) {
 	l.t.Helper()
-	if told := l.drainEvents(); strings.Count(told, want) != times {
-		l.t.Errorf("told is %q, want %q %d times", told, want, times)
+	if recorded := l.drainEvents(); strings.Count(recorded, want) != times {
+		l.t.Errorf("told is %q, want %q %d times", recorded, want, times)
 	}
 }
 
@@ -225,11 +225,11 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 		l.writeEntries(hostEntries(1, 4))
 		l.reconcileList()
 		l.readAfter(time.Second)
-		told := l.drainEvents()
+		recorded := l.drainEvents()
 		for _, want := range []string{"RemovalsDelayed", "6 of the 10 hosts", "10-0-0-5-", "list them again",
 			l.clock.Now().Add(DefaultRemoval - time.Second).UTC().Format(time.RFC3339)} {
-			if strings.Count(told, want) != 1 {
-				t.Errorf("the events do not have %q once: %s", want, told)
+			if strings.Count(recorded, want) != 1 {
+				t.Errorf("the events do not have %q once: %s", want, recorded)
 			}
 		}
 		l.readAfter(DefaultRemoval - time.Second - 1)

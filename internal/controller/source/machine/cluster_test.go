@@ -134,12 +134,12 @@ func (s *stage) waitUntil(what string, condition func(ctx context.Context) (bool
 
 // awaitInstance waits until an instance satisfies the condition.
 func (s *stage) awaitInstance(what, name string,
-	wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
+	isDesired func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
 	s.waitUntil(what, func(ctx context.Context) (bool, error) {
 		err := s.admin.Get(ctx, client.ObjectKey{Namespace: testenv.Namespace, Name: name}, instance)
-		return err == nil && wanted(instance), client.IgnoreNotFound(err)
+		return err == nil && isDesired(instance), client.IgnoreNotFound(err)
 	})
 	return instance
 }

@@ -108,13 +108,13 @@ func (b *bench) desiredState(name string) v1alpha1.DesiredState {
 	return instance.Spec.DesiredState
 }
 
-func (b *bench) drainEvents() (said []string) {
+func (b *bench) drainEvents() (recorded []string) {
 	for {
 		select {
 		case e := <-b.events.Events:
-			said = append(said, e)
+			recorded = append(recorded, e)
 		default:
-			return said
+			return recorded
 		}
 	}
 }
@@ -128,8 +128,8 @@ func TestReconcile(t *testing.T) {
 	t.Run("makes an instance, says so on the Machine, and then writes nothing more", func(t *testing.T) {
 		b := newBench(t, newWindowsMachine("a"), newWindowsMachine("linux", removeOSLabel))
 		b.mustReconcile()
-		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceCreated") {
-			t.Errorf("said %q", said)
+		if recorded := b.drainEvents(); len(recorded) != 1 || !strings.Contains(recorded[0], "WindowsInstanceCreated") {
+			t.Errorf("said %q", recorded)
 		}
 		if result := b.mustReconcile(); b.writes != 0 || result.RequeueAfter != 0 || len(b.drainEvents()) != 0 {
 			t.Errorf("%d writes, again after %s", b.writes, result.RequeueAfter)
@@ -189,8 +189,8 @@ func TestReconcile(t *testing.T) {
 		host.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.0.1"}
 		b := newBench(t, newWindowsMachine("a"), host)
 		b.mustReconcile()
-		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "InstanceNameConflict") {
-			t.Errorf("said %q", said)
+		if recorded := b.drainEvents(); len(recorded) != 1 || !strings.Contains(recorded[0], "InstanceNameConflict") {
+			t.Errorf("said %q", recorded)
 		}
 		if b.mustReconcile(); len(b.drainEvents()) != 0 || b.writes != 0 {
 			t.Error("it is said again")
@@ -207,8 +207,8 @@ func TestReconcile(t *testing.T) {
 		b.createErr = apierrors.NewInvalid(schema.GroupKind{Kind: "WindowsInstance"}, "a", nil)
 		b.mustReconcile()
 		b.mustReconcile()
-		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRejected") {
-			t.Errorf("said %q", said)
+		if recorded := b.drainEvents(); len(recorded) != 1 || !strings.Contains(recorded[0], "WindowsInstanceRejected") {
+			t.Errorf("said %q", recorded)
 		}
 	})
 	t.Run("leaves out labels and taints that no Node may have, and reports them once", func(t *testing.T) {
@@ -218,20 +218,20 @@ func TestReconcile(t *testing.T) {
 			{Key: "not good", Effect: corev1.TaintEffectNoSchedule}, {Key: "value", Value: "a b", Effect: corev1.TaintEffectNoExecute}}
 		b := newBench(t, bad, awsInstance(newWindowsMachine("a")))
 		b.mustReconcile()
-		said := b.drainEvents()
-		if b.mustReconcile(); len(said) != 1 || len(b.drainEvents()) != 0 || !strings.Contains(said[0], "NodeMetadataInvalid") {
-			t.Errorf("said %q", said)
+		recorded := b.drainEvents()
+		if b.mustReconcile(); len(recorded) != 1 || len(b.drainEvents()) != 0 || !strings.Contains(recorded[0], "NodeMetadataInvalid") {
+			t.Errorf("said %q", recorded)
 		}
 		for _, fault := range []string{`label "a b=c"`, `label "rack=two words"`, `taint "bad:Sometimes"`, `taint "not good:NoSchedule"`, `taint "value=a b:NoExecute"`} {
-			if !strings.Contains(said[0], fault) {
-				t.Errorf("%s is not in %q", fault, said[0])
+			if !strings.Contains(recorded[0], fault) {
+				t.Errorf("%s is not in %q", fault, recorded[0])
 			}
 		}
-		made := &v1alpha1.WindowsInstance{}
-		if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(awsInstance(newWindowsMachine("a"))), made); err != nil {
+		created := &v1alpha1.WindowsInstance{}
+		if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(awsInstance(newWindowsMachine("a"))), created); err != nil {
 			t.Fatal(err)
 		}
-		if node := made.Spec.Node; !maps.Equal(node.Labels, map[string]string{"team": "green"}) || len(node.Taints) != 1 || node.Taints[0].Key != "good" {
+		if node := created.Spec.Node; !maps.Equal(node.Labels, map[string]string{"team": "green"}) || len(node.Taints) != 1 || node.Taints[0].Key != "good" {
 			t.Errorf("the Node is given %+v", node)
 		}
 	})
@@ -249,16 +249,16 @@ func TestReconcile(t *testing.T) {
 		ignored := newWindowsMachine("a", withLabel(v1alpha1.LabelIgnore, "true"))
 		b := newBench(t, ignored, awsInstance(newWindowsMachine("a")))
 		b.mustReconcile()
-		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], v1alpha1.ReasonMachineIgnored) {
-			t.Errorf("said %q", said)
+		if recorded := b.drainEvents(); len(recorded) != 1 || !strings.Contains(recorded[0], v1alpha1.ReasonMachineIgnored) {
+			t.Errorf("said %q", recorded)
 		}
 		delete(ignored.Labels, v1alpha1.LabelIgnore)
 		if err := b.api.Update(t.Context(), ignored); err != nil {
 			t.Fatal(err)
 		}
 		b.mustReconcile()
-		if said := b.drainEvents(); len(said) != 1 || !strings.Contains(said[0], "MachineManaged") {
-			t.Errorf("said %q", said)
+		if recorded := b.drainEvents(); len(recorded) != 1 || !strings.Contains(recorded[0], "MachineManaged") {
+			t.Errorf("said %q", recorded)
 		}
 	})
 }
@@ -269,11 +269,11 @@ func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
 	b := newBench(t, newWindowsMachine("win", withAddresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
 	b.podNetworks = []string{"10.132.0.0/14"}
 	b.mustReconcile()
-	made := &v1alpha1.WindowsInstance{}
-	if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "win"}, made); err != nil {
+	created := &v1alpha1.WindowsInstance{}
+	if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "win"}, created); err != nil {
 		t.Fatal(err)
 	}
-	if made.Spec.Address != "10.0.0.7" {
-		t.Errorf("the address is %s", made.Spec.Address)
+	if created.Spec.Address != "10.0.0.7" {
+		t.Errorf("the address is %s", created.Spec.Address)
 	}
 }

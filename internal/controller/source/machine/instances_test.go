@@ -83,18 +83,18 @@ func list(machines ...*machinev1beta1.Machine) []*machinev1beta1.Machine { retur
 // expectOneChange returns the single resulting change.
 func expectOneChange(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
 	t.Helper()
-	result, taken := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present)
-	if len(result) != 1 || len(taken) != 0 {
-		t.Fatalf("changes are %+v, names taken of %v; want one change", result, taken)
+	result, conflicts := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present)
+	if len(result) != 1 || len(conflicts) != 0 {
+		t.Fatalf("changes are %+v, names taken of %v; want one change", result, conflicts)
 	}
 	return result[0]
 }
 
 func expectNoChange(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) {
 	t.Helper()
-	if result, taken := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 ||
-		len(taken) != 0 {
-		t.Errorf("changes are %+v, names taken of %v; want none", result, taken)
+	if result, conflicts := diffInstances(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 ||
+		len(conflicts) != 0 {
+		t.Errorf("changes are %+v, names taken of %v; want none", result, conflicts)
 	}
 }
 
@@ -353,8 +353,8 @@ func TestAnInstanceGoesWithItsMachine(t *testing.T) {
 			t.Fatalf("the instance is to be %s for %s", after.Spec.DesiredState, after.Spec.Source.Machine.UID)
 		}
 		expectNoChange(t, list(second), *after)
-		if made := expectOneChange(t, list(second)).After; made.Spec.Source.Machine.UID != "other" || made.Spec.Address != "10.0.0.5" {
-			t.Errorf("the second instance is %+v", made.Spec)
+		if created := expectOneChange(t, list(second)).After; created.Spec.Source.Machine.UID != "other" || created.Spec.Address != "10.0.0.5" {
+			t.Errorf("the second instance is %+v", created.Spec)
 		}
 	})
 	t.Run("the others stay", func(t *testing.T) {
@@ -373,13 +373,13 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 	}
 	t.Run("a Machine of the same name gets an event that the name is taken", func(t *testing.T) {
-		result, taken := diffInstances(settings{namespace: namespace, platform: "AWS"}, list(newWindowsMachine("a"), newWindowsMachine("b")),
+		result, conflicts := diffInstances(settings{namespace: namespace, platform: "AWS"}, list(newWindowsMachine("a"), newWindowsMachine("b")),
 			[]v1alpha1.WindowsInstance{host})
 		if len(result) != 1 || result[0].After.Name != "b" {
 			t.Errorf("changes are %+v: the other Machine goes on", result)
 		}
-		if len(taken) != 1 || taken[0].Name != "a" {
-			t.Errorf("names taken of %v", taken)
+		if len(conflicts) != 1 || conflicts[0].Name != "a" {
+			t.Errorf("names taken of %v", conflicts)
 		}
 	})
 	t.Run("a Machine of the same name that gets no instance gets no event", func(t *testing.T) {

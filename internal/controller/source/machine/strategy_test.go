@@ -56,7 +56,7 @@ func (b *bench) upgradeStrategy(name string) v1alpha1.UpgradeStrategy {
 func TestUpgradeStrategy(t *testing.T) {
 	annotation := v1alpha1.AnnotationUpgradeStrategy
 	plain, inPlace, replace := machineSet("a"), machineSet("a", annotation, "InPlace"), machineSet("a", annotation, "Replace")
-	gone := machineSet("gone")
+	missing := machineSet("gone")
 	for name, test := range map[string]struct {
 		machine *machinev1beta1.Machine
 		objects []client.Object
@@ -68,7 +68,7 @@ func TestUpgradeStrategy(t *testing.T) {
 		"the MachineSet's annotation goes before the policy":        {newWindowsMachine("m", controlledBy(replace)), []client.Object{replace, disruptionPolicy(v1alpha1.UpgradeInPlace)}, v1alpha1.UpgradeReplace},
 		"the MachineSet's annotation goes before the default":       {newWindowsMachine("m", controlledBy(inPlace)), []client.Object{inPlace}, v1alpha1.UpgradeInPlace},
 		"a lone Machine is upgraded in place":                       {newWindowsMachine("m"), []client.Object{plain, disruptionPolicy(v1alpha1.UpgradeReplace)}, v1alpha1.UpgradeInPlace},
-		"one whose MachineSet is gone as well":                      {newWindowsMachine("m", controlledBy(gone)), []client.Object{plain}, v1alpha1.UpgradeInPlace},
+		"one whose MachineSet is gone as well":                      {newWindowsMachine("m", controlledBy(missing)), []client.Object{plain}, v1alpha1.UpgradeInPlace},
 		"one whose MachineSet was made anew under its name as well": {newWindowsMachine("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].UID = "earlier" }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
 		"one that a MachineSet owns and does not control as well":   {newWindowsMachine("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].Controller = nil }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
 		"one that something else controls as well":                  {newWindowsMachine("m", controlledBy(plain), func(m *machinev1beta1.Machine) { m.OwnerReferences[0].Kind = "Pool" }), []client.Object{plain}, v1alpha1.UpgradeInPlace},
@@ -113,13 +113,13 @@ func TestUpgradeStrategy(t *testing.T) {
 				t.Errorf("with %q the strategy is %s", value, b.upgradeStrategy("m1"))
 			}
 			b.mustReconcile()
-			said := b.drainEvents()
-			if len(said) != 1 {
-				t.Fatalf("with %q said %q", value, said)
+			events := b.drainEvents()
+			if len(events) != 1 {
+				t.Fatalf("with %q said %q", value, events)
 			}
 			for _, word := range []string{"Warning", "UpgradeStrategyInvalid", annotation, `"` + value[:min(len(value), 64)], "Replace or InPlace", ": InPlace."} {
-				if !strings.Contains(said[0], word) {
-					t.Errorf("%q does not say %q", said[0], word)
+				if !strings.Contains(events[0], word) {
+					t.Errorf("%q does not say %q", events[0], word)
 				}
 			}
 		}
@@ -128,12 +128,12 @@ func TestUpgradeStrategy(t *testing.T) {
 		set := machineSet("a", annotation, "Rolling")
 		b := newBench(t, set, newWindowsMachine("m", controlledBy(set), removeOSLabel))
 		b.mustReconcile()
-		if said := b.drainEvents(); len(said) > 0 {
-			t.Errorf("said %q", said)
+		if events := b.drainEvents(); len(events) > 0 {
+			t.Errorf("said %q", events)
 		}
 	})
 	t.Run("a MachineSet that is not in memory yet is read, and nothing is written when that fails", func(t *testing.T) {
-		b := newBench(t, newWindowsMachine("m", controlledBy(gone)))
+		b := newBench(t, newWindowsMachine("m", controlledBy(missing)))
 		b.liveGet = errors.New("timeout")
 		if _, err := b.reconcile(); err == nil || b.writes != 0 || !strings.Contains(err.Error(), "openshift-machine-api/gone") {
 			t.Errorf("after %v: %d writes", err, b.writes)

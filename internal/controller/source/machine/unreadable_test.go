@@ -33,16 +33,16 @@ func TestMachinesThatCannotBeReadHoldUpNoController(t *testing.T) {
 	s.notices <- event.GenericEvent{Object: &corev1.ConfigMap{}}
 	s.waitUntil("their own controller to start", func(context.Context) (bool, error) { return s.reconciles.Load() > 0, nil })
 
-	var others atomic.Int64
+	var runs atomic.Int64
 	err := ctrl.NewControllerManagedBy(s.mgr).Named("other").For(&corev1.ConfigMap{}).
 		Complete(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
-			others.Add(1)
+			runs.Add(1)
 			return reconcile.Result{}, nil
 		}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.waitUntil("another controller to start", func(context.Context) (bool, error) { return others.Load() > 0, nil })
+	s.waitUntil("another controller to start", func(context.Context) (bool, error) { return runs.Load() > 0, nil })
 
 	s.createMachine("win-late", machinev1beta1.PhaseProvisioned, "10.0.0.60", windowsLabels())
 	readable.Store(true)

@@ -20,18 +20,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// occasionFunc triggers an event in the fleet. It returns when hosts reached the desired state, or the duration if
+// scenarioFunc triggers an event in the fleet. It returns when hosts reached the desired state, or the duration if
 // arrivals do not apply.
-type occasionFunc func(context.Context, counts) (arrivals []float64, seconds float64, err error)
+type scenarioFunc func(context.Context, counts) (arrivals []float64, seconds float64, err error)
 
-// measureOccasion measures the cost of an occasion.
-func (l *lab) measureOccasion(ctx context.Context, occasion Occasion) (Phase, error) {
-	happen, known := map[Occasion]occasionFunc{
+// measureScenario measures the cost of a scenario.
+func (l *lab) measureScenario(ctx context.Context, scenario Scenario) (Phase, error) {
+	trigger, known := map[Scenario]scenarioFunc{
 		Join: l.measureJoin, Idle: l.measureIdle, Restart: l.measureRestart, Setting: l.measureSetting, Rotation: l.measureRotation,
 		SamePrograms: l.measureSamePrograms, Upgrade: l.measureUpgrade,
-	}[occasion]
+	}[scenario]
 	if !known {
-		return Phase{}, fmt.Errorf("there is no such occasion; there are %v", AllOccasions())
+		return Phase{}, fmt.Errorf("there is no such scenario; there are %v", AllScenarios())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout+l.IdleDuration, fmt.Errorf("it took longer than %s", l.Timeout))
 	defer cancel()
@@ -39,20 +39,20 @@ func (l *lab) measureOccasion(ctx context.Context, occasion Occasion) (Phase, er
 	if err != nil {
 		return Phase{}, err
 	}
-	arrivals, seconds, err := happen(ctx, before)
+	arrivals, seconds, err := trigger(ctx, before)
 	if err != nil {
 		return Phase{}, err
 	}
-	if occasion != Idle { // which ends by time
+	if scenario != Idle { // which ends by time
 		if _, err := l.awaitQuiet(ctx); err != nil {
 			return Phase{}, err
 		}
 	}
-	phase, err := l.phaseSince(before, occasion)
+	phase, err := l.phaseSince(before, scenario)
 	if err != nil {
 		return Phase{}, err
 	}
-	if occasion == Restart { // of a new process
+	if scenario == Restart { // of a new process
 		phase.CPU.Operator, err = processorTime(l.operator.PID())
 	}
 	if err == nil && l.operator != nil {
@@ -61,8 +61,8 @@ func (l *lab) measureOccasion(ctx context.Context, occasion Occasion) (Phase, er
 	if err == nil && l.operator != nil {
 		phase.ReconcileTime, err = l.reconcileTime(ctx)
 	}
-	if err == nil && occasion == Join {
-		for _, host := range l.rig.Hosts() {
+	if err == nil && scenario == Join {
+		for _, host := range l.env.Hosts() {
 			phase.TransferSeconds = max(phase.TransferSeconds, transferSeconds(host.Machine().Journal().Entries(nil)))
 		}
 		err = phase.checkPlausible(l.Hosts)
@@ -87,9 +87,9 @@ func (p Phase) checkPlausible(hosts int) error {
 	return errors.Join(faults...)
 }
 
-// formatSummary returns the cost of an occasion in one line.
+// formatSummary returns the cost of a scenario in one line.
 func (p Phase) formatSummary(hosts int) string {
-	s := fmt.Sprintf("%s: %.1f s; per host %.2f reads, %.2f writes, CPU of operator %.0f ms, control plane %.0f ms, hosts %.0f ms", p.Occasion,
+	s := fmt.Sprintf("%s: %.1f s; per host %.2f reads, %.2f writes, CPU of operator %.0f ms, control plane %.0f ms, hosts %.0f ms", p.Scenario,
 		p.Seconds, float64(p.Reads)/float64(hosts), float64(p.Writes)/float64(hosts), 1000*p.CPU.Operator/float64(hosts),
 		1000*p.CPU.ControlPlane/float64(hosts), 1000*p.CPU.Hosts/float64(hosts))
 	if p.Memory != nil {
@@ -102,7 +102,7 @@ func (p Phase) formatSummary(hosts int) string {
 }
 
 func (l *lab) measureJoin(ctx context.Context, _ counts) ([]float64, float64, error) {
-	return l.awaitInstances(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.rig.ListHosts(ctx) }, testenv.IsReady)
+	return l.awaitInstances(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.env.ListHosts(ctx) }, testenv.IsReady)
 }
 
 func (l *lab) measureIdle(ctx context.Context, _ counts) ([]float64, float64, error) {
@@ -119,20 +119,20 @@ func (l *lab) measureIdle(ctx context.Context, _ counts) ([]float64, float64, er
 // measureRestart stops the operator, as a rollout or a drain of its node does, and starts another.
 func (l *lab) measureRestart(ctx context.Context, _ counts) ([]float64, float64, error) {
 	l.operator.Stop()
-	begin := time.Now()
+	start := time.Now()
 	next, err := l.operator.StartAgain()
 	if err != nil {
 		return nil, 0, err
 	}
 	l.operator = next
 	last, err := l.awaitQuiet(ctx)
-	return nil, last.Sub(begin).Seconds(), err
+	return nil, last.Sub(start).Seconds(), err
 }
 
 // measureSetting configures a mirror for the images of a registry, which containerd reads again for each image.
 func (l *lab) measureSetting(ctx context.Context, _ counts) ([]float64, float64, error) {
 	return l.awaitNewSpec(ctx, "all hosts to have the mirror", func(ctx context.Context) error {
-		return l.rig.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{
+		return l.env.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{
 			Source: "quay.io/team", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"},
 		})
 	})
@@ -141,7 +141,7 @@ func (l *lab) measureSetting(ctx context.Context, _ counts) ([]float64, float64,
 // awaitNewSpec waits until all hosts have another NodeSpec than before.
 func (l *lab) awaitNewSpec(ctx context.Context, what string, change func(context.Context) error) ([]float64, float64, error) {
 	var instances v1alpha1.WindowsInstanceList
-	if err := l.rig.Client.List(ctx, &instances, client.InNamespace(l.rig.Namespace())); err != nil {
+	if err := l.env.Client.List(ctx, &instances, client.InNamespace(l.env.Namespace())); err != nil {
 		return nil, 0, fmt.Errorf("list the instances: %w", err)
 	}
 	before := map[string]string{}
@@ -157,9 +157,9 @@ func (l *lab) awaitNewSpec(ctx context.Context, what string, change func(context
 // operator can install the new key.
 func (l *lab) measureRotation(ctx context.Context, _ counts) ([]float64, float64, error) {
 	return l.awaitInstances(ctx, "all hosts to have the other key",
-		func(ctx context.Context) error { return l.rig.RotateKey(ctx, true) },
+		func(ctx context.Context) error { return l.env.RotateKey(ctx, true) },
 		func(i *v1alpha1.WindowsInstance) bool {
-			return testenv.IsReady(i) && i.Status.PublicKeyHash == l.rig.KeyHash()
+			return testenv.IsReady(i) && i.Status.PublicKeyHash == l.env.KeyHash()
 		})
 }
 
@@ -172,8 +172,8 @@ func (l *lab) measureSamePrograms(ctx context.Context, _ counts) ([]float64, flo
 // release of Kubernetes.
 func (l *lab) measureUpgrade(ctx context.Context, _ counts) ([]float64, float64, error) {
 	const version = "1.0.1-upgrade"
-	folder := filepath.Join(l.Dir, "payload-"+version)
-	_, err := labpayload.Generate(folder, l.Agent, version, labpayload.Options{
+	dir := filepath.Join(l.Dir, "payload-"+version)
+	_, err := labpayload.Generate(dir, l.Agent, version, labpayload.Options{
 		SizePercent: l.SizePercent, Versions: map[string]string{"kubelet": "v1.36.4", "kube-proxy": "v1.36.4"},
 		Earlier: []*payload.Payload{l.payload},
 	})
@@ -183,14 +183,14 @@ func (l *lab) measureUpgrade(ctx context.Context, _ counts) ([]float64, float64,
 	if err := l.allowUnavailable(ctx); err != nil {
 		return nil, 0, err
 	}
-	return l.replaceOperator(ctx, version, folder)
+	return l.replaceOperator(ctx, version, dir)
 }
 
 func (l *lab) payloadDirectory() string { return filepath.Join(l.Dir, "payload") }
 
 // replaceOperator stops the operator and starts another version in this process, because the executable has only one
 // version.
-func (l *lab) replaceOperator(ctx context.Context, version, folder string) ([]float64, float64, error) {
+func (l *lab) replaceOperator(ctx context.Context, version, dir string) ([]float64, float64, error) {
 	switch {
 	case l.operator != nil:
 		l.operator.Stop()
@@ -203,23 +203,23 @@ func (l *lab) replaceOperator(ctx context.Context, version, folder string) ([]fl
 		return nil, 0, errors.New("there is no operator to take over from")
 	}
 	return l.awaitInstances(ctx, "all nodes to have the version "+version, func(context.Context) error {
-		return l.runInside(testenv.Release{Version: version, PayloadDirectory: folder})
+		return l.runInside(testenv.Release{Version: version, PayloadDirectory: dir})
 	}, func(i *v1alpha1.WindowsInstance) bool { return testenv.IsReady(i) && i.Status.Version == version })
 }
 
 // allowUnavailable sets the number of nodes that may be unavailable at a time.
 func (l *lab) allowUnavailable(ctx context.Context) error {
-	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.env.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
 	most := intstr.FromInt(l.MaxUnavailable)
 	err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
-		err := l.rig.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy)
+		err := l.env.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 		if policy.Spec.MaxUnavailable = &most; apierrors.IsNotFound(err) {
-			return l.rig.Client.Create(ctx, policy)
+			return l.env.Client.Create(ctx, policy)
 		}
 		if err != nil {
 			return err
 		}
-		return l.rig.Client.Update(ctx, policy)
+		return l.env.Client.Update(ctx, policy)
 	})
 	if err != nil {
 		return fmt.Errorf("let %d nodes be unavailable at a time: %w", l.MaxUnavailable, err)
