@@ -62,18 +62,18 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	k.start()
 	list(t, r)
 	waitUntilReady(t, r)
-	if err := k.life.operator.Stop(); err != nil {
+	if err := k.current.operator.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	d.setPaused(true, d.names...)
 	d.setPaused(true, d.spare...)
 	k.release = &next
-	upgrade := k.learnBoundaries(func() { d.awaitDone(reference) })
+	upgrade := k.recordBoundaries(func() { d.awaitDone(reference) })
 	maps.DeleteFunc(upgrade, func(label string, _ bool) bool { return isCertificateBoundary(label) })
 	d.killDuring("upgrade", upgrade, 80, 0, func(names ...string) {
 		d.setPaused(false, names...)
 	}, d.names, d.spare[:1], d.spare[1:])
-	restart := k.learnBoundaries(func() { d.requestRestart(reference); d.awaitDone(reference) })
+	restart := k.recordBoundaries(func() { d.requestRestart(reference); d.awaitDone(reference) })
 	// After a boot, the agent's service starts the node without the operator. The remaining work of the operator's
 	// command varies.
 	maps.DeleteFunc(restart, func(label string, _ bool) bool {
@@ -86,7 +86,7 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	d.setPaused(true, d.spare...)
 	k.release = &bad
 	d.done = d.awaitRolledBack
-	rollBack := k.learnBoundaries(func() { d.awaitDone(reference) })
+	rollBack := k.recordBoundaries(func() { d.awaitDone(reference) })
 	// Attempts to apply the bad release vary, and have the flag --rollback-to.
 	maps.DeleteFunc(rollBack, func(label string, _ bool) bool {
 		return !strings.Contains(label, "agent: rollback") && !strings.Contains(label, nodespec.AgentProgram+" rollback") &&
@@ -207,7 +207,7 @@ func (d *dayTwo) killDuringGroup(what string, table boundaries, restarts int, be
 			d.Errorf("%s of host %s: it was restarted %d times, want %d", what, name, n, restarts)
 		}
 	}
-	if err := d.life.operator.Stop(); err != nil {
+	if err := d.current.operator.Stop(); err != nil {
 		d.Fatal(err)
 	}
 }

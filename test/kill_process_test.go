@@ -11,13 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// life is the lifetime of one operator process.
-type life struct {
+// operatorRun is the lifetime of one operator process.
+type operatorRun struct {
 	killed   chan struct{} // closed at the kill; later actions of the operator have no effect
 	operator *testenv.Operator
 }
 
-func (l *life) hasEnded() bool {
+func (l *operatorRun) hasEnded() bool {
 	select {
 	case <-l.killed:
 		return true
@@ -28,13 +28,13 @@ func (l *life) hasEnded() bool {
 
 // start starts the next operator.
 func (k *reaper) start() {
-	l := &life{killed: make(chan struct{})}
+	l := &operatorRun{killed: make(chan struct{})}
 	o, err := k.env.RunOperator(func(c *operator.Config) {
 		if k.release != nil {
 			testenv.WithRelease(*k.release)(c)
 		}
 		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
-		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortalAPI{k, l, next} })
+		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &killableAPI{k, l, next} })
 		dial := c.Dial
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if l.hasEnded() {
@@ -45,7 +45,7 @@ func (k *reaper) start() {
 			if err != nil {
 				return nil, err
 			}
-			return &mortalConn{Conn: conn, reaper: k, life: l, watch: watch}, nil
+			return &killableConn{Conn: conn, reaper: k, run: l, watch: watch}, nil
 		}
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *reaper) start() {
 	l.operator = o
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.life = l
+	k.current = l
 	k.lives++
 }
 
@@ -71,53 +71,53 @@ func (k *reaper) watchOf(address string) *hostWatch {
 	return w
 }
 
-// mortalAPI is the operator's transport to the API server.
-type mortalAPI struct {
+// killableAPI is the operator's transport to the API server.
+type killableAPI struct {
 	*reaper
-	life *life
+	run  *operatorRun
 	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper. The operator is killed after a change was made and before it reads the
 // response.
-func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
-	if a.life.hasEnded() {
+func (a *killableAPI) RoundTrip(request *http.Request) (*http.Response, error) {
+	if a.run.hasEnded() {
 		return nil, errStruck
 	}
 	response, err := a.next.RoundTrip(request)
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
 		return response, err
 	}
-	if !a.agentsOnly && a.waitAtBoundary(a.life, request.URL.Path, apiBoundaries(request, a.gate)...) || a.life.hasEnded() {
+	if !a.agentsOnly && a.waitAtBoundary(a.run, request.URL.Path, apiBoundaries(request, a.gate)...) || a.run.hasEnded() {
 		_ = response.Body.Close() // the body is not used
 		return nil, errStruck
 	}
 	return response, nil
 }
 
-// mortalConn is a connection to a host.
-type mortalConn struct {
+// killableConn is a connection to a host.
+type killableConn struct {
 	net.Conn
 	reaper *reaper
-	life   *life
+	run    *operatorRun
 	watch  *hostWatch
 }
 
 // Read implements net.Conn. The operator is killed after an action of the host and before it reads the result.
-func (c *mortalConn) Read(b []byte) (int, error) {
+func (c *killableConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.life.hasEnded() {
+	if c.run.hasEnded() {
 		return 0, errStruck
 	}
-	if c.watch != nil && !c.reaper.agentsOnly && c.reaper.waitAtBoundary(c.life, c.watch.host.Options.Name, c.watch.newBoundaries()...) {
+	if c.watch != nil && !c.reaper.agentsOnly && c.reaper.waitAtBoundary(c.run, c.watch.host.Options.Name, c.watch.newBoundaries()...) {
 		return 0, errStruck
 	}
 	return n, err
 }
 
 // Write implements net.Conn.
-func (c *mortalConn) Write(b []byte) (int, error) {
-	if c.life.hasEnded() {
+func (c *killableConn) Write(b []byte) (int, error) {
+	if c.run.hasEnded() {
 		return 0, errStruck
 	}
 	return c.Conn.Write(b)

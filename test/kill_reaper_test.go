@@ -29,7 +29,7 @@ type reaper struct {
 	mu        sync.Mutex
 	table     boundaries
 	recording bool // boundaries are entered into the table, without kills
-	life      *life
+	current   *operatorRun
 	waiting   map[string]bool // hosts and requests that wait at a boundary
 	arrived   chan struct{}
 	lives     int
@@ -110,10 +110,10 @@ func hasSurvivingAgent(h *testenv.Host) bool {
 
 // waitAtBoundary waits at the first unused boundary until the operator is killed. If all boundaries are used, it
 // returns false at once. A nil life means the current life.
-func (k *reaper) waitAtBoundary(l *life, component string, labels ...string) bool {
+func (k *reaper) waitAtBoundary(l *operatorRun, component string, labels ...string) bool {
 	k.mu.Lock()
 	if l == nil {
-		l = k.life
+		l = k.current
 	}
 	fresh := false
 	for _, label := range labels {
@@ -187,7 +187,7 @@ func (k *reaper) isEveryHostWaiting() bool {
 // killOperator kills the operator.
 func (k *reaper) killOperator() {
 	k.mu.Lock()
-	l := k.life
+	l := k.current
 	k.waiting = map[string]bool{}
 	close(l.killed)
 	k.mu.Unlock()
@@ -198,8 +198,8 @@ func (k *reaper) killOperator() {
 func (k *reaper) releaseHosts() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.life != nil && !k.life.hasEnded() {
-		close(k.life.killed)
+	if k.current != nil && !k.current.hasEnded() {
+		close(k.current.killed)
 	}
 }
 
@@ -210,14 +210,14 @@ func (k *reaper) hasWaiting() bool {
 	return len(k.waiting) > 0
 }
 
-// learnBoundaries returns the boundaries that an undisturbed operator reaches during the work.
-func (k *reaper) learnBoundaries(work func()) boundaries {
+// recordBoundaries returns the boundaries that an undisturbed operator reaches during the work.
+func (k *reaper) recordBoundaries(work func()) boundaries {
 	k.Helper()
 	table := boundaries{}
 	k.setBoundaries(table, true)
 	k.start()
 	work()
-	if err := k.life.operator.Stop(); err != nil {
+	if err := k.current.operator.Stop(); err != nil {
 		k.Fatal(err)
 	}
 	k.setBoundaries(nil, false)

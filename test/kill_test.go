@@ -44,12 +44,12 @@ func testKillAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, h
 	k.allowAllDisruptions() // otherwise hosts are restored one after the other
 	reference, group := r.Hosts()[0], r.Hosts()[1:]
 	c := &killCycle{reaper: k}
-	c.configuration = k.learnBoundaries(func() {
+	c.configuration = k.recordBoundaries(func() {
 		list(t, r, reference.Options.Name)
 		waitUntilReady(t, r, reference.Options.Name)
 	})
 	c.undisruptedSteps = countOnceSteps(reference)
-	c.removal = k.learnBoundaries(func() {
+	c.removal = k.recordBoundaries(func() {
 		if err := r.DeleteInstances(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(1)})
 	run(t, r)
 	const quiet = 3 * time.Second
-	e2e.RequireSilence(t, r, quiet, nil)
+	e2e.RequireIdle(t, r, quiet, nil)
 	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	list(t, r)
 	waitUntilReady(t, r)
 	slow := int(time.Since(start) / progressInterval)
-	e2e.RequireSilence(t, r, quiet, nil)
+	e2e.RequireIdle(t, r, quiet, nil)
 	if err := requests.Update(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	}
 	list(t, r)
 	waitUntilReady(t, r)
-	e2e.RequireSilence(t, r, quiet, nil)
+	e2e.RequireIdle(t, r, quiet, nil)
 
 	monitor, err := r.MonitorActivity()
 	if err != nil {
@@ -114,7 +114,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 			t.Fatalf("the operator did not look at %d instances again", hosts)
 		}
 	}
-	e2e.RequireSilence(t, r, quiet, nil)
+	e2e.RequireIdle(t, r, quiet, nil)
 
 	requests, sessions, err := monitor.NextActivity()
 	if err != nil {

@@ -63,17 +63,17 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	restore()
 	waitUntilReady(t, r, "instance-3")
 
-	kept := secretscan.Secrets{}
-	kept.AddKey("the SSH private key", r.PrivateKey())
-	kept.AddKey("a damaged SSH private key", damaged)
+	secrets := secretscan.Secrets{}
+	secrets.AddKey("the SSH private key", r.PrivateKey())
+	secrets.AddKey("a damaged SSH private key", damaged)
 	for _, name := range []string{"instance-1", "instance-3"} {
-		addKubeletKeys(t, kept, r.Host(name))
+		addKubeletKeys(t, secrets, r.Host(name))
 	}
 	search := func(t *testing.T) {
-		expectNone(t, kept, "the operator's log", log.readAll())
-		expectNoneInCluster(t, kept, r)
+		expectNone(t, secrets, "the operator's log", log.readAll())
+		expectNoneInCluster(t, secrets, r)
 		for _, h := range r.Hosts() {
-			expectNoneOnHost(t, kept, h)
+			expectNoneOnHost(t, secrets, h)
 		}
 	}
 	t.Run("while nodes run and hosts fail", search)
@@ -85,7 +85,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 			!strings.Contains(text, `"level"=1`) {
 			t.Error("the log tells nothing")
 		}
-		for what, values := range kept {
+		for what, values := range secrets {
 			if len(values) < 2 {
 				t.Errorf("of %s there are only %d values to look for", what, len(values))
 			}
@@ -100,15 +100,15 @@ func damagedKey(key []byte) []byte {
 }
 
 // expectNone checks that a text holds no secret.
-func expectNone(t *testing.T, kept secretscan.Secrets, where string, text []byte) {
+func expectNone(t *testing.T, secrets secretscan.Secrets, where string, text []byte) {
 	t.Helper()
-	for _, what := range kept.In(text) {
+	for _, what := range secrets.In(text) {
 		t.Errorf("%s holds %s", where, what)
 	}
 }
 
 // addKubeletKeys adds the keys that were generated on a host.
-func addKubeletKeys(t *testing.T, kept secretscan.Secrets, h *testenv.Host) {
+func addKubeletKeys(t *testing.T, secrets secretscan.Secrets, h *testenv.Host) {
 	t.Helper()
 	entries, err := h.Machine().Drive().ReadDir(pki)
 	requireNoError(t, err)
@@ -119,15 +119,15 @@ func addKubeletKeys(t *testing.T, kept secretscan.Secrets, h *testenv.Host) {
 		data, err := h.Machine().Drive().ReadFile(entry.Path)
 		requireNoError(t, err)
 		if bytes.Contains(data, []byte("-----BEGIN EC PRIVATE KEY")) {
-			requireNoError(t, kept.AddPair("the key in "+entry.Name+" of "+h.Options.Name, data))
+			requireNoError(t, secrets.AddPair("the key in "+entry.Name+" of "+h.Options.Name, data))
 		}
 	}
 }
 
 // expectNoneInCluster checks every object of the API and the audit log.
-func expectNoneInCluster(t *testing.T, kept secretscan.Secrets, r *testenv.Environment) {
+func expectNoneInCluster(t *testing.T, secrets secretscan.Secrets, r *testenv.Environment) {
 	t.Helper()
-	objects, err := kept.InCluster(t.Context(), r.Config)
+	objects, err := secrets.InCluster(t.Context(), r.Config)
 	requireNoError(t, err)
 	seen := map[string]int{}
 	for _, object := range objects {
@@ -146,11 +146,11 @@ func expectNoneInCluster(t *testing.T, kept secretscan.Secrets, r *testenv.Envir
 	}
 	audit, err := os.ReadFile(r.Cluster().AuditLog)
 	requireNoError(t, err)
-	expectNone(t, kept, "the audit log", audit)
+	expectNone(t, secrets, "the audit log", audit)
 }
 
 // expectNoneOnHost checks the agent's files, all command lines, and every file that non-administrators may read.
-func expectNoneOnHost(t *testing.T, kept secretscan.Secrets, h *testenv.Host) {
+func expectNoneOnHost(t *testing.T, secrets secretscan.Secrets, h *testenv.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files
 	for path, file := range files {
@@ -162,10 +162,10 @@ func expectNoneOnHost(t *testing.T, kept secretscan.Secrets, h *testenv.Host) {
 		}
 		content, err := h.Machine().Drive().ReadFile(path)
 		requireNoError(t, err)
-		expectNone(t, kept, path+" of "+h.Options.Name, content)
+		expectNone(t, secrets, path+" of "+h.Options.Name, content)
 	}
 	for _, entry := range h.Machine().Journal().Entries(nil) {
-		expectNone(t, kept, "a command line or message of "+h.Options.Name, []byte(entry.Detail))
+		expectNone(t, secrets, "a command line or message of "+h.Options.Name, []byte(entry.Detail))
 	}
 }
 

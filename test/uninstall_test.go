@@ -82,7 +82,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	waitUntilAllReady(t, r)
 	pod := runPod(t, r, r.Hosts()[0].NodeName())
 
-	nodes := rememberFleet(t, r)
+	nodes := recordFleet(t, r)
 	m.uninstallOperator(testenv.Namespace, running)
 	since := map[string]time.Time{}
 	for name := range nodes {
@@ -207,7 +207,7 @@ type nodeState struct {
 	entries  int            // of the host's journal
 }
 
-func rememberFleet(t *testing.T, r *testenv.Environment) fleetState {
+func recordFleet(t *testing.T, r *testenv.Environment) fleetState {
 	t.Helper()
 	m := fleetState{}
 	for name, h := range windowsHosts(t, r) {

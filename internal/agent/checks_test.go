@@ -54,7 +54,7 @@ func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
 	const current = pki + `\kubelet-client-current.pem`
 	r := newConfiguredRig(t)
 	var shown []byte
-	r.bendHost(func(h *host.Host) { h.Probes = recordingProbes{h.Probes, &shown} })
+	r.overrideHost(func(h *host.Host) { h.Probes = recordingProbes{h.Probes, &shown} })
 	evaluate := func(check nodespec.Check) {
 		spec := r.fullSpec()
 		spec.Checks = []nodespec.Check{check}

@@ -32,7 +32,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 	origin.mustResult(origin.run("commit"))
 	after := withoutChance(origin.Snapshot())
 
-	type story struct {
+	type scenario struct {
 		prepare func(r *rig)
 		killed  func(r *rig) (agentapi.Line, []string)
 		then    func(r *rig)
@@ -46,7 +46,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 	answered := func(verb func(*rig) (agentapi.Line, []string)) func(*rig) {
 		return func(r *rig) { r.mustResult(verb(r)) }
 	}
-	for name, s := range map[string]story{
+	for name, s := range map[string]scenario{
 		"an upgrade, which then goes on": {func(*rig) {}, upgrade, answered(settle), after},
 		"a rollback":                     {answered(upgrade), rollback, func(*rig) {}, before},
 		"a settlement":                   {answered(upgrade), settle, func(*rig) {}, after},

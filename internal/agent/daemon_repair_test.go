@@ -224,7 +224,7 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 		var hang atomic.Bool
 		var queries atomic.Int32
 		r := newNodeRig(t, func(r *rig) {
-			r.bendHost(func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &queries} })
+			r.overrideHost(func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &queries} })
 		})
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
 		r.advanceTime(timeouts.DriftCheckInterval)

@@ -299,7 +299,7 @@ func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	restore := r.ServiceFailsToStart("kube-proxy", 1)
-	r.bendHost(func(h *host.Host) { h.System = futureBoot{h.System} })
+	r.overrideHost(func(h *host.Host) { h.System = futureBoot{h.System} })
 	n, boot := r.countEntries("ready", nodespec.ServiceAgent), r.BootID()
 	r.must(r.Host().Power.Reboot(r.ctx, "test"))
 	r.awaitBoot(boot)

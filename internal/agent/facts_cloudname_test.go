@@ -42,7 +42,7 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 	t.Run("and the rest is reported although it refuses", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, onAWS).start()
-		r.bendHost(func(h *host.Host) { h.Metadata = deaf{} })
+		r.overrideHost(func(h *host.Host) { h.Metadata = deaf{} })
 		line, _ := r.run("facts", "--platform", "AWS")
 		if name := line.Result.Facts.CloudName; name == nil || name.Name != "" || !strings.Contains(name.Error, "401") {
 			t.Errorf("%+v", name)

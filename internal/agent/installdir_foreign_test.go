@@ -133,7 +133,7 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 			r.runLanded("facts")
 			r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 			args := r.sendSpec(guardedSpec())
-			r.bendHost(func(h *host.Host) {
+			r.overrideHost(func(h *host.Host) {
 				h.Tree = exchangingTree{h.Tree, path[:strings.LastIndexByte(path, '\\')], func() { r.createForeign(path) }}
 			})
 			line, _ := r.run(append([]string{"apply"}, args...)...)
@@ -145,7 +145,7 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 		r := newRig(t).start()
 		r.runLanded("facts")
 		r.must(r.Drive().MkdirAll(elsewhere))
-		r.bendHost(func(h *host.Host) {
+		r.overrideHost(func(h *host.Host) {
 			h.Tree = exchangingTree{h.Tree, `C:\var`, func() {
 				r.must(r.Drive().RemoveAll(`C:\var`))
 				r.must(r.Drive().Symlink(elsewhere, `C:\var`))

@@ -121,7 +121,7 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 	for name, when := range map[string]func(r *rig, plant func()){
 		"that were there before": func(r *rig, plant func()) { plant() },
 		"that came while C:\\k was being closed": func(r *rig, plant func()) {
-			r.bendHost(func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} })
+			r.overrideHost(func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} })
 		},
 		"with a ledger of a user's": func(r *rig, plant func()) {
 			plant()
@@ -142,7 +142,7 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 				if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ReleasesRoot) || !strings.Contains(line.Failure.Message, "move it away") {
 					t.Fatalf("it says %+v", line)
 				}
-				r.bendHost(func(*host.Host) {})
+				r.overrideHost(func(*host.Host) {})
 			}
 			r.must(r.Drive().RemoveAll(nodespec.ReleasesRoot))
 			if line := r.runLanded("facts"); line.Result == nil {
@@ -203,11 +203,11 @@ const (
 // landsBeside runs a new agent on a host with a user who acts just before C:\k is restricted.
 func (r *rig) landsBeside(user func()) {
 	r.Helper()
-	r.bendHost(func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} })
+	r.overrideHost(func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} })
 	if line := r.runLanded("facts"); line.Result == nil {
 		r.Fatalf("%+v", line.Failure)
 	}
-	r.bendHost(func(*host.Host) {})
+	r.overrideHost(func(*host.Host) {})
 	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot)
 	r.expectOwnProgram()
 }

@@ -40,15 +40,15 @@ func (r *rig) runAgent(ctx context.Context, p *fake.Process) int {
 	if p.Service == "" {
 		ticking = r.clock // a test may change it while the service runs
 	}
-	bent := p.Host
-	if bend := r.bent.Load(); bend != nil {
-		(*bend)(&bent)
+	overridden := p.Host
+	if override := r.override.Load(); override != nil {
+		(*override)(&overridden)
 	}
-	if bend := r.former.Load(); bend != nil && p.Path == nodespec.AgentPath(hexDigest(agentProgram)) {
-		(*bend)(&bent)
+	if override := r.former.Load(); override != nil && p.Path == nodespec.AgentPath(hexDigest(agentProgram)) {
+		(*override)(&overridden)
 	}
 	return agent.Main(ctx, agent.Process{
-		Host: bent, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
+		Host: overridden, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
 		Clock: ticking, Rand: rand.Reader, API: r.api, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
 	})
 }

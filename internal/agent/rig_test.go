@@ -39,8 +39,8 @@ type rig struct {
 	away atomic.Pointer[chan struct{}]
 	// api is the API server of the agent's service; nil for none.
 	api report.APIServer
-	// bent changes the agent's view of the host; nil changes nothing.
-	bent atomic.Pointer[func(*host.Host)]
+	// override changes the agent's view of the host; nil changes nothing.
+	override atomic.Pointer[func(*host.Host)]
 	// former changes the view of the host for the first agent only.
 	former atomic.Pointer[func(*host.Host)]
 }
@@ -60,8 +60,8 @@ func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	return r
 }
 
-// bendHost changes the view of the host for agents that start from now on.
-func (r *rig) bendHost(how func(*host.Host)) { r.bent.Store(&how) }
+// overrideHost changes the view of the host for agents that start from now on.
+func (r *rig) overrideHost(how func(*host.Host)) { r.override.Store(&how) }
 
 // start boots the machine and records its state.
 func (r *rig) start() *rig {

@@ -54,7 +54,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Run("a check that gets no answer has failed", func(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
-		r.bendHost(func(h *host.Host) { h.Probes = silentProbes{h.Probes, r.stepping} })
+		r.overrideHost(func(h *host.Host) { h.Probes = silentProbes{h.Probes, r.stepping} })
 		line, _ := r.runStepping("verify")
 		if line.Type != agentapi.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
@@ -69,7 +69,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
 		args := append([]string{"plan"}, r.sendSpec(r.fullSpec())...)
-		r.bendHost(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
+		r.overrideHost(func(h *host.Host) { h.Networks = timeoutNetworks{h.Networks} })
 		if line, _ := r.run(args...); line.Type != agentapi.TypeResult {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
@@ -77,25 +77,25 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Run("steps are waited for only so long", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
-		r.bendHost(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
+		r.overrideHost(func(h *host.Host) { h.Networks = timeoutNetworks{h.Networks} })
 		r.start().configureHost()
 	})
 }
 
-// impatientNetworks requires a deadline for its calls.
-type impatientNetworks struct{ hns }
+// timeoutNetworks requires a deadline for its calls.
+type timeoutNetworks struct{ hns }
 
 // hns allows a method to have the name of the interface.
 type hns = host.Networks
 
-func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
+func (n timeoutNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
 	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.FactsTimeout {
 		return nil, errors.New("there is no limit")
 	}
 	return n.hns.Networks(ctx)
 }
 
-func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
+func (n timeoutNetworks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
 	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.StepTimeout {
 		return host.HNSEndpoint{}, errors.New("there is no limit")
 	}

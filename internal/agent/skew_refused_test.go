@@ -45,7 +45,7 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spoil   func(h *formerHost)
+		mutate  func(h *formerHost)
 		message string
 	}{
 		"the NodeSpec was changed by somebody else": {func(h *formerHost) {
@@ -59,7 +59,7 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := leftBy(t, "12.0", "none", forms["with another schema version"])
-			c.spoil(h)
+			c.mutate(h)
 			if facts := h.readFacts(t); !strings.Contains(facts.NoRollbackReason, c.message) {
 				t.Errorf("facts say %q", facts.NoRollbackReason)
 			}

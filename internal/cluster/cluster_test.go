@@ -161,8 +161,8 @@ func TestReadsVariations(t *testing.T) {
 
 func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 	tests := map[string]struct {
-		spoil func(*fixture)
-		want  []string
+		mutate func(*fixture)
+		want   []string
 	}{
 		"no Infrastructure": {func(f *fixture) { f.infrastructure = nil }, []string{"Infrastructure cluster", "does not exist"}},
 		"an Infrastructure of no platform": {func(f *fixture) { f.infrastructure.Status.PlatformStatus = nil },
@@ -225,7 +225,7 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			test.spoil(f)
+			test.mutate(f)
 			_, err := f.read(t)
 			var fault *Error
 			if !errors.As(err, &fault) || fault.Object == "" || fault.Message == "" {

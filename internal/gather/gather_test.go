@@ -153,10 +153,10 @@ func TestNamesOfFilesStayInTheirFolder(t *testing.T) {
 func TestTheReportCountsWhatWasChosen(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{})}
-	sick := fleet.Instance{}
-	sick.Name, sick.Status.Summary = "win-1", "DiskFull"
+	failed := fleet.Instance{}
+	failed.Name, failed.Status.Summary = "win-1", "DiskFull"
 	g := &gatherer{collection: &collection{files: 5, missing: []string{"a: no"}}}
-	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick, sick}}, 1); err != nil {
+	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{failed, failed}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	const want = `case.tar.gz: 5 files of 1 host. Start with index.html
@@ -167,7 +167,7 @@ func TestTheReportCountsWhatWasChosen(t *testing.T) {
 		t.Error(diff)
 	}
 	out.Reset()
-	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick}}, 1); err != nil || !strings.Contains(out.String(), "1 of 1 host is not Ready") {
+	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{failed}}, 1); err != nil || !strings.Contains(out.String(), "1 of 1 host is not Ready") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

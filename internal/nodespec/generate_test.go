@@ -255,8 +255,8 @@ func TestOnlyAChangedComponentChangesItsFolder(t *testing.T) {
 
 func TestMakeRefuses(t *testing.T) {
 	tests := map[string]struct {
-		spoil func(*Inputs)
-		want  string
+		mutate func(*Inputs)
+		want   string
 	}{
 		"a host without a name":          {func(in *Inputs) { in.Instance.NodeName = "" }, "node name"},
 		"a node name that is an option":  {func(in *Inputs) { in.Instance.NodeName = "-a" }, "node name"},
@@ -314,7 +314,7 @@ func TestMakeRefuses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := testInputs()
-			test.spoil(&in)
+			test.mutate(&in)
 			if _, err := Make(in); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error is %v, want one about %q", err, test.want)
 			}

@@ -21,7 +21,7 @@ func recordOffer(t *testing.T, d *remote.Dialer) []string {
 	t.Helper()
 	var names []string
 	var readErr error
-	setTalker(t, d, func(conn net.Conn) {
+	setServer(t, d, func(conn net.Conn) {
 		defer func() { _ = conn.Close() }()
 		go func() { _, _ = io.WriteString(conn, "SSH-2.0-x\r\n") }()
 		names, readErr = readOffer(bufio.NewReader(conn))

@@ -132,14 +132,14 @@ func TestHostsWithoutConnection(t *testing.T) {
 	})
 }
 
-// setTalker sets a dialer that connects to a custom protocol implementation.
-func setTalker(t *testing.T, d *remote.Dialer, talker func(net.Conn)) {
+// setServer sets a dialer that connects to a custom protocol implementation.
+func setServer(t *testing.T, d *remote.Dialer, serve func(net.Conn)) {
 	d.Dial = func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			talker(far)
+			serve(far)
 		}()
 		t.Cleanup(func() {
 			_ = far.Close()
@@ -170,7 +170,7 @@ func TestServersThatAreNotSSH(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
 			d := &remote.Dialer{}
-			setTalker(t, d, func(conn net.Conn) {
+			setServer(t, d, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1024))
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
 				_, _ = io.WriteString(conn, c.message)
@@ -186,7 +186,7 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 	t.Run("before they identify themselves", func(t *testing.T) {
 		noLeaks(t)
 		d, clock := fakeDialer()
-		setTalker(t, d, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+		setServer(t, d, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		wait := inBackground(func() error {
 			_, err := d.Connect(t.Context(), remote.Target{Address: "10.0.0.1", Key: newKey(t)})
 			return err
@@ -198,7 +198,7 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 		noLeaks(t)
 		d, clock := fakeDialer()
 		written := make(chan struct{})
-		setTalker(t, d, func(conn net.Conn) {
+		setServer(t, d, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 1024))
 			_, _ = io.WriteString(conn, "SSH-2.0-hung\r\n")
 			close(written)

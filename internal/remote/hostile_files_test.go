@@ -14,26 +14,26 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// liar answers file operations as configured by a test.
-type liar struct {
+// hostileFiles answers file operations as configured by a test.
+type hostileFiles struct {
 	list func(r *sftp.Request) sftp.ListerAt
 	data byte
 }
 
-func (l liar) sftpHandlers() *sftp.Handlers {
+func (l hostileFiles) sftpHandlers() *sftp.Handlers {
 	return &sftp.Handlers{FileGet: l, FilePut: l, FileCmd: l, FileList: l}
 }
 
-func (l liar) Fileread(*sftp.Request) (io.ReaderAt, error)     { return l, nil }
-func (l liar) Filewrite(*sftp.Request) (io.WriterAt, error)    { return l, nil }
-func (l liar) Filelist(r *sftp.Request) (sftp.ListerAt, error) { return l.list(r), nil }
-func (l liar) WriteAt(p []byte, _ int64) (int, error)          { return len(p), nil }
-func (l liar) ReadAt(p []byte, _ int64) (int, error) {
+func (l hostileFiles) Fileread(*sftp.Request) (io.ReaderAt, error)     { return l, nil }
+func (l hostileFiles) Filewrite(*sftp.Request) (io.WriterAt, error)    { return l, nil }
+func (l hostileFiles) Filelist(r *sftp.Request) (sftp.ListerAt, error) { return l.list(r), nil }
+func (l hostileFiles) WriteAt(p []byte, _ int64) (int, error)          { return len(p), nil }
+func (l hostileFiles) ReadAt(p []byte, _ int64) (int, error) {
 	return copy(p, bytes.Repeat([]byte{l.data}, len(p))), nil
 }
 
 // Filecmd fails to delete directories, as if they were never empty.
-func (l liar) Filecmd(r *sftp.Request) error {
+func (l hostileFiles) Filecmd(r *sftp.Request) error {
 	if r.Method == "Rmdir" {
 		return sftp.ErrSSHFxFailure
 	}
@@ -73,12 +73,12 @@ func (e entry) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	return n, nil
 }
 
-// hostThatLies returns a connection to a host with a file server that returns the given entry for every request.
-func hostThatLies(t *testing.T, is entry) *remote.Connection {
+// newHostileHost returns a connection to a host with a file server that returns the given entry for every request.
+func newHostileHost(t *testing.T, is entry) *remote.Connection {
 	t.Helper()
 	noLeaks(t)
 	_, c := hostWith(t, nil, func(s *server) {
-		s.lies = liar{list: func(*sftp.Request) sftp.ListerAt { return is }, data: 'x'}.sftpHandlers()
+		s.handlers = hostileFiles{list: func(*sftp.Request) sftp.ListerAt { return is }, data: 'x'}.sftpHandlers()
 	})
 	return c
 }
@@ -88,13 +88,13 @@ func TestWhatALyingFileServerSays(t *testing.T) {
 	t.Run("a list without an end", func(t *testing.T) {
 		endless := dir
 		endless.name, endless.endless = strings.Repeat("n", 200), true
-		c := hostThatLies(t, endless)
+		c := newHostileHost(t, endless)
 		err := c.Remove(t.Context(), `C:\k\wicd`)
 		expectError(t, err, remote.ReasonTransferFailed, "more than 32 MiB")
 		fitForStatus(t, err)
 	})
 	t.Run("folders in folders without an end", func(t *testing.T) {
-		c := hostThatLies(t, dir)
+		c := newHostileHost(t, dir)
 		err := c.Remove(t.Context(), `C:\k\wicd`)
 		expectError(t, err, remote.ReasonRemovalIncomplete, "more than 64 deep")
 		fitForStatus(t, err)
@@ -102,17 +102,17 @@ func TestWhatALyingFileServerSays(t *testing.T) {
 	t.Run("names with control characters in what could not be deleted", func(t *testing.T) {
 		colored := dir
 		colored.name = "\x1b[31mred\u202e"
-		c := hostThatLies(t, colored)
+		c := newHostileHost(t, colored)
 		fitForStatus(t, c.Remove(t.Context(), `C:\k\wicd`))
 	})
 	t.Run("a file that never ends", func(t *testing.T) {
-		c := hostThatLies(t, entry{name: "keys", mode: 0o600})
+		c := newHostileHost(t, entry{name: "keys", mode: 0o600})
 		err := remote.Authorize(t.Context(), c, newKey(t).Signer().PublicKey(), "Administrator")
 		expectError(t, err, remote.ReasonTransferFailed, "longer than 1048576 bytes")
 	})
 	t.Run("sizes that no file has", func(t *testing.T) {
 		for _, size := range []int64{-1, -1 << 63, 1<<63 - 1} {
-			c := hostThatLies(t, entry{name: "payload.zst.resume", size: size, mode: 0o600})
+			c := newHostileHost(t, entry{name: "payload.zst.resume", size: size, mode: 0o600})
 			content := io.NewSectionReader(strings.NewReader(strings.Repeat("p", 100_000)), 0, 100_000)
 			err := c.Send(t.Context(), `C:\k\wicd\inbox\payload.zst`, content, nil)
 			expectError(t, err, remote.ReasonTransferFailed, "of 100000 bytes")

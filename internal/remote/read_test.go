@@ -71,12 +71,12 @@ func TestNoLinkIsFollowedToAFile(t *testing.T) {
 }
 
 func TestAFileThatIsSaidToHaveNoEndIsReadOnlySoFar(t *testing.T) {
-	c := hostThatLies(t, entry{name: "kubelet.log", size: 1 << 60})
+	c := newHostileHost(t, entry{name: "kubelet.log", size: 1 << 60})
 	if part, err := c.Read(t.Context(), `C:\kubelet.log`, 0, 1<<20); err != nil || len(part.Body) != 1<<20 || bytes.Count(part.Body, part.Body[:1]) != 1<<20 {
 		t.Errorf("it has read %d bytes, %v", len(part.Body), err)
 	}
 	var e *remote.Error
-	endless := hostThatLies(t, entry{name: "x", mode: fs.ModeDir, endless: true})
+	endless := newHostileHost(t, entry{name: "x", mode: fs.ModeDir, endless: true})
 	if _, err := endless.List(t.Context(), `C:\var`); err == nil || errors.As(err, &e) && e.Message == "" {
 		t.Errorf("a list without an end gives %v", err)
 	}

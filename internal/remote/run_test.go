@@ -274,13 +274,13 @@ func TestAHostThatRestarts(t *testing.T) {
 	})
 }
 
-// deafConn discards received data while on is true.
-type deafConn struct {
+// unresponsiveConn discards received data while on is true.
+type unresponsiveConn struct {
 	net.Conn
 	on atomic.Bool
 }
 
-func (c *deafConn) Read(p []byte) (int, error) {
+func (c *unresponsiveConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
 		if err != nil || !c.on.Load() {
@@ -371,16 +371,16 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		}
 	})
 	t.Run("until the operator stops, and does not even close the session", func(t *testing.T) {
-		var deaf *deafConn
+		var unresponsive *unresponsiveConn
 		s, c, clock := prepare(t, "", func(p *process) int {
-			deaf.on.Store(true)
+			unresponsive.on.Store(true)
 			p.writeLines(helloLine())
 			p.server.hangRequest("agent", nil)
 			return 0
 		}, func(s *server) {
 			s.wrap = func(conn net.Conn) net.Conn {
-				deaf = &deafConn{Conn: conn}
-				return deaf
+				unresponsive = &unresponsiveConn{Conn: conn}
+				return unresponsive
 			}
 		})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ type server struct {
 	preamble      string                  // before the SSH identification
 	deafTo        string                  // "keepalives", "sessions", "programs", "files"
 	refuse        string                  // "sessions", "files"
-	lies          *sftp.Handlers          // file handlers used instead of the disk
+	handlers      *sftp.Handlers          // file handlers used instead of the disk
 	hung          chan string             // receives the name of each unanswered request
 	stopped       chan struct{}
 	connections   atomic.Int32
@@ -194,8 +194,8 @@ func (s *server) serveSession(conn net.Conn, channel ssh.Channel, requests <-cha
 					return
 				}
 				handlers := s.disk.sftpHandlers()
-				if s.lies != nil {
-					handlers = *s.lies
+				if s.handlers != nil {
+					handlers = *s.handlers
 				}
 				_ = sftp.NewRequestServer(channel, handlers).Serve()
 				_ = channel.Close()

@@ -19,7 +19,7 @@ const answerDelay = 29 * time.Second
 
 // slowHost is a file server that delays every answer by answerDelay of the fake clock.
 type slowHost struct {
-	liar
+	hostileFiles
 	clock   *testClock
 	timeout time.Duration // of the tested operation
 	begin   time.Time
@@ -38,7 +38,7 @@ func connectSlow(t *testing.T, limit, stall time.Duration) (*slowHost, *remote.C
 	d, clock := fakeDialer()
 	d.Limits.SFTPStallTimeout, d.Limits.KeepaliveInterval = stall, 24*time.Hour
 	h := &slowHost{clock: clock, timeout: limit, begin: clock.Now()}
-	s.lies = &sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h}
+	s.handlers = &sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h}
 	c := s.mustConnect(d, key)
 	h.mu.Lock()
 	defer h.mu.Unlock()

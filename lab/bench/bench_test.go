@@ -200,7 +200,7 @@ func TestBudgets(t *testing.T) {
 		}
 	})
 	for name, c := range map[string]struct {
-		spoil   func(*Result)
+		mutate  func(*Result)
 		what    string
 		verdict Verdict
 	}{
@@ -262,7 +262,7 @@ func TestBudgets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newPassingResult()
-			c.spoil(&r)
+			c.mutate(&r)
 			var otherLines []Line
 			for _, line := range evaluateBudgets(r) {
 				if line.Verdict != Kept {

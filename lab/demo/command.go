@@ -209,7 +209,7 @@ func (o *demoOptions) namespaceConfig() linuxns.Config {
 
 // runInside runs the demo inside its namespaces.
 func (o *demoOptions) runInside(ctx context.Context, environment *linuxns.Environment) (exitCode int) {
-	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}, closePod: func() error { return nil }}
+	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), hostBoard: &hostBoard{}, closePod: func() error { return nil }}
 	err := d.restoreListeners(environment)
 	if err == nil {
 		err = d.run(ctx)

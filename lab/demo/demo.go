@@ -45,7 +45,7 @@ type demo struct {
 	prometheus prometheus
 	// machineSet is the name of the Windows MachineSet, "" without Machines.
 	machineSet string
-	board      *board
+	hostBoard  *hostBoard
 }
 
 // outerListeners returns pointers to the listeners that are opened outside, in order.

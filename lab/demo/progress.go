@@ -15,15 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// board is the last known state of all instances and Windows Machines.
-type board struct {
+// hostBoard is the last known state of all instances and Windows Machines.
+type hostBoard struct {
 	instances map[string]*v1alpha1.WindowsInstance
 	machines  map[string]*machinev1.Machine
 }
 
 // updateState stores the current state and returns a line for each changed host.
-func (b *board) updateState(instances []v1alpha1.WindowsInstance, machines []machinev1.Machine) (changed []string) {
-	next := board{instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]*machinev1.Machine{}}
+func (b *hostBoard) updateState(instances []v1alpha1.WindowsInstance, machines []machinev1.Machine) (changed []string) {
+	next := hostBoard{instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]*machinev1.Machine{}}
 	for i := range machines {
 		now := &machines[i]
 		next.machines[now.Name] = now
@@ -53,7 +53,7 @@ func (b *board) updateState(instances []v1alpha1.WindowsInstance, machines []mac
 }
 
 // hasAllReady reports whether at least the expected number of hosts exists and all hosts are Ready.
-func (b *board) hasAllReady(expected int) bool {
+func (b *hostBoard) hasAllReady(expected int) bool {
 	for _, instance := range b.instances {
 		if !isReady(instance) {
 			return false

@@ -34,7 +34,7 @@ func TestBoard(t *testing.T) {
 		}
 	}
 	t.Run("each change of a host is reported once", func(t *testing.T) {
-		b := &board{}
+		b := &hostBoard{}
 		checkLines(t, b.updateState(instance(func(*v1alpha1.WindowsInstance) {}), nil), "a (10.9.0.1): New")
 		checkLines(t, b.updateState(instance(step), nil), "a (10.9.0.1): InProgress 4/30, Receive payload: 3 of 5 MiB")
 		checkLines(t, b.updateState(instance(step), nil))
@@ -42,16 +42,16 @@ func TestBoard(t *testing.T) {
 		checkLines(t, b.updateState(instance(ready), nil))
 	})
 	t.Run("an obstacle has its message", func(t *testing.T) {
-		checkLines(t, (&board{}).updateState(instance(func(i *v1alpha1.WindowsInstance) {
+		checkLines(t, (&hostBoard{}).updateState(instance(func(i *v1alpha1.WindowsInstance) {
 			i.Status.Summary, i.Status.NextAction = "Unreachable", "Look at the host."
 		}), nil), "a (10.9.0.1): Unreachable, Look at the host.")
-		checkLines(t, (&board{}).updateState(instance(func(i *v1alpha1.WindowsInstance) {
+		checkLines(t, (&hostBoard{}).updateState(instance(func(i *v1alpha1.WindowsInstance) {
 			i.Status.Summary = "Unreachable"
 			i.Status.Conditions = []metav1.Condition{{Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "no answer"}}
 		}), nil), "a (10.9.0.1): Unreachable, no answer")
 	})
 	t.Run("all are Ready when as many as expected are there and none is not", func(t *testing.T) {
-		b := &board{}
+		b := &hostBoard{}
 		if b.hasAllReady(1) {
 			t.Error("nobody is there")
 		}
@@ -77,7 +77,7 @@ func TestBoard(t *testing.T) {
 		"whose instance somebody has deleted": {ready, "a (10.9.0.1): removed"},
 	} {
 		t.Run("a host that leaves is named once more and forgotten: one "+name, func(t *testing.T) {
-			b := &board{}
+			b := &hostBoard{}
 			b.updateState(instance(c.last), nil)
 			checkLines(t, b.updateState(nil, nil), c.want)
 			checkLines(t, b.updateState(nil, nil))
@@ -93,7 +93,7 @@ func TestBoardOfMachines(t *testing.T) {
 		}
 		return []machinev1.Machine{m}
 	}
-	b := &board{}
+	b := &hostBoard{}
 	checkLines(t, b.updateState(nil, machine("")), "win-a (no address yet): Machine is new")
 	checkLines(t, b.updateState(nil, machine("Provisioning")), "win-a (no address yet): Machine Provisioning")
 	checkLines(t, b.updateState(nil, machine("Provisioning")))

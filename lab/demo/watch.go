@@ -24,7 +24,7 @@ func (d *demo) watchUntilReady(ctx context.Context) error {
 	if d.once {
 		limit = time.After(d.timeout)
 	}
-	err := d.pollHosts(ctx, limit, func() bool { return d.board.hasAllReady(d.expectedHosts()) })
+	err := d.pollHosts(ctx, limit, func() bool { return d.hostBoard.hasAllReady(d.expectedHosts()) })
 	if err == nil {
 		d.output.printStep("all %d hosts are Ready", d.expectedHosts())
 		return nil
@@ -113,7 +113,7 @@ func (d *demo) readHosts(ctx context.Context) error {
 			return fmt.Errorf("list the Machines: %w", err)
 		}
 	}
-	for _, line := range d.board.updateState(instances.Items, machines.Items) {
+	for _, line := range d.hostBoard.updateState(instances.Items, machines.Items) {
 		d.output.printStep("%s", line)
 	}
 	return nil
@@ -122,14 +122,14 @@ func (d *demo) readHosts(ctx context.Context) error {
 // explainNotReady prints the reason for each host that is not Ready.
 func (d *demo) explainNotReady() {
 	listed := map[string]bool{}
-	for _, instance := range d.board.instances {
+	for _, instance := range d.hostBoard.instances {
 		listed[instance.Spec.Address] = true
 		if !isReady(instance) {
 			d.output.printLine(testenv.Explain(instance))
 		}
 	}
-	for name, machine := range d.board.machines {
-		if d.board.instances[name] == nil {
+	for name, machine := range d.hostBoard.machines {
+		if d.hostBoard.instances[name] == nil {
 			d.output.printLine(machineLine(machine))
 		}
 	}

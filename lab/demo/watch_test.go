@@ -38,7 +38,7 @@ func (a *scriptedClient) List(_ context.Context, list client.ObjectList, _ ...cl
 func newWatchDemo(answer func(n int) error) (d *demo, output *bytes.Buffer, end func()) {
 	output = &bytes.Buffer{}
 	controlPlane := make(chan struct{})
-	return &demo{demoOptions: &demoOptions{}, output: newOutput(output), board: &board{}, controlPlane: controlPlane,
+	return &demo{demoOptions: &demoOptions{}, output: newOutput(output), hostBoard: &hostBoard{}, controlPlane: controlPlane,
 		env: &testenv.Environment{Client: &scriptedClient{errorFor: answer}}, operator: &testenv.OperatorProcess{Process: &process.Process{}}}, output, func() { close(controlPlane) }
 }
 

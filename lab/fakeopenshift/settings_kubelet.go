@@ -43,11 +43,11 @@ func (s *simulator) renderWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	want, err := s.kubeletSettings(ctx, &pool)
+	desired, err := s.kubeletSettings(ctx, &pool)
 	if err != nil {
 		return err
 	}
-	rendered, err := withKubeletSettings(base, want)
+	rendered, err := withKubeletSettings(base, desired)
 	if err != nil {
 		return err
 	}

@@ -61,12 +61,12 @@ func (s *simulator) fillControllerConfig(ctx context.Context) error {
 			config.Spec.ImageRegistryBundleUserData},
 		{managedConfigNamespace, imageRegistryCAs, "imageRegistryBundleData", config.Spec.ImageRegistryBundleData},
 	} {
-		want, err := s.registryBundles(ctx, from.namespace, from.name)
+		desired, err := s.registryBundles(ctx, from.namespace, from.name)
 		if err != nil {
 			return err
 		}
-		if len(want) != len(from.now) || len(want) > 0 && !reflect.DeepEqual(want, from.now) {
-			changes = append(changes, fieldChange{"add", "/spec/" + from.field, want})
+		if len(desired) != len(from.now) || len(desired) > 0 && !reflect.DeepEqual(desired, from.now) {
+			changes = append(changes, fieldChange{"add", "/spec/" + from.field, desired})
 		}
 	}
 	if len(changes) == 0 {

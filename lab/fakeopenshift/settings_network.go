@@ -26,20 +26,20 @@ func (s *simulator) mergeProxy(ctx context.Context) error {
 	if err := s.read(ctx, configNetworkResource, theCluster, &network); err != nil {
 		return err
 	}
-	var want configv1.ProxyStatus
+	var desired configv1.ProxyStatus
 	if proxy.Spec.HTTPProxy != "" || proxy.Spec.HTTPSProxy != "" {
 		direct, err := notProxied(proxy.Spec.NoProxy, &infrastructure.Status, &network.Status)
 		if err != nil {
 			return err
 		}
-		want = configv1.ProxyStatus{HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy, NoProxy: direct}
+		desired = configv1.ProxyStatus{HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy, NoProxy: direct}
 	}
-	if proxy.Status == want {
+	if proxy.Status == desired {
 		return nil
 	}
 	// Empty fields are set to null to remove them.
-	status := map[string]any{"httpProxy": orNull(want.HTTPProxy), "httpsProxy": orNull(want.HTTPSProxy),
-		"noProxy": orNull(want.NoProxy)}
+	status := map[string]any{"httpProxy": orNull(desired.HTTPProxy), "httpsProxy": orNull(desired.HTTPSProxy),
+		"noProxy": orNull(desired.NoProxy)}
 	return s.patchObject(ctx, proxyResource, theCluster, map[string]any{"status": status}, "status")
 }
 
@@ -52,7 +52,7 @@ func orNull(text string) any {
 
 // notProxied merges the administrators' exceptions with the exceptions that every cluster needs. Source:
 // pkg/util/proxyconfig/no_proxy.go of the cluster network operator.
-func notProxied(want string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string,
+func notProxied(noProxy string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string,
 	error) {
 	internal, err := url.Parse(infrastructure.APIServerInternalURL)
 	if err != nil {
@@ -73,7 +73,7 @@ func notProxied(want string, infrastructure *configv1.InfrastructureStatus, netw
 			all = append(all, "169.254.169.254")
 		}
 	}
-	for _, entry := range strings.Split(want, ",") {
+	for _, entry := range strings.Split(noProxy, ",") {
 		if entry != "" {
 			all = append(all, entry)
 		}
@@ -84,15 +84,15 @@ func notProxied(want string, infrastructure *configv1.InfrastructureStatus, netw
 
 // reportMTU writes the effective MTU of the pod network to the network's status.
 func (s *simulator) reportMTU(ctx context.Context) error {
-	var want operatorv1.Network
+	var desired operatorv1.Network
 	var network configv1.Network
-	if err := s.read(ctx, operatorNetworkResource, theCluster, &want); err != nil {
+	if err := s.read(ctx, operatorNetworkResource, theCluster, &desired); err != nil {
 		return err
 	}
 	if err := s.read(ctx, configNetworkResource, theCluster, &network); err != nil {
 		return err
 	}
-	ovn := want.Spec.DefaultNetwork.OVNKubernetesConfig
+	ovn := desired.Spec.DefaultNetwork.OVNKubernetesConfig
 	if ovn == nil || ovn.MTU == nil || int(*ovn.MTU) == network.Status.ClusterNetworkMTU {
 		return nil
 	}

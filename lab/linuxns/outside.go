@@ -122,16 +122,16 @@ func processAttributes(userNamespace bool) *syscall.SysProcAttr {
 
 // withoutProxies removes variables that direct clients to an unreachable proxy.
 func withoutProxies(environ []string) []string {
-	var kept []string
+	var filtered []string
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		switch strings.ToUpper(name) {
 		case "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY":
 		default:
-			kept = append(kept, entry)
+			filtered = append(filtered, entry)
 		}
 	}
-	return kept
+	return filtered
 }
 
 // Stop requests the end of the inside and does not wait.

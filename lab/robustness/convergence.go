@@ -172,9 +172,9 @@ func filesWithout(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
 	return files
 }
 
-// awaitSilence waits for a period without connections to hosts and without requests of the operator to the API
+// awaitIdle waits for a period without connections to hosts and without requests of the operator to the API
 // server. It returns the operator's last actions.
-func (l *lab) awaitSilence(ctx context.Context) (noise []string, err error) {
+func (l *lab) awaitIdle(ctx context.Context) (noise []string, err error) {
 	listener, err := l.MonitorActivity()
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (l *lab) awaitSilence(ctx context.Context) (noise []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		switch found := noiseOf(requests, connections); {
+		switch found := formatActivity(requests, connections); {
 		case len(found) > 0:
 			noise, since = found, time.Now()
 		case time.Since(since) >= l.options.QuietPeriod:
@@ -202,7 +202,7 @@ func (l *lab) awaitSilence(ctx context.Context) (noise []string, err error) {
 	}
 }
 
-func noiseOf(requests []audit.Event, connections int) (noise []string) {
+func formatActivity(requests []audit.Event, connections int) (noise []string) {
 	for _, e := range requests {
 		noise = append(noise, e.Verb+" "+e.URI)
 	}

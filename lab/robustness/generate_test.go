@@ -58,21 +58,21 @@ func TestActionsMakeSense(t *testing.T) {
 
 // A change of a host by the cluster's settings, a restart, and pods that cannot be evicted interact most.
 func TestPodsThatStayMeetASettingAndARestart(t *testing.T) {
-	kept, met := 0, 0
+	count, met := 0, 0
 	for seed := range uint64(200) {
 		actions := Generate(seed, anyShape).Actions
 		for i, a := range actions {
 			if a.Kind != KeepPods || i+2 >= len(actions) {
 				continue
 			}
-			kept++
+			count++
 			if next := []Kind{actions[i+1].Kind, actions[i+2].Kind}; slices.Contains(next, Setting) && slices.Contains(next, Reboot) {
 				met++
 			}
 		}
 	}
-	if met*3 < kept {
-		t.Errorf("%d of %d times", met, kept)
+	if met*3 < count {
+		t.Errorf("%d of %d times", met, count)
 	}
 }
 

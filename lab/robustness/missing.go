@@ -157,8 +157,8 @@ func (w DesiredState) nodeDifferences(host DesiredHost, nodes []corev1.Node) (mi
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] != w.KeyHash {
 		lack("has another SSH key")
 	}
-	if want := host.Cordoned != "" && node.UID == host.Cordoned; node.Spec.Unschedulable != want {
-		lack("has unschedulable %t, and the user wants %t", node.Spec.Unschedulable, want)
+	if desired := host.Cordoned != "" && node.UID == host.Cordoned; node.Spec.Unschedulable != desired {
+		lack("has unschedulable %t, and the user wants %t", node.Spec.Unschedulable, desired)
 	}
 	for _, annotation := range []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationDrained, v1alpha1.AnnotationRebootRequired} {
 		if value, found := node.Annotations[annotation]; found {

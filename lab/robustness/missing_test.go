@@ -25,7 +25,7 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 			})},
 		}
 	}
-	for what, spoil := range map[string]func(*CurrentState){
+	for what, mutate := range map[string]func(*CurrentState){
 		"":                       func(*CurrentState) {},
 		"an instance":            func(t *CurrentState) { t.Instances = nil },
 		"a Ready instance":       func(t *CurrentState) { t.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse },
@@ -49,7 +49,7 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 		},
 	} {
 		current := good()
-		spoil(&current)
+		mutate(&current)
 		if missing := Missing(want, current); (len(missing) == 0) != (what == "") {
 			t.Errorf("without %q it finds %q", what, missing)
 		}

@@ -280,10 +280,10 @@ func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
 }
 
 func TestARequestOrAConnectionBreaksTheSilence(t *testing.T) {
-	if noise := noiseOf(nil, 0); len(noise) > 0 {
+	if noise := formatActivity(nil, 0); len(noise) > 0 {
 		t.Error(noise)
 	}
-	if noise := noiseOf([]audit.Event{{Verb: "get", URI: "/api/v1/nodes/a"}}, 2); len(noise) != 2 || noise[0] != "get /api/v1/nodes/a" {
+	if noise := formatActivity([]audit.Event{{Verb: "get", URI: "/api/v1/nodes/a"}}, 2); len(noise) != 2 || noise[0] != "get /api/v1/nodes/a" {
 		t.Error(noise)
 	}
 }

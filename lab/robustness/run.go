@@ -77,7 +77,7 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	if len(missing) > 0 {
 		report.Traces = l.collectTraces()
 	} else {
-		noise, err := l.awaitSilence(ctx)
+		noise, err := l.awaitIdle(ctx)
 		if err != nil {
 			return report, fmt.Errorf("wait for silence: %w", err)
 		}

@@ -170,24 +170,24 @@ func (o *overlay) syncNetworks(ctx context.Context, node *corev1.Node) error {
 }
 
 // ensureNetwork creates the network, and recreates it if the subnet differs.
-func (o *overlay) ensureNetwork(ctx context.Context, want host.HNSNetwork) error {
+func (o *overlay) ensureNetwork(ctx context.Context, desired host.HNSNetwork) error {
 	networks, err := o.p.Host.Networks.Networks(ctx)
 	if err != nil {
 		return err
 	}
 	for _, network := range networks {
-		if network.Name != want.Name {
+		if network.Name != desired.Name {
 			continue
 		}
-		if network.Type == want.Type && network.Subnet == want.Subnet {
+		if network.Type == desired.Type && network.Subnet == desired.Subnet {
 			return nil
 		}
 		if err := o.p.Host.Networks.DeleteNetwork(ctx, network.Name); err != nil && !errors.Is(err, host.ErrNotExist) {
 			return err
 		}
 	}
-	fmt.Fprintf(o.p.Stderr, "I create HNS network %s with subnet %s\r\n", want.Name, want.Subnet)
-	return o.p.Machine.CreateNetwork(ctx, want)
+	fmt.Fprintf(o.p.Stderr, "I create HNS network %s with subnet %s\r\n", desired.Name, desired.Subnet)
+	return o.p.Machine.CreateNetwork(ctx, desired)
 }
 
 // gatewayMAC returns the address that Windows assigns to the gateway of an overlay network, derived from the

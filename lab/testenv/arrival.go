@@ -31,10 +31,10 @@ type Arrival struct {
 }
 
 // Total returns the sum of all parts.
-func (a Arrival) Total() time.Duration { return a.Own() + a.UserData + a.Windows + a.Line }
+func (a Arrival) Total() time.Duration { return a.OperatorShare() + a.UserData + a.Windows + a.Line }
 
-// Own returns the operator's share, without the time of host and line.
-func (a Arrival) Own() time.Duration { return a.Noticed + a.Returned + a.Between }
+// OperatorShare returns the operator's share, without the time of host and line.
+func (a Arrival) OperatorShare() time.Duration { return a.Noticed + a.Returned + a.Between }
 
 // ArrivalOf measures the arrival of the virtual machine of a Machine, after exactly one restart.
 func (r *Environment) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {

@@ -27,9 +27,9 @@ type FollowedKind struct {
 	revisions map[string]uint64 // of each object, as last seen
 }
 
-// catchLost records each state of a kind after the revision from that a watch no longer reports: the API server's
+// recordMissed records each state of a kind after the revision from that a watch no longer reports: the API server's
 // store still has these states. It returns the revision for the next watch.
-func (h *History) catchLost(ctx context.Context, kind *FollowedKind, from string) (string, error) {
+func (h *History) recordMissed(ctx context.Context, kind *FollowedKind, from string) (string, error) {
 	list := kind.List()
 	if err := h.env.Client.List(ctx, list, kind.Options...); err != nil {
 		return from, fmt.Errorf("list %s: %w", kind.Name, err)
@@ -99,7 +99,7 @@ func (h *History) followKind(ctx context.Context, kind *FollowedKind, revision s
 			h.mu.Lock()
 			h.lost++
 			h.mu.Unlock()
-			if revision, err = h.catchLost(ctx, kind, revision); err == nil {
+			if revision, err = h.recordMissed(ctx, kind, revision); err == nil {
 				continue
 			}
 		}

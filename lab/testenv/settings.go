@@ -191,8 +191,8 @@ func (r *Environment) updateObject(ctx context.Context, object client.Object, do
 }
 
 // createOrDelete creates or updates a desired object, and deletes an undesired one.
-func (r *Environment) createOrDelete(ctx context.Context, object client.Object, want bool, fill func()) error {
-	if !want {
+func (r *Environment) createOrDelete(ctx context.Context, object client.Object, exists bool, fill func()) error {
+	if !exists {
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, object)); err != nil {
 			return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
 		}

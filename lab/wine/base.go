@@ -177,7 +177,7 @@ func (b *Base) installPrefix(ctx context.Context, dir string) error {
 		}
 	}
 	return errors.Join(
-		b.putLibraries(prefix),
+		b.installLibraries(prefix),
 		addToRegistry(filepath.Join(prefix, "user.reg"), userRegistry),
 		os.Remove(filepath.Join(prefix, fakeDLLRegistry)),
 	)

@@ -87,8 +87,8 @@ func vacatePath(prefix, windows string) (string, error) {
 	return path, nil
 }
 
-// putFile copies a local file to a Windows path below a prefix and creates missing directories.
-func putFile(prefix, local, windows string) error {
+// copyToDrive copies a local file to a Windows path below a prefix and creates missing directories.
+func copyToDrive(prefix, local, windows string) error {
 	path, err := vacatePath(prefix, windows)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (h *Host) createDrive(context.Context) error {
 		return err
 	}
 	for windows, local := range h.options.Files {
-		if err := putFile(prefix, local, windows); err != nil {
+		if err := copyToDrive(prefix, local, windows); err != nil {
 			return err
 		}
 	}

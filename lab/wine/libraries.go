@@ -97,8 +97,8 @@ func (b *Base) libraryFiles() []string {
 	return files
 }
 
-// putLibraries links the libraries into a prefix. Hosts share the files.
-func (b *Base) putLibraries(prefix string) error {
+// installLibraries links the libraries into a prefix. Hosts share the files.
+func (b *Base) installLibraries(prefix string) error {
 	for _, file := range b.libraryFiles() {
 		if err := linkProgram(prefix, file, standin.System32+`\`+filepath.Base(file)); err != nil {
 			return err

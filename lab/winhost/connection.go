@@ -24,8 +24,8 @@ const (
 // new connections are dropped. The rate rises to all connections at Full.
 type MaxStartups struct{ Begin, RatePercent, Full int }
 
-// shouldDrop reports whether a new connection is dropped while others wait for a login; dice is between 0 and 99.
-func (m MaxStartups) shouldDrop(waiting, dice int) bool {
+// shouldDrop reports whether a new connection is dropped while others wait for a login; percent is a random number between 0 and 99.
+func (m MaxStartups) shouldDrop(waiting, percent int) bool {
 	switch {
 	case m.Begin == 0 || waiting < m.Begin:
 		return false
@@ -33,7 +33,7 @@ func (m MaxStartups) shouldDrop(waiting, dice int) bool {
 		return true
 	}
 	chance := (100-m.RatePercent)*(waiting-m.Begin)/(m.Full-m.Begin) + m.RatePercent
-	return dice < chance
+	return percent < chance
 }
 
 // connection is one SSH connection after the login.
@@ -56,7 +56,7 @@ func (h *Host) serveConnection(ctx context.Context, wire *wireConn) {
 	waiting := int(h.logins.Add(1)) - 1
 	loggedIn := sync.OnceFunc(func() { h.logins.Add(-1) })
 	defer loggedIn()
-	if h.options.MaxStartups.shouldDrop(waiting, h.rollDice()) {
+	if h.options.MaxStartups.shouldDrop(waiting, h.randomPercent()) {
 		h.recordEntry(KindSSHD, "dropped a connection past MaxStartups")
 		return
 	}
@@ -126,7 +126,7 @@ func (h *Host) performHandshake(wire *wireConn) (*ssh.ServerConn, <-chan ssh.New
 	return ssh.NewServerConn(wire, config)
 }
 
-func (h *Host) rollDice() int {
+func (h *Host) randomPercent() int {
 	if h.options.MaxStartups.Begin == 0 {
 		return 0
 	}

@@ -17,7 +17,7 @@ func (c *linkConn) receiveBytes() {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := c.Conn.Read(buffer)
-		if n > 0 && c.in.putBytes(buffer[:n], nil) != nil {
+		if n > 0 && c.in.writeBytes(buffer[:n], nil) != nil {
 			return
 		}
 		if err != nil {
@@ -50,7 +50,7 @@ func (c *linkConn) Read(b []byte) (int, error) {
 
 // Write implements net.Conn. It returns when the bytes are on the line.
 func (c *linkConn) Write(b []byte) (int, error) {
-	if err := c.out.putBytes(b, c.writeDeadline.expiredChannel()); err != nil {
+	if err := c.out.writeBytes(b, c.writeDeadline.expiredChannel()); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -12,7 +12,7 @@ type line struct {
 	link *Link
 
 	mu      sync.Mutex
-	parcels []parcel
+	parcels []packet
 	bytes   int           // in parcels
 	idle    time.Time     // when the last byte so far has passed the bottleneck
 	closed  bool          // put returns an error
@@ -20,8 +20,8 @@ type line struct {
 	changed chan struct{} // closed and replaced at each change
 }
 
-// parcel is data that arrives together; with err it is the end.
-type parcel struct {
+// packet is data that arrives together; with err it is the end.
+type packet struct {
 	data []byte
 	due  time.Time
 	err  error
@@ -37,8 +37,8 @@ func (l *line) notifyWaiters() {
 	l.changed = make(chan struct{})
 }
 
-// putBytes sends bytes. It waits while the window is full.
-func (l *line) putBytes(b []byte, cancel <-chan struct{}) error {
+// writeBytes sends bytes. It waits while the window is full.
+func (l *line) writeBytes(b []byte, cancel <-chan struct{}) error {
 	for {
 		l.mu.Lock()
 		switch {
@@ -50,7 +50,7 @@ func (l *line) putBytes(b []byte, cancel <-chan struct{}) error {
 			return net.ErrClosed
 		case l.bytes < window:
 			defer l.mu.Unlock()
-			l.appendParcel(append([]byte(nil), b...), nil)
+			l.appendPacket(append([]byte(nil), b...), nil)
 			return nil
 		}
 		changed := l.changed
@@ -63,7 +63,7 @@ func (l *line) putBytes(b []byte, cancel <-chan struct{}) error {
 	}
 }
 
-func (l *line) appendParcel(data []byte, err error) {
+func (l *line) appendPacket(data []byte, err error) {
 	now, properties := l.link.clock.Now(), l.link.Properties()
 	if l.idle.Before(now) {
 		l.idle = now
@@ -75,7 +75,7 @@ func (l *line) appendParcel(data []byte, err error) {
 	if n := len(l.parcels); n > 0 && due.Before(l.parcels[n-1].due) { // the link became shorter: parcels keep their order
 		due = l.parcels[n-1].due
 	}
-	l.parcels = append(l.parcels, parcel{data: data, due: due, err: err})
+	l.parcels = append(l.parcels, packet{data: data, due: due, err: err})
 	l.bytes += len(data)
 	l.notifyWaiters()
 }
@@ -86,7 +86,7 @@ func (l *line) closeWithError(err error) {
 	defer l.mu.Unlock()
 	if !l.closed && l.err == nil {
 		l.closed = true
-		l.appendParcel(nil, err)
+		l.appendPacket(nil, err)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(
 		t.Errorf("it was a node after %s", total)
 	}
 	for what, c := range map[string]struct{ elapsed, limit time.Duration }{
-		"of the operator's own":                                  {arrival.Own(), maxOperatorDuration},
+		"of the operator's own":                                  {arrival.OperatorShare(), maxOperatorDuration},
 		"until the operator noticed that the key is accepted":    {arrival.Noticed, maxNoticeDelay},
 		"until the operator noticed that the host has restarted": {arrival.Returned, maxReturnDelay},
 		"between the operator's steps":                           {arrival.Between, maxBetweenDuration},

@@ -17,7 +17,7 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 	failures := []struct {
 		fault         winhost.Fault
 		state, reason string
-		dead          bool
+		unreachable   bool
 	}{
 		{winhost.RefuseConnection, "Unreachable", "refused", true},
 		{winhost.RejectKey, "AuthenticationFailed", "authorized_keys", true},
@@ -42,7 +42,7 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.waitForSummary("well", "Ready")
-	var dead []string
+	var unreachable []string
 	for _, f := range failures {
 		t.Run(f.state, func(t *testing.T) {
 			l := lab{t, l.Environment}
@@ -50,8 +50,8 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 			name := l.getInstance(string(f.fault)).Name
 			l.runUntilOutput(f.state+": "+name, "status")
 			l.runUntilOutput(f.reason, "status", name)
-			if f.dead {
-				dead = append(dead, name)
+			if f.unreachable {
+				unreachable = append(unreachable, name)
 			}
 		})
 	}
@@ -60,7 +60,7 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range dead {
+	for _, name := range unreachable {
 		if first, _, _ := strings.Cut(out, "another reason"); !strings.Contains(first, name) {
 			t.Errorf("gather does not name %s as out of reach:\n%s", name, out)
 		}

@@ -71,8 +71,8 @@ func (l lab) testEventsOverSSH(pod fakepod.Pod, name string) {
 // testGatherPlan gathers the data of a node with an empty plan.
 func (l lab) testGatherPlan(pod fakepod.Pod, name string) {
 	l.Helper()
-	kept := secretscan.Secrets{}
-	kept.AddKey("the operator's SSH key", l.PrivateKey())
+	secrets := secretscan.Secrets{}
+	secrets.AddKey("the operator's SSH key", l.PrivateKey())
 	dir := l.TempDir()
 	out, status := l.runInPod(pod, "gather", name, "--dest-dir", dir)
 	if status != 0 {

@@ -169,8 +169,8 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	l.requireNoError(err)
 	l.requireNoError(running.Stop()) // the operator would remove unlisted instances
-	deadNames := l.createFleet()
-	kept := l.prepareSecrets("instance-1")
+	unreachableNames := l.createFleet()
+	secrets := l.prepareSecrets("instance-1")
 
 	dir := t.TempDir()
 	start := time.Now()
@@ -183,7 +183,7 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	gaps, err := os.ReadFile(filepath.Join(dir, "gaps.txt"))
 	l.requireNoError(err)
 	first, _, _ := strings.Cut(out, "another reason")
-	for _, name := range deadNames {
+	for _, name := range unreachableNames {
 		if !strings.Contains(first, name) || !strings.Contains(string(page), name) || !strings.Contains(string(gaps), "hosts/"+name+"/host.json: ") {
 			t.Errorf("host %s is not named as dead:\n%s\n%s", name, out, gaps)
 		}
@@ -204,7 +204,7 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 		}
 		l.checkFileContains(filepath.Join(dir, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+reason)
 	}
-	l.checkNoSecrets(kept, dir)
+	l.checkNoSecrets(secrets, dir)
 	for _, h := range l.Hosts() {
 		l.checkNothingLeft(h.Options.Name)
 	}
@@ -213,10 +213,10 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 // prepareSecrets prepares a host with secrets that must not get into a support case.
 func (l lab) prepareSecrets(name string) secretscan.Secrets {
 	l.Helper()
-	kept := secretscan.Secrets{}
-	kept.AddKey("the operator's SSH key", l.PrivateKey())
+	secrets := secretscan.Secrets{}
+	secrets.AddKey("the operator's SSH key", l.PrivateKey())
 	for _, what := range []string{"command line", "environment", "log", "event", "file"} {
-		kept["what is in the "+what+" of a program of others"] = []string{"canary-" + what}
+		secrets["what is in the "+what+" of a program of others"] = []string{"canary-" + what}
 	}
 	l.writeHostFile(name, nodespec.LogPath(nodespec.ServiceAgent), "2026-01-01T00:00:00Z the agent says this\n")
 	l.writeHostFile(name, nodespec.LogRoot+`\database\database.log`, "canary-log")
@@ -227,7 +227,7 @@ func (l lab) prepareSecrets(name string) secretscan.Secrets {
 		CommandLine: `C:\Windows\System32\svchost.exe --password "canary-command line"`, Environment: []string{"PASSWORD=canary-environment"}}))
 	l.requireNoError(h.EventLog.Report(l.Context(), host.Event{Source: "Database", Level: host.EventError, ID: 1, Message: "canary-event"}))
 	l.requireNoError(h.EventLog.Report(l.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
-	return kept
+	return secrets
 }
 
 // checkFileContains checks that a file contains the words.
@@ -243,14 +243,14 @@ func (l lab) checkFileContains(path string, words ...string) {
 }
 
 // checkNoSecrets checks that the files of a directory contain no secret.
-func (l lab) checkNoSecrets(kept secretscan.Secrets, dir string) {
+func (l lab) checkNoSecrets(secrets secretscan.Secrets, dir string) {
 	l.Helper()
 	l.requireNoError(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		for _, secret := range kept.In(content) {
+		for _, secret := range secrets.In(content) {
 			l.Errorf("%s holds %s", path, secret)
 		}
 		return err

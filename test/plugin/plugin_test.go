@@ -188,8 +188,8 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 
 func (l lab) testGather(t *testing.T) {
 	l.T = t
-	kept := secretscan.Secrets{}
-	kept.AddKey("the operator's SSH key", l.PrivateKey())
+	secrets := secretscan.Secrets{}
+	secrets.AddKey("the operator's SSH key", l.PrivateKey())
 	dir := t.TempDir()
 	l.checkSuccess(" files of 2 hosts", "gather", "--dest-dir", dir)
 	first := l.getInstance("instance-1").Name
@@ -209,7 +209,7 @@ func (l lab) testGather(t *testing.T) {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		for _, secret := range kept.In(content) {
+		for _, secret := range secrets.In(content) {
 			t.Errorf("%s holds %s", path, secret)
 		}
 		return err
@@ -250,8 +250,8 @@ func (l lab) testGatherDeadHosts(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	const dead = "5 of 50 hosts are unreachable: win-03, win-13, win-23, win-33, win-43\n"
-	l.checkSuccess(dead, "gather", "--namespace", namespace, "--dest-dir", dir)
+	const want = "5 of 50 hosts are unreachable: win-03, win-13, win-23, win-33, win-43\n"
+	l.checkSuccess(want, "gather", "--namespace", namespace, "--dest-dir", dir)
 	page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	if err != nil || !strings.Contains(string(page), "5 of 50 hosts are unreachable") || strings.Count(string(page), "<svg") != 50 {
 		t.Errorf("the page names other hosts: %v\n%.3000s", err, page)

@@ -41,12 +41,12 @@ type secrets struct{ secretscan.Secrets }
 
 func (l lab) collectKeys(hosts ...string) secrets {
 	l.Helper()
-	kept := secretscan.Secrets{}
-	kept.AddKey("the SSH private key", l.PrivateKey())
+	keys := secretscan.Secrets{}
+	keys.AddKey("the SSH private key", l.PrivateKey())
 	for _, host := range hosts {
-		l.requireNoError(kept.AddPair("the key of the kubelet on "+host, l.stealIdentity(host, nodespec.ServiceKubelet).config.KeyData))
+		l.requireNoError(keys.AddPair("the key of the kubelet on "+host, l.stealIdentity(host, nodespec.ServiceKubelet).config.KeyData))
 	}
-	return secrets{kept}
+	return secrets{keys}
 }
 
 func (s secrets) expectNone(t testing.TB, where string, text []byte) {

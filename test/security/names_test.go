@@ -100,7 +100,7 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	for _, service := range []string{nodespec.ServiceAgent, nodespec.ServiceKubelet} { // the agent's service would restart the kubelet's
 		l.requireNoError(h.Machine().Host().Services.Stop(t.Context(), service))
 	}
-	l.markSilent("instance-1")
+	l.markNotReporting("instance-1")
 
 	l.waitForCondition("instance-1", v1alpha1.ReasonNameConflict)
 	if ref := l.getInstance("instance-1").Status.NodeRef; ref == nil || ref.Name != "instance-1" || !ref.Confirmed {
@@ -181,9 +181,9 @@ func (l lab) createMachine(name string, addresses ...corev1.NodeAddress) {
 	l.requireNoError(l.Client.Status().Update(l.Context(), machine))
 }
 
-// markSilent reports that the kubelet of a node has been silent for an hour, longer than the operator waits.
+// markNotReporting reports that the kubelet of a node has been silent for an hour, longer than the operator waits.
 // It sets the Ready condition to Unknown, as the node lifecycle controller does.
-func (l lab) markSilent(name string) {
+func (l lab) markNotReporting(name string) {
 	l.Helper()
 	node := l.getNode(name)
 	before := node.DeepCopy()

@@ -24,8 +24,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// thief is an attacker with the stolen key and certificate of a service of a node.
-type thief struct {
+// attacker is an attacker with the stolen key and certificate of a service of a node.
+type attacker struct {
 	lab
 	client    client.Client
 	clientset kubernetes.Interface
@@ -33,7 +33,7 @@ type thief struct {
 }
 
 // stealIdentity reads the identity of a service from the disk of a host.
-func (l lab) stealIdentity(host, service string) thief {
+func (l lab) stealIdentity(host, service string) attacker {
 	l.Helper()
 	lines := nodespec.IdentityTable()
 	i := slices.IndexFunc(lines, func(line nodespec.ServiceIdentity) bool { return line.Service == service })
@@ -46,7 +46,7 @@ func (l lab) stealIdentity(host, service string) thief {
 	}
 	pair, err := l.Host(host).Machine().Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
 	l.requireNoError(err)
-	t := thief{lab: l, config: rest.AnonymousClientConfig(l.Config)}
+	t := attacker{lab: l, config: rest.AnonymousClientConfig(l.Config)}
 	t.config.CertData, t.config.KeyData, t.config.QPS = pair, pair, -1
 	t.client, err = client.New(t.config, client.Options{Scheme: l.Client.Scheme()})
 	l.requireNoError(err)
@@ -56,7 +56,7 @@ func (l lab) stealIdentity(host, service string) thief {
 }
 
 // checkUser checks the user that the API server recognizes.
-func (t thief) checkUser(user string) {
+func (t attacker) checkUser(user string) {
 	t.Helper()
 	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -67,7 +67,7 @@ func (t thief) checkUser(user string) {
 }
 
 // runAttacks performs typical attacks, and returns their errors.
-func (t thief) runAttacks() map[string]error {
+func (t attacker) runAttacks() map[string]error {
 	ctx, namespace := t.Context(), t.Namespace()
 	secret := func(namespace, name string) error {
 		return t.client.Get(ctx, objectKey(namespace, name), &corev1.Secret{})
@@ -109,12 +109,12 @@ func (t thief) runAttacks() map[string]error {
 	}
 }
 
-func (t thief) get(path string) error {
+func (t attacker) get(path string) error {
 	return t.clientset.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
 }
 
 // checkForbidden checks that each of the attempts was forbidden.
-func (t thief) checkForbidden(attempts map[string]error) {
+func (t attacker) checkForbidden(attempts map[string]error) {
 	t.Helper()
 	for what, err := range attempts {
 		if !apierrors.IsForbidden(err) {

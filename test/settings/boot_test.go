@@ -72,7 +72,7 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 	if got := diffSnapshots(before, takeSnapshot(h)); len(got) > 0 {
 		t.Errorf("the host is not as it was: %s", got)
 	}
-	l.waitForSilence()
+	l.waitForIdle()
 }
 
 // hasEntriesInOrder checks that the journal has entries with the expected prefixes in this order.

@@ -73,7 +73,7 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 			if platform == "AWS" && !strings.HasSuffix(l.nodeOf(machine).Name, ".ec2.internal") {
 				t.Errorf("the node is %s", l.nodeOf(machine).Name)
 			}
-			l.waitForSilence()
+			l.waitForIdle()
 			l.checkUnmanaged()
 		})
 	}
@@ -126,5 +126,5 @@ func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 		[]string{"system:cloud-node-managers"}) {
 		t.Errorf("the certificate is %s", parsed.Subject)
 	}
-	l.waitForSilence()
+	l.waitForIdle()
 }

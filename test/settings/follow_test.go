@@ -39,7 +39,7 @@ func (l lab) checkSetting(s setting) {
 			s.inspect(l.T, h)
 		}
 	}
-	l.waitForSilence()
+	l.waitForIdle()
 	l.applySetting("taken back", s, s.unset, before, nil)
 }
 

@@ -139,9 +139,9 @@ func parseKubeconfig(text string) (*clientcmdapi.Config, bool) {
 
 // keyTexts returns the texts that identify a private key.
 func keyTexts(key []byte) []string {
-	kept := secretscan.Secrets{}
-	kept.AddKey("key", key)
-	return kept["key"]
+	secrets := secretscan.Secrets{}
+	secrets.AddKey("key", key)
+	return secrets["key"]
 }
 
 const (

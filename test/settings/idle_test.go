@@ -9,9 +9,9 @@ import (
 // quietPeriod is the minimum time without activity for a cluster to count as silent.
 const quietPeriod = 1200 * time.Millisecond
 
-// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects
+// waitForIdle waits for a period in which the operator requests only its leases from the API server, and connects
 // to no host.
-func (l lab) waitForSilence() {
+func (l lab) waitForIdle() {
 	l.Helper()
-	e2e.RequireSilence(l.T, l.Environment, quietPeriod, nil)
+	e2e.RequireIdle(l.T, l.Environment, quietPeriod, nil)
 }

@@ -269,7 +269,7 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 				return err
 			}
 			l.awaitCondition("the paused pool to have another target", &machineconfigv1.MachineConfigPool{}, isPoolUpdating)
-			l.waitForSilence()
+			l.waitForIdle()
 			for _, h := range l.Hosts() {
 				if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); len(got) > 0 {
 					t.Errorf("host %s follows a pool that is paused: %s", h.Options.Name, got)

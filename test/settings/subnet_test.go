@@ -75,7 +75,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 					t.Errorf("host %s follows the subnet of another: %s", other.Options.Name, got)
 				}
 			}
-			l.waitForSilence()
+			l.waitForIdle()
 		})
 	}
 	if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); len(got) > 0 {

@@ -91,7 +91,7 @@ func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 			}), err
 		})
 	l.requireNoError(l.SetExporterTLS(t.Context(), nil, nil))
-	l.waitForSilence()
+	l.waitForIdle()
 	for _, h := range l.Hosts() {
 		if got := diffSnapshots(before[h.Options.Name], takeSnapshot(h)); len(got) > 0 {
 			t.Errorf("host %s changed: %s", h.Options.Name, got)

@@ -21,7 +21,7 @@ func TestAPatchReleaseSendsWhatDiffers(t *testing.T) {
 		execs, connections, received := len(journal.Entries(isCommandLine)), journal.Count(fake.KindConnection), receivedBytes(h)
 		o = l.upgradeOperator(o, name)
 		l.waitUntilUpgraded(name, 1, waitTimeout)
-		l.waitForSilence()
+		l.waitForIdle()
 		execs, connections, received = len(journal.Entries(isCommandLine))-execs, journal.Count(fake.KindConnection)-connections,
 			receivedBytes(h)-received
 		t.Logf("%s: %d verbs over %d connections, %d bytes, %.1f %% of the %d of the first time", name,

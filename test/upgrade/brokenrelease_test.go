@@ -161,16 +161,16 @@ func TestABadReleaseReplacesOneMachine(t *testing.T) {
 		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped)
 	})
 	w.checkBudget(1, 2)
-	kept := 0
+	count := 0
 	for _, name := range l.machineNames() {
 		for _, old := range before {
 			if name == old {
-				kept++
+				count++
 			}
 		}
 	}
-	if kept != 2 {
-		t.Errorf("%d of 3 Machines are still there, and 2 should be", kept)
+	if count != 2 {
+		t.Errorf("%d of 3 Machines are still there, and 2 should be", count)
 	}
 	t.Run("the release that mends it goes through", func(t *testing.T) {
 		l := l.forSubtest(t)

@@ -66,7 +66,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 	checkUnchanged := e2e.ForeignMachines(t, l.Environment)
 	o := l.startOperator(initial)
 	f := l.newReadyFleet(2, 2, 8)
-	l.waitForSilence()
+	l.waitForIdle()
 
 	//
 	replaced := t.Run("by default Machines are replaced and hosts changed in place, one at a time", func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(raised, "\n"))
 		}
 		checkUnchanged(t)
-		l.waitForSilence()
+		l.waitForIdle()
 	})
 	if !replaced {
 		return
@@ -121,7 +121,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		if n := l.Connections() - connections; n > 0 {
 			t.Errorf("hosts were contacted %d times", n)
 		}
-		l.waitForSilence()
+		l.waitForIdle()
 	})
 
 	// D-1
@@ -154,7 +154,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 				t.Errorf("beside the agent, the patch release has sent %d bytes to %s, more than a tenth of the %d of the first time", sent, name, files)
 			}
 		}
-		l.waitForSilence()
+		l.waitForIdle()
 	})
 }
 
@@ -183,18 +183,18 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	})
 	o := l.startOperator(initial)
 	f := l.newReadyFleet(1, 2, 3)
-	dead, destroyed := l.Host("instance-1"), l.machineNames()[0]
+	unreachable, destroyed := l.Host("instance-1"), l.machineNames()[0]
 	// The pods of dead hosts count as unhealthy until Kubernetes deletes them, minutes later. The effect on their
 	// budget is not tested here.
 	f.setBudget(0)
-	w := l.watchAvailability(nil, dead.NodeName(), destroyed)
+	w := l.watchAvailability(nil, unreachable.NodeName(), destroyed)
 
-	dead.Machine().PowerOff()
+	unreachable.Machine().PowerOff()
 	l.requireNoError(l.DestroyMachineHost(t.Context(), destroyed))
 	destroyedNode := l.machineNode(destroyed)
 	warned := len(l.listWarnings())
 	o = l.upgradeOperator(o, patch)
-	l.waitUntilUpgraded(patch, f.nodeCount()-2, fleetTimeout, dead.NodeName(), destroyedNode)
+	l.waitUntilUpgraded(patch, f.nodeCount()-2, fleetTimeout, unreachable.NodeName(), destroyedNode)
 	w.checkBudget(1, 0)
 	for _, warning := range l.listWarnings()[warned:] {
 		if strings.Contains(warning, v1alpha1.ReasonMaxUnavailableReached) ||
@@ -204,7 +204,7 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	}
 	t.Run("the host that was off is upgraded when it is back", func(t *testing.T) {
 		l := l.forSubtest(t)
-		l.requireNoError(dead.Machine().Boot(t.Context()))
+		l.requireNoError(unreachable.Machine().Boot(t.Context()))
 		l.waitUntilUpgraded(patch, f.nodeCount()-1, 2*time.Minute, destroyedNode)
 		l.requireNoError(o.Stop())
 	})

@@ -64,7 +64,7 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 			if n := len(h.Machine().Journal().Entries(isServiceConfiguration)) - changed; n > 0 {
 				t.Errorf("the host was configured again: %d services", n)
 			}
-			l.waitForSilence()
+			l.waitForIdle()
 			if errors := log.read(); len(errors) > 0 && !c.kill {
 				t.Errorf("the operator has logged errors:\n%s", strings.Join(errors, "\n"))
 			}

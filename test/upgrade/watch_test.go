@@ -67,18 +67,18 @@ func (w watched) checkBudget(budget, minHealthy int) testenv.AvailabilityReport 
 // quietPeriod is the minimum time without activity for a cluster to count as silent.
 const quietPeriod = 4 * time.Second
 
-// waitForSilence waits for a period in which the operator requests only its leases from the API server, and connects
+// waitForIdle waits for a period in which the operator requests only its leases from the API server, and connects
 // to no host.
-func (l lab) waitForSilence() {
+func (l lab) waitForIdle() {
 	l.Helper()
-	e2e.RequireSilence(l.T, l.Environment, quietPeriod, nil)
+	e2e.RequireIdle(l.T, l.Environment, quietPeriod, nil)
 }
 
 // waitForReadsOnly waits for a period in which the operator sends only read requests, such as checks whether it may
 // continue, and connects to no host.
 func (l lab) waitForReadsOnly() {
 	l.Helper()
-	e2e.RequireSilence(l.T, l.Environment, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
+	e2e.RequireIdle(l.T, l.Environment, quietPeriod, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
 // allHosts returns all listed hosts and all hosts of Machines, including former ones.

@@ -273,25 +273,25 @@ func (g *guide) addHostAgain() {
 }
 
 func (g *guide) deleteList() {
-	dead := g.nameless
-	requireNoError(g.T, dead.Stop(g.Context()))
+	stopped := g.nameless
+	requireNoError(g.T, stopped.Stop(g.Context()))
 	requireNoError(g.T, g.DeleteInstances(g.Context()))
 	g.waitForInstanceAt(g.namedHostDNSName(), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 	g.checkRestored(g.named)
 
 	var instance v1alpha1.WindowsInstance
-	g.waitForInstance(dead, "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
+	g.waitForInstance(stopped, "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
 		if i != nil {
 			instance = *i
 		}
 		return i != nil && strings.Contains(i.Status.NextAction, v1alpha1.AnnotationForgetHost)
 	})
-	g.nodeOf(dead) // kept until an administrator decides
+	g.nodeOf(stopped) // kept until an administrator decides
 	patch := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationForgetHost + `":"true"}}}`
 	requireNoError(g.T, g.Client.Patch(g.Context(), &instance, client.RawPatch("application/merge-patch+json", []byte(patch))))
-	g.awaitGone(dead)
+	g.awaitGone(stopped)
 	g.awaitEvent("HostNotCleanedUp", "Containers feature")
-	g.checkNothingLeft(dead)
+	g.checkNothingLeft(stopped)
 	g.waitForInstanceAt(g.silent, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 	var left v1alpha1.WindowsInstanceList
 	requireNoError(g.T, g.Client.List(g.Context(), &left))

@@ -147,7 +147,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 			t.Error("it got an answer")
 		}
 	})
-	for name, spoil := range map[string]func(*testing.T, *httptest.Server, *call){
+	for name, mutate := range map[string]func(*testing.T, *httptest.Server, *call){
 		"a server of another authority": func(_ *testing.T, _ *httptest.Server, p *call) {
 			p.as.Authorities = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate.Raw})
 		},
@@ -163,7 +163,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		t.Run("brings nothing to "+name, func(t *testing.T) {
 			server, requests := newServer(t, nil)
 			patch := to(t, server)
-			spoil(t, server, &patch)
+			mutate(t, server, &patch)
 			code, _, err := patch.sendPatch(t.Context(), report.HTTPS{})
 			if len(requests()) != 0 || err == nil && code/100 == 2 {
 				t.Errorf("%d %v, got %+v", code, err, requests())

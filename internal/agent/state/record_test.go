@@ -13,14 +13,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// kept stores written lines and counts the writes.
-type kept struct {
+// stored stores written lines and counts the writes.
+type stored struct {
 	text   string
 	writes int
 	broken bool
 }
 
-func (k *kept) write(lines []byte, more bool) error {
+func (k *stored) write(lines []byte, more bool) error {
 	if k.broken {
 		return errors.New("the disk is full")
 	}
@@ -33,9 +33,9 @@ func (k *kept) write(lines []byte, more bool) error {
 }
 
 // newRecordingWriter returns the writer of a started command, with a record that still has the lines of an earlier run.
-func newRecordingWriter() (*Writer, *kept, *clocktesting.FakeClock) {
+func newRecordingWriter() (*Writer, *stored, *clocktesting.FakeClock) {
 	on := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 19, 0, 0, 0, time.UTC))
-	k := &kept{text: "an earlier run\n"}
+	k := &stored{text: "an earlier run\n"}
 	w := NewWriter(io.Discard, on)
 	w.Hello(agentapi.Hello{Version: "12.0.0", Command: agentapi.Apply})
 	w.StartRecord(k.write)

@@ -14,7 +14,7 @@ import (
 func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing.T) {
 	rendered := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}}
 	for name, test := range map[string]struct {
-		spoil   func(*fixture) error
+		mutate  func(*fixture) error
 		message string
 	}{
 		"one that is missing": {func(a *fixture) error {
@@ -33,7 +33,7 @@ func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing
 			if _, err := a.Current(); err != nil {
 				t.Fatal(err)
 			}
-			a.requireNoError(test.spoil(a))
+			a.requireNoError(test.mutate(a))
 			a.readAndExpect(1)
 			_, err := a.Current()
 			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") ||

@@ -192,11 +192,11 @@ func TestNodesInService(t *testing.T) {
 	s.addNode("older", true, nil)
 
 	nodes := s.nodesByInstance(disruptionpolicy.Settings{}, v1alpha1.Disruption{Instance: "unseen", InstanceUID: "i-unseen"})
-	type standing struct {
+	type nodeState struct {
 		ready, gone bool
 		since       time.Time
 	}
-	want := map[string]standing{
+	want := map[string]nodeState{
 		"works":           {ready: true, since: early},
 		"changed":         {ready: true, since: later}, // the kubelet was always Ready
 		"broken":          {},                          // only the host knows the time
@@ -206,9 +206,9 @@ func TestNodesInService(t *testing.T) {
 		"unseen":          {}, // being disrupted
 		"older":           {ready: true, since: early},
 	}
-	got := map[string]standing{}
+	got := map[string]nodeState{}
 	for name, n := range nodes {
-		got[name] = standing{n.Ready, n.Gone, n.Since.UTC()}
+		got[name] = nodeState{n.Ready, n.Gone, n.Since.UTC()}
 	}
 	for name, w := range want {
 		if g, ok := got[name]; !ok || g != w {

@@ -163,7 +163,7 @@ func (h *agentHost) currentCertificate(identity nodespec.Identity) *x509.Certifi
 
 // enableSigning makes the API server sign approved requests, with the given or the requested lifetime, as the cluster's
 // signers do. The signed requests are returned by signer.
-func (x *trial) enableSigning(life time.Duration) map[string][]*x509.CertificateRequest {
+func (x *trial) enableSigning(validity time.Duration) map[string][]*x509.CertificateRequest {
 	x.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -189,9 +189,9 @@ func (x *trial) enableSigning(life time.Duration) map[string][]*x509.Certificate
 		if err != nil {
 			return true, nil, err
 		}
-		granted := life
+		granted := validity
 		if seconds := csr.Spec.ExpirationSeconds; seconds != nil {
-			granted = min(life, time.Duration(*seconds)*time.Second)
+			granted = min(validity, time.Duration(*seconds)*time.Second)
 		}
 		template := &x509.Certificate{
 			SerialNumber: big.NewInt(x.clock.Now().UnixNano()), Subject: request.Subject,
@@ -211,11 +211,11 @@ func (x *trial) enableSigning(life time.Duration) map[string][]*x509.Certificate
 
 // onAzure configures the instance as a node with a separate certificate for cloud-node-manager, issued at noon
 // with the given lifetime.
-func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
-	return x.onAzureAs(machineInstance(), life)
+func (x *trial) onAzure(validity time.Duration) (*agentHost, nodespec.Identity) {
+	return x.onAzureAs(machineInstance(), validity)
 }
 
-func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration) (*agentHost, nodespec.Identity) {
+func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, validity time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
 	x.asNode(instance, x.key.Hash())
@@ -233,7 +233,7 @@ func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration
 	x.forgetHostKey() // the key of this host is pinned at the first contact
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager,
-			noon, noon.Add(life))}
+			noon, noon.Add(validity))}
 	})
 	return h, spec.Identities[0]
 }

@@ -15,13 +15,13 @@ import (
 // meddling is an API server on which a change happens while instances are listed.
 type meddling struct {
 	client.Reader
-	meddle func()
+	interfere func()
 }
 
 func (m meddling) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := m.Reader.List(ctx, list, options...)
 	if _, instances := list.(*v1alpha1.WindowsInstanceList); instances {
-		m.meddle()
+		m.interfere()
 	}
 	return err
 }

@@ -230,12 +230,12 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 }
 
 func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
-	for name, life := range map[string]time.Duration{"that is due at issue": time.Minute,
+	for name, validity := range map[string]time.Duration{"that is due at issue": time.Minute,
 		"that is due in some seconds": 80 * time.Second} {
 		t.Run("one "+name, func(t *testing.T) {
 			x := newTrial(t)
 			h, _ := x.onAzure(month)
-			x.enableSigning(life)
+			x.enableSigning(validity)
 			x.untilDue()
 			start := x.clock.Now()
 			for x.clock.Since(start) < 10*time.Minute {

@@ -17,23 +17,23 @@ import (
 // shortValidity is the maximum lifetime of a certificate from the cluster's signer.
 const shortValidity = 48 * time.Hour
 
-// weather causes random faults of a cluster in the course of a month.
-type weather struct {
+// clusterFaults causes random faults of a cluster in the course of a month.
+type clusterFaults struct {
 	*trial
-	dice *rand.Rand
-	host *agentHost
+	random *rand.Rand
+	host   *agentHost
 	// next is the time of the next fault, after the end of the last one.
 	next time.Time
 }
 
 // injectFault causes a fault when due.
-func (w *weather) injectFault() {
+func (w *clusterFaults) injectFault() {
 	if w.clock.Now().Before(w.next) {
 		return
 	}
 	w.host.off = false
 	lasts := w.randomMinutes(180)
-	switch w.dice.IntN(5) {
+	switch w.random.IntN(5) {
 	case 0: // another operator becomes the leader
 		w.restartOperator()
 	case 1:
@@ -51,8 +51,8 @@ func (w *weather) injectFault() {
 	w.next = w.clock.Now().Add(w.randomMinutes(12 * 60))
 }
 
-func (w *weather) randomMinutes(most int) time.Duration {
-	return time.Duration(1+w.dice.IntN(most)) * time.Minute
+func (w *clusterFaults) randomMinutes(most int) time.Duration {
+	return time.Duration(1+w.random.IntN(most)) * time.Minute
 }
 
 // In thirty days of restarts of the operator, unavailable hosts and clock changes, the certificate never expires.
@@ -71,7 +71,7 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 			x.Gate = gate
 			x.enableSigning(shortValidity)
 			version := x.getNode().ResourceVersion
-			w := weather{trial: x, dice: rand.New(rand.NewPCG(seed, 0)), host: h} // Identical in each run of the test.
+			w := clusterFaults{trial: x, random: rand.New(rand.NewPCG(seed, 0)), host: h} // Identical in each run of the test.
 			renewals, end := 0, noon.Add(time.Duration(days)*24*time.Hour)
 			for passes := 0; x.clock.Now().Before(end); passes++ {
 				w.injectFault()
@@ -115,11 +115,11 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 }
 
 func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
-	dice := rand.New(rand.NewPCG(1, 1))
+	random := rand.New(rand.NewPCG(1, 1))
 	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortValidity))}
 	var intervals []time.Duration
 	for range 1000 {
-		due, next := identity.Due(noted, noon, dice.Float64())
+		due, next := identity.Due(noted, noon, random.Float64())
 		if len(due) > 0 {
 			t.Fatalf("due are %q", due)
 		}

@@ -55,8 +55,8 @@ func withFailedCondition(i fleet.Instance, kind, reason, message string) fleet.I
 const hostile = `</title></style><script>alert(1)</script><img src=x onerror=alert(1)> "' javascript:alert(1)`
 
 func newSampleInput() Input {
-	dead := withFailedCondition(newHost(2, 50*24*time.Hour), v1alpha1.ConditionReachable, "ConnectionTimedOut", "No answer from 10.0.0.2. "+hostile)
-	dead.Status.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Reason: "ChecksFailed", Message: hostile,
+	unreachable := withFailedCondition(newHost(2, 50*24*time.Hour), v1alpha1.ConditionReachable, "ConnectionTimedOut", "No answer from 10.0.0.2. "+hostile)
+	unreachable.Status.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Reason: "ChecksFailed", Message: hostile,
 		Time: timeBefore(time.Hour), Attempts: 2, RolledBack: true, RetryAfter: &metav1.Time{Time: now.Add(time.Hour)}}
 	silent := newHost(3, time.Hour)
 	broken := withFailedCondition(newHost(4, 10*time.Minute), v1alpha1.ConditionInstalled, "StepFailed", "The disk is full.")
@@ -68,7 +68,7 @@ func newSampleInput() Input {
 		ObjectMeta: metav1.ObjectMeta{Name: "win-6", Namespace: "wmco", CreationTimestamp: timeBefore(0)},
 		Spec:       v1alpha1.WindowsInstanceSpec{Address: hostile, Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "win-6"}}}}}
 	in := Input{Now: now, Gaps: []string{"a log: " + hostile},
-		Fleet: fleet.Fleet{Instances: []fleet.Instance{newHost(1, time.Hour), dead, silent, broken, behind, fresh, newHost(7, time.Hour)},
+		Fleet: fleet.Fleet{Instances: []fleet.Instance{newHost(1, time.Hour), unreachable, silent, broken, behind, fresh, newHost(7, time.Hour)},
 			Policies: []v1alpha1.WindowsDisruptionPolicy{{Status: v1alpha1.WindowsDisruptionPolicyStatus{Summary: "2 of 3 nodes. " + hostile}}}},
 		Nodes: map[string]corev1.Node{"win-3": {ObjectMeta: metav1.ObjectMeta{Name: "win-3"}, Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: timeBefore(time.Hour)}}}}},
@@ -158,18 +158,18 @@ func TestThePageNamesAtItsTopWhichHostsAreNotWell(t *testing.T) {
 
 func TestAHostHasItsTimelineItsFailureAndItsEvents(t *testing.T) {
 	document := renderPage(t, newSampleInput())
-	dead := findElements(document, "#host-2")[0]
+	unreachable := findElements(document, "#host-2")[0]
 	for _, text := range []string{"Why:", "No answer from 10.0.0.2.", "Next:", "Somebody does something.", "Last failure",
 		"The host was rolled back.", "or at once with: kubectl windows retry win-2", "StepFailed (3 times)",
 		"hosts/win-2/status.txt"} {
-		if !strings.Contains(textContent(dead), text) {
+		if !strings.Contains(textContent(unreachable), text) {
 			t.Errorf("the section lacks %q", text)
 		}
 	}
-	if bars := findElements(dead, "rect"); len(bars) != len(lanes) || attributeValue(bars[0], "class") != "false" || attributeValue(bars[1], "class") != "true" {
+	if bars := findElements(unreachable, "rect"); len(bars) != len(lanes) || attributeValue(bars[0], "class") != "false" || attributeValue(bars[1], "class") != "true" {
 		t.Errorf("%d bars", len(bars))
 	}
-	if dots := findElements(dead, "circle"); len(dots) != 2 || attributeValue(dots[1], "class") != "warning" {
+	if dots := findElements(unreachable, "circle"); len(dots) != 2 || attributeValue(dots[1], "class") != "warning" {
 		t.Errorf("%d dots", len(dots))
 	}
 	if well := findElements(document, "#host-1")[0]; slices.ContainsFunc(well.Attr, func(a html.Attribute) bool { return a.Key == "open" }) {

@@ -78,21 +78,21 @@ func TestAccessOf(t *testing.T) {
 }
 
 func TestForeign(t *testing.T) {
-	const joe = "S-1-5-21-1-2-3-1001"
+	const user = "S-1-5-21-1-2-3-1001"
 	for name, test := range map[string]struct {
 		sddl string
 		want bool
 	}{
 		"what an administrator makes in C:\\": {"O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;OICIID;0x1200a9;;;BU)" +
 			"(A;CIID;LC;;;BU)(A;CIID;DC;;;BU)(A;OICIIOID;GA;;;CO)", false},
-		"what a user makes in C:\\":                     {"O:" + joe + "D:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;ID;FA;;;" + joe + ")", true},
+		"what a user makes in C:\\":                     {"O:" + user + "D:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;ID;FA;;;" + user + ")", true},
 		"a readable folder":                             {readableDirSDDL, false},
 		"what belongs to Windows":                       {"O:" + trustedInstaller + "D:P(A;;FA;;;" + trustedInstaller + ")", false},
-		"a user may change its permissions":             {"O:BAD:(A;OICI;FA;;;SY)(A;;RCWD;;;" + joe + ")", true},
-		"a user may take it":                            {"O:BAD:(A;OICI;FA;;;SY)(A;;0x80000;;;" + joe + ")", true},
-		"a user may change it, but not its permissions": {"O:SYD:(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;" + joe + ")", false},
-		"rights that the folder above hands down":       {"O:BAD:AI(A;OICIID;FA;;;" + joe + ")", false},
-		"a right that is refused":                       {"O:BAD:P(D;;FA;;;" + joe + ")", false},
+		"a user may change its permissions":             {"O:BAD:(A;OICI;FA;;;SY)(A;;RCWD;;;" + user + ")", true},
+		"a user may take it":                            {"O:BAD:(A;OICI;FA;;;SY)(A;;0x80000;;;" + user + ")", true},
+		"a user may change it, but not its permissions": {"O:SYD:(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;" + user + ")", false},
+		"rights that the folder above hands down":       {"O:BAD:AI(A;OICIID;FA;;;" + user + ")", false},
+		"a right that is refused":                       {"O:BAD:P(D;;FA;;;" + user + ")", false},
 		"everyone, by the lack of a DACL":               {"O:BAD:NO_ACCESS_CONTROL", true},
 		"everyone, by a protected null DACL":            {"O:BAD:PNO_ACCESS_CONTROL", true},
 		"everyone, by a null DACL marked as inherited":  {"O:BAD:PARAINO_ACCESS_CONTROL", true},
@@ -103,8 +103,8 @@ func TestForeign(t *testing.T) {
 		"a DACL without entries, which admits no one":   {"O:BAD:P", false},
 		"an entry that cannot be read":                  {"O:BAD:P(A;;FA", true},
 		"an entry without its end":                      {"O:BAD:P(A;;FA;;;SY", true},
-		"a right that an entry for objects grants":      {"O:BAD:P(OA;;WD;;;" + joe + ")", true},
-		"a right that an entry with a condition grants": {"O:BAD:P(XA;;WD;;;" + joe + ";(exists))", true},
+		"a right that an entry for objects grants":      {"O:BAD:P(OA;;WD;;;" + user + ")", true},
+		"a right that an entry with a condition grants": {"O:BAD:P(XA;;WD;;;" + user + ";(exists))", true},
 		"a descriptor that Windows could not convert":   {"", true},
 		"a descriptor without an owner":                 {"D:P(A;;FA;;;SY)", true},
 		"a descriptor without a DACL":                   {"O:BA", true},

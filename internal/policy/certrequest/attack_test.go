@@ -78,17 +78,17 @@ func (a *attempt) signAndJudge(t testing.TB, key *ecdsa.PrivateKey) Decision {
 	return Judge(a.csr, a.known)
 }
 
-type spoiler = func(*attempt)
+type mutation = func(*attempt)
 
 // withCommonName sets the common name of the request.
-func withCommonName(name string) spoiler {
+func withCommonName(name string) mutation {
 	return func(a *attempt) {
 		a.request.subject = []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagUTF8String, name))}}
 		a.forged = map[string]string{"system:node:master-0": "master-0", "system:node:win-b": "win-b"}[name]
 	}
 }
 
-func inGroups(groups ...string) spoiler {
+func inGroups(groups ...string) mutation {
 	return func(a *attempt) {
 		a.forged, a.request.subject = "", []relativeNameSET{{plainCommonName}}
 		for _, group := range groups {
@@ -97,21 +97,21 @@ func inGroups(groups ...string) spoiler {
 	}
 }
 
-func withServingNames(names ...asn1.RawValue) spoiler {
+func withServingNames(names ...asn1.RawValue) mutation {
 	return func(a *attempt) { a.names = append(a.names, names...) }
 }
 
-func withCSRSpec(change func(*certificatesv1.CertificateSigningRequestSpec)) spoiler {
+func withCSRSpec(change func(*certificatesv1.CertificateSigningRequestSpec)) mutation {
 	return func(a *attempt) { change(&a.csr.Spec) }
 }
 
-func withUsages(usages ...certificatesv1.KeyUsage) spoiler {
+func withUsages(usages ...certificatesv1.KeyUsage) mutation {
 	return withCSRSpec(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = usages })
 }
 
-// requestSpoilers are attacks on requests for any signer. No spoiler reverts the effect of another.
-func requestSpoilers(t testing.TB) map[string]spoiler {
-	all := map[string]spoiler{
+// requestMutations are attacks on requests for any signer. No spoiler reverts the effect of another.
+func requestMutations(t testing.TB) map[string]mutation {
+	all := map[string]mutation{
 		"the right usages twice": withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
 		"no usages":              withUsages(),
 		"all usages":             withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth),
@@ -170,11 +170,11 @@ func requestSpoilers(t testing.TB) map[string]spoiler {
 	} {
 		all["for "+name] = inGroups(groups...)
 	}
-	for name, spoiled := range spoiledForms(t) {
+	for name, invalid := range invalidForms(t) {
 		all["with "+name] = func(a *attempt) {
 			before := a.request
-			a.request, a.forged = spoiled.request, ""
-			if spoiled.request.subject == nil && spoiled.request.rawSubject == nil {
+			a.request, a.forged = invalid.request, ""
+			if invalid.request.subject == nil && invalid.request.rawSubject == nil {
 				a.request.subject = before.subject
 			}
 		}
@@ -182,9 +182,9 @@ func requestSpoilers(t testing.TB) map[string]spoiler {
 	return all
 }
 
-// servingSpoilers are attacks on serving certificates only.
-func servingSpoilers() map[string]spoiler {
-	all := map[string]spoiler{
+// servingMutations are attacks on serving certificates only.
+func servingMutations() map[string]mutation {
+	all := map[string]mutation{
 		"nothing to serve under": func(a *attempt) { a.names = nil },
 		"the usages of a client": withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
 		"facts of the cluster that cannot be read, and an address that the host alone tells": func(a *attempt) {
@@ -236,12 +236,12 @@ const pairs = 9
 //
 func TestNoMaliciousRequestIsApproved(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
-	for signer, tries := range map[string]map[string]spoiler{
-		certificatesv1.KubeletServingSignerName:             requestSpoilers(t),
-		certificatesv1.KubeAPIServerClientKubeletSignerName: requestSpoilers(t),
+	for signer, tries := range map[string]map[string]mutation{
+		certificatesv1.KubeletServingSignerName:             requestMutations(t),
+		certificatesv1.KubeAPIServerClientKubeletSignerName: requestMutations(t),
 	} {
 		if signer == certificatesv1.KubeletServingSignerName {
-			maps.Copy(tries, servingSpoilers())
+			maps.Copy(tries, servingMutations())
 		} else {
 			tries["the usages of a server"] = withUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth)
 			tries["its own name to serve under"] = withServingNames(servedName("win-a"))

@@ -162,23 +162,23 @@ func TestARequestIsReadInOneWayOnly(t *testing.T) {
 			}
 		})
 	}
-	for name, spoiled := range spoiledForms(t) {
+	for name, invalid := range invalidForms(t) {
 		t.Run("a request with "+name+" is not", func(t *testing.T) {
-			decision := kubeletClientRequest(spoiled.request.signRequest(t, key), "win-a")
-			if decision.Allowed || decision.Check != spoiled.check || decision.Message == "" {
-				t.Errorf("decision is %+v, want check %s", decision, spoiled.check)
+			decision := kubeletClientRequest(invalid.request.signRequest(t, key), "win-a")
+			if decision.Allowed || decision.Check != invalid.check || decision.Message == "" {
+				t.Errorf("decision is %+v, want check %s", decision, invalid.check)
 			}
 		})
 	}
 }
 
-type spoiledForm struct {
+type invalidForm struct {
 	request manualRequest
 	check   string
 }
 
-// spoiledForms are requests that different parsers would interpret differently.
-func spoiledForms(t testing.TB) map[string]spoiledForm {
+// invalidForms are requests that different parsers would interpret differently.
+func invalidForms(t testing.TB) map[string]invalidForm {
 	t.Helper()
 	wide := func(ascii string) string {
 		var utf16 strings.Builder
@@ -261,8 +261,8 @@ func manyGroups(n int) []relativeNameSET {
 
 func TestTheWordsOfARefusalAreFew(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
-	for name, spoiled := range spoiledForms(t) {
-		if message := kubeletClientRequest(spoiled.request.signRequest(t, key), "win-a").Message; len(message) > 900 {
+	for name, invalid := range invalidForms(t) {
+		if message := kubeletClientRequest(invalid.request.signRequest(t, key), "win-a").Message; len(message) > 900 {
 			t.Errorf("of a request with %s it says %d bytes", name, len(message))
 		}
 	}

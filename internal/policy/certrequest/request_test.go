@@ -70,8 +70,8 @@ func otherName(t testing.TB) pkix.Extension {
 	return pkix.Extension{Id: oidSubjectAlternativeName, Value: value}
 }
 
-// spoiledSubjects are faults of client and serving certificates alike, with the check that detects them.
-var spoiledSubjects = map[string]struct {
+// invalidSubjects are faults of client and serving certificates alike, with the check that detects them.
+var invalidSubjects = map[string]struct {
 	change func(*x509.CertificateRequest)
 	check  string
 }{
@@ -142,8 +142,8 @@ func TestKubeletClientRequest(t *testing.T) {
 			}
 		})
 	}
-	for name, spoiled := range spoiledSubjects {
-		refuses(name, newRequest(t, nil, spoiled.change), spoiled.check)
+	for name, invalid := range invalidSubjects {
+		refuses(name, newRequest(t, nil, invalid.change), invalid.check)
 	}
 	refuses("an ECDSA key that is too short", newRequest(t, ecdsaKey(t, elliptic.P224()), nil), "KeyWeak")
 	t.Setenv("GODEBUG", "rsa1024min=0")
@@ -230,8 +230,8 @@ func expectOutcome(t *testing.T, got Decision, outcome Outcome, check string) {
 
 type csr = certificatesv1.CertificateSigningRequest
 
-// spoiledRequests are invalid for every purpose, with the expected outcomes.
-var spoiledRequests = map[string]struct {
+// invalidRequests are invalid for every purpose, with the expected outcomes.
+var invalidRequests = map[string]struct {
 	change  func(*csr)
 	outcome Outcome
 	check   string
@@ -302,16 +302,16 @@ func TestApproveServingRequest(t *testing.T) {
 				}
 			}))
 	}
-	for name, spoiled := range spoiledRequests {
+	for name, invalid := range invalidRequests {
 		t.Run("a request "+name, func(t *testing.T) {
 			request := serving(nil)
-			spoiled.change(&request)
-			expectOutcome(t, judgeServing(request, knownNodes), spoiled.outcome, spoiled.check)
+			invalid.change(&request)
+			expectOutcome(t, judgeServing(request, knownNodes), invalid.outcome, invalid.check)
 		})
 	}
-	for name, spoiled := range spoiledSubjects {
+	for name, invalid := range invalidSubjects {
 		t.Run("a request with "+name+" is refused", func(t *testing.T) {
-			expectOutcome(t, judgeServing(serving(spoiled.change), knownNodes), Refuse, spoiled.check)
+			expectOutcome(t, judgeServing(serving(invalid.change), knownNodes), Refuse, invalid.check)
 		})
 	}
 	for name, c := range map[string]struct {
@@ -366,16 +366,16 @@ func TestApproveClientRenewal(t *testing.T) {
 		return signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
 			newRequest(t, nil, change))
 	}
-	for name, spoiled := range spoiledRequests {
+	for name, invalid := range invalidRequests {
 		t.Run("a request "+name, func(t *testing.T) {
 			request := renewal(nil)
-			spoiled.change(&request)
-			expectOutcome(t, judgeRenewal(request, knownNodes), spoiled.outcome, spoiled.check)
+			invalid.change(&request)
+			expectOutcome(t, judgeRenewal(request, knownNodes), invalid.outcome, invalid.check)
 		})
 	}
-	for name, spoiled := range spoiledSubjects {
+	for name, invalid := range invalidSubjects {
 		t.Run("a request with "+name+" is refused", func(t *testing.T) {
-			expectOutcome(t, judgeRenewal(renewal(spoiled.change), knownNodes), Refuse, spoiled.check)
+			expectOutcome(t, judgeRenewal(renewal(invalid.change), knownNodes), Refuse, invalid.check)
 		})
 	}
 	t.Run("another Node's name, with the node's own certificate, is forged and denied", func(t *testing.T) {

@@ -20,8 +20,8 @@ func TestFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		spoil func(*Options)
-		want  string
+		mutate func(*Options)
+		want   string
 	}{
 		"no hosts":          {func(o *Options) { o.Hosts = 0 }, "--hosts=0"},
 		"too many hosts":    {func(o *Options) { o.Hosts = 1001 }, "--hosts=1001"},
@@ -33,7 +33,7 @@ func TestFlags(t *testing.T) {
 	} {
 		t.Run(name+" is refused, and it is said why", func(t *testing.T) {
 			o := good()
-			c.spoil(o)
+			c.mutate(o)
 			if err := o.completeFlags(&controlPlane); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v", err)
 			}

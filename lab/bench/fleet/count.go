@@ -78,8 +78,8 @@ const (
 	pollInterval     = 200 * time.Millisecond
 )
 
-// awaitQuiet waits until the operator is quiet, and returns the time of its last activity.
-func (l *lab) awaitQuiet(ctx context.Context) (last time.Time, err error) {
+// awaitIdle waits until the operator is quiet, and returns the time of its last activity.
+func (l *lab) awaitIdle(ctx context.Context) (last time.Time, err error) {
 	quiet := quietPeriod
 	if l.Hosts > smallFleet {
 		quiet = fleetQuietPeriod

@@ -182,7 +182,7 @@ func (l *lab) start(ctx context.Context) error {
 		if err := l.runInside(testenv.Release{Version: version, PayloadDirectory: dir}); err != nil {
 			return err
 		}
-		_, err = l.awaitQuiet(ctx)
+		_, err = l.awaitIdle(ctx)
 		return err
 	}
 	if err := l.allowReader(ctx); err != nil {
@@ -197,7 +197,7 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.awaitQuiet(ctx)
+	_, err = l.awaitIdle(ctx)
 	return err
 }
 

@@ -44,7 +44,7 @@ func (l *lab) measureScenario(ctx context.Context, scenario Scenario) (Phase, er
 		return Phase{}, err
 	}
 	if scenario != Idle { // which ends by time
-		if _, err := l.awaitQuiet(ctx); err != nil {
+		if _, err := l.awaitIdle(ctx); err != nil {
 			return Phase{}, err
 		}
 	}
@@ -125,7 +125,7 @@ func (l *lab) measureRestart(ctx context.Context, _ counts) ([]float64, float64,
 		return nil, 0, err
 	}
 	l.operator = next
-	last, err := l.awaitQuiet(ctx)
+	last, err := l.awaitIdle(ctx)
 	return nil, last.Sub(start).Seconds(), err
 }
 

@@ -121,15 +121,15 @@ func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.N
 		return nil, err
 	}
 	// An existing node keeps its taints; the kubelet corrects only its default labels.
-	want := existing.DeepCopy()
-	if want.Labels == nil {
-		want.Labels = map[string]string{}
+	desired := existing.DeepCopy()
+	if desired.Labels == nil {
+		desired.Labels = map[string]string{}
 	}
-	maps.Copy(want.Labels, node.Labels)
-	if maps.Equal(want.Labels, existing.Labels) {
+	maps.Copy(desired.Labels, node.Labels)
+	if maps.Equal(desired.Labels, existing.Labels) {
 		return existing, nil
 	}
-	patch, err := nodePatch(existing, want)
+	patch, err := nodePatch(existing, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +137,9 @@ func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.N
 }
 
 func (k *kubelet) reportStatus(ctx context.Context, node *corev1.Node, status corev1.NodeStatus) (*corev1.Node, error) {
-	want := node.DeepCopy()
-	want.Status = status
-	patch, err := nodePatch(node, want)
+	desired := node.DeepCopy()
+	desired.Status = status
+	patch, err := nodePatch(node, desired)
 	if err != nil {
 		return nil, err
 	}

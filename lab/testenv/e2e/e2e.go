@@ -70,9 +70,9 @@ func LogOperators() error {
 // Boot boots a lab, which ends with the test. A failing test reports the progress of everything.
 func Boot(t *testing.T, options testenv.Options) *testenv.Environment {
 	t.Helper()
-	kept := &lastLines{}
+	lines := &lastLines{}
 	if options.Log.GetSink() == nil {
-		options.Log = kept.newLogger()
+		options.Log = lines.newLogger()
 		if os.Getenv(logVariable) != "" {
 			options.Log = ctrl.Log.WithName(t.Name())
 		}
@@ -84,7 +84,7 @@ func Boot(t *testing.T, options testenv.Options) *testenv.Environment {
 	t.Cleanup(func() {
 		if t.Failed() {
 			Explain(t, r)
-			t.Logf("the operator's log: %s", kept)
+			t.Logf("the operator's log: %s", lines)
 		}
 		if err := r.Close(); err != nil {
 			t.Errorf("close the lab: %v", err)

@@ -10,10 +10,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// RequireSilence waits for a period of the given length without connections to hosts and without counted requests of
+// RequireIdle waits for a period of the given length without connections to hosts and without counted requests of
 // the operator to the API server; with nil, every request counts. Leases and watches never count. The control plane
 // must write an audit log.
-func RequireSilence(t *testing.T, r *testenv.Environment, quiet time.Duration, counts func(audit.Event) bool) {
+func RequireIdle(t *testing.T, r *testenv.Environment, quiet time.Duration, counts func(audit.Event) bool) {
 	t.Helper()
 	listener, err := r.MonitorActivity()
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 )
 
 func TestWhatAnOperatorLoggedLastIsKept(t *testing.T) {
-	kept := &lastLines{}
+	lines := &lastLines{}
 	for i := range maxLines + 5 {
-		kept.newLogger().Info(fmt.Sprintf("line %d", i))
+		lines.newLogger().Info(fmt.Sprintf("line %d", i))
 	}
-	kept.newLogger().WithName("cache").Error(errors.New(strings.Repeat("é", maxLineLength)), "the last one")
-	got := strings.Split(kept.String(), "\n")
+	lines.newLogger().WithName("cache").Error(errors.New(strings.Repeat("é", maxLineLength)), "the last one")
+	got := strings.Split(lines.String(), "\n")
 	if len(got) != 1+maxLines || got[0] != "6 earlier lines" || !strings.Contains(got[1], "line 6") {
 		t.Errorf("%d lines: %q and %q first", len(got), got[0], got[1])
 	}

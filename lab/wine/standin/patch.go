@@ -119,11 +119,11 @@ func forwardFunctions(content []byte, functions []string) error {
 			return err
 		}
 		if exported != function {
-			if err := e.putText(name, function); err != nil {
+			if err := e.writeText(name, function); err != nil {
 				return err
 			}
 		}
-		if err := e.putText(slot, targetLibrary(function)+"."+function); err != nil {
+		if err := e.writeText(slot, targetLibrary(function)+"."+function); err != nil {
 			return err
 		}
 	}
@@ -158,8 +158,8 @@ func findExports(content []byte) (e exports, directory uint32, err error) {
 	return e, 0, fmt.Errorf("its export directory has no section of its own")
 }
 
-// putText appends a text to the directory and writes the address of the text to this position of the file.
-func (e *exports) putText(slot uint32, text string) error {
+// writeText appends a text to the directory and writes the address of the text to this position of the file.
+func (e *exports) writeText(slot uint32, text string) error {
 	if uint32(len(text)+1) > e.freeBytes {
 		return fmt.Errorf("there is no room for %s", text)
 	}
