@@ -32,7 +32,7 @@ func TestOnlyACheckThatFailsHasItsHint(t *testing.T) {
 	if message := line.Result.Checks[0].Message; strings.Contains(message, "Look at") {
 		t.Errorf("a check that passes has a hint: %s", message)
 	}
-	if message := line.Result.Checks[1].Message; !strings.Contains(message, "is not there. Look at the disk.") {
+	if message := line.Result.Checks[1].Message; !strings.Contains(message, "does not exist. Look at the disk.") {
 		t.Errorf("got %q", message)
 	}
 }

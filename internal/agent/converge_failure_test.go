@@ -271,8 +271,8 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 		}
 	}
 	for name, words := range map[string]string{
-		"KubeletRuns": "does not run", "KubeletHealthy": "does not answer", "HNSNetworkReady": "is not there",
-		"CNIConfigured": "does not have its content", "EndpointCanBeMade": "no endpoint can be made", "ExporterServes": "does not answer",
+		"KubeletRuns": "is not running", "KubeletHealthy": "does not respond", "HNSNetworkReady": "does not exist",
+		"CNIConfigured": "does not have the expected content", "EndpointCanBeMade": "create a test endpoint", "ExporterServes": "does not respond",
 	} {
 		if !strings.Contains(wrong[name], words) {
 			t.Errorf("%s: %q does not say %q", name, wrong[name], words)

@@ -120,7 +120,7 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 	t.Run("asked for again, there is nothing to go back to", func(t *testing.T) {
 		line, _ := r.run("rollback")
-		r.checkFailure(line, agentapi.ReasonSpecNotFound, "no NodeSpec is kept")
+		r.checkFailure(line, agentapi.ReasonSpecNotFound, "the host has no rollback target")
 		line, _ = r.run("rollback", "--digest", "sha256:"+next.Digest())
 		r.checkFailure(line, agentapi.ReasonSpecNotFound)
 		compareSnapshots(t, joined, withoutChance(r.Snapshot()))

@@ -289,7 +289,7 @@ func TestANetworkThatStaysAwayIsMadeByARestart(t *testing.T) {
 			t.Errorf("%d restarts", n)
 		}
 		if events := r.eventsByID(report.EventRepaired); !slices.ContainsFunc(events, func(e host.Event) bool {
-			return strings.Contains(e.Message, "hybrid-overlay-node makes it at its start")
+			return strings.Contains(e.Message, "hybrid-overlay-node creates it only at its start")
 		}) {
 			t.Errorf("events %+v", events)
 		}

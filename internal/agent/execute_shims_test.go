@@ -127,7 +127,7 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 		if err != nil && !errors.Is(err, fake.ErrProcessEnded) && !errors.Is(err, fake.ErrPoweredOff) {
 			t.Fatal(err)
 		}
-		named := strings.Index(out.String(), "the first of them monitoring/agent-x2z: ")
+		named := strings.Index(out.String(), "(first: monitoring/agent-x2z: ")
 		if stopped := strings.LastIndex(out.String(), "StopService containerd"); named < 0 || stopped < named {
 			t.Errorf("it says\n%s", out.String())
 		}

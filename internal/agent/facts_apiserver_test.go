@@ -95,7 +95,7 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 			one := map[string][]string{"api-int.lab.example.com": {address}}
 			start := time.Now()
 			got := apiServerFacts(t, outside{names: one}, func(r *rig) { r.Silence(silent) })
-			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no answer within "+timeouts.APIServerTimeout.String()) {
+			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no response within "+timeouts.APIServerTimeout.String()) {
 				t.Errorf("%+v", got)
 			}
 			if elapsed := time.Since(start); elapsed > timeouts.APIServerTimeout+30*time.Second {

@@ -56,11 +56,11 @@ func commandNames() []agentapi.Name {
 
 func parseArgs(args []string) (input, error) {
 	if len(args) == 0 {
-		return input{}, fmt.Errorf("no verb given; %s", usage)
+		return input{}, fmt.Errorf("no command given; %s", usage)
 	}
 	in := input{command: agentapi.Name(args[0])}
 	if !slices.Contains(commandNames(), in.command) {
-		return input{}, fmt.Errorf("there is no verb %q; %s", args[0], usage)
+		return input{}, fmt.Errorf("unknown command %q; %s", args[0], usage)
 	}
 	flags := in.newFlagSet()
 	if err := flags.Parse(args[1:]); err != nil {
@@ -68,7 +68,7 @@ func parseArgs(args []string) (input, error) {
 	}
 	fault := in.describeMissingFlag()
 	if flags.NArg() > 0 {
-		fault = fmt.Sprintf("%q is not expected", flags.Arg(0))
+		fault = fmt.Sprintf("unexpected argument %q", flags.Arg(0))
 	}
 	if fault != "" {
 		return input{}, fmt.Errorf("%s: %s; %s", in.command, fault, usage)
@@ -80,13 +80,13 @@ func parseArgs(args []string) (input, error) {
 func (in *input) describeMissingFlag() string {
 	switch {
 	case (in.command == agentapi.Plan || in.command == agentapi.Apply) && in.spec == "":
-		return "--spec is needed"
+		return "--spec is required"
 	case in.command == agentapi.Patch && in.patch == "":
-		return "--patch is needed"
+		return "--patch is required"
 	case in.command == agentapi.Reboot && in.bootID == "":
-		return "--boot-id is needed"
+		return "--boot-id is required"
 	case in.command == agentapi.Renew && len(in.renewals) == 0:
-		return "--identity is needed"
+		return "--identity is required"
 	}
 	return ""
 }
@@ -104,11 +104,11 @@ func (in *input) newFlagSet() *flag.FlagSet {
 	case agentapi.Collect:
 		flags.Func("events", "maximum age of the events to report, with the prefix last:; only events are reported", in.setEvents)
 	case agentapi.Plan, agentapi.Apply:
-		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
+		flags.StringVar(&in.spec, "spec", "", "path of the NodeSpec file")
 		flags.StringVar(&in.payload, "payload", "", "archive with the files that the host lacks")
 		if in.command == agentapi.Apply {
 			flags.Func("rollback-to", "digest of the NodeSpec on the host to keep as the rollback target", in.setRollbackTarget)
-			flags.BoolVar(&in.inService, "in-service", false, "the node has pods: return a plan that disrupts them instead of doing it")
+			flags.BoolVar(&in.inService, "in-service", false, "return a plan without applying it if it disrupts pods")
 		}
 	case agentapi.Patch:
 		flags.StringVar(&in.patch, "patch", "", "patch from this agent to another version")
@@ -137,7 +137,7 @@ func (in *input) setRollbackTarget(word string) error {
 func (in *input) setBootID(word string) error {
 	id, ok := strings.CutPrefix(word, "boot:")
 	if !ok || id == "" {
-		return fmt.Errorf("%q must be boot: followed by a boot ID", word)
+		return fmt.Errorf("%q is not of the form boot:ID", word)
 	}
 	in.bootID = id
 	return nil
@@ -148,7 +148,7 @@ func (in *input) setEvents(word string) error {
 	duration, ok := strings.CutPrefix(word, "last:")
 	since, err := time.ParseDuration(duration)
 	if !ok || err != nil || since <= 0 {
-		return fmt.Errorf("%q must be last: followed by a duration", word)
+		return fmt.Errorf("%q is not of the form last:DURATION", word)
 	}
 	in.events = since
 	return nil

@@ -18,7 +18,7 @@ var identityWord = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 func (in *input) setIdentityCertificate(word string) error {
 	name, certificate, ok := strings.Cut(word, ":")
 	if !ok || !identityWord.MatchString(name) {
-		return fmt.Errorf("%.40q is not the name of an identity with a certificate behind a colon", word)
+		return fmt.Errorf("%.40q is not of the form NAME:BASE64URL", word)
 	}
 	der, err := base64.RawURLEncoding.DecodeString(certificate)
 	if err != nil {
@@ -41,7 +41,7 @@ func (in *input) setIdentityCertificate(word string) error {
 
 func (in *input) addRenewal(word string) error {
 	if !identityWord.MatchString(word) {
-		return fmt.Errorf("%.40q is not the name of an identity", word)
+		return fmt.Errorf("%.40q is not an identity name", word)
 	}
 	in.renewals = append(in.renewals, word)
 	return nil
@@ -51,7 +51,7 @@ var platformWord = regexp.MustCompile(`^[A-Za-z]{1,32}$`)
 
 func (in *input) setPlatform(word string) error {
 	if !platformWord.MatchString(word) {
-		return fmt.Errorf("%.40q is not the name of a platform", word)
+		return fmt.Errorf("%.40q is not a platform name", word)
 	}
 	in.platform = word
 	return nil

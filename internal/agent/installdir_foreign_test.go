@@ -152,7 +152,7 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 			}}
 		})
 		line, _ := r.apply(guardedSpec())
-		if line.Failure == nil || !strings.Contains(line.Failure.Message, "was replaced") {
+		if line.Failure == nil || !strings.Contains(line.Failure.Message, "a user of the host replaced") {
 			t.Errorf("it says %+v", line)
 		}
 		if entries, err := r.Drive().ReadDir(elsewhere); err != nil || len(entries) > 0 {

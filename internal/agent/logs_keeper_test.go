@@ -73,7 +73,7 @@ func TestServiceRotatesLogs(t *testing.T) {
 		for range 3 {
 			write(2000)
 		}
-		if n := strings.Count(r.readLog(), "logs are not kept as they should be"); n != 1 {
+		if n := strings.Count(r.readLog(), "log rotation failed"); n != 1 {
 			t.Errorf("told %d times: %s", n, r.readLog())
 		}
 	})
@@ -108,7 +108,7 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 		r := newNodeRig(t)
 		expectReports := func(want int) {
 			t.Helper()
-			if n := strings.Count(r.readLog(), "logs are not kept as they should be"); n != want {
+			if n := strings.Count(r.readLog(), "log rotation failed"); n != want {
 				t.Errorf("told %d times, want %d: %s", n, want, r.readLog())
 			}
 		}

@@ -56,7 +56,7 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		if requests, _ := n.requestCounts(); requests-before < 10 || requests-before > 26 {
 			t.Errorf("%d requests within two hours", requests-before)
 		}
-		if lines := strings.Count(r.readLog(), "answers 403: the server is closed"); lines != 1 {
+		if lines := strings.Count(r.readLog(), "returned status 403: the server is closed"); lines != 1 {
 			t.Errorf("the log has it %d times: %s", lines, r.readLog())
 		}
 	})
@@ -104,7 +104,7 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		if after, _ := n.requestCounts(); after > before+2 {
 			t.Errorf("%d requests", after-before)
 		}
-		if lines := strings.Count(r.readLog(), "the certificate of "+spec.Identity.CommonName+" was valid until"); lines != 1 {
+		if lines := strings.Count(r.readLog(), "the certificate of "+spec.Identity.CommonName+" expired at"); lines != 1 {
 			t.Errorf("the log has it %d times: %s", lines, r.readLog())
 		}
 	})

@@ -50,11 +50,11 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 	}{
 		"the NodeSpec was changed by somebody else": {func(h *formerHost) {
 			h.must(h.Drive().WriteFile(nodespec.SpecPath, []byte(`{"schema":0}`)))
-		}, "is not the last NodeSpec that was applied completely"},
+		}, "is not the last completely applied NodeSpec"},
 		"the agent that understands it is gone": {func(h *formerHost) {
 			h.must(h.Host().Services.Stop(h.ctx, nodespec.ServiceAgent))
 			h.must(h.Drive().RemoveAll(agentDirectory(agentProgram)))
-		}, "the agent that applied its NodeSpec is not on the host any more"},
+		}, "the agent that applied the rollback target is no longer on the host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,7 @@ func CheckComplete(name Name, last Line) error {
 		ok = r.Facts != nil && r.Plan != nil
 	}
 	if !ok {
-		return fmt.Errorf("the agent's answer to %s is incomplete: the program on the host is not the operator's agent, or is another version of it",
+		return fmt.Errorf("the response of agent command %s is incomplete: the program on the host is not the operator's agent or has another version",
 			name)
 	}
 	return nil

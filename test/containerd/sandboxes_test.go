@@ -51,7 +51,7 @@ func TestTheRealContainerdEndsPods(t *testing.T) {
 		if pods := c.podNames(t); !slices.Equal(pods, []string{"shop/stuck"}) {
 			t.Errorf("left: %q", pods)
 		}
-		for _, want := range []string{"1 of 3, the first of them shop/stuck: stop the pod", "the network does not let go"} {
+		for _, want := range []string{"1 of 3 pods did not stop (first: shop/stuck: stop the pod", "the network does not let go"} {
 			if !strings.Contains(advice, want) {
 				t.Errorf("%q is not in %s", want, advice)
 			}

@@ -35,7 +35,7 @@ func (c *checker) runCheck(ctx context.Context, check nodespec.Check) agentapi.C
 	tell := func(format string, arguments ...any) {
 		c.Answer.Detail(checkStep(check), fmt.Sprintf(format, arguments...))
 	}
-	attempt := timeouts.Operation{Timeout: timeouts.CheckTimeout, What: "check " + check.Name, Progress: tell}
+	attempt := timeouts.Operation{Timeout: timeouts.CheckTimeout, What: "running check " + check.Name, Progress: tell}
 	err := attempt.Run(ctx, c.Clock, func(ctx context.Context) (err error) {
 		message, err = c.evaluateCheck(ctx, check)
 		return err
@@ -67,7 +67,7 @@ func (c *checker) evaluateCheck(ctx context.Context, check nodespec.Check) (stri
 	case nodespec.CheckExclusions:
 		return c.Source.Antivirus.Check(ctx, c.spec)
 	}
-	return "", fmt.Errorf("this agent (%s) does not know checks of kind %q", c.Source.Program.Version, check.Kind)
+	return "", fmt.Errorf("this agent (%s) does not support checks of kind %q", c.Source.Program.Version, check.Kind)
 }
 
 // withHint returns the reason for a failed check with its hint.
@@ -84,7 +84,7 @@ func (c *checker) checkService(ctx context.Context, name string) (string, error)
 		return "", fmt.Errorf("query service %s: %w", name, err)
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("service %s is not there", name)
+		return "", fmt.Errorf("service %s does not exist", name)
 	}
 	service := found[0]
 	wanted := service.CommandLine
@@ -95,7 +95,7 @@ func (c *checker) checkService(ctx context.Context, name string) (string, error)
 	}
 	switch {
 	case service.State != host.ServiceRunning:
-		return "", fmt.Errorf("service %s does not run (%s, last exit code %d); look at %s%s", name, service.State, service.ExitCode,
+		return "", fmt.Errorf("service %s is not running (%s, last exit code %d); see %s%s", name, service.State, service.ExitCode,
 			nodespec.LogDirectory(name), hostutil.DescribeForeignRuntime(ctx, c.Source.Host.Probes, name))
 	case service.RunningCommandLine != "" && !nodespec.IsRunningAs(service.RunningCommandLine, wanted):
 		return "", fmt.Errorf("service %s runs with an unexpected command line", name)
@@ -115,12 +115,12 @@ func (c *checker) checkURL(ctx context.Context, url, certificate string) (string
 	}
 	status, body, err := c.Source.Host.Probes.HTTPGet(ctx, url, client)
 	if err != nil {
-		return "", fmt.Errorf("%s does not answer: %w", url, err)
+		return "", fmt.Errorf("%s does not respond: %w", url, err)
 	}
 	if status != http.StatusOK {
-		return "", fmt.Errorf("%s answers %d: %s", url, status, strings.TrimSpace(body))
+		return "", fmt.Errorf("%s responds with status %d: %s", url, status, strings.TrimSpace(body))
 	}
-	return url + " answers 200", nil
+	return url + " responds with status 200", nil
 }
 
 // checkRuntime queries the runtime behind the pipe only while the node's own service runs: another runtime may serve
@@ -131,7 +131,7 @@ func (c *checker) checkRuntime(ctx context.Context, endpoint string) (string, er
 	}
 	status, err := c.Source.Host.Probes.ContainerRuntime(ctx, endpoint)
 	if err != nil {
-		return "", fmt.Errorf("the container runtime at %s does not answer: %w", endpoint, err)
+		return "", fmt.Errorf("the container runtime at %s does not respond: %w", endpoint, err)
 	}
 	if !status.Ready {
 		return "", fmt.Errorf("%s %s reports that it is not ready", status.Name, status.Version)
@@ -145,7 +145,7 @@ func (c *checker) checkNetwork(ctx context.Context, name string) (string, error)
 		return "", err
 	}
 	if subnet := c.spec.Network.PodSubnet; network.Subnet != subnet {
-		return "", fmt.Errorf("HNS network %s has the subnet %s, the node's is %q", name, network.Subnet, subnet)
+		return "", fmt.Errorf("HNS network %s has the subnet %s instead of the node's subnet %q", name, network.Subnet, subnet)
 	}
 	return "HNS network " + name + " has the subnet " + network.Subnet, nil
 }
@@ -160,10 +160,10 @@ func (c *checker) checkNetworkReach(ctx context.Context, name string) (string, e
 		return "", errors.New(mismatch)
 	}
 	if network.NoHostRoute {
-		return "", fmt.Errorf("HNS lists the policies of network %s without HostRoute, so that the host, the kubelet's probes included, may not "+
-			"reach the pods on it. If probes fail, restart the host: hybrid-overlay-node adds the policy when it creates the network", name)
+		return "", fmt.Errorf("HNS network %s has no policy HostRoute, so the host and the probes of the kubelet may not reach the node's pods. "+
+			"If probes fail, restart the host: hybrid-overlay-node adds the policy when it creates the network", name)
 	}
-	return "HNS reports no fault of network " + name, nil
+	return "HNS reports no problem with network " + name, nil
 }
 
 func (c *checker) findNetwork(ctx context.Context, name string) (host.HNSNetwork, error) {
@@ -173,7 +173,7 @@ func (c *checker) findNetwork(ctx context.Context, name string) (host.HNSNetwork
 	}
 	i := slices.IndexFunc(networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
 	if i < 0 {
-		return host.HNSNetwork{}, fmt.Errorf("HNS network %s is not there", name)
+		return host.HNSNetwork{}, fmt.Errorf("HNS network %s does not exist", name)
 	}
 	return networks[i], nil
 }
@@ -184,11 +184,11 @@ func (c *checker) checkFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	if data == nil {
-		return "", fmt.Errorf("file %s is not there", path)
+		return "", fmt.Errorf("file %s does not exist", path)
 	}
 	for _, file := range c.spec.Files {
 		if nodespec.IsSamePath(file.Path, path) && plan.TextDigest(data) != plan.TextDigest(file.Bytes()) {
-			return "", fmt.Errorf("file %s does not have its content", path)
+			return "", fmt.Errorf("file %s does not have the expected content", path)
 		}
 	}
 	return "file " + path + " has the expected content", nil
@@ -205,12 +205,12 @@ func (c *checker) checkEndpoint(ctx context.Context, network string) (string, er
 		made, err = c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint, "")
 	}
 	if err != nil {
-		return "", fmt.Errorf("no endpoint can be made on HNS network %s: %w", network, err)
+		return "", fmt.Errorf("create a test endpoint on HNS network %s: %w", network, err)
 	}
 	if err := c.deleteTestEndpoint(ctx); err != nil {
-		return "", fmt.Errorf("the test endpoint on HNS network %s cannot be removed: %w", network, err)
+		return "", fmt.Errorf("delete the test endpoint on HNS network %s: %w", network, err)
 	}
-	return "an endpoint with the address " + made.Address + " was made on HNS network " + network, nil
+	return "a test endpoint with address " + made.Address + " was created on HNS network " + network, nil
 }
 
 // deleteTestEndpoint deletes the endpoint if it exists.

@@ -31,7 +31,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 		return err
 	}
 	if held == nil {
-		return state.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
+		return state.InvalidInput("the host is not configured: " + nodespec.SpecPath + " does not exist")
 	}
 	if err := held.ValidateChecks(); err != nil {
 		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
@@ -92,10 +92,10 @@ func (v *Verifier) kubeletStartTime(ctx context.Context) (time.Time, error) {
 func (v *Verifier) reportWaiting(check nodespec.Check, result agentapi.CheckResult, index, of int, began time.Time) {
 	step := checkStep(check)
 	step.Index, step.Of = index, of
-	v.Answer.Detail(step, "waits "+(check.Timeout-v.Clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)
+	v.Answer.Detail(step, "retrying for "+(check.Timeout-v.Clock.Since(began)).Round(time.Second).String()+": "+result.Message)
 }
 
 // checkStep returns the step that names a check in progress lines.
 func checkStep(check nodespec.Check) agentapi.Step {
-	return agentapi.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work"}
+	return agentapi.Step{Name: "Check " + check.Name, Reason: "the node must be verified"}
 }

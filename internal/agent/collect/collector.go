@@ -58,7 +58,7 @@ func (s Collector) CollectEvents(ctx context.Context, since time.Duration) agent
 	count := map[string]int{}
 	for _, event := range result.Events {
 		if count[event.Log]++; count[event.Log] == maxEventsOnly {
-			result.Unknown["earlier events"] = fmt.Sprintf("no more than the newest %d of log %s are read", maxEventsOnly, event.Log)
+			result.Unknown["earlier events"] = fmt.Sprintf("only the newest %d events of log %s are included", maxEventsOnly, event.Log)
 		}
 	}
 	return result

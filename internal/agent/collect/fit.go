@@ -28,14 +28,14 @@ func Fit(result *agentapi.Result) {
 		cut         func() (dropped, of int)
 	}{
 		{"events", "oldest ", func() (int, int) { return cutToFit(&s.Events, fits) }},
-		{"networks", "endpoints, the last ", func() (int, int) { return cutToFit(&s.Endpoints, fits) }},
+		{"networks", "endpoints: last ", func() (int, int) { return cutToFit(&s.Endpoints, fits) }},
 		{"firewall", "last ", func() (int, int) { return cutToFit(&s.Firewall, fits) }},
 		{"runs", "last ", func() (int, int) { return cutToFit(&s.Runs, fits) }},
 		{"processes", "last ", func() (int, int) { return cutToFit(&s.Processes, fits) }},
 		{"services", "last ", func() (int, int) { return cutToFit(&s.Services, fits) }},
 	} {
 		if dropped, of := part.cut(); dropped > 0 {
-			notes[part.name] = fmt.Sprintf("%s%d of %d are left out: the result would be too long", part.which, dropped, of)
+			notes[part.name] = fmt.Sprintf("%s%d of %d omitted to limit the size of the result", part.which, dropped, of)
 		}
 		if fits() {
 			break

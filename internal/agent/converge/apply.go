@@ -37,7 +37,7 @@ func (h *Host) readSpec(ctx context.Context, path string) (desiredSpec, error) {
 		return desiredSpec{}, err
 	}
 	if data == nil {
-		return desiredSpec{}, state.InvalidInput("the NodeSpec " + path + " is not on the host")
+		return desiredSpec{}, state.InvalidInput("the NodeSpec file " + path + " does not exist")
 	}
 	spec, err := nodespec.Decode(data)
 	if err != nil {

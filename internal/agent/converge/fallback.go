@@ -35,9 +35,9 @@ func (h *Host) keepRollbackTarget(ctx context.Context, digest string, next nodes
 	case err != nil || why != "":
 		return why, err
 	case present == nil:
-		return "no NodeSpec was applied to the host completely", nil
+		return "no NodeSpec was completely applied to the host", nil
 	case "sha256:"+present.Digest != digest:
-		return "the last NodeSpec that was applied completely to the host is another one", nil
+		return "the last completely applied NodeSpec of the host has another digest", nil
 	case present.Digest == next.Digest():
 		return "", nil
 	}
@@ -77,14 +77,14 @@ func (h *Host) rollbackSpec(ctx context.Context, digest string) (desiredSpec, er
 	case err != nil:
 		return desiredSpec{}, err
 	case kept == nil:
-		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "no NodeSpec is kept on the host to go back to"}
+		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the host has no rollback target"}
 	case digest != "" && "sha256:"+kept.Digest != digest:
-		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the NodeSpec that is kept on the host is another"}
+		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the rollback target of the host has another digest"}
 	}
 	spec, err := nodespec.Decode(kept.Document)
 	if err != nil {
 		return desiredSpec{}, &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: fmt.Sprintf(
-			"the NodeSpec that is kept on the host must be applied by the agent %s, which applied it before: %v",
+			"the rollback target of the host must be applied by agent %s, which applied it before: %v",
 			nodespec.AgentPath(kept.Agent), err)}
 	}
 	return desiredSpec{spec, kept.Document}, nil

@@ -36,7 +36,7 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 		}
 		info, err := h.Host.Files.Stat(ctx, path)
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", path, err)
+			return fmt.Errorf("inspect %s: %w", path, err)
 		}
 		if info.Size > facts.MaxConfigFile {
 			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(

@@ -18,7 +18,7 @@ func (h *Host) Renew(ctx context.Context, names []string, certificates map[strin
 		return err
 	}
 	if known == nil {
-		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the host has no NodeSpec from before"}
+		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: "the host has no NodeSpec"}
 	}
 	if err := known.ValidateRenewal(names); err != nil {
 		return &agentapi.Failure{Reason: agentapi.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}

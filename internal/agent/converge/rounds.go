@@ -85,10 +85,10 @@ func (c *convergence) notConvergingError(ctx context.Context, step plan.Step) er
 		service := c.Facts.Services[start.Service]
 		if service.State == host.ServiceStopped {
 			return &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
-				"service %s starts and ends at once, with exit code %d; look at %s on the host%s",
+				"service %s exits immediately after its start with exit code %d; see %s on the host%s",
 				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), hostutil.DescribeForeignRuntime(ctx, c.Host.Probes, start.Service))}
 		}
 	}
-	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +
-		"; something on the host undoes it"}
+	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: step.Name, Message: "the step succeeds but its effect does not last: " + step.Reason +
+		"; another program on the host reverts it"}
 }

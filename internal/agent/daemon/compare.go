@@ -88,7 +88,7 @@ func (k *driftRepairer) repairDrift(ctx context.Context, o *report.Outcome) erro
 		case r.err != nil && (names == before || round == execute.MaxRounds):
 			return r.err
 		case names == before || round == execute.MaxRounds:
-			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: w.steps[0].Name, Message: "it was done and does not last: " + w.steps[0].Reason}
+			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: w.steps[0].Name, Message: "the step succeeds but its effect does not last: " + w.steps[0].Reason}
 		}
 		before = names
 		if r.runSteps(ctx, w); ctx.Err() != nil {

@@ -98,7 +98,7 @@ func (k *driftRepairer) pollOnce(ctx context.Context) {
 		k.logs.RotateIfDue(ctx, k.watcher.spec.Logs)
 		k.publisher.PublishIfDue(ctx, *k.watcher.spec)
 		if err := k.oldCertificates.CleanStores(ctx, *k.watcher.spec); err != nil && ctx.Err() == nil {
-			k.Log.Printf(ctx, "former certificates are left: %v", err)
+			k.Log.Printf(ctx, "old certificates were not deleted: %v", err)
 		}
 	}
 	now := k.Clock.Now()

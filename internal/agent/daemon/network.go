@@ -66,7 +66,7 @@ func (n *awaitedNetwork) HasArrived(ctx context.Context) bool {
 	}
 	var networks []host.HNSNetwork
 	question := timeouts.Operation{
-		Timeout: timeouts.CheckTimeout, What: "the Host Networking Service lists its networks", Progress: func(string, ...any) {},
+		Timeout: timeouts.CheckTimeout, What: "listing the networks of the Host Networking Service", Progress: func(string, ...any) {},
 	}
 	err := question.Run(ctx, n.clock, func(ctx context.Context) (err error) {
 		networks, err = n.host.Networks(ctx)
@@ -91,7 +91,7 @@ func (n *awaitedNetwork) RestartSteps(steps []plan.Step, facts plan.Facts) []pla
 		n.clock.Since(since) < timeouts.NetworkTimeout {
 		return nil
 	}
-	reason := fmt.Sprintf("HNS network %s has not been there for %s, and hybrid-overlay-node makes it at its start", n.awaited.Network, timeouts.NetworkTimeout)
+	reason := fmt.Sprintf("HNS network %s has been missing for %s, and hybrid-overlay-node creates it only at its start", n.awaited.Network, timeouts.NetworkTimeout)
 	var again []plan.Step
 	for _, operation := range []plan.Operation{
 		plan.StopService{Service: nodespec.ServiceHybridOverlay}, plan.StartService{Service: nodespec.ServiceHybridOverlay},
@@ -123,6 +123,6 @@ func (n *awaitedNetwork) DescribeMissing() string {
 	if n.awaited == nil || n.clock.Since(n.since) < timeouts.NetworkTimeout {
 		return ""
 	}
-	return "the HNS network " + n.awaited.Network + ", which hybrid-overlay-node has not made: this node takes no pods; hybrid-overlay-node needs the " +
-		"API server, look at " + nodespec.LogDirectory(nodespec.ServiceHybridOverlay)
+	return "HNS network " + n.awaited.Network + " is missing, so the node cannot run pods: hybrid-overlay-node has not created the network; it needs the " +
+		"API server, see " + nodespec.LogDirectory(nodespec.ServiceHybridOverlay)
 }

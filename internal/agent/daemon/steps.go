@@ -61,7 +61,7 @@ func (r *repairRun) runSteps(ctx context.Context, w work) {
 			if ctx.Err() != nil {
 				return
 			}
-			r.Log.Printf(ctx, "%s has failed: %v", step.Name, err)
+			r.Log.Printf(ctx, "%s failed: %v", step.Name, err)
 			r.failed[step.Name] = true
 			if install, ok := step.Operation.(plan.InstallRelease); ok {
 				r.releases = append(r.releases, install.Release.Directory)

@@ -73,7 +73,7 @@ func (w *watcher) readSpec(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", nodespec.SpecPath, err)
+		return fmt.Errorf("inspect %s: %w", nodespec.SpecPath, err)
 	}
 	if w.spec != nil && info.Size == w.specInfo.Size && info.Modified.Equal(w.specInfo.Modified) {
 		return nil

@@ -48,7 +48,7 @@ func (e *Executor) removeExclusion(ctx context.Context, exclusion host.Exclusion
 
 func (e *Executor) changeExclusions(ctx context.Context, action func(context.Context) error) error {
 	e.Antivirus.clearCache()
-	return e.withProgress(ctx, timeouts.AntivirusTimeout, "Microsoft Defender Antivirus changes its exclusions", action)
+	return e.withProgress(ctx, timeouts.AntivirusTimeout, "changing the exclusions of Microsoft Defender Antivirus", action)
 }
 
 // ignoreFailure continues after a failed change of Defender: the host works without the change. The refusal is

@@ -54,7 +54,7 @@ func (e *Executor) RunStep(ctx context.Context, step plan.Step) error {
 		return e.runOperation(ctx, step)
 	}
 	late := &agentapi.Failure{
-		Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timeouts.StepTimeout),
+		Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("Windows did not complete the step within %s", timeouts.StepTimeout),
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeouts.StepTimeout, late)
 	defer cancel()
@@ -144,7 +144,7 @@ func (e *Executor) runOperation(ctx context.Context, step plan.Step) error {
 	case plan.DeleteNetwork:
 		return ignoreNotFound(e.Host.Networks.DeleteNetwork(ctx, o.Network))
 	}
-	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, step.Operation)
+	return fmt.Errorf("this agent (%s) does not support operation %T", e.Version, step.Operation)
 }
 
 // RunSteps runs the steps of a plan up to the first step that restarts the host.

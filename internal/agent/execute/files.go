@@ -23,7 +23,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	}
 	access := cmp.Or(directory.Access, host.AccessInherited)
 	if err := e.Host.Tree.MakeDirectory(ctx, directory.Path, access); err != nil {
-		return fmt.Errorf("make folder %s: %w", directory.Path, err)
+		return fmt.Errorf("create directory %s: %w", directory.Path, err)
 	}
 	if !access.IsRestricted() {
 		return nil
@@ -32,10 +32,10 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	// directories. A user may have replaced the directory after the facts were gathered.
 	now, err := e.Host.Files.Stat(ctx, directory.Path)
 	if err != nil {
-		return fmt.Errorf("look at folder %s: %w", directory.Path, err)
+		return fmt.Errorf("inspect directory %s: %w", directory.Path, err)
 	}
 	if !now.Directory || now.LinkTarget != "" || now.Access != access || now.Foreign {
-		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", directory.Path)
+		return fmt.Errorf("a user of the host replaced %s while the agent was restricting it to administrators", directory.Path)
 	}
 	entries, err := hostutil.ListDirectory(ctx, e.Host.Files, directory.Path)
 	if err != nil {
@@ -73,11 +73,11 @@ func (e *Executor) makeLink(ctx context.Context, link nodespec.Link) error {
 	if fact, there := e.Facts.Files[link.Path]; there && fact.LinkTarget == "" && !fact.Directory {
 		// The content of an original file is in the ledger.
 		if err := e.Host.Files.Remove(ctx, link.Path); err != nil {
-			return fmt.Errorf("remove file %s, which was there before: %w", link.Path, err)
+			return fmt.Errorf("remove existing file %s: %w", link.Path, err)
 		}
 	}
 	if err := e.Host.Tree.Symlink(ctx, link.Target, link.Path); err != nil {
-		return fmt.Errorf("make link %s to %s: %w", link.Path, link.Target, err)
+		return fmt.Errorf("create symbolic link %s to %s: %w", link.Path, link.Target, err)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
 		if kept {
 			continue
 		}
-		e.reportProgress("removes %s", entry.Path)
+		e.reportProgress("removing %s", entry.Path)
 		if err := e.removeAll(ctx, entry.Path); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (e *Executor) removeAll(ctx context.Context, path string) error {
 	e.destroyLayers(ctx, path)
 	remove := func(ctx context.Context) error { return e.Host.Files.Remove(ctx, path) }
 	// A directory of container images has several hundred thousand files.
-	if err := e.withProgress(ctx, 0, "removes "+path, remove); err != nil {
+	if err := e.withProgress(ctx, 0, "removing "+path, remove); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return nil

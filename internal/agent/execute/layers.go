@@ -26,17 +26,17 @@ func (e *Executor) destroyLayers(ctx context.Context, path string) {
 			left += len(layers) - i
 			break
 		}
-		e.reportProgress("layer %d of %d is deleted", i+1, len(layers))
-		err := e.withProgress(ctx, timeouts.LayerTimeout, "layer "+layer.Name+" is deleted", func(ctx context.Context) error {
+		e.reportProgress("deleting layer %d of %d", i+1, len(layers))
+		err := e.withProgress(ctx, timeouts.LayerTimeout, "deleting layer "+layer.Name, func(ctx context.Context) error {
 			return e.Host.Layers.Destroy(ctx, layer.Path)
 		})
 		if err != nil {
 			if left++; first == "" {
-				first = ", the first of them " + err.Error()
+				first = "; first error: " + err.Error()
 			}
 		}
 	}
 	if left > 0 {
-		e.recordWarning(fmt.Sprintf("layers of containers that Windows did not delete: %d of %d%s", left, len(layers), first))
+		e.recordWarning(fmt.Sprintf("Windows did not delete %d of %d container layers%s", left, len(layers), first))
 	}
 }

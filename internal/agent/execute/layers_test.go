@@ -96,7 +96,7 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 	t.Run("one that Windows does not let go of is named with its reason, and the next ones go", func(t *testing.T) {
 		drive := &layeredDrive{layers: 3, fails: func(layer int) bool { return layer == 1 }}
 		advice, _ := remove(t, t.Context(), drive)
-		if len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3, the first of them destroy layer "+nodespec.LayersDirectory+`\1`) ||
+		if len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3 container layers; first error: destroy layer "+nodespec.LayersDirectory+`\1`) ||
 			!strings.Contains(advice, host.ErrInUse.Error()) {
 			t.Errorf("after %d layers: %s", len(drive.destroyCalls), advice)
 		}

@@ -23,7 +23,7 @@ func ignoreNotFound(err error) error {
 }
 
 func (e *Executor) enableFeature(ctx context.Context, feature string) error {
-	err := e.changeFeature(ctx, "Windows enables the feature "+feature, func(ctx context.Context) error {
+	err := e.changeFeature(ctx, "enabling Windows feature "+feature, func(ctx context.Context) error {
 		return e.Host.Features.Enable(ctx, feature)
 	})
 	if errors.Is(err, host.ErrNotExist) {
@@ -33,7 +33,7 @@ func (e *Executor) enableFeature(ctx context.Context, feature string) error {
 }
 
 func (e *Executor) disableFeature(ctx context.Context, feature string) error {
-	return e.changeFeature(ctx, "Windows disables the feature "+feature, func(ctx context.Context) error {
+	return e.changeFeature(ctx, "disabling Windows feature "+feature, func(ctx context.Context) error {
 		return ignoreNotFound(e.Host.Features.Disable(ctx, feature))
 	})
 }
@@ -57,7 +57,7 @@ func (e *Executor) setEnvironment(ctx context.Context, o plan.SetEnvironment) er
 // trustCertificate adds an authority to the Windows root store if the fingerprint matches the spec.
 func (e *Executor) trustCertificate(ctx context.Context, certificate nodespec.TrustedCertificate) error {
 	if sum := plan.Digest(certificate.DER); !strings.EqualFold(sum, certificate.Fingerprint) {
-		return fmt.Errorf("the certificate of %s in the NodeSpec has the fingerprint %s and not %s", certificate.Subject, sum, certificate.Fingerprint)
+		return fmt.Errorf("the certificate of %s in the NodeSpec has the fingerprint %s instead of %s", certificate.Subject, sum, certificate.Fingerprint)
 	}
 	return e.Host.Roots.Add(ctx, certificate.DER)
 }
@@ -76,8 +76,8 @@ func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) 
 	if noteErr := e.Records.SetLedger(ctx, ledger.WithForeignCertificate(fingerprint)); noteErr != nil {
 		return noteErr
 	}
-	e.recordWarning("the agent removed its copy of the certificate authority, which the node no longer needs, but the host still trusts it from another source; " +
-		"to end that trust, remove it at that source (" + err.Error() + ")")
+	e.recordWarning("the agent removed its copy of a certificate authority that the node no longer needs, but another source also provides that authority; " +
+		"to end the trust of the host, remove the authority from that source (" + err.Error() + ")")
 	return nil
 }
 

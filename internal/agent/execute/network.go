@@ -9,6 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/agentapi"
 	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
@@ -20,7 +21,7 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 		if err != nil {
 			return fmt.Errorf("list HNS networks: %w", err)
 		}
-		found := "there is no such network"
+		found := "the network does not exist"
 		if o.Lacks != "" {
 			found += ", and " + o.Lacks
 		}
@@ -34,14 +35,14 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 				}
 				return nil
 			}
-			found = "it has the subnet " + network.Subnet
+			found = "its subnet is " + network.Subnet
 		}
 		if !e.Clock.Now().Before(deadline) {
 			return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
-				`hybrid-overlay-node has not made the HNS network %s with the subnet %s within %s (%s); look at C:\var\log\hybrid-overlay-node on the host`,
-				o.Network, o.Subnet, timeouts.NetworkTimeout, found)}
+				"hybrid-overlay-node did not create HNS network %s with the subnet %s within %s (%s); see %s on the host",
+				o.Network, o.Subnet, timeouts.NetworkTimeout, found, nodespec.LogDirectory(nodespec.ServiceHybridOverlay))}
 		}
-		e.reportProgress("waits for hybrid-overlay-node to make the HNS network %s with the subnet %s (%s)", o.Network, o.Subnet, found)
+		e.reportProgress("waiting for hybrid-overlay-node to create HNS network %s with the subnet %s (%s)", o.Network, o.Subnet, found)
 		if err := timeouts.Sleep(ctx, e.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}

@@ -15,13 +15,13 @@ import (
 // the host. The step names the first such pod, and all shims are killed with the other processes.
 func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	var pods []host.Sandbox
-	err := e.withProgress(ctx, timeouts.PodTimeout, o.Service+" lists its pods", func(ctx context.Context) (err error) {
+	err := e.withProgress(ctx, timeouts.PodTimeout, "listing the pods of "+o.Service, func(ctx context.Context) (err error) {
 		pods, err = e.Host.Sandboxes.List(ctx, o.Endpoint)
 		return err
 	})
 	if err != nil {
 		return e.warnAboutPods(ctx,
-			fmt.Sprintf("%s does not list its pods, so the removal continues without ending them: %v", o.Service, err))
+			fmt.Sprintf("%s does not list its pods, so the removal continues without stopping them: %v", o.Service, err))
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, pod := range pods {
@@ -30,8 +30,8 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 			break
 		}
 		name := pod.Namespace + "/" + pod.Name
-		e.reportProgress("pod %s ends, %d of %d", name, i+1, len(pods))
-		err := e.withProgress(ctx, timeouts.PodTimeout, "pod "+name+" ends", func(ctx context.Context) error {
+		e.reportProgress("stopping pod %s, %d of %d", name, i+1, len(pods))
+		err := e.withProgress(ctx, timeouts.PodTimeout, "stopping pod "+name, func(ctx context.Context) error {
 			return e.Host.Sandboxes.End(ctx, o.Endpoint, pod.ID)
 		})
 		if ctx.Err() != nil {
@@ -39,13 +39,13 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 		}
 		if err != nil {
 			if left++; first == "" {
-				first = fmt.Sprintf(", the first of them %s: %v", name, err)
+				first = fmt.Sprintf(" (first: %s: %v)", name, err)
 			}
 		}
 	}
 	if left > 0 {
 		return e.warnAboutPods(ctx,
-			fmt.Sprintf("pods that have not ended: %d of %d%s. The removal continues without waiting for them", left, len(pods), first))
+			fmt.Sprintf("%d of %d pods did not stop%s; the removal continues without waiting for them", left, len(pods), first))
 	}
 	return nil
 }

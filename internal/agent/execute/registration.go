@@ -21,7 +21,7 @@ func (e *Executor) attachEndpoint(ctx context.Context, name string) error {
 		if err == nil || errors.Is(err, host.ErrNotExist) || !e.Clock.Now().Before(deadline) {
 			return err
 		}
-		e.reportProgress("retries until HNS attaches the endpoint %s to the host (%v)", name, err)
+		e.reportProgress("waiting for HNS to attach endpoint %s to the host (%v)", name, err)
 		if err := timeouts.Sleep(ctx, e.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
@@ -66,8 +66,8 @@ func (e *Executor) disableRegistration(ctx context.Context, o plan.DisableDNSReg
 	if writeErr := e.Records.SetLedger(ctx, ledger); writeErr != nil {
 		return writeErr
 	}
-	e.recordWarning("the adapter continues to register in DNS (" + err.Error() +
-		"): remove its address from the records of the host's name, if programs other than the operator use them")
+	e.recordWarning("the adapter of kube-proxy's endpoint continues to register its address in DNS (" + err.Error() +
+		"); remove that address from the DNS records of the host if other programs use these records")
 	return nil
 }
 

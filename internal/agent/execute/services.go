@@ -13,7 +13,7 @@ import (
 )
 
 func (e *Executor) startService(ctx context.Context, name string) error {
-	err := e.withProgress(ctx, timeouts.ServiceStartTimeout, "service "+name+" starts", func(ctx context.Context) error {
+	err := e.withProgress(ctx, timeouts.ServiceStartTimeout, "starting service "+name, func(ctx context.Context) error {
 		return e.Host.Services.Start(ctx, name)
 	})
 	if err != nil {
@@ -23,7 +23,7 @@ func (e *Executor) startService(ctx context.Context, name string) error {
 }
 
 func (e *Executor) stopService(ctx context.Context, name string) error {
-	err := e.withProgress(ctx, timeouts.ServiceStopTimeout, "service "+name+" stops", func(ctx context.Context) error {
+	err := e.withProgress(ctx, timeouts.ServiceStopTimeout, "stopping service "+name, func(ctx context.Context) error {
 		return ignoreNotFound(e.Host.Services.Stop(ctx, name))
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Executor) serviceFailure(ctx context.Context, name, what string, err er
 		message += fmt.Sprintf("; its last exit code is %d", found[0].ExitCode)
 		foreign = hostutil.DescribeForeignRuntime(ctx, e.Host.Probes, name)
 	}
-	return &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host" + foreign}
+	return &agentapi.Failure{Reason: agentapi.ReasonServiceFailed, Message: message + "; see " + logOf(name) + " on the host" + foreign}
 }
 
 // logOf returns the location of the log of a service.

@@ -45,7 +45,7 @@ func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer
 		return answer
 	}
 	go func() {
-		late := fmt.Errorf("no answer within %s", timeouts.APIServerTimeout)
+		late := fmt.Errorf("no response within %s", timeouts.APIServerTimeout)
 		limited, cancel := context.WithTimeoutCause(ctx, timeouts.APIServerTimeout, late)
 		defer cancel()
 		facts := &plan.APIServerFacts{URL: server.url}
@@ -66,7 +66,7 @@ func resolveAndConnect(ctx context.Context, from host.Outbound, server *APIServe
 		facts.Resolved, err = from.LookupHost(ctx, server.host)
 		switch {
 		case errors.Is(err, host.ErrNotExist), err == nil && len(facts.Resolved) == 0:
-			return fmt.Errorf("the name %s does not resolve on the host: it is not known to the host's DNS", server.host)
+			return fmt.Errorf("the name %s does not resolve on the host: the host's DNS has no such name", server.host)
 		case err != nil:
 			return fmt.Errorf("the name %s does not resolve on the host: %s", server.host, describeFailure(ctx, err))
 		}

@@ -27,7 +27,7 @@ func RequestCloudName(ctx context.Context, service host.Metadata, platform strin
 
 func queryCloudName(ctx context.Context, service host.Metadata, platform string) *plan.CloudNameFacts {
 	facts := &plan.CloudNameFacts{Platform: platform}
-	late := fmt.Errorf("it does not answer within %s", CloudNameTimeout)
+	late := fmt.Errorf("no response within %s", CloudNameTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, CloudNameTimeout, late)
 	defer cancel()
 	name, err := service.HostName(ctx, platform)

@@ -63,7 +63,7 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 	}
 	// A command that waits forever would hold the lock forever.
 	late := &agentapi.Failure{
-		Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.FactsTimeout),
+		Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf("Windows did not respond within %s", timeouts.FactsTimeout),
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeouts.FactsTimeout, late)
 	defer cancel()

@@ -71,5 +71,5 @@ func (s *Source) UnusableReason(ctx context.Context, fallback state.RollbackTarg
 	if err != nil || agent != "" {
 		return "", err
 	}
-	return fmt.Sprintf("the agent that applied its NodeSpec is not on the host any more, and this one cannot: %v", fault), nil
+	return fmt.Sprintf("the agent that applied the rollback target is no longer on the host, and this agent cannot apply it: %v", fault), nil
 }

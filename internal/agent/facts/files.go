@@ -56,7 +56,7 @@ func (g *gatherer) gatherLegacyFiles(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", path, err)
+			return fmt.Errorf("inspect %s: %w", path, err)
 		}
 		g.facts.Files[path] = plan.FileFact{
 			Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Foreign: info.Foreign, Size: info.Size,
@@ -78,7 +78,7 @@ func (g *gatherer) gatherFile(ctx context.Context, path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", path, err)
+		return fmt.Errorf("inspect %s: %w", path, err)
 	}
 	fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Foreign: info.Foreign}
 	switch {

@@ -91,7 +91,7 @@ func (g *gatherer) gatherEnvironment(ctx context.Context) error {
 func (g *gatherer) gatherFirewall(ctx context.Context) error {
 	rules, err := g.Host.Firewall.Rules(ctx)
 	if err != nil {
-		return fmt.Errorf("list the firewall's rules: %w", err)
+		return fmt.Errorf("list firewall rules: %w", err)
 	}
 	all := map[string]host.FirewallRule{}
 	for _, rule := range rules {
@@ -132,7 +132,7 @@ func selectNamed[V any](all map[string]V, names []string) map[string]V {
 func (g *gatherer) gatherServices(ctx context.Context) error {
 	list, err := g.Host.Services.Query(ctx)
 	if err != nil {
-		return fmt.Errorf("query the services: %w", err)
+		return fmt.Errorf("list services: %w", err)
 	}
 	all := map[string]host.Service{}
 	names := slices.Collect(maps.Keys(g.facts.Ledger.Services))
@@ -159,7 +159,7 @@ func (g *gatherer) gatherServices(ctx context.Context) error {
 func (s *Source) FindLogin(ctx context.Context) (plan.LoginFacts, error) {
 	services, err := s.Host.Services.Query(ctx)
 	if err != nil {
-		return plan.LoginFacts{}, fmt.Errorf("query the services: %w", err)
+		return plan.LoginFacts{}, fmt.Errorf("list services: %w", err)
 	}
 	return s.findLogin(ctx, services)
 }
@@ -212,7 +212,7 @@ func (g *gatherer) gatherNetworks(ctx context.Context) error {
 func (g *gatherer) gatherNetworkServices(ctx context.Context) error {
 	found, err := g.Host.Services.Query(ctx, nodespec.ServiceHNS, nodespec.ServiceVFP)
 	if err != nil {
-		return fmt.Errorf("query the services of networks: %w", err)
+		return fmt.Errorf("query the services of HNS: %w", err)
 	}
 	g.facts.HNS = map[string]host.Service{}
 	for _, service := range found {

@@ -93,7 +93,7 @@ func EnsureDirectory(ctx context.Context, h host.Host, path string) error {
 		err = h.Tree.MakeDirectory(ctx, path, host.AccessAdministrators)
 	}
 	if err != nil {
-		return fmt.Errorf("make folder %s: %w", path, err)
+		return fmt.Errorf("create directory %s: %w", path, err)
 	}
 	return nil
 }

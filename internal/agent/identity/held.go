@@ -18,7 +18,7 @@ func Current(ctx context.Context, from host.Files, identity nodespec.Identity) (
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", link, err)
+		return nil, fmt.Errorf("inspect %s: %w", link, err)
 	}
 	if info.LinkTarget == "" {
 		return nil, nil

@@ -48,7 +48,7 @@ func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error
 		return err
 	}
 	if waiting == nil {
-		return errors.New("no key waits for the certificate any more")
+		return errors.New("the pending key of the certificate no longer exists")
 	}
 	key, err := encodeKey(waiting.Key)
 	if err != nil {
@@ -58,7 +58,7 @@ func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error
 	data := append(append(certificate, '\n'), key...)
 	installed := parsePair(data)
 	if installed == nil || len(installed.Chain) == 0 {
-		return &agentapi.Failure{Reason: agentapi.ReasonInvalidInput, Message: "the certificate was not signed for the key that waits on the host"}
+		return &agentapi.Failure{Reason: agentapi.ReasonInvalidInput, Message: "the certificate does not match the pending key on the host"}
 	}
 	path := identity.Path(installed.Chain[0].NotBefore.UTC().Format("2006-01-02-15-04-05"))
 	if err := writeSecret(ctx, h.Files, path, data); err != nil {
@@ -69,7 +69,7 @@ func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error
 		return err
 	}
 	if err := h.Tree.Symlink(ctx, path, link); err != nil {
-		return fmt.Errorf("make link %s to %s: %w", link, path, err)
+		return fmt.Errorf("create symbolic link %s to %s: %w", link, path, err)
 	}
 	return removeFile(ctx, h.Files, PendingFile(identity))
 }
@@ -81,7 +81,7 @@ func clearFile(ctx context.Context, in host.Files, link string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", link, err)
+		return fmt.Errorf("inspect %s: %w", link, err)
 	}
 	return removeFile(ctx, in, link)
 }

@@ -47,12 +47,12 @@ type Pair struct {
 func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
-		return nil, fmt.Errorf("make the key of %s: %w", identity.CommonName, err)
+		return nil, fmt.Errorf("generate the key of %s: %w", identity.CommonName, err)
 	}
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: identity.CommonName, Organization: []string{identity.Organization}}}
 	request, err := x509.CreateCertificateRequest(random, template, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the request for the certificate of %s: %w", identity.CommonName, err)
+		return nil, fmt.Errorf("create the certificate request of %s: %w", identity.CommonName, err)
 	}
 	encoded, err := encodeKey(key)
 	if err != nil {
@@ -64,7 +64,7 @@ func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	encoded, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, errors.New("encode the key of a certificate") // the cause could quote the key
+		return nil, errors.New("encode the private key of a certificate") // the cause could quote the key
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: encoded}), nil
 }

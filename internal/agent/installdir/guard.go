@@ -73,12 +73,12 @@ func isClosed(info host.FileInfo) bool {
 func (f *Directory) secureRoot(ctx context.Context) error {
 	root, err := f.Host.Files.Stat(ctx, nodespec.Root)
 	if err != nil && !errors.Is(err, host.ErrNotExist) {
-		return fmt.Errorf("look at %s: %w", nodespec.Root, err)
+		return fmt.Errorf("inspect %s: %w", nodespec.Root, err)
 	}
 	there := err == nil
 	if there && (root.LinkTarget != "" || !root.Directory) {
 		return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
-			"%s is a link or a file; the node's programs must be in a folder that only administrators can change: move it away",
+			"%s is a link or a file instead of a directory that only administrators can change; move it away",
 			nodespec.Root)}
 	}
 	if err := f.checkRootContent(ctx); err != nil {
@@ -94,7 +94,7 @@ func (f *Directory) secureRoot(ctx context.Context) error {
 	}
 	// From now on other users cannot replace C:\k or its content, but may have done so before.
 	if root, err = f.Host.Files.Stat(ctx, nodespec.Root); err != nil || !isClosed(root) {
-		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", nodespec.Root)
+		return fmt.Errorf("a user of the host replaced %s while the agent was restricting it to administrators", nodespec.Root)
 	}
 	if err := f.checkRootContent(ctx); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (f *Directory) checkRootContent(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", nodespec.ReleasesRoot, err)
+		return fmt.Errorf("inspect %s: %w", nodespec.ReleasesRoot, err)
 	}
 	// The directory was created by an agent that has lost its own directory. Only an administrator can create a
 	// directory owned by administrators.
@@ -133,7 +133,7 @@ func (f *Directory) checkRootContent(ctx context.Context) error {
 		return err
 	}
 	return &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Message: fmt.Sprintf(
-		"%s is there, and no agent of the operator is known to have made it: programs in it would run as the node's; move it away", nodespec.ReleasesRoot)}
+		"%s exists and was not created by an agent of the operator, so its programs are not trusted; move it away", nodespec.ReleasesRoot)}
 }
 
 // checkActiveAgent refuses a host with an agent that is active in a directory that other users could change.

@@ -112,7 +112,7 @@ func (f Lock) write(ctx context.Context, path string, self lockOwner) (*lockOwne
 			return breaker, err
 		}
 	}
-	return nil, errors.New("other processes acquire it at the same time")
+	return nil, errors.New("other processes acquire the lock at the same time")
 }
 
 func (f Lock) newOwner(ctx context.Context, name agentapi.Name, bootID string) lockOwner {

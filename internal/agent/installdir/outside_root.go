@@ -22,7 +22,7 @@ func (f *Directory) checkForeignContent(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", directory.Path, err)
+			return fmt.Errorf("inspect %s: %w", directory.Path, err)
 		}
 		fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Foreign: info.Foreign}
 		if err := stepFailure(plan.DescribeDirectoryConflict(info.Path, fact)); err != nil {
@@ -43,7 +43,7 @@ func (f *Directory) checkEntries(ctx context.Context, folder string) error {
 		return nil // the plan replaces no file
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", folder, err)
+		return fmt.Errorf("inspect %s: %w", folder, err)
 	}
 	entries, err := hostutil.ListDirectory(ctx, f.Host.Files, folder)
 	if err != nil {

@@ -49,7 +49,7 @@ func (k *Rotator) RotateIfDue(ctx context.Context, logs []nodespec.Log) {
 		trouble += log.Path + ": " + innermostErrors(err) + "\n"
 	}
 	if trouble != k.lastProblem && trouble != "" {
-		k.log.Printf(ctx, "logs are not kept as they should be: %s", errors.Join(failures...))
+		k.log.Printf(ctx, "log rotation failed: %s", errors.Join(failures...))
 	}
 	k.lastProblem = trouble
 }
@@ -105,7 +105,7 @@ func (k *Rotator) needsRotation(ctx context.Context, log nodespec.Log) (bool, er
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", log.Path, err)
+		return false, fmt.Errorf("inspect %s: %w", log.Path, err)
 	}
 	return log.MaxBytes > 0 && info.Size > log.MaxBytes && info.LinkTarget == "", nil
 }
@@ -118,7 +118,7 @@ func (k *Rotator) deleteFailedCopy(ctx context.Context, log nodespec.Log) error 
 		return nil
 	}
 	if err := k.host.Files.Remove(ctx, path); err != nil {
-		return fmt.Errorf("delete %s, a copy of a log that was not emptied: %w", path, err)
+		return fmt.Errorf("delete %s, the copy of a log that was not truncated: %w", path, err)
 	}
 	delete(k.failedCopies, log.Path)
 	return nil
@@ -143,7 +143,7 @@ func (k *Rotator) deleteExpired(ctx context.Context, log nodespec.Log) error {
 			continue
 		}
 		if err := k.host.Files.Remove(ctx, entry.Path); err != nil {
-			return fmt.Errorf("delete %s, which is too old: %w", entry.Path, err)
+			return fmt.Errorf("delete expired log %s: %w", entry.Path, err)
 		}
 	}
 	return nil

@@ -112,7 +112,7 @@ func (in *Incoming) writeFile(ctx context.Context, i *Installer, sum string, con
 	if _, there := i.Facts.Payload[sum]; there {
 		return nil
 	}
-	i.Progress("unpacks file %d of %d", len(in.verified)+1, len(in.sizesByDigest))
+	i.Progress("unpacking file %d of %d", len(in.verified)+1, len(in.sizesByDigest))
 	if err := i.Host.Files.Write(ctx, incomingPath(sum), content, host.WriteOptions{Access: host.AccessInherited}); err != nil {
 		return fmt.Errorf("write %s: %w", incomingPath(sum), err)
 	}

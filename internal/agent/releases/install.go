@@ -42,13 +42,13 @@ func (i *Installer) Install(ctx context.Context, release nodespec.Release) error
 	}
 	made := manifest{Component: release.Component, Version: release.Version}
 	for index, file := range release.Files {
-		i.Progress("%s, file %d of %d", file.Name, index+1, len(release.Files))
+		i.Progress("installing %s, file %d of %d", file.Name, index+1, len(release.Files))
 		if err := i.installFile(ctx, release, file); err != nil {
 			return fmt.Errorf("install %s of %s %s: %w", file.Name, release.Component, release.Version, err)
 		}
 		info, err := i.Host.Files.Stat(ctx, release.Path(file))
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", release.Path(file), err)
+			return fmt.Errorf("inspect %s: %w", release.Path(file), err)
 		}
 		made.Files = append(made.Files, manifestFile{Name: file.Name, SHA256: file.SHA256, Size: info.Size, Modified: info.Modified})
 	}
@@ -81,9 +81,9 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	switch _, err := i.Host.Files.Stat(ctx, source); {
 	case errors.Is(err, host.ErrNotExist):
 		return &agentapi.Failure{Reason: agentapi.ReasonPayloadCorrupted, Message: fmt.Sprintf(
-			"file %s of %s %s is neither on the host nor in the payload that was sent; the next attempt sends it", file.Name, release.Component, release.Version)}
+			"file %s of %s %s is neither on the host nor in the received payload; the operator sends the file with the next attempt", file.Name, release.Component, release.Version)}
 	case err != nil:
-		return fmt.Errorf("look at %s: %w", source, err)
+		return fmt.Errorf("inspect %s: %w", source, err)
 	}
 	if err := i.Incoming.verifyFile(ctx, i, file.SHA256); err != nil {
 		return err

@@ -44,7 +44,7 @@ type HTTPS struct {
 func (h HTTPS) Send(ctx context.Context, as Credentials, method, url string, body []byte) (int, []byte, error) {
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(as.Authorities) {
-		return 0, nil, errors.New("there is no certificate of an authority for the API server")
+		return 0, nil, errors.New("the certificate authority file of the API server contains no certificate")
 	}
 	transport := &http.Transport{
 		DialContext: h.Dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswerHeader,
@@ -61,10 +61,10 @@ func (h HTTPS) Send(ctx context.Context, as Credentials, method, url string, bod
 	}
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, fmt.Errorf("make a request: %w", err)
+		return 0, nil, fmt.Errorf("create a request: %w", err)
 	}
 	if request.URL.Scheme != "https" {
-		return 0, nil, fmt.Errorf("%s is not https", url)
+		return 0, nil, fmt.Errorf("%s is not an https URL", url)
 	}
 	if method == http.MethodPatch {
 		request.Header.Set("Content-Type", "application/strategic-merge-patch+json")
@@ -78,7 +78,7 @@ func (h HTTPS) Send(ctx context.Context, as Credentials, method, url string, bod
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBody))
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the answer of %s: %w", request.URL.Host, err)
+		return 0, nil, fmt.Errorf("read the response of %s: %w", request.URL.Host, err)
 	}
 	return response.StatusCode, answer, nil
 }

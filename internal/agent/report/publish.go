@@ -46,7 +46,7 @@ func currentCondition(ctx context.Context, api APIServer, as Credentials, url, k
 		} `json:"status"`
 	}
 	if err := json.Unmarshal(answer, &node); err != nil {
-		return nil, fmt.Errorf("read the Node at %s: %w", url, err)
+		return nil, fmt.Errorf("decode the Node from %s: %w", url, err)
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type != kind {
@@ -87,7 +87,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("%s %s: the API server answers %d: %s", r.method, r.url, r.code, r.message)
+	return fmt.Sprintf("%s %s: the API server returned status %d: %s", r.method, r.url, r.code, r.message)
 }
 
 // isRefused reports whether the API server responded and would repeat the response to an early retry.

@@ -107,7 +107,7 @@ func (m *Publisher) startAttempt(ctx context.Context, spec nodespec.NodeSpec, wa
 	wanted.LastHeartbeatTime = m.Clock.Now().UTC().Truncate(time.Second) // precision of the API
 	m.current = &attempt{url: spec.Reporting.URL, condition: wanted, repairs: len(m.found.repairs), ended: make(chan error, 1)}
 	go func(api APIServer, url string, ended chan<- error) {
-		late := fmt.Errorf("%s does not answer within %s", url, timeouts.ConditionTimeout)
+		late := fmt.Errorf("%s did not respond within %s", url, timeouts.ConditionTimeout)
 		ctx, cancel := context.WithTimeoutCause(ctx, timeouts.ConditionTimeout, late)
 		defer cancel()
 		err := publishCondition(ctx, api, *server, url, wanted)
@@ -138,7 +138,7 @@ func (m *Publisher) readCertificate(ctx context.Context, of nodespec.Identity) (
 		return nil, err
 	}
 	if end := current.Chain[0].NotAfter; !m.Clock.Now().Before(end) {
-		return nil, fmt.Errorf("the certificate of %s was valid until %s", of.CommonName, end.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("the certificate of %s expired at %s", of.CommonName, end.UTC().Format(time.RFC3339))
 	}
 	certificate := &tls.Certificate{PrivateKey: current.Key, Leaf: current.Chain[0]}
 	for _, each := range current.Chain {
@@ -204,7 +204,7 @@ func (m *Publisher) logFailure(ctx context.Context, err error) {
 		m.log.Printf(ctx, "the API server accepts the Node's condition %s again", nodespec.ConditionConfiguration)
 		return
 	}
-	m.log.Printf(ctx, "the API server has not accepted the Node's condition %s; the agent retries, and nothing else depends on it: %v",
+	m.log.Printf(ctx, "the API server did not accept the Node's condition %s; the agent retries: %v",
 		nodespec.ConditionConfiguration, err)
 }
 

@@ -27,9 +27,9 @@ func FailureOf(step string, err error) *agentapi.Failure {
 		f.Message += "; free disk space on the system volume; the agent then resumes"
 	case errors.Is(err, payload.ErrDamaged):
 		f.Reason = agentapi.ReasonPayloadCorrupted
-		f.Message += "; it is sent again"
+		f.Message += "; the operator sends the payload again"
 	case errors.Is(err, host.ErrInUse):
-		f.Message += "; stop the program that uses it; the agent then resumes"
+		f.Message += "; stop the program that uses the file or object; the agent then resumes"
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		f.Message = "the agent command was interrupted; the next run resumes: " + err.Error()
 	case step == "":

@@ -46,7 +46,7 @@ func (r Records) RollbackCandidate(ctx context.Context) (keepable *RollbackTarge
 	case err != nil || found.Digest == "":
 		return nil, "", err
 	case found.Document == nil:
-		return nil, nodespec.SpecPath + " is not there", nil
+		return nil, nodespec.SpecPath + " does not exist", nil
 	case plan.Digest(found.Document) == found.File:
 		return &found, "", nil
 	}
@@ -54,7 +54,7 @@ func (r Records) RollbackCandidate(ctx context.Context) (keepable *RollbackTarge
 	spec, err := nodespec.Decode(found.Document)
 	if err != nil || spec.Digest() != found.Digest {
 		//nolint:nilerr // whatever is wrong with the file, it is not kept, and the answer says so
-		return nil, fmt.Sprintf("%s is not the last NodeSpec that was applied completely", nodespec.SpecPath), nil
+		return nil, fmt.Sprintf("%s is not the last completely applied NodeSpec", nodespec.SpecPath), nil
 	}
 	found.File = plan.Digest(found.Document)
 	if found.applied, err = found.encodeJSON(); err != nil {

@@ -62,7 +62,7 @@ func (r Records) UnknownFields(ctx context.Context) ([]string, error) {
 }
 
 // ErrForeignSpec means that the NodeSpec on the host was not written by an agent of this release.
-var ErrForeignSpec = errors.New("it was not written by an agent of this release")
+var ErrForeignSpec = errors.New("the NodeSpec was written by an agent of another release")
 
 // Spec returns the desired NodeSpec of the host, or nil if there is none. It returns ErrForeignSpec for another
 // schema version: an agent that does not know the complete schema must not configure the host with the

@@ -37,7 +37,7 @@ type Operation struct {
 	GracePeriod time.Duration
 	// Remedy is advice for an action that has not stopped within the grace period.
 	Remedy string
-	// What describes the action: "service kubelet starts".
+	// What is the action as a participle: "starting service kubelet".
 	What string
 	// Progress receives a line each HeartbeatInterval.
 	Progress ProgressFunc
@@ -74,7 +74,7 @@ func (w Operation) Run(ctx context.Context, on clock.WithTicker, action func(con
 }
 
 // errStuck replaces the error of an action that was canceled and has not stopped within the grace period.
-var errStuck = errors.New("it has not stopped")
+var errStuck = errors.New("the action has not stopped")
 
 // awaitAction runs the action, and after cancellation waits at most for the grace period.
 func (w Operation) awaitAction(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
@@ -123,11 +123,11 @@ func (w Operation) watchProgress(
 			took := on.Since(began).Round(time.Second)
 			switch {
 			case w.Timeout == 0:
-				w.Progress("%s, for %s", w.What, took)
+				w.Progress("%s: %s elapsed", w.What, took)
 			case took <= w.Timeout:
-				w.Progress("%s, for %s of at most %s", w.What, took, w.Timeout)
+				w.Progress("%s: %s elapsed, timeout %s", w.What, took, w.Timeout)
 			default: // readers must not take silence for the end
-				w.Progress("%s, for %s; canceled after %s", w.What, took, w.Timeout)
+				w.Progress("%s: %s elapsed; canceled after %s", w.What, took, w.Timeout)
 			}
 		case <-late:
 			cancel(&agentapi.Failure{

@@ -103,7 +103,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := run(ctx, 3, stuck) // limit, heartbeat, grace
-		if err == nil || !strings.Contains(err.Error(), "Windows does it was canceled, and has not stopped within 5m0s. Restart the host") {
+		if err == nil || !strings.Contains(err.Error(), "enabling a feature was canceled, and has not stopped within 5m0s. Restart the host") {
 			t.Errorf("%v", err)
 		}
 	})

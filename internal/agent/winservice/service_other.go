@@ -11,5 +11,5 @@ import (
 
 // Run fails: only Windows has such services.
 func Run(name string, _ clock.WithTicker, _ Work) error {
-	return fmt.Errorf("run as service %s: %w: only Windows has such services", name, errors.ErrUnsupported)
+	return fmt.Errorf("run as service %s: %w: this program was not built for Windows", name, errors.ErrUnsupported)
 }

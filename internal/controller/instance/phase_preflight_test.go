@@ -19,7 +19,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 	}{
 		"for want of its name": {unresolved, []string{"does not resolve", "On vSphere"}},
 		"because of a firewall, say": {&plan.APIServerFacts{URL: url, Resolved: []string{"10.0.0.2"},
-			Error: "no answer within 5 s"}, []string{"no answer", "firewalls"}},
+			Error: "no response within 5s"}, []string{"no response", "firewalls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTrial(t).newScope(machineInstance())

@@ -160,8 +160,8 @@ func TestAServiceThatNoNodeHasIsRefused(t *testing.T) {
 }
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
-	unknown := map[string]string{"events": "log System: it is\x1b[2J damaged", "earlier events": "no more than the newest 1000 of log System are read"}
-	const damaged, older = "Warning: events are missing: log System: it is[2J damaged\n", "Warning: events are missing: no more than the newest 1000 of log System are read\n"
+	unknown := map[string]string{"events": "log System: it is\x1b[2J damaged", "earlier events": "only the newest 1000 events of log System are included"}
+	const damaged, older = "Warning: events are missing: log System: it is[2J damaged\n", "Warning: events are missing: only the newest 1000 events of log System are included\n"
 	for name, c := range map[string]struct {
 		since time.Duration
 		tail  int
