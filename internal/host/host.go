@@ -23,15 +23,15 @@ var (
 	// ErrDiskFull means that the volume has too little free space for the write.
 	ErrDiskFull = errors.New("there is not enough space on the disk")
 	// ErrDependency means that a service cannot start because a dependency does not run.
-	ErrDependency = errors.New("a service that this service depends on does not run")
+	ErrDependency = errors.New("a dependency of the service is not running")
 	// ErrNoAntivirus means that Microsoft Defender Antivirus is not active and therefore cannot be queried.
-	ErrNoAntivirus = errors.New("the antivirus Microsoft Defender is not active")
+	ErrNoAntivirus = errors.New("Microsoft Defender Antivirus is not active")
 	// ErrDomainMember means that the machine is a member of a domain, which would not recognize the machine under
 	// another name.
-	ErrDomainMember = errors.New("the machine is a member of a domain, which knows it by its name: " +
+	ErrDomainMember = errors.New("the machine is a member of a domain: " +
 		"only an administrator of the domain can rename it")
 	// ErrRefused means that a policy or tamper protection prevents even administrators from the read or the change.
-	ErrRefused = errors.New("a policy or tamper protection does not allow it")
+	ErrRefused = errors.New("denied by a policy or by tamper protection")
 )
 
 // Host is one Windows machine. All fields are set.

@@ -93,17 +93,17 @@ func callWith(ctx context.Context, client *http.Client, method string, arguments
 // extractMessage extracts the message from a complete response.
 func extractMessage(response *http.Response, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers HTTP %s: it does not support gRPC", response.Status)
+		return nil, fmt.Errorf("the runtime returned HTTP status %s instead of a gRPC response", response.Status)
 	}
 	trailer := response.Trailer
 	if trailer.Get("Grpc-Status") == "" {
 		trailer = response.Header // a response without a message
 	}
 	if code := trailer.Get("Grpc-Status"); code != "0" {
-		return nil, fmt.Errorf("it answers with the gRPC status %q: %s", code, trailer.Get("Grpc-Message"))
+		return nil, fmt.Errorf("the runtime returned gRPC status %q: %s", code, trailer.Get("Grpc-Message"))
 	}
 	if len(body) < 5 || body[0] != 0 || int(binary.BigEndian.Uint32(body[1:])) != len(body)-5 {
-		return nil, errors.New("its answer is incomplete, or compressed without a request for it")
+		return nil, errors.New("the gRPC response is incomplete, or compressed although compression was not requested")
 	}
 	return body[5:], nil
 }

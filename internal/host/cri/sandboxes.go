@@ -27,7 +27,7 @@ func ListSandboxes(ctx context.Context, connection net.Conn) (found []host.Sandb
 	err = withClient(ctx, connection, func(client *http.Client) error {
 		answer, err := callMethod(ctx, client, "ListPodSandbox")
 		if err != nil {
-			return fmt.Errorf("list its pods: %w", err)
+			return fmt.Errorf("list pods: %w", err)
 		}
 		for _, item := range parseFields(answer) {
 			if item.number == listItems {

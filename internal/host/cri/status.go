@@ -17,10 +17,10 @@ func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error
 	var version, status []byte
 	err := withClient(ctx, connection, func(client *http.Client) (err error) {
 		if version, err = callMethod(ctx, client, "Version"); err != nil {
-			return fmt.Errorf("query its version: %w", err)
+			return fmt.Errorf("query the version: %w", err)
 		}
 		if status, err = callMethod(ctx, client, "Status"); err != nil {
-			return fmt.Errorf("query its status: %w", err)
+			return fmt.Errorf("query the status: %w", err)
 		}
 		return nil
 	})

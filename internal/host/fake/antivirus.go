@@ -90,7 +90,7 @@ func (a antivirus) changeExclusions(ctx context.Context, method string, exclusio
 
 func (m *Machine) admitsExclusion(exclusion host.Exclusion) error {
 	if exclusion.Value == "" || exclusion.Kind != host.ExcludeProcess && exclusion.Kind != host.ExcludePath {
-		return fmt.Errorf("%w (an exclusion of kind %q without a meaning)", errParameter, exclusion.Kind)
+		return fmt.Errorf("%w (unknown kind %q or empty value)", errParameter, exclusion.Kind)
 	}
 	if err := m.checkExclusionsReadable(); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (d *drive) renamePath(from, to string) error {
 	case source.mount != nil || target.mount != nil:
 		return d.renameMounted(source, target)
 	case len(d.mountsBelow(source.names)) > 0:
-		return fmt.Errorf("a folder below %s is mounted: %w", source.fullPath(), host.ErrInUse)
+		return fmt.Errorf("%s contains a mounted directory: %w", source.fullPath(), host.ErrInUse)
 	}
 	if err := source.node.checkRenamable(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (d *drive) renameMounted(source, target resolvedPath) error {
 	}
 	info := d.fileInfo(source)
 	if info.Directory || info.LinkTarget != "" {
-		return fmt.Errorf("%s: only files can be moved into or out of a mounted folder", info.Path)
+		return fmt.Errorf("%s: only files can be moved into or out of a mounted directory", info.Path)
 	}
 	reader, err := d.openFile(info.Path)
 	if err != nil {

@@ -130,7 +130,7 @@ func (m *mount) realTarget(target string) (string, error) {
 		return "", err
 	}
 	if len(names) < len(m.names) || !slices.EqualFunc(names[:len(m.names)], m.names, strings.EqualFold) {
-		return "", fmt.Errorf("%s is outside of the mounted folder %s", target, joinPath(m.names))
+		return "", fmt.Errorf("%s is outside of the mounted directory %s", target, joinPath(m.names))
 	}
 	return filepath.Join(m.real, filepath.Join(names[len(m.names):]...)), nil
 }

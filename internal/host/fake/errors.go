@@ -44,7 +44,7 @@ var (
 
 	errHostName    error = &windowsError{"The format of the specified computer name is invalid.", nil}
 	errFeatureName error = &windowsError{"Feature name is unknown.", host.ErrNotExist}
-	errNoHNS       error = &windowsError{"The Host Networking Service is not there; the feature Containers must be enabled.", nil}
+	errNoHNS       error = &windowsError{"The Host Networking Service is not installed; the feature Containers must be enabled.", nil}
 	errNoHost      error = &windowsError{"No such host is known.", host.ErrNotExist}
 	errNoRoute     error = &windowsError{"A socket operation was attempted to an unreachable network.", nil}
 	errASN1        error = &windowsError{"ASN1 bad tag value met.", fs.ErrInvalid}

@@ -44,7 +44,7 @@ func (l eventLog) KnowsSource(ctx context.Context, source string) (known bool, e
 func (l eventLog) AddSource(ctx context.Context, source string) error {
 	return l.p.runOperation(ctx, "EventLog", "AddSource", source, func(m *Machine) error {
 		if source == "" {
-			return fmt.Errorf("add an event source: %w (it has no name)", errParameter)
+			return fmt.Errorf("add an event source: %w (the name is empty)", errParameter)
 		}
 		if _, known := m.eventSources[foldCase(source)]; !known {
 			m.eventSources[foldCase(source)] = source

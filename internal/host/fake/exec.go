@@ -82,7 +82,7 @@ func (m *Machine) loadExecutable(name string) (*node, []byte, error) {
 	case err != nil:
 		return nil, nil, err
 	case at.mount != nil:
-		return nil, nil, fmt.Errorf("%s lies in a mounted folder: %w", name, ErrNotExecutable)
+		return nil, nil, fmt.Errorf("%s is in a mounted directory: %w", name, ErrNotExecutable)
 	case at.isDirectory():
 		return nil, nil, errDenied
 	case at.node.content == nil:

@@ -127,7 +127,7 @@ func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 		return nil, pathError("hold", path, err)
 	}
 	if at.node == nil {
-		return nil, fmt.Errorf("hold %s: it lies in a mounted folder", path)
+		return nil, fmt.Errorf("hold %s: the file is in a mounted directory", path)
 	}
 	h := at.node.addHold("another program", false)
 	h.shared, h.mapped = how.shared, how.mapped
@@ -145,7 +145,7 @@ func (m *Machine) CrashService(name string, exitCode int) error {
 	defer m.unlock()
 	s := m.services[foldCase(name)]
 	if s == nil || s.process == nil {
-		return fmt.Errorf("crash %s: it does not run: %w", name, host.ErrNotExist)
+		return fmt.Errorf("crash service %s: the service is not running: %w", name, host.ErrNotExist)
 	}
 	s.process.endProcess(exitCode, false)
 	return nil

@@ -85,7 +85,7 @@ func (f files) copyContent(ctx context.Context, w *draft, content io.Reader) err
 			return nil
 		}
 		if readErr != nil {
-			return fmt.Errorf("read what is to be written: %w", readErr)
+			return fmt.Errorf("read the content to write: %w", readErr)
 		}
 	}
 }

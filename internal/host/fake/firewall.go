@@ -111,7 +111,7 @@ type firewall struct{ p *Process }
 func (f firewall) Rules(ctx context.Context) (rules []host.FirewallRule, err error) {
 	err = f.p.runOperation(ctx, "Firewall", "Rules", "", func(m *Machine) error {
 		if err := m.checkRulesReadable(); err != nil {
-			return fmt.Errorf("list the rules: %w", err)
+			return fmt.Errorf("list firewall rules: %w", err)
 		}
 		rules = m.sortedRules()
 		return nil
@@ -135,13 +135,13 @@ func (f firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
 	return f.p.runOperation(ctx, "Firewall", "SetRule", rule.Name, func(m *Machine) error {
 		switch {
 		case rule.Name == "" || rule.DisplayName == "":
-			return fmt.Errorf("set firewall rule %q: it needs a name and a display name", rule.Name)
+			return fmt.Errorf("set firewall rule %q: a firewall rule needs a name and a display name", rule.Name)
 		case rule.Protocol != "TCP" && rule.Protocol != "UDP":
 			return fmt.Errorf("set firewall rule %s: protocol %q is neither TCP nor UDP", rule.Name, rule.Protocol)
 		case !rule.Profiles.IsValid():
-			return fmt.Errorf("set firewall rule %s: there are no profiles %q", rule.Name, rule.Profiles)
+			return fmt.Errorf("set firewall rule %s: profiles %q are not valid", rule.Name, rule.Profiles)
 		case rule.LocalPort < 1 || rule.LocalPort > 65535:
-			return fmt.Errorf("set firewall rule %s: there is no port %d", rule.Name, rule.LocalPort)
+			return fmt.Errorf("set firewall rule %s: port %d is not valid", rule.Name, rule.LocalPort)
 		}
 		if err := m.checkRulesReadable(); err != nil {
 			return fmt.Errorf("set firewall rule %s: %w", rule.Name, err)
@@ -188,7 +188,7 @@ func (m *Machine) HasOutboundRule(name string) bool {
 func (p *Process) Listen(port int) (net.Listener, error) {
 	open := p.Machine.options.Listen
 	if open == nil {
-		return nil, fmt.Errorf("listen on port %d of %s: it has no network", port, p.Machine.options.Name)
+		return nil, fmt.Errorf("listen on port %d of %s: the machine has no network", port, p.Machine.options.Name)
 	}
 	var boot context.Context
 	if err := p.runLocked(func(m *Machine) error { boot = m.up; return nil }); err != nil {

@@ -105,7 +105,7 @@ func (m *Machine) placeFile(path string, data []byte) {
 // panicOnError panics on errors, because the fresh machine consists of constants and options written in code.
 func (m *Machine) panicOnError(_ bool, err error) {
 	if err != nil {
-		panic(fmt.Sprintf("make test machine %s: %v", m.options.Name, err))
+		panic(fmt.Sprintf("create test machine %s: %v", m.options.Name, err))
 	}
 }
 

@@ -18,7 +18,7 @@ func (m *Machine) MakeLayer(folder string) error {
 		err = errNotFound
 	}
 	if err != nil {
-		return fmt.Errorf("make a layer of %s: %w", folder, err)
+		return fmt.Errorf("create a layer in %s: %w", folder, err)
 	}
 	at.node.layer = true
 	return nil

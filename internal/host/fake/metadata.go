@@ -13,7 +13,7 @@ type metadata struct{ p *Process }
 func (d metadata) HostName(ctx context.Context, platform string) (name string, err error) {
 	err = d.p.runOperation(ctx, "Metadata", "HostName", platform, func(m *Machine) error {
 		if name = m.options.Metadata[platform]; name == "" {
-			return fmt.Errorf("ask the metadata service of platform %s: %w", platform, host.ErrNotExist)
+			return fmt.Errorf("query the metadata service of platform %s: %w", platform, host.ErrNotExist)
 		}
 		return nil
 	})

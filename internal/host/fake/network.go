@@ -63,7 +63,7 @@ func (m *Machine) loseNetworks() {
 			continue
 		}
 		m.moveAdapter(func() { m.dropNetwork(network.Name) })
-		m.journal.Append(KindNetwork, "lose network "+network.Name+": it was not persistent", 0)
+		m.journal.Append(KindNetwork, "lose network "+network.Name+": not persistent", 0)
 	}
 }
 

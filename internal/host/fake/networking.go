@@ -67,7 +67,7 @@ func (m *Machine) checkHNS() error {
 	case !m.isFeatureActive("Containers") || s == nil:
 		return errNoHNS
 	case (m.options.HNSSleeps || m.options.HNSReadsStateAtStart) && s.state != host.ServiceRunning:
-		return fmt.Errorf("its service is %s: %w", s.state, errNoHNS)
+		return fmt.Errorf("service hns is %s: %w", s.state, errNoHNS)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (m *Machine) loseStaticAddress(network host.HNSNetwork) {
 	known := m.options.System.Version == WindowsServer2022().Version || deviceless
 	if isBoundToAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
 		m.cutOff = true
-		m.journal.Append(KindNetwork, "lose the address: network "+network.Name+" took the adapter, and DHCP gives none", 0)
+		m.journal.Append(KindNetwork, "lose the address: network "+network.Name+" uses the adapter, and DHCP assigns no address", 0)
 	}
 }
 

@@ -40,7 +40,7 @@ func (m *Machine) Silence(nameOrAddress string) (mend func()) {
 type outbound struct{ p *Process }
 
 func (o outbound) LookupHost(ctx context.Context, name string) ([]string, error) {
-	failed := func(err error) error { return fmt.Errorf("look up %s: %w", name, err) }
+	failed := func(err error) error { return fmt.Errorf("resolve %s: %w", name, err) }
 	var known []string
 	err := o.p.runOperation(ctx, "Outbound", "LookupHost", name, func(m *Machine) error {
 		switch {

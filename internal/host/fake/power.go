@@ -50,7 +50,7 @@ func (m *Machine) beginBoot() (boot int, up context.Context) {
 	m.bootTime = m.clock.Now()
 	m.bootID = newStableID("boot", m.options.System.MachineID, m.options.Name, strconv.Itoa(m.boots), m.bootTime.String())
 	if m.pendingName != "" {
-		m.journal.Append(KindHostName, m.pendingName+" is in force", 0)
+		m.journal.Append(KindHostName, m.pendingName+" takes effect", 0)
 		m.name, m.pendingName = m.pendingName, ""
 	}
 	m.options.System.Revision = m.revision

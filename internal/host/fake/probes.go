@@ -32,7 +32,7 @@ type localRuntime struct {
 func (p *Process) ServeLocal(port int, handler http.Handler) error {
 	return p.runLocked(func(m *Machine) error {
 		if taken := m.local[port]; taken != nil {
-			return fmt.Errorf("listen on 127.0.0.1:%d, which %s has: %w", port, taken.owner.Path, errAddressInUse)
+			return fmt.Errorf("listen on 127.0.0.1:%d, in use by %s: %w", port, taken.owner.Path, errAddressInUse)
 		}
 		m.local[port] = &localServer{p, handler}
 		m.changes.notifyWaiters()
@@ -44,7 +44,7 @@ func (p *Process) ServeLocal(port int, handler http.Handler) error {
 func (p *Process) ServeRuntime(endpoint string, status func() host.RuntimeStatus) error {
 	return p.runLocked(func(m *Machine) error {
 		if taken := m.runtimes[foldCase(endpoint)]; taken != nil {
-			return fmt.Errorf("listen on %s, which %s has: %w", endpoint, taken.owner.Path, errDenied)
+			return fmt.Errorf("listen on %s, in use by %s: %w", endpoint, taken.owner.Path, errDenied)
 		}
 		m.runtimes[foldCase(endpoint)] = &localRuntime{p, status}
 		m.changes.notifyWaiters()
@@ -83,7 +83,7 @@ func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (sta
 		return 0, "", fmt.Errorf("GET %s: %w", address, err)
 	}
 	if request.TLS, err = clientTLSState(parsed.Scheme, client); err != nil {
-		return 0, "", fmt.Errorf("GET %s: read the client's certificate: %w", address, err)
+		return 0, "", fmt.Errorf("GET %s: parse the client certificate: %w", address, err)
 	}
 	return server.serveRequest(request)
 }
@@ -129,7 +129,7 @@ func (b probes) ContainerRuntime(ctx context.Context, endpoint string) (host.Run
 	var runtime *localRuntime
 	err := b.p.runOperation(ctx, "Probes", "ContainerRuntime", endpoint, func(m *Machine) error {
 		if runtime = m.runtimes[foldCase(endpoint)]; runtime == nil {
-			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
+			return fmt.Errorf("query the container runtime at %s: %w", endpoint, errNotFound)
 		}
 		return nil
 	})

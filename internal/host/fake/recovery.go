@@ -80,7 +80,7 @@ func (m *Machine) restartService(up context.Context, s *service) {
 	case wanted:
 		m.journal.Append(KindService, "restart "+name+" after a crash", 0)
 	case up.Err() == nil:
-		m.journal.Append(KindService, "no restart of "+name+", which was changed after its crash", 0)
+		m.journal.Append(KindService, "no restart of "+name+": the configuration changed after the crash", 0)
 	}
 	m.unlock()
 	if !wanted {

@@ -67,7 +67,7 @@ func (r roots) Remove(ctx context.Context, of string) error {
 			r.p.recordEntry(KindRoot, "distrust "+of, 0)
 		}
 		if _, brought := m.roots.policies[of]; brought {
-			return fmt.Errorf("remove a trusted root: a group policy brings %s: %w", of, host.ErrRefused)
+			return fmt.Errorf("remove a trusted root: a group policy provides %s: %w", of, host.ErrRefused)
 		}
 		return nil
 	})

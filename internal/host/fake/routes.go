@@ -41,7 +41,7 @@ func (m *Machine) moveAdapter(change func()) {
 	before := m.adapterName()
 	change()
 	if after := m.adapterName(); after != before {
-		m.loseRoutes("the default route went from adapter " + before + " to " + after)
+		m.loseRoutes("the default route moved from adapter " + before + " to " + after)
 	}
 }
 
@@ -54,7 +54,7 @@ func (m *Machine) loseRoutes(why string) {
 
 // seedRoutes resets the routes at the start of a boot. At the first boot, it adds the routes of the image's setup.
 func (m *Machine) seedRoutes() {
-	m.loseRoutes("it was not persistent")
+	m.loseRoutes("not persistent")
 	if m.boots > 1 {
 		return
 	}
@@ -140,7 +140,7 @@ func (m *Machine) AddedRoutes() []string {
 func (m *Machine) LoseRoutes() {
 	m.lock()
 	defer m.unlock()
-	m.loseRoutes("another program took it away")
+	m.loseRoutes("deleted by another program")
 }
 
 // LoseDefaultRoute deletes the default route until mend is called, like a disconnected cable.

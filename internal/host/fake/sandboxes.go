@@ -58,7 +58,7 @@ type sandboxes struct{ p *Process }
 func (b sandboxes) List(ctx context.Context, endpoint string) (found []host.Sandbox, err error) {
 	err = b.p.runOperation(ctx, "Sandboxes", "List", endpoint, func(m *Machine) error {
 		if m.runtimes[foldCase(endpoint)] == nil {
-			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
+			return fmt.Errorf("query the container runtime at %s: %w", endpoint, errNotFound)
 		}
 		for _, id := range slices.Sorted(maps.Keys(m.sandboxes)) {
 			if m.sandboxes[id].endpoint == foldCase(endpoint) {
@@ -73,7 +73,7 @@ func (b sandboxes) List(ctx context.Context, endpoint string) (found []host.Sand
 func (b sandboxes) End(ctx context.Context, endpoint, id string) error {
 	return b.p.runOperation(ctx, "Sandboxes", "End", strings.Join([]string{endpoint, id}, " "), func(m *Machine) error {
 		if m.runtimes[foldCase(endpoint)] == nil {
-			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
+			return fmt.Errorf("query the container runtime at %s: %w", endpoint, errNotFound)
 		}
 		s := m.sandboxes[id]
 		if s == nil || s.endpoint != foldCase(endpoint) {

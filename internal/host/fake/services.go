@@ -191,7 +191,7 @@ func (s serviceManager) Delete(ctx context.Context, name string) error {
 		s.p.recordEntry(KindService, "delete "+name, 0)
 		if found.state != host.ServiceStopped {
 			found.deleted = true // as DeleteService does: deleted when stopped
-			return fmt.Errorf("delete service %s, which runs: %w", name, errMarkedDeleted)
+			return fmt.Errorf("delete running service %s: %w", name, errMarkedDeleted)
 		}
 		delete(m.services, foldCase(name))
 		return nil

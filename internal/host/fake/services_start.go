@@ -19,7 +19,7 @@ type failedStart struct {
 }
 
 func (e failedStart) Error() string {
-	return fmt.Sprintf("The service %s terminated while it started, exit code %d", e.name, e.exitCode)
+	return fmt.Sprintf("service %s exited during its start with exit code %d", e.name, e.exitCode)
 }
 
 func (s serviceManager) Start(ctx context.Context, name string) error {
@@ -100,7 +100,7 @@ func (m *Machine) awaitStableService(ctx context.Context, name string) (settled 
 }
 
 // errRaced is returned if the service changed while its start was prepared.
-var errRaced = errors.New("the service changed meanwhile")
+var errRaced = errors.New("the service changed in the meantime")
 
 // launchService starts the process of a stopped service.
 func (m *Machine) launchService(name string) error {

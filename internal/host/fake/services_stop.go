@@ -18,7 +18,7 @@ func (m *Machine) stopService(ctx context.Context, name string) error {
 	}
 	for _, dependent := range m.activeDependents(name) {
 		if err := m.stopService(ctx, dependent); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("stop %s, which depends on it: %w", dependent, err)
+			return fmt.Errorf("stop dependent service %s: %w", dependent, err)
 		}
 	}
 	if err := m.requestStop(name, s.process); err != nil {
@@ -28,7 +28,7 @@ func (m *Machine) stopService(ctx context.Context, name string) error {
 	case <-s.process.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for its process %d to end: %w", s.process.PID, context.Cause(ctx))
+		return fmt.Errorf("wait for process %d to end: %w", s.process.PID, context.Cause(ctx))
 	}
 }
 

@@ -83,9 +83,9 @@ func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	}
 	switch {
 	case token == "":
-		return "", errors.New("it returned no token")
+		return "", errors.New("the response contains no token")
 	case strings.Trim(token, tokenBytes) != "":
-		return "", errors.New("its token is not valid")
+		return "", errors.New("the returned token is not valid")
 	}
 	answer, _, err := s.sendRequest(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header, token)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if headers.Get(header) != value {
-		return "", fmt.Errorf("the answer lacks the header %s: %s, so it is not from GCP's metadata service", header, value)
+		return "", fmt.Errorf("the response lacks the header %s: %s of GCP's metadata service", header, value)
 	}
 	return answer, nil
 }
@@ -121,19 +121,19 @@ func (s *Service) sendRequest(ctx context.Context, method, path, header, value s
 	request.Header.Set(header, value)
 	response, err := s.client.Do(request)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w (is the route to the metadata service there, and is the service enabled for this machine?)", err)
+		return "", nil, fmt.Errorf("%w; check that the machine has a route to the metadata service and that the service is enabled for the machine", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode,
+		return "", nil, fmt.Errorf("%s %s: the metadata service returned %d %s", method, path, response.StatusCode,
 			http.StatusText(response.StatusCode))
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize+1))
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+		return "", nil, fmt.Errorf("%s %s: read the response: %w", method, path, err)
 	case len(body) > maxResponseSize:
-		return "", nil, fmt.Errorf("%s %s: the answer is longer than %d bytes", method, path, maxResponseSize)
+		return "", nil, fmt.Errorf("%s %s: the response is longer than %d bytes", method, path, maxResponseSize)
 	}
 	return strings.TrimSpace(string(body)), response.Header, nil
 }
@@ -145,10 +145,10 @@ const maxNameLength = 253
 
 func checkName(name string) error {
 	if name == "" {
-		return errors.New("it returned no name")
+		return errors.New("the response contains no name")
 	}
 	if len(name) > maxNameLength || !domainName.MatchString(name) {
-		return fmt.Errorf("it returned %.80q, which is not a valid DNS name", name)
+		return fmt.Errorf("the returned name %.80q is not a valid DNS name", name)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func TestHostileAnswers(t *testing.T) {
 		{"a token that would make another header", "AWS", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "a\r\nX-Other: b")
 		}), "token is not valid"},
-		{"no token at all", "AWS", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "returned no token"},
+		{"no token at all", "AWS", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "contains no token"},
 		{"an endless token", "AWS", http.HandlerFunc(writeEndlessBody), "longer than"},
 		{"an endless name", "AWS", withAWSToken(writeEndlessBody), "longer than"},
 		{"no name", "AWS", newAWSHandler(" \n"), "no name"},
@@ -127,7 +127,7 @@ func TestHostileAnswers(t *testing.T) {
 		{"a body that ends early", "AWS", withAWSToken(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "40")
 			_, _ = io.WriteString(w, "ip-10")
-		}), "read the answer"},
+		}), "read the response"},
 	} {
 		t.Run(c.name+" is no answer", func(t *testing.T) {
 			name, err := queryHostName(t, c.platform, c.service)

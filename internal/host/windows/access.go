@@ -28,11 +28,11 @@ func securityOf(access host.Access, folder bool) (*windows.SecurityAttributes, e
 	}
 	sddl := sddlOf(access, folder)
 	if sddl == "" {
-		return nil, fmt.Errorf("there is no access %q", access)
+		return nil, fmt.Errorf("unknown access %q", access)
 	}
 	descriptor, err := windows.SecurityDescriptorFromString(sddl)
 	if err != nil {
-		return nil, fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
+		return nil, fmt.Errorf("create a security descriptor from %q: %w", sddl, err)
 	}
 	attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
 	attributes.Length = uint32(unsafe.Sizeof(*attributes))
@@ -85,11 +85,11 @@ func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string
 	parts windows.SECURITY_INFORMATION) error {
 	descriptor, err := windows.SecurityDescriptorFromString(sddl)
 	if err != nil {
-		return fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
+		return fmt.Errorf("create a security descriptor from %q: %w", sddl, err)
 	}
 	dacl, _, err := descriptor.DACL()
 	if err != nil {
-		return fmt.Errorf("take the DACL of %q: %w", sddl, err)
+		return fmt.Errorf("read the DACL of %q: %w", sddl, err)
 	}
 	if dacl == nil {
 		// A null DACL grants everyone all rights.
@@ -98,7 +98,7 @@ func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string
 	var owner *windows.SID
 	if parts&windows.OWNER_SECURITY_INFORMATION != 0 {
 		if owner, _, err = descriptor.Owner(); err != nil {
-			return fmt.Errorf("take the owner of %q: %w", sddl, err)
+			return fmt.Errorf("read the owner of %q: %w", sddl, err)
 		}
 	}
 	return windows.SetSecurityInfo(handle, kind, parts, owner, nil, dacl, nil)

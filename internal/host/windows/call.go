@@ -49,7 +49,7 @@ func callDetached[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	case o := <-done:
 		return o.value, o.err
 	case <-ctx.Done():
-		return *new(T), fmt.Errorf("no answer from Windows: %w", context.Cause(ctx))
+		return *new(T), fmt.Errorf("no response from Windows: %w", context.Cause(ctx))
 	}
 }
 
@@ -76,7 +76,7 @@ func waitForObject(ctx context.Context, object windows.Handle) error {
 // cancelEvent returns an event that is set when ctx is done. The caller must call release after the last use.
 func cancelEvent(ctx context.Context) (event windows.Handle, release func(), err error) {
 	if event, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
-		return 0, nil, fmt.Errorf("create an event to cancel with: %w", err)
+		return 0, nil, fmt.Errorf("create the cancellation event: %w", err)
 	}
 	set := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-ole/go-ole"
 
@@ -63,7 +64,7 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 func (a antivirus) updateExclusion(ctx context.Context, method string, exclusion host.Exclusion, wanted bool) error {
 	property, err := exclusionProperty(exclusion.Kind)
 	if err == nil && exclusion.Value == "" {
-		err = errors.New("it has no value")
+		err = errors.New("the value is empty")
 	}
 	if err == nil {
 		_, err = withDefender(ctx, a, func(service *ole.IDispatch) (struct{}, error) {
@@ -71,7 +72,7 @@ func (a antivirus) updateExclusion(ctx context.Context, method string, exclusion
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%s the exclusion of %q in Microsoft Defender Antivirus: %w", method, exclusion.Value, err)
+		return fmt.Errorf("%s the exclusion of %q in Microsoft Defender Antivirus: %w", strings.ToLower(method), exclusion.Value, err)
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func changeExclusion(service *ole.IDispatch, method, property string, exclusion 
 	}
 	returned, err := callClass(service, defenderPreference, method, property, []string{exclusion.Value})
 	if err == nil && returned != 0 {
-		err = meaningOf(fmt.Errorf("defender answers 0x%08x", returned), returned)
+		err = meaningOf(fmt.Errorf("defender returned 0x%08x", returned), returned)
 	}
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func openEnumerator(collection *ole.IDispatch) (*ole.IEnumVARIANT, error) {
 		object = &dispatch.IUnknown
 	}
 	if object == nil {
-		return nil, fmt.Errorf("its property _NewEnum is a value of type %d instead of an object", value.VT)
+		return nil, fmt.Errorf("property _NewEnum is a value of type %d instead of an object", value.VT)
 	}
 	return object.IEnumVARIANT(ole.IID_IEnumVariant)
 }

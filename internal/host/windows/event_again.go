@@ -34,7 +34,7 @@ func readBatches(open func() (logReader, error), deliver func([]host.LoggedEvent
 			return err
 		}
 	}
-	return fmt.Errorf("read it %d times: %w each time", maxLogReads, err)
+	return fmt.Errorf("%w during each of %d attempts", err, maxLogReads)
 }
 
 func readOpened(open func() (logReader, error), seen map[recordKey]bool, deliver func([]host.LoggedEvent) bool) error {

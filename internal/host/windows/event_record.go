@@ -32,11 +32,11 @@ func parseEvents(records []byte, seen map[recordKey]bool) ([]host.LoggedEvent, e
 	for len(records) > 0 {
 		var record eventRecord
 		if err := binary.Read(bytes.NewReader(records), binary.LittleEndian, &record); err != nil {
-			return nil, fmt.Errorf("a record of the event log is cut off: %w", err)
+			return nil, fmt.Errorf("a record of the event log is truncated: %w", err)
 		}
 		fixed := binary.Size(record)
 		if int(record.Length) < fixed || int(record.Length) > len(records) || record.StringOffset > record.Length {
-			return nil, fmt.Errorf("a record of the event log declares a size of %d bytes", record.Length)
+			return nil, fmt.Errorf("a record of the event log has the invalid size of %d bytes", record.Length)
 		}
 		body := records[:record.Length]
 		records = records[record.Length:]

@@ -56,14 +56,14 @@ func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
 		return false, context.Cause(ctx)
 	}
 	if err := checkSource(source); err != nil {
-		return false, fmt.Errorf("look for event source %q: %w", source, err)
+		return false, fmt.Errorf("query event source %q: %w", source, err)
 	}
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, applicationLogKey+`\`+source, registry.QUERY_VALUE)
 	if errors.Is(err, registry.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for event source %s: %w", source, translateError(err))
+		return false, fmt.Errorf("query event source %s: %w", source, translateError(err))
 	}
 	_ = key.Close()
 	return true, nil

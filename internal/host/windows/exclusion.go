@@ -17,7 +17,7 @@ func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	case host.ExcludePath:
 		return "ExclusionPath", nil
 	}
-	return "", fmt.Errorf("there are no exclusions of kind %q", kind)
+	return "", fmt.Errorf("unknown kind of exclusions %q", kind)
 }
 
 // hiddenExclusions is the prefix of the only value that Defender returns if a policy hides the exclusions
@@ -29,7 +29,7 @@ func exclusionsOf(kind host.ExclusionKind, values []string) ([]host.Exclusion, e
 	if i := slices.IndexFunc(values, func(value string) bool {
 		return strings.HasPrefix(value, hiddenExclusions)
 	}); i >= 0 {
-		return nil, fmt.Errorf("%w: Defender answers %q", host.ErrRefused, values[i])
+		return nil, fmt.Errorf("%w: Defender returned %q", host.ErrRefused, values[i])
 	}
 	var list []host.Exclusion
 	for _, value := range values {

@@ -64,7 +64,7 @@ var dism = struct {
 func (features) State(ctx context.Context, name string) (host.FeatureState, error) {
 	state, err := runInDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.readState(name) })
 	if err != nil {
-		return host.FeatureUnknown, fmt.Errorf("query the Windows feature %s: %w", name, err)
+		return host.FeatureUnknown, fmt.Errorf("query Windows feature %s: %w", name, err)
 	}
 	return state, nil
 }
@@ -73,7 +73,7 @@ func (features) State(ctx context.Context, name string) (host.FeatureState, erro
 func (features) Enable(ctx context.Context, name string) error {
 	err := changeFeature(ctx, name, dismChange{host.FeatureEnabled, host.FeatureEnablePending, dismSession.enableFeature})
 	if err != nil {
-		return fmt.Errorf("enable the Windows feature %s: %w", name, err)
+		return fmt.Errorf("enable Windows feature %s: %w", name, err)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (features) Enable(ctx context.Context, name string) error {
 func (features) Disable(ctx context.Context, name string) error {
 	err := changeFeature(ctx, name, dismChange{host.FeatureDisabled, host.FeatureDisablePending, dismSession.disableFeature})
 	if err != nil {
-		return fmt.Errorf("disable the Windows feature %s: %w", name, err)
+		return fmt.Errorf("disable Windows feature %s: %w", name, err)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ type dismSession uint32
 // runInDISM runs do in a session. Sessions run one at a time.
 func runInDISM[T any](ctx context.Context, do func(dismSession) (T, error)) (T, error) {
 	if err := dism.library.Load(); err != nil {
-		return *new(T), fmt.Errorf("this Windows has no DISM API: %w", err)
+		return *new(T), fmt.Errorf("this version of Windows has no DISM API: %w", err)
 	}
 	return runInCOM(ctx, func() (value T, err error) {
 		dism.Lock()
@@ -199,7 +199,7 @@ func (s dismSession) applyChange(ctx context.Context, name string, change dismCh
 func dismCall(name string, arguments ...uintptr) error {
 	entry := dism.library.NewProc(name)
 	if err := entry.Find(); err != nil {
-		return fmt.Errorf("the DISM API of this Windows has no %s: %w", name, err)
+		return fmt.Errorf("the DISM API of this version of Windows has no %s: %w", name, err)
 	}
 	code, _, _ := entry.Call(arguments...)
 	if r := result(code); r.isFailure() {

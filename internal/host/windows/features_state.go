@@ -34,7 +34,7 @@ func featureState(state dismState) (host.FeatureState, error) {
 	case dismNotPresent, dismStaged, dismRemoved, dismSuperseded, dismPartiallyInstalled:
 		return host.FeatureDisabled, nil
 	}
-	return host.FeatureUnknown, fmt.Errorf("DISM names a feature state %d that this program does not know", state)
+	return host.FeatureUnknown, fmt.Errorf("DISM returned the unknown feature state %d", state)
 }
 
 // result is an HRESULT.
@@ -78,7 +78,7 @@ func (e *dismError) Error() string {
 }
 
 const enableAtConsole = "enable the feature at the console of the host, because Windows Update may refuse sessions of the SSH server, " +
-	"or use an image that has them"
+	"or use an image that contains the files"
 
 // describeAction returns the action for the administrator, or a reference to the log.
 func (e *dismError) describeAction() string {
@@ -90,11 +90,11 @@ func (e *dismError) describeAction() string {
 	case e.result == resultUnknownFeature, e.result == resultNotFound:
 		return "this edition of Windows does not have the feature"
 	case e.result == resultElevationRequired:
-		return "the user must be an administrator"
+		return "the user of the process must be an administrator"
 	case e.result == resultRestartFirst:
-		return "another change waits for a restart: restart the host"
+		return "another change of features requires a restart: restart the host"
 	}
-	return `look at C:\Windows\Logs\DISM\dism.log on the host`
+	return `see C:\Windows\Logs\DISM\dism.log on the host`
 }
 
 // lacksSource reports whether DISM may have failed to download the files of a feature. Windows Update, with results

@@ -84,7 +84,7 @@ func openFirewall() (*ole.IDispatch, error) {
 	defer policy.Release()
 	rules, err := policy.GetProperty("Rules")
 	if err != nil {
-		return nil, fmt.Errorf("read its rules (the Windows service mpssvc must run): %w", comError(err))
+		return nil, fmt.Errorf("read the rules of Windows Firewall (the Windows service mpssvc must be running): %w", comError(err))
 	}
 	return rules.ToIDispatch(), nil
 }
@@ -109,7 +109,7 @@ func setRule(p ruleProperties) error {
 	defer rules.Release()
 	rule, err := createObject("{2C5BC43E-3369-4C33-AB0C-BE9469677AF4}")
 	if err != nil {
-		return fmt.Errorf("make a rule: %w", err)
+		return fmt.Errorf("create the rule object: %w", err)
 	}
 	defer rule.Release()
 	for _, property := range []struct {
@@ -126,14 +126,14 @@ func setRule(p ruleProperties) error {
 		{"Enabled", p.Enabled},
 	} {
 		if _, err := rule.PutProperty(property.name, property.value); err != nil {
-			return fmt.Errorf("set its %s to %v: %w", property.name, property.value, comError(err))
+			return fmt.Errorf("set property %s to %v: %w", property.name, property.value, comError(err))
 		}
 	}
 	if _, err := removeRules(rules, p.Name); err != nil {
 		return err
 	}
 	if _, err := rules.CallMethod("Add", rule); err != nil {
-		return fmt.Errorf("add it: %w", comError(err))
+		return fmt.Errorf("add the rule: %w", comError(err))
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (r *propertyReader) read(name string) any {
 	}
 	value, err := r.object.GetProperty(name)
 	if err != nil {
-		r.err = fmt.Errorf("read its %s: %w", name, comError(err))
+		r.err = fmt.Errorf("read property %s: %w", name, comError(err))
 		return nil
 	}
 	defer value.Clear() //nolint:errcheck // only memory

@@ -89,9 +89,9 @@ func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 	case rule.Name == "all":
 		return p, fmt.Errorf("the name %q is reserved for Windows", rule.Name)
 	case !rule.Profiles.IsValid():
-		return p, fmt.Errorf("there are no profiles %q", rule.Profiles)
+		return p, fmt.Errorf("profiles %q are not valid", rule.Profiles)
 	case rule.LocalPort < 1 || rule.LocalPort > 65535:
-		return p, fmt.Errorf("there is no port %d", rule.LocalPort)
+		return p, fmt.Errorf("port %d is not valid", rule.LocalPort)
 	}
 	return p, nil
 }

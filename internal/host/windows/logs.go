@@ -57,7 +57,7 @@ func truncateLog(ctx context.Context, log *os.File, rotated drivePath) error {
 	if err == nil {
 		return nil
 	}
-	err = wrapFileError("empty", log.Name(), err)
+	err = wrapFileError("truncate", log.Name(), err)
 	// Virus scanners open new files briefly and block their deletion.
 	if removeErr := removeAll(context.WithoutCancel(ctx), rotated); removeErr != nil {
 		err = errors.Join(err, wrapFileError("delete", rotated.String(), removeErr))

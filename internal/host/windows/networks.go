@@ -273,7 +273,7 @@ func hnsSilentCodes() []windows.Errno {
 func hnsError(err error) error {
 	for _, code := range hnsSilentCodes() {
 		if hcn.CheckErrorWithCode(err, hcn.ErrorCode(code)) {
-			return fmt.Errorf("%w (the feature Containers must be in force, and the Windows service hns must run)", err)
+			return fmt.Errorf("%w (the feature Containers must be enabled, and the Windows service hns must be running)", err)
 		}
 	}
 	return err
@@ -282,7 +282,7 @@ func hnsError(err error) error {
 // openHNS returns an error if the API is missing, because hcsshim panics in that case.
 func openHNS() error {
 	if err := windows.NewLazySystemDLL("computenetwork.dll").Load(); err != nil {
-		return fmt.Errorf("the Host Networking Service is not there (%w); the feature Containers must be enabled, and the host restarted", err)
+		return fmt.Errorf("the Host Networking Service is not installed (%w); enable the feature Containers and restart the host", err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-var errNotAdministrator = errors.New("this program needs the rights of an administrator: run it as a member of the group " +
+var errNotAdministrator = errors.New("this program requires administrator rights: run the program as a member of the group " +
 	"Administrators, from an elevated prompt, over SSH or as a service")
 
 // Open returns the local machine. The caller must be an administrator or SYSTEM. All functions of the agent require
@@ -48,7 +48,7 @@ func isAdministrator() (bool, error) {
 	const ownToken = windows.Token(0)
 	member, err := ownToken.IsMember(administrators)
 	if err != nil {
-		return false, fmt.Errorf("check whether this program has the rights of an administrator: %w", err)
+		return false, fmt.Errorf("check whether this program has administrator rights: %w", err)
 	}
 	return member, nil
 }

@@ -26,13 +26,13 @@ const restartReason = windows.SHTDN_REASON_MAJOR_APPLICATION | windows.SHTDN_REA
 func (power) Reboot(ctx context.Context, reason string) error {
 	return runDetached(ctx, func() error {
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
-			return fmt.Errorf("restart Windows (%s): take the right to shut down: %w", reason, err)
+			return fmt.Errorf("restart Windows (%s): %w", reason, err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err := restartWindows(reason); err != nil {
-			return fmt.Errorf("restart Windows (%s): %w; restart the host by hand", reason, err)
+			return fmt.Errorf("restart Windows (%s): %w; restart the host manually", reason, err)
 		}
 		return nil
 	})
@@ -54,7 +54,7 @@ func restartWindows(reason string) error {
 	}
 	scheduled := ""
 	if errors.Is(initiate, windows.ERROR_SHUTDOWN_IS_SCHEDULED) {
-		scheduled = " (\"shutdown /a\" cancels it)"
+		scheduled = " (\"shutdown /a\" cancels the scheduled restart)"
 	}
 	return fmt.Errorf("InitiateSystemShutdownEx: %w%s; ExitWindowsEx: %w", initiate, scheduled, exit)
 }

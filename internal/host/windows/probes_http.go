@@ -25,7 +25,7 @@ func httpGet(ctx context.Context, url string, certificate []byte) (status int, b
 	if certificate != nil {
 		pair, err := tls.X509KeyPair(certificate, certificate)
 		if err != nil {
-			return 0, "", fmt.Errorf("GET %s: read the client's certificate: %w", url, err)
+			return 0, "", fmt.Errorf("GET %s: parse the client certificate: %w", url, err)
 		}
 		// The certificate is sent even if the server does not list its authority.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
@@ -43,7 +43,7 @@ func httpGet(ctx context.Context, url string, certificate []byte) (status int, b
 	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, probeLimit))
 	if err != nil {
-		return 0, "", fmt.Errorf("GET %s: read the answer: %w", url, err)
+		return 0, "", fmt.Errorf("GET %s: read the response: %w", url, err)
 	}
 	return response.StatusCode, string(data), nil
 }

@@ -35,7 +35,7 @@ func (processes) List(ctx context.Context) ([]host.Process, error) {
 	}
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
-		return nil, fmt.Errorf("list processes: take a snapshot: %w", err)
+		return nil, fmt.Errorf("list processes: create a snapshot: %w", err)
 	}
 	defer func() { _ = windows.CloseHandle(snapshot) }()
 	var list []host.Process

@@ -42,7 +42,7 @@ type recovery struct {
 
 var (
 	errDelay = errors.New("a delay or period before a restart is out of Windows' range (whole milliseconds or seconds of 32 bits)")
-	errKind  = errors.New("the recovery action is not known")
+	errKind  = errors.New("unknown recovery action")
 )
 
 // encodeRecovery returns the recovery of a configuration. Windows repeats the last action, like RestartDelays.

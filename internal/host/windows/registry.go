@@ -32,7 +32,7 @@ func (registryValues) Number(ctx context.Context, at host.RegistryName) (value u
 		case err != nil:
 			return err
 		case kind != registry.DWORD || number > math.MaxUint32:
-			return fmt.Errorf("it is of type %d and not a REG_DWORD", kind)
+			return fmt.Errorf("the value has type %d instead of REG_DWORD", kind)
 		}
 		value = uint32(number)
 		return nil
@@ -71,12 +71,12 @@ func atRegistry(ctx context.Context, what string, at host.RegistryName, action f
 	switch {
 	case err != nil:
 	case at.Key == "" || at.Name == "" || strings.Trim(at.Key, `\`) != at.Key:
-		err = errors.New("it needs a key and a name")
+		err = errors.New("key or name is empty or not valid")
 	default:
 		err = action()
 	}
 	if err != nil {
-		return fmt.Errorf("%s the registry value %s: %w", what, at, err)
+		return fmt.Errorf("%s registry value %s: %w", what, at, err)
 	}
 	return nil
 }

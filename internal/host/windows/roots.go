@@ -75,7 +75,7 @@ func distrustRoot(fingerprint string) error {
 		return fmt.Errorf("check whether certificate %s is still trusted: %w", fingerprint, err)
 	}
 	if slices.Contains(left, fingerprint) {
-		return fmt.Errorf("certificate %s is no longer in the machine's own store, but a group policy, Active Directory or Windows Update adds it as well: %w",
+		return fmt.Errorf("certificate %s is no longer in the machine's own store, but a group policy, Active Directory or Windows Update also provides the certificate: %w",
 			fingerprint, host.ErrRefused)
 	}
 	return nil
@@ -158,11 +158,11 @@ func fingerprintOf(certificate *windows.CertContext) string {
 func addRoot(store windows.Handle, der []byte) error {
 	// Windows uses the first certificate and ignores the data behind it.
 	if rest, err := asn1.Unmarshal(der, new(asn1.RawValue)); err != nil || len(rest) > 0 {
-		return errors.New("it is not a certificate in DER, or more than one")
+		return errors.New("the data is not exactly one DER certificate")
 	}
 	certificate, err := windows.CertCreateCertificateContext(encoding, &der[0], uint32(len(der)))
 	if err != nil {
-		return fmt.Errorf("it is not a certificate in DER: %w", err)
+		return fmt.Errorf("parse the DER certificate: %w", err)
 	}
 	defer func() { _ = windows.CertFreeCertificateContext(certificate) }() // cannot fail
 	return translateError(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING,

@@ -119,7 +119,7 @@ func deleteRoutes(destination netip.Prefix) error {
 func findProcedure(function string) (*windows.LazyProc, error) {
 	call := windows.NewLazySystemDLL("iphlpapi.dll").NewProc(function)
 	if err := call.Find(); err != nil {
-		return nil, fmt.Errorf("this Windows has no %s: %w", function, err)
+		return nil, fmt.Errorf("this version of Windows has no %s: %w", function, err)
 	}
 	return call, nil
 }
@@ -131,7 +131,7 @@ func listRoutes() ([]route, error) {
 		if errors.Is(err, windows.ERROR_NOT_FOUND) {
 			return nil, nil // no routes
 		}
-		return nil, fmt.Errorf("list the routes: %w", err)
+		return nil, fmt.Errorf("list routes: %w", err)
 	}
 	defer windows.FreeMibTable(unsafe.Pointer(table))
 	var list []route

@@ -26,11 +26,11 @@ func setServiceEnvironment(name string, list []string) error {
 	const access = registry.READ | registry.SET_VALUE | windows.WRITE_DAC | windows.WRITE_OWNER
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name, access)
 	if err != nil {
-		return fmt.Errorf("set its environment: %w", translateError(err))
+		return fmt.Errorf("set the environment: %w", translateError(err))
 	}
 	defer func() { _ = key.Close() }()
 	if err := setEnvironment(key, list); err != nil {
-		return fmt.Errorf("set its environment: %w", translateError(err))
+		return fmt.Errorf("set the environment: %w", translateError(err))
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 		sddl, parts = administratorsKeySDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}
 	if err := setSecurity(windows.Handle(key), windows.SE_REGISTRY_KEY, sddl, parts); err != nil {
-		return fmt.Errorf("set its permissions: %w", err)
+		return fmt.Errorf("set the permissions of the registry key: %w", err)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 func keyAccess(key registry.Key) (host.Access, error) {
 	descriptor, err := windows.GetSecurityInfo(windows.Handle(key), windows.SE_REGISTRY_KEY, accessParts)
 	if err != nil {
-		return "", fmt.Errorf("read its permissions: %w", err)
+		return "", fmt.Errorf("read the permissions of the registry key: %w", err)
 	}
 	return accessOf(descriptor.String()), nil
 }

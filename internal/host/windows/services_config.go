@@ -27,7 +27,7 @@ const (
 // Errors of the service control manager that the agent detects before the call, with the same messages.
 var (
 	errServiceName     = errors.New("the specified service name is invalid")
-	errServiceStart    = errors.New("the start type is not known")
+	errServiceStart    = errors.New("unknown start type")
 	errCommandLine     = errors.New("the command line is empty")
 	errSelfDependency  = errors.New("circular service dependency was specified")
 	errEnvironmentName = errors.New("an environment entry has no name")

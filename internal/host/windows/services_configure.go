@@ -68,7 +68,7 @@ func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
 		{"description", config.Description, &e.description},
 		{"command line", config.CommandLine, &e.commandLine},
 		{"command after crashes", e.recovery.command, &e.command},
-		{"message of a restart", e.recovery.rebootMessage, &e.rebootMessage},
+		{"restart message", e.recovery.rebootMessage, &e.rebootMessage},
 	} {
 		if *text.to, err = windows.UTF16PtrFromString(text.from); err != nil {
 			return e, fmt.Errorf("%s: %w", text.what, errNulInString)
@@ -113,7 +113,7 @@ func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 			windows.SERVICE_WIN32_OWN_PROCESS,
 			wanted.startType, windows.SERVICE_ERROR_NORMAL, wanted.commandLine, nil, nil, wanted.dependencies, nil, nil)
 		if err != nil {
-			return service{}, fmt.Errorf("create it: %w", translateError(err))
+			return service{}, fmt.Errorf("create the service: %w", translateError(err))
 		}
 		return service{&mgr.Service{Name: wanted.config.Name, Handle: handle}}, nil
 	}
@@ -124,7 +124,7 @@ func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 		wanted.commandLine, nil, nil, wanted.dependencies, nil, nil, wanted.displayName)
 	if err != nil {
 		s.close()
-		return service{}, fmt.Errorf("change it: %w", translateError(err))
+		return service{}, fmt.Errorf("update the service: %w", translateError(err))
 	}
 	return s, nil
 }
@@ -133,7 +133,7 @@ func (s service) setDescription(text *uint16) error {
 	info := windows.SERVICE_DESCRIPTION{Description: text}
 	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DESCRIPTION, (*byte)(unsafe.Pointer(&info)))
 	if err != nil {
-		return fmt.Errorf("set its description: %w", translateError(err))
+		return fmt.Errorf("set the description: %w", translateError(err))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s service) setDelayedStart(delayed bool) error {
 	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
 		(*byte)(unsafe.Pointer(&info)))
 	if err != nil && (delayed || !errors.Is(err, windows.ERROR_INVALID_LEVEL)) {
-		return fmt.Errorf("set the delay of its start: %w", translateError(err))
+		return fmt.Errorf("set the delayed start: %w", translateError(err))
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (s service) setRecovery(wanted encodedConfig) error {
 	recovery := wanted.recovery
 	if recovery.hasReboot() { // Windows requires the shutdown privilege for a reboot action
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
-			return fmt.Errorf("set its recovery actions: %w", err)
+			return fmt.Errorf("set the recovery actions: %w", err)
 		}
 	}
 	actions := make([]windows.SC_ACTION, max(1, len(recovery.actions)))
@@ -180,7 +180,7 @@ func (s service) setRecovery(wanted encodedConfig) error {
 		return nil // systems without recovery actions have none to remove
 	}
 	if err != nil {
-		return fmt.Errorf("set its recovery actions: %w", translateError(err))
+		return fmt.Errorf("set the recovery actions: %w", translateError(err))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (services) Delete(ctx context.Context, name string) error {
 				return translateError(err)
 			}
 			if decodeState(status.CurrentState) != host.ServiceStopped {
-				return fmt.Errorf("it runs: %w", translateError(windows.ERROR_SERVICE_MARKED_FOR_DELETE))
+				return fmt.Errorf("the service is running: %w", translateError(windows.ERROR_SERVICE_MARKED_FOR_DELETE))
 			}
 			return nil
 		})

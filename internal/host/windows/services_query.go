@@ -122,7 +122,7 @@ func (m manager) readConfig(config *host.ServiceConfig) error {
 		return err
 	}
 	decodeRecovery(actions, config)
-	if config.DelayedStart, err = s.readFlag("delay of the start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO); err != nil {
+	if config.DelayedStart, err = s.readFlag("delayed start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO); err != nil {
 		return err
 	}
 	key, err := openServiceKey(config.Name)

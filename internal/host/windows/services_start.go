@@ -143,7 +143,7 @@ func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
 	if status.Win32ExitCode != 0 && status.Win32ExitCode != codeServiceSpecific {
 		words = ": " + windows.Errno(status.Win32ExitCode).Error()
 	}
-	return fmt.Errorf("it ended while it started, exit code %d%s; look at its log", code, words)
+	return fmt.Errorf("the service exited during its start with exit code %d%s; see the log of the service", code, words)
 }
 
 // Delays between two status queries of a service that starts or stops.

@@ -70,7 +70,7 @@ func (p relatedProcesses) close() {
 func (p relatedProcesses) awaitExit(ctx context.Context, until time.Time) error {
 	for _, each := range p {
 		if err := awaitExit(ctx, each.handle, max(0, time.Until(until))); err != nil {
-			return fmt.Errorf("wait for process %d (%s), which belongs to it, to end: %w", each.PID, each.Name, err)
+			return fmt.Errorf("wait for process %d (%s) of the service to end: %w", each.PID, each.Name, err)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 	chain = append(chain[:len(chain):len(chain)], strings.ToLower(name))
 	for _, dependent := range dependents {
 		if err := m.stop(ctx, dependent, chain); err != nil && !errors.Is(err, host.ErrNotExist) {
-			return fmt.Errorf("stop %s, which depends on it: %w", dependent, err)
+			return fmt.Errorf("stop dependent service %s: %w", dependent, err)
 		}
 	}
 	return s.stopAndWait(ctx, status)
@@ -107,7 +107,7 @@ func (s service) stopAndWait(ctx context.Context, status windows.SERVICE_STATUS_
 	until := time.Now().Add(exitGracePeriod)
 	if process != 0 {
 		if err := awaitExit(ctx, process, exitGracePeriod); err != nil {
-			return fmt.Errorf("wait for its process %d to end: %w", run.pid, err)
+			return fmt.Errorf("wait for process %d to end: %w", run.pid, err)
 		}
 	}
 	return started.awaitExit(ctx, until)
@@ -128,7 +128,7 @@ func awaitExit(ctx context.Context, process windows.Handle, grace time.Duration)
 		return err
 	}
 	if err := windows.TerminateProcess(process, exitKilled); err != nil && !hasEnded(process) {
-		return fmt.Errorf("end it: %w", err)
+		return fmt.Errorf("end the process: %w", err)
 	}
 	return waitForObject(ctx, process)
 }
@@ -162,7 +162,7 @@ func openToEnd(pid uint32) (uintptr, error) {
 		return 0, nil // the process has ended, or Windows protects it
 	}
 	if err != nil {
-		return 0, fmt.Errorf("open its process %d: %w", pid, err)
+		return 0, fmt.Errorf("open process %d: %w", pid, err)
 	}
 	return uintptr(process), nil
 }
@@ -188,7 +188,7 @@ func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 		case decodeState(status.CurrentState) == host.ServiceStopped:
 			return nil
 		case status.ProcessId != pid:
-			return fmt.Errorf("it runs again, as process %d: something else started it", status.ProcessId)
+			return fmt.Errorf("another program started the service again as process %d", status.ProcessId)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func readMemory(info *host.SystemInfo) error {
 	status := memoryStatus{length: uint32(unsafe.Sizeof(memoryStatus{}))}
 	done, _, err := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&status)))
 	if done == 0 {
-		return fmt.Errorf("query the memory: %w", err)
+		return fmt.Errorf("query the memory size: %w", err)
 	}
 	info.MemoryBytes = int64(status.totalPhysical)
 	return nil
@@ -156,11 +156,11 @@ func readMemory(info *host.SystemInfo) error {
 func readFreeDisk(info *host.SystemInfo) error {
 	directory, err := windows.GetSystemWindowsDirectory()
 	if err != nil {
-		return fmt.Errorf("get the folder of Windows: %w", err)
+		return fmt.Errorf("query the Windows directory: %w", err)
 	}
 	path, err := windows.UTF16PtrFromString(directory)
 	if err != nil {
-		return fmt.Errorf("folder of Windows %q: %w", directory, err)
+		return fmt.Errorf("Windows directory %q: %w", directory, err)
 	}
 	var available uint64
 	if err := windows.GetDiskFreeSpaceEx(path, &available, nil, nil); err != nil {

@@ -21,11 +21,11 @@ import (
 type tree struct{}
 
 func (tree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
-	p, err := beginOperation(ctx, "make folder", path)
+	p, err := beginOperation(ctx, "mkdir", path)
 	if err != nil {
 		return err
 	}
-	return wrapFileError("make folder", path, makeDirectory(p, access))
+	return wrapFileError("mkdir", path, makeDirectory(p, access))
 }
 
 func makeDirectory(path drivePath, access host.Access) error {
@@ -52,11 +52,11 @@ func makeDirectory(path drivePath, access host.Access) error {
 }
 
 func (tree) Symlink(ctx context.Context, target, link string) error {
-	p, err := beginOperation(ctx, "link", link)
+	p, err := beginOperation(ctx, "symlink", link)
 	if err != nil {
 		return err
 	}
-	return wrapFileError("link", link, createSymlink(ctx, target, p))
+	return wrapFileError("symlink", link, createSymlink(ctx, target, p))
 }
 
 // createSymlink creates a draft link and moves it to the final name, so that a reader finds the old or the new link.
@@ -64,7 +64,7 @@ func (tree) Symlink(ctx context.Context, target, link string) error {
 // briefly.
 func createSymlink(ctx context.Context, target string, link drivePath) error {
 	if target == "" || link.isRoot() {
-		return fmt.Errorf("%w: a link needs a target and a place in a folder", fs.ErrInvalid)
+		return fmt.Errorf("%w: a link needs a target and a parent directory", fs.ErrInvalid)
 	}
 	if found, err := findEntry(link); err == nil && found.isDirectory() {
 		return windows.ERROR_ALREADY_EXISTS

@@ -22,7 +22,7 @@ import (
 func connectWMI(namespace string) (*ole.IDispatch, error) {
 	locator, err := createObject("{76A64158-CB41-11D1-8B02-00600806D9B6}")
 	if err != nil {
-		return nil, fmt.Errorf("open WMI (the Windows service Winmgmt must run): %w", err)
+		return nil, fmt.Errorf("open WMI (the Windows service Winmgmt must be running): %w", err)
 	}
 	defer locator.Release()
 	service, err := callObject(locator, "ConnectServer", ".", namespace)
@@ -40,7 +40,7 @@ func callClass(service *ole.IDispatch, class, method, parameter string, value an
 	}
 	defer in.Release()
 	if _, err := in.PutProperty(parameter, value); err != nil {
-		return 0, fmt.Errorf("set its parameter %s: %w", parameter, wmiError(err))
+		return 0, fmt.Errorf("set parameter %s: %w", parameter, wmiError(err))
 	}
 	result, err := service.CallMethod("ExecMethod", class, method, in)
 	if err != nil {
@@ -79,7 +79,7 @@ func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispa
 		}
 		next, err := invoke(object, step.name, step.arguments...)
 		if err != nil {
-			return nil, fmt.Errorf("look up the method: %w", err)
+			return nil, fmt.Errorf("query the method: %w", err)
 		}
 		object, held = next, append(held, next)
 	}
@@ -104,7 +104,7 @@ func stringsIn(object *ole.IDispatch, property string) ([]string, error) {
 	for i, element := range value.ToArray().ToValueArray() {
 		text, ok := element.(string)
 		if !ok {
-			return nil, fmt.Errorf("read %s: element %d is no text", property, i)
+			return nil, fmt.Errorf("read %s: element %d is not a string", property, i)
 		}
 		texts = append(texts, text)
 	}
