@@ -18,7 +18,7 @@ import (
 func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	system := fake.WindowsServer2025()
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{
-		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSSleeps: true},
+		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSStoppedAtBoot: true},
 		{Address: testenv.Address(2)},
 	}})
 	machine := r.Host("instance-1").Machine()

@@ -253,7 +253,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	})
 	t.Run("a host that an older operator had is taken over and given back", func(t *testing.T) {
 		t.Parallel()
-		policy := func(r *rig) { addLegacySettings(r); r.PolicyTrusts(newAuthority("Old CA").DER) }
+		policy := func(r *rig) { addLegacySettings(r); r.TrustByPolicy(newAuthority("Old CA").DER) }
 		r := newLegacyHost(t, policy)
 		r.configureHost()
 		if p := r.runPlan(r.fullSpec()); len(p.Steps)+len(p.Needs) != 0 {

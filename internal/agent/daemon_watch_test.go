@@ -118,7 +118,7 @@ func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 	armed := true
 	r.OnOperation(func(o fake.Operation) error {
 		// The last part of the facts: services were queried before.
-		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "EventLog" && o.Method == "KnowsSource" && armed {
+		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "EventLog" && o.Method == "HasSource" && armed {
 			armed = false
 			if err := r.Host().Services.Stop(r.ctx, "kube-proxy"); err != nil {
 				t.Error(err)
@@ -276,7 +276,7 @@ func TestServicePacesRepairsThatAlternate(t *testing.T) {
 func TestServicePacesRepairsThatFail(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
-	r.ServiceFailsToStart("kube-proxy", 7)
+	r.FailServiceStart("kube-proxy", 7)
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 	starts := 0
 	r.OnOperation(func(o fake.Operation) error {

@@ -185,7 +185,7 @@ func TestDefenderThatRefuses(t *testing.T) {
 	t.Run("to show its exclusions", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.DefenderHidesExclusions()
+		r.HideExclusions()
 		if got := exclusionSteps(r.configureHost()); len(got) != 0 {
 			t.Errorf("steps: %q", got)
 		}
@@ -196,7 +196,7 @@ func TestDefenderThatRefuses(t *testing.T) {
 	t.Run("to take an exclusion away again", func(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
-		r.DefenderRefuses()
+		r.RefuseExclusionChanges()
 		r.removeNode()
 		if !r.hasExclusions(r.fullSpec()) {
 			t.Error("the test has nothing to refuse")

@@ -28,7 +28,7 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 			t.Parallel()
 			r := newConfiguredRig(t)
 			r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
-			r.SlowsAttachment(c.refused, c.hidden)
+			r.DelayAttachment(c.refused, c.hidden)
 			line, _ := r.apply(r.fullSpec())
 			if line.Type != agentapi.TypeResult || !attached(r) {
 				t.Errorf("got %+v, attached: %t", line.Failure, attached(r))

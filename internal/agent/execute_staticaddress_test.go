@@ -14,7 +14,7 @@ import (
 func TestAStaticAddressIsKeptIfHNSReadsTheRegistryAtItsStart(t *testing.T) {
 	t.Parallel()
 	late := func(o *fake.Options) {
-		o.System, o.StaticAddress, o.HNSReadsStateAtStart = fake.WindowsServer2019(), true, true
+		o.System, o.StaticAddress, o.HNSSettingsReadAtStart = fake.WindowsServer2019(), true, true
 	}
 	afterHNS := func(o *fake.Options) { o.Services[0].Dependencies = []string{"hns"} }
 	hosts := map[string]func(*testing.T) *rig{

@@ -27,13 +27,13 @@ func TestHostsThatWindowsMakesHard(t *testing.T) {
 			o.System, o.StaticAddress = fake.WindowsServer2019(), true
 		}, "SetRegistryNumber DeviceLessNicDisabled"},
 		"whose address is static, and whose Host Networking Service reads the registry at its start only": {func(o *fake.Options) {
-			o.System, o.StaticAddress, o.HNSReadsStateAtStart = fake.WindowsServer2025(), true, true
+			o.System, o.StaticAddress, o.HNSSettingsReadAtStart = fake.WindowsServer2025(), true, true
 		}, "StopService hns"},
 		"whose SSH rule is for private networks, and whose parts of Containers are features of their own": {
 			func(o *fake.Options) { o.System = fake.WindowsServer2025() }, "EnableFeature Containers-HNS",
 		},
 		"whose Host Networking Service sleeps": {func(o *fake.Options) {
-			o.System, o.HNSSleeps = fake.WindowsServer2019(), true
+			o.System, o.HNSStoppedAtBoot = fake.WindowsServer2019(), true
 		}, "StartService hns"},
 	} {
 		t.Run(name, func(t *testing.T) {

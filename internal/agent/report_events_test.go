@@ -137,7 +137,7 @@ func TestEvents(t *testing.T) {
 		if events := r.eventsByID(report.EventLeft); len(events) != 1 || events[0].Level != host.EventWarning {
 			t.Errorf("got %+v", events)
 		}
-		r.ServiceFailsToStart("kube-proxy", 7)
+		r.FailServiceStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for range 3 {
 			r.advanceTime(timeouts.DriftCheckInterval)
@@ -157,7 +157,7 @@ func TestEvents(t *testing.T) {
 			restore()
 			r.advanceTime(timeouts.DriftCheckInterval)
 		}
-		r.ServiceFailsToStart("kube-proxy", 7)
+		r.FailServiceStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.advanceTime(timeouts.DriftCheckInterval)
 		if n := len(r.eventsByID(report.EventServiceFailed)); n != 1 {

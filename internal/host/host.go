@@ -207,8 +207,8 @@ type EventLog interface {
 	// Report writes an event. The source of the event may be unknown: Event Viewer then shows the message below an
 	// additional remark.
 	Report(ctx context.Context, event Event) error
-	// KnowsSource reports whether Windows has a source of that name.
-	KnowsSource(ctx context.Context, source string) (bool, error)
+	// HasSource reports whether Windows has a source of that name.
+	HasSource(ctx context.Context, source string) (bool, error)
 	// AddSource registers a source, so that Event Viewer shows only the message of each of its events. A registered
 	// source is no error.
 	AddSource(ctx context.Context, source string) error
@@ -219,8 +219,8 @@ type EventLog interface {
 // Antivirus is Microsoft Defender Antivirus. Exclusions can be read and changed only while Defender is active
 // (ErrNoAntivirus).
 type Antivirus interface {
-	// AtWork reports whether Defender scans on this machine; see IsDefenderActive.
-	AtWork(ctx context.Context) (bool, error)
+	// IsActive reports whether Defender scans on this machine; see IsDefenderActive.
+	IsActive(ctx context.Context) (bool, error)
 	// Exclusions returns the exclusions from scans, and ErrRefused if a policy hides the exclusions even from
 	// administrators.
 	Exclusions(ctx context.Context) ([]Exclusion, error)

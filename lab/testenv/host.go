@@ -41,10 +41,10 @@ type HostOptions struct {
 	Features map[string]host.FeatureState
 	// Environment has machine-wide variables; see fake.Options.
 	Environment map[string]string
-	// SSHStart, StaticAddress, HNSSleeps and DomainMember create a host that is harder to configure; see
+	// SSHStart, StaticAddress, HNSStoppedAtBoot and DomainMember create a host that is harder to configure; see
 	// fake.Options.
-	SSHStart                               host.StartType
-	StaticAddress, HNSSleeps, DomainMember bool
+	SSHStart                                      host.StartType
+	StaticAddress, HNSStoppedAtBoot, DomainMember bool
 	// GroupPolicy is the firewall policy of the host's domain.
 	GroupPolicy fake.GroupPolicy
 	// Domain is the primary DNS suffix. A host with a suffix is a member of that domain.
@@ -206,7 +206,7 @@ func (r *Environment) bootHost(ctx context.Context, h *Host) error {
 		Name: options.Name, Addresses: append([]string{options.Address}, options.MoreAddresses...), System: *options.System, Clock: r.options.Clock,
 		ClockOffset: options.ClockOffset, Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
-		SSHStart: options.SSHStart, StaticAddress: options.StaticAddress, HNSSleeps: options.HNSSleeps,
+		SSHStart: options.SSHStart, StaticAddress: options.StaticAddress, HNSStoppedAtBoot: options.HNSStoppedAtBoot,
 		DomainMember: options.DomainMember, GroupPolicy: options.GroupPolicy,
 		Services: options.Services, Features: options.Features, Environment: options.Environment, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {

@@ -50,15 +50,15 @@ func (h *Host) injectHostKey(active *activeFault) (undo func(), err error) {
 
 func (h *Host) injectDiskFull(active *activeFault) (undo func(), err error) {
 	h.faults.addFault(active)
-	return h.machine.DiskFull(active.parameters.Bytes), nil
+	return h.machine.FillDisk(active.parameters.Bytes), nil
 }
 
 func (h *Host) injectLinger(active *activeFault) (undo func(), err error) {
 	h.faults.addFault(active)
-	return h.machine.LingersBeforeReboot(active.parameters.Duration), nil
+	return h.machine.DelayShutdown(active.parameters.Duration), nil
 }
 
 func (h *Host) injectServiceFailure(active *activeFault) (undo func(), err error) {
 	h.faults.addFault(active)
-	return h.machine.ServiceFailsToStart(active.parameters.Service, cmp.Or(active.parameters.ExitCode, 1)), nil
+	return h.machine.FailServiceStart(active.parameters.Service, cmp.Or(active.parameters.ExitCode, 1)), nil
 }

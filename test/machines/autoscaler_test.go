@@ -163,7 +163,7 @@ func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForMachines(ctx, "windows", "to have a host", func([]machine) bool { return l.MachineHost(name) != nil })
 	})
-	starts := l.MachineHost(name).Machine().ServiceFailsToStart("kube-proxy", 1)
+	starts := l.MachineHost(name).Machine().FailServiceStart("kube-proxy", 1)
 	defer starts()
 	boots()
 	l.waitForInstance(name, "to have a service that does not start", hasSummary("ServiceFailed"))

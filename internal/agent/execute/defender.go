@@ -45,8 +45,8 @@ func (d *Defender) wasStopped(ctx context.Context, err error) bool {
 	if !errors.Is(err, host.ErrNoAntivirus) {
 		return false
 	}
-	atWork, askErr := d.host.AtWork(ctx)
-	return askErr == nil && !atWork
+	active, askErr := d.host.IsActive(ctx)
+	return askErr == nil && !active
 }
 
 // Facts returns the state of Defender. An unreadable Defender does not stop the agent and is handled like a
@@ -56,11 +56,11 @@ func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger pla
 	if len(named) == 0 {
 		return plan.AntivirusFacts{}, nil
 	}
-	atWork, err := d.host.AtWork(ctx)
+	active, err := d.host.IsActive(ctx)
 	if err != nil {
 		return plan.AntivirusFacts{}, fmt.Errorf("check whether Microsoft Defender Antivirus is active: %w", err)
 	}
-	if !atWork {
+	if !active {
 		d.clearCache()
 		return plan.AntivirusFacts{}, nil
 	}

@@ -14,19 +14,19 @@ import (
 // Check describes the exclusions of Defender, or returns an error that names the scanned programs that should
 // be excluded.
 func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, error) {
-	atWork, err := d.host.AtWork(ctx)
+	active, err := d.host.IsActive(ctx)
 	if err != nil {
 		return "", fmt.Errorf("check whether Microsoft Defender Antivirus is active: %w", err)
 	}
-	const notAtWork = "Microsoft Defender Antivirus is not active"
-	if !atWork {
-		return notAtWork, nil
+	const notActive = "Microsoft Defender Antivirus is not active"
+	if !active {
+		return notActive, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeouts.AntivirusTimeout)
 	defer cancel()
 	list, err := d.host.Exclusions(ctx)
 	if d.wasStopped(ctx, err) {
-		return notAtWork, nil
+		return notActive, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("the exclusions of Microsoft Defender Antivirus cannot be read, so none are added; containers may start more slowly: %w", err)

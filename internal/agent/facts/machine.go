@@ -106,7 +106,7 @@ func (g *gatherer) gatherFirewall(ctx context.Context) error {
 }
 
 func (g *gatherer) gatherEventSource(ctx context.Context) (err error) {
-	if g.facts.EventSource, err = g.Host.EventLog.KnowsSource(ctx, plan.EventSource); err != nil {
+	if g.facts.EventSource, err = g.Host.EventLog.HasSource(ctx, plan.EventSource); err != nil {
 		return fmt.Errorf("query the event source %s: %w", plan.EventSource, err)
 	}
 	return nil

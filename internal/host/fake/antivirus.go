@@ -22,9 +22,9 @@ type defender struct {
 // antivirus implements host.Antivirus for one process.
 type antivirus struct{ p *Process }
 
-func (a antivirus) AtWork(ctx context.Context) (atWork bool, err error) {
-	err = a.p.runOperation(ctx, "Antivirus", "AtWork", "", func(m *Machine) error { atWork = m.isDefenderActive(); return nil })
-	return atWork, err
+func (a antivirus) IsActive(ctx context.Context) (active bool, err error) {
+	err = a.p.runOperation(ctx, "Antivirus", "IsActive", "", func(m *Machine) error { active = m.isDefenderActive(); return nil })
+	return active, err
 }
 
 func (m *Machine) isDefenderActive() bool {
@@ -109,8 +109,9 @@ func (m *Machine) Exclusions() []host.Exclusion {
 	return slices.Clone(m.defender.exclusions)
 }
 
-// DefenderRefuses makes Defender reject changes of its exclusions, as tamper protection does, until mend is called.
-func (m *Machine) DefenderRefuses() (mend func()) {
+// RefuseExclusionChanges makes Defender reject changes of its exclusions, as tamper protection does, until restore is
+// called.
+func (m *Machine) RefuseExclusionChanges() (restore func()) {
 	m.lock()
 	defer m.unlock()
 	m.defender.refuses = true
@@ -121,8 +122,8 @@ func (m *Machine) DefenderRefuses() (mend func()) {
 	}
 }
 
-// DefenderHidesExclusions makes Defender hide its exclusions, as the policy HideExclusionsFromLocalAdmins does.
-func (m *Machine) DefenderHidesExclusions() {
+// HideExclusions makes Defender hide its exclusions, as the policy HideExclusionsFromLocalAdmins does.
+func (m *Machine) HideExclusions() {
 	m.lock()
 	defer m.unlock()
 	m.defender.hides = true

@@ -48,7 +48,7 @@ func TestDefender(t *testing.T) {
 		r.requireError(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)
 		restore()
 		r.requireNoError(r.Antivirus.AddExclusion(r.ctx, excluded))
-		r.DefenderHidesExclusions()
+		r.HideExclusions()
 		_, err := r.Antivirus.Exclusions(r.ctx)
 		r.requireError(err, host.ErrRefused)
 	})

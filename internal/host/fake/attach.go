@@ -15,9 +15,9 @@ type attachFault struct {
 
 var errWrongDisk = errors.New("the wrong diskette is in the drive (0x80070022)")
 
-// SlowsAttachment makes the next attempts to attach an endpoint fail, as HNS does after creating the endpoint. The
+// DelayAttachment makes the next attempts to attach an endpoint fail, as HNS does after creating the endpoint. The
 // given number of lists after the attachment do not show it.
-func (m *Machine) SlowsAttachment(refused, hidden int) {
+func (m *Machine) DelayAttachment(refused, hidden int) {
 	m.lock()
 	defer m.unlock()
 	m.faults.attach = attachFault{refused, hidden}

@@ -33,8 +33,8 @@ func (l eventLog) Report(ctx context.Context, event host.Event) error {
 	})
 }
 
-func (l eventLog) KnowsSource(ctx context.Context, source string) (known bool, err error) {
-	err = l.p.runOperation(ctx, "EventLog", "KnowsSource", source, func(m *Machine) error {
+func (l eventLog) HasSource(ctx context.Context, source string) (known bool, err error) {
+	err = l.p.runOperation(ctx, "EventLog", "HasSource", source, func(m *Machine) error {
 		_, known = m.eventSources[foldCase(source)]
 		return nil
 	})

@@ -42,7 +42,7 @@ func TestEventLog(t *testing.T) {
 			r := bootMachine(t, nil)
 			before := r.Snapshot()
 			for _, want := range []bool{false, true} {
-				if known, err := r.EventLog.KnowsSource(r.ctx, "agent"); err != nil || known != want {
+				if known, err := r.EventLog.HasSource(r.ctx, "agent"); err != nil || known != want {
 					t.Errorf("known %v, %v", known, err)
 				}
 				r.requireNoError(r.EventLog.AddSource(r.ctx, "Agent"))

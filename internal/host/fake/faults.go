@@ -51,8 +51,8 @@ func (m *Machine) OnOperation(ask func(Operation) error) (remove func()) {
 	}
 }
 
-// DiskFull leaves only freeBytes free on C: until mend is called.
-func (m *Machine) DiskFull(freeBytes int64) (mend func()) {
+// FillDisk leaves only freeBytes free on C: until restore is called.
+func (m *Machine) FillDisk(freeBytes int64) (restore func()) {
 	m.lock()
 	defer m.unlock()
 	taken := m.drive.freeBytes() - freeBytes
@@ -65,9 +65,9 @@ func (m *Machine) DiskFull(freeBytes int64) (mend func()) {
 	}
 }
 
-// LingersBeforeReboot makes the machine keep running for the additional time after it accepts a reboot, until mend is
+// DelayShutdown makes the machine keep running for the additional time after it accepts a reboot, until restore is
 // called.
-func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
+func (m *Machine) DelayShutdown(longer time.Duration) (restore func()) {
 	m.lock()
 	defer m.unlock()
 	m.faults.linger = longer
@@ -78,9 +78,9 @@ func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
 	}
 }
 
-// DISMHangs makes Windows' servicing hang from the next change of a feature, until mend is called. The change does
+// HangDISM makes Windows' servicing hang from the next change of a feature, until restore is called. The change does
 // not end, even when canceled, and all later queries about features block.
-func (m *Machine) DISMHangs() (mend func()) {
+func (m *Machine) HangDISM() (restore func()) {
 	m.lock()
 	defer m.unlock()
 	hung := &hungDISM{repaired: make(chan struct{})}
@@ -93,8 +93,8 @@ func (m *Machine) DISMHangs() (mend func()) {
 	})
 }
 
-// ServiceFailsToStart makes each start of the service fail with the exit code until mend is called.
-func (m *Machine) ServiceFailsToStart(name string, exitCode int) (mend func()) {
+// FailServiceStart makes each start of the service fail with the exit code until restore is called.
+func (m *Machine) FailServiceStart(name string, exitCode int) (restore func()) {
 	m.lock()
 	defer m.unlock()
 	if m.faults.badStarts == nil {

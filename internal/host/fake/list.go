@@ -26,9 +26,9 @@ type listFault struct {
 	code  uint32
 }
 
-// FailList makes a list fail with the code after the given number of items, until mend is called. All calls that read
-// the list fail, including changes, which read the list first.
-func (m *Machine) FailList(list string, after int, code uint32) (mend func()) {
+// FailList makes a list fail with the code after the given number of items, until restore is called. All calls that
+// read the list fail, including changes, which read the list first.
+func (m *Machine) FailList(list string, after int, code uint32) (restore func()) {
 	m.lock()
 	defer m.unlock()
 	if m.faults.lists == nil {

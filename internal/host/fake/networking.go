@@ -50,7 +50,7 @@ func (m *Machine) syncNetworkingServices() {
 			continue
 		}
 		start := host.StartAutomatic
-		if m.options.HNSSleeps {
+		if m.options.HNSStoppedAtBoot {
 			start = host.StartManual
 		}
 		m.panicOnError(false, m.configureService(host.ServiceConfig{
@@ -66,7 +66,7 @@ func (m *Machine) checkHNS() error {
 	switch {
 	case !m.isFeatureActive("Containers") || s == nil:
 		return errNoHNS
-	case (m.options.HNSSleeps || m.options.HNSReadsStateAtStart) && s.state != host.ServiceRunning:
+	case (m.options.HNSStoppedAtBoot || m.options.HNSSettingsReadAtStart) && s.state != host.ServiceRunning:
 		return fmt.Errorf("service hns is %s: %w", s.state, errNoHNS)
 	}
 	return nil
@@ -76,7 +76,7 @@ func (m *Machine) checkHNS() error {
 // requests an address by DHCP, except on unaffected releases and if the registry value preserves the address.
 func (m *Machine) loseStaticAddress(network host.HNSNetwork) {
 	deviceless := m.hasDevicelessDisabled()
-	if m.options.HNSReadsStateAtStart {
+	if m.options.HNSSettingsReadAtStart {
 		deviceless = m.hnsDeviceless
 	}
 	known := m.options.System.Version == WindowsServer2022().Version || deviceless

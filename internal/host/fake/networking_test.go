@@ -108,7 +108,7 @@ func TestTheHostNetworkingServiceComesWithFeatures(t *testing.T) {
 		}
 	})
 	t.Run("one that sleeps answers when its service is started", func(t *testing.T) {
-		m := bootWithContainers(t, fake.Options{System: fake.WindowsServer2019(), HNSSleeps: true})
+		m := bootWithContainers(t, fake.Options{System: fake.WindowsServer2019(), HNSStoppedAtBoot: true})
 		if _, err := m.Host().Networks.Networks(t.Context()); err == nil || !strings.Contains(err.Error(), "Stopped") {
 			t.Errorf("got error %v", err)
 		}

@@ -64,12 +64,12 @@ type Options struct {
 	Environment map[string]string
 	// StaticAddress means that the addresses were assigned manually instead of by DHCP.
 	StaticAddress bool
-	// HNSSleeps means that the Host Networking Service is stopped after each boot and does not answer until its
+	// HNSStoppedAtBoot means that the Host Networking Service is stopped after each boot and does not answer until its
 	// service is started.
-	HNSSleeps bool
-	// HNSReadsStateAtStart means that the Host Networking Service reads DeviceLessNicDisabled when its service starts
+	HNSStoppedAtBoot bool
+	// HNSSettingsReadAtStart means that the Host Networking Service reads DeviceLessNicDisabled when its service starts
 	// instead of when it creates a switch.
-	HNSReadsStateAtStart bool
+	HNSSettingsReadAtStart bool
 	// ManagementIP is the address of the adapter that HNS binds for overlay networks. Default: HNS does not report
 	// the address.
 	ManagementIP string

@@ -18,9 +18,9 @@ type Network interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Silence drops all answers from a name's servers or from an address, as if the packets were lost, until mend is
+// Silence drops all answers from a name's servers or from an address, as if the packets were lost, until restore is
 // called.
-func (m *Machine) Silence(nameOrAddress string) (mend func()) {
+func (m *Machine) Silence(nameOrAddress string) (restore func()) {
 	m.lock()
 	defer m.unlock()
 	of := foldCase(nameOrAddress)

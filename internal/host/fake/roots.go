@@ -80,9 +80,9 @@ func (m *Machine) TrustedRoots() []string {
 	return m.roots.listFingerprints()
 }
 
-// PolicyTrusts makes a group policy add a certificate until withdraw is called. The store keeps the certificates of
+// TrustByPolicy makes a group policy add a certificate until withdraw is called. The store keeps the certificates of
 // policies separate from the machine's own roots.
-func (m *Machine) PolicyTrusts(der []byte) (withdraw func()) {
+func (m *Machine) TrustByPolicy(der []byte) (withdraw func()) {
 	of := fingerprintOf(der)
 	m.lock()
 	defer m.unlock()

@@ -143,8 +143,8 @@ func (m *Machine) LoseRoutes() {
 	m.loseRoutes("deleted by another program")
 }
 
-// LoseDefaultRoute deletes the default route until mend is called, like a disconnected cable.
-func (m *Machine) LoseDefaultRoute() (mend func()) {
+// LoseDefaultRoute deletes the default route until restore is called, like a disconnected cable.
+func (m *Machine) LoseDefaultRoute() (restore func()) {
 	m.lock()
 	defer m.unlock()
 	m.loseRoutes("the adapter is down")

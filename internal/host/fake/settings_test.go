@@ -177,7 +177,7 @@ func TestRoots(t *testing.T) {
 	trusts := func(r *rig) bool { return slices.Contains(r.TrustedRoots(), fingerprintOf(der)) }
 	t.Run("a certificate that a policy brings is trusted and can only be removed there", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		withdraw := r.PolicyTrusts(der)
+		withdraw := r.TrustByPolicy(der)
 		for range 2 {
 			r.requireError(r.Roots.Remove(r.ctx, fingerprintOf(der)), host.ErrRefused)
 			if !trusts(r) {
@@ -192,7 +192,7 @@ func TestRoots(t *testing.T) {
 	})
 	t.Run("one that was added too is taken out of the machine's own part of the store, and then no longer trusted without the policy", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		withdraw := r.PolicyTrusts(der)
+		withdraw := r.TrustByPolicy(der)
 		r.requireNoError(r.Roots.Add(r.ctx, der))
 		list, err := r.Roots.Fingerprints(r.ctx)
 		r.requireNoError(err)

@@ -27,15 +27,15 @@ func (s *suite) addExclusion(exclusion host.Exclusion) {
 
 func antivirusBehaviors() []Behavior {
 	return []Behavior{
-		{"Antivirus.AtWork", "Defender is at work where its service runs in its own program, and nowhere else",
+		{"Antivirus.IsActive", "Defender is at work where its service runs in its own program, and nowhere else",
 			func(s *suite) {
 				services, err := s.Services.Query(s.ctx, host.DefenderService)
 				s.requireNoError(err)
 				processes, err := s.Processes.List(s.ctx)
 				s.requireNoError(err)
-				atWork, err := s.Antivirus.AtWork(s.ctx)
+				active, err := s.Antivirus.IsActive(s.ctx)
 				s.requireNoError(err)
-				expectEqual(s, "at work", atWork, host.IsDefenderActive(services, processes))
+				expectEqual(s, "at work", active, host.IsDefenderActive(services, processes))
 			}},
 		{"Antivirus.Exclusions", "it has none that nobody has added", withActiveDefender(func(s *suite) {
 			expectEqual(s, "program", s.hasExclusion(excludedProgram), false)
@@ -112,7 +112,7 @@ func withoutDefender(call func(*suite) error) func(*suite) {
 }
 
 func (s *suite) isDefenderActive() bool {
-	atWork, err := s.Antivirus.AtWork(s.ctx)
+	active, err := s.Antivirus.IsActive(s.ctx)
 	s.requireNoError(err)
-	return atWork
+	return active
 }

@@ -131,9 +131,9 @@ func (w eventLogCalls) Report(ctx context.Context, event host.Event) error {
 	return w.of.Report(ctx, event)
 }
 
-func (w eventLogCalls) KnowsSource(ctx context.Context, source string) (bool, error) {
-	w.recordCall("EventLog.KnowsSource")
-	return w.of.KnowsSource(ctx, source)
+func (w eventLogCalls) HasSource(ctx context.Context, source string) (bool, error) {
+	w.recordCall("EventLog.HasSource")
+	return w.of.HasSource(ctx, source)
 }
 
 func (w eventLogCalls) AddSource(ctx context.Context, source string) error {
@@ -151,9 +151,9 @@ type antivirusCalls struct {
 	*calls
 }
 
-func (w antivirusCalls) AtWork(ctx context.Context) (bool, error) {
-	w.recordCall("Antivirus.AtWork")
-	return w.of.AtWork(ctx)
+func (w antivirusCalls) IsActive(ctx context.Context) (bool, error) {
+	w.recordCall("Antivirus.IsActive")
+	return w.of.IsActive(ctx)
 }
 
 func (w antivirusCalls) Exclusions(ctx context.Context) ([]host.Exclusion, error) {

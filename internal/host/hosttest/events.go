@@ -15,7 +15,7 @@ func (s *suite) addEventSource() {
 }
 
 func (s *suite) hasEventSource() bool {
-	known, err := s.EventLog.KnowsSource(s.ctx, eventSource)
+	known, err := s.EventLog.HasSource(s.ctx, eventSource)
 	s.requireNoError(err)
 	return known
 }
@@ -34,7 +34,7 @@ func (s *suite) readEvents(log string) (events []host.Event) {
 func eventLogBehaviors() []Behavior {
 	event := host.Event{Source: eventSource, Level: host.EventWarning, ID: 7, Message: "The contract suite says:\nGrüße"}
 	return []Behavior{
-		{"EventLog.KnowsSource", "a source that nobody has added is not known", func(s *suite) {
+		{"EventLog.HasSource", "a source that nobody has added is not known", func(s *suite) {
 			expectEqual(s, "known", s.hasEventSource(), false)
 		}},
 		{"EventLog.AddSource", "an added source is known, and adding it again is no error", func(s *suite) {

@@ -51,7 +51,7 @@ type Machine struct {
 	StopAntivirus func(ctx context.Context) error
 	// FailList makes a list enumerated through COM ("firewall", "wmi") fail with a code after the given number of
 	// items. It is nil if failures cannot be simulated, as on a real Windows.
-	FailList func(list string, after int, code uint32) (mend func())
+	FailList func(list string, after int, code uint32) (restore func())
 	// Vanish simulates another program that deletes an HNS network or endpoint during the next call: during a list or
 	// after it. code is the error code for an object that does not exist; 0 selects HNS' own. Vanish is nil if that
 	// is impossible, as on a real Windows.

@@ -28,7 +28,7 @@ const (
 	defenderPreference = "MSFT_MpPreference"
 )
 
-func (antivirus) AtWork(ctx context.Context) (bool, error) {
+func (antivirus) IsActive(ctx context.Context) (bool, error) {
 	list, err := services{}.Query(ctx, host.DefenderService)
 	if err != nil {
 		return false, err
@@ -79,8 +79,8 @@ func (a antivirus) updateExclusion(ctx context.Context, method string, exclusion
 
 // withDefender calls ask with Defender's WMI namespace if Defender is active.
 func withDefender[T any](ctx context.Context, a antivirus, ask func(service *ole.IDispatch) (T, error)) (T, error) {
-	atWork, err := a.AtWork(ctx)
-	if err == nil && !atWork {
+	active, err := a.IsActive(ctx)
+	if err == nil && !active {
 		err = host.ErrNoAntivirus
 	}
 	if err != nil {

@@ -50,8 +50,8 @@ func (eventLog) Report(ctx context.Context, event host.Event) error {
 	return nil
 }
 
-// KnowsSource reports whether the log has a source of that name.
-func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
+// HasSource reports whether the log has a source of that name.
+func (eventLog) HasSource(ctx context.Context, source string) (bool, error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
@@ -71,7 +71,7 @@ func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
 
 // AddSource registers the source.
 func (l eventLog) AddSource(ctx context.Context, source string) error {
-	known, err := l.KnowsSource(ctx, source)
+	known, err := l.HasSource(ctx, source)
 	if err != nil {
 		return fmt.Errorf("add event source %q: %w", source, err)
 	}

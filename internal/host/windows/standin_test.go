@@ -71,8 +71,8 @@ func startDefender(t *testing.T) {
 		_ = services{}.Delete(ctx, host.DefenderService)
 	})
 	requireNoError(t, services{}.Start(t.Context(), host.DefenderService))
-	if atWork, err := (antivirus{}).AtWork(t.Context()); err != nil || !atWork {
-		t.Fatalf("Defender is at work: %t, error %v", atWork, err)
+	if active, err := (antivirus{}).IsActive(t.Context()); err != nil || !active {
+		t.Fatalf("Defender is at work: %t, error %v", active, err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *server) serveNodeLogQuery(w http.ResponseWriter, r *http.Request) {
 	log := s.k.Process.Host.EventLog
 	var sources, files []string
 	for _, service := range services {
-		if known, err := log.KnowsSource(r.Context(), service); err == nil && known {
+		if known, err := log.HasSource(r.Context(), service); err == nil && known {
 			sources = append(sources, service)
 		} else {
 			files = append(files, service)
