@@ -184,7 +184,7 @@ func verifiedTables(behaviors []hosttest.Behavior, columns []column) string {
 func formatEnvironments(columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
-		machine := "**not yet run there**"
+		machine := "**not run yet**"
 		if c.ran {
 			machine = "run on " + c.report.System
 		}

@@ -27,7 +27,7 @@ func (s *suite) addExclusion(exclusion host.Exclusion) {
 
 func antivirusBehaviors() []Behavior {
 	return []Behavior{
-		{"Antivirus.IsActive", "Defender is at work where its service runs in its own program, and nowhere else",
+		{"Antivirus.IsActive", "Defender is active if and only if its service runs its own program",
 			func(s *suite) {
 				services, err := s.Services.Query(s.ctx, host.DefenderService)
 				s.requireNoError(err)
@@ -35,24 +35,24 @@ func antivirusBehaviors() []Behavior {
 				s.requireNoError(err)
 				active, err := s.Antivirus.IsActive(s.ctx)
 				s.requireNoError(err)
-				expectEqual(s, "at work", active, host.IsDefenderActive(services, processes))
+				expectEqual(s, "active", active, host.IsDefenderActive(services, processes))
 			}},
-		{"Antivirus.Exclusions", "it has none that nobody has added", withActiveDefender(func(s *suite) {
+		{"Antivirus.Exclusions", "only added exclusions exist", withActiveDefender(func(s *suite) {
 			expectEqual(s, "program", s.hasExclusion(excludedProgram), false)
 			expectEqual(s, "folder", s.hasExclusion(excludedDirectory), false)
 		})},
-		{"Antivirus.Exclusions", "where Defender is not at work it is not asked", withoutDefender(func(s *suite) error {
+		{"Antivirus.Exclusions", "reading exclusions fails if Defender is not active", withoutDefender(func(s *suite) error {
 			_, err := s.Antivirus.Exclusions(s.ctx)
 			return err
 		})},
-		{"Antivirus.AddExclusion", "an added exclusion is there, of its own kind only", withActiveDefender(func(s *suite) {
+		{"Antivirus.AddExclusion", "an added exclusion exists, only for its own kind", withActiveDefender(func(s *suite) {
 			s.addExclusion(excludedProgram)
 			expectEqual(s, "program", s.hasExclusion(excludedProgram), true)
-			expectEqual(s, "the same as a path", s.hasExclusion(host.Exclusion{Kind: host.ExcludePath, Value: excludedProgram.Value}), false)
+			expectEqual(s, "the same value as a path", s.hasExclusion(host.Exclusion{Kind: host.ExcludePath, Value: excludedProgram.Value}), false)
 			s.addExclusion(excludedDirectory)
 			expectEqual(s, "folder", s.hasExclusion(excludedDirectory), true)
 		})},
-		{"Antivirus.AddExclusion", "adding one again, in whichever case, is no error and adds none", withActiveDefender(func(s *suite) {
+		{"Antivirus.AddExclusion", "adding an existing exclusion in any case is no error and adds nothing", withActiveDefender(func(s *suite) {
 			s.addExclusion(excludedProgram)
 			before, err := s.Antivirus.Exclusions(s.ctx)
 			s.requireNoError(err)
@@ -61,17 +61,17 @@ func antivirusBehaviors() []Behavior {
 			s.requireNoError(err)
 			expectEqual(s, "exclusions", len(after), len(before))
 		})},
-		{"Antivirus.AddExclusion", "where Defender is not at work it is not called", withoutDefender(func(s *suite) error {
+		{"Antivirus.AddExclusion", "changing exclusions fails if Defender is not active", withoutDefender(func(s *suite) error {
 			return s.Antivirus.AddExclusion(s.ctx, excludedProgram)
 		})},
-		{"Antivirus.RemoveExclusion", "where Defender is not at work it is not called", withoutDefender(func(s *suite) error {
+		{"Antivirus.RemoveExclusion", "changing exclusions fails if Defender is not active", withoutDefender(func(s *suite) error {
 			return s.Antivirus.RemoveExclusion(s.ctx, excludedProgram)
 		})},
-		{"Antivirus.AddExclusion", "an exclusion of nothing is refused", withActiveDefender(func(s *suite) {
+		{"Antivirus.AddExclusion", "an empty exclusion is rejected", withActiveDefender(func(s *suite) {
 			s.expectAnyError("no value", s.Antivirus.AddExclusion(s.ctx, host.Exclusion{Kind: host.ExcludeProcess}))
 			s.expectAnyError("no kind", s.Antivirus.AddExclusion(s.ctx, host.Exclusion{Value: excludedProgram.Value}))
 		})},
-		{"Antivirus.RemoveExclusion", "a removed exclusion is gone and leaves the others, and removing it again is no error",
+		{"Antivirus.RemoveExclusion", "removing an exclusion keeps the others, and removing it again is no error",
 			withActiveDefender(func(s *suite) {
 				s.addExclusion(excludedProgram)
 				s.addExclusion(excludedDirectory)
@@ -91,7 +91,7 @@ func withActiveDefender(check func(*suite)) func(*suite) {
 			s.requireNoError(s.machine.StartAntivirus(s.ctx))
 		}
 		if !s.isDefenderActive() {
-			s.skipBehavior("Microsoft Defender Antivirus is not at work on this machine")
+			s.skipBehavior("Microsoft Defender Antivirus is not active on this machine")
 		}
 		check(s)
 	}
@@ -105,7 +105,7 @@ func withoutDefender(call func(*suite) error) func(*suite) {
 			s.requireNoError(s.machine.StopAntivirus(s.ctx))
 		}
 		if s.isDefenderActive() {
-			s.skipBehavior("Microsoft Defender Antivirus is at work on this machine")
+			s.skipBehavior("Microsoft Defender Antivirus is active on this machine")
 		}
 		s.requireError(call(s), host.ErrNoAntivirus)
 	}

@@ -10,7 +10,7 @@ import (
 // cancelBehaviors returns tests that an operation with a done context does nothing. Power.Reboot is excluded, because
 // an incorrect implementation would restart the machine.
 func cancelBehaviors() []Behavior {
-	const sentence = "an operation whose context is done does nothing"
+	const sentence = "an operation with a done context changes nothing"
 	calls := []struct {
 		operation string
 		call      func(s *suite, ctx context.Context) error

@@ -30,7 +30,7 @@ func environmentBehaviors() []Behavior {
 			}
 			s.Errorf("variables without Path: %v", values)
 		}},
-		{"Environment.Set", "a variable is set and set anew, whatever the case of its name", func(s *suite) {
+		{"Environment.Set", "a variable can be set repeatedly, and its name is case-insensitive", func(s *suite) {
 			set(s, variable, "one")
 			set(s, strings.ToLower(variable), "two")
 			found := s.listVariables()
@@ -39,13 +39,13 @@ func environmentBehaviors() []Behavior {
 				expectEqual(s, "value", value, "two")
 			}
 		}},
-		{"Environment.Set", "a value is kept to the letter", func(s *suite) {
+		{"Environment.Set", "a value is preserved literally", func(s *suite) {
 			for _, value := range []string{`C:\a b;C:\c=d\`, `"quoted"`, "Grüße, 日本", ".svc,10.0.0.0/16,*.example.com"} {
 				set(s, variable, value)
 				expectEqual(s, "value", s.listVariables()[variable], value)
 			}
 		}},
-		{"Environment.Set", "other variables stay", func(s *suite) {
+		{"Environment.Set", "other variables are unchanged", func(s *suite) {
 			before, err := s.Environment.Get(s.ctx)
 			s.requireNoError(err)
 			set(s, variable, "one")
@@ -56,11 +56,11 @@ func environmentBehaviors() []Behavior {
 				expectEqual(s, name, after[name], value)
 			}
 		}},
-		{"Environment.Set", "a name that no variable can have is refused", func(s *suite) {
+		{"Environment.Set", "an invalid name is rejected", func(s *suite) {
 			s.expectAnyError("the empty name", s.Environment.Set(s.ctx, "", "x"))
 			s.expectAnyError("an equals sign", s.Environment.Set(s.ctx, "A=B", "x"))
 		}},
-		{"Environment.Unset", "a variable is taken away, and nothing is no error", func(s *suite) {
+		{"Environment.Unset", "a variable can be removed, and a missing variable is no error", func(s *suite) {
 			set(s, variable, "one")
 			for range 2 {
 				s.requireNoError(s.Environment.Unset(s.ctx, strings.ToLower(variable)))

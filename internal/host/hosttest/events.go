@@ -34,7 +34,7 @@ func (s *suite) readEvents(log string) (events []host.Event) {
 func eventLogBehaviors() []Behavior {
 	event := host.Event{Source: eventSource, Level: host.EventWarning, ID: 7, Message: "The contract suite says:\nGrüße"}
 	return []Behavior{
-		{"EventLog.HasSource", "a source that nobody has added is not known", func(s *suite) {
+		{"EventLog.HasSource", "a source that was not added is unknown", func(s *suite) {
 			expectEqual(s, "known", s.hasEventSource(), false)
 		}},
 		{"EventLog.AddSource", "an added source is known, and adding it again is no error", func(s *suite) {
@@ -42,14 +42,14 @@ func eventLogBehaviors() []Behavior {
 			s.addEventSource()
 			expectEqual(s, "known", s.hasEventSource(), true)
 		}},
-		{"EventLog.RemoveSource", "a removed source is not known, and removing it again is no error", func(s *suite) {
+		{"EventLog.RemoveSource", "a removed source is unknown, and removing it again is no error", func(s *suite) {
 			s.addEventSource()
 			for range 2 {
 				s.requireNoError(s.EventLog.RemoveSource(s.ctx, eventSource))
 				expectEqual(s, "known", s.hasEventSource(), false)
 			}
 		}},
-		{"EventLog.Report", "an event is taken from a source that is known and from one that is not", func(s *suite) {
+		{"EventLog.Report", "an event is accepted from a known and from an unknown source", func(s *suite) {
 			s.requireNoError(s.EventLog.Report(s.ctx, event))
 			s.addEventSource()
 			for _, level := range []host.EventLevel{host.EventInformation, host.EventWarning, host.EventError} {
@@ -57,14 +57,14 @@ func eventLogBehaviors() []Behavior {
 				s.requireNoError(s.EventLog.Report(s.ctx, event))
 			}
 		}},
-		{"EventLog.Report", "an event that no log can show is refused", func(s *suite) {
+		{"EventLog.Report", "an invalid event is rejected", func(s *suite) {
 			noSource, noLevel, noID := event, event, event
 			noSource.Source, noLevel.Level, noID.ID = "", "Fatal", 1001
 			for _, bad := range []host.Event{noSource, noLevel, noID} {
 				s.expectAnyError("reporting it", s.EventLog.Report(s.ctx, bad))
 			}
 		}},
-		{"EventLog.Read", "a reported event is in the log as it was reported, behind those that were reported later", func(s *suite) {
+		{"EventLog.Read", "a reported event is in the log, and newer events precede it", func(s *suite) {
 			s.addEventSource()
 			later := event
 			later.ID = 8
@@ -76,9 +76,9 @@ func eventLogBehaviors() []Behavior {
 				return at >= 0 && slices.Contains(read[at:], event)
 			})
 		}},
-		{"EventLog.Read", "a log that is cleared meanwhile is read on, with the events since then", func(s *suite) { readClearedLog(s, event) }},
-		{"EventLog.Read", "a log that is cleared again and again is an error", func(s *suite) { readLogThatIsAlwaysCleared(s, event) }},
-		{"EventLog.Read", "no more events are read than are wanted", func(s *suite) {
+		{"EventLog.Read", "reading continues with the new events after the log was cleared", func(s *suite) { readClearedLog(s, event) }},
+		{"EventLog.Read", "reading a repeatedly cleared log fails", func(s *suite) { readLogThatIsAlwaysCleared(s, event) }},
+		{"EventLog.Read", "reading stops when the caller needs no more events", func(s *suite) {
 			s.addEventSource()
 			for range 3 {
 				s.requireNoError(s.EventLog.Report(s.ctx, event))
@@ -92,7 +92,7 @@ func eventLogBehaviors() []Behavior {
 
 func readClearedLog(s *suite, event host.Event) {
 	if s.machine.ClearLog == nil {
-		s.skipBehavior("the suite must not clear an event log here")
+		s.skipBehavior("the suite must not clear an event log in this environment")
 	}
 	s.addEventSource()
 	for range 5 {
@@ -111,13 +111,13 @@ func readClearedLog(s *suite, event host.Event) {
 		}
 		return true
 	}))
-	expectEqual(s, "events since then", read[since.ID], 1)
-	expectEqual(s, "some of those before are read, and none twice", read[event.ID] >= 1 && read[event.ID] <= 5, true)
+	expectEqual(s, "new events", read[since.ID], 1)
+	expectEqual(s, "earlier events are read, none twice", read[event.ID] >= 1 && read[event.ID] <= 5, true)
 }
 
 func readLogThatIsAlwaysCleared(s *suite, event host.Event) {
 	if s.machine.ClearLog == nil {
-		s.skipBehavior("the suite must not clear an event log here")
+		s.skipBehavior("the suite must not clear an event log in this environment")
 	}
 	s.addEventSource()
 	reported := 0

@@ -18,7 +18,7 @@ func listFailures() map[uint32]error {
 // failingList runs a check for each code and for failures after 0 to items items of a list.
 func (s *suite) failingList(list string, items int, check func(when string, means error)) {
 	if s.machine.FailList == nil {
-		s.skipBehavior("no part of this machine fails on request")
+		s.skipBehavior("the machine cannot simulate failing lists")
 	}
 	for code, means := range listFailures() {
 		for after := range items + 1 {
@@ -32,7 +32,7 @@ func (s *suite) failingList(list string, items int, check func(when string, mean
 
 func failingListBehaviors() []Behavior {
 	return []Behavior{
-		{"Firewall.Rules", "a list that fails at its first item, at a later one or at its end is no shorter list", func(s *suite) {
+		{"Firewall.Rules", "an enumeration that fails at the first item, a later item or the end returns an error", func(s *suite) {
 			s.setRule(firewallRule())
 			before, err := s.Firewall.Rules(s.ctx)
 			s.requireNoError(err)
@@ -50,9 +50,9 @@ func failingListBehaviors() []Behavior {
 			})
 			after, err := s.Firewall.Rules(s.ctx)
 			s.requireNoError(err)
-			expectEqual(s, "rules are the same", slices.Equal(before, after), true)
+			expectEqual(s, "rules are unchanged", slices.Equal(before, after), true)
 		}},
-		{"Antivirus.Exclusions", "a list that fails at its first item or at its end is no shorter list, and nothing changes",
+		{"Antivirus.Exclusions", "an enumeration that fails at the first item or the end returns an error, and nothing changes",
 			withActiveDefender(func(s *suite) {
 				s.addExclusion(excludedProgram)
 				s.failingList("wmi", 1, func(when string, means error) {
@@ -61,7 +61,7 @@ func failingListBehaviors() []Behavior {
 						"adding":   s.Antivirus.AddExclusion(s.ctx, excludedDirectory),
 						"removing": s.Antivirus.RemoveExclusion(s.ctx, excludedProgram)} {
 						s.expectAnyError(call+" with "+when, err)
-						expectEqual(s, call+" with "+when+" means it", means == nil || errors.Is(err, means), true)
+						expectEqual(s, call+" with "+when+" has the meaning of the code", means == nil || errors.Is(err, means), true)
 					}
 				})
 				expectEqual(s, "program", s.hasExclusion(excludedProgram), true)
@@ -73,11 +73,11 @@ func failingListBehaviors() []Behavior {
 // whileVanishing runs a call during which another program deletes a network or an endpoint.
 func (s *suite) whileVanishing(name string, code uint32, afterList bool, call func()) {
 	if s.machine.Vanish == nil {
-		s.skipBehavior("no other program deletes HNS objects on request")
+		s.skipBehavior("the machine cannot simulate another program that deletes HNS objects")
 	}
 	vanished := s.machine.Vanish(name, code, afterList)
 	call()
-	expectEqual(s, name+" was deleted under the call", vanished(), true)
+	expectEqual(s, name+" was deleted during the call", vanished(), true)
 }
 
 // withNotFoundCodes runs a check with each code for an object that does not exist: HNS' own, and ERROR_NOT_FOUND.
@@ -94,7 +94,7 @@ func withNotFoundCodes(check func(s *suite, code uint32)) func(*suite) {
 func vanishingBehaviors() []Behavior {
 	const gone, kept = "wmco-contract-a", "wmco-contract-b"
 	return []Behavior{
-		{"Networks.Endpoints", "an endpoint that is deleted while it is listed is left out", withNotFoundCodes(
+		{"Networks.Endpoints", "an endpoint deleted during a list is omitted", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				createEndpoint(s, gone)
 				want := createEndpoint(s, kept)
@@ -104,26 +104,26 @@ func vanishingBehaviors() []Behavior {
 					}
 				})
 			})},
-		{"Networks.DeleteEndpoint", "an endpoint that is deleted meanwhile is deleted", withNotFoundCodes(
+		{"Networks.DeleteEndpoint", "an endpoint deleted by another program is no error", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				createEndpoint(s, gone)
 				s.whileVanishing(gone, code, true, func() { s.requireNoError(s.Networks.DeleteEndpoint(s.ctx, gone)) })
 				expectEqual(s, "endpoints", len(s.listEndpoints()), 0)
 			})},
-		{"Networks.DeleteNetwork", "a network that is deleted meanwhile is deleted", withNotFoundCodes(
+		{"Networks.DeleteNetwork", "a network deleted by another program is no error", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				s.whileVanishing(networkName, code, true, func() {
 					s.requireNoError(s.Networks.DeleteNetwork(s.ctx, networkName))
 				})
 			})},
-		{"Networks.CreateEndpoint", "a network that is deleted meanwhile is not there", withNotFoundCodes(
+		{"Networks.CreateEndpoint", "a network deleted by another program does not exist", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				s.whileVanishing(networkName, code, true, func() {
 					_, err := s.Networks.CreateEndpoint(s.ctx, networkName, gone, "")
 					s.requireError(err, host.ErrNotExist)
 				})
 			})},
-		{"Networks.AttachEndpoint", "an endpoint that is deleted meanwhile is not there", withNotFoundCodes(
+		{"Networks.AttachEndpoint", "an endpoint deleted by another program does not exist", withNotFoundCodes(
 			func(s *suite, code uint32) {
 				createEndpoint(s, gone)
 				s.whileVanishing(gone, code, true, func() {

@@ -11,17 +11,17 @@ const configFile = Scratch + `\Config.json`
 
 func fileBehaviors() []Behavior {
 	return []Behavior{
-		{"Files.Open", "what was written is read, whatever the case of the path", func(s *suite) {
+		{"Files.Open", "a written file can be read, and its path is case-insensitive", func(s *suite) {
 			s.write(configFile, "one")
 			expectEqual(s, "content", s.read(strings.ToUpper(configFile)), "one")
 		}},
-		{"Files.Open", "a file that is not there cannot be read", func(s *suite) {
+		{"Files.Open", "reading a missing file fails", func(s *suite) {
 			_, err := s.Files.Open(s.ctx, configFile)
 			s.requireError(err, host.ErrNotExist)
 			_, err = s.Files.Open(s.ctx, Scratch+`\none\file`)
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Files.Stat", "a file is described with its name as it was written", func(s *suite) {
+		{"Files.Stat", "the description of a file preserves the case of its name", func(s *suite) {
 			before := time.Now().Add(-time.Minute)
 			s.write(configFile, "one")
 			info := s.statPath(strings.ToLower(configFile))
@@ -30,29 +30,29 @@ func fileBehaviors() []Behavior {
 			expectEqual(s, "directory", info.Directory, false)
 			expectEqual(s, "link target", info.LinkTarget, "")
 			if info.Modified.Before(before) || info.Modified.After(time.Now().Add(time.Minute)) {
-				s.Errorf("modified %s, but it is %s", info.Modified, time.Now())
+				s.Errorf("modified %s, current time %s", info.Modified, time.Now())
 			}
 		}},
-		{"Files.Stat", "a folder is described as one", func(s *suite) {
+		{"Files.Stat", "a directory is described as a directory", func(s *suite) {
 			expectEqual(s, "directory", s.statPath(Scratch).Directory, true)
 		}},
-		{"Files.Stat", "what is not there has no description", func(s *suite) {
+		{"Files.Stat", "describing a missing file fails", func(s *suite) {
 			_, err := s.Files.Stat(s.ctx, configFile)
 			s.requireError(err, host.ErrNotExist)
 			_, err = s.Files.Stat(s.ctx, Scratch+`\none\file`)
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Files.ReadDir", "a folder is listed by name", listDirectory},
-		{"Files.ReadDir", "an empty folder has no entries", func(s *suite) {
+		{"Files.ReadDir", "a directory is listed in the order of names", listDirectory},
+		{"Files.ReadDir", "an empty directory has no entries", func(s *suite) {
 			entries, err := s.Files.ReadDir(s.ctx, Scratch)
 			s.requireNoError(err)
 			expectEqual(s, "entries", len(entries), 0)
 		}},
-		{"Files.ReadDir", "a folder that is not there is not listed", func(s *suite) {
+		{"Files.ReadDir", "listing a missing directory fails", func(s *suite) {
 			_, err := s.Files.ReadDir(s.ctx, Scratch+`\none`)
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Files.Remove", "removing takes a folder with all below, and nothing is no error", func(s *suite) {
+		{"Files.Remove", "removing deletes a directory with its content, and a missing path is no error", func(s *suite) {
 			s.makeDirectory(Scratch + `\sub`)
 			s.write(Scratch+`\sub\file`, "x")
 			for range 2 {
@@ -61,7 +61,7 @@ func fileBehaviors() []Behavior {
 			_, err := s.Files.Stat(s.ctx, Scratch+`\sub`)
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Files.Remove", "a removed file leaves its neighbors", func(s *suite) {
+		{"Files.Remove", "removing a file keeps the other files of the directory", func(s *suite) {
 			s.write(configFile, "one")
 			s.write(configFile+".old", "two")
 			s.requireNoError(s.Files.Remove(s.ctx, configFile))
@@ -85,6 +85,6 @@ func listDirectory(s *suite) {
 		s.Fatalf("names: %s", got)
 	}
 	expectEqual(s, "size of b", entries[1].Size, 2)
-	expectEqual(s, "b is a folder", entries[1].Directory, false)
-	expectEqual(s, "c is a folder", entries[2].Directory, true)
+	expectEqual(s, "b is a directory", entries[1].Directory, false)
+	expectEqual(s, "c is a directory", entries[2].Directory, true)
 }

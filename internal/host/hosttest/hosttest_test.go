@@ -80,9 +80,9 @@ func TestJudge(t *testing.T) {
 		"what differs as declared is not shown": {Wine, fails, Mark{Status: Differs, Reason: "odd"},
 			Differs, "NOT SHOWN HERE"},
 		"what works though declared as missing says so": {Wine, holds, Mark{Status: FakeOnly, Reason: "none"}, Failed,
-			"take its mark away"},
+			"remove the mark"},
 		"what works though it is to differ says so": {Wine, holds, Mark{Status: Differs, Reason: "odd"}, Failed,
-			"take its mark away"},
+			"remove the mark"},
 		"what the machine lacks was not run": {Windows, absent, Mark{}, NotRun,
 			"NOT RUN ON THIS MACHINE: no feature"},
 	} {
@@ -101,7 +101,7 @@ func TestCheckMarks(t *testing.T) {
 		marks []Mark
 		want  string
 	}{
-		"an operation and a behavior may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed",
+		"an operation and a behavior may be marked": {[]Mark{good, {"Tree.Rename: renaming a missing path fails",
 			Differs, "odd"}}, ""},
 		"a mark of nothing":                  {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
 		"a mark twice":                       {[]Mark{good, good}, "two marks"},

@@ -26,40 +26,40 @@ func (s *suite) openLog(path string) (line func(string)) {
 
 func logsBehaviors() []Behavior {
 	return []Behavior{
-		{"Logs.Rotate", "the copy has all lines, and the program goes on at the beginning of the emptied log",
+		{"Logs.Rotate", "the copy has all lines, and the program continues at the start of the truncated log",
 			func(s *suite) {
 				line := s.openLog(log)
 				for _, lines := range []string{strings.Repeat("a line of the log\n", 50_000), "one more\n"} {
 					line(lines)
 					s.requireNoError(s.Logs.Rotate(s.ctx, log, rotatedLog))
-					expectEqual(s, "the copy is whole", s.read(rotatedLog) == lines, true)
+					expectEqual(s, "the copy is complete", s.read(rotatedLog) == lines, true)
 					expectEqual(s, "size of the log", s.statPath(log).Size, 0)
 					s.requireNoError(s.Files.Remove(s.ctx, rotatedLog))
 				}
 				line("after it\n")
 				expectEqual(s, "the log", s.read(log), "after it\n")
 			}},
-		{"Logs.Rotate", "a log that nobody writes to is rotated just as well, also an empty one", func(s *suite) {
+		{"Logs.Rotate", "a log without a writer can be rotated, even if empty", func(s *suite) {
 			s.write(log, "lines\n")
 			s.requireNoError(s.Logs.Rotate(s.ctx, log, rotatedLog))
 			expectEqual(s, "the copy", s.read(rotatedLog), "lines\n")
 			s.requireNoError(s.Logs.Rotate(s.ctx, log, Scratch+`\program-2.log`))
 			expectEqual(s, "the second copy", s.read(Scratch+`\program-2.log`), "")
 		}},
-		{"Logs.Rotate", "the copy is for those who may read the log", func(s *suite) {
+		{"Logs.Rotate", "the copy has the access of the log", func(s *suite) {
 			s.requireNoError(s.Files.Write(s.ctx, log, strings.NewReader("lines\n"), host.WriteOptions{Access: host.AccessAdministrators}))
 			s.requireNoError(s.Logs.Rotate(s.ctx, log, rotatedLog))
 			expectEqual(s, "access", s.statPath(rotatedLog).Access, host.AccessAdministrators)
 			expectEqual(s, "access of the log", s.statPath(log).Access, host.AccessAdministrators)
 		}},
-		{"Logs.Rotate", "a file that has the copy's name stays, and so does the log", func(s *suite) {
+		{"Logs.Rotate", "an existing file at the path of the copy is kept, and so is the log", func(s *suite) {
 			s.write(log, "lines\n")
 			s.write(rotatedLog, "earlier\n")
 			s.requireError(s.Logs.Rotate(s.ctx, log, rotatedLog), host.ErrExist)
 			expectEqual(s, "the log", s.read(log), "lines\n")
 			expectEqual(s, "the file", s.read(rotatedLog), "earlier\n")
 		}},
-		{"Logs.Rotate", "a log that is not there, or a folder that is not there for the copy, is an error and changes nothing", func(s *suite) {
+		{"Logs.Rotate", "a missing log, or a missing directory for the copy, is an error and changes nothing", func(s *suite) {
 			s.requireError(s.Logs.Rotate(s.ctx, log, rotatedLog), host.ErrNotExist)
 			s.write(log, "lines\n")
 			s.requireError(s.Logs.Rotate(s.ctx, log, testDirectory+`\program.log`), host.ErrNotExist)

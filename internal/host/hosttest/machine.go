@@ -10,7 +10,7 @@ import (
 
 func systemBehaviors() []Behavior {
 	return []Behavior{
-		{"System.Info", "the machine says which Windows it is", func(s *suite) {
+		{"System.Info", "product, edition, version and architecture are reported", func(s *suite) {
 			info := s.systemInfo()
 			expectEqual(s, "product begins with Windows Server", strings.HasPrefix(info.Product, "Windows Server "), true)
 			expectEqual(s, "edition begins with Server", strings.HasPrefix(info.Edition, "Server"), true)
@@ -19,7 +19,7 @@ func systemBehaviors() []Behavior {
 			expectEqual(s, "has a revision", info.Revision > 0, true)
 			expectEqual(s, "architecture", info.Architecture, "amd64")
 		}},
-		{"System.Info", "the machine has an identity, which a second question does not change", func(s *suite) {
+		{"System.Info", "machine ID and boot ID do not change between two queries", func(s *suite) {
 			info, again := s.systemInfo(), s.systemInfo()
 			expectEqual(s, "has a machine ID", info.MachineID != "", true)
 			expectEqual(s, "machine ID", again.MachineID, info.MachineID)
@@ -28,7 +28,7 @@ func systemBehaviors() []Behavior {
 			expectEqual(s, "has booted", info.BootTime.IsZero(), false)
 			expectEqual(s, "boot time", again.BootTime.Equal(info.BootTime), true)
 		}},
-		{"System.Info", "the machine has a name and IPv4 addresses that others can reach", func(s *suite) {
+		{"System.Info", "the machine has a host name and IPv4 addresses other than loopback", func(s *suite) {
 			info := s.systemInfo()
 			expectEqual(s, "has a host name", info.HostName != "", true)
 			expectEqual(s, "has addresses", len(info.Addresses) > 0, true)
@@ -39,7 +39,7 @@ func systemBehaviors() []Behavior {
 				}
 			}
 		}},
-		{"System.Info", "the machine has memory and room on its disk", func(s *suite) {
+		{"System.Info", "memory size and free disk space are reported", func(s *suite) {
 			info := s.systemInfo()
 			expectEqual(s, "memory", info.MemoryBytes > 64<<20, true)
 			expectEqual(s, "free disk", info.FreeDiskBytes > 1<<20, true)
@@ -50,10 +50,10 @@ func systemBehaviors() []Behavior {
 func hostNameBehaviors() []Behavior {
 	const name = "wmco-contract"
 	return []Behavior{
-		{"System.SetHostName", "a new name waits for the next reboot, and the present one calls it off", func(s *suite) {
+		{"System.SetHostName", "a new name is pending until the next reboot, and setting the current name cancels it", func(s *suite) {
 			before := s.systemInfo()
 			if before.PendingHostName != "" {
-				s.skipBehavior("the name %s waits for a reboot already", before.PendingHostName)
+				s.skipBehavior("name %s is already pending until a reboot", before.PendingHostName)
 			}
 			s.atEnd(s.restoreName(before.HostName))
 			s.requireNoError(s.System.SetHostName(s.ctx, name))
@@ -63,10 +63,10 @@ func hostNameBehaviors() []Behavior {
 			expectEqual(s, "reboot pending", pending.RebootPending, true)
 			s.requireNoError(s.System.SetHostName(s.ctx, before.HostName))
 			after := s.systemInfo()
-			expectEqual(s, "pending host name, called off", after.PendingHostName, "")
-			expectEqual(s, "reboot pending, called off", after.RebootPending, before.RebootPending)
+			expectEqual(s, "pending host name, canceled", after.PendingHostName, "")
+			expectEqual(s, "reboot pending, canceled", after.RebootPending, before.RebootPending)
 		}},
-		{"System.SetHostName", "names that Windows does not allow are refused", func(s *suite) {
+		{"System.SetHostName", "invalid names are rejected", func(s *suite) {
 			before := s.systemInfo()
 			s.atEnd(s.restoreName(before.HostName))
 			for _, bad := range []string{"", "a b", "a.b", `a\b`, "-a", "a-", "12345", strings.Repeat("a", 64)} {
@@ -80,22 +80,22 @@ func hostNameBehaviors() []Behavior {
 func featureBehaviors() []Behavior {
 	const unknown = "wmco-contract-feature"
 	return []Behavior{
-		{"Features.State", "a feature that Windows does not have is unknown", func(s *suite) {
+		{"Features.State", "the state of an unsupported feature is unknown", func(s *suite) {
 			expectEqual(s, "state", s.featureState(unknown), host.FeatureUnknown)
 		}},
-		{"Features.State", "the feature for containers is known, whatever the case of its name", func(s *suite) {
+		{"Features.State", "the feature Containers is known, and its name is case-insensitive", func(s *suite) {
 			state := s.featureState("Containers")
 			expectEqual(s, "known", state != host.FeatureUnknown, true)
 			expectEqual(s, "state", s.featureState("containers"), state)
 		}},
-		{"Features.Enable", "a feature that needs no reboot is enabled at once, and twice is no error", func(s *suite) {
+		{"Features.Enable", "a feature without reboot is enabled immediately, and enabling it again is no error", func(s *suite) {
 			s.borrowFeature()
 			for range 2 {
 				s.requireNoError(s.Features.Enable(s.ctx, quickFeature))
 				expectEqual(s, "state", s.featureState(quickFeature), host.FeatureEnabled)
 			}
 		}},
-		{"Features.Disable", "a feature that needs no reboot is disabled at once, and twice is no error", func(s *suite) {
+		{"Features.Disable", "a feature without reboot is disabled immediately, and disabling it again is no error", func(s *suite) {
 			s.borrowFeature()
 			s.requireNoError(s.Features.Enable(s.ctx, quickFeature))
 			for range 2 {
@@ -103,10 +103,10 @@ func featureBehaviors() []Behavior {
 				expectEqual(s, "state", s.featureState(quickFeature), host.FeatureDisabled)
 			}
 		}},
-		{"Features.Enable", "a feature that Windows does not have cannot be enabled", func(s *suite) {
+		{"Features.Enable", "enabling an unsupported feature fails", func(s *suite) {
 			s.requireError(s.Features.Enable(s.ctx, unknown), host.ErrNotExist)
 		}},
-		{"Features.Disable", "a feature that Windows does not have cannot be disabled", func(s *suite) {
+		{"Features.Disable", "disabling an unsupported feature fails", func(s *suite) {
 			s.requireError(s.Features.Disable(s.ctx, unknown), host.ErrNotExist)
 		}},
 	}
@@ -125,7 +125,7 @@ func (s *suite) featureState(name string) host.FeatureState {
 // not run.
 func (s *suite) borrowFeature() {
 	if state := s.featureState(quickFeature); state != host.FeatureDisabled {
-		s.skipBehavior("the feature %s is %s, and somebody may use it", quickFeature, state)
+		s.skipBehavior("feature %s is %s and may be in use", quickFeature, state)
 	}
 	s.atEnd(func(ctx context.Context) error { return s.Features.Disable(ctx, quickFeature) })
 }

@@ -64,11 +64,11 @@ func CheckMarks(marks []Mark) error {
 		}
 		switch {
 		case !used:
-			wrong = append(wrong, fmt.Errorf("the mark of %q is of no behavior: take it away or mend its name", m.Of))
+			wrong = append(wrong, fmt.Errorf("the mark of %q matches no behavior: remove the mark or correct its name", m.Of))
 		case seen[m.Of]:
 			wrong = append(wrong, fmt.Errorf("%q has two marks", m.Of))
 		case m.Status != Emulated && m.Status != FakeOnly && m.Status != Differs:
-			wrong = append(wrong, fmt.Errorf("the mark of %q: %q is nothing that can be declared", m.Of, m.Status))
+			wrong = append(wrong, fmt.Errorf("the mark of %q: status %q cannot be declared", m.Of, m.Status))
 		case strings.TrimSpace(m.Reason) == "" || strings.ContainsAny(m.Reason, "\n|"):
 			wrong = append(wrong, fmt.Errorf("the mark of %q needs a reason, in one line without |", m.Of))
 		}

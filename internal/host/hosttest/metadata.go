@@ -8,13 +8,13 @@ import (
 
 func metadataBehaviors() []Behavior {
 	return []Behavior{
-		{"Metadata.HostName", "a platform without a metadata service has none", func(s *suite) {
+		{"Metadata.HostName", "a platform without a metadata service is an error", func(s *suite) {
 			for _, platform := range []string{"", "None", "VSphere", "Nutanix", "wmco-contract"} {
 				_, err := s.Metadata.HostName(s.ctx, platform)
 				s.requireError(err, host.ErrNotExist)
 			}
 		}},
-		{"Metadata.HostName", "in a cloud with a metadata service the machine has a legal name", func(s *suite) {
+		{"Metadata.HostName", "the metadata service of a cloud returns a valid machine name", func(s *suite) {
 			if s.machine.Platform == "" {
 				s.skipBehavior("the machine is in no cloud with a metadata service")
 			}

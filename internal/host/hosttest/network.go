@@ -35,14 +35,14 @@ func (s *suite) setRule(rule host.FirewallRule) {
 // outboundRule adds an outbound rule with the name of the suite's rule, and returns a check that the rule exists.
 func (s *suite) outboundRule() (remains func()) {
 	if s.machine.AddOutboundRule == nil {
-		s.skipBehavior("the suite cannot add an outbound rule here")
+		s.skipBehavior("the suite cannot add an outbound rule in this environment")
 	}
 	there, err := s.machine.AddOutboundRule(s.ctx, ruleName)
 	s.requireNoError(err)
 	return func() {
 		remains, err := there()
 		s.requireNoError(err)
-		expectEqual(s, "the outbound rule is there", remains, true)
+		expectEqual(s, "the outbound rule exists", remains, true)
 	}
 }
 
@@ -50,10 +50,10 @@ func firewallBehaviors() []Behavior {
 	return []Behavior{
 		{"Firewall.Rules", "the rules of Windows are listed", func(s *suite) {
 			_, others := s.splitRules()
-			expectEqual(s, "there are some", len(others) > 0, true)
-			expectEqual(s, "the first has a name", others[0].Name != "", true)
+			expectEqual(s, "has rules", len(others) > 0, true)
+			expectEqual(s, "the first rule has a name", others[0].Name != "", true)
 		}},
-		{"Firewall.SetRule", "a rule is what it was set to be, also when it is set anew", func(s *suite) {
+		{"Firewall.SetRule", "a rule has the specified properties, also after an update", func(s *suite) {
 			_, before := s.splitRules()
 			blocking, off, datagrams, inside := firewallRule(), firewallRule(), firewallRule(), firewallRule()
 			inside.Profiles = host.ProfilesOf(host.ProfileDomain, host.ProfilePrivate)
@@ -69,7 +69,7 @@ func firewallBehaviors() []Behavior {
 			_, after := s.splitRules()
 			expectEqual(s, "other rules", len(after), len(before))
 		}},
-		{"Firewall.SetRule", "a rule that no firewall can have is refused", func(s *suite) {
+		{"Firewall.SetRule", "an invalid rule is rejected", func(s *suite) {
 			noName, noPort, noProtocol, noProfile := firewallRule(), firewallRule(), firewallRule(), firewallRule()
 			noProfile.Profiles = "Home"
 			noName.Name, noPort.LocalPort, noProtocol.Protocol = "", 65536, "SMTP"
@@ -79,13 +79,13 @@ func firewallBehaviors() []Behavior {
 			ours, _ := s.splitRules()
 			expectEqual(s, "rules", len(ours), 0)
 		}},
-		{"Firewall.DeleteRule", "a deleted rule is gone", func(s *suite) {
+		{"Firewall.DeleteRule", "a deleted rule no longer exists", func(s *suite) {
 			s.setRule(firewallRule())
 			s.requireNoError(s.Firewall.DeleteRule(s.ctx, ruleName))
 			ours, _ := s.splitRules()
 			expectEqual(s, "rules", len(ours), 0)
 		}},
-		{"Firewall.SetRule", "an outbound rule of the same name stays when the rule is replaced", func(s *suite) {
+		{"Firewall.SetRule", "replacing a rule keeps an outbound rule of the same name", func(s *suite) {
 			remains := s.outboundRule()
 			s.setRule(firewallRule())
 			s.setRule(firewallRule())
@@ -93,7 +93,7 @@ func firewallBehaviors() []Behavior {
 			ours, _ := s.splitRules()
 			expectEqual(s, "rules", len(ours), 1)
 		}},
-		{"Firewall.DeleteRule", "an outbound rule of the same name stays", func(s *suite) {
+		{"Firewall.DeleteRule", "deleting a rule keeps an outbound rule of the same name", func(s *suite) {
 			remains := s.outboundRule()
 			s.setRule(firewallRule())
 			s.requireNoError(s.Firewall.DeleteRule(s.ctx, ruleName))
@@ -103,7 +103,7 @@ func firewallBehaviors() []Behavior {
 			s.requireError(s.Firewall.DeleteRule(s.ctx, ruleName), host.ErrNotExist)
 			remains()
 		}},
-		{"Firewall.DeleteRule", "what is not there cannot be deleted", func(s *suite) {
+		{"Firewall.DeleteRule", "deleting a missing object fails", func(s *suite) {
 			s.requireError(s.Firewall.DeleteRule(s.ctx, ruleName), host.ErrNotExist)
 		}},
 	}
@@ -113,7 +113,7 @@ func firewallBehaviors() []Behavior {
 func (s *suite) createNetwork() host.HNSNetwork {
 	network := host.HNSNetwork{Name: networkName, Type: "NAT", Subnet: "10.213.77.0/24"}
 	if s.machine.CreateNetwork == nil {
-		s.skipBehavior("the suite cannot make an HNS network here")
+		s.skipBehavior("the suite cannot create an HNS network in this environment")
 	}
 	s.requireNoError(s.machine.CreateNetwork(s.ctx, network))
 	s.atEnd(func(ctx context.Context) error { return s.Networks.DeleteNetwork(ctx, networkName) })
@@ -133,13 +133,13 @@ func networkBehaviors() []Behavior {
 		return slices.DeleteFunc(all, func(n host.HNSNetwork) bool { return n.Name != networkName })
 	}
 	return []Behavior{
-		{"Networks.Networks", "a network is listed with its kind and its subnet", func(s *suite) {
+		{"Networks.Networks", "a network is listed with type and subnet", func(s *suite) {
 			want := s.createNetwork()
 			if got := listed(s); !slices.Equal(got, []host.HNSNetwork{want}) {
 				s.Errorf("got %+v, want %+v", got, want)
 			}
 		}},
-		{"Networks.DeleteNetwork", "a deleted network is gone with its endpoints", func(s *suite) {
+		{"Networks.DeleteNetwork", "deleting a network also deletes its endpoints", func(s *suite) {
 			s.createNetwork()
 			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a", "")
 			s.requireNoError(err)
@@ -147,7 +147,7 @@ func networkBehaviors() []Behavior {
 			expectEqual(s, "networks", len(listed(s)), 0)
 			expectEqual(s, "endpoints", len(s.listEndpoints()), 0)
 		}},
-		{"Networks.DeleteNetwork", "what is not there cannot be deleted", func(s *suite) {
+		{"Networks.DeleteNetwork", "deleting a missing object fails", func(s *suite) {
 			s.createNetwork()
 			s.requireError(s.Networks.DeleteNetwork(s.ctx, networkName+"-none"), host.ErrNotExist)
 			expectEqual(s, "networks", len(listed(s)), 1)
@@ -168,7 +168,7 @@ func endpointBehaviors() []Behavior {
 
 func createdEndpointBehaviors() []Behavior {
 	return []Behavior{
-		{"Networks.CreateEndpoint", "endpoints have free addresses of their network, each its own", func(s *suite) {
+		{"Networks.CreateEndpoint", "each endpoint gets a different free address of its network", func(s *suite) {
 			subnet := netip.MustParsePrefix(s.createNetwork().Subnet)
 			a, b := createEndpoint(s, "wmco-contract-a"), createEndpoint(s, "wmco-contract-b")
 			for _, made := range []host.HNSEndpoint{a, b} {
@@ -177,21 +177,21 @@ func createdEndpointBehaviors() []Behavior {
 				expectEqual(s, "network", made.Network, networkName)
 				expectEqual(s, "has an address of the network", subnet.Contains(address), true)
 			}
-			expectEqual(s, "they differ", a.Address != b.Address, true)
+			expectEqual(s, "addresses differ", a.Address != b.Address, true)
 		}},
-		{"Networks.CreateEndpoint", "an endpoint needs a network that is there", func(s *suite) {
+		{"Networks.CreateEndpoint", "creating an endpoint on a missing network fails", func(s *suite) {
 			s.createNetwork()
 			_, err := s.Networks.CreateEndpoint(s.ctx, networkName+"-none", "wmco-contract-a", "")
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Networks.CreateEndpoint", "a second endpoint of the same name is refused", func(s *suite) {
+		{"Networks.CreateEndpoint", "creating a second endpoint of the same name fails", func(s *suite) {
 			s.createNetwork()
 			createEndpoint(s, "wmco-contract-a")
 			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a", "")
 			s.requireError(err, host.ErrExist)
 			expectEqual(s, "endpoints", len(s.listEndpoints()), 1)
 		}},
-		{"Networks.CreateEndpoint", "an endpoint gets the address that is given, if it is free", func(s *suite) {
+		{"Networks.CreateEndpoint", "an endpoint gets the specified address if the address is free", func(s *suite) {
 			s.createNetwork()
 			const address = "10.213.77.9"
 			made, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a", address)
@@ -208,10 +208,10 @@ func createdEndpointBehaviors() []Behavior {
 
 func attachedEndpointBehaviors() []Behavior {
 	return []Behavior{
-		{"Networks.AttachEndpoint", "an attached endpoint is listed so", func(s *suite) {
+		{"Networks.AttachEndpoint", "an attached endpoint is listed as attached", func(s *suite) {
 			s.createNetwork()
 			wanted, other := createEndpoint(s, "wmco-contract-a"), createEndpoint(s, "wmco-contract-b")
-			expectEqual(s, "attached when it was made", wanted.Attached || s.listEndpoints()[0].Attached, false)
+			expectEqual(s, "attached after its creation", wanted.Attached || s.listEndpoints()[0].Attached, false)
 			s.requireNoError(s.Networks.AttachEndpoint(s.ctx, "WMCO-contract-a"))
 			for _, each := range s.listEndpoints() {
 				expectEqual(s, each.Name+" is attached", each.Attached, each.Name != other.Name)
@@ -219,7 +219,7 @@ func attachedEndpointBehaviors() []Behavior {
 			s.requireNoError(s.Networks.DeleteEndpoint(s.ctx, "wmco-contract-a"))
 			expectEqual(s, "endpoints", len(s.listEndpoints()), 1)
 		}},
-		{"Networks.AttachEndpoint", "to attach again is no error", func(s *suite) {
+		{"Networks.AttachEndpoint", "attaching an endpoint again is no error", func(s *suite) {
 			s.createNetwork()
 			createEndpoint(s, "wmco-contract-a")
 			s.requireNoError(s.Networks.AttachEndpoint(s.ctx, "wmco-contract-a"))
@@ -229,19 +229,19 @@ func attachedEndpointBehaviors() []Behavior {
 				s.Errorf("got %+v after %+v", after, before)
 			}
 		}},
-		{"Networks.AttachEndpoint", "what is not there cannot be attached", func(s *suite) {
+		{"Networks.AttachEndpoint", "attaching a missing endpoint fails", func(s *suite) {
 			s.createNetwork()
 			s.requireError(s.Networks.AttachEndpoint(s.ctx, "wmco-contract-none"), host.ErrNotExist)
 		}},
-		{"Networks.AttachEndpoint", "the adapter of kube-proxy's endpoint is not taken for the machine's own", func(s *suite) {
+		{"Networks.AttachEndpoint", "the address of kube-proxy's endpoint is not listed as an address of the machine", func(s *suite) {
 			s.createNetwork()
 			before := s.systemInfo().Addresses
 			made := createEndpoint(s, host.SourceVIPEndpoint)
 			s.requireNoError(s.Networks.AttachEndpoint(s.ctx, host.SourceVIPEndpoint))
-			expectEqual(s, "the address is among the machine's", slices.Contains(s.systemInfo().Addresses, made.Address), false)
+			expectEqual(s, "the address is an address of the machine", slices.Contains(s.systemInfo().Addresses, made.Address), false)
 			expectEqual(s, "the first address of the machine", s.systemInfo().Addresses[0], before[0])
 		}},
-		{"Networks.AttachEndpoint", "the machine has an adapter for the endpoint, and for no other", func(s *suite) {
+		{"Networks.AttachEndpoint", "only an attached endpoint has an adapter", func(s *suite) {
 			s.createNetwork()
 			createEndpoint(s, "wmco-contract-a")
 			createEndpoint(s, host.SourceVIPEndpoint)
@@ -255,7 +255,7 @@ func attachedEndpointBehaviors() []Behavior {
 
 func deletedEndpointBehaviors() []Behavior {
 	return []Behavior{
-		{"Networks.Endpoints", "an endpoint is listed as it was made", func(s *suite) {
+		{"Networks.Endpoints", "an endpoint is listed as returned by its creation", func(s *suite) {
 			s.createNetwork()
 			expectEqual(s, "endpoints before", len(s.listEndpoints()), 0)
 			made := createEndpoint(s, "wmco-contract-a")
@@ -263,7 +263,7 @@ func deletedEndpointBehaviors() []Behavior {
 				s.Errorf("got %+v, want %+v", got, made)
 			}
 		}},
-		{"Networks.DeleteEndpoint", "a deleted endpoint is gone, and only it", func(s *suite) {
+		{"Networks.DeleteEndpoint", "deleting an endpoint keeps the other endpoints", func(s *suite) {
 			s.createNetwork()
 			createEndpoint(s, "wmco-contract-a")
 			kept := createEndpoint(s, "wmco-contract-b")
@@ -272,7 +272,7 @@ func deletedEndpointBehaviors() []Behavior {
 				s.Errorf("got %+v, want %+v", got, kept)
 			}
 		}},
-		{"Networks.DeleteEndpoint", "what is not there cannot be deleted", func(s *suite) {
+		{"Networks.DeleteEndpoint", "deleting a missing object fails", func(s *suite) {
 			s.createNetwork()
 			createEndpoint(s, "wmco-contract-a")
 			s.requireError(s.Networks.DeleteEndpoint(s.ctx, "wmco-contract-none"), host.ErrNotExist)

@@ -12,33 +12,33 @@ const noSuchName = "wmco-contract.invalid"
 
 func outboundBehaviors() []Behavior {
 	return []Behavior{
-		{"Outbound.LookupHost", "localhost is the machine itself", func(s *suite) {
+		{"Outbound.LookupHost", "localhost resolves to the loopback address", func(s *suite) {
 			addresses, err := s.Outbound.LookupHost(s.ctx, "localhost")
 			s.requireNoError(err)
 			expectEqual(s, "127.0.0.1 is among "+strings.Join(addresses, ", "), slices.Contains(addresses, "127.0.0.1"), true)
 		}},
-		{"Outbound.LookupHost", "a name that nobody has is no address", func(s *suite) {
+		{"Outbound.LookupHost", "an unknown name does not resolve", func(s *suite) {
 			addresses, err := s.Outbound.LookupHost(s.ctx, noSuchName)
 			s.expectAnyError("name", err)
 			expectEqual(s, "addresses", len(addresses), 0)
 		}},
-		{"Outbound.LookupHost", "nothing is looked up when the context is done", func(s *suite) {
+		{"Outbound.LookupHost", "a lookup with a done context fails", func(s *suite) {
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()
 			_, err := s.Outbound.LookupHost(ctx, noSuchName)
 			s.expectAnyError("name", err)
 		}},
-		{"Outbound.Connect", "a port that a program listens on takes a connection", func(s *suite) {
+		{"Outbound.Connect", "connecting to a port with a listener succeeds", func(s *suite) {
 			address := s.serveHTTP(func(http.ResponseWriter, *http.Request) {})
 			s.requireNoError(s.Outbound.Connect(s.ctx, strings.TrimPrefix(address, "http://")))
 		}},
-		{"Outbound.Connect", "a port that nobody listens on refuses the connection", func(s *suite) {
+		{"Outbound.Connect", "connecting to a port without a listener fails", func(s *suite) {
 			s.expectAnyError("connection", s.Outbound.Connect(s.ctx, "127.0.0.1:1"))
 		}},
-		{"Outbound.Connect", "a name is no address to connect to", func(s *suite) {
+		{"Outbound.Connect", "connecting to a host name fails", func(s *suite) {
 			s.expectAnyError("connection", s.Outbound.Connect(s.ctx, "localhost:1"))
 		}},
-		{"Outbound.Connect", "no connection is made when the context is done", func(s *suite) {
+		{"Outbound.Connect", "connecting with a done context fails", func(s *suite) {
 			address := s.serveHTTP(func(http.ResponseWriter, *http.Request) {})
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()

@@ -12,7 +12,7 @@ import (
 // serveHTTP answers HTTP on the machine.
 func (s *suite) serveHTTP(handler http.HandlerFunc) (address string) {
 	if s.machine.ServeHTTP == nil {
-		s.skipBehavior("the suite cannot serve HTTP here")
+		s.skipBehavior("the suite cannot serve HTTP in this environment")
 	}
 	address, err := s.machine.ServeHTTP(handler)
 	s.requireNoError(err)
@@ -21,7 +21,7 @@ func (s *suite) serveHTTP(handler http.HandlerFunc) (address string) {
 
 func httpProbeBehaviors() []Behavior {
 	return []Behavior{
-		{"Probes.HTTPGet", "an answer has its status and its text", func(s *suite) {
+		{"Probes.HTTPGet", "a response has a status code and a body", func(s *suite) {
 			address := s.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodGet || r.URL.Path != "/healthz" {
 					w.WriteHeader(http.StatusTeapot)
@@ -33,7 +33,7 @@ func httpProbeBehaviors() []Behavior {
 			expectEqual(s, "status", status, http.StatusOK)
 			expectEqual(s, "body", body, "ok")
 		}},
-		{"Probes.HTTPGet", "a bad status is an answer too", func(s *suite) {
+		{"Probes.HTTPGet", "a status code other than 200 is no error", func(s *suite) {
 			address := s.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "PLEG is not healthy", http.StatusInternalServerError)
 			})
@@ -42,7 +42,7 @@ func httpProbeBehaviors() []Behavior {
 			expectEqual(s, "status", status, http.StatusInternalServerError)
 			expectEqual(s, "body", strings.TrimSpace(body), "PLEG is not healthy")
 		}},
-		{"Probes.HTTPGet", "of a long answer the first KiB is read", func(s *suite) {
+		{"Probes.HTTPGet", "only the first KiB of a long response is read", func(s *suite) {
 			address := s.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(strings.Repeat("metric 1\n", 10_000)))
 			})
@@ -50,7 +50,7 @@ func httpProbeBehaviors() []Behavior {
 			s.requireNoError(err)
 			expectEqual(s, "length", len(body), 1<<10)
 		}},
-		{"Probes.HTTPGet", "a question is given up with its context", func(s *suite) {
+		{"Probes.HTTPGet", "a request is canceled with its context", func(s *suite) {
 			asked, over := make(chan struct{}, 1), make(chan struct{})
 			defer close(over)
 			address := s.serveHTTP(func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-over })
@@ -65,7 +65,7 @@ func httpProbeBehaviors() []Behavior {
 			_, _, err := s.Probes.HTTPGet(ctx, address+"/hangs", nil)
 			s.requireError(err, context.Canceled)
 		}},
-		{"Probes.HTTPGet", "nobody answers on a port that nobody listens on", func(s *suite) {
+		{"Probes.HTTPGet", "a request to a port without a listener fails", func(s *suite) {
 			_, _, err := s.Probes.HTTPGet(s.ctx, "http://127.0.0.1:1/healthz", nil)
 			s.expectAnyError("question", err)
 		}},
@@ -74,10 +74,10 @@ func httpProbeBehaviors() []Behavior {
 
 func runtimeProbeBehaviors() []Behavior {
 	return []Behavior{
-		{"Probes.ContainerRuntime", "a container runtime tells its name, its version and whether it is ready",
+		{"Probes.ContainerRuntime", "a container runtime reports name, version and readiness",
 			func(s *suite) {
 				if s.machine.ServeRuntime == nil {
-					s.skipBehavior("the suite cannot serve as a container runtime here")
+					s.skipBehavior("the suite cannot serve as a container runtime in this environment")
 				}
 				want := host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}
 				endpoint, err := s.machine.ServeRuntime(want)
@@ -86,9 +86,9 @@ func runtimeProbeBehaviors() []Behavior {
 				s.requireNoError(err)
 				expectEqual(s, "status", got, want)
 			}},
-		{"Probes.ContainerRuntime", "a container runtime that is not ready says so", func(s *suite) {
+		{"Probes.ContainerRuntime", "a container runtime reports that it is not ready", func(s *suite) {
 			if s.machine.ServeRuntime == nil {
-				s.skipBehavior("the suite cannot serve as a container runtime here")
+				s.skipBehavior("the suite cannot serve as a container runtime in this environment")
 			}
 			endpoint, err := s.machine.ServeRuntime(host.RuntimeStatus{Name: "containerd", Version: "v2.4.2"})
 			s.requireNoError(err)
@@ -96,10 +96,10 @@ func runtimeProbeBehaviors() []Behavior {
 			s.requireNoError(err)
 			expectEqual(s, "ready", got.Ready, false)
 		}},
-		{"Probes.ContainerRuntime", "where no container runtime is, none answers", func(s *suite) {
+		{"Probes.ContainerRuntime", "a query without a container runtime fails", func(s *suite) {
 			_, err := s.Probes.ContainerRuntime(s.ctx, "npipe://./pipe/wmco-contract-none")
 			s.expectAnyError("question", err)
-			expectEqual(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+			expectEqual(s, "the call used up the timeout", errors.Is(err, context.DeadlineExceeded), false)
 		}},
 	}
 }

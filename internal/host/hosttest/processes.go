@@ -20,7 +20,7 @@ func (s *suite) processesByID() map[int]host.Process {
 
 // waitForChild returns the process started by the given parent.
 func (s *suite) waitForChild(parent int) (found host.Process) {
-	s.waitUntil("a child of its own", func() bool {
+	s.waitUntil("the child process", func() bool {
 		for _, p := range s.processesByID() {
 			// The table keeps the ID of an ended parent, which another process may have reused.
 			if p.Parent == parent && p.PID != parent && strings.EqualFold(p.Path, s.machine.Programs.Idle[0]) {
@@ -43,13 +43,13 @@ func (s *suite) startParent() (parent int, child host.Process) {
 
 func processBehaviors() []Behavior {
 	return []Behavior{
-		{"Processes.Self", "the caller is in the list", func(s *suite) {
+		{"Processes.Self", "the process of the caller is listed", func(s *suite) {
 			self := s.Processes.Self()
 			if _, there := s.processesByID()[self]; !there {
 				s.Errorf("process %d is missing", self)
 			}
 		}},
-		{"Processes.List", "the process of a service is in the list, with name and path", func(s *suite) {
+		{"Processes.List", "the process of a service is listed with name and path", func(s *suite) {
 			pid := s.start(s.idleServiceConfig(serviceOne)).PID
 			p, there := s.processesByID()[pid]
 			expectEqual(s, "there", there, true)
@@ -57,39 +57,39 @@ func processBehaviors() []Behavior {
 			expectEqual(s, "path", strings.ToLower(p.Path), strings.ToLower(program))
 			expectEqual(s, "name", strings.ToLower(p.Name), strings.ToLower(program[strings.LastIndexByte(program, '\\')+1:]))
 		}},
-		{"Processes.List", "a process names the one that started it", func(s *suite) {
+		{"Processes.List", "a process is listed with its parent process", func(s *suite) {
 			parent, child := s.startParent()
 			expectEqual(s, "parent", child.Parent, parent)
 		}},
-		{"Processes.List", "a process says when it began", func(s *suite) {
+		{"Processes.List", "a process is listed with its start time", func(s *suite) {
 			before := s.processesByID()[s.Processes.Self()].Started
 			pid := s.start(s.idleServiceConfig(serviceOne)).PID
 			first := s.processesByID()[pid].Started
-			expectEqual(s, "told", !before.IsZero() && !first.IsZero(), true)
-			expectEqual(s, "after the one that looks at it", !first.Before(before), true)
+			expectEqual(s, "start time is reported", !before.IsZero() && !first.IsZero(), true)
+			expectEqual(s, "started after the test process", !first.Before(before), true)
 			s.requireNoError(s.Services.Stop(s.ctx, serviceOne))
 			s.requireNoError(s.Services.Start(s.ctx, serviceOne))
 			services, err := s.Services.Query(s.ctx, serviceOne)
 			s.requireNoError(err)
-			expectEqual(s, "the next one begins later", s.processesByID()[services[0].PID].Started.After(first), true)
+			expectEqual(s, "the next process starts later", s.processesByID()[services[0].PID].Started.After(first), true)
 		}},
-		{"Processes.Kill", "a killed process is gone, and killing nothing is no error", func(s *suite) {
+		{"Processes.Kill", "a killed process no longer exists, and a missing process is no error", func(s *suite) {
 			pid := s.start(s.idleServiceConfig(serviceOne)).PID
 			for range 2 {
 				s.requireNoError(s.Processes.Kill(s.ctx, pid))
 				_, there := s.processesByID()[pid]
-				expectEqual(s, "still there", there, false)
+				expectEqual(s, "exists", there, false)
 			}
 		}},
-		{"Processes.Kill", "a process outlives the one that started it", func(s *suite) {
+		{"Processes.Kill", "a child process outlives its parent process", func(s *suite) {
 			parent, child := s.startParent()
 			s.requireNoError(s.Processes.Kill(s.ctx, parent))
 			p, there := s.processesByID()[child.PID]
-			expectEqual(s, "still there", there, true)
+			expectEqual(s, "exists", there, true)
 			expectEqual(s, "path", p.Path, child.Path)
 			s.requireNoError(s.Processes.Kill(s.ctx, child.PID))
 			_, there = s.processesByID()[child.PID]
-			expectEqual(s, "still there after its own end", there, false)
+			expectEqual(s, "exists after its own end", there, false)
 		}},
 	}
 }

@@ -46,30 +46,30 @@ func RebootBehaviors() []Behavior {
 
 func rebootBehaviors() []rebootBehavior {
 	return []rebootBehavior{
-		{Behavior{"Power.Reboot", "a machine that was restarted has booted anew and is still the same", nil},
+		{Behavior{"Power.Reboot", "a restarted machine has a new boot ID and the same machine ID", nil},
 			func(s *suite, m *rebootState) { m.Called["Power.Reboot"] = true }, // ArmReboot calls it
 			func(s *suite, m rebootState) {
 				after := s.systemInfo()
-				expectEqual(s, "another boot ID", after.BootID != m.Before.BootID, true)
+				expectEqual(s, "new boot ID", after.BootID != m.Before.BootID, true)
 				expectEqual(s, "booted later", after.BootTime.After(m.Before.BootTime), true)
 				expectEqual(s, "machine ID", after.MachineID, m.Before.MachineID)
 			}},
-		{Behavior{"System.SetHostName", "a new name is in force after a reboot", nil},
+		{Behavior{"System.SetHostName", "a new name takes effect after a reboot", nil},
 			func(s *suite, _ *rebootState) { s.requireNoError(s.System.SetHostName(s.ctx, rebootName)) },
 			func(s *suite, _ rebootState) {
 				info := s.systemInfo()
 				expectEqual(s, "host name", strings.ToLower(info.HostName), rebootName)
 				expectEqual(s, "pending host name", info.PendingHostName, "")
 			}},
-		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil},
+		{Behavior{"Features.Enable", "a feature with reboot is pending before the reboot and enabled afterwards", nil},
 			enableBefore,
 			func(s *suite, _ rebootState) {
 				expectEqual(s, "state", s.featureState(rebootFeature), host.FeatureEnabled)
 			}},
-		{Behavior{"Files.Write", "what was written is there after a reboot", nil},
+		{Behavior{"Files.Write", "a written file exists after a reboot", nil},
 			func(s *suite, _ *rebootState) { s.write(file, "still here") },
 			func(s *suite, _ rebootState) { expectEqual(s, "content", s.read(file), "still here") }},
-		{Behavior{"Services.Configure", "an automatic service runs after a reboot, a manual one does not", nil},
+		{Behavior{"Services.Configure", "after a reboot an automatic service runs, and a manual service is stopped", nil},
 			func(s *suite, _ *rebootState) {
 				config := s.reportingServiceConfig(nil)
 				config.StartType = host.StartAutomatic
@@ -78,7 +78,7 @@ func rebootBehaviors() []rebootBehavior {
 			},
 			func(s *suite, _ rebootState) {
 				s.waitUntil("running", func() bool { return s.queryService(serviceOne).State == host.ServiceRunning })
-				expectEqual(s, "state of the manual one", s.queryService(serviceTwo).State, host.ServiceStopped)
+				expectEqual(s, "state of the manual service", s.queryService(serviceTwo).State, host.ServiceStopped)
 			}},
 		{Behavior{"Roots.Add", "an added certificate is in the store after a reboot", nil},
 			func(s *suite, _ *rebootState) {
@@ -89,14 +89,14 @@ func rebootBehaviors() []rebootBehavior {
 				a, _ := s.borrowRoots()
 				expectEqual(s, "in the store", s.countTrusted(a), 1)
 			}},
-		{Behavior{"Routes.Add", "an added route is gone after a reboot", nil},
+		{Behavior{"Routes.Add", "an added route no longer exists after a reboot", nil},
 			func(s *suite, _ *rebootState) {
 				s.viaDefault()
 				s.requireNoError(s.Routes.Add(s.ctx, routeTo))
 				expectEqual(s, "the route", s.hasRoute(routeTo), true)
 			},
 			func(s *suite, _ rebootState) { expectEqual(s, "the route", s.hasRoute(routeTo), false) }},
-		{Behavior{"Environment.Set", "services see a new variable of the machine after a reboot", nil},
+		{Behavior{"Environment.Set", "services receive a new machine-wide variable after a reboot", nil},
 			func(s *suite, _ *rebootState) {
 				s.requireNoError(s.Environment.Set(s.ctx, variable, "after the reboot"))
 			},
@@ -109,7 +109,7 @@ func rebootBehaviors() []rebootBehavior {
 func enableBefore(s *suite, m *rebootState) {
 	m.Feature = s.featureState(rebootFeature)
 	if m.Feature != host.FeatureDisabled {
-		s.skipBehavior("the feature %s is %s already", rebootFeature, m.Feature)
+		s.skipBehavior("feature %s is already %s", rebootFeature, m.Feature)
 	}
 	s.requireNoError(s.Features.Enable(s.ctx, rebootFeature))
 	expectEqual(s, "state", s.featureState(rebootFeature), host.FeatureEnablePending)
@@ -145,7 +145,7 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 	}
 	err = machine.Host.Files.Write(ctx, rebootStateFile, strings.NewReader(string(data)), host.WriteOptions{})
 	if err != nil {
-		return fmt.Errorf("remember the state before the reboot: %w", err)
+		return fmt.Errorf("store the state before the reboot: %w", err)
 	}
 	return machine.Host.Power.Reboot(ctx, "second half of the host contract suite")
 }
@@ -170,7 +170,7 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 				s.Fatalf("before the reboot: %s", failure)
 			}
 			if !m.Called[b.Operation] {
-				s.Errorf("the first half never called %s", b.Operation)
+				s.Errorf("the first half did not call %s", b.Operation)
 			}
 			b.after(s, m)
 		}
@@ -187,7 +187,7 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 func readRebootState(ctx context.Context, machine Machine) (m rebootState, err error) {
 	reader, err := machine.Host.Files.Open(ctx, rebootStateFile)
 	if err != nil {
-		return m, fmt.Errorf("there is no first half of the reboot test on this machine: %w", err)
+		return m, fmt.Errorf("the first half of the reboot test was not run on this machine: %w", err)
 	}
 	err = json.NewDecoder(reader).Decode(&m)
 	return m, errors.Join(err, reader.Close())

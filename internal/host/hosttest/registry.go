@@ -41,13 +41,13 @@ func registryBehaviors() []Behavior {
 		s.atEnd(func(ctx context.Context) error { return s.Registry.Delete(ctx, registryValue) })
 	}
 	return []Behavior{
-		{"Registry.Number", "a value that is not there", func(s *suite) {
+		{"Registry.Number", "reading a missing value fails", func(s *suite) {
 			_, err := s.Registry.Number(s.ctx, registryValue)
 			s.requireError(err, host.ErrNotExist)
 			_, err = s.Registry.Number(s.ctx, host.RegistryName{Key: `SOFTWARE\wmco-contract-test\no such`, Name: "Number"})
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Registry.SetNumber", "a number is what it was set to, also when it is set again, whatever the case", func(s *suite) {
+		{"Registry.SetNumber", "a number can be set repeatedly, and its name is case-insensitive", func(s *suite) {
 			takeAway(s)
 			for _, value := range []uint32{1, 0, 1<<32 - 1} {
 				s.requireNoError(s.Registry.SetNumber(s.ctx, registryValue, value))
@@ -59,11 +59,11 @@ func registryBehaviors() []Behavior {
 			s.requireNoError(s.Registry.SetNumber(s.ctx, folded, 7))
 			expectEqual(s, "value", s.readNumber(), 7)
 		}},
-		{"Registry.SetNumber", "a value without a name or a key is refused", func(s *suite) {
+		{"Registry.SetNumber", "a value without a name or a key is rejected", func(s *suite) {
 			s.expectAnyError("no name", s.Registry.SetNumber(s.ctx, host.RegistryName{Key: registryValue.Key}, 1))
 			s.expectAnyError("no key", s.Registry.SetNumber(s.ctx, host.RegistryName{Name: registryValue.Name}, 1))
 		}},
-		{"Registry.Delete", "a value is taken away, and nothing is no error", func(s *suite) {
+		{"Registry.Delete", "a value can be deleted, and a missing value is no error", func(s *suite) {
 			takeAway(s)
 			s.requireNoError(s.Registry.SetNumber(s.ctx, registryValue, 1))
 			for range 2 {

@@ -92,7 +92,7 @@ func ReadReport(files fs.FS, name string) (Report, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&r); err != nil {
-		return Report{}, fmt.Errorf("%s is no report of the contract suite: %w", name, err)
+		return Report{}, fmt.Errorf("%s is not a report of the contract suite: %w", name, err)
 	}
 	return r, nil
 }

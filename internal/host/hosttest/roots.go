@@ -68,15 +68,15 @@ func (s *suite) countTrusted(der []byte) int {
 
 func rootsBehaviors() []Behavior {
 	return []Behavior{
-		{"Roots.Fingerprints", "each certificate in the store is there once, as SHA-256 in lower-case hex", func(s *suite) {
+		{"Roots.Fingerprints", "each certificate of the store is listed once, as SHA-256 in lower-case hex", func(s *suite) {
 			a, _ := s.borrowRoots()
 			s.requireNoError(s.Roots.Add(s.ctx, a))
 			list := s.listFingerprints()
 			form := regexp.MustCompile(`^[0-9a-f]{64}$`)
-			expectEqual(s, "bad ones", slices.IndexFunc(list, func(each string) bool { return !form.MatchString(each) }), -1)
-			expectEqual(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
+			expectEqual(s, "first invalid fingerprint", slices.IndexFunc(list, func(each string) bool { return !form.MatchString(each) }), -1)
+			expectEqual(s, "distinct fingerprints", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
 		}},
-		{"Roots.Add", "an added certificate is in the store, once, also when it is added again", func(s *suite) {
+		{"Roots.Add", "an added certificate is in the store once, even if added again", func(s *suite) {
 			a, b := s.borrowRoots()
 			before := s.listFingerprints()
 			for range 2 {
@@ -86,7 +86,7 @@ func rootsBehaviors() []Behavior {
 				expectEqual(s, "certificates", len(s.listFingerprints()), len(before)+1)
 			}
 		}},
-		{"Roots.Add", "what is no certificate is refused", func(s *suite) {
+		{"Roots.Add", "invalid certificate data is rejected", func(s *suite) {
 			a, _ := s.borrowRoots()
 			before := s.listFingerprints()
 			for _, bad := range [][]byte{nil, []byte("none"), a[:len(a)-1], append(slices.Clone(a), 0), []byte(testRoots)} {
@@ -94,7 +94,7 @@ func rootsBehaviors() []Behavior {
 			}
 			expectEqual(s, "certificates", len(s.listFingerprints()), len(before))
 		}},
-		{"Roots.Remove", "a removed certificate is gone and leaves the others, and removing it again is no error",
+		{"Roots.Remove", "removing a certificate keeps the others, and removing it again is no error",
 			func(s *suite) {
 				a, b := s.borrowRoots()
 				s.requireNoError(s.Roots.Add(s.ctx, a))
@@ -107,7 +107,7 @@ func rootsBehaviors() []Behavior {
 					expectEqual(s, "certificates", len(s.listFingerprints()), len(before)-1)
 				}
 			}},
-		{"Roots.Remove", "what is no fingerprint is refused", func(s *suite) {
+		{"Roots.Remove", "an invalid fingerprint is rejected", func(s *suite) {
 			a, _ := s.borrowRoots()
 			s.requireNoError(s.Roots.Add(s.ctx, a))
 			for _, bad := range []string{"", strings.ToUpper(fingerprintOf(a)), fingerprintOf(a)[:40], strings.Repeat("g", 64)} {

@@ -37,16 +37,16 @@ func (s *suite) hasRoute(destination string) bool {
 
 func routesBehaviors() []Behavior {
 	return []Behavior{
-		{"Routes.ViaDefault", "the default route is among the routes, each of which is there once", func(s *suite) {
+		{"Routes.ViaDefault", "the default route is listed, and each route is listed once", func(s *suite) {
 			list := s.viaDefault()
-			expectEqual(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
+			expectEqual(s, "distinct routes", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
 		}},
-		{"Routes.ViaDefault", "the machine's own address is among the routes", func(s *suite) {
+		{"Routes.ViaDefault", "the machine's own address is among the destinations", func(s *suite) {
 			list := s.viaDefault()
-			expectEqual(s, "its first address is among "+strings.Join(list, ", "), slices.Contains(list, s.systemInfo().Addresses[0]+"/32"),
+			expectEqual(s, "the first address of the machine is among "+strings.Join(list, ", "), slices.Contains(list, s.systemInfo().Addresses[0]+"/32"),
 				true)
 		}},
-		{"Routes.Add", "an added route is there, also when it is added again", func(s *suite) {
+		{"Routes.Add", "an added route exists, and adding it again is no error", func(s *suite) {
 			before := s.borrowRoutes()
 			for range 2 {
 				s.requireNoError(s.Routes.Add(s.ctx, routeTo))
@@ -56,14 +56,14 @@ func routesBehaviors() []Behavior {
 				expectEqual(s, "routes", len(s.viaDefault()), len(before)+2)
 			}
 		}},
-		{"Routes.Add", "what is no IPv4 network, and the default route, are refused", func(s *suite) {
+		{"Routes.Add", "destinations other than IPv4 networks, and the default route, are rejected", func(s *suite) {
 			before := s.borrowRoutes()
 			for _, bad := range badDestinations() {
 				s.expectAnyError("route to "+bad, s.Routes.Add(s.ctx, bad))
 			}
 			expectEqual(s, "routes", len(s.viaDefault()), len(before))
 		}},
-		{"Routes.Delete", "a deleted route is gone and leaves the others, and deleting it again is no error", func(s *suite) {
+		{"Routes.Delete", "deleting a route keeps the others, and deleting it again is no error", func(s *suite) {
 			s.borrowRoutes()
 			s.requireNoError(s.Routes.Add(s.ctx, routeTo))
 			s.requireNoError(s.Routes.Add(s.ctx, routeNetwork))
@@ -75,7 +75,7 @@ func routesBehaviors() []Behavior {
 				expectEqual(s, "routes", len(s.viaDefault()), len(before)-1)
 			}
 		}},
-		{"Routes.Delete", "what is no IPv4 network, and the default route, are refused", func(s *suite) {
+		{"Routes.Delete", "destinations other than IPv4 networks, and the default route, are rejected", func(s *suite) {
 			before := s.borrowRoutes()
 			for _, bad := range badDestinations() {
 				s.expectAnyError("route to "+bad, s.Routes.Delete(s.ctx, bad))

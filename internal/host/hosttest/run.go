@@ -26,7 +26,7 @@ func Run(t *testing.T, subject Subject) Report {
 	t.Helper()
 	report := subject.run(t, Behaviors(), true)
 	for _, b := range RebootBehaviors() {
-		report.addResult(b, NotRun, "needs a reboot, which has to be asked for")
+		report.addResult(b, NotRun, "requires a reboot, which must be requested explicitly")
 	}
 	return report
 }
@@ -89,10 +89,10 @@ func judgeOutcome(where Environment, o outcome, m Mark) (standing Status, reason
 	case o.absent != "" && !missing:
 		return NotRun, o.absent, "NOT RUN ON THIS MACHINE: " + o.absent
 	case missing && o.hasPassed():
-		return Failed, "declared as " + string(m.Status) + ", but it works",
-			fmt.Sprintf("this works here, but is declared as %q (%s): take its mark away", m.Status, m.Reason)
+		return Failed, "declared as " + string(m.Status) + ", but holds",
+			fmt.Sprintf("the behavior holds here, but is declared as %q (%s): remove the mark", m.Status, m.Reason)
 	case missing:
-		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Status, m.Reason)},
+		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; result:", m.Status, m.Reason)},
 			o.failures...)
 		return m.Status, m.Reason, strings.Join(append(shown, o.absent), "\n")
 	case len(o.failures) > 0:
@@ -124,7 +124,7 @@ func runBehavior(ctx context.Context, b Behavior, machine Machine, limit time.Du
 	s.runProtected(func() { b.check(s) })
 	called.stop()
 	if !called.hasCall(b.Operation) && s.collectOutcome().hasPassed() {
-		s.Errorf("it never called %s", b.Operation)
+		s.Errorf("the behavior did not call %s", b.Operation)
 	}
 	s.Host = machine.Host
 	// The test's own context may already be done.
@@ -166,7 +166,7 @@ func (s *suite) runProtected(part func()) {
 	select {
 	case <-done:
 	case <-timer.C:
-		s.Errorf("it hangs: not done %s after its context", callGracePeriod)
+		s.Errorf("the behavior hangs: still running %s after the end of its context", callGracePeriod)
 	}
 }
 

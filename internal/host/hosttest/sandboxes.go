@@ -24,15 +24,15 @@ func (w sandboxesCalls) End(ctx context.Context, endpoint, id string) error {
 
 func sandboxBehaviors() []Behavior {
 	return []Behavior{
-		{"Sandboxes.List", "where no container runtime is, none lists its pods", func(s *suite) {
+		{"Sandboxes.List", "listing pods without a container runtime fails", func(s *suite) {
 			_, err := s.Sandboxes.List(s.ctx, "npipe://./pipe/wmco-contract-none")
-			s.expectAnyError("question", err)
-			expectEqual(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+			s.expectAnyError("list", err)
+			expectEqual(s, "the call used up the timeout", errors.Is(err, context.DeadlineExceeded), false)
 		}},
-		{"Sandboxes.End", "where no container runtime is, none ends a pod", func(s *suite) {
+		{"Sandboxes.End", "stopping a pod without a container runtime fails", func(s *suite) {
 			err := s.Sandboxes.End(s.ctx, "npipe://./pipe/wmco-contract-none", "0123")
 			s.expectAnyError("request", err)
-			expectEqual(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+			expectEqual(s, "the call used up the timeout", errors.Is(err, context.DeadlineExceeded), false)
 		}},
 	}
 }

@@ -14,7 +14,7 @@ import (
 // requireProgram returns the command of a program. On a machine without the program, the behavior is not run.
 func (s *suite) requireProgram(words []string) []string {
 	if len(words) == 0 {
-		s.skipBehavior("the machine has no such program")
+		s.skipBehavior("the machine lacks the required program")
 	}
 	return words
 }
@@ -22,7 +22,7 @@ func (s *suite) requireProgram(words []string) []string {
 // idleServiceConfig returns the configuration of a service that runs until it is stopped.
 func (s *suite) idleServiceConfig(name string) host.ServiceConfig {
 	return host.ServiceConfig{
-		Name: name, DisplayName: "Contract test of " + name, Description: "Made by a test",
+		Name: name, DisplayName: "Contract test of " + name, Description: "Created by a test",
 		CommandLine: host.CommandLine(s.requireProgram(s.machine.Programs.Idle)...), StartType: host.StartManual,
 	}
 }
@@ -42,7 +42,7 @@ func (s *suite) queryService(name string) host.Service {
 	list, err := s.Services.Query(s.ctx, name)
 	s.requireNoError(err)
 	if len(list) != 1 {
-		s.Fatalf("service %s: got %d answers, want 1", name, len(list))
+		s.Fatalf("service %s: got %d services, want 1", name, len(list))
 	}
 	return list[0]
 }
@@ -57,35 +57,35 @@ func (s *suite) configureAndCompare(config host.ServiceConfig) {
 
 func serviceBehaviors() []Behavior {
 	return []Behavior{
-		{"Services.Query", "a query leaves out what is not there", func(s *suite) {
+		{"Services.Query", "a query omits missing services", func(s *suite) {
 			s.configureService(s.idleServiceConfig(serviceOne))
 			some, err := s.Services.Query(s.ctx, serviceTwo, serviceOne)
 			s.requireNoError(err)
 			expectEqual(s, "services", len(some), 1)
 			expectEqual(s, "name", some[0].Name, serviceOne)
 		}},
-		{"Services.Query", "a query for none lists all", func(s *suite) {
+		{"Services.Query", "a query without names returns all services", func(s *suite) {
 			s.configureService(s.idleServiceConfig(serviceOne))
 			all, err := s.Services.Query(s.ctx)
 			s.requireNoError(err)
 			if len(all) < 2 {
-				s.Errorf("a machine with %d services", len(all))
+				s.Errorf("the machine has only %d services", len(all))
 			}
 			found := slices.ContainsFunc(all, func(one host.Service) bool { return one.Name == serviceOne })
-			expectEqual(s, "the new one is among them", found, true)
+			expectEqual(s, "the new service is listed", found, true)
 		}},
-		{"Services.Query", "names of services are compared without case, and shown as they were made", func(s *suite) {
+		{"Services.Query", "service names are case-insensitive and case-preserving", func(s *suite) {
 			s.configureService(s.idleServiceConfig(serviceOne))
 			expectEqual(s, "name", s.queryService(strings.ToUpper(serviceOne)).Name, serviceOne)
 		}},
-		{"Services.Query", "a service that never ran is stopped and has no process", func(s *suite) {
+		{"Services.Query", "a service that was never started is stopped and has no process", func(s *suite) {
 			s.configureService(s.idleServiceConfig(serviceOne))
 			got := s.queryService(serviceOne)
 			expectEqual(s, "state", got.State, host.ServiceStopped)
 			expectEqual(s, "process", got.PID, 0)
 			expectEqual(s, "running command line", got.RunningCommandLine, "")
 		}},
-		{"Services.Delete", "a deleted service is gone, and its name is free", func(s *suite) {
+		{"Services.Delete", "a deleted service no longer exists, and its name can be reused", func(s *suite) {
 			s.configureService(s.idleServiceConfig(serviceOne))
 			s.requireNoError(s.Services.Delete(s.ctx, serviceOne))
 			left, err := s.Services.Query(s.ctx, serviceOne)
@@ -93,10 +93,10 @@ func serviceBehaviors() []Behavior {
 			expectEqual(s, "services left", len(left), 0)
 			s.configureService(s.idleServiceConfig(serviceOne))
 		}},
-		{"Services.Delete", "what is not there cannot be deleted", func(s *suite) {
+		{"Services.Delete", "deleting a missing object fails", func(s *suite) {
 			s.requireError(s.Services.Delete(s.ctx, serviceOne), host.ErrNotExist)
 		}},
-		{"Services.Delete", "a running service is not deleted before it stops", func(s *suite) {
+		{"Services.Delete", "a running service is deleted only after its stop", func(s *suite) {
 			s.start(s.idleServiceConfig(serviceOne))
 			s.requireError(s.Services.Delete(s.ctx, serviceOne), host.ErrInUse)
 			expectEqual(s, "state", s.queryService(serviceOne).State, host.ServiceRunning)
@@ -118,8 +118,8 @@ func configurationBehaviors() []Behavior {
 
 func keptConfigurationBehaviors() []Behavior {
 	return []Behavior{
-		{"Services.Configure", "a service is what it was configured to be", func(s *suite) { s.configureAndCompare(s.idleServiceConfig(serviceOne)) }},
-		{"Services.Configure", "a configuration is changed in place", func(s *suite) {
+		{"Services.Configure", "a query returns the configuration of a service", func(s *suite) { s.configureAndCompare(s.idleServiceConfig(serviceOne)) }},
+		{"Services.Configure", "a second call updates the configuration in place", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			s.configureService(config)
 			config.DisplayName, config.Description, config.StartType = "Another name", "Another", host.StartDisabled
@@ -128,26 +128,26 @@ func keptConfigurationBehaviors() []Behavior {
 			config.StartType, config.Description = host.StartAutomatic, ""
 			s.configureAndCompare(config)
 		}},
-		{"Services.Configure", "the command line is kept to the letter", func(s *suite) {
+		{"Services.Configure", "the command line is preserved literally", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.CommandLine = `"C:\Program Files\no such\program.exe" --a="b c" \\share\ "" x`
 			s.configureAndCompare(config)
 		}},
-		{"Services.Configure", "dependencies are kept, and taken away again", func(s *suite) {
+		{"Services.Configure", "dependencies are stored, and removed again", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.Dependencies = []string{serviceTwo, "EventLog"}
 			s.configureAndCompare(config)
 			config.Dependencies = nil
 			s.configureAndCompare(config)
 		}},
-		{"Services.Configure", "the environment is kept, and taken away again", func(s *suite) {
+		{"Services.Configure", "the environment is stored, and removed again", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.Environment = []string{"ONE=1", `PATHS=C:\a b;C:\c`, "EMPTY="}
 			s.configureAndCompare(config)
 			config.Environment = nil
 			s.configureAndCompare(config)
 		}},
-		{"Services.Configure", "restart delays are kept, and taken away again", func(s *suite) {
+		{"Services.Configure", "restart delays are stored, and removed again", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.RestartDelays = []time.Duration{time.Second, 5 * time.Second, time.Minute}
 			config.ResetPeriod = 24 * time.Hour
@@ -155,8 +155,8 @@ func keptConfigurationBehaviors() []Behavior {
 			config.RestartDelays, config.ResetPeriod = nil, 0
 			s.configureAndCompare(config)
 		}},
-		{"Services.Configure", "every kind of action after crashes is kept, with command and message, and taken away again", keepRecovery},
-		{"Services.Configure", "whether a reported error counts as a crash is kept", func(s *suite) {
+		{"Services.Configure", "every kind of recovery action is stored with command and message, and removed again", keepRecovery},
+		{"Services.Configure", "the setting that a reported error counts as a crash is stored", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.ResetPeriod = time.Hour
 			for _, counts := range []bool{false, true, false} {
@@ -164,14 +164,14 @@ func keptConfigurationBehaviors() []Behavior {
 				s.configureAndCompare(config)
 			}
 		}},
-		{"Services.Configure", "a delayed start is kept, and taken away again", func(s *suite) {
+		{"Services.Configure", "a delayed start is stored, and removed again", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.StartType, config.DelayedStart = host.StartAutomatic, true
 			s.configureAndCompare(config)
 			config.DelayedStart = false
 			s.configureAndCompare(config)
 		}},
-		{"Services.Configure", "the record of an earlier version of the agent restores the same service each time", func(s *suite) {
+		{"Services.Configure", "a record of an earlier agent version always restores the same service", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Second, -1}, time.Hour
 			s.configureService(config)
@@ -202,7 +202,7 @@ func keepRecovery(s *suite) {
 
 func changedConfigurationBehaviors() []Behavior {
 	return []Behavior{
-		{"Services.SetStartType", "the start type changes, and nothing else", func(s *suite) {
+		{"Services.SetStartType", "only the start type changes", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Second}, time.Hour
 			config.Environment = []string{"ONE=1"}
@@ -217,12 +217,12 @@ func changedConfigurationBehaviors() []Behavior {
 				expectEqual(s, "process", after.PID, running.PID)
 			}
 		}},
-		{"Services.SetStartType", "a service that is not there, and a start type that Windows does not know", func(s *suite) {
+		{"Services.SetStartType", "a missing service and an unknown start type are errors", func(s *suite) {
 			s.requireError(s.Services.SetStartType(s.ctx, serviceOne, host.StartManual), host.ErrNotExist)
 			s.configureService(s.idleServiceConfig(serviceOne))
 			s.expectAnyError("no such start type", s.Services.SetStartType(s.ctx, serviceOne, "Sometimes"))
 		}},
-		{"Services.Configure", "what the service control manager cannot keep is refused", func(s *suite) {
+		{"Services.Configure", "an invalid configuration is rejected", func(s *suite) {
 			for what, spoil := range map[string]func(*host.ServiceConfig){
 				"no name":                 func(c *host.ServiceConfig) { c.Name = "" },
 				"a backslash in the name": func(c *host.ServiceConfig) { c.Name = `wmco-contract\one` },
@@ -245,20 +245,20 @@ func changedConfigurationBehaviors() []Behavior {
 // startedBehaviors returns the effects of a configuration on the process of the service.
 func startedBehaviors() []Behavior {
 	return []Behavior{
-		{"Services.Configure", "arguments reach the program as they were", func(s *suite) {
+		{"Services.Configure", "the program receives its arguments unchanged", func(s *suite) {
 			awkward := []string{"", "a b", `quote"inside`, `C:\ends with\`, `back\\slashes`, "tab\there", "100%", "'x'"}
 			account := s.runReportingService(awkward, nil)
 			if diff := cmp.Diff(awkward, account.Arguments[max(0, len(account.Arguments)-len(awkward)):]); diff != "" {
 				s.Errorf("arguments (-want +got):\n%s", diff)
 			}
 		}},
-		{"Services.Configure", "a service's own environment reaches its program", func(s *suite) {
+		{"Services.Configure", "the program receives the environment of its service", func(s *suite) {
 			account := s.runReportingService(nil, []string{"WMCO_CONTRACT_ONE=1", `WMCO_CONTRACT_TWO=C:\a b;x=y`})
 			for _, want := range []string{"WMCO_CONTRACT_ONE=1", `WMCO_CONTRACT_TWO=C:\a b;x=y`} {
 				expectEqual(s, want, slices.Contains(account.Environment, want), true)
 			}
 		}},
-		{"Services.Configure", "a running service keeps its command line until it is restarted", func(s *suite) {
+		{"Services.Configure", "a running service keeps its command line until a restart", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			before := config.CommandLine
 			s.start(config)

@@ -58,24 +58,24 @@ func startBehaviors() []Behavior {
 			expectEqual(s, "has a process", first.PID != 0, true)
 			expectEqual(s, "process", again.PID, first.PID)
 		}},
-		{"Services.Start", "what is not there cannot be started", func(s *suite) {
+		{"Services.Start", "starting a missing service fails", func(s *suite) {
 			s.requireError(s.Services.Start(s.ctx, serviceOne), host.ErrNotExist)
 		}},
-		{"Services.Start", "a disabled service does not start", func(s *suite) {
+		{"Services.Start", "starting a disabled service fails", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.StartType = host.StartDisabled
 			s.configureService(config)
 			s.expectAnyError("start", s.Services.Start(s.ctx, serviceOne))
 			expectEqual(s, "state", s.queryService(serviceOne).State, host.ServiceStopped)
 		}},
-		{"Services.Start", "a service whose program is not there does not start", func(s *suite) {
+		{"Services.Start", "starting a service with a missing program fails", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.CommandLine = Scratch + `\none.exe`
 			s.configureService(config)
 			s.requireError(s.Services.Start(s.ctx, serviceOne), host.ErrNotExist)
 			expectEqual(s, "state", s.queryService(serviceOne).State, host.ServiceStopped)
 		}},
-		{"Services.Start", "a service whose program is no executable does not start", func(s *suite) {
+		{"Services.Start", "starting a service with a program that is not executable fails", func(s *suite) {
 			s.write(Scratch+`\text.exe`, "this is a text")
 			config := s.idleServiceConfig(serviceOne)
 			config.CommandLine = Scratch + `\text.exe`
@@ -88,7 +88,7 @@ func startBehaviors() []Behavior {
 
 func stopBehaviors() []Behavior {
 	return []Behavior{
-		{"Services.Stop", "a stopped service has no process any more, and stopping it again is no error", func(s *suite) {
+		{"Services.Stop", "a stopped service has no process, and stopping it again is no error", func(s *suite) {
 			pid := s.start(s.idleServiceConfig(serviceOne)).PID
 			for range 2 {
 				s.requireNoError(s.Services.Stop(s.ctx, serviceOne))
@@ -97,13 +97,13 @@ func stopBehaviors() []Behavior {
 				expectEqual(s, "process", got.PID, 0)
 				expectEqual(s, "exit code", got.ExitCode, 0)
 				_, runs := s.processesByID()[pid]
-				expectEqual(s, "the process runs", runs, false)
+				expectEqual(s, "the process exists", runs, false)
 			}
 		}},
-		{"Services.Stop", "what is not there cannot be stopped", func(s *suite) {
+		{"Services.Stop", "stopping a missing service fails", func(s *suite) {
 			s.requireError(s.Services.Stop(s.ctx, serviceOne), host.ErrNotExist)
 		}},
-		{"Services.Stop", "a stopped service starts again, as another process", func(s *suite) {
+		{"Services.Stop", "a stopped service can be started again in another process", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			first := s.start(config).PID
 			s.requireNoError(s.Services.Stop(s.ctx, serviceOne))
@@ -111,7 +111,7 @@ func stopBehaviors() []Behavior {
 			expectEqual(s, "state", second.State, host.ServiceRunning)
 			expectEqual(s, "has a process", second.PID != 0 && first != 0, true)
 		}},
-		{"Services.Stop", "a stopped service is not restarted by its recovery actions", func(s *suite) {
+		{"Services.Stop", "recovery actions do not restart a stopped service", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Millisecond}, time.Hour
 			first := s.start(config).PID
@@ -134,13 +134,13 @@ func (s *suite) configureDependent() host.ServiceConfig {
 
 func dependencyBehaviors() []Behavior {
 	return []Behavior{
-		{"Services.Start", "a service starts what it depends on", func(s *suite) {
+		{"Services.Start", "the start of a service starts its dependencies", func(s *suite) {
 			s.configureService(s.configureDependent())
 			s.requireNoError(s.Services.Start(s.ctx, serviceTwo))
 			expectEqual(s, "state of the dependency", s.queryService(serviceOne).State, host.ServiceRunning)
 			expectEqual(s, "state of the dependent", s.queryService(serviceTwo).State, host.ServiceRunning)
 		}},
-		{"Services.Stop", "a service stops what depends on it", func(s *suite) {
+		{"Services.Stop", "the stop of a service stops its dependents", func(s *suite) {
 			s.configureService(s.configureDependent())
 			s.requireNoError(s.Services.Start(s.ctx, serviceOne))
 			s.requireNoError(s.Services.Start(s.ctx, serviceTwo))
@@ -148,12 +148,12 @@ func dependencyBehaviors() []Behavior {
 			expectEqual(s, "state of the dependency", s.queryService(serviceOne).State, host.ServiceStopped)
 			expectEqual(s, "state of the dependent", s.queryService(serviceTwo).State, host.ServiceStopped)
 		}},
-		{"Services.Start", "a service does not start without what it depends on", func(s *suite) {
+		{"Services.Start", "starting a service with a missing dependency fails", func(s *suite) {
 			s.configureDependent()
 			s.requireError(s.Services.Start(s.ctx, serviceTwo), host.ErrDependency)
 			expectEqual(s, "state", s.queryService(serviceTwo).State, host.ServiceStopped)
 		}},
-		{"Services.Start", "a service does not start when what it depends on cannot", func(s *suite) {
+		{"Services.Start", "starting a service fails if a dependency cannot start", func(s *suite) {
 			one := s.configureDependent()
 			one.StartType = host.StartDisabled
 			s.configureService(one)
@@ -178,24 +178,24 @@ func recoveryBehaviors() []Behavior {
 		return config
 	}
 	return []Behavior{
-		{"Services.Query", "a failed service without recovery actions stays stopped with its exit code", func(s *suite) {
+		{"Services.Query", "a failed service without recovery actions stays stopped and reports its exit code", func(s *suite) {
 			s.configureService(failing(s))
 			_ = s.Services.Start(s.ctx, serviceOne) // the result depends on the time until the failure
 			s.waitUntil("stopped", func() bool { return s.queryService(serviceOne).State == host.ServiceStopped })
 			expectEqual(s, "exit code", s.queryService(serviceOne).ExitCode, 7)
 		}},
-		{"Services.Query", "a killed service is seen to be stopped", func(s *suite) {
+		{"Services.Query", "a killed service is reported as stopped", func(s *suite) {
 			s.requireNoError(s.Processes.Kill(s.ctx, s.start(s.idleServiceConfig(serviceOne)).PID))
 			s.waitUntil("stopped", func() bool { return s.queryService(serviceOne).State == host.ServiceStopped })
 		}},
-		{"Services.Configure", "a killed service is restarted after its delay", func(s *suite) {
+		{"Services.Configure", "a killed service is restarted after the restart delay", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{10 * time.Millisecond}, time.Hour
 			first := s.start(config).PID
 			s.requireNoError(s.Processes.Kill(s.ctx, first))
 			s.waitForNewProcess(first)
 		}},
-		{"Services.Configure", "the last restart delay counts for all later crashes", func(s *suite) {
+		{"Services.Configure", "the last restart delay applies to all later crashes", func(s *suite) {
 			config := s.idleServiceConfig(serviceOne)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Millisecond, 2 * time.Millisecond}, time.Hour
 			pid := s.start(config).PID
@@ -205,7 +205,7 @@ func recoveryBehaviors() []Behavior {
 				pid = s.queryService(serviceOne).PID
 			}
 		}},
-		{"Services.Configure", "a service that stops itself with an error is restarted too", func(s *suite) {
+		{"Services.Configure", "a service that stops with an error is also restarted", func(s *suite) {
 			config := failing(s)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{10 * time.Millisecond}, time.Hour
 			s.configureService(config)

@@ -179,9 +179,9 @@ func (s *suite) waitUntil(what string, condition func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			s.Fatalf("%s: not after %s", what, conditionTimeout)
+			s.Fatalf("%s: not within %s", what, conditionTimeout)
 		case <-s.ctx.Done():
-			s.Fatalf("%s: not before the time for it was over", what)
+			s.Fatalf("%s: not before the timeout of the behavior", what)
 		}
 	}
 }

@@ -17,26 +17,26 @@ const (
 
 func directoryBehaviors() []Behavior {
 	return []Behavior{
-		{"Tree.MakeDirectory", "a folder needs the one above it", func(s *suite) {
+		{"Tree.MakeDirectory", "creating a directory without its parent fails", func(s *suite) {
 			s.requireError(s.Tree.MakeDirectory(s.ctx, testDirectory+`\below`, host.AccessInherited), host.ErrNotExist)
 		}},
-		{"Tree.MakeDirectory", "making a folder that is there keeps what is in it", func(s *suite) {
+		{"Tree.MakeDirectory", "creating an existing directory keeps its content", func(s *suite) {
 			s.makeDirectory(testDirectory)
 			s.write(testDirectory+`\file`, "x")
 			s.makeDirectory(strings.ToUpper(testDirectory))
 			expectEqual(s, "content", s.read(testDirectory+`\file`), "x")
 			expectEqual(s, "name", s.statPath(testDirectory).Name, "folder")
 		}},
-		{"Tree.MakeDirectory", "a folder cannot be made where a file is", func(s *suite) {
+		{"Tree.MakeDirectory", "creating a directory at the path of a file fails", func(s *suite) {
 			s.write(file, "x")
 			s.requireError(s.Tree.MakeDirectory(s.ctx, file, host.AccessInherited), host.ErrExist)
 			expectEqual(s, "content", s.read(file), "x")
 		}},
-		{"Tree.MakeDirectory", "a folder for administrators is for nobody else", func(s *suite) {
+		{"Tree.MakeDirectory", "a directory can be restricted to administrators", func(s *suite) {
 			s.requireNoError(s.Tree.MakeDirectory(s.ctx, testDirectory, host.AccessAdministrators))
 			expectEqual(s, "access", s.statPath(testDirectory).Access, host.AccessAdministrators)
 		}},
-		{"Tree.MakeDirectory", "a folder that all may read is changed by administrators only", func(s *suite) {
+		{"Tree.MakeDirectory", "a directory can be readable for all users and writable for administrators only", func(s *suite) {
 			s.requireNoError(s.Tree.MakeDirectory(s.ctx, testDirectory, host.AccessReadable))
 			expectEqual(s, "access", s.statPath(testDirectory).Access, host.AccessReadable)
 			expectEqual(s, "foreign", s.statPath(testDirectory).Foreign, false)
@@ -48,23 +48,23 @@ func directoryBehaviors() []Behavior {
 				expectEqual(s, "access", s.statPath(testDirectory).Access, access)
 			}
 		}},
-		{"Tree.MakeDirectory", "a folder of a user's is foreign until it is closed", func(s *suite) {
+		{"Tree.MakeDirectory", "a directory owned by a user is foreign until it is restricted", func(s *suite) {
 			s.makeDirectory(testDirectory)
 			expectEqual(s, "foreign", s.statPath(testDirectory).Foreign, false)
 			if s.machine.SetUserOwner == nil {
-				s.skipBehavior("the suite cannot give a folder to a user here")
+				s.skipBehavior("the suite cannot set a user as the owner of a directory in this environment")
 			}
 			for _, access := range []host.Access{host.AccessReadable, host.AccessAdministrators} {
 				s.requireNoError(s.machine.SetUserOwner(s.ctx, testDirectory))
 				expectEqual(s, "foreign", s.statPath(testDirectory).Foreign, true)
 				expectEqual(s, "access", s.statPath(testDirectory).Access, host.AccessInherited)
 				s.requireNoError(s.Tree.MakeDirectory(s.ctx, testDirectory, access))
-				expectEqual(s, "foreign once it is closed", s.statPath(testDirectory).Foreign, false)
+				expectEqual(s, "foreign after the restriction", s.statPath(testDirectory).Foreign, false)
 				expectEqual(s, "access", s.statPath(testDirectory).Access, access)
 			}
 		}},
-		{"Tree.MakeDirectory", "a folder that everyone may change, for lack of an access list, is foreign until it is closed", closeOpenDirectory},
-		{"Tree.MakeDirectory", "making a folder that is there sets who may use it, both ways", func(s *suite) {
+		{"Tree.MakeDirectory", "a directory without an access list is foreign until it is restricted", closeOpenDirectory},
+		{"Tree.MakeDirectory", "creating an existing directory sets its access", func(s *suite) {
 			s.makeDirectory(testDirectory)
 			s.write(testDirectory+`\file`, "x")
 			for _, access := range []host.Access{host.AccessInherited, host.AccessAdministrators, host.AccessInherited} {
@@ -79,21 +79,21 @@ func directoryBehaviors() []Behavior {
 func closeOpenDirectory(s *suite) {
 	s.makeDirectory(testDirectory)
 	if s.machine.OpenToAll == nil {
-		s.skipBehavior("the suite cannot open a folder to everyone here")
+		s.skipBehavior("the suite cannot grant everyone access to a directory in this environment")
 	}
 	for _, access := range []host.Access{host.AccessReadable, host.AccessAdministrators} {
 		s.requireNoError(s.machine.OpenToAll(s.ctx, testDirectory))
 		expectEqual(s, "foreign", s.statPath(testDirectory).Foreign, true)
 		expectEqual(s, "access", s.statPath(testDirectory).Access, host.AccessInherited)
 		s.requireNoError(s.Tree.MakeDirectory(s.ctx, testDirectory, access))
-		expectEqual(s, "foreign once it is closed", s.statPath(testDirectory).Foreign, false)
+		expectEqual(s, "foreign after the restriction", s.statPath(testDirectory).Foreign, false)
 		expectEqual(s, "access", s.statPath(testDirectory).Access, access)
 	}
 }
 
 func renameBehaviors() []Behavior {
 	return []Behavior{
-		{"Tree.Rename", "a rename moves a file onto another", func(s *suite) {
+		{"Tree.Rename", "a rename replaces an existing file", func(s *suite) {
 			s.write(file, "new")
 			s.write(second, "old")
 			s.requireNoError(s.Tree.Rename(s.ctx, file, second))
@@ -101,7 +101,7 @@ func renameBehaviors() []Behavior {
 			_, err := s.Files.Stat(s.ctx, file)
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Tree.Rename", "a rename moves a folder with what is in it", func(s *suite) {
+		{"Tree.Rename", "a rename moves a directory with its content", func(s *suite) {
 			s.makeDirectory(testDirectory)
 			s.write(testDirectory+`\file`, "x")
 			s.requireNoError(s.Tree.Rename(s.ctx, testDirectory, Scratch+`\moved`))
@@ -113,10 +113,10 @@ func renameBehaviors() []Behavior {
 			expectEqual(s, "name", s.statPath(file).Name, "FILE")
 			expectEqual(s, "content", s.read(file), "x")
 		}},
-		{"Tree.Rename", "nothing cannot be renamed", func(s *suite) {
+		{"Tree.Rename", "renaming a missing path fails", func(s *suite) {
 			s.requireError(s.Tree.Rename(s.ctx, file, second), host.ErrNotExist)
 		}},
-		{"Tree.Rename", "a folder that is there is not replaced", func(s *suite) {
+		{"Tree.Rename", "a rename does not replace an existing directory", func(s *suite) {
 			s.write(file, "x")
 			s.makeDirectory(testDirectory)
 			s.expectAnyError("rename", s.Tree.Rename(s.ctx, file, testDirectory))
@@ -134,20 +134,20 @@ func (s *suite) createSymlink(target string) {
 
 func linkBehaviors() []Behavior {
 	return []Behavior{
-		{"Tree.Symlink", "a link is followed when it is read, and described as itself", func(s *suite) {
+		{"Tree.Symlink", "reading follows a link, and its description is that of the link", func(s *suite) {
 			s.write(target, "content")
 			s.createSymlink(target)
 			expectEqual(s, "content", s.read(link), "content")
 			expectEqual(s, "target", s.statPath(link).LinkTarget, target)
 		}},
-		{"Tree.Symlink", "a link to a folder is part of a path", func(s *suite) {
+		{"Tree.Symlink", "a link to a directory can be part of a path", func(s *suite) {
 			s.makeDirectory(target)
 			s.createSymlink(target)
 			s.write(link+`\file`, "x")
 			expectEqual(s, "content", s.read(target+`\file`), "x")
 			expectEqual(s, "target", s.statPath(link).LinkTarget, target)
 		}},
-		{"Tree.Symlink", "a link is replaced, and removed without its target", func(s *suite) {
+		{"Tree.Symlink", "a link can be replaced, and removed without its target", func(s *suite) {
 			s.write(target, "one")
 			s.write(target+"2", "two")
 			s.createSymlink(target)
@@ -156,7 +156,7 @@ func linkBehaviors() []Behavior {
 			s.requireNoError(s.Files.Remove(s.ctx, link))
 			expectEqual(s, "content", s.read(target+"2"), "two")
 		}},
-		{"Tree.Symlink", "a link to a folder is replaced, and removed without what is in the folder", func(s *suite) {
+		{"Tree.Symlink", "a link to a directory can be replaced, and removed without the content of the directory", func(s *suite) {
 			s.makeDirectory(target)
 			s.write(target+`\file`, "one")
 			s.makeDirectory(testDirectory)
@@ -174,12 +174,12 @@ func linkBehaviors() []Behavior {
 			expectEqual(s, "target", s.read(target), "target")
 			expectEqual(s, "link", s.read(link), "file")
 		}},
-		{"Files.Open", "a link that leads nowhere cannot be read", func(s *suite) {
+		{"Files.Open", "reading a dangling link fails", func(s *suite) {
 			s.createSymlink(target)
 			_, err := s.Files.Open(s.ctx, link)
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Files.Remove", "removing a folder does not follow the links in it", func(s *suite) {
+		{"Files.Remove", "removing a directory does not follow the links in it", func(s *suite) {
 			s.makeDirectory(target)
 			s.write(target+`\file`, "x")
 			s.makeDirectory(testDirectory)

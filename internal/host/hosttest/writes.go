@@ -13,20 +13,20 @@ import (
 
 func writeBehaviors() []Behavior {
 	return []Behavior{
-		{"Files.Write", "a write replaces the whole content", func(s *suite) {
+		{"Files.Write", "a write replaces the complete content", func(s *suite) {
 			s.write(configFile, "a long content")
 			s.write(configFile, "short")
 			expectEqual(s, "content", s.read(configFile), "short")
 		}},
-		{"Files.Write", "a file of some megabytes is what was written", writeMegabytes},
-		{"Files.Write", "what a reader has read is not changed by a later write", func(s *suite) {
+		{"Files.Write", "the content of a file of several megabytes is preserved", writeMegabytes},
+		{"Files.Write", "a later write does not change content that was read before", func(s *suite) {
 			s.write(configFile, "old")
 			data := s.read(configFile)
 			s.write(configFile, "new")
 			expectEqual(s, "content", data, "old")
 			expectEqual(s, "content afterwards", s.read(configFile), "new")
 		}},
-		{"Files.Write", "a write that is cut in the middle leaves the old content and nothing else", func(s *suite) {
+		{"Files.Write", "an interrupted write keeps the old content and leaves no other file", func(s *suite) {
 			s.write(configFile, "old")
 			cut := errors.New("cut")
 			content := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), iotest.ErrReader(cut))
@@ -36,22 +36,22 @@ func writeBehaviors() []Behavior {
 			s.requireNoError(err)
 			expectEqual(s, "entries", len(entries), 1)
 		}},
-		{"Files.Write", "an exclusive write does not touch a file that is there", func(s *suite) {
+		{"Files.Write", "an exclusive write does not change an existing file", func(s *suite) {
 			exclusive := host.WriteOptions{Exclusive: true}
 			s.requireNoError(s.Files.Write(s.ctx, configFile, strings.NewReader("mine"), exclusive))
 			s.requireError(s.Files.Write(s.ctx, configFile, strings.NewReader("theirs"), exclusive), host.ErrExist)
 			expectEqual(s, "content", s.read(configFile), "mine")
 		}},
-		{"Files.Write", "a write into a folder that is not there fails", func(s *suite) {
+		{"Files.Write", "a write into a missing directory fails", func(s *suite) {
 			err := s.Files.Write(s.ctx, Scratch+`\none\file`, strings.NewReader("x"), host.WriteOptions{})
 			s.requireError(err, host.ErrNotExist)
 		}},
-		{"Files.Write", "a folder is not replaced by a file", func(s *suite) {
+		{"Files.Write", "a file does not replace a directory", func(s *suite) {
 			s.makeDirectory(Scratch + `\sub`)
 			s.expectAnyError("write", s.Files.Write(s.ctx, Scratch+`\sub`, strings.NewReader("x"), host.WriteOptions{}))
 			expectEqual(s, "directory", s.statPath(Scratch+`\sub`).Directory, true)
 		}},
-		{"Files.Write", "an appending write makes the file, then adds to its end", appendTwice},
+		{"Files.Write", "an appending write creates the file, and later appends to it", appendTwice},
 		{"Files.Write", "an appending write follows a symbolic link", func(s *suite) {
 			s.write(configFile, "present")
 			s.requireNoError(s.Tree.Symlink(s.ctx, configFile, Scratch+`\link`))
@@ -59,7 +59,7 @@ func writeBehaviors() []Behavior {
 			expectEqual(s, "content", s.read(configFile), "present, added")
 			expectEqual(s, "target", s.statPath(Scratch+`\link`).LinkTarget, configFile)
 		}},
-		{"Files.Write", "names that Windows does not allow are refused", func(s *suite) {
+		{"Files.Write", "invalid names are rejected", func(s *suite) {
 			for _, name := range []string{`a<b`, `a"b`, `a|b`, `a?b`, `a*b`} {
 				err := s.Files.Write(s.ctx, Scratch+`\`+name, strings.NewReader("x"), host.WriteOptions{})
 				s.expectAnyError("a file named "+name, err)
@@ -103,27 +103,27 @@ func appendTwice(s *suite) {
 func accessBehaviors() []Behavior {
 	onlyAdministrators := host.WriteOptions{Access: host.AccessAdministrators}
 	return []Behavior{
-		{"Files.Write", "a file for administrators is for nobody else", func(s *suite) {
+		{"Files.Write", "a file can be restricted to administrators", func(s *suite) {
 			s.requireNoError(s.Files.Write(s.ctx, configFile, strings.NewReader("key"), onlyAdministrators))
 			expectEqual(s, "access", s.statPath(configFile).Access, host.AccessAdministrators)
 			expectEqual(s, "content", s.read(configFile), "key")
 		}},
-		{"Files.Write", "a file takes the access of the folder above unless another is given", func(s *suite) {
+		{"Files.Write", "a file inherits the access of its directory unless specified", func(s *suite) {
 			s.write(configFile, "no secret")
 			expectEqual(s, "access", s.statPath(configFile).Access, host.AccessInherited)
 		}},
-		{"Files.Write", "a write sets the access anew", func(s *suite) {
+		{"Files.Write", "a write replaces the access of a file", func(s *suite) {
 			s.requireNoError(s.Files.Write(s.ctx, configFile, strings.NewReader("key"), onlyAdministrators))
 			s.write(configFile, "no secret")
 			expectEqual(s, "access", s.statPath(configFile).Access, host.AccessInherited)
 		}},
-		{"Files.Write", "an appending write leaves the access of a file that is there", func(s *suite) {
+		{"Files.Write", "an appending write keeps the access of an existing file", func(s *suite) {
 			s.requireNoError(s.Files.Write(s.ctx, configFile, strings.NewReader("one"), onlyAdministrators))
 			s.requireNoError(s.Files.Write(s.ctx, configFile, strings.NewReader("two"), host.WriteOptions{Append: true}))
 			expectEqual(s, "access", s.statPath(configFile).Access, host.AccessAdministrators)
 			expectEqual(s, "content", s.read(configFile), "onetwo")
 		}},
-		{"Files.ReadDir", "a listed file has its access", func(s *suite) {
+		{"Files.ReadDir", "a directory listing contains the access of files", func(s *suite) {
 			s.requireNoError(s.Files.Write(s.ctx, configFile, strings.NewReader("key"), onlyAdministrators))
 			entries, err := s.Files.ReadDir(s.ctx, Scratch)
 			s.requireNoError(err)
@@ -138,30 +138,30 @@ const program = Scratch + `\program.exe`
 
 func inUseBehaviors() []Behavior {
 	return []Behavior{
-		{"Files.Write", "a running executable is not replaced", func(s *suite) {
+		{"Files.Write", "a running executable cannot be replaced", func(s *suite) {
 			s.runCopy()
 			s.requireError(s.Files.Write(s.ctx, program, strings.NewReader("new"), host.WriteOptions{}), host.ErrInUse)
 			s.requireNoError(s.Services.Stop(s.ctx, serviceOne))
 			s.write(program, "new")
 		}},
-		{"Files.Remove", "a running executable is not removed, nor the folder that it is in", func(s *suite) {
+		{"Files.Remove", "neither a running executable nor its directory can be removed", func(s *suite) {
 			s.runCopy()
 			s.requireError(s.Files.Remove(s.ctx, program), host.ErrInUse)
 			s.requireError(s.Files.Remove(s.ctx, Scratch), host.ErrInUse)
 			expectEqual(s, "state", s.queryService(serviceOne).State, host.ServiceRunning)
 		}},
-		{"Files.Remove", "a stopped executable is free", func(s *suite) {
+		{"Files.Remove", "an executable can be removed after its process has ended", func(s *suite) {
 			s.runCopy()
 			s.requireNoError(s.Services.Stop(s.ctx, serviceOne))
 			s.requireNoError(s.Files.Remove(s.ctx, program))
 		}},
-		{"Tree.Rename", "a running executable is not replaced by a rename", func(s *suite) {
+		{"Tree.Rename", "a rename cannot replace a running executable", func(s *suite) {
 			s.runCopy()
 			s.write(Scratch+`\new.exe`, "new")
 			s.requireError(s.Tree.Rename(s.ctx, Scratch+`\new.exe`, program), host.ErrInUse)
 			expectEqual(s, "the other", s.read(Scratch+`\new.exe`), "new")
 		}},
-		{"Tree.Rename", "a running executable may be renamed, which makes room for another", func(s *suite) {
+		{"Tree.Rename", "a running executable can be renamed, and another file can take its name", func(s *suite) {
 			s.runCopy()
 			s.requireNoError(s.Tree.Rename(s.ctx, program, program+".old"))
 			s.write(program, "new")
