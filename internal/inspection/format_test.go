@@ -59,7 +59,7 @@ func TestAPlanInWords(t *testing.T) {
 				{Namespace: "shop", Name: "web-2", Held: "These PodDisruptionBudgets allow no disruption now: shop/web."}},
 		},
 		{Instance: "win-2", Address: "win-2.example.com", Node: "win-2"},
-		{Instance: "win-3", Address: "10.0.0.3", Error: "host 10.0.0.3: no answer on TCP port 22 (i/o timeout). Check that the host runs."},
+		{Instance: "win-3", Address: "10.0.0.3", Error: "host 10.0.0.3: no response on TCP port 22 (i/o timeout). Check that the host runs."},
 		{Instance: "win-5", Address: "10.0.0.5", Node: "win-5", Removed: true, Notes: []string{"The host is being removed. The operator drains the node."}},
 		{Instance: "win-6", Address: "10.0.0.6", Node: "win-6", Replaced: true, Notes: []string{"Machine win-6 is deleted and replaced when the WindowsDisruptionPolicy allows it."}},
 		{Instance: "win-4", Address: "10.0.0.4", Node: "win-4", Drains: true,

@@ -25,7 +25,7 @@ func ParseLegacyAlgorithms(list string) ([]string, error) {
 		case name == "", slices.Contains(names, name):
 			continue
 		case !slices.Contains(legacyAlgorithms, name):
-			return nil, fmt.Errorf("%q is not an SSH algorithm that can be allowed in addition to the modern ones: those are %s",
+			return nil, fmt.Errorf("SSH algorithm %q cannot be allowed in addition to the modern algorithms; the allowed names are %s",
 				name, strings.Join(legacyAlgorithms, ", "))
 		}
 		names = append(names, name)

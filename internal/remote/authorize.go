@@ -30,9 +30,9 @@ const (
 // file again before it reports success.
 func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
 	if publicKey == nil {
-		return errors.New("authorize a public key: there is none")
+		return errors.New("authorize a public key: no key is given")
 	}
-	err := connection.runFileOperation(ctx, "an answer while the public key is authorized", connection.limits.FileTimeout,
+	err := connection.runFileOperation(ctx, "a response while authorizing the public key", connection.limits.FileTimeout,
 		func(_ context.Context, s *fileSession) error {
 			return addAuthorizedKey(s, publicKey, user, connection.target.Key.Signer().PublicKey())
 		})
@@ -47,14 +47,14 @@ func addAuthorizedKey(s *fileSession, key ssh.PublicKey, user string, loggedInWi
 		return err
 	}
 	if err := appendTo(s, name, int64(len(content)), formatAppendedKey(content, key)); err != nil {
-		return fmt.Errorf("add it to %s: %w", windowsPath(name), err)
+		return fmt.Errorf("add the key to %s: %w", windowsPath(name), err)
 	}
 	content, err = readKeys(s, name)
 	if err != nil {
 		return err
 	}
 	if !hasKey(content, key) {
-		return fmt.Errorf("it was added to %s but is not there: something else writes that file", windowsPath(name))
+		return fmt.Errorf("the key was added to %s but is missing: another program writes that file", windowsPath(name))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (na
 	if name != "" {
 		return name, content, nil
 	}
-	return "", nil, fmt.Errorf("neither %s nor %s is there: sshd_config on the host names another file, and the key must be added there by hand",
+	return "", nil, fmt.Errorf("neither %s nor %s exists: sshd_config on the host names another file; add the key to that file manually",
 		windowsPath(candidates[0]), windowsPath(candidates[1]))
 }
 
@@ -113,7 +113,7 @@ func readKeys(s *fileSession, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", windowsPath(name), err)
 	}
 	if len(content) > maxKeysFileBytes {
-		return nil, fmt.Errorf("%s is longer than %d bytes: it is not a list of keys", windowsPath(name), maxKeysFileBytes)
+		return nil, fmt.Errorf("%s is longer than %d bytes and therefore not a list of keys", windowsPath(name), maxKeysFileBytes)
 	}
 	return content, nil
 }

@@ -113,7 +113,7 @@ func TestAuthorize(t *testing.T) {
 			s.disk.writeFile(administratorsFile, previous+"\n")
 			s.disk.failures["Put"] = sftp.ErrSSHFxPermissionDenied
 		})
-		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "user Administrator is not allowed", "group Administrators")
+		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "permission denied for user Administrator", "group Administrators")
 	})
 	t.Run("does not take a lost write for success", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) {

@@ -162,7 +162,7 @@ func TestServersThatAreNotSSH(t *testing.T) {
 		"a TLS alert":            {"\x15\x03\x01\x00\x02\x02\x46", remote.ReasonNotSSH, "not an SSH server"},
 		"an SSH 1 server":        {"SSH-1.5-old\r\n", remote.ReasonNotSSH, "version 1"},
 		"garbage after the hello": {"SSH-2.0-x\r\n\xff\xff\xff\xff\xff\xff\xff\xff", remote.ReasonNotSSH,
-			"breaks the SSH protocol"},
+			"violates the SSH protocol"},
 		"nothing at all": {"", remote.ReasonConnectionLost, "ended the connection"},
 		"an SSH hello and nothing": {"SSH-2.0-OpenSSH_for_Windows_8.1\r\n", remote.ReasonConnectionLost,
 			"ended the connection"},
@@ -348,7 +348,7 @@ func TestConnectionsThatEnd(t *testing.T) {
 			clock.passTimer(keepalive)
 		}
 		<-c.Done()
-		expectTimeout(t, c.Err(), remote.ReasonConnectionLost, "an answer to SSH keepalives")
+		expectTimeout(t, c.Err(), remote.ReasonConnectionLost, "a response to SSH keepalives")
 	})
 	t.Run("not while the host answers", func(t *testing.T) {
 		noLeaks(t)

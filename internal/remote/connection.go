@@ -131,7 +131,7 @@ func (c *Connection) keepAlive() {
 				missed = 0
 			}
 			if missed >= c.limits.MaxKeepaliveMisses {
-				timeout := &TimeoutError{Waiting: "an answer to SSH keepalives", Limit: c.limits.KeepaliveInterval * time.Duration(missed)}
+				timeout := &TimeoutError{Waiting: "a response to SSH keepalives", Limit: c.limits.KeepaliveInterval * time.Duration(missed)}
 				c.closeWithCause(c.lostError(timeout))
 				return
 			}
@@ -226,7 +226,7 @@ func (c *Connection) callerError(ctx context.Context, err error, explain func(er
 
 // checkAlive verifies that the connection still works and returns the reason if it does not.
 func (c *Connection) checkAlive(ctx context.Context) error {
-	w := newWatch(c.clock, "an answer of the SSH server", c.limits.ExecStartTimeout)
+	w := newWatch(c.clock, "a response of the SSH server", c.limits.ExecStartTimeout)
 	err := c.runWork(ctx, w, nil, c.sendKeepalive)
 	if err == nil {
 		return nil

@@ -216,15 +216,15 @@ func dialError(target Target, err error, addresses []string) error {
 	case errors.As(err, &unresolved):
 		e.Reason, e.Stage = ReasonNameNotResolved, StageName
 		e.Message = fmt.Sprintf("the DNS name does not resolve to an address (%s)", lastPart(unresolved.Err))
-		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
+		e.Next = "correct the name, or the DNS record that the cluster's nodes use"
 	case isTimeout(err):
 		e.Reason = ReasonConnectionTimedOut
-		e.Message = fmt.Sprintf("no answer on TCP port %d%s (%s)", target.Port, where, causeOf(err))
-		e.Next = "check that the host runs, and that firewalls and routes let the cluster's nodes reach that port"
+		e.Message = fmt.Sprintf("no response on TCP port %d%s (%s)", target.Port, where, causeOf(err))
+		e.Next = "check that the host runs, and that firewalls and routes allow connections from the cluster's nodes to that port"
 	default:
 		e.Reason = ReasonUnreachable
 		e.Message = fmt.Sprintf("no TCP connection to port %d%s (%s)", target.Port, where, causeOf(err))
-		e.Next = "check the address, and that the OpenSSH server runs on the host and its firewall lets that port in"
+		e.Next = "check the address, that the OpenSSH server runs on the host, and that the firewall of the host allows that port"
 	}
 	return e
 }

@@ -98,7 +98,7 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 	}
 	if target.Key.Signer() == nil {
 		return nil, &Error{Reason: ReasonAuthenticationFailed, Host: target.Address,
-			Message: "there is no private key to log in with", Next: "create the Secret cloud-private-key"}
+			Message: "the operator has no private key for the login", Next: "create the Secret cloud-private-key"}
 	}
 	raw, err := d.dialTarget(ctx, target)
 	if err != nil {
@@ -226,6 +226,6 @@ func (h *handshake) timeoutError(limit time.Duration) error {
 	}
 	timeout := &TimeoutError{Waiting: waiting, Limit: limit}
 	return &Error{Reason: ReasonConnectionTimedOut, Host: h.target.Address, Err: timeout,
-		Message: fmt.Sprintf("TCP port %d is open but the SSH server does not answer (%v)", h.target.Port, timeout),
-		Next:    "check that the host is not overloaded, and restart its service sshd"}
+		Message: fmt.Sprintf("TCP port %d is open but the SSH server does not respond (%v)", h.target.Port, timeout),
+		Next:    "check that the host is not overloaded, and restart the service sshd"}
 }

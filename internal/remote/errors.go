@@ -86,7 +86,7 @@ type TimeoutError struct {
 
 func (e *TimeoutError) Error() string {
 	if e.Overall {
-		return fmt.Sprintf("it was not complete after %s", e.Limit)
+		return fmt.Sprintf("not completed within %s", e.Limit)
 	}
 	return fmt.Sprintf("waited %s for %s", e.Limit, e.Waiting)
 }

@@ -203,7 +203,7 @@ func TestUploadsThatFail(t *testing.T) {
 	}
 	t.Run("a user who is no administrator", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) { s.disk.failures["Mkdir /C:/k"] = sftp.ErrSSHFxPermissionDenied })
-		expectError(t, upload(t.Context(), c), remote.ReasonTransferFailed, "user Administrator is not allowed", "group Administrators")
+		expectError(t, upload(t.Context(), c), remote.ReasonTransferFailed, "permission denied for user Administrator", "group Administrators")
 	})
 	t.Run("a file where a folder must be", func(t *testing.T) {
 		s, c := hostWith(t, nil)
@@ -239,7 +239,7 @@ func TestUploadsThatFail(t *testing.T) {
 	})
 	t.Run("a name that cannot be taken", func(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) { s.disk.failures["Rename"] = sftp.ErrSSHFxFailure })
-		expectError(t, upload(t.Context(), c), remote.ReasonTransferFailed, "could not be put in place")
+		expectError(t, upload(t.Context(), c), remote.ReasonTransferFailed, "rename the received file")
 		clean(t, s)
 	})
 	t.Run("an empty file is no failure", func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestFileWorkOnAHostThatHangs(t *testing.T) {
 		wait := inBackground(func() error { return c.Upload(t.Context(), `C:\k\x`, 4, strings.NewReader("file"), nil) })
 		<-s.hung
 		clock.passTimer(stallTimeout)
-		expectTimeout(t, wait(), remote.ReasonTransferFailed, `an answer while C:\k\x is sent`)
+		expectTimeout(t, wait(), remote.ReasonTransferFailed, `a response while sending C:\k\x`)
 		<-c.Done()
 	})
 	t.Run("until the operator stops", func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestExists(t *testing.T) {
 		}
 	}
 	_, err := c.Exists(t.Context(), `C:\secret`)
-	expectError(t, err, remote.ReasonTransferFailed, "not allowed")
+	expectError(t, err, remote.ReasonTransferFailed, "permission denied for user")
 }
 
 func TestRemove(t *testing.T) {
@@ -371,7 +371,7 @@ func TestRemove(t *testing.T) {
 		if err := os.Symlink(s.disk.localPath("C:/Windows"), s.disk.localPath(s.disk.junction)); err != nil {
 			t.Fatal(err)
 		}
-		expectError(t, c.Remove(t.Context(), `C:\k`), remote.ReasonRemovalIncomplete, `left behind: C:\k\junction`)
+		expectError(t, c.Remove(t.Context(), `C:\k`), remote.ReasonRemovalIncomplete, `not deleted: C:\k\junction`)
 		if !s.disk.hasFile("C:/Windows/e") {
 			t.Error("its target was emptied")
 		}
@@ -380,7 +380,7 @@ func TestRemove(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) { s.disk.failures["Remove /C:/k/wicd/b"] = sftp.ErrSSHFxFailure })
 		fill(s)
 		err := c.Remove(t.Context(), `C:\k`, `C:\var`)
-		expectError(t, err, remote.ReasonRemovalIncomplete, `left behind: C:\k\wicd\b`)
+		expectError(t, err, remote.ReasonRemovalIncomplete, `not deleted: C:\k\wicd\b`)
 		var left *remote.LeftBehindError
 		if !errors.As(err, &left) || len(left.Files) != 1 {
 			t.Errorf("%v", err)

@@ -39,7 +39,7 @@ func (h *handshake) handshakeError(err error) error {
 		return authenticationError(h.target, h.offered, err)
 	}
 	return &Error{Reason: ReasonNotSSH, Host: h.target.Address, Err: err,
-		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitizeText(err.Error())),
+		Message: fmt.Sprintf("the server on port %d violates the SSH protocol (%s)", h.target.Port, sanitizeText(err.Error())),
 		Next:    "check which program listens on that port of the host"}
 }
 
@@ -70,21 +70,21 @@ func refusedHostKeyError(target Target, err error) error {
 		return changedHostKeyError(target, changed)
 	case errors.As(err, &weak):
 		return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Message: weak.Error(), Err: weak,
-			Next: "make new host keys on the host: delete C:\\ProgramData\\ssh\\ssh_host_rsa_key and its .pub, run ssh-keygen -A there, and restart its service sshd"}
+			Next: "create new host keys on the host: delete ssh_host_rsa_key and ssh_host_rsa_key.pub in C:\\ProgramData\\ssh, run ssh-keygen -A, and restart the service sshd"}
 	}
 	return &Error{Reason: ReasonHostKeyUnexpected, Host: target.Address, Err: err,
-		Message: fmt.Sprintf("%v: another machine answers at this address, or the announced key belongs to an earlier installation or is of another type", err),
+		Message: fmt.Sprintf("%v: another machine responds at this address, or the expected key belongs to an earlier installation or has another type", err),
 		Next: fmt.Sprintf("the operator sends nothing to the host. Compare the key on the host's console with ssh-keygen -l; if the host is the right one, correct the annotation %s",
 			api.AnnotationExpectedHostKey)}
 }
 
 func forbiddenAddressError(target Target, address netip.Addr, what string) error {
-	message := "this address cannot be a Windows host's: it is " + what
+	message := "this address cannot belong to a Windows host: it is " + what
 	if target.Address != address.String() {
-		message = fmt.Sprintf("the name resolves to %s, which cannot be a Windows host: it is %s", address, what)
+		message = fmt.Sprintf("the name resolves to %s, which cannot belong to a Windows host: it is %s", address, what)
 	}
 	return &Error{Reason: ReasonAddressNotAllowed, Host: target.Address, Stage: StageName, Message: message,
-		Next: "the operator sends nothing there. Correct the address, or the DNS record of the name"}
+		Next: "the operator sends nothing to this address. Correct the address, or the DNS record of the name"}
 }
 
 func changedHostKeyError(target Target, changed *HostKeyChangedError) error {
@@ -93,7 +93,7 @@ func changedHostKeyError(target Target, changed *HostKeyChangedError) error {
 		namespace = " -n " + target.Namespace
 	}
 	return &Error{Reason: ReasonHostKeyChanged, Host: target.Address, Err: changed,
-		Message: fmt.Sprintf("%v: the host was reinstalled, or another machine answers in its place", changed),
+		Message: fmt.Sprintf("%v: the host was reinstalled, or another machine responds at this address", changed),
 		Next: fmt.Sprintf("if the new key is correct (compare it on the host's console with ssh-keygen -l), accept it with: kubectl annotate windowsinstance %s%s --overwrite %s=%s",
 			target.Instance, namespace, api.AnnotationAcceptHostKey, changed.Presented.Fingerprint())}
 }
@@ -102,30 +102,30 @@ func authenticationError(target Target, offered bool, err error) error {
 	e := &Error{Reason: ReasonAuthenticationFailed, Host: target.Address, Err: err}
 	if !offered {
 		e.Message = fmt.Sprintf("the SSH server does not allow user %s to log in with a key", target.User)
-		e.Next = "set PubkeyAuthentication yes in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"
+		e.Next = "set PubkeyAuthentication yes in C:\\ProgramData\\ssh\\sshd_config on the host and restart the service sshd"
 		return e
 	}
 	e.Message = fmt.Sprintf("the host does not accept the key of Secret cloud-private-key (%s) for user %s",
 		target.Key.Fingerprint(), target.User)
 	e.Next = fmt.Sprintf("check the user name, that %s is an administrator, and that the key's public half is in C:\\ProgramData\\ssh\\administrators_authorized_keys on the host, readable by SYSTEM and Administrators only. "+
-		"If all of that is right, check the group policy \"Deny access to this computer from the network\": security baselines deny it to local accounts",
+		"If all of this is correct, check the group policy \"Deny access to this computer from the network\": security baselines deny this access to local accounts",
 		target.User)
 	return e
 }
 
 func noCommonAlgorithmError(target Target, negotiation *ssh.AlgorithmNegotiationError) error {
 	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
-		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
+		Message: fmt.Sprintf("the SSH server offers no safe %s, only %s", negotiation.What,
 			sanitizeText(strings.Join(negotiation.RequestedAlgorithms, ", "))),
-		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config" +
+		Next: "update OpenSSH on the host, or enable safe algorithms in C:\\ProgramData\\ssh\\sshd_config" +
 			allowHint(negotiation.RequestedAlgorithms)}
 }
 
 func notSSHError(target Target, greeting greetingKind, err error) error {
 	message := fmt.Sprintf("the program that listens on port %d is not an SSH server", target.Port)
 	if greeting == greetingOld {
-		message = fmt.Sprintf("the SSH server on port %d knows only version 1 of the protocol", target.Port)
+		message = fmt.Sprintf("the SSH server on port %d supports only version 1 of the protocol", target.Port)
 	}
 	return &Error{Reason: ReasonNotSSH, Host: target.Address, Err: err, Message: message,
-		Next: "install the Windows feature OpenSSH Server on the host and let it listen on that port"}
+		Next: "install the Windows feature OpenSSH Server on the host and configure the server to listen on that port"}
 }

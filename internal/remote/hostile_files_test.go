@@ -96,7 +96,7 @@ func TestWhatALyingFileServerSays(t *testing.T) {
 	t.Run("folders in folders without an end", func(t *testing.T) {
 		c := newHostileHost(t, dir)
 		err := c.Remove(t.Context(), `C:\k\wicd`)
-		expectError(t, err, remote.ReasonRemovalIncomplete, "more than 64 deep")
+		expectError(t, err, remote.ReasonRemovalIncomplete, "more than 64 levels deep")
 		fitForStatus(t, err)
 	})
 	t.Run("names with control characters in what could not be deleted", func(t *testing.T) {

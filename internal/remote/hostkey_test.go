@@ -175,7 +175,7 @@ func TestNothingIsSentWhereNoHostCanBe(t *testing.T) {
 			}}
 			_, err := d.Connect(t.Context(), remote.Target{Address: c.address, User: "Administrator",
 				Key: newKey(t), NoHostAt: none})
-			expectError(t, err, remote.ReasonAddressNotAllowed, "host "+c.address, "cannot be a Windows host", "Services")
+			expectError(t, err, remote.ReasonAddressNotAllowed, "host "+c.address, "cannot belong to a Windows host", "Services")
 			if dialed != c.dialed {
 				t.Errorf("dialed: %t", dialed)
 			}

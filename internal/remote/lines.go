@@ -20,15 +20,15 @@ type boundError struct{ text string }
 func (e *boundError) Error() string { return e.text }
 
 var (
-	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", agentapi.MaxLineBytes>>20)}
-	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", agentapi.MaxLineValues)}
-	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's answer is longer than %d MiB", answerLimit>>20)}
+	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's response is longer than %d MiB", agentapi.MaxLineBytes>>20)}
+	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's response has more than %d values", agentapi.MaxLineValues)}
+	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's response is longer than %d MiB", answerLimit>>20)}
 )
 
 // overrunError reports an agent command that exceeded Limits.CommandTimeout.
 type overrunError struct{ timeout time.Duration }
 
-func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.timeout) }
+func (e *overrunError) Error() string { return fmt.Sprintf("running time exceeded %s", e.timeout) }
 
 // readLine reads up to the next newline and strips the newline. Text before the end of the input counts as a line
 // even without a newline.

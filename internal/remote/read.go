@@ -21,7 +21,7 @@ type Excerpt struct {
 }
 
 // errLink reports a path through a link: the creator of the link could choose the file that is read.
-var errLink = errors.New("a link is on the way, and is not followed")
+var errLink = errors.New("symbolic links are not followed")
 
 // List returns the entries of a directory, sorted by name. Symbolic links are not followed. If the directory does not
 // exist, the error is fs.ErrNotExist.
@@ -69,7 +69,7 @@ func (c *Connection) read(ctx context.Context, windows string, work func(ctx con
 	if err != nil {
 		return err
 	}
-	err = c.runFileOperation(ctx, "an answer about "+windows, c.limits.FileTimeout, func(ctx context.Context, s *fileSession) error {
+	err = c.runFileOperation(ctx, "a response about "+windows, c.limits.FileTimeout, func(ctx context.Context, s *fileSession) error {
 		if err := checkNoLinks(s, name); err != nil {
 			return err
 		}

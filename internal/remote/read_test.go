@@ -63,7 +63,7 @@ func TestNoLinkIsFollowedToAFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			part, err := c.Read(t.Context(), kubeletLog, 0, 100)
-			if err == nil || !strings.Contains(err.Error(), "is not followed") || len(part.Body) > 0 {
+			if err == nil || !strings.Contains(err.Error(), "symbolic links are not followed") || len(part.Body) > 0 {
 				t.Errorf("it has read %q, %v", part.Body, err)
 			}
 		})

@@ -18,7 +18,7 @@ func (e *LeftBehindError) Error() string {
 	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", name, sanitizeText(e.Files[name].Error())))
 	}
-	return "left behind: " + strings.Join(parts, ", ")
+	return "not deleted: " + strings.Join(parts, ", ")
 }
 
 // Remove deletes files and directory trees. Symbolic links and junctions are deleted, not followed. A missing file is
@@ -29,14 +29,14 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	for _, name := range windows {
 		target, err := sftpPath(name)
 		if err == nil && path.Dir(target) == "/" || strings.HasSuffix(target, ":/") {
-			err = fmt.Errorf("%s is a whole drive", name)
+			err = fmt.Errorf("%s is the root of a drive", name)
 		}
 		if err != nil {
 			return err
 		}
 		r.targets = append(r.targets, target)
 	}
-	err := c.runFileOperation(ctx, "an answer while files are deleted", c.limits.FileTimeout, r.run)
+	err := c.runFileOperation(ctx, "a response while deleting files", c.limits.FileTimeout, r.run)
 	if err != nil {
 		return c.callerError(ctx, err, func(err error) error {
 			return c.transferError("delete "+strings.Join(windows, ", "), err)
@@ -57,7 +57,7 @@ func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 	if err != nil {
 		return err
 	}
-	waiting := "an answer while " + windows + " is deleted"
+	waiting := "a response while deleting " + windows
 	err = c.runFileOperation(ctx, waiting, c.limits.FileTimeout, func(_ context.Context, s *fileSession) error {
 		entries, err := s.ReadDir(target)
 		if err == nil && len(entries) == 0 {
@@ -117,7 +117,7 @@ func (r *remover) removeEntry(ctx context.Context, s *fileSession, name string, 
 		return r.recordFailure(s, name, err)
 	}
 	if depth > maxDepth {
-		return r.recordFailure(s, name, fmt.Errorf("folders are nested more than %d deep", maxDepth))
+		return r.recordFailure(s, name, fmt.Errorf("directories are nested more than %d levels deep", maxDepth))
 	}
 	before := len(r.left)
 	entries, err := s.ReadDir(name)

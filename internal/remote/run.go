@@ -124,7 +124,7 @@ func (x *execution) awaitAgentEnd(ctx context.Context, s *session) (agentapi.Lin
 	if x.last.Type == agentapi.TypeFailure {
 		failure := x.last.Failure
 		if failure == nil {
-			failure = &agentapi.Failure{Reason: agentapi.ReasonAgentError, Message: "the agent failed without saying why"}
+			failure = &agentapi.Failure{Reason: agentapi.ReasonAgentError, Message: "the agent failed without a reason"}
 		}
 		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitizeText(failure.Error()),
 			Err: failure}
@@ -146,7 +146,7 @@ func (x *execution) missingAnswerError(ctx context.Context, s *session, err erro
 		e.Next = "the operator retries; check the host's load"
 	case errors.As(err, &bound):
 		e.Reason = ReasonAgentExited
-		e.Message = fmt.Sprintf("the response of agent command %s is not valid (%v): it is not from the operator's agent", x.command, err)
+		e.Message = fmt.Sprintf("the response of agent command %s is not valid (%v): another program than the operator's agent responded", x.command, err)
 		e.Next = "the operator retries; check the host for unauthorized access"
 	case errors.As(err, &overrun):
 		e.Reason = ReasonAgentExited

@@ -436,10 +436,10 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 		texts  []string
 	}{
 		"in a foreign shell": {"bash", notFound, true, remote.ReasonShellUnsupported,
-			[]string{"neither cmd.exe nor PowerShell", "it answered: %OS%", `HKLM:\SOFTWARE\OpenSSH`, "Restart-Service sshd"}},
+			[]string{"neither cmd.exe nor PowerShell", "(response to \"echo %OS% $PSHOME\": %OS%", `HKLM:\SOFTWARE\OpenSSH`, "Restart-Service sshd"}},
 		"where the shell itself does not start": {"broken", nil, true, remote.ReasonSessionRejected, []string{"DefaultShell"}},
 		"in a shell that says nothing": {"mute", notFound, true, remote.ReasonShellUnsupported,
-			[]string{"it answered: nothing"}},
+			[]string{"(response to \"echo %OS% $PSHOME\": nothing)"}},
 		"in cmd.exe, though it is there": {"cmd", notFound, true, remote.ReasonAgentStartFailed,
 			[]string{"exit code 1", "is not recognized"}},
 		"in PowerShell, though it is there": {"powershell", notFound, true, remote.ReasonAgentStartFailed,

@@ -72,7 +72,7 @@ func (c *Connection) sessionRefusedError(err error) error {
 		Next:    "see the log of the service sshd on the host, and the settings MaxSessions, ForceCommand and DefaultShell"}
 	if timeout := (*TimeoutError)(nil); errors.As(err, &timeout) {
 		e.Reason = ReasonConnectionTimedOut
-		e.Message = fmt.Sprintf("the host does not answer on an open connection (%v)", timeout)
+		e.Message = fmt.Sprintf("the host does not respond on an open connection (%v)", timeout)
 		e.Next = "check that the host is not overloaded"
 	}
 	return e

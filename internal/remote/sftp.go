@@ -58,7 +58,7 @@ type fileSession struct {
 const operationLimit = 32 << 20
 
 // errFlood ends the session of a host that exceeds operationLimit.
-var errFlood = fmt.Errorf("the host has sent more than %d MiB in answer to one file operation", operationLimit>>20)
+var errFlood = fmt.Errorf("the host sent more than %d MiB in response to one file operation", operationLimit>>20)
 
 func (s *fileSession) hasEnded() bool {
 	select {
@@ -154,7 +154,7 @@ func (c *Connection) openFileSession(ctx context.Context) (*fileSession, error) 
 	if ReasonOf(err) == ReasonSessionRejected {
 		return nil, &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 			Message: "the SSH server offers no file transfer (SFTP)",
-			Next:    "restore the line Subsystem sftp sftp-server.exe in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"}
+			Next:    "restore the line Subsystem sftp sftp-server.exe in C:\\ProgramData\\ssh\\sshd_config on the host and restart the service sshd"}
 	}
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (c *Connection) statFile(ctx context.Context, windows string) (fs.FileInfo,
 		return nil, err
 	}
 	var info fs.FileInfo
-	err = c.runFileOperation(ctx, "an answer about "+windows, c.limits.FileTimeout, func(_ context.Context, s *fileSession) (err error) {
+	err = c.runFileOperation(ctx, "a response about "+windows, c.limits.FileTimeout, func(_ context.Context, s *fileSession) (err error) {
 		info, err = s.Stat(name)
 		return err
 	})
@@ -230,7 +230,7 @@ func (c *Connection) statFile(ctx context.Context, windows string) (fs.FileInfo,
 		return nil, nil
 	}
 	if err != nil {
-		return nil, c.callerError(ctx, err, func(err error) error { return c.transferError("look at "+windows, err) })
+		return nil, c.callerError(ctx, err, func(err error) error { return c.transferError("inspect "+windows, err) })
 	}
 	return info, nil
 }
@@ -263,7 +263,7 @@ func createDirectories(s *fileSession, folder string) error {
 		case err != nil:
 			return err
 		case !info.IsDir():
-			return fmt.Errorf("%s is a file where a folder must be", windowsPath(f))
+			return fmt.Errorf("%s is a file instead of a directory", windowsPath(f))
 		}
 	}
 	return nil

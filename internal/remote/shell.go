@@ -52,7 +52,7 @@ func (x *execution) notStartedError(ctx context.Context, s *session) error {
 	}
 	e := &Error{Reason: ReasonAgentStartFailed, Host: c.target.Address, Err: s.exit,
 		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quoteOutput(s)),
-		Next:    "the operator retries; run it on the host by hand to see the error of Windows"}
+		Next:    "the operator retries; run the agent on the host manually to see the error of Windows"}
 	there, err := c.Exists(ctx, x.agent)
 	gone := err == nil && !there
 	if gone || isBlocked(x.quoteOutput(s)) {
@@ -62,7 +62,7 @@ func (x *execution) notStartedError(ctx context.Context, s *session) error {
 			` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
 	}
 	if gone {
-		e.Message = fmt.Sprintf("the agent %s is no longer on the host: something deleted it", x.agent)
+		e.Message = fmt.Sprintf("the agent %s is no longer on the host: another program deleted the file", x.agent)
 	}
 	return e
 }
@@ -99,7 +99,7 @@ func (c *Connection) queryShell(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var answer []byte
-	w := newWatch(c.clock, "the shell's answer to an echo", c.limits.HelloTimeout)
+	w := newWatch(c.clock, "the response of the shell to an echo", c.limits.HelloTimeout)
 	err = c.runWork(ctx, w, func() { _ = s.Close() }, func() (err error) {
 		answer, err = io.ReadAll(io.LimitReader(s.stdout, shellAnswerLimit))
 		return err
@@ -115,8 +115,8 @@ func (c *Connection) unsupportedShellError(answer string) error {
 		said = "nothing"
 	}
 	return &Error{Reason: ReasonShellUnsupported, Host: c.target.Address,
-		Message: fmt.Sprintf("the default shell of the SSH server is neither cmd.exe nor PowerShell (to %q it answered: %s)",
+		Message: fmt.Sprintf("the default shell of the SSH server is neither cmd.exe nor PowerShell (response to %q: %s)",
 			shellQuestion, said),
-		Next: `make cmd.exe the default shell again: in an elevated PowerShell on the host run ` +
+		Next: `restore cmd.exe as the default shell: in an elevated PowerShell on the host run ` +
 			`Remove-ItemProperty -Path HKLM:\SOFTWARE\OpenSSH -Name DefaultShell, then Restart-Service sshd`}
 }

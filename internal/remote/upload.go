@@ -39,7 +39,7 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 	}
 	source := &source{ctx: ctx, reader: r, size: size, progress: progress}
 	u := &upload{connection: c, target: target, partial: partial, source: source}
-	waiting, limit := "an answer while "+windows+" is sent", c.limits.transferTimeout(source.size)
+	waiting, limit := "a response while sending "+windows, c.limits.transferTimeout(source.size)
 	err = c.runFileOperation(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
 		return u.run(ctx, s)
 	})
@@ -64,7 +64,7 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	}
 	source := &source{ctx: ctx, reader: content, size: content.Size(), progress: progress}
 	u := &upload{connection: c, target: target, partial: target + resumeSuffix, source: source, resume: content}
-	waiting, limit := "an answer while "+windows+" is sent", c.limits.transferTimeout(source.size)
+	waiting, limit := "a response while sending "+windows, c.limits.transferTimeout(source.size)
 	err = c.runFileOperation(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
 		err := u.run(ctx, s)
 		if err == nil || !u.barred || ctx.Err() != nil || s.hasEnded() {
@@ -87,7 +87,7 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 func (c *Connection) partialName(target string) (string, error) {
 	var random [4]byte
 	if _, err := io.ReadFull(c.rand, random[:]); err != nil {
-		return "", fmt.Errorf("make a temporary file name: %w", err)
+		return "", fmt.Errorf("generate a temporary file name: %w", err)
 	}
 	return target + partialSuffix + hex.EncodeToString(random[:]), nil
 }
@@ -111,10 +111,10 @@ func (s *source) Read(p []byte) (int, error) {
 	s.read += int64(n)
 	switch {
 	case s.read > s.size:
-		err = fmt.Errorf("it is longer than the announced %d bytes", s.size)
+		err = fmt.Errorf("the content is longer than the announced %d bytes", s.size)
 		s.err = err
 	case errors.Is(err, io.EOF) && s.read < s.size:
-		err = fmt.Errorf("it ends after %d of %d bytes: %w", s.read, s.size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("the content ends after %d of %d bytes: %w", s.read, s.size, io.ErrUnexpectedEOF)
 		s.err = err
 	case err != nil && !errors.Is(err, io.EOF):
 		s.err = err
@@ -314,10 +314,10 @@ func (u *upload) renameWithRetry(ctx context.Context, s *fileSession) error {
 	u.barred = u.resumed // a new file is not barred: a scanner would open the next one, too
 	if errors.Is(err, fs.ErrPermission) {
 		// The user may write to the directory, so permissions are not the cause.
-		return fmt.Errorf("the host refuses to rename it from %s: another program, perhaps a virus scanner, has it open",
+		return fmt.Errorf("the host refuses to rename the file from %s: another program, perhaps a virus scanner, has the file open",
 			windowsPath(u.partial))
 	}
-	return fmt.Errorf("it could not be put in place: %w", err)
+	return fmt.Errorf("rename the received file: %w", err)
 }
 
 // renamePartial renames the partial file to its target. Servers differ in whether a rename replaces an existing file.

@@ -16,7 +16,7 @@ func (u *upload) uploadError(ctx context.Context, windows string, err error) err
 	c := u.connection
 	if u.source.err != nil {
 		return &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
-			Message: fmt.Sprintf("the content to be sent as %s cannot be read (%v)", windows, u.source.err)}
+			Message: fmt.Sprintf("the content of %s cannot be read (%v)", windows, u.source.err)}
 	}
 	if isDiskFull(err) || u.writing && isUnexplained(err) && c.isFull(ctx, u) {
 		return &Error{Reason: ReasonDiskFull, Host: c.target.Address, Err: err,
@@ -75,12 +75,12 @@ func (c *Connection) transferError(action string, err error) error {
 	case errors.As(err, &own):
 		return err
 	case errors.As(err, &timeout) && timeout.Overall:
-		e.Message = fmt.Sprintf("could not %s: the host answers too slowly (%v)", action, timeout)
+		e.Message = fmt.Sprintf("could not %s: the host responds too slowly (%v)", action, timeout)
 		e.Next = "the operator retries; check the host's load, its disk, and its network"
 	case errors.As(err, &timeout):
-		e.Message = fmt.Sprintf("could not %s: the host stopped answering (%v)", action, timeout)
+		e.Message = fmt.Sprintf("could not %s: the host stopped responding (%v)", action, timeout)
 	case errors.Is(err, fs.ErrPermission):
-		e.Message = fmt.Sprintf("could not %s: user %s is not allowed to", action, c.target.User)
+		e.Message = fmt.Sprintf("could not %s: permission denied for user %s", action, c.target.User)
 		e.Next = fmt.Sprintf("make %s a member of the host's group Administrators", c.target.User)
 	}
 	return e

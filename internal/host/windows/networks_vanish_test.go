@@ -71,7 +71,7 @@ func TestAServiceThatStopsIsNoAbsence(t *testing.T) {
 		"list": listErr, "delete network": networks{}.DeleteNetwork(t.Context(), "n"),
 		"delete endpoint": networks{}.DeleteEndpoint(t.Context(), "e"),
 	} {
-		if err == nil || errors.Is(err, host.ErrNotExist) || !strings.Contains(err.Error(), "hns must run") {
+		if err == nil || errors.Is(err, host.ErrNotExist) || !strings.Contains(err.Error(), "hns must be running") {
 			t.Errorf("%s: got error %v", call, err)
 		}
 	}
