@@ -54,7 +54,7 @@ func TestAScriptThatDoesNotLetTheOperatorLogInIsFound(t *testing.T) {
 	must(t, err)
 	whole := string(content)
 	from := strings.Index(whole, "Invoke-Step 'the public key is authorized'")
-	to := strings.Index(whole, "# Windows Server 2025 brings this rule")
+	to := strings.Index(whole, "# On Windows Server 2025 this rule applies")
 	for name, c := range map[string]struct{ old, changed string }{
 		"the step with the key is cut":             {whole[from:to], ""},
 		"the key is not written":                   {"[IO.File]::AppendAllText($file, \"$PublicKey`r`n\")", ""},

@@ -178,7 +178,7 @@ foreach ($file in Get-ChildItem (Join-Path $Checkout 'internal/userdata/testdata
         Write-File $args[0] sshd_config "PasswordAuthentication no`r`n"
         Write-File $args[0] sshd_config.restart ''
     } { & $ready @args; if ((Get-CallCount Restart-Service) -ne 1) { 'sshd was not restarted' } }
-    Test-Script $n 'sshd takes no passwords already: no restart' $s { Write-File $args[0] sshd_config "PasswordAuthentication no`r`n" } { & $ready @args; if ((Get-CallCount Restart-Service) -ne 0) { 'sshd was restarted' } }
+    Test-Script $n 'sshd rejects passwords already: no restart' $s { Write-File $args[0] sshd_config "PasswordAuthentication no`r`n" } { & $ready @args; if ((Get-CallCount Restart-Service) -ne 0) { 'sshd was restarted' } }
 
     foreach ($c in 'Get-LocalUser', 'Get-Service', 'Set-Service', 'Start-Service', 'Restart-Service', 'New-NetFirewallRule') {
         Test-Script $n "$c fails once" $s ([scriptblock]::Create("`$global:failsOnce.Add('$c')")) { & $ready @args; if ($c -eq 'Restart-Service' -and (Get-CallCount Restart-Service) -ne 2) { 'sshd was not restarted: it runs with its old settings' } }

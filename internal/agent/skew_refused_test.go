@@ -21,9 +21,9 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 		message string // empty if the command succeeds
 	}{
 		"a later one is no matter for a renewal":    {change("more", 1), []string{"renew", "--identity", cloud.Name}, ""},
-		"a later one proves nothing":                {change("more", 1), []string{"verify"}, "a later agent must check the node"},
-		"one whose identities have another form":    {change("identities", "all"), []string{"renew", "--identity", cloud.Name}, "does not find the identity"},
-		"one whose identities have another name":    {change("identities", nil), []string{"renew", "--identity", cloud.Name}, "does not find the identity"},
+		"a later one proves nothing":                {change("more", 1), []string{"verify"}, "a later agent must verify the node"},
+		"one whose identities have another form":    {change("identities", "all"), []string{"renew", "--identity", cloud.Name}, " not found: the NodeSpec has schema version"},
+		"one whose identities have another name":    {change("identities", nil), []string{"renew", "--identity", cloud.Name}, " not found: the NodeSpec has schema version"},
 		"an earlier one without checks":             {func(spec map[string]any) { spec["schema"] = 0; delete(spec, "checks") }, []string{"verify"}, "no checks"},
 		"an earlier one whose checks are different": {func(spec map[string]any) { spec["schema"], spec["checks"] = 0, "all" }, []string{"verify"}, "checks"},
 	} {

@@ -71,7 +71,7 @@ func TestALogThatBecomesShorterAgainAndAgainEndsTheCommand(t *testing.T) {
 	c, out := newViewer(clock.RealClock{}, -1)
 	source := &shrinking{Source: n.Files}
 	err := c.Show(t.Context(), source, "kubelet")
-	if err == nil || !strings.Contains(err.Error(), "shorter more than once") || source.reads > 10 {
+	if err == nil || !strings.Contains(err.Error(), "truncated more than once") || source.reads > 10 {
 		t.Errorf("after %d reads: %v", source.reads, err)
 	}
 	if got := strings.Count(out.readText(), "one\n"); got > 2 {

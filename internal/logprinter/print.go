@@ -55,7 +55,7 @@ func (v Viewer) Services(ctx context.Context, s Source) error {
 func (v Viewer) Show(ctx context.Context, s Source, service string) error {
 	path, err := s.Current(ctx, service)
 	if errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("service %s has no log. These have one: kubectl windows logs <name> (%w)", service, err)
+		return fmt.Errorf("service %s has no log. List the services with a log: kubectl windows logs <name> (%w)", service, err)
 	}
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (v Viewer) Warn(err error, before string) string {
 	return err.Error()
 }
 
-var errShrinking = errors.New("the log became shorter more than once while it was read")
+var errShrinking = errors.New("the log was truncated more than once while it was read")
 
 // printRest prints a log from an offset on, and returns the offset after the printed part. A log that became shorter
 // was rotated, and a new log has begun. A log that shrinks repeatedly would be printed endlessly.
@@ -179,7 +179,7 @@ func (p Part) isComplete(asked int64) bool { return p.From == 0 || int64(len(p.B
 // warnTruncated warns that the source may not have returned all requested lines.
 func (v Viewer) warnTruncated(p Part, path string) {
 	if p.From > 0 {
-		fmt.Fprintf(v.ErrOut, "Warning: only the last %d MiB of %s were searched; --tail=-1 without --since shows all of it\n",
+		fmt.Fprintf(v.ErrOut, "Warning: only the last %d MiB of %s were searched; --tail=-1 without --since prints the complete log\n",
 			len(p.Body)>>20, path)
 	}
 }

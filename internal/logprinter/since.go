@@ -21,7 +21,7 @@ const maxTimeOffset = 100
 // zoneStep is the step between the time zones of the world.
 const zoneStep = 15 * time.Minute
 
-var errNoTimes = errors.New("its lines have no time that is understood. Show the end of it with --tail instead of --since")
+var errNoTimes = errors.New("the log has no lines with a recognized time. Use --tail instead of --since")
 
 // linesSince returns the lines of a log from a time on, and whether earlier lines exist. A line without a time
 // belongs to the previous line. The last line is as old as the modification of the log, which reveals the

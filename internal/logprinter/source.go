@@ -14,10 +14,10 @@ import (
 )
 
 // ErrNotFound is the error for a missing file or directory.
-var ErrNotFound = errors.New("not there")
+var ErrNotFound = errors.New("not found")
 
 // ErrGone is the error of a source that cannot be read again.
-var ErrGone = errors.New("its logs can be read no more")
+var ErrGone = errors.New("the logs of the host can no longer be read")
 
 // Part is a part of a file.
 type Part struct {

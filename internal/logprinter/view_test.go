@@ -204,7 +204,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	n.write(t, "odd/other.txt", "")
 	for service, want := range map[string]string{
 		"nosuch": "service nosuch has no log",
-		"odd":    "its folder has only other.txt",
+		"odd":    "the log directory contains only other.txt",
 		"../etc": "service ../etc has no log",
 	} {
 		c, _ := newViewer(clock.RealClock{}, 10)
@@ -252,7 +252,7 @@ func TestALogIsReadBackToTheMoment(t *testing.T) {
 	c, _ := newViewer(clock.RealClock{}, -1)
 	c.Since = time.Hour
 	n.write(t, "odd/odd.log", "what\n")
-	if err := c.Show(t.Context(), n.Files, "odd"); err == nil || !strings.Contains(err.Error(), "odd/odd.log: its lines have no time") {
+	if err := c.Show(t.Context(), n.Files, "odd"); err == nil || !strings.Contains(err.Error(), "odd/odd.log: the log has no lines with a recognized time") {
 		t.Error(err)
 	}
 }

@@ -19,7 +19,7 @@ var Versions = []string{"2022", "2019", "2025"}
 // not support according to support.Platforms.
 func CheckSupported(platform configv1.PlatformType, version string) error {
 	if !slices.Contains(Versions, version) {
-		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
+		return fmt.Errorf("unknown version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
 	}
 	if _, ok := platforms[platform]; !ok {
 		return unsupportedPlatform(platform)
@@ -29,7 +29,7 @@ func CheckSupported(platform configv1.PlatformType, version string) error {
 	if slices.Contains(rules.Windows, release) {
 		return nil
 	}
-	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform,
+	return fmt.Errorf("%s is not supported on platform %s: use %s", release, platform,
 		strings.Join(rules.Windows, " or "))
 }
 
@@ -62,11 +62,11 @@ func AMINamePattern(version string) string {
 
 func amazonImage(o Options, region string) (string, error) {
 	if o.Image == "" {
-		return "", fmt.Errorf("on AWS, name the image with --image ami-…; this lists them:\n  %s",
+		return "", fmt.Errorf("on AWS, specify the image with --image ami-…; list images with:\n  %s",
 			AMICommand(region, o.Version))
 	}
 	if !amiPattern.MatchString(o.Image) {
-		return "", fmt.Errorf("%q is not an AMI: on AWS, an image has a name like ami-0123456789abcdef0; this lists them:\n  %s",
+		return "", fmt.Errorf("%q is not an AMI ID such as ami-0123456789abcdef0; list images with:\n  %s",
 			o.Image, AMICommand(region, o.Version))
 	}
 	return o.Image, nil
@@ -93,8 +93,8 @@ func azureImage(o Options) (machinev1beta1.Image, error) {
 	parts := strings.Split(o.Image, ":")
 	if len(parts) != 4 || slices.Contains(parts, "") {
 		return machinev1beta1.Image{},
-			fmt.Errorf("%q does not name an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
-				"List those of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
+			fmt.Errorf("%q is not an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
+				"List the images of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
 	}
 	return machinev1beta1.Image{Publisher: parts[0], Offer: parts[1], SKU: parts[2], Version: parts[3]}, nil
 }
@@ -104,15 +104,15 @@ func googleImage(o Options) (string, error) {
 		return "projects/windows-cloud/global/images/family/windows-" + o.Version + "-core", nil
 	}
 	if !strings.Contains(o.Image, "projects/") || !strings.Contains(o.Image, "/images/") {
-		return "", fmt.Errorf("%q does not name an image on GCP: use the full path, such as projects/windows-cloud/global/images/family/windows-2022-core. "+
-			"List those of Google with: gcloud compute images list --project windows-cloud --no-standard-images", o.Image)
+		return "", fmt.Errorf("%q is not an image on GCP: use the full path, such as projects/windows-cloud/global/images/family/windows-2022-core. "+
+			"List the images of Google with: gcloud compute images list --project windows-cloud --no-standard-images", o.Image)
 	}
 	return o.Image, nil
 }
 
 func vsphereTemplate(o Options) (string, error) {
 	if o.Image == "" {
-		return "", fmt.Errorf("on vSphere, name the template with --template: the full path of a template made as described in docs/vsphere.md")
+		return "", fmt.Errorf("on vSphere, specify the template with --template: the full path of a template created as described in docs/vsphere.md")
 	}
 	return o.Image, nil
 }

@@ -58,7 +58,7 @@ var platforms = map[configv1.PlatformType]func(Options) (any, error){
 // Generate generates the MachineSet. An error names the missing or wrong value, and its source.
 func Generate(o Options) (*machinev1beta1.MachineSet, error) {
 	if o.Replicas < 0 {
-		return nil, fmt.Errorf("the number of replicas is %d: it must be at least 0", o.Replicas)
+		return nil, fmt.Errorf("the number of replicas is %d, but must be at least 0", o.Replicas)
 	}
 	if err := CheckSupported(o.Platform, o.Version); err != nil {
 		return nil, err
@@ -107,10 +107,10 @@ func machineSet(o Options, name string, value []byte) *machinev1beta1.MachineSet
 }
 
 func unsupportedPlatform(platform configv1.PlatformType) error {
-	instead := "Write it by hand"
+	instead := "Write the MachineSet manually"
 	if !rulesOf(platform).Machines {
-		instead = "Windows Machines are not supported there: list hosts in the ConfigMap windows-instances instead"
+		instead = "Windows Machines are not supported on this platform: list hosts in the ConfigMap windows-instances instead"
 	}
-	return fmt.Errorf("cannot make a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform,
+	return fmt.Errorf("cannot generate a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform,
 		instead)
 }

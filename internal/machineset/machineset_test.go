@@ -330,14 +330,14 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 	}{
 		"platform None": {"None", func(*Options) {}, "windows-instances"},
 		"Nutanix": {"Nutanix", func(*Options) {},
-			`cannot make a MachineSet for platform "Nutanix", only for AWS, Azure, GCP and VSphere. Write it by hand`},
+			`cannot generate a MachineSet for platform "Nutanix", only for AWS, Azure, GCP and VSphere. Write the MachineSet manually`},
 		"Windows Server 2019 on vSphere, R-180": {"VSphere", func(o *Options) {
 			o.Version = "2019"
 		}, "Windows Server 2019 is not supported on platform VSphere"},
 		"Windows Server 2019 on GCP": {"GCP", func(o *Options) {
 			o.Version = "2019"
 		}, "Windows Server 2019 is not supported on platform GCP"},
-		"another version": {"AWS", func(o *Options) { o.Version = "2016" }, `no version "2016"`},
+		"another version": {"AWS", func(o *Options) { o.Version = "2016" }, `unknown version "2016"`},
 		"AWS without an image, R-191": {"AWS", func(o *Options) {
 			o.Image = ""
 		}, `aws ec2 describe-images --region us-east-1 --filters "Name=name,Values=Windows_Server-2022*English*Core*Base*"`},
@@ -372,7 +372,7 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 		}, "no network.devices"},
 		"a cluster without workers": {"Azure", func(o *Options) { o.Worker = nil }, "no worker MachineSet"},
 		"less than no Machines":     {"Azure", func(o *Options) { o.Replicas = -1 }, "replicas is -1"},
-		"a name that is too long":   {"Azure", func(o *Options) { o.Name = "winworker2" }, "it can have at most 9"},
+		"a name that is too long":   {"Azure", func(o *Options) { o.Name = "winworker2" }, "at most 9 are allowed"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if workers[test.platform] == "" {

@@ -25,11 +25,11 @@ func Name(o Options) (string, error) {
 		}
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return "", fmt.Errorf("%q cannot be the name of the MachineSet: %s", name, strings.Join(problems, "; "))
+		return "", fmt.Errorf("%q is not a valid MachineSet name: %s", name, strings.Join(problems, "; "))
 	}
 	if limit := maxNameLength(o.Platform); len(name) > limit {
-		return "", fmt.Errorf("the name %q of the MachineSet has %d characters; on %s it can have at most %d: "+
-			"the names of its Machines, which are also their host names, have six more. Set a shorter name with --name",
+		return "", fmt.Errorf("the MachineSet name %q has %d characters; on %s at most %d are allowed: "+
+			"the names of the Machines, which are also their host names, have six more characters. Set a shorter name with --name",
 			name, len(name), o.Platform, limit)
 	}
 	return name, nil
@@ -70,7 +70,7 @@ func zoneOf(o Options) (string, error) {
 		return "", err
 	}
 	if zone == "" {
-		return "", fmt.Errorf("the zone is not known: the worker MachineSet names none. Set it with --zone")
+		return "", fmt.Errorf("the worker MachineSet specifies no zone. Set the zone with --zone")
 	}
 	return zone, nil
 }

@@ -13,7 +13,7 @@ import (
 // Linux workers of a newer cluster.
 func decodeWorker(worker *runtime.RawExtension, into any) error {
 	if worker == nil || len(worker.Raw) == 0 {
-		return fmt.Errorf("there is no worker MachineSet to copy the values from: write the MachineSet by hand; examples/ has one for each platform")
+		return fmt.Errorf("no worker MachineSet exists to copy the values from: write the MachineSet manually; examples/ has one for each platform")
 	}
 	if err := json.Unmarshal(worker.Raw, into); err != nil {
 		return fmt.Errorf("read spec.template.spec.providerSpec.value of the worker MachineSet: %w", err)
@@ -55,7 +55,7 @@ func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 
 // missingFieldError returns the error for a required value that the worker MachineSet lacks.
 func missingFieldError(field string) error {
-	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform",
+	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet manually; examples/ has one for each platform",
 		field)
 }
 

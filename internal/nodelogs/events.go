@@ -36,9 +36,9 @@ func (f Files) Events(ctx context.Context, source string, most int) ([]byte, err
 	case err != nil:
 		return nil, err
 	case bytes.HasPrefix(text, []byte("<")):
-		return nil, errors.New("it does not know such queries")
+		return nil, errors.New("the kubelet does not support log queries")
 	case bytes.Contains(text, noSource):
-		return nil, fmt.Errorf("no source of events on the node is called %s", source)
+		return nil, fmt.Errorf("the node has no event source %s", source)
 	}
 	return text, nil
 }

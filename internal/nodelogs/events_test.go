@@ -47,9 +47,9 @@ func TestAKubeletThatShowsNoEvents(t *testing.T) {
 		status       int
 		answer, want string
 	}{
-		"it lists files: queries are turned off": {http.StatusOK, "<!doctype html>\n<pre>\n<a href=\"kubelet/\">kubelet/</a>\n", "it does not know such queries"},
+		"it lists files: queries are turned off": {http.StatusOK, "<!doctype html>\n<pre>\n<a href=\"kubelet/\">kubelet/</a>\n", "the kubelet does not support log queries"},
 		"Windows has no such source": {http.StatusOK, "\noptions present and query resolved to log files for [kubelet]\ntry without specifying options\n",
-			"no source of events on the node is called kubelet"},
+			"the node has no event source kubelet"},
 		"it refuses": {http.StatusForbidden, "Forbidden", "403 Forbidden"},
 	} {
 		files, _ := newEventFiles(t, c.status, c.answer)

@@ -101,7 +101,7 @@ func (f Files) read(ctx context.Context, path, requested string, limit int64) (l
 func readBounded(body io.Reader, limit int64) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err == nil && int64(len(content)) > limit {
-		return nil, fmt.Errorf("the kubelet sent more than the %d bytes that it may send", limit)
+		return nil, fmt.Errorf("the kubelet sent more than the maximum of %d bytes", limit)
 	}
 	return content, err
 }
@@ -112,7 +112,7 @@ var ranges = regexp.MustCompile(`^bytes (?:(\d+)-(?:\d+|-1)|\*)/(\d+)$`)
 func contentRange(header string) (from, size int64, err error) {
 	match := ranges.FindStringSubmatch(header)
 	if match == nil {
-		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", sanitize.Plain(header, maxName))
+		return 0, 0, fmt.Errorf("the kubelet returned the invalid range %q", sanitize.Plain(header, maxName))
 	}
 	if match[1] != "" {
 		if from, err = strconv.ParseInt(match[1], 10, 64); err != nil {
@@ -144,7 +144,7 @@ func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 	for _, link := range links.FindAllStringSubmatch(string(page), -1) {
 		name, err := url.PathUnescape(link[1])
 		if err != nil {
-			return nil, fmt.Errorf("the kubelet lists %q, which is not the name of a file", sanitize.Plain(link[1], maxName))
+			return nil, fmt.Errorf("the kubelet lists %q, which is not a file name", sanitize.Plain(link[1], maxName))
 		}
 		names = append(names, name)
 	}
@@ -205,7 +205,7 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	}
 	name := logprinter.CurrentLog(service, names)
 	if name == "" {
-		return "", fmt.Errorf("%w: its folder has only %s", logprinter.ErrNotFound, sanitize.Plain(strings.Join(names, ", "), maxError))
+		return "", fmt.Errorf("%w: the log directory contains only %s", logprinter.ErrNotFound, sanitize.Plain(strings.Join(names, ", "), maxError))
 	}
 	return folder + url.PathEscape(name), nil
 }

@@ -17,9 +17,9 @@ func nodeChecks(in Inputs) []Check {
 		{Name: "HNSNetworkReady", Kind: CheckHNSNetwork, Target: hnsNetwork, Timeout: time.Minute,
 			Hint: `See C:\var\log\hybrid-overlay\hybrid-overlay.log on the host, and check that the Node has the annotation k8s.ovn.org/hybrid-overlay-node-subnet.`},
 		{Name: "CNIConfigured", Kind: CheckFile, Target: cniConfigFile,
-			Hint: "The file is written once the pod network exists; something else may have changed it since."},
+			Hint: "The agent writes the file after the creation of the pod network; another program may have changed the file."},
 		{Name: "EndpointCanBeMade", Kind: CheckEndpoint, Target: hnsNetwork,
-			Hint: "The Host Networking Service cannot create an endpoint on the pod network: see its events, and check whether the pod subnet is used up."},
+			Hint: "The Host Networking Service cannot create an endpoint on the pod network: see its events, and check whether the pod subnet has free addresses."},
 		{Name: "KubeProxyHealthy", Kind: CheckHTTP, Target: "http://127.0.0.1:10256/healthz", Timeout: time.Minute,
 			Hint: `See C:\var\log\kube-proxy\kube-proxy.log on the host.`},
 		{Name: "AgentRuns", Kind: CheckService, Target: ServiceAgent,
@@ -29,7 +29,7 @@ func nodeChecks(in Inputs) []Check {
 		{Name: "AntivirusExclusions", Kind: CheckExclusions, Advisory: true,
 			Hint: "Containers start slowly if Microsoft Defender Antivirus scans their files; a group policy may forbid the exclusions."},
 		{Name: "ExporterServes", Kind: CheckHTTP, Target: exporterURL(in), ClientCertificate: exporterClient(in), Advisory: true,
-			Hint: `Without it, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
+			Hint: `Without the exporter, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
 	}
 }
 

@@ -55,7 +55,7 @@ type MissingProgramsError struct {
 }
 
 func (e *MissingProgramsError) Error() string {
-	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no host can become a node without it"
+	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": a node requires all programs"
 }
 
 // Make returns the NodeSpec of a host as a pure function of the inputs. It fails when an input is missing or
@@ -66,11 +66,11 @@ func Make(in Inputs) (NodeSpec, error) {
 	}
 	trusted, err := trustedCertificates(in.Cluster.TrustedCAs)
 	if err != nil {
-		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
+		return NodeSpec{}, fmt.Errorf("generate the NodeSpec of host %q: %w", in.Instance.Name, err)
 	}
 	files, err := nodeFiles(in)
 	if err != nil {
-		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
+		return NodeSpec{}, fmt.Errorf("generate the NodeSpec of host %q: %w", in.Instance.Name, err)
 	}
 	programs := newPrograms(in.Payload)
 	services := nodeServices(in, programs)

@@ -37,7 +37,7 @@ func (f *validationErrors) addError(err error) {
 func (in Inputs) validate() error {
 	var f validationErrors
 	f.addUnless(in.Instance.Name != "", "the instance has no name")
-	f.addUnless(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'",
+	f.addUnless(isNodeName(in.Instance.NodeName), "the node name %q must consist of lower-case letters, digits, '-' and '.'",
 		in.Instance.NodeName)
 	f.addUnless(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
 	f.addUnless(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
@@ -55,7 +55,7 @@ func (in Inputs) validate() error {
 		}
 	}
 	if len(f) > 0 {
-		return fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, errors.Join(f...))
+		return fmt.Errorf("generate the NodeSpec of host %q: %w", in.Instance.Name, errors.Join(f...))
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (c Cluster) validate(f *validationErrors) {
 	f.addUnless(len(ipv4Networks(c.ServiceCIDRs)) > 0, "the cluster has no IPv4 service network")
 	for _, network := range slices.Concat(c.ServiceCIDRs, c.Network.HybridClusterNetworks) {
 		_, err := netip.ParsePrefix(network)
-		f.addUnless(err == nil, "the cluster's network %q is not a network", network)
+		f.addUnless(err == nil, "the cluster's network %q is not in CIDR notation", network)
 	}
 	if port := c.Network.VXLANPort; port != nil {
 		f.addUnless(*port > 0 && *port < 1<<16, "the hybrid overlay's VXLAN port %d is not a port number", *port)

@@ -37,8 +37,8 @@ func (h StoredSpec) ValidateRenewal(names []string) error {
 	}
 	for _, name := range names {
 		if !h.hasIdentity(name) {
-			return fmt.Errorf("the NodeSpec has schema version %d, and this agent, which supports %d, does not find the identity %s in it",
-				h.Schema, SchemaVersion, name)
+			return fmt.Errorf("identity %s not found: the NodeSpec has schema version %d, but this agent supports %d",
+				name, h.Schema, SchemaVersion)
 		}
 	}
 	return nil
@@ -59,12 +59,12 @@ func (h StoredSpec) hasIdentity(name string) bool {
 func (h StoredSpec) ValidateChecks() error {
 	switch {
 	case h.Schema > SchemaVersion:
-		return fmt.Errorf("the NodeSpec has schema version %d, but this agent supports up to %d: a later agent must check the node",
+		return fmt.Errorf("the NodeSpec has schema version %d, but this agent supports up to %d: a later agent must verify the node",
 			h.Schema, SchemaVersion)
 	case h.FormError != nil:
 		return h.FormError
 	case h.HasForeignSchema() && len(h.Checks) == 0:
-		return errors.New("the NodeSpec is of an earlier release, and has no checks that this agent could do")
+		return errors.New("the NodeSpec of an earlier release has no checks that this agent supports")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceKubelet, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Kubeconfig: kubeconfigFile, Directory: pkiDirectory,
-		Rights: "its own Node, and the objects that the pods on it use: the node authorizer and the admission plugin NodeRestriction",
+		Rights: "its own Node, and the objects used by its pods: the node authorizer and the admission plugin NodeRestriction",
 	},
 	{
 		// Bootstraps with the kubelet's certificate. OVN's approver and admission webhook belong to the cluster and
@@ -43,7 +43,7 @@ var identityTable = []ServiceIdentity{
 		Service: ServiceKubeProxy, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Kubeconfig: kubeconfigFile, Directory: pkiDirectory,
 		// Uses the kubelet's certificate.
-		Rights: "reads Services and EndpointSlices: the cluster role system:node-proxier, which OpenShift gives to all nodes",
+		Rights: "reads Services and EndpointSlices: the cluster role system:node-proxier, which OpenShift grants to all nodes",
 	},
 	{
 		Service: ServiceCloudNodeManager, User: "system:cloud-node-manager:" + nodePlaceholder, Group: "system:cloud-node-managers",
@@ -54,8 +54,8 @@ var identityTable = []ServiceIdentity{
 		Service: ServiceAgent, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Directory: pkiDirectory,
 		// Uses the kubelet's certificate.
-		Rights: "writes the condition " + ConditionConfiguration +
-			" of its Node, and nothing else: the node authorizer and NodeRestriction",
+		Rights: "writes only the condition " + ConditionConfiguration +
+			" of its Node: the node authorizer and NodeRestriction",
 	},
 }
 

@@ -32,7 +32,7 @@ var kubeletFields = map[string]string{
 	"nodeStatusUpdateFrequency": "", "syncFrequency": "", "volumeStatsAggPeriod": "",
 	"configMapAndSecretChangeDetectionStrategy": "",
 	"crashLoopBackOff":                          "", "runtimeRequestTimeout": "",
-	"registerNode": reasonOperatorValue, "registerWithTaints": reasonOperatorValue, "providerID": "it is another for each node",
+	"registerNode": reasonOperatorValue, "registerWithTaints": reasonOperatorValue, "providerID": "differs for each node",
 	"clusterDNS":    reasonSeparateField,
 	"clusterDomain": reasonSeparateField, "containerRuntimeEndpoint": reasonOperatorValue, "imageServiceEndpoint": reasonOperatorValue, "podCIDR": reasonUnset,
 	"enableControllerAttachDetach": reasonUnset, "localStorageCapacityIsolation": reasonUnset, "runOnce": reasonUnset,
@@ -75,16 +75,16 @@ var kubeletFields = map[string]string{
 
 // Reasons why a field is not followed.
 const (
-	reasonOperatorValue = "the operator's checks, certificates or firewall rules rely on its own value"
-	reasonLinuxPath     = "a path of Linux"
+	reasonOperatorValue = "set by the operator, for its checks, certificates or firewall rules"
+	reasonLinuxPath     = "a Linux path"
 	reasonUnset         = "not set for nodes of OpenShift; the kubelet's default applies"
 	reasonSeparateField = "WorkerKubelet has a field for it"
-	reasonSizedForLinux = "the sizes are for a Linux node; Windows itself needs more"
+	reasonSizedForLinux = "the sizes are for a Linux node; Windows needs more"
 	reasonCgroups       = "Windows has no cgroups"
-	reasonLinuxOnly     = "the kernel of Linux only"
+	reasonLinuxOnly     = "applies only to the Linux kernel"
 	reasonAffinity      = "policies for Windows have other names and are alpha"
 	reasonUnlimited     = "Windows does not limit the processes of a pod"
-	reasonShutdown      = "the operator drains a node before it restarts the host; a shutdown that the kubelet delays was never tried on Windows"
+	reasonShutdown      = "the operator drains a node before a restart of the host; a shutdown delayed by the kubelet was not tested on Windows"
 )
 
 const featureGates = "featureGates"
@@ -151,12 +151,12 @@ func kubeletSettings(settings string) (object, error) {
 		return nil, fmt.Errorf("the workers' kubelet settings are not a JSON object: %w", err)
 	}
 	if followed == nil || !json.Valid([]byte(settings)) {
-		return nil, errors.New("the workers' kubelet settings are not a JSON object: they are null, or more than one object")
+		return nil, errors.New("the workers' kubelet settings are not a JSON object: null, or more than one object")
 	}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(followed)) {
 		if !IsFollowedKubeletField(name) {
-			faults = append(faults, fmt.Errorf("the workers' kubelet setting %s is not one that Windows nodes follow", name))
+			faults = append(faults, fmt.Errorf("Windows nodes do not follow the workers' kubelet setting %s", name))
 			continue
 		}
 		keep := IsSettableFeatureGate

@@ -45,7 +45,7 @@ func Unpack(r io.Reader, put func(sum string, size int64, content io.Reader) err
 	defer decoder.Close()
 	u := unpacker{stream: bufio.NewReaderSize(decoder, 64<<10), put: put, seen: map[string]bool{}}
 	if err := u.run(); err != nil {
-		return fmt.Errorf("unpack the payload after %d whole files: %w", len(u.seen), err)
+		return fmt.Errorf("unpack the payload after %d complete files: %w", len(u.seen), err)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (u *unpacker) run() error {
 		return err
 	}
 	if string(magic) != archiveMagic {
-		return fmt.Errorf("%w: it is not a payload archive", ErrDamaged)
+		return fmt.Errorf("%w: the data is not a payload archive", ErrDamaged)
 	}
 	for {
 		tag, err := u.stream.ReadByte()
@@ -93,7 +93,7 @@ func (u *unpacker) unpackFile() error {
 		return fmt.Errorf("%w: file %s is declared with %d bytes", ErrDamaged, sum, size)
 	}
 	if u.seen[sum] {
-		return fmt.Errorf("%w: it contains file %s twice", ErrDamaged, sum)
+		return fmt.Errorf("%w: the archive contains file %s twice", ErrDamaged, sum)
 	}
 	content := newVerifiedReader(u.stream, int64(size), sum)
 	if err := u.put(sum, int64(size), content); err != nil {
@@ -112,12 +112,12 @@ func (u *unpacker) readEnd() error {
 		return err
 	}
 	if n := binary.BigEndian.Uint32(count); int64(n) != int64(len(u.seen)) {
-		return fmt.Errorf("%w: it should contain %d files", ErrDamaged, n)
+		return fmt.Errorf("%w: the archive does not contain the declared %d files", ErrDamaged, n)
 	}
 	// Reading to the end makes the decoder verify the checksum of the stream.
 	switch _, err := u.stream.ReadByte(); {
 	case err == nil:
-		return fmt.Errorf("%w: data follows its end", ErrDamaged)
+		return fmt.Errorf("%w: data follows the end", ErrDamaged)
 	case !errors.Is(err, io.EOF):
 		return err
 	}
@@ -131,7 +131,7 @@ func (u *unpacker) readFull(b []byte) error {
 
 func convertEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: it ends too early", ErrDamaged)
+		return fmt.Errorf("%w: unexpected end of the data", ErrDamaged)
 	}
 	return err
 }

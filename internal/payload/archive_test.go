@@ -152,13 +152,13 @@ func TestUnpackRefusesWrongInsides(t *testing.T) {
 		want   string
 	}{
 		"another kind of stream":        {[]byte("hello, world"), "not a payload archive"},
-		"an empty stream":               {nil, "ends too early"},
-		"no end":                        {slices.Concat(magic, file), "ends too early"},
-		"a file less than the end says": {slices.Concat(magic, file, end(2)), "should contain 2 files"},
-		"a file more than the end says": {slices.Concat(magic, file, end(0)), "should contain 0 files"},
+		"an empty stream":               {nil, "unexpected end of the data"},
+		"no end":                        {slices.Concat(magic, file), "unexpected end of the data"},
+		"a file less than the end says": {slices.Concat(magic, file, end(2)), "does not contain the declared 2 files"},
+		"a file more than the end says": {slices.Concat(magic, file, end(0)), "does not contain the declared 0 files"},
 		"a file twice":                  {slices.Concat(magic, file, file, end(2)), " twice"},
 		"an unknown tag":                {slices.Concat(magic, []byte("X")), "byte 0x58"},
-		"something after the end":       {slices.Concat(magic, file, end(1), []byte("x")), "data follows its end"},
+		"something after the end":       {slices.Concat(magic, file, end(1), []byte("x")), "data follows the end"},
 		"a size beyond all reason": {slices.Concat(magic, []byte{'F'}, digest, []byte{255, 0, 0, 0, 0, 0, 0, 7}),
 			"is declared with"},
 		"content of another digest":       {slices.Concat(magic, file[:len(file)-1], []byte("T"), end(1)), "has sha256"},

@@ -40,7 +40,7 @@ func (p *Payload) Archive(sums []string) (*Archive, error) {
 	}
 	a := &Archive{Name: p.archiveName(wanted)}
 	if err := p.assembleArchive(a, wanted); err != nil {
-		return nil, errors.Join(fmt.Errorf("read the files that a host lacks from the payload in %s: %w", p.directory, err), a.Close())
+		return nil, errors.Join(fmt.Errorf("read files from the payload in %s: %w", p.directory, err), a.Close())
 	}
 	return a, nil
 }
@@ -77,7 +77,7 @@ func (p *Payload) assembleArchive(a *Archive, wanted map[string]bool) error {
 		delete(wanted, f.SHA256)
 	}
 	for sum := range wanted {
-		return fmt.Errorf("it has no file with sha256 %q", sum)
+		return fmt.Errorf("the payload has no file with sha256 %q", sum)
 	}
 	a.addFrame(binary.BigEndian.AppendUint32([]byte{tagEnd}, count))
 	return nil
@@ -92,7 +92,7 @@ func (p *Payload) addPack(a *Archive, pack Pack) error {
 
 func (p *Payload) addFile(a *Archive, f File) error {
 	if agent, err := p.Agent(); err == nil && agent.SHA256 == f.SHA256 {
-		return errors.New("it is the agent, which goes to hosts ahead of all archives: no component of a host may name it")
+		return errors.New("the file is the agent, which is sent before all archives: no other component may contain it")
 	}
 	header, err := entryHeader(f.SHA256, f.Size)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestArchive(t *testing.T) {
 		}
 	})
 	t.Run("the agent, which goes as it is, is refused", func(t *testing.T) {
-		if _, err := p.Archive([]string{sumOf(agent)}); err == nil || !strings.Contains(err.Error(), "ahead of all archives") {
+		if _, err := p.Archive([]string{sumOf(agent)}); err == nil || !strings.Contains(err.Error(), "before all archives") {
 			t.Errorf("got error %v", err)
 		}
 	})

@@ -134,11 +134,11 @@ var (
 func (m Manifest) Validate() error {
 	var faults []error
 	if m.Schema != SchemaVersion {
-		return fmt.Errorf("it has schema version %d, but this program supports %d: use the payload of the same release",
+		return fmt.Errorf("the schema version is %d, but this program supports %d: use the payload of the same release",
 			m.Schema, SchemaVersion)
 	}
 	if m.Version == "" {
-		faults = append(faults, errors.New("it has no version"))
+		faults = append(faults, errors.New("the version is missing"))
 	}
 	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes ||
 		m.WindowBytes&(m.WindowBytes-1) != 0) {
@@ -191,17 +191,17 @@ func (m Manifest) validatePatches(sizes map[string]int64) []error {
 			}
 		}
 		if _, known := sizes[p.To]; !known {
-			fault("it does not make a file of the payload")
+			fault("the target is not a file of the payload")
 		}
 		if p.From == p.To {
-			fault("it changes nothing")
+			fault("source and target are equal")
 		}
 		if p.Size <= int64(patchHeader) || p.Size > maxFileBytes {
-			fault("size %d is not from %d to %d", p.Size, patchHeader+1, int64(maxFileBytes))
+			fault("size %d is not between %d and %d", p.Size, patchHeader+1, int64(maxFileBytes))
 		}
 		ends := Patch{From: p.From, To: p.To}
 		if seen[ends] {
-			fault("it is listed twice")
+			fault("the patch is listed twice")
 		}
 		seen[ends] = true
 	}
@@ -214,16 +214,16 @@ func (c Component) validate(sizes map[string]int64) []error {
 		faults = append(faults, fmt.Errorf("component %q: %w", c.Name, fmt.Errorf(format, args...)))
 	}
 	if !componentName.MatchString(c.Name) {
-		fault("the name is not made of lower-case letters, digits, - and _")
+		fault("the name must consist of lower-case letters, digits, - and _")
 	}
 	if c.Version == "" || c.Source == "" {
-		fault("version or source is not given")
+		fault("version or source is missing")
 	}
 	if slices.Contains(c.Platforms, "") {
 		fault("a platform is empty")
 	}
 	if len(c.Files) == 0 {
-		fault("it has no files")
+		fault("the component has no files")
 	}
 	paths := map[string]bool{}
 	for _, f := range c.Files {
@@ -234,7 +234,7 @@ func (c Component) validate(sizes map[string]int64) []error {
 			fault("file %q: sha256 %q is not a digest of 64 lower-case hex digits", f.Path, f.SHA256)
 		}
 		if f.Size < 0 || f.Size > maxFileBytes {
-			fault("file %q: size %d is not from 0 to %d", f.Path, f.Size, int64(maxFileBytes))
+			fault("file %q: size %d is not between 0 and %d", f.Path, f.Size, int64(maxFileBytes))
 		}
 		if other, known := sizes[f.SHA256]; known && other != f.Size {
 			fault("file %q: sha256 %s is listed with two sizes, %d and %d", f.Path, f.SHA256, other, f.Size)
@@ -247,7 +247,7 @@ func (c Component) validate(sizes map[string]int64) []error {
 		paths[key] = true
 	}
 	if c.Name == ComponentAgent && (len(c.Files) != 1 || c.Files[0].Path != "wicd.exe") {
-		fault("it must have the one file wicd.exe")
+		fault("the component must contain only wicd.exe")
 	}
 	return faults
 }

@@ -23,22 +23,22 @@ func TestManifestValidate(t *testing.T) {
 		change func(*Manifest)
 		want   string
 	}{
-		"another schema version": {func(m *Manifest) { m.Schema = 2 }, "schema version 2"},
-		"no version":             {func(m *Manifest) { m.Version = "" }, "no version"},
+		"another schema version": {func(m *Manifest) { m.Schema = 2 }, "schema version is 2"},
+		"the version is missing":             {func(m *Manifest) { m.Version = "" }, "the version is missing"},
 		"an odd window":          {func(m *Manifest) { m.WindowBytes = 3 << 20 }, "not a power of two"},
 		"a huge window":          {func(m *Manifest) { m.WindowBytes = 1 << 40 }, "not a power of two"},
 		"a component twice": {func(m *Manifest) {
 			m.Components[1].Name = "wicd"
 		}, `component "wicd" is listed twice`},
-		"a component name with path":  {func(m *Manifest) { m.Components[1].Name = `..\x` }, "the name is not made of"},
+		"a component name with path":  {func(m *Manifest) { m.Components[1].Name = `..\x` }, "the name must consist of"},
 		"a component without version": {func(m *Manifest) { m.Components[1].Version = "" }, "version or source"},
-		"a component without files":   {func(m *Manifest) { m.Components[1].Files = nil }, "it has no files"},
+		"a component without files":   {func(m *Manifest) { m.Components[1].Files = nil }, "the component has no files"},
 		"an empty platform": {func(m *Manifest) {
 			m.Components[1].Platforms = []string{""}
 		}, "a platform is empty"},
 		"an agent of another name": {func(m *Manifest) {
 			m.Components[0].Files[0].Path = "agent.exe"
-		}, "the one file wicd.exe"},
+		}, "must contain only wicd.exe"},
 		"a digest in capitals": {func(m *Manifest) {
 			m.Components[1].Files[0].SHA256 = strings.Repeat("B", 64)
 		}, "not a digest"},
@@ -53,7 +53,7 @@ func TestManifestValidate(t *testing.T) {
 		}, "is listed twice"},
 		"a path out of its folder": {func(m *Manifest) {
 			m.Components[1].Files[0].Path = `..\evil.exe`
-		}, "leaves its folder"},
+		}, "contains a part . or .."},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

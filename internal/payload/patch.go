@@ -52,20 +52,20 @@ func CreatePatch(w io.Writer, from, to []byte) error {
 	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to),
 		ToSize: int64(len(to))}
 	if len(from) == 0 || len(to) == 0 {
-		return errors.New("make a patch: the old or the new file is empty: a patch would save nothing")
+		return errors.New("create a patch: the old or the new file is empty")
 	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(wireLevel), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(patchWindow(header)), zstd.WithEncoderDictRaw(patchDictionary, from))
 	if err != nil {
-		return fmt.Errorf("make a patch: %w", err)
+		return fmt.Errorf("create a patch: %w", err)
 	}
 	if _, err := w.Write(header.encodeHeader()); err != nil {
-		return fmt.Errorf("make a patch: %w", err)
+		return fmt.Errorf("create a patch: %w", err)
 	}
 	encoder.ResetContentSize(w, header.ToSize)
 	_, err = encoder.Write(to)
 	if err := errors.Join(err, encoder.Close()); err != nil {
-		return fmt.Errorf("make a patch: %w", err)
+		return fmt.Errorf("create a patch: %w", err)
 	}
 	return nil
 }
@@ -84,11 +84,11 @@ func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	}
 	rest, ok := bytes.CutPrefix(data, []byte(patchMagic))
 	if !ok {
-		return PatchHeader{}, fmt.Errorf("%w: it is not a patch", ErrDamaged)
+		return PatchHeader{}, fmt.Errorf("%w: the data is not a patch", ErrDamaged)
 	}
 	fromSize, toSize := binary.BigEndian.Uint64(rest[32:]), binary.BigEndian.Uint64(rest[72:])
 	if fromSize == 0 || toSize == 0 || fromSize > maxFileBytes || toSize > maxFileBytes {
-		return PatchHeader{}, fmt.Errorf("%w: it claims to make %d bytes from %d", ErrDamaged, toSize, fromSize)
+		return PatchHeader{}, fmt.Errorf("%w: the patch declares the invalid sizes %d for the new and %d for the old file", ErrDamaged, toSize, fromSize)
 	}
 	return PatchHeader{
 		FromSHA256: hex.EncodeToString(rest[:32]), FromSize: int64(fromSize),
@@ -127,10 +127,10 @@ func (h PatchHeader) encodeHeader() []byte {
 // read to the end. The old file must not change while the content is read. The caller must close the content.
 func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) {
 	if int64(len(from)) != h.FromSize {
-		return nil, fmt.Errorf("%w: it has %d bytes, and %d were expected", ErrNotPatchable, len(from), h.FromSize)
+		return nil, fmt.Errorf("%w: the size is %d bytes instead of %d", ErrNotPatchable, len(from), h.FromSize)
 	}
 	if sum := digestOf(from); sum != h.FromSHA256 {
-		return nil, fmt.Errorf("%w: it has sha256 %s, and %s was expected", ErrNotPatchable, sum, h.FromSHA256)
+		return nil, fmt.Errorf("%w: the sha256 is %s instead of %s", ErrNotPatchable, sum, h.FromSHA256)
 	}
 	d, err := newDecoder(patch, zstd.WithDecoderDictRaw(patchDictionary, from))
 	if err != nil {
@@ -143,7 +143,7 @@ func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) 
 }
 
 // ErrNotPatchable is returned if a patch was made for another old file: the complete new file must be sent.
-var ErrNotPatchable = errors.New("the patch was made for another old file")
+var ErrNotPatchable = errors.New("the patch applies to another old file")
 
 // ApplyPatch writes the new file created from an old file by a patch; see Apply for its errors.
 func ApplyPatch(w io.Writer, from []byte, patch io.Reader) (PatchHeader, error) {

@@ -190,8 +190,8 @@ func TestValidatePatches(t *testing.T) {
 		"an invalid digest": {func(p *Patch) { p.From = "beef" }, "not a digest"},
 		"a file that is not there": {func(p *Patch) {
 			p.To = strings.Repeat("0", 64)
-		}, "does not make a file of the payload"},
-		"a patch to the same file":     {func(p *Patch) { p.From = p.To }, "changes nothing"},
+		}, "the target is not a file of the payload"},
+		"a patch to the same file":     {func(p *Patch) { p.From = p.To }, "source and target are equal"},
 		"a patch without content":      {func(p *Patch) { p.Size = 10 }, "size 10"},
 		"a patch that is listed twice": {func(*Patch) {}, "twice"},
 	} {

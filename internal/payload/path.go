@@ -31,15 +31,15 @@ func describeNameFault(name string) string {
 	case name == "":
 		return "the path is absolute or has an empty part"
 	case name == "." || name == "..":
-		return "the path leaves its folder or is not in its shortest form"
+		return "the path contains a part . or .."
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
-		return "Windows drops a full stop or space at the end of a name"
+		return "a part of the path ends in a full stop or a space, which Windows removes"
 	case strings.ContainsFunc(name, func(r rune) bool {
 		return r < 0x20 || r > 0x7e || strings.ContainsRune(`<>:"/|?*`, r)
 	}):
 		return "the path contains a character that is not allowed"
 	case isReservedName(name):
-		return "the path contains a device name of Windows"
+		return "the path contains a Windows device name"
 	}
 	return ""
 }

@@ -215,25 +215,25 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		"a folder without manifest": {
 			break_: func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) },
-			want:   "use a folder that the payload build has written",
+			want:   "use a directory written by the payload build",
 		},
 		"a required component without its file": {
 			break_: func(dir string) error { return os.Remove(store(dir, kubelet, ".zst")) },
-			want:   "component kubelet: file kubelet.exe: it is not in the store",
+			want:   "component kubelet: file kubelet.exe: not in the store",
 		},
 		"a file that was cut off": {
 			break_: func(dir string) error { return os.Truncate(store(dir, agent, ""), 7) },
-			want:   "it has 7 bytes, the manifest lists 50000",
+			want:   "the size is 7 bytes, but the manifest lists 50000",
 		},
 		"an invalid compressed file": {
 			break_: func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
-			want:   "it is not a zstd file",
+			want:   "not a zstd file",
 		},
 		"a compressed file of another size": {
 			break_: func(dir string) error {
 				return os.Rename(store(dir, azure, ".zst"), store(dir, kubelet, ".zst"))
 			},
-			want: "component kubelet: file kubelet.exe: the payload is damaged: it has 10000 bytes, the manifest lists 300000",
+			want: "component kubelet: file kubelet.exe: the payload is damaged: the size is 10000 bytes, but the manifest lists 300000",
 		},
 		"a pack that is gone": {
 			break_: func(dir string) error { return os.Remove(packOf(dir)) },
@@ -245,7 +245,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"an empty compressed file": {
 			break_: func(dir string) error { return os.Truncate(store(dir, kubelet, ".zst"), 0) },
-			want:   "it is not a zstd file",
+			want:   "not a zstd file",
 		},
 	}
 	for name, test := range tests {

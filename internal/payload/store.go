@@ -51,7 +51,7 @@ type Payload struct {
 func Load(directory string) (*Payload, error) {
 	data, err := os.ReadFile(filepath.Join(directory, ManifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {
-		return nil, fmt.Errorf("load the payload: %w; use a folder that the payload build has written", err)
+		return nil, fmt.Errorf("load the payload: %w; use a directory written by the payload build", err)
 	}
 	manifest, err := ParseManifest(data)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Payload) Components(platform string) []Component {
 func (p *Payload) Agent() (File, error) {
 	c, ok := p.manifest.Component(ComponentAgent)
 	if !ok {
-		return File{}, fmt.Errorf("the payload in %s has no component %q: build it again", p.directory, ComponentAgent)
+		return File{}, fmt.Errorf("the payload in %s has no component %q: build the payload again", p.directory, ComponentAgent)
 	}
 	if err := p.missing[ComponentAgent]; err != nil {
 		return File{}, err
@@ -152,7 +152,7 @@ func (p *Payload) checkComponent(c Component) error {
 	for _, f := range c.Files {
 		if err := p.checkFile(f); err != nil {
 			faults = append(faults,
-				fmt.Errorf("component %s: file %s: %w; build the payload again, or put the file in place as %s",
+				fmt.Errorf("component %s: file %s: %w; build the payload again, or copy the file to %s",
 					c.Name, f.Path, err, p.storePath(f.SHA256)))
 		}
 	}
@@ -165,7 +165,7 @@ func (p *Payload) checkPacks() []error {
 	for _, pack := range p.manifest.Packs {
 		info, err := os.Stat(p.packPath(pack))
 		if err == nil && info.Size() != pack.Size {
-			err = fmt.Errorf("%w: it has %d bytes, the manifest lists %d", ErrDamaged, info.Size(), pack.Size)
+			err = fmt.Errorf("%w: the size is %d bytes, but the manifest lists %d", ErrDamaged, info.Size(), pack.Size)
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("a pack of %d files: %w; build the payload again with `make payload`",
@@ -195,7 +195,7 @@ func (p *Payload) checkFile(f File) error {
 		return err
 	}
 	if size != f.Size {
-		return fmt.Errorf("%w: it has %d bytes, the manifest lists %d", ErrDamaged, size, f.Size)
+		return fmt.Errorf("%w: the size is %d bytes, but the manifest lists %d", ErrDamaged, size, f.Size)
 	}
 	return nil
 }
@@ -208,13 +208,13 @@ func frameContentSize(r io.Reader) (int64, error) {
 	}
 	var header zstd.Header
 	if err := header.Decode(start[:n]); err != nil {
-		return 0, fmt.Errorf("%w: it is not a zstd file: %w", ErrDamaged, err)
+		return 0, fmt.Errorf("%w: not a zstd file: %w", ErrDamaged, err)
 	}
 	if !header.HasFCS {
-		return 0, fmt.Errorf("%w: its zstd header does not contain the content size", ErrDamaged)
+		return 0, fmt.Errorf("%w: the zstd header does not contain the content size", ErrDamaged)
 	}
 	if header.FrameContentSize > math.MaxInt64 {
-		return 0, fmt.Errorf("%w: its zstd header declares a content size of %d bytes", ErrDamaged, header.FrameContentSize)
+		return 0, fmt.Errorf("%w: the zstd header declares a content size of %d bytes", ErrDamaged, header.FrameContentSize)
 	}
 	return int64(header.FrameContentSize), nil
 }
@@ -230,7 +230,7 @@ func (p *Payload) openStored(sum string) (file *os.File, compressed bool, err er
 		return nil, false, err
 	}
 	if file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // G304: as above
-		return nil, false, fmt.Errorf("it is not in the store: %w", err)
+		return nil, false, fmt.Errorf("not in the store: %w", err)
 	}
 	return file, false, err
 }
@@ -268,13 +268,13 @@ func (p *Payload) openFile(f File) (io.ReadCloser, error) {
 func (p *Payload) StoredBytes() (int64, error) {
 	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
 	if err != nil {
-		return 0, fmt.Errorf("measure the payload's store: %w", err)
+		return 0, fmt.Errorf("compute the size of the payload's store: %w", err)
 	}
 	total := int64(0)
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil {
-			return 0, fmt.Errorf("measure the payload's store: %w", err)
+			return 0, fmt.Errorf("compute the size of the payload's store: %w", err)
 		}
 		total += info.Size()
 	}

@@ -102,7 +102,7 @@ func (d *decoder) Read(b []byte) (int, error) {
 	case d.source.err != nil:
 		return n, d.source.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return n, fmt.Errorf("%w: it ends too early", ErrDamaged)
+		return n, fmt.Errorf("%w: unexpected end of the data", ErrDamaged)
 	default:
 		return n, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

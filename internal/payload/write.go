@@ -52,7 +52,7 @@ func Write(directory string, build Build) (*Payload, error) {
 		p.manifest.Components = append(p.manifest.Components, component)
 	}
 	if err := p.manifest.Validate(); err != nil {
-		return nil, fmt.Errorf("write the payload: its manifest would not be valid: %w", err)
+		return nil, fmt.Errorf("write the payload: the manifest is not valid: %w", err)
 	}
 	for _, f := range p.manifest.distinctFiles() {
 		p.bySum[f.SHA256] = f
@@ -77,7 +77,7 @@ func Write(directory string, build Build) (*Payload, error) {
 func (p *Payload) writeComponent(source Source) (Component, error) {
 	component := source.Component
 	if len(source.Content) != len(component.Files) {
-		return Component{}, fmt.Errorf("it has %d files and content for %d", len(component.Files), len(source.Content))
+		return Component{}, fmt.Errorf("%d files are listed with content for %d", len(component.Files), len(source.Content))
 	}
 	component.Files = nil
 	for i, f := range source.Files {

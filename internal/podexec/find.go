@@ -79,7 +79,7 @@ func isReady(pod *corev1.Pod) bool {
 // describePods describes the phases of the pods.
 func describePods(pods []corev1.Pod) string {
 	if len(pods) == 0 {
-		return "there is none"
+		return "no pod exists"
 	}
 	var list []string
 	for _, pod := range pods {

@@ -48,7 +48,7 @@ type Runner interface {
 type ExitStatus int
 
 func (s ExitStatus) Error() string {
-	return fmt.Sprintf("the operator's command has ended with status %d", int(s))
+	return fmt.Sprintf("the command in the operator's pod ended with status %d", int(s))
 }
 
 // Pod runs commands in the pod of the leading operator.
@@ -98,10 +98,10 @@ func checkStatus(pod, command string, status int) error {
 	case 0, 1, Found:
 		return nil
 	case UnknownFlag:
-		return fmt.Errorf("the operator in pod %s does not have the command %s or one of its flags: it is older than this program. "+
+		return fmt.Errorf("the operator in pod %s does not have the command %s or one of its flags: the operator is older than this program. "+
 			"Upgrade the operator, or use the kubectl windows of its release", pod, command)
 	case 128 + int(syscall.SIGKILL):
-		return fmt.Errorf("the command in pod %s was killed (status %d) before it answered; its container may have too little memory. "+
+		return fmt.Errorf("the command in pod %s was killed (status %d) before it returned a result; the memory limit of the container may be too low. "+
 			"Select fewer hosts at once, and see: kubectl describe pod %s", pod, status, pod)
 	}
 	return fmt.Errorf("the command in pod %s failed with status %d; see its output above, if any. "+

@@ -237,15 +237,15 @@ func TestWhyACommandCannotRun(t *testing.T) {
 		"the right to run commands in pods is missing": {func(c *cluster) { c.forbidden = true },
 			[]string{`cannot create resource "pods/exec"`, "An administrator of the cluster can grant this right"}},
 		"there is no operator": {func(c *cluster) { c.pods = nil },
-			[]string{"no pod of the operator is ready in namespace " + cmdutil.DefaultNamespace + ": there is none"}},
+			[]string{"no pod of the operator is ready in namespace " + cmdutil.DefaultNamespace + ": no pod exists"}},
 		"the operator is not ready": {func(c *cluster) {
 			c.pods = []corev1.Pod{operatorPod("operator-1", corev1.ConditionFalse)}
 		}, []string{"operator-1 is Running", "kubectl get pods"}},
 		"the operator is older, and does not have the command or a flag": {func(c *cluster) {
 			c.program = programWithStatus(UnknownFlag)
-		}, []string{"the operator in pod operator-1 does not have the command plan or one of its flags: it is older", "Upgrade the operator"}},
+		}, []string{"the operator in pod operator-1 does not have the command plan or one of its flags: the operator is older", "Upgrade the operator"}},
 		"the command was killed": {func(c *cluster) { c.program = programWithStatus(137) },
-			[]string{"pod operator-1 was killed (status 137)", "too little memory", "fewer hosts"}},
+			[]string{"pod operator-1 was killed (status 137)", "memory limit of the container may be too low", "fewer hosts"}},
 		"the command has crashed": {func(c *cluster) { c.program = programWithStatus(2) },
 			[]string{"pod operator-1 failed with status 2", "Try again"}},
 	} {

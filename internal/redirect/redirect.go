@@ -30,7 +30,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("it answered with %s, a redirect to %q, which is not followed", sanitize.Plain(e.Status, maxLocation), sanitize.Plain(e.location, maxLocation))
+	return fmt.Sprintf("the server returned %s, a redirect to %q, which is not followed", sanitize.Plain(e.Status, maxLocation), sanitize.Plain(e.location, maxLocation))
 }
 
 // refusingTransport returns an error for a redirect.

@@ -29,7 +29,7 @@ var (
 	ErrPuTTY        = errors.New("it is in PuTTY's .ppk format: convert it with puttygen <file> -O private-openssh -o private-key.pem")
 	ErrDSA          = errors.New("it is a DSA key, which SSH servers no longer accept: generate a new one with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
 	ErrShortRSA     = errors.New("it is an RSA key of less than 2048 bits: generate a new one with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
-	ErrTrailing     = errors.New("something follows the private key: store one key and nothing after it")
+	ErrTrailing     = errors.New("data follows the private key: store one key and no other data")
 	ErrUnsupported  = errors.New("it is not a private key that can be used for SSH: store an RSA, ECDSA (P-256, P-384, P-521) or Ed25519 key in PKCS#1, PKCS#8 or OpenSSH form")
 	ErrDamaged      = errors.New("the private key in it is damaged: store it again, complete and unchanged")
 )

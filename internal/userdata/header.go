@@ -48,7 +48,7 @@ func parseHeader(script []byte) (s Settings, err error) {
 		return s, fmt.Errorf("version: %w", err)
 	}
 	if s.Version != Version {
-		return s, fmt.Errorf("its version is %d, but only %d is supported", s.Version, Version)
+		return s, fmt.Errorf("version %d is not supported, only %d", s.Version, Version)
 	}
 	if s.User, err = lines.nextLine("# user: "); err != nil {
 		return s, err
@@ -70,7 +70,7 @@ func parseHeader(script []byte) (s Settings, err error) {
 		return s, err
 	}
 	if end, err := lines.nextLine("# end of header"); err != nil || end != "" {
-		return s, errors.Join(errors.New("the header has no end"), err)
+		return s, errors.Join(errors.New("the end of the header is missing"), err)
 	}
 	return s, nil
 }
@@ -102,7 +102,7 @@ func checkKey(line string) error {
 		return fmt.Errorf("public key: %w", err)
 	}
 	if string(ssh.MarshalAuthorizedKey(key)) != line+"\n" {
-		return errors.New("the line of the public key contains something else")
+		return errors.New("the line of the public key contains other data")
 	}
 	return nil
 }

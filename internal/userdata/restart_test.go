@@ -10,7 +10,7 @@ import (
 )
 
 // passwordStep is the step of the script that changes sshd_config.
-const passwordStep = "sshd takes no passwords"
+const passwordStep = "sshd rejects passwords"
 
 // errStopped ends a simulated run of a step: a statement failed, or the script was terminated.
 var errStopped = errors.New("the step ended early")

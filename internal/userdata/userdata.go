@@ -73,7 +73,7 @@ func User(platform string) string {
 // form get the form of None. Equal inputs produce equal scripts.
 func Generate(platform string, publicKey ssh.PublicKey) ([]byte, error) {
 	if publicKey == nil {
-		return nil, errors.New("make the user data: there is no public key")
+		return nil, errors.New("generate the user data: no public key is given")
 	}
 	form, ok := forms[configv1.PlatformType(platform)]
 	if !ok {
@@ -89,7 +89,7 @@ func Generate(platform string, publicKey ssh.PublicKey) ([]byte, error) {
 	}
 	var script bytes.Buffer
 	if err := all.ExecuteTemplate(&script, form, settings); err != nil {
-		return nil, fmt.Errorf("make the user data for platform %s: %w", platform, err)
+		return nil, fmt.Errorf("generate the user data for platform %s: %w", platform, err)
 	}
 	return script.Bytes(), nil
 }

@@ -248,7 +248,7 @@ func TestOtherPlatforms(t *testing.T) {
 	for _, platform := range []configv1.PlatformType{configv1.NonePlatformType, configv1.NutanixPlatformType} {
 		f := newFixture(t, platform)
 		for _, action := range []string{"generate", "apply", "delete"} {
-			f.expectFailure(`cannot make a MachineSet for platform "`+string(platform)+`"`, action)
+			f.expectFailure(`cannot generate a MachineSet for platform "`+string(platform)+`"`, action)
 		}
 	}
 }

@@ -4,8 +4,8 @@
 # ports: 22 10250
 # end of header
 
-# Lets the Windows Machine Config Operator log in to this machine with its key. Nothing here is secret. Each step looks before it changes
-# anything, so that the script may run again, at each boot where the platform does so. What it did is in C:\Windows\Logs\windows-user-data.log.
+# Prepares this machine for SSH logins of the Windows Machine Config Operator. The script contains no secrets. Each step checks the state
+# before a change, so the script can run repeatedly; some platforms run it at each boot. Log: C:\Windows\Logs\windows-user-data.log
 
 $ErrorActionPreference = 'Stop'
 $User = 'Administrator'
@@ -19,8 +19,8 @@ function Write-Log([string] $Message) {
     Add-Content -LiteralPath $Log -Value $line -ErrorAction SilentlyContinue
 }
 
-# Tries a step until it works or its time is over. Later steps are done in any case: each of them may be all that is missing. A cmdlet that
-# is a function of a module does not see the preference above, and needs -ErrorAction Stop to fail.
+# Retries a step until success or timeout. Later steps run in any case: each may be the only missing step. Cmdlets that are functions of a
+# module ignore the preference above and need -ErrorAction Stop.
 function Invoke-Step([string] $Name, [int] $Minutes, [scriptblock] $Step) {
     $watch = [Diagnostics.Stopwatch]::StartNew()
     while ($true) {
@@ -41,7 +41,7 @@ function Invoke-Step([string] $Name, [int] $Minutes, [scriptblock] $Step) {
 
 Write-Log "begin, as $([Security.Principal.WindowsIdentity]::GetCurrent().Name)"
 
-# Some images have the account disabled: it could not log in with a key either. It must have a password then, which nobody needs to know.
+# Some images disable the account, which also prevents logins with a key. An enabled account needs a password: a random one, not stored.
 Invoke-Step "account $User is enabled" 1 {
     if (-not (Get-LocalUser -Name $User).Enabled) {
         $random = New-Object byte[] 48
@@ -52,7 +52,7 @@ Invoke-Step "account $User is enabled" 1 {
     }
 }
 
-# Windows fetches the capability from Windows Update, which fails for a while after the first boot.
+# Windows downloads the capability from Windows Update, which may fail for some minutes after the first boot.
 Invoke-Step 'the OpenSSH server is installed' 20 {
     if (-not (Get-Service -Name sshd -ErrorAction SilentlyContinue)) {
         Add-WindowsCapability -Online -Name 'OpenSSH.Server~~~~0.0.1.0'
@@ -60,17 +60,17 @@ Invoke-Step 'the OpenSSH server is installed' 20 {
     }
 }
 
-# The first start makes the folder of the next step, with the right access, and the host keys.
-Invoke-Step 'the service sshd starts at boot, and runs' 2 {
+# The first start creates the directory of the next steps, with the correct permissions, and the host keys.
+Invoke-Step 'the service sshd runs and starts at boot' 2 {
     Set-Service -Name sshd -StartupType Automatic
     Start-Service -Name sshd
 }
 
-# The operator logs in with its key, and nobody needs to try passwords. Of the values that sshd finds, the first counts, so it comes first,
-# before files that are included too. Others, commented or in a section for some users, become the same. sshd reads the file when it starts:
-# a second file marks a restart that is due, from before the change until sshd has restarted, so that a failed restart is not forgotten. The
-# start time of sshd would not do: the clock of a new machine may still change.
-Invoke-Step 'sshd takes no passwords' 1 {
+# The operator logs in with a key, so passwords are not needed. sshd uses the first value of a setting: the line is inserted at the top,
+# before any Include. All other values, in comments and Match sections, are set too. sshd reads the file only at its start: a marker file
+# records a pending restart from before the change until sshd has restarted, so that a failed restart is retried. The start time of sshd is
+# no alternative, because the clock of a new machine may still change.
+Invoke-Step 'sshd rejects passwords' 1 {
     $file = Join-Path $env:ProgramData 'ssh\sshd_config'
     $due = Join-Path $env:ProgramData 'ssh\sshd_config.restart'
     $line = 'PasswordAuthentication no'
@@ -87,8 +87,8 @@ Invoke-Step 'sshd takes no passwords' 1 {
     }
 }
 
-# For members of the group Administrators, sshd reads this file and not the one in their profile. It refuses a file that others may
-# write. The groups are named by their identifiers, for their names differ by language. Other keys stay.
+# For members of the group Administrators, sshd reads this file instead of the file in the profile. sshd rejects a file that other users
+# can write. The groups are specified by SID, because their names depend on the language. Other keys are kept.
 Invoke-Step 'the public key is authorized' 1 {
     $file = Join-Path $env:ProgramData 'ssh\administrators_authorized_keys'
     $text = ''
@@ -109,7 +109,7 @@ Invoke-Step 'the public key is authorized' 1 {
     [IO.File]::SetAccessControl($file, $access)
 }
 
-# Windows Server 2025 brings this rule for private networks only. The network of a cloud counts as public.
+# On Windows Server 2025 this rule applies to private networks only. Windows treats the network of a cloud as public.
 Invoke-Step 'TCP port 22 is open' 1 {
     if (Get-NetFirewallRule -Name OpenSSH-Server-In-TCP -ErrorAction SilentlyContinue) {
         Set-NetFirewallRule -Name OpenSSH-Server-In-TCP -Enabled True -Action Allow -Profile Any -ErrorAction Stop
@@ -118,7 +118,7 @@ Invoke-Step 'TCP port 22 is open' 1 {
     }
 }
 
-# For oc logs and oc exec. Without a profile it is a rule for all.
+# For oc logs and oc exec. A rule without a profile applies to all profiles.
 Invoke-Step 'TCP port 10250 is open' 1 {
     if (-not (Get-NetFirewallRule -DisplayName ContainerLogsPort -ErrorAction SilentlyContinue)) {
         New-NetFirewallRule -DisplayName ContainerLogsPort -LocalPort 10250 -Enabled True -Direction Inbound -Protocol TCP -Action Allow -EdgeTraversalPolicy Allow -ErrorAction Stop
@@ -127,12 +127,12 @@ Invoke-Step 'TCP port 10250 is open' 1 {
 
 Invoke-Step 'sshd listens on TCP port 22' 1 {
     if (-not (Get-NetTCPConnection -State Listen -LocalPort 22 -ErrorAction SilentlyContinue)) {
-        throw "nothing listens there; see Port and ListenAddress in $env:ProgramData\ssh\sshd_config"
+        throw "no program listens on TCP port 22; see Port and ListenAddress in $env:ProgramData\ssh\sshd_config"
     }
 }
 
 if ($Failed.Count -gt 0) {
-    throw "This machine is not ready for the operator before these are mended, see ${Log}: $($Failed -join '; ')"
+    throw "This machine is not ready for the operator: these steps failed, see ${Log}: $($Failed -join '; ')"
 }
 Write-Log 'the operator can log in'
 

@@ -1,3 +1,3 @@
-// Package labels runs on Windows the part of the kubelet that knows which Windows it runs on. It is apart from the
-// other tests of the kubelet's module, for it is compiled for Windows, and they would take minutes.
+// Package labels runs on Windows the part of the kubelet that detects the Windows build. The package is separate from
+// the other tests of the kubelet's module: its tests are compiled for Windows, and the other tests would take minutes.
 package labels
