@@ -108,7 +108,7 @@ func (c *Connection) lostError(err error) *Error {
 		message += fmt.Sprintf(" (%s)", sanitizeText(causeOf(err)))
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: c.target.Address, Message: message, Err: err,
-		Next: "the operator retries; check that the host runs and its network is stable"}
+		Next: "the operator retries; check that the host runs and that the network is stable"}
 }
 
 // keepAlive sends SSH keepalives to the host at an interval and ends the connection after too many missed answers.

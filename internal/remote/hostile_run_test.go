@@ -162,7 +162,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		}
 		drops <- struct{}{}
 		err := wait()
-		expectError(t, err, remote.ReasonAgentExited, "running time exceeded 2h", "continues where it stopped")
+		expectError(t, err, remote.ReasonAgentExited, "running time exceeded 2h", "the next run resumes")
 		if c.Err() != nil {
 			t.Errorf("the connection is gone with it: %v", c.Err())
 		}

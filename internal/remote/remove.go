@@ -47,7 +47,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	}
 	left := &LeftBehindError{Files: r.left}
 	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitizeText(left.Error()),
-		Next: "the operator retries; a file in use can be deleted once its program has ended"}
+		Next: "the operator retries; a file in use can be deleted after the end of the program that uses the file"}
 }
 
 // RemoveEmpty deletes an empty directory. A non-empty directory is left unchanged. Neither this nor a missing

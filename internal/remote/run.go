@@ -151,7 +151,7 @@ func (x *execution) missingAnswerError(ctx context.Context, s *session, err erro
 	case errors.As(err, &overrun):
 		e.Reason = ReasonAgentExited
 		e.Message = fmt.Sprintf("agent command %s was stopped: %v", x.command, overrun)
-		e.Next = "the next run continues where it stopped; check the host's load and the speed of its disk"
+		e.Next = "the next run resumes; check the load and the disk speed of the host"
 	case x.answered:
 		e.Reason = ReasonAgentExited
 		e.Message = fmt.Sprintf("agent command %s ended without a result (%s)%s", x.command, exitText(s.exit), x.quoteOutput(s))

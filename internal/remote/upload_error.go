@@ -76,7 +76,7 @@ func (c *Connection) transferError(action string, err error) error {
 		return err
 	case errors.As(err, &timeout) && timeout.Overall:
 		e.Message = fmt.Sprintf("could not %s: the host responds too slowly (%v)", action, timeout)
-		e.Next = "the operator retries; check the host's load, its disk, and its network"
+		e.Next = "the operator retries; check the load, the disk and the network of the host"
 	case errors.As(err, &timeout):
 		e.Message = fmt.Sprintf("could not %s: the host stopped responding (%v)", action, timeout)
 	case errors.Is(err, fs.ErrPermission):

@@ -29,7 +29,7 @@ type Key struct {
 func newKey(private any) (Key, error) {
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
-		return Key{}, errors.New("SSH does not support its type or curve")
+		return Key{}, errors.New("SSH does not support the type or curve of the key")
 	}
 	public := signer.PublicKey()
 	return Key{

@@ -20,18 +20,18 @@ const MinRSABits = 2048
 
 // Errors of Parse name the actual content and the next action. None contains any of the input.
 var (
-	ErrEmpty        = errors.New("it is empty: store the private key in it, for example with kubectl create secret generic --from-file=private-key.pem=<file>")
-	ErrNotPEM       = errors.New("it is not in PEM form (a text that begins with -----BEGIN): store the file exactly as ssh-keygen wrote it")
-	ErrEncodedTwice = errors.New("it is base64-encoded twice: under data store the base64 text of the PEM file once, or put the PEM text under stringData")
-	ErrPublicKey    = errors.New("it is a public key: store the private key, the file of the pair without .pub")
-	ErrCertificate  = errors.New("it is a certificate: store the private key that belongs to it")
-	ErrEncrypted    = errors.New("it is protected by a passphrase: remove the passphrase with ssh-keygen -p and store the key again")
-	ErrPuTTY        = errors.New("it is in PuTTY's .ppk format: convert it with puttygen <file> -O private-openssh -o private-key.pem")
-	ErrDSA          = errors.New("it is a DSA key, which SSH servers no longer accept: generate a new one with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
-	ErrShortRSA     = errors.New("it is an RSA key of less than 2048 bits: generate a new one with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
+	ErrEmpty        = errors.New("the value is empty: store the private key, for example with kubectl create secret generic --from-file=private-key.pem=<file>")
+	ErrNotPEM       = errors.New("the value is not in PEM form (a text that begins with -----BEGIN): store the file exactly as ssh-keygen wrote it")
+	ErrEncodedTwice = errors.New("the value is base64-encoded twice: under data store the base64 text of the PEM file once, or put the PEM text under stringData")
+	ErrPublicKey    = errors.New("the value is a public key: store the private key, the file of the pair without .pub")
+	ErrCertificate  = errors.New("the value is a certificate: store the private key that belongs to it")
+	ErrEncrypted    = errors.New("the value is protected by a passphrase: remove the passphrase with ssh-keygen -p and store the key again")
+	ErrPuTTY        = errors.New("the value is in PuTTY's .ppk format: convert the key with puttygen <file> -O private-openssh -o private-key.pem")
+	ErrDSA          = errors.New("the value is a DSA key, which SSH servers no longer accept: generate a new key with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
+	ErrShortRSA     = errors.New("the value is an RSA key of less than 2048 bits: generate a new key with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
 	ErrTrailing     = errors.New("data follows the private key: store one key and no other data")
-	ErrUnsupported  = errors.New("it is not a private key that can be used for SSH: store an RSA, ECDSA (P-256, P-384, P-521) or Ed25519 key in PKCS#1, PKCS#8 or OpenSSH form")
-	ErrDamaged      = errors.New("the private key in it is damaged: store it again, complete and unchanged")
+	ErrUnsupported  = errors.New("the value is not a private key that can be used for SSH: store an RSA, ECDSA (P-256, P-384, P-521) or Ed25519 key in PKCS#1, PKCS#8 or OpenSSH form")
+	ErrDamaged      = errors.New("the private key is damaged: store the key again, complete and unchanged")
 )
 
 // publicLine matches a line of an authorized_keys file or of a *.pub file.

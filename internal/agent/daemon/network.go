@@ -123,6 +123,6 @@ func (n *awaitedNetwork) DescribeMissing() string {
 	if n.awaited == nil || n.clock.Since(n.since) < timeouts.NetworkTimeout {
 		return ""
 	}
-	return "HNS network " + n.awaited.Network + " is missing, so the node cannot run pods: hybrid-overlay-node has not created the network; it needs the " +
+	return "HNS network " + n.awaited.Network + " is missing, so the node cannot run pods: hybrid-overlay-node has not created the network; hybrid-overlay-node needs the " +
 		"API server, see " + nodespec.LogDirectory(nodespec.ServiceHybridOverlay)
 }
