@@ -121,7 +121,7 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 				t.Errorf("it says %v", s.Unknown)
 			}
 			for _, part := range c.shortened {
-				if !strings.Contains(s.Unknown[part], "are left out") {
+				if !strings.Contains(s.Unknown[part], "omitted to limit") {
 					t.Errorf("of %s it says %q", part, s.Unknown[part])
 				}
 			}

@@ -105,7 +105,7 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 		drive := &layeredDrive{layers: 3, hangs: func(layer int) bool { return layer == 0 }}
 		advice, elapsed := remove(t, t.Context(), drive)
 		if elapsed != timeouts.LayerTimeout || len(drive.destroyCalls) != 3 || !strings.Contains(advice, "1 of 3") ||
-			!strings.Contains(advice, "layer 0 is deleted took longer than 1m0s") {
+			!strings.Contains(advice, "deleting layer 0 took longer than 1m0s") {
 			t.Errorf("after %s and %d layers: %s", elapsed, len(drive.destroyCalls), advice)
 		}
 	})

@@ -70,7 +70,7 @@ func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
 	t.Run("pods that do not end are counted, and the first is named", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 2}
 		advice, elapsed := endPods(t, runtime)
-		if elapsed != 2*timeouts.PodTimeout || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
+		if elapsed != 2*timeouts.PodTimeout || !strings.Contains(advice, "2 of 2 pods did not stop (first: monitoring/agent-0") {
 			t.Errorf("after %s: %s", elapsed, advice)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 	on := clocktesting.NewFakeClock(time.Unix(0, 0))
 	lines := make(chan string, 16) // larger than the number of reads
-	operation := Operation{What: "removes C:\\a", Progress: func(format string, arguments ...any) {
+	operation := Operation{What: "removing C:\\a", Progress: func(format string, arguments ...any) {
 		lines <- fmt.Sprintf(format, arguments...)
 	}}
 	err := operation.Run(t.Context(), on, func(ctx context.Context) error {
@@ -29,7 +29,7 @@ func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 				runtime.Gosched()
 			}
 			on.Step(24 * time.Hour)
-			if line := <-lines; !strings.HasPrefix(line, "removes C:\\a, for ") || strings.Contains(line, "at most") {
+			if line := <-lines; !strings.HasPrefix(line, "removing C:\\a: ") || strings.Contains(line, "timeout") {
 				t.Errorf("it says %q", line)
 			}
 		}
@@ -70,7 +70,7 @@ const eventTimeout = 10 * time.Second
 func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	run := func(ctx context.Context, waiters int, action func(context.Context) error) ([]string, error) {
 		on, heartbeats, ended := clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan string), make(chan error, 1)
-		operation := Operation{Timeout: 10 * time.Minute, GracePeriod: 5 * time.Minute, What: "Windows does it", Remedy: "Restart the host"}
+		operation := Operation{Timeout: 10 * time.Minute, GracePeriod: 5 * time.Minute, What: "enabling a feature", Remedy: "Restart the host"}
 		finished := make(chan struct{})
 		operation.Progress = func(format string, arguments ...any) {
 			select {
@@ -85,7 +85,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	stuck := func(context.Context) error { <-t.Context().Done(); return nil }
 	t.Run("and says what to do", func(t *testing.T) {
 		lines, err := run(t.Context(), 2, stuck)
-		const want = "Windows does it took longer than 10m0s, and has not stopped within 5m0s. Restart the host"
+		const want = "enabling a feature took longer than 10m0s, and has not stopped within 5m0s. Restart the host"
 		if failure := (*agentapi.Failure)(nil); !errors.As(err, &failure) || failure.Message != want {
 			t.Errorf("%v", err)
 		}
