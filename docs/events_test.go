@@ -27,7 +27,7 @@ func computedReasons() map[string][]string {
 		"status.StoppedEvent":         nil,
 		"machine.hostUnmanaged":       {"MachineDeleting", "MachineFailed", "MachineIgnored"},
 		"clusterconfig.reportSupport": {"ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
-		"csr.reportPending":           {"ServingCertificateRefused", "ClientCertificateRefused"},
+		"csr.reportPending":           {"ServingCertificateNotApproved", "ClientCertificateNotApproved"},
 		"monitoring.reportState":      {"ObjectConflict"},
 		"recorder.Eventf":             nil, // forwards events
 		"recorder.Emit":               nil,

@@ -230,7 +230,7 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"for-another-name", "for-another-address"} {
-		if !waitForEvent(t, r, "ServingCertificateRefused", name) {
+		if !waitForEvent(t, r, "ServingCertificateNotApproved", name) {
 			t.Errorf("no event tells of %s", name)
 		}
 	}

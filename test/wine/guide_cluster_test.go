@@ -187,7 +187,7 @@ func (g *guide) checkForeignRequests() {
 			return err == nil && len(signed.Status.Certificate) > 0, client.IgnoreNotFound(err)
 		})
 	for _, name := range []string{"for-another-name", "for-another-address"} {
-		g.awaitEvent("ServingCertificateRefused", name)
+		g.awaitEvent("ServingCertificateNotApproved", name)
 	}
 	for _, other := range otherRequests {
 		undecided := &certificatesv1.CertificateSigningRequest{}

@@ -49,9 +49,9 @@ func (l *lab) checkPluginCommands(t *testing.T, pod fakepod.Pod, h *wine.Host) {
 	dir := t.TempDir()
 	runPlugin(nil, "gather", name, "--dest-dir", dir)
 	for file, words := range map[string][]string{
-		"plan.txt":       {plan},
+		"plan.txt":          {plan},
 		"last-commands.txt": {"apply\n", "verify\n", "completed\n"},
-		"host.json":      {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
+		"host.json":         {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
 	} {
 		content, err := os.ReadFile(filepath.Join(dir, "hosts", name, file))
 		if err != nil {

@@ -144,15 +144,15 @@ func (r *Reconciler) reportPending(ctx context.Context, csr *certificatesv1.Cert
 	}
 	log.FromContext(ctx).Info("certificate request left pending", "signer", csr.Spec.SignerName, "check", decision.Check,
 		"reason", decision.Reason, "message", decision.Message)
-	reason := "ServingCertificateRefused"
+	reason := "ServingCertificateNotApproved"
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
-		reason = "ClientCertificateRefused"
+		reason = "ClientCertificateNotApproved"
 	}
 	r.Events.Eventf(instance, csr, corev1.EventTypeWarning, reason, "Approve",
 		"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
 }
 
-// isSuperseded reports whether the node has created so many newer requests that no kubelet waits for this one any more.
+// isSuperseded reports whether the node has created so many newer requests that no kubelet waits for this request.
 func (r *Reconciler) isSuperseded(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) (bool, error) {
 	requests, err := index.RequestsBy(ctx, r.Client, csr.Spec.Username)
