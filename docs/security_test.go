@@ -59,7 +59,7 @@ func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
 		for path, names := range tests {
 			there := testsIn(t, filepath.Join(filepath.Dir(document), filepath.FromSlash(path)))
 			for _, name := range names {
-				if !slices.Contains(tests, name) {
+				if !slices.Contains(there, name) {
 					t.Errorf("%s: there is no test %s in %s", document, name, path)
 				}
 			}

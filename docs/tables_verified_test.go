@@ -389,7 +389,7 @@ func TestAnswersOfTheWitness(t *testing.T) {
 	if err := d.Write(filepath.Join(dir, "windows-2022")); err != nil {
 		t.Fatal(err)
 	}
-	answers, err := readAnswers(os.DirFS(folder), columns)
+	answers, err := readAnswers(os.DirFS(dir), columns)
 	if table := answerTable(answers, columns); err != nil || !strings.Contains(table, "` | not run | not known: one/two | not run |\n") {
 		t.Errorf("%v\n%s", err, table)
 	}

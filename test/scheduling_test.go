@@ -17,7 +17,7 @@ import (
 //
 func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
-	restore := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
+	restore := r.Host("instance-1").Machine().FailServiceStart("kube-proxy", 1)
 	pod := windowsPod("default")
 	if err := r.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	pumpClock(t, clock, tenfoldStep)
 	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(3), Clock: clock})
 	r.Host("instance-2").Inject(winhost.RejectKey, winhost.Parameters{})
-	restore := r.Host("instance-3").Inject(winhost.ServiceFailsToStart, winhost.ServiceFailsToStart.Example())
+	restore := r.Host("instance-3").Inject(winhost.FailServiceStart, winhost.FailServiceStart.Example())
 	damaged := damagedKey(r.PrivateKey())
 	requireNoError(t, r.SetKey(t.Context(), damaged))
 

@@ -257,7 +257,7 @@ func TestRollbackOfAFailedUpgrade(t *testing.T) {
 	former := r.fullSpec()
 	r.versions = versions{"kubelet": "v2", "containerd": "v2"}
 	next := r.fullSpec()
-	restore := r.ServiceFailsToStart("kubelet", 255)
+	restore := r.FailServiceStart("kubelet", 255)
 	line, _ := r.applyUpgrade(next, former)
 	r.checkFailure(line, agentapi.ReasonServiceFailed)
 	restore()

@@ -114,7 +114,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 			t.Parallel()
 			r, restore := withContainerd(t, "my-containerd"), func() {}
 			if sameStore {
-				restore = r.ServiceFailsToStart("containerd", 1053) // ERROR_SERVICE_REQUEST_TIMEOUT
+				restore = r.FailServiceStart("containerd", 1053) // ERROR_SERVICE_REQUEST_TIMEOUT
 			}
 			spec := newSpec(nil)
 			spec.HostName = "" // no restart is needed

@@ -207,7 +207,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Run("a node that does not need it any more has nothing left to do", func(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
-		withdraw := r.PolicyTrusts(authority.DER)
+		withdraw := r.TrustByPolicy(authority.DER)
 		var out bytes.Buffer
 		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.uploadAgent(), Args: append([]string{"apply"}, r.sendSpec(without(r))...), Stdout: &out, Stderr: io.Discard})
 		r.must(err)
@@ -228,7 +228,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Run("the service tries it once and tells", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		r.PolicyTrusts(authority.DER)
+		r.TrustByPolicy(authority.DER)
 		data, err := without(r).Encode()
 		r.must(err)
 		n := r.countEntries(fake.KindRoot, "distrust")
@@ -246,7 +246,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Run("a host that leaves is given back", func(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
-		withdraw := r.PolicyTrusts(authority.DER)
+		withdraw := r.TrustByPolicy(authority.DER)
 		r.removeNode()
 		withdraw()
 		compareSnapshots(t, r.before, r.Snapshot())

@@ -132,7 +132,7 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 			Name: "exporter", CommandLine: `C:\idle.exe`, StartType: host.StartAutomatic, Description: nodespec.DescriptionPrefix + " exporter",
 		}})
 		r.mustApply(spec)
-		restore := r.ServiceFailsToStart("exporter", 1)
+		restore := r.FailServiceStart("exporter", 1)
 		r.rebootHost()
 		restore()
 		r.advanceUntil("the node is back", func() bool { return r.isRunning("kube-proxy") })
@@ -149,7 +149,7 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
 		defer r.guardNetwork()()
-		restore := r.ServiceFailsToStart(nodespec.ServiceAgent, 1)
+		restore := r.FailServiceStart(nodespec.ServiceAgent, 1)
 		boot := r.BootID()
 		r.loseNetworks()
 		r.must(r.Host().Power.Reboot(r.ctx, "test"))

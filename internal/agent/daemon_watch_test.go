@@ -158,7 +158,7 @@ func TestServiceAfterABoot(t *testing.T) {
 	t.Run("one that Windows has not started yet is left to Windows for a while", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		restore := r.ServiceFailsToStart("containerd", 1)
+		restore := r.FailServiceStart("containerd", 1)
 		reboot(r)
 		restore()
 		r.advanceTime(timeouts.DriftCheckInterval)
@@ -173,7 +173,7 @@ func TestServiceAfterABoot(t *testing.T) {
 	t.Run("one that stops after the operator was there is not left for a while", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		restore := r.ServiceFailsToStart("kube-proxy", 1)
+		restore := r.FailServiceStart("kube-proxy", 1)
 		reboot(r)
 		restore()
 		r.must(r.Host().Files.Remove(r.ctx, nodespec.AppliedPath)) // the operator writes the file only after a change
@@ -298,7 +298,7 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
-	restore := r.ServiceFailsToStart("kube-proxy", 1)
+	restore := r.FailServiceStart("kube-proxy", 1)
 	r.overrideHost(func(h *host.Host) { h.System = futureBoot{h.System} })
 	n, boot := r.countEntries("ready", nodespec.ServiceAgent), r.BootID()
 	r.must(r.Host().Power.Reboot(r.ctx, "test"))

@@ -161,7 +161,7 @@ func TestDefenderThatRefuses(t *testing.T) {
 	t.Run("changes of its exclusions", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		restore := r.DefenderRefuses()
+		restore := r.RefuseExclusionChanges()
 		if got := exclusionSteps(r.configureHost()); len(got) == 0 {
 			t.Error("it was not asked")
 		}
@@ -256,7 +256,7 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 	for _, exclusion := range r.fullSpec().Exclusions {
 		r.must(r.Host().Antivirus.RemoveExclusion(r.ctx, exclusion))
 	}
-	r.DefenderRefuses()
+	r.RefuseExclusionChanges()
 	queries := 0
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Antivirus" && o.Method == "AddExclusion" {

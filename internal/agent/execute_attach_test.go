@@ -39,7 +39,7 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 		t.Parallel()
 		r := newConfiguredRig(t)
 		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
-		r.SlowsAttachment(1<<30, 0)
+		r.DelayAttachment(1<<30, 0)
 		start := time.Now()
 		line, _ := r.apply(r.fullSpec())
 		if line.Type != agentapi.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {

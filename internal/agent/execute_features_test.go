@@ -65,7 +65,7 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
-	restore := r.DISMHangs()
+	restore := r.HangDISM()
 	r.Cleanup(restore)
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface == "Features" && o.Method == "Enable" {

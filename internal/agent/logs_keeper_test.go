@@ -113,7 +113,7 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 			}
 		}
 		tooLarge(r)
-		restore := r.DiskFull(512 << 10)
+		restore := r.FillDisk(512 << 10)
 		for range 5 {
 			r.advanceTime(timeouts.LogCheckInterval)
 		}
@@ -124,7 +124,7 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 			t.Errorf("%d copies", n)
 		}
 		tooLarge(r)
-		restore = r.DiskFull(512 << 10)
+		restore = r.FillDisk(512 << 10)
 		defer restore()
 		r.advanceTime(timeouts.LogCheckInterval)
 		expectReports(2)

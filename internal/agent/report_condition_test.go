@@ -72,7 +72,7 @@ func TestNodeCondition(t *testing.T) {
 	t.Run("says what cannot be repaired once, and that it is over", func(t *testing.T) {
 		t.Parallel()
 		r, n, _ := newPublishingRig(t)
-		restore := r.ServiceFailsToStart("kube-proxy", 7)
+		restore := r.FailServiceStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.passUntil("the trouble", func() bool { return n.configCondition().Reason == nodespec.ConfigurationDrifted })
 		if got := n.configCondition(); got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "StartService kube-proxy") || !strings.Contains(got.Message, "exit code is 7") {
@@ -117,7 +117,7 @@ func TestNodeCondition(t *testing.T) {
 		r, n, _ := newPublishingRig(t)
 		begin := r.ticking.Now()
 		for r.ticking.Since(begin) < time.Hour { // a service that repeatedly fails and recovers
-			restore := r.ServiceFailsToStart("kube-proxy", 7)
+			restore := r.FailServiceStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 			r.advanceTime(timeouts.DriftCheckInterval)
 			restore()

@@ -73,7 +73,7 @@ func TestEvents(t *testing.T) {
 	t.Run("a service that does not start is reported once while it lasts, and once when it is over", func(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t)
-		restore := r.ServiceFailsToStart("kube-proxy", 7)
+		restore := r.FailServiceStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for range 5 {
 			r.advanceTime(timeouts.DriftCheckInterval)
@@ -151,7 +151,7 @@ func TestEvents(t *testing.T) {
 		t.Parallel()
 		r := newNodeRig(t, func(r *rig) { r.validity = 24 * time.Hour }) // longer than the hour of the test
 		for range 3 {
-			restore := r.ServiceFailsToStart("kube-proxy", 7)
+			restore := r.FailServiceStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 			r.advanceTime(timeouts.DriftCheckInterval)
 			restore()

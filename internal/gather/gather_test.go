@@ -154,13 +154,13 @@ func TestTheReportCountsWhatWasChosen(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{})}
 	failed := fleet.Instance{}
-	failed.Name, failed.Status.Summary = "win-1", "DiskFull"
+	failed.Name, failed.Status.Summary = "win-1", "FillDisk"
 	g := &gatherer{collection: &collection{files: 5, missing: []string{"a: no"}}}
 	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{failed, failed}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	const want = `case.tar.gz: 5 files of 1 host. Start with index.html
-2 of 2 hosts are not Ready for another reason: win-1 (DiskFull), win-1 (DiskFull)
+2 of 2 hosts are not Ready for another reason: win-1 (FillDisk), win-1 (FillDisk)
 1 thing could not be read, see gaps.txt. The first: a: no
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -107,7 +107,7 @@ func run(t *testing.T, in io.Reader, configure func() (operator.Config, error), 
 }
 
 func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
-	for line, says := range map[string]string{
+	for line, message := range map[string]string{
 		"plan": "specify the names of hosts, or --all", "plan win-1 --all": "specify the names of hosts, or --all",
 		"plan --all -o yaml": "use text or json", "diagnose": "accepts 1 arg",
 	} {

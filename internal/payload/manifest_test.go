@@ -24,7 +24,7 @@ func TestManifestValidate(t *testing.T) {
 		want   string
 	}{
 		"another schema version": {func(m *Manifest) { m.Schema = 2 }, "schema version is 2"},
-		"the version is missing":             {func(m *Manifest) { m.Version = "" }, "the version is missing"},
+		"the version is missing": {func(m *Manifest) { m.Version = "" }, "the version is missing"},
 		"an odd window":          {func(m *Manifest) { m.WindowBytes = 3 << 20 }, "not a power of two"},
 		"a huge window":          {func(m *Manifest) { m.WindowBytes = 1 << 40 }, "not a power of two"},
 		"a component twice": {func(m *Manifest) {

@@ -27,14 +27,14 @@ func (m *planner) addExclusions() {
 // tried once, to report the reason and the remaining exclusion.
 func (r *restorePlanner) restoreExclusion(exclusion host.Exclusion) {
 	antivirus := r.facts.Antivirus
-	unreadable := antivirus.AtWork && antivirus.Unknown != ""
+	unreadable := antivirus.Active && antivirus.Unknown != ""
 	if (unreadable || hasExclusion(antivirus.Exclusions, exclusion)) && !r.facts.hasRefusal() {
 		r.addStep(RemoveExclusion{Exclusion: exclusion}, false)
 	}
 }
 
 // isKnown reports whether the facts contain all relevant exclusions.
-func (a AntivirusFacts) isKnown() bool { return a.AtWork && a.Unknown == "" }
+func (a AntivirusFacts) isKnown() bool { return a.Active && a.Unknown == "" }
 
 func (f Facts) canChangeExclusions() bool { return f.Antivirus.isKnown() && !f.hasRefusal() }
 

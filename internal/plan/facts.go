@@ -107,8 +107,8 @@ type APIServerFacts struct {
 
 // AntivirusFacts describe the state of Microsoft Defender Antivirus.
 type AntivirusFacts struct {
-	// AtWork is true if Defender is active. Otherwise the other fields are unknown.
-	AtWork bool `json:"atWork,omitempty"`
+	// Active is true if Defender is active. Otherwise the other fields are unknown.
+	Active bool `json:"atWork,omitempty"`
 	// Unknown is the reason why Defender's exclusions cannot be read; empty for none.
 	Unknown string `json:"unknown,omitempty"`
 	// Exclusions are Defender's exclusions that are in the spec or the ledger.

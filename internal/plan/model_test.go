@@ -56,7 +56,7 @@ func newModel() *model {
 			Environment: map[string]string{},
 			Firewall:    map[string]host.FirewallRule{},
 			Services:    map[string]host.Service{},
-			Antivirus:   plan.AntivirusFacts{AtWork: true},
+			Antivirus:   plan.AntivirusFacts{Active: true},
 		}}
 }
 

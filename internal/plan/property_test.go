@@ -23,7 +23,7 @@ func drawInitialModel(t *rapid.T) *model {
 		m.Environment["NO_PROXY"] = "own"
 	}
 	m.EventSource = some.Draw(t, "event source of another agent")
-	m.Antivirus.AtWork, m.refuses = some.Draw(t, "Defender at work"), some.Draw(t, "Defender refuses")
+	m.Antivirus.Active, m.refuses = some.Draw(t, "Defender at work"), some.Draw(t, "Defender refuses")
 	if some.Draw(t, "own exclusions") {
 		m.Antivirus.Exclusions = []host.Exclusion{
 			{Kind: host.ExcludePath, Value: `D:\data`},
@@ -128,7 +128,7 @@ func applyDrift(t *rapid.T, m *model) {
 			release := nodespec.ReleasesRoot + `\` + name + "-v1"
 			delete(m.Files, release+`\`+nodespec.ReleaseManifest)
 		case 8:
-			m.Antivirus.AtWork = true
+			m.Antivirus.Active = true
 		case 10:
 			m.rebootHost()
 		case 11:
@@ -209,7 +209,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		}
 		m.Routes, m.TrustedCertificates = want.Routes, orNil(m.TrustedCertificates)
 		m.Ledger, m.Identity, m.Payload = want.Ledger, want.Identity, want.Payload
-		m.Antivirus.AtWork, m.Antivirus.Exclusions = want.Antivirus.AtWork, orNil(m.Antivirus.Exclusions)
+		m.Antivirus.Active, m.Antivirus.Exclusions = want.Antivirus.Active, orNil(m.Antivirus.Exclusions)
 		m.disrupted, m.disruptive, m.subnet = want.disrupted, want.disruptive, want.subnet
 		m.reads, m.loaded, m.unread = want.reads, want.loaded, want.unread
 		m.Networks, m.Endpoints, m.Processes = orNil(m.Networks), orNil(m.Endpoints), orNil(m.Processes)

@@ -103,8 +103,8 @@ func joinBudgets() []budget {
 		{subject: "payload, first time", what: "bytes on the wire", limit: 25, unit: "% of the raw size", figure: wirePercent},
 		{subject: "1 host, programs of the real size", what: "operator's maximum memory", limit: 100, unit: mebibytes,
 			figure: sizedPhaseFigure(realSize, 0, 1, fleet.Join, peakMemory)},
-		{subject: "fleets of all sizes, all phases", what: "operator's maximum memory", limit: 256, unit: mebibytes,
-			figure: worstFigure(peakMemory, fleet.Join, fleet.AllOccasions()...)},
+		{subject: "fleets of all sizes, all scenarios", what: "operator's maximum memory", limit: 256, unit: mebibytes,
+			figure: worstFigure(peakMemory, fleet.Join, fleet.AllScenarios()...)},
 	}
 }
 

@@ -26,15 +26,15 @@ const (
 	SlowLink               Fault = "slow-link"
 	ChangedHostKey         Fault = "changed-host-key"
 	RejectKey              Fault = "reject-key"
-	DiskFull               Fault = "disk-full"
-	ServiceFailsToStart    Fault = "service-fails-to-start"
+	FillDisk               Fault = "disk-full"
+	FailServiceStart       Fault = "service-fails-to-start"
 	VerbKilledWithSession  Fault = "verb-killed-with-session"
 	VerbSurvivesSession    Fault = "verb-survives-session"
 	NoiseBeforeOutput      Fault = "noise-before-output"
 	PowerShellDefaultShell Fault = "powershell-default-shell"
 	BashDefaultShell       Fault = "bash-default-shell"
 	SlowBoot               Fault = "slow-boot"
-	LingersBeforeReboot    Fault = "lingers-before-reboot"
+	DelayShutdown          Fault = "lingers-before-reboot"
 	AgentBlocked           Fault = "agent-blocked"
 	RenameRefused          Fault = "rename-refused"
 )
@@ -75,8 +75,8 @@ var faultKinds = []faultKind{
 		Parameters{Latency: 2 * time.Second, BytesPerSecond: 64 << 10}, (*Host).injectSlowLink},
 	{ChangedHostKey, "the host shows another host key than before", Parameters{}, (*Host).injectHostKey},
 	{RejectKey, "the operator's key is not authorized", Parameters{}, (*Host).injectCut},
-	{DiskFull, "only Bytes bytes are free on C:", Parameters{Bytes: 64 << 10}, (*Host).injectDiskFull},
-	{ServiceFailsToStart, "the service Service ends with ExitCode whenever it is started",
+	{FillDisk, "only Bytes bytes are free on C:", Parameters{Bytes: 64 << 10}, (*Host).injectDiskFull},
+	{FailServiceStart, "the service Service ends with ExitCode whenever it is started",
 		Parameters{Service: "containerd", ExitCode: 1}, (*Host).injectServiceFailure},
 	{VerbKilledWithSession,
 		"the connection is cut once, when a command that contains Command has put out Bytes bytes, and the " +
@@ -87,7 +87,7 @@ var faultKinds = []faultKind{
 	{PowerShellDefaultShell, "the default shell is PowerShell", Parameters{}, nil},
 	{BashDefaultShell, "the default shell is bash", Parameters{}, nil},
 	{SlowBoot, "the SSH server listens Duration later after each boot", Parameters{Duration: 5 * time.Minute}, nil},
-	{LingersBeforeReboot, "after it has accepted a reboot, the host answers and works for Duration before it goes down",
+	{DelayShutdown, "after it has accepted a reboot, the host answers and works for Duration before it goes down",
 		Parameters{Duration: time.Minute}, (*Host).injectLinger},
 	{RenameRefused, "files that come by SFTP cannot be renamed or deleted for Duration, because a virus scanner reads them",
 		Parameters{Duration: time.Second}, nil},

@@ -250,7 +250,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 	t.Run("service-fails-to-start", func(t *testing.T) {
 		l := newLab(t)
 		services := l.machine.Host().Services
-		restore := l.host.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: "W32Time", ExitCode: 5})
+		restore := l.host.Inject(winhost.FailServiceStart, winhost.Parameters{Service: "W32Time", ExitCode: 5})
 		if err := services.Start(t.Context(), "W32Time"); err == nil {
 			t.Error("it starts")
 		}
@@ -274,7 +274,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 	t.Run("lingers-before-reboot", func(t *testing.T) {
 		clock := clocktesting.NewFakeClock(time.Now())
 		l := newLabOn(t, func(o *fake.Options) { o.Clock = clock })
-		l.host.Inject(winhost.LingersBeforeReboot, winhost.Parameters{Duration: time.Minute})
+		l.host.Inject(winhost.DelayShutdown, winhost.Parameters{Duration: time.Minute})
 		before := l.machine.BootID()
 		l.run(`C:\k\reboot.exe`)
 		clock.Step(59 * time.Second)

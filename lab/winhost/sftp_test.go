@@ -236,7 +236,7 @@ func TestARunningExecutableIsNotReplaced(t *testing.T) {
 func TestAFullDiskFailsUploads(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
-	restore := l.host.Inject(winhost.DiskFull, winhost.Parameters{Bytes: 1 << 20})
+	restore := l.host.Inject(winhost.FillDisk, winhost.Parameters{Bytes: 1 << 20})
 	if err := uploadFile(client, "/C:/k/payload", randomBytes(2<<20)); statusCode(err) != failure {
 		t.Errorf("got %v", err)
 	}

@@ -21,10 +21,10 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 	}{
 		{winhost.RefuseConnection, "Unreachable", "refused", true},
 		{winhost.RejectKey, "AuthenticationFailed", "authorized_keys", true},
-		{winhost.DiskFull, "DiskFull", "has no space for", true},
+		{winhost.FillDisk, "FillDisk", "has no space for", true},
 		{winhost.BashDefaultShell, "ShellUnsupported", "DefaultShell", true},
 		{winhost.AgentBlocked, "AgentBlocked", "AppLocker", true},
-		{winhost.ServiceFailsToStart, "ServiceFailed", "containerd", false},
+		{winhost.FailServiceStart, "ServiceFailed", "containerd", false},
 	}
 	options := []testenv.HostOptions{{Name: "well"}}
 	for _, f := range failures {

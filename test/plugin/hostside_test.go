@@ -83,8 +83,8 @@ func (l lab) testGatherPlan(pod fakepod.Pod, name string) {
 	if content, err := os.ReadFile(path); err != nil || string(content) != planned || !strings.Contains(planned, "no change") {
 		l.Errorf("the plan in the archive is %q, %v; that of kubectl windows plan is %q", content, err, planned)
 	}
-	l.checkFileContains(filepath.Join(folder, "hosts", name, "last-commands.txt"), "apply\n", "CreateEndpoint VIPEndpoint: done", "verify\n", "completed\n")
-	l.checkFileContains(filepath.Join(folder, "index.html"), "plan.txt", "last-commands.txt")
-	l.checkNoSecrets(kept, folder)
+	l.checkFileContains(filepath.Join(dir, "hosts", name, "last-commands.txt"), "apply\n", "CreateEndpoint VIPEndpoint: done", "verify\n", "completed\n")
+	l.checkFileContains(filepath.Join(dir, "index.html"), "plan.txt", "last-commands.txt")
+	l.checkNoSecrets(secrets, dir)
 	l.checkNothingLeft("instance-1")
 }

@@ -186,8 +186,8 @@ func (l lab) testPlan(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	for _, words := range []string{"StopService kubelet", "(disrupts pods)", "because ", "The host is paused: the operator makes no changes",
 		"The node is drained first; 2 pods are evicted:", w.Namespace + "/web-",
 		"blocked. These PodDisruptionBudgets allow no disruption now: " + w.Namespace + "/web."} {
-		if !strings.Contains(said, words) {
-			l.Errorf("want %q in:\n%s", words, said)
+		if !strings.Contains(output, words) {
+			l.Errorf("want %q in:\n%s", words, output)
 		}
 	}
 	w.SetBudget(l.T, "0")

@@ -198,8 +198,8 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	l.checkFileContains(filepath.Join(dir, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
 	l.checkFileContains(filepath.Join(dir, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
 	for _, h := range l.Hosts() {
-		why := "the operator has not checked the current state of this host yet"
-		if slices.Contains(deadNames, h.Options.Name) {
+		reason := "the operator has not checked the current state of this host yet"
+		if slices.Contains(unreachableNames, h.Options.Name) {
 			reason = "host " + h.Options.Address
 		}
 		l.checkFileContains(filepath.Join(dir, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+reason)

@@ -161,7 +161,7 @@ var statesOfHosts = []state{
 		alertNames: []string{"WindowsExporterDown"},
 		begin: func(l lab) func() {
 			h, services := l.Host("instance-2"), l.Host("instance-2").Machine().Host().Services
-			startable := h.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: nodespec.ServiceExporter})
+			startable := h.Inject(winhost.FailServiceStart, winhost.Parameters{Service: nodespec.ServiceExporter})
 			l.requireNoError(services.Stop(l.Context(), nodespec.ServiceExporter))
 			return func() {
 				startable()

@@ -68,7 +68,7 @@ func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger pla
 	if !d.at.IsZero() && now.Sub(d.at) < d.cacheTTL && slices.Equal(named, d.named) {
 		return d.facts, nil
 	}
-	facts := plan.AntivirusFacts{AtWork: true}
+	facts := plan.AntivirusFacts{Active: true}
 	// WMI, which provides the response, is known to hang when its repository is damaged.
 	asking, cancel := context.WithTimeout(ctx, timeouts.AntivirusTimeout)
 	defer cancel()

@@ -29,7 +29,7 @@ func setUnmanaged(reason string) func(*v1alpha1.WindowsInstance) {
 
 //
 func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
-	for reason, says := range map[string]string{
+	for reason, message := range map[string]string{
 		v1alpha1.ReasonMachineDeleting: "deleted with the Machine", v1alpha1.ReasonMachineFailed: "delete it",
 		v1alpha1.ReasonMachineIgnored: v1alpha1.LabelIgnore,
 	} {

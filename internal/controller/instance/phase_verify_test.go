@@ -24,7 +24,7 @@ func TestFailedChecks(t *testing.T) {
 	})
 	t.Run("advisory ones are distinguished, and one that was not answered has not passed", func(t *testing.T) {
 		want := []string{"AntivirusExclusions: scans containerd.exe", "ExporterServes: the agent did not respond"}
-		if got := failedChecks(wanted, results, true); !slices.Equal(got, want) {
+		if got := failedChecks(desired, results, true); !slices.Equal(got, want) {
 			t.Errorf("got %q", got)
 		}
 	})

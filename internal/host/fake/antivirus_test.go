@@ -12,7 +12,7 @@ func TestDefender(t *testing.T) {
 	excluded := host.Exclusion{Kind: host.ExcludeProcess, Value: `C:\k\containerd.exe`}
 	isActive := func(r *rig) bool {
 		r.Helper()
-		active, err := r.Antivirus.AtWork(r.ctx)
+		active, err := r.Antivirus.IsActive(r.ctx)
 		r.requireNoError(err)
 		return active
 	}
@@ -44,7 +44,7 @@ func TestDefender(t *testing.T) {
 		})
 	t.Run("refuses changes and hides its exclusions when it is set so", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		restore := r.DefenderRefuses()
+		restore := r.RefuseExclusionChanges()
 		r.requireError(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)
 		restore()
 		r.requireNoError(r.Antivirus.AddExclusion(r.ctx, excluded))

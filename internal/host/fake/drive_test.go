@@ -34,7 +34,7 @@ func TestDrive(t *testing.T) {
 	t.Run("a full disk cuts a write and keeps the old content", func(t *testing.T) {
 		r := bootMachine(t, nil)
 		r.write(`C:\file`, "old")
-		restore := r.DiskFull(1 << 10)
+		restore := r.FillDisk(1 << 10)
 		free := func() int64 {
 			info, err := r.System.Info(r.ctx)
 			r.requireNoError(err)
@@ -149,7 +149,7 @@ func TestWriter(t *testing.T) {
 	})
 	t.Run("a full disk refuses", func(t *testing.T) {
 		r := bootMachine(t, nil)
-		restore := r.DiskFull(4)
+		restore := r.FillDisk(4)
 		defer restore()
 		w, err := r.Drive().OpenWriter(`C:\f`, OpenWriterOptions{})
 		r.requireNoError(err)

@@ -79,7 +79,7 @@ func TestAppend(t *testing.T) {
 	}
 	r.requireError(add(`C:\none\log`, "x"), host.ErrNotExist)
 	_, free := r.Drive().Space()
-	restore := r.DiskFull(1)
+	restore := r.FillDisk(1)
 	r.requireError(add(`C:\log`, "xx"), host.ErrDiskFull)
 	restore()
 	if _, now := r.Drive().Space(); now != free {

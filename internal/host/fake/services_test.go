@@ -120,7 +120,7 @@ func TestCrashRecovery(t *testing.T) {
 	})
 	t.Run("a service that fails to start again is tried again until it is mended", func(t *testing.T) {
 		r := start(t)
-		restore := r.ServiceFailsToStart("s", 3)
+		restore := r.FailServiceStart("s", 3)
 		crash(r)
 		r.clock.Step(time.Second)
 		r.awaitCondition(func() bool {
@@ -165,7 +165,7 @@ func TestServices(t *testing.T) {
 	t.Run("a failed start keeps its exit code and can be mended", func(t *testing.T) {
 		r := bootMachine(t, programs{"idle": runIdle})
 		r.installService("s", "idle")
-		restore := r.ServiceFailsToStart("S", 1067)
+		restore := r.FailServiceStart("S", 1067)
 		if err := r.Services.Start(r.ctx, "s"); !errors.As(err, &failedStart{}) {
 			t.Errorf("start: %v", err)
 		}

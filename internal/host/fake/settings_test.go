@@ -143,7 +143,7 @@ func TestLogs(t *testing.T) {
 	t.Run("without room for the copy the log stays as it is", func(t *testing.T) {
 		r := bootMachine(t, nil)
 		r.write(`C:\a.log`, "one\n")
-		restore := r.DiskFull(3)
+		restore := r.FillDisk(3)
 		r.requireError(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrDiskFull)
 		if got := r.read(`C:\a.log`); got != "one\n" {
 			t.Errorf("log %q", got)

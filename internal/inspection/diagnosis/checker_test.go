@@ -370,7 +370,7 @@ func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 		return nil, errGone
 	}
 	_, err := x.checker.Diagnose(ctx, x.subject)
-	if left := (*hostsession.LeftoverError)(nil); !errors.Is(err, gone) || !errors.As(err, &left) ||
+	if left := (*hostsession.LeftoverError)(nil); !errors.Is(err, errGone) || !errors.As(err, &left) ||
 		!strings.Contains(err.Error(), nodespec.LandingRoot) || !strings.Contains(err.Error(), "may remain on the host") {
 		t.Errorf("the error is %v", err)
 	}

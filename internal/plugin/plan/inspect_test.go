@@ -72,7 +72,7 @@ func TestTheOperatorIsAsked(t *testing.T) {
 }
 
 func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
-	for line, says := range map[string]string{
+	for line, message := range map[string]string{
 		"plan":                  "specify the names of hosts, or --all",
 		"plan win-1 --all":      "either names or --all",
 		"plan win-1 -o yaml":    "use text or json",

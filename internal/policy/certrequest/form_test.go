@@ -197,7 +197,7 @@ func invalidForms(t testing.TB) map[string]invalidForm {
 	authority := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}}
 	modulus := rsaKey(t, 2048).N
 
-	return map[string]spoiledForm{
+	return map[string]invalidForm{
 		"a second name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {commonNameValue(asn1Text(asn1.TagPrintableString, "system:admin")), plainCommonName}}}, "SubjectInvalid"},
 		"a longer name at the same place":          {manualRequest{subject: []relativeNameSET{{plainOrganization}, {plainCommonName, other}}}, "CommonNameMismatch"},
 		"a second group at the same place":         {manualRequest{subject: []relativeNameSET{{masters, plainOrganization}, {plainCommonName}}}, "OrganizationMismatch"},

@@ -145,7 +145,7 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 				newRequest(t, nil, nil))
 			request.CreationTimestamp = metav1.NewTime(attackTime)
 			want, check := Approve, ""
-			if !c.ours {
+			if !c.accepted {
 				want, check = Later, "NodeNotRegistered"
 			}
 			expectOutcome(t, Judge(request, known), want, check)
@@ -211,7 +211,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			instance, machines := newBoundInstance(c.instance), []machinev1beta1.Machine{machine(c.machine)}
 			check := ""
-			if !c.own {
+			if !c.isOwn {
 				check = "ForeignIdentity"
 			}
 			expectServing(t, instance, ClusterIdentities{Machines: machines}, "win-a", check)
@@ -257,10 +257,10 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 		reported           []string
 		check              string
 	}{
-		"for the internal address of its Node":          {"", asked, []string{asked, "10.0.0.1"}, ""},
-		"not for one that its host no longer has":       {"", asked, []string{"10.0.0.1"}, "AddressesUnknown"},
-		"not for another one that its host reports":     {"", "10.0.0.1", []string{"10.0.0.1", asked}, "AddressesUnknown"},
-		"not against the record of the present release": {"10.0.0.1", asked, []string{asked, "10.0.0.1"}, "AddressesUnknown"},
+		"for the internal address of its Node":          {"", requested, []string{requested, "10.0.0.1"}, ""},
+		"not for one that its host no longer has":       {"", requested, []string{"10.0.0.1"}, "AddressesUnknown"},
+		"not for another one that its host reports":     {"", "10.0.0.1", []string{"10.0.0.1", requested}, "AddressesUnknown"},
+		"not against the record of the present release": {"10.0.0.1", requested, []string{requested, "10.0.0.1"}, "AddressesUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
@@ -312,7 +312,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 		}), nil, ""},
 		"the one that the operator chose for the Node, where it reaches the host at another": {host(chosen), nil, ""},
 		"not one that the operator chose before the host lost it": {host(func(h *v1alpha1.HostStatus) {
-			h.Addresses, h.NodeIP = []string{"10.0.0.1"}, asked
+			h.Addresses, h.NodeIP = []string{"10.0.0.1"}, requested
 		}), nil, "AddressesUnknown"},
 		"not while no host key is pinned": {func(i *v1alpha1.WindowsInstance) {
 			host(reached)(i)

@@ -108,7 +108,7 @@ func TestUpgradeable(t *testing.T) {
 		"it may not while a node is disturbed": {change: func(c *disruptionCase) {
 			c.addDisruption("h1", v1alpha1.CauseReboot, 20*time.Minute)
 			c.addReplacement("a1", 10*time.Minute)
-		}, check: "DisruptionInProgress", says: "or at 2026-11-21 12:20 UTC at the latest.", after: 10 * time.Minute},
+		}, check: "DisruptionInProgress", message: "or at 2026-11-21 12:20 UTC at the latest.", after: 10 * time.Minute},
 		"it may when a node is disturbed for too long": {change: func(c *disruptionCase) {
 			c.addDisruption("h1", v1alpha1.CauseUpgrade, time.Hour)
 			c.breakNode("h1", time.Hour)
@@ -132,10 +132,10 @@ func TestUpgradeable(t *testing.T) {
 		}},
 		"it may when kubelets would be three versions older": {kubelets: kubelet("v1.34.0"), server: "v1.36.1"},
 		"it may not when kubelets would be four versions older": {kubelets: kubelet("v1.33.9+9eb5fc0"), server: "v1.36.1+abc",
-			check: "KubeletsTooOld",
-			says:  "After an upgrade of the cluster to Kubernetes 1.37, kubelets older than 1.34 are not supported: node node-h2 has kubelet v1.33.9+9eb5fc0."},
+			check:   "KubeletsTooOld",
+			message: "After an upgrade of the cluster to Kubernetes 1.37, kubelets older than 1.34 are not supported: node node-h2 has kubelet v1.33.9+9eb5fc0."},
 		"it may not when kubelets are still older": {kubelets: kubelet("v1.22.1"), server: "1.36",
-			check: "KubeletsTooOld", says: "v1.22.1"},
+			check: "KubeletsTooOld", message: "v1.22.1"},
 		"it may when a kubelet's version cannot be read":  {kubelets: kubelet(""), server: "v1.36.1"},
 		"it may when the server's version cannot be read": {kubelets: kubelet("v1.2.0"), server: "?"},
 		"it may with the first versions there are":        {kubelets: kubelet("v1.0.0"), server: "v1.0.0"},
